@@ -1,0 +1,39 @@
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help setup demo test lint bench docs clean
+
+help: ## show what there is
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+setup: $(READY) ## make .venv with everything for development
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: setup ## compare all policies under click fraud, and write a report
+	$(BIN)/armrace compare
+
+test: setup lint ## lint, types, import contract, doctests, tests, the README's commands
+	$(BIN)/pytest
+
+lint: setup ## style, types and the import contract
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup ## speed against plain C and against other libraries
+	$(BIN)/python -m benchmarks
+
+docs: setup ## build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) build site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

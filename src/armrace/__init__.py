@@ -1,0 +1,52 @@
+"""Multi-armed bandits whose feedback may be partly corrupted.
+
+The public names are loaded when first used, so that ``import armrace`` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "armrace.adversaries": ("ADVERSARIES", "Adversary"),
+    "armrace.environments": ("ENVIRONMENTS", "Environment"),
+    "armrace.errors": ("ArmraceError",),
+    "armrace.policies": ("POLICIES", "Policy"),
+    "armrace.simulation": ("Comparison", "Result", "compare", "load", "simulate"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+if TYPE_CHECKING:
+    from armrace.adversaries import ADVERSARIES, Adversary
+    from armrace.environments import ENVIRONMENTS, Environment
+    from armrace.errors import ArmraceError
+    from armrace.policies import POLICIES, Policy
+    from armrace.simulation import Comparison, Result, compare, load, simulate
+
+__all__ = [
+    "ADVERSARIES",
+    "ENVIRONMENTS",
+    "POLICIES",
+    "Adversary",
+    "ArmraceError",
+    "Comparison",
+    "Environment",
+    "Policy",
+    "Result",
+    "compare",
+    "load",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME_OF:
+        return getattr(import_module(_HOME_OF[name]), name)
+    raise AttributeError(f"module 'armrace' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,72 @@
+"""The paper's attack on arm elimination: spoil the opening, then sit back."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, ClassVar, NamedTuple
+
+from armrace.adversaries.base import Adversary, Setting
+from armrace.kernels.generics import Floats, corrupt, implement
+from armrace.kernels.streams import Stream
+from armrace.specification import Confidence, Limits
+
+__all__ = ["AaeOpening"]
+
+
+class AaeOpeningState(NamedTuple):
+    """Whom to attack, whom to boost, and for how many rounds."""
+
+    best: int
+    second: int
+    rounds: int
+    boost: bool
+
+
+class AaeOpening(Adversary, frozen=True, tag="aae-opening"):
+    """Zeroes the best arm whenever it may be played, until arm elimination has deleted it.
+
+    With all of its rewards 0, the best arm is deleted once the runner-up's mean exceeds twice
+    the width ``sqrt(L/n)``, ``L = ln(2KT/delta)``: after some ``4L/mean^2`` pulls each, at a
+    cost that is logarithmic in the horizon. With ``boost`` the runner-up is shown as perfect,
+    and ``4L`` pulls are enough.
+    """
+
+    sees_weights: ClassVar[bool] = True
+    reference: ClassVar[str] = "section 3.1 of Lykouris, Mirrokni and Paes Leme (2018)"
+
+    delta: Confidence = 0.05
+    boost: Annotated[bool, "also set the runner-up's reward to 1"] = False
+    rounds: Annotated[
+        int | None, Limits("length of the opening; by default what arm elimination needs", 1)
+    ] = None
+
+    def start(self, setting: Setting) -> AaeOpeningState:
+        second = setting.runner_up
+        rounds = self.rounds
+        if rounds is None:
+            shown = 1.0 if self.boost else float(setting.means[second])
+            rounds = self._needed(setting, shown)
+        return AaeOpeningState(setting.best, second, rounds, self.boost)
+
+    def _needed(self, setting: Setting, shown_mean: float) -> int:
+        if shown_mean <= 0:
+            return setting.horizon
+        log_term = math.log(2 * setting.arms * setting.horizon / self.delta)
+        pulls = math.ceil(4 * log_term / shown_mean**2) + 1
+        return min(setting.horizon, setting.arms * pulls)
+
+
+@implement(corrupt, AaeOpeningState)
+def spoil_opening(
+    state: AaeOpeningState,
+    round: int,
+    weights: Floats,
+    rewards: Floats,
+    left: float,
+    stream: Stream,
+) -> None:
+    if round < state.rounds:
+        if weights[state.best] > 0.0:
+            rewards[state.best] = 0.0
+        if state.boost and weights[state.second] > 0.0:
+            rewards[state.second] = 1.0

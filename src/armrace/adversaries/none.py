@@ -1,0 +1,33 @@
+"""Nobody attacks."""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+from armrace.adversaries.base import Adversary, Setting
+from armrace.kernels.generics import Floats, corrupt, implement
+from armrace.kernels.streams import Stream
+
+__all__ = ["NoAttack"]
+
+
+class NoAttackState(NamedTuple):
+    """Nothing; a state needs a member all the same."""
+
+    unused: int
+
+
+class NoAttack(Adversary, frozen=True, tag="none"):
+    """Leaves every reward as it was drawn."""
+
+    reference: ClassVar[str] = "the stochastic case"
+
+    def start(self, setting: Setting) -> NoAttackState:
+        return NoAttackState(0)
+
+
+@implement(corrupt, NoAttackState)
+def leave_rewards(
+    state: NoAttackState, round: int, weights: Floats, rewards: Floats, left: float, stream: Stream
+) -> None:
+    pass

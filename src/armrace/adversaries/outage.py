@@ -1,0 +1,49 @@
+"""An arm that fails for a while, without malice."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, NamedTuple
+
+from armrace.adversaries.base import Adversary, Setting
+from armrace.kernels.generics import Floats, corrupt, implement
+from armrace.kernels.streams import Stream
+from armrace.specification import Limits
+
+__all__ = ["Outage"]
+
+
+class OutageState(NamedTuple):
+    """Which arm fails, from which round up to which."""
+
+    arm: int
+    first: int
+    last: int
+
+
+class Outage(Adversary, frozen=True, tag="outage"):
+    """One arm pays nothing in a window of rounds, as far as the budget reaches."""
+
+    reference: ClassVar[str] = (
+        "the construction next door of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
+    )
+
+    arm: Annotated[int | None, Limits("the arm that fails, from 0; by default the best", 0)] = None
+    first: Annotated[
+        int | None, Limits("first round of the outage, from 0; by default horizon/10", 0)
+    ] = None
+    length: Annotated[int | None, Limits("rounds it lasts; by default horizon/10", 1)] = None
+
+    def start(self, setting: Setting) -> OutageState:
+        tenth = max(1, setting.horizon // 10)
+        arm = setting.best if self.arm is None else setting.check_arm("arm", self.arm)
+        first = tenth if self.first is None else self.first
+        length = tenth if self.length is None else self.length
+        return OutageState(arm, first, first + length)
+
+
+@implement(corrupt, OutageState)
+def fail_in_window(
+    state: OutageState, round: int, weights: Floats, rewards: Floats, left: float, stream: Stream
+) -> None:
+    if state.first <= round < state.last:
+        rewards[state.arm] = 0.0

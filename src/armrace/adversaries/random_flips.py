@@ -1,0 +1,45 @@
+"""Noise without a plan."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, NamedTuple
+
+from armrace.adversaries.base import Adversary, Setting
+from armrace.kernels.generics import Floats, corrupt, implement
+from armrace.kernels.streams import Stream, uniform
+from armrace.specification import Limits
+
+__all__ = ["RandomFlips"]
+
+
+class RandomFlipsState(NamedTuple):
+    """How often to strike."""
+
+    rate: float
+
+
+class RandomFlips(Adversary, frozen=True, tag="random-flips"):
+    """In a random share of the rounds, turns every reward r into 1 - r."""
+
+    reference: ClassVar[str] = (
+        "data errors as in section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
+    )
+
+    rate: Annotated[float, Limits("share of the rounds that are flipped", 0, 1)] = 0.1
+
+    def start(self, setting: Setting) -> RandomFlipsState:
+        return RandomFlipsState(float(self.rate))
+
+
+@implement(corrupt, RandomFlipsState)
+def flip_at_random(
+    state: RandomFlipsState,
+    round: int,
+    weights: Floats,
+    rewards: Floats,
+    left: float,
+    stream: Stream,
+) -> None:
+    if uniform(stream) < state.rate:
+        for arm in range(rewards.size):
+            rewards[arm] = 1.0 - rewards[arm]

@@ -1,0 +1,48 @@
+"""Make the best arm look worthless and a decoy perfect."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, NamedTuple
+
+from armrace.adversaries.base import Adversary, Setting
+from armrace.errors import InvalidParameter
+from armrace.kernels.generics import Floats, corrupt, implement
+from armrace.kernels.streams import Stream
+from armrace.specification import Limits
+
+__all__ = ["SwapBest"]
+
+
+class SwapBestState(NamedTuple):
+    """Whom to attack and whom to boost."""
+
+    best: int
+    decoy: int
+
+
+class SwapBest(Adversary, frozen=True, tag="swap-best"):
+    """Sets the best arm's reward to 0 and a decoy's to 1 while the budget lasts."""
+
+    reference: ClassVar[str] = (
+        "the fake reviews of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
+    )
+
+    decoy: Annotated[
+        int | None, Limits("the arm that is boosted, from 0; by default the second best", 0)
+    ] = None
+
+    def start(self, setting: Setting) -> SwapBestState:
+        decoy = setting.runner_up
+        if self.decoy is not None:
+            decoy = setting.check_arm("decoy", self.decoy)
+        if decoy == setting.best:
+            raise InvalidParameter(f"decoy must not be the best arm; got {decoy}.")
+        return SwapBestState(setting.best, decoy)
+
+
+@implement(corrupt, SwapBestState)
+def swap_best(
+    state: SwapBestState, round: int, weights: Floats, rewards: Floats, left: float, stream: Stream
+) -> None:
+    rewards[state.best] = 0.0
+    rewards[state.decoy] = 1.0

@@ -1,0 +1,35 @@
+"""Make the best arm look worthless for as long as the budget lasts."""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+from armrace.adversaries.base import Adversary, Setting
+from armrace.kernels.generics import Floats, corrupt, implement
+from armrace.kernels.streams import Stream
+
+__all__ = ["ZeroBest"]
+
+
+class ZeroBestState(NamedTuple):
+    """Whom to attack."""
+
+    best: int
+
+
+class ZeroBest(Adversary, frozen=True, tag="zero-best"):
+    """Sets the best arm's reward to 0 in every round while the budget lasts."""
+
+    reference: ClassVar[str] = (
+        "the click fraud of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
+    )
+
+    def start(self, setting: Setting) -> ZeroBestState:
+        return ZeroBestState(setting.best)
+
+
+@implement(corrupt, ZeroBestState)
+def zero_best(
+    state: ZeroBestState, round: int, weights: Floats, rewards: Floats, left: float, stream: Stream
+) -> None:
+    rewards[state.best] = 0.0

@@ -1,0 +1,49 @@
+"""Spend only where it is likely to be seen: zero the best arm when it is about to be played."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, NamedTuple
+
+from armrace.adversaries.base import Adversary, Setting
+from armrace.kernels.generics import Floats, corrupt, implement
+from armrace.kernels.streams import Stream
+from armrace.specification import Limits
+
+__all__ = ["ZeroBestWhenLikely"]
+
+
+class ZeroBestWhenLikelyState(NamedTuple):
+    """Whom to attack, and from which probability of being played on."""
+
+    best: int
+    likely: float
+
+
+class ZeroBestWhenLikely(Adversary, frozen=True, tag="zero-best-when-likely"):
+    """Sets the best arm's reward to 0 in rounds in which it is played with probability 1/2 or more.
+
+    Against a deterministic learner, nothing of the budget goes to rewards that nobody sees.
+    """
+
+    sees_weights: ClassVar[bool] = True
+    reference: ClassVar[str] = (
+        "the adaptive adversary of section 2 of Lykouris, Mirrokni and Paes Leme (2018)"
+    )
+
+    likely: Annotated[float, Limits("least probability at which it strikes", 0, 1)] = 0.5
+
+    def start(self, setting: Setting) -> ZeroBestWhenLikelyState:
+        return ZeroBestWhenLikelyState(setting.best, float(self.likely))
+
+
+@implement(corrupt, ZeroBestWhenLikelyState)
+def zero_best_when_likely(
+    state: ZeroBestWhenLikelyState,
+    round: int,
+    weights: Floats,
+    rewards: Floats,
+    left: float,
+    stream: Stream,
+) -> None:
+    if weights[state.best] >= state.likely:
+        rewards[state.best] = 0.0

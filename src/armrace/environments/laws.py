@@ -1,0 +1,127 @@
+"""Independent rewards: every round drawn anew from each arm's law."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.environments.base import (
+    Environment,
+    require_arms,
+    require_equal_lengths,
+)
+from armrace.errors import InvalidParameter
+from armrace.kernels import laws
+from armrace.specification import Limits, check_number
+
+__all__ = ["Bernoulli", "Beta", "Deterministic", "FiniteSupport", "Uniform"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class Bernoulli(Environment, frozen=True, tag="bernoulli"):
+    """Each arm pays 1 with its own probability, else 0: clicks."""
+
+    rates: Annotated[tuple[float, ...], Limits("probability of a 1, one an arm", 0, 1)]
+
+    def validate(self) -> None:
+        require_arms(self.rates, "means")
+
+    def means(self, horizon: int) -> Floats:
+        return np.array(self.rates)
+
+    def law(self) -> laws.Law:
+        return laws.make_law(laws.BERNOULLI, len(self.rates), first=self.rates)
+
+
+class Deterministic(Environment, frozen=True, tag="deterministic"):
+    """Each arm always pays the same."""
+
+    rewards: Annotated[tuple[float, ...], Limits("the reward, one an arm", 0, 1)]
+
+    def validate(self) -> None:
+        require_arms(self.rewards, "rewards")
+
+    def means(self, horizon: int) -> Floats:
+        return np.array(self.rewards)
+
+    def law(self) -> laws.Law:
+        return laws.make_law(laws.DETERMINISTIC, len(self.rewards), first=self.rewards)
+
+
+class Uniform(Environment, frozen=True, tag="uniform"):
+    """Each arm pays uniformly between its own two ends."""
+
+    lows: Annotated[tuple[float, ...], Limits("least reward, one an arm", 0, 1)]
+    highs: Annotated[tuple[float, ...], Limits("largest reward, one an arm", 0, 1)]
+
+    def validate(self) -> None:
+        require_arms(self.lows, "lows")
+        require_equal_lengths(lows=self.lows, highs=self.highs)
+        for low, high in zip(self.lows, self.highs, strict=True):
+            if low > high:
+                raise InvalidParameter(f"each low must be at most its high; got {low} and {high}.")
+
+    def means(self, horizon: int) -> Floats:
+        return np.asarray((np.array(self.lows) + np.array(self.highs)) / 2)
+
+    def law(self) -> laws.Law:
+        return laws.make_law(laws.UNIFORM, len(self.lows), first=self.lows, second=self.highs)
+
+
+_SHAPE = Limits("shape of the Beta law, one an arm", 1e-3, 1e6)
+
+
+class Beta(Environment, frozen=True, tag="beta"):
+    """Each arm pays by its own Beta law: ratings, shares of time."""
+
+    alphas: Annotated[tuple[float, ...], _SHAPE]
+    betas: Annotated[tuple[float, ...], _SHAPE]
+
+    def validate(self) -> None:
+        require_arms(self.alphas, "alphas")
+        require_equal_lengths(alphas=self.alphas, betas=self.betas)
+
+    def means(self, horizon: int) -> Floats:
+        alphas, betas = np.array(self.alphas), np.array(self.betas)
+        return np.asarray(alphas / (alphas + betas))
+
+    def law(self) -> laws.Law:
+        return laws.make_law(laws.BETA, len(self.alphas), first=self.alphas, second=self.betas)
+
+
+class FiniteSupport(Environment, frozen=True, tag="finite-support"):
+    """Each arm pays one of a few values, with its own probabilities: stars of a review."""
+
+    values: Annotated[tuple[float, ...], Limits("the rewards that occur", 0, 1)]
+    probabilities: Annotated[
+        tuple[tuple[float, ...], ...], "probability of each value, a row an arm"
+    ]
+
+    def validate(self) -> None:
+        require_arms(self.probabilities, "probabilities")
+        if not self.values:
+            raise InvalidParameter("values must name at least 1 reward; got none.")
+        for row in self.probabilities:
+            require_equal_lengths(values=self.values, probabilities=row)
+            for item in row:
+                check_number("each of probabilities", item, Limits("", 0, 1))
+            if not math.isclose(sum(row), 1, abs_tol=1e-9):
+                raise InvalidParameter(
+                    f"the probabilities of an arm must sum to 1; got {sum(row):g}."
+                )
+
+    def means(self, horizon: int) -> Floats:
+        return np.asarray(np.array(self.probabilities) @ np.array(self.values))
+
+    def law(self) -> laws.Law:
+        arms = len(self.probabilities)
+        return laws.make_law(
+            laws.FINITE,
+            arms,
+            values=np.tile(np.array(self.values), (arms, 1)),
+            cumulative=np.cumsum(np.array(self.probabilities), axis=1),
+        )

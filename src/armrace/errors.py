@@ -1,0 +1,64 @@
+"""One base error, and a named subclass for each way in which a request can be refused.
+
+Every message is one sentence that names the parameter, the limit and what was given. ``code``
+is stable and machine-readable.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import ClassVar
+
+__all__ = [
+    "ArmraceError",
+    "DamagedFile",
+    "ForeignTicket",
+    "InvalidParameter",
+    "UnknownName",
+    "UnwritableOutput",
+]
+
+
+class ArmraceError(Exception):
+    """The base of all errors that armrace raises on purpose."""
+
+    code: ClassVar[str] = "error"
+
+
+class InvalidParameter(ArmraceError, ValueError):
+    """A parameter lies outside its limits or does not fit the others."""
+
+    code: ClassVar[str] = "invalid-parameter"
+
+
+class UnknownName(ArmraceError, LookupError):
+    """No policy, attack, environment or scenario has this name."""
+
+    code: ClassVar[str] = "unknown-name"
+
+    @classmethod
+    def among(cls, kind: str, name: str, known: Iterable[str]) -> UnknownName:
+        """The error for ``name``, with the nearest known name as a suggestion."""
+        known = sorted(known)
+        nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(known)}."
+        return cls(f"there is no {kind} named {name!r}; {hint}")
+
+
+class UnwritableOutput(ArmraceError, OSError):
+    """A file cannot be written where it was asked for."""
+
+    code: ClassVar[str] = "unwritable-output"
+
+
+class DamagedFile(ArmraceError, ValueError):
+    """A result or snapshot cannot be read back as what it claims to be."""
+
+    code: ClassVar[str] = "damaged-file"
+
+
+class ForeignTicket(ArmraceError, ValueError):
+    """Feedback came for a decision that was not made here, or that has had its reward."""
+
+    code: ClassVar[str] = "foreign-ticket"

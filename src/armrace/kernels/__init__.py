@@ -1,0 +1,1 @@
+"""The only room with Numba: generic functions, formulas, the engine's loops."""

@@ -1,0 +1,91 @@
+"""The two ways in which functions of this package become machine code.
+
+An *inlined* function stays a plain Python function that can be called, stepped through and
+tested as such; it is compiled only where compiled code calls it. An *entry* is what Python
+calls: it is compiled on first use, releases the interpreter lock and is kept on disk.
+
+Numba decides whether an entry on disk is still good by looking at the entry's own file. The
+code an entry calls lives elsewhere, so each entry is made by a factory that takes a
+*fingerprint* of everything reachable and closes over it: closed-over values are part of
+Numba's cache key, so that a changed implementation is compiled anew and never served stale.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import types
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from numba.extending import register_jitable
+
+__all__ = ["entry", "fingerprint", "inlined"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_PACKAGE = Path(__file__).parent.parent
+_COMPILED_ROOMS = ("kernels", "policies", "adversaries")
+
+
+def inlined(function: F) -> F:
+    """Let compiled code call ``function``; called from Python it stays what it is."""
+    return cast(
+        "F",
+        register_jitable(
+            forceinline=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
+        )(function),
+    )
+
+
+def entry(function: F) -> F:
+    """Compile ``function`` on first call, without the interpreter lock, cached on disk."""
+    return cast("F", numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+def fingerprint(functions: Iterable[Callable[..., Any]]) -> str:
+    """Name the code that an entry compiles: this package's, and that of foreign ``functions``."""
+    digest = hashlib.sha256(_package_digest())
+    seen: set[int] = set()
+    for function in functions:
+        if not function.__module__.startswith("armrace."):
+            _digest_function(function, digest.update, seen)
+    return digest.hexdigest()[:16]
+
+
+@cache
+def _package_digest() -> bytes:
+    digest = hashlib.sha256()
+    for room in _COMPILED_ROOMS:
+        for source in sorted((_PACKAGE / room).rglob("*.py")):
+            digest.update(source.read_bytes())
+    return digest.digest()
+
+
+def _digest_function(
+    function: Callable[..., Any], update: Callable[[bytes], None], seen: set[int]
+) -> None:
+    """Follow a function through the globals it names, down to constants."""
+    function = getattr(function, "py_func", function)
+    if id(function) in seen or not isinstance(function, types.FunctionType):
+        return
+    seen.add(id(function))
+    _digest_code(function.__code__, update)
+    for name in function.__code__.co_names:
+        value = function.__globals__.get(name)
+        if isinstance(value, (bool, int, float, str, tuple)):
+            update(f"{name}={value!r}".encode())
+        elif callable(value):
+            _digest_function(value, update, seen)
+
+
+def _digest_code(code: types.CodeType, update: Callable[[bytes], None]) -> None:
+    update(code.co_code)
+    update(repr(code.co_names).encode())
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            _digest_code(constant, update)
+        else:
+            update(repr(constant).encode())

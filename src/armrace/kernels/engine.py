@@ -1,0 +1,306 @@
+"""The compiled loop: learner, stochastic rewards, adversary and ledger, round after round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.borrowing import borrow
+from armrace.kernels.compiling import entry, inlined
+from armrace.kernels.generics import NO_LAYER, corrupt, decide, distribution, learn, observe
+from armrace.kernels.laws import Law, fill_rewards
+from armrace.kernels.streams import Stream
+
+__all__ = [
+    "CHUNK",
+    "PLAYED",
+    "STOP",
+    "Ledger",
+    "Record",
+    "Workspace",
+    "make_ledger",
+    "make_record",
+    "make_runner",
+    "make_workspace",
+    "play",
+    "run",
+]
+
+STOP, PLAYED = 0, 1
+"""Places in a workspace's control."""
+
+CHUNK = 256
+"""Rounds whose rewards are drawn together, so that drawing vectorises."""
+
+
+class Ledger(NamedTuple):
+    """What the environment records; nobody else writes it."""
+
+    pulls: npt.NDArray[np.int64]
+    clean_totals: npt.NDArray[np.float64]
+    """What each arm would have paid in all rounds, before corruption."""
+    shifts: npt.NDArray[np.float64]
+    """Signed sum of the changes to each arm's rewards."""
+    arm_corruption: npt.NDArray[np.float64]
+    layer_corruption: npt.NDArray[np.float64]
+    """Corruption in the rewards that each layer learned from."""
+    collected: npt.NDArray[np.float64]
+    """Rewards collected, with and without corruption."""
+    corruption: npt.NDArray[np.float64]
+    """Corruption spent so far, of which budget."""
+
+
+class Record(NamedTuple):
+    """The ledger at each checkpoint; a checkpoint is the number of rounds played by then."""
+
+    checkpoints: npt.NDArray[np.int64]
+    collected: npt.NDArray[np.float64]
+    clean_collected: npt.NDArray[np.float64]
+    corruption: npt.NDArray[np.float64]
+    pulls: npt.NDArray[np.int64]
+    clean_totals: npt.NDArray[np.float64]
+    shifts: npt.NDArray[np.float64]
+    arm_corruption: npt.NDArray[np.float64]
+    layer_corruption: npt.NDArray[np.float64]
+
+
+class Workspace(NamedTuple):
+    """Scratch space of a run, and how it talks to the outside.
+
+    ``control`` holds a flag that asks the run to stop and the number of rounds played so far;
+    other threads write the one and read the other.
+    """
+
+    words: npt.NDArray[np.uint32]
+    rewards: npt.NDArray[np.float64]
+    proposal: npt.NDArray[np.float64]
+    weights: npt.NDArray[np.float64]
+    control: npt.NDArray[np.int64]
+
+
+def make_ledger(arms: int, layers: int, budget: float) -> Ledger:
+    """A ledger with nothing in it."""
+    return Ledger(
+        pulls=np.zeros(arms, dtype=np.int64),
+        clean_totals=np.zeros(arms),
+        shifts=np.zeros(arms),
+        arm_corruption=np.zeros(arms),
+        layer_corruption=np.zeros(layers),
+        collected=np.zeros(2),
+        corruption=np.array([0.0, budget]),
+    )
+
+
+def make_record(checkpoints: npt.NDArray[np.int64], arms: int, layers: int) -> Record:
+    """A record with a row for each checkpoint."""
+    rows = checkpoints.size
+    return Record(
+        checkpoints=checkpoints,
+        collected=np.zeros(rows),
+        clean_collected=np.zeros(rows),
+        corruption=np.zeros(rows),
+        pulls=np.zeros((rows, arms), dtype=np.int64),
+        clean_totals=np.zeros((rows, arms)),
+        shifts=np.zeros((rows, arms)),
+        arm_corruption=np.zeros((rows, arms)),
+        layer_corruption=np.zeros((rows, layers)),
+    )
+
+
+def make_workspace(arms: int, control: npt.NDArray[np.int64] | None = None) -> Workspace:
+    """Scratch space for ``arms`` arms."""
+    return Workspace(
+        words=np.zeros((4, CHUNK), dtype=np.uint32),
+        rewards=np.zeros((CHUNK, arms)),
+        proposal=np.zeros(arms),
+        weights=np.zeros(arms),
+        control=np.zeros(2, dtype=np.int64) if control is None else control,
+    )
+
+
+@inlined
+def play(
+    policy: Any,
+    adversary: Any,
+    law: Law,
+    learner_stream: Stream,
+    adversary_stream: Stream,
+    ledger: Ledger,
+    workspace: Workspace,
+    sees_weights: bool,
+    first: int,
+    last: int,
+) -> None:
+    """Play the rounds from ``first`` up to, not including, ``last``."""
+    pulls, totals = ledger.pulls, ledger.clean_totals
+    collected, clean_collected = ledger.collected[0], ledger.collected[1]
+    left = ledger.corruption[1] - ledger.corruption[0]
+    for start in range(first, last, CHUNK):
+        if workspace.control[STOP]:
+            return
+        size = min(CHUNK, last - start)
+        rewards = workspace.rewards[:size]
+        fill_rewards(law, start, workspace.words, rewards)
+        _add_rows(rewards, totals)
+        for i in range(size):
+            clean = rewards[i]
+            attacked = left > 0.0
+            if attacked:
+                left = _corrupt_round(
+                    policy,
+                    adversary,
+                    adversary_stream,
+                    ledger,
+                    workspace,
+                    sees_weights,
+                    start + i,
+                    clean,
+                )
+            ticket = decide(policy, learner_stream)
+            arm = ticket.arm
+            reward = workspace.proposal[arm] if attacked else clean[arm]
+            learn(policy, ticket, reward)
+            if attacked:
+                if ticket.layer != NO_LAYER:
+                    ledger.layer_corruption[ticket.layer] += abs(reward - clean[arm])
+                observe(adversary, start + i, arm, reward)
+            pulls[arm] += 1
+            collected += reward
+            clean_collected += clean[arm]
+        workspace.control[PLAYED] = start + size
+    ledger.collected[0] = collected
+    ledger.collected[1] = clean_collected
+
+
+@inlined
+def _add_rows(rewards: npt.NDArray[np.float64], totals: npt.NDArray[np.float64]) -> None:
+    for i in range(rewards.shape[0]):
+        for arm in range(rewards.shape[1]):
+            totals[arm] += rewards[i, arm]
+
+
+@inlined
+def _copy(source: npt.NDArray[np.float64], target: npt.NDArray[np.float64]) -> None:
+    for i in range(source.size):
+        target[i] = source[i]
+
+
+@inlined
+def _corrupt_round(
+    policy: Any,
+    adversary: Any,
+    stream: Stream,
+    ledger: Ledger,
+    workspace: Workspace,
+    sees_weights: bool,
+    round: int,
+    clean: npt.NDArray[np.float64],
+) -> float:
+    """Let the adversary change the round's rewards, charge it, and return what it has left.
+
+    The rewards to be paid are left in the workspace's proposal. A change that is not within
+    [0, 1] or within what is left is not applied at all.
+    """
+    proposal = workspace.proposal
+    _copy(clean, proposal)
+    if sees_weights:
+        distribution(policy, workspace.weights)
+    left = ledger.corruption[1] - ledger.corruption[0]
+    corrupt(adversary, round, workspace.weights, proposal, left, stream)
+    cost, legal = 0.0, True
+    for arm in range(clean.size):
+        legal = legal and 0.0 <= proposal[arm] <= 1.0
+        cost = max(cost, abs(proposal[arm] - clean[arm]))
+    if cost == 0.0 and legal:
+        return left
+    if not legal or ledger.corruption[0] + cost > ledger.corruption[1]:
+        _copy(clean, proposal)
+        return left
+    ledger.corruption[0] += cost
+    for arm in range(clean.size):
+        change = proposal[arm] - clean[arm]
+        ledger.shifts[arm] += change
+        ledger.arm_corruption[arm] += abs(change)
+    return ledger.corruption[1] - ledger.corruption[0]
+
+
+@inlined
+def _record(ledger: Ledger, record: Record, row: int) -> None:
+    record.collected[row] = ledger.collected[0]
+    record.clean_collected[row] = ledger.collected[1]
+    record.corruption[row] = ledger.corruption[0]
+    for arm in range(ledger.pulls.size):
+        record.pulls[row, arm] = ledger.pulls[arm]
+        record.clean_totals[row, arm] = ledger.clean_totals[arm]
+        record.shifts[row, arm] = ledger.shifts[arm]
+        record.arm_corruption[row, arm] = ledger.arm_corruption[arm]
+    for layer in range(ledger.layer_corruption.size):
+        record.layer_corruption[row, layer] = ledger.layer_corruption[layer]
+
+
+@inlined
+def run(
+    policy: Any,
+    adversary: Any,
+    law: Law,
+    learner_stream: Stream,
+    adversary_stream: Stream,
+    ledger: Ledger,
+    record: Record,
+    workspace: Workspace,
+    sees_weights: bool,
+) -> None:
+    """Play to the last checkpoint of ``record``, writing a row at each, unless told to stop."""
+    first = 0
+    for row in range(record.checkpoints.size):
+        last = record.checkpoints[row]
+        play(
+            policy,
+            adversary,
+            law,
+            learner_stream,
+            adversary_stream,
+            ledger,
+            workspace,
+            sees_weights,
+            first,
+            last,
+        )
+        _record(ledger, record, row)
+        first = last
+
+
+@cache
+def make_runner(code: str) -> Callable[..., None]:
+    """A compiled :func:`run` for states whose implementations have the fingerprint ``code``."""
+
+    @entry
+    def compiled_run(
+        policy: Any,
+        adversary: Any,
+        law: Law,
+        learner_stream: Stream,
+        adversary_stream: Stream,
+        ledger: Ledger,
+        record: Record,
+        workspace: Workspace,
+        sees_weights: bool,
+    ) -> None:
+        _ = code  # part of the cache key by being closed over
+        run(
+            borrow(policy),
+            borrow(adversary),
+            borrow(law),
+            borrow(learner_stream),
+            borrow(adversary_stream),
+            borrow(ledger),
+            borrow(record),
+            borrow(workspace),
+            sees_weights,
+        )
+
+    return compiled_run

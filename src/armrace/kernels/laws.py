@@ -1,0 +1,221 @@
+"""Reward laws: how the stochastic rewards of a stretch of rounds come from the counter.
+
+Every arm has a law of its own. The reward of an arm in a round is a pure function of (seed,
+replication, round, arm): all policies of a comparison meet the same rewards, and a run can be
+cut anywhere. One 32-bit word decides a reward, except for Beta arms, which reject and draw
+again; means are thus exact up to 2**-33.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.compiling import inlined
+from armrace.kernels.philox import MASK, counter_high, counter_lane, philox
+
+__all__ = [
+    "BERNOULLI",
+    "BETA",
+    "DETERMINISTIC",
+    "FINITE",
+    "TABLE",
+    "UNIFORM",
+    "Law",
+    "fill_rewards",
+    "make_law",
+]
+
+BERNOULLI, UNIFORM, BETA, FINITE, DETERMINISTIC, TABLE = range(6)
+
+_ARMS_A_GROUP = 4
+_WORD_UNIT = 2.0**-32
+_TWO_PI = 2.0 * math.pi
+_NONE = np.uint64(0)
+
+
+class Law(NamedTuple):
+    """The reward laws of all arms.
+
+    ``first`` and ``second`` are an arm's parameters: the mean of a Bernoulli arm, the ends of
+    a uniform one, alpha and beta of a Beta one, the value of a deterministic one. ``values``
+    and ``cumulative`` (a row an arm) belong to finite support, ``table`` (a row a round) to
+    recorded rewards. ``place`` is the key, the purpose and the replication of the counter.
+    """
+
+    kind: npt.NDArray[np.int64]
+    first: npt.NDArray[np.float64]
+    second: npt.NDArray[np.float64]
+    values: npt.NDArray[np.float64]
+    cumulative: npt.NDArray[np.float64]
+    table: npt.NDArray[np.float64]
+    place: npt.NDArray[np.uint64]
+
+
+def make_law(
+    kind: int,
+    arms: int,
+    first: npt.ArrayLike = 0.0,
+    second: npt.ArrayLike = 0.0,
+    values: npt.NDArray[np.float64] | None = None,
+    cumulative: npt.NDArray[np.float64] | None = None,
+    table: npt.NDArray[np.float64] | None = None,
+) -> Law:
+    """A law of one kind for all arms, with the arrays it does not use left empty."""
+    nothing = np.empty((0, 0))
+    return Law(
+        kind=np.full(arms, kind, dtype=np.int64),
+        first=np.broadcast_to(np.asarray(first, dtype=np.float64), arms).copy(),
+        second=np.broadcast_to(np.asarray(second, dtype=np.float64), arms).copy(),
+        values=nothing if values is None else values,
+        cumulative=nothing if cumulative is None else cumulative,
+        table=nothing if table is None else table,
+        place=np.zeros(4, dtype=np.uint64),
+    )
+
+
+@inlined
+def fill_rewards(
+    law: Law, first_round: int, words: npt.NDArray[np.uint32], out: npt.NDArray[np.float64]
+) -> None:
+    """Write the rewards of ``len(out)`` rounds from ``first_round`` on, a row a round.
+
+    ``words`` is scratch space of four rows, at least as long as there are rounds.
+    """
+    rounds, arms = out.shape
+    for group in range((arms + _ARMS_A_GROUP - 1) // _ARMS_A_GROUP):
+        _draw_words(law.place, first_round, rounds, group, words)
+        start = group * _ARMS_A_GROUP
+        for arm in range(start, min(start + _ARMS_A_GROUP, arms)):
+            _fill_arm(law, arm, first_round, words[arm - start], out)
+
+
+@inlined
+def _draw_words(
+    place: npt.NDArray[np.uint64],
+    first_round: int,
+    rounds: int,
+    group: int,
+    words: npt.NDArray[np.uint32],
+) -> None:
+    """One word an arm and round, for a group of four arms; this loop vectorises."""
+    k0, k1, replication = place[0], place[1], place[3]
+    lane = counter_lane(np.uint64(group), place[2])
+    for i in range(rounds):
+        position = np.uint64(first_round + i)
+        a, b, c, d = philox(
+            position & MASK, counter_high(position, _NONE), lane, replication, k0, k1
+        )
+        words[0, i] = a
+        words[1, i] = b
+        words[2, i] = c
+        words[3, i] = d
+
+
+@inlined
+def _fill_arm(
+    law: Law,
+    arm: int,
+    first_round: int,
+    words: npt.NDArray[np.uint32],
+    out: npt.NDArray[np.float64],
+) -> None:
+    kind = law.kind[arm]
+    first = law.first[arm]
+    rounds = out.shape[0]
+    if kind == BERNOULLI:
+        threshold = np.uint64(np.rint(first / _WORD_UNIT))
+        for i in range(rounds):
+            out[i, arm] = 1.0 if words[i] < threshold else 0.0
+    elif kind == UNIFORM:
+        span = law.second[arm] - first
+        for i in range(rounds):
+            out[i, arm] = first + span * _open_unit(words[i])
+    elif kind == FINITE:
+        for i in range(rounds):
+            out[i, arm] = _pick(law.values[arm], law.cumulative[arm], _open_unit(words[i]))
+    elif kind == BETA:
+        for i in range(rounds):
+            out[i, arm] = _beta(law, arm, np.uint64(first_round + i))
+    elif kind == DETERMINISTIC:
+        for i in range(rounds):
+            out[i, arm] = first
+    else:
+        for i in range(rounds):
+            out[i, arm] = law.table[first_round + i, arm]
+
+
+@inlined
+def _open_unit(word: np.uint32 | np.uint64) -> float:
+    """A word as a number strictly between 0 and 1."""
+    return (np.float64(word) + 0.5) * _WORD_UNIT
+
+
+@inlined
+def _pick(
+    values: npt.NDArray[np.float64], cumulative: npt.NDArray[np.float64], level: float
+) -> float:
+    """The value at which the cumulative probability first exceeds ``level``."""
+    last = values.size - 1
+    i = 0
+    while i < last and level >= cumulative[i]:
+        i += 1
+    return values[i]
+
+
+@inlined
+def _beta(law: Law, arm: int, position: np.uint64) -> float:
+    """A Beta reward as a ratio of two gammas, in logarithms so that small shapes survive."""
+    further = np.uint64(1)
+    log_x, further = _log_gamma_variate(law, arm, position, further, law.first[arm])
+    log_y, further = _log_gamma_variate(law, arm, position, further, law.second[arm])
+    difference = log_y - log_x
+    if difference > 700.0:
+        return 0.0
+    return 1.0 / (1.0 + math.exp(difference))
+
+
+@inlined
+def _log_gamma_variate(
+    law: Law, arm: int, position: np.uint64, further: np.uint64, shape: float
+) -> tuple[float, np.uint64]:
+    """Marsaglia and Tsang (2000), with their boost for shapes below 1.
+
+    Each attempt is accepted with probability above 0.95, so the 12 bits that number further
+    draws are never used up.
+    """
+    boosted = shape + 1.0 if shape < 1.0 else shape
+    d = boosted - 1.0 / 3.0
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        a, b, accept, boost = _draw_further(law.place, arm, position, further)
+        further += np.uint64(1)
+        normal = math.sqrt(-2.0 * math.log(a)) * math.cos(_TWO_PI * b)
+        cube = 1.0 + c * normal
+        if cube <= 0.0:
+            continue
+        v = cube * cube * cube
+        if math.log(accept) < 0.5 * normal * normal + d - d * v + d * math.log(v):
+            log_variate = math.log(d * v)
+            if shape < 1.0:
+                log_variate += math.log(boost) / shape
+            return log_variate, further
+
+
+@inlined
+def _draw_further(
+    place: npt.NDArray[np.uint64], arm: int, position: np.uint64, further: np.uint64
+) -> tuple[float, float, float, float]:
+    """Four more numbers for one arm in one round; here the counter's group is the arm itself."""
+    a, b, c, d = philox(
+        position & MASK,
+        counter_high(position, further),
+        counter_lane(np.uint64(arm), place[2]),
+        place[3],
+        place[0],
+        place[1],
+    )
+    return _open_unit(a), _open_unit(b), _open_unit(c), _open_unit(d)

@@ -1,0 +1,79 @@
+"""Sequential uniforms for whoever takes them one at a time: a learner, an adversary.
+
+A stream is a place in Philox's counter space and a position in it. It is refilled a block at
+a time, which the compiler turns into vector instructions; the buffer is a function of the
+position, so place and position alone are what a snapshot needs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.compiling import inlined
+from armrace.kernels.philox import MASK, counter_high, counter_lane, philox
+
+__all__ = ["Stream", "make_stream", "seek", "tell", "uniform"]
+
+_BLOCKS = 32
+_SIZE = 2 * _BLOCKS
+_NONE = np.uint64(0)
+_MANTISSA_SHIFT = np.uint64(11)
+_HALF_WORD = np.uint64(32)
+_UNIT = 2.0**-53
+
+
+class Stream(NamedTuple):
+    """Where the uniforms come from (``place``), how far they are taken, and the next ones."""
+
+    place: npt.NDArray[np.uint64]
+    position: npt.NDArray[np.int64]
+    buffer: npt.NDArray[np.float64]
+
+
+def make_stream(key: tuple[int, int], purpose: int, replication: int) -> Stream:
+    """A stream at its beginning."""
+    lane = counter_lane(_NONE, np.uint64(purpose))
+    place = np.array([key[0], key[1], int(lane), replication], dtype=np.uint64)
+    position = np.array([0, _SIZE], dtype=np.int64)
+    return Stream(place, position, np.empty(_SIZE, dtype=np.float64))
+
+
+@inlined
+def uniform(stream: Stream) -> float:
+    """The next number of the stream, uniform on [0, 1) with 53 random bits."""
+    used = stream.position[1]
+    if used == _SIZE:
+        _refill(stream)
+        used = 0
+    stream.position[1] = used + 1
+    return stream.buffer[used]
+
+
+@inlined
+def _refill(stream: Stream) -> None:
+    k0, k1, lane, replication = stream.place[0], stream.place[1], stream.place[2], stream.place[3]
+    first = stream.position[0]
+    for i in range(_BLOCKS):
+        block = np.uint64(first + i)
+        a, b, c, d = philox(block & MASK, counter_high(block, _NONE), lane, replication, k0, k1)
+        stream.buffer[i] = np.float64(((a << _HALF_WORD) | b) >> _MANTISSA_SHIFT) * _UNIT
+        stream.buffer[_BLOCKS + i] = np.float64(((c << _HALF_WORD) | d) >> _MANTISSA_SHIFT) * _UNIT
+    stream.position[0] = first + _BLOCKS
+
+
+def tell(stream: Stream) -> int:
+    """How many numbers have been taken."""
+    return int(stream.position[0] * 2 - _SIZE + stream.position[1])
+
+
+def seek(stream: Stream, taken: int) -> None:
+    """Go to where ``taken`` numbers have been taken."""
+    full, used = divmod(taken, _SIZE)
+    stream.position[0] = full * _BLOCKS
+    stream.position[1] = _SIZE
+    if used:
+        _refill(stream)
+        stream.position[1] = used

@@ -1,0 +1,6 @@
+"""Live use: the same compiled policies, one decision at a time."""
+
+from armrace.online.learner import Learner, Ticket
+from armrace.online.snapshots import Snapshot
+
+__all__ = ["Learner", "Snapshot", "Ticket"]

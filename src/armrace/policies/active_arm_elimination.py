@@ -1,0 +1,39 @@
+"""Active arm elimination: pull the active arms in turn, delete the ones that are clearly worse."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from armrace.kernels.race import Race, make_race
+from armrace.policies.racing import RacePolicy
+from armrace.specification import Confidence
+
+__all__ = ["ActiveArmElimination"]
+
+
+class ActiveArmElimination(RacePolicy, frozen=True, tag="active-arm-elimination"):
+    """Pulls active arms in turn and deletes those whose interval lies below another's.
+
+    The interval after ``n`` pulls is ``mean +- sqrt(ln(2KT/delta) / n)``. Without corruption
+    the regret is of order ``sum over arms of ln(KT/delta) / gap`` with probability
+    ``1 - delta``. An adversary who spoils the first O(log T) rewards of the best arm has it
+    deleted for good.
+
+    >>> state = ActiveArmElimination(delta=0.1).start(arms=2, horizon=1000)
+    >>> f"{state.log_term[0]:.5f}"
+    '10.59663'
+    """
+
+    reference: ClassVar[str] = (
+        "Even-Dar, Mannor and Mansour (2006), Action elimination and stopping conditions; "
+        "section 3 of Lykouris, Mirrokni and Paes Leme (2018)"
+    )
+
+    delta: Confidence = 0.05
+
+    def start(self, arms: int, horizon: int) -> Race:
+        log_term = math.log(2 * arms * horizon / self.delta)
+        return make_race(arms, np.ones(1), np.zeros(1), log_term)

@@ -1,0 +1,50 @@
+"""What every policy is: a specification that starts a state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+from armrace.specification import Specification
+
+__all__ = ["ArmView", "Policy"]
+
+
+class ArmView(msgspec.Struct, frozen=True):
+    """What one layer of a policy thinks of one arm; ``None`` where it has no such thing."""
+
+    layer: int
+    arm: int
+    assigned: int
+    pulls: int
+    mean: float | None
+    lower: float | None = None
+    upper: float | None = None
+    active: bool = True
+    eliminated_at: int | None = None
+    """The round, counted from 1, in which the arm was deleted from the layer."""
+    eliminated_by: int | None = None
+
+
+class Policy(Specification, frozen=True):
+    """A bandit algorithm, described by its parameters.
+
+    A policy of your own subclasses this, gives a ``tag`` and a ``start``, and registers
+    ``distribution``, ``decide`` and ``learn`` for the class of its state.
+    """
+
+    kind: ClassVar[str] = "policy"
+
+    def start(self, arms: int, horizon: int) -> Any:
+        """The state before the first round, for so many arms and rounds."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how it starts")
+
+    def layer_count(self, arms: int, horizon: int) -> int:
+        """How many layers learn separately."""
+        return 1
+
+    def inspect(self, state: Any) -> Sequence[ArmView]:
+        """What the state says of each layer and arm; empty if it cannot be looked at."""
+        return ()

@@ -1,0 +1,37 @@
+"""Active arm elimination with room for a known corruption in its intervals (Theorem 1)."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from armrace.kernels.race import Race, make_race
+from armrace.policies.racing import RacePolicy
+from armrace.specification import Confidence, Limits
+
+__all__ = ["EnlargedArmElimination"]
+
+
+class EnlargedArmElimination(RacePolicy, frozen=True, tag="enlarged-arm-elimination"):
+    """Active arm elimination whose intervals leave room for a corruption known in advance.
+
+    The interval after ``n`` pulls is ``mean +- (sqrt(ln(2KT/delta) / n) + C/n)``. If the
+    adversary spends at most ``C``, the regret is of order
+    ``sum over arms of (ln(KT/delta) + C) / gap`` with probability ``1 - delta``; the ``C`` is
+    paid even if nothing was corrupted.
+
+    >>> state = EnlargedArmElimination(corruption=20, delta=0.1).start(arms=2, horizon=1000)
+    >>> state.allowance
+    array([20.])
+    """
+
+    reference: ClassVar[str] = "Theorem 1 of Lykouris, Mirrokni and Paes Leme (2018)"
+
+    corruption: Annotated[float, Limits("bound on the total corruption, C", 0)] = 100.0
+    delta: Confidence = 0.05
+
+    def start(self, arms: int, horizon: int) -> Race:
+        log_term = math.log(2 * arms * horizon / self.delta)
+        return make_race(arms, np.ones(1), np.array([float(self.corruption)]), log_term)

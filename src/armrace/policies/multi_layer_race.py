@@ -1,0 +1,70 @@
+"""The Multi-layer Active Arm Elimination Race, which need not know the corruption."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from armrace.errors import InvalidParameter
+from armrace.kernels.race import Race, make_race
+from armrace.policies.racing import RacePolicy
+from armrace.specification import Confidence, Limits
+
+__all__ = ["MultiLayerRace"]
+
+
+class MultiLayerRace(RacePolicy, frozen=True, tag="multi-layer-race"):
+    """A race of arm eliminations, each slower and more robust than the one before.
+
+    Layer ``l`` of ``ceil(lg T)`` gets a round with probability ``2^-l`` (what remains goes to
+    layer 1), so that it sees a corruption of order ``ln T`` as long as the total is at most
+    ``2^l``. An arm that a layer deletes is deleted from all faster layers. An empty layer
+    plays the best arm of the fastest non-empty one and learns nothing. Intervals are
+    ``mean +- (sqrt(L/n) + L/n)`` with ``L = ln(4KT ceil(lg T) / delta)``.
+
+    With probability ``1 - delta`` and whatever the corruption ``C``, the regret is of order
+    ``sum over arms of (K C ln(KT/delta) + ln T) ln(KT/delta) / gap``. With fewer layers this
+    holds as long as ``C`` is at most ``base^layers``.
+
+    >>> state = MultiLayerRace(delta=0.1).start(arms=2, horizon=1024)
+    >>> state.share.size, state.share[0], f"{state.log_term[0]:.5f}"
+    (10, np.float64(0.5009765625), '13.61608')
+    """
+
+    reference: ClassVar[str] = (
+        "Algorithm 2 and Theorem 3 of Lykouris, Mirrokni and Paes Leme, Stochastic bandits "
+        "robust to adversarial corruptions (STOC 2018)"
+    )
+
+    delta: Confidence = 0.05
+    layers: Annotated[
+        int | None, Limits("number of layers; by default as many as the horizon asks for", 1, 60)
+    ] = None
+    base: Annotated[float, Limits("factor by which each layer is slower than the last", 2, 1e6)] = (
+        2.0
+    )
+
+    def validate(self) -> None:
+        if self.layers is not None and self.layers * math.log2(self.base) > 1000:
+            raise InvalidParameter(
+                f"base to the power of layers must be at most 2^1000; "
+                f"got base {self.base:g} and layers {self.layers}."
+            )
+
+    def layer_count(self, arms: int, horizon: int) -> int:
+        """The smallest number of layers whose slowest tolerates corruption in every round."""
+        if self.layers is not None:
+            return self.layers
+        layers = 1
+        while self.base**layers < horizon:
+            layers += 1
+        return layers
+
+    def start(self, arms: int, horizon: int) -> Race:
+        layers = self.layer_count(arms, horizon)
+        log_term = math.log(4 * arms * horizon * layers / self.delta)
+        share = self.base ** -np.arange(1.0, layers + 1)
+        share[0] = 1.0 - share[1:].sum()
+        return make_race(arms, share, np.full(layers, log_term), log_term)

@@ -1,0 +1,49 @@
+"""One seed, many named streams that can never meet.
+
+A seed gives a Philox key; purpose, replication, round and arm are parts of its counter (see
+:mod:`armrace.kernels.philox`). Rewards depend on nothing else, so two policies run with one
+seed meet the same rewards, and results do not depend on who computes them, or in what order.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.streams import Stream, make_stream
+
+__all__ = ["MAXIMAL_SEED", "Purpose", "reward_place", "stream_for"]
+
+MAXIMAL_SEED = 2**63 - 1
+
+
+class Purpose(IntEnum):
+    """What a stream is for."""
+
+    REWARDS = 1
+    LEARNER = 2
+    ADVERSARY = 3
+
+
+def _key(seed: int) -> tuple[int, int]:
+    first, second = np.random.SeedSequence(seed).generate_state(2, dtype=np.uint32)
+    return int(first), int(second)
+
+
+def stream_for(seed: int, purpose: Purpose, replication: int) -> Stream:
+    """The sequential stream of a learner or an adversary in one replication.
+
+    >>> from armrace.kernels.streams import uniform
+    >>> stream = stream_for(seed=1, purpose=Purpose.LEARNER, replication=0)
+    >>> f"{uniform(stream):.6f}"
+    '0.474749'
+    """
+    return make_stream(_key(seed), int(purpose), replication)
+
+
+def reward_place(seed: int, replication: int) -> npt.NDArray[np.uint64]:
+    """Where the rewards of one replication lie in the counter space of ``seed``."""
+    key = _key(seed)
+    return np.array([key[0], key[1], int(Purpose.REWARDS), replication], dtype=np.uint64)

@@ -1,0 +1,95 @@
+"""The specification of an experiment: all that is needed to run it again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.adversaries import ADVERSARIES, Adversary, Setting
+from armrace.environments import ENVIRONMENTS, Bernoulli, Environment
+from armrace.errors import InvalidParameter
+from armrace.policies import POLICIES, Policy
+from armrace.randomness import MAXIMAL_SEED
+from armrace.specification import MAXIMAL_HORIZON, Limits, Specification
+
+__all__ = ["Experiment", "checkpoints_for", "make_experiment"]
+
+_CHECKPOINTS_A_DECADE = 8
+_MAXIMAL_REPLICATIONS = 2**32 - 1
+
+
+class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
+    """One policy in one environment under one attack."""
+
+    policy: Policy
+    environment: Environment
+    adversary: Adversary
+    budget: Annotated[float, Limits("the most that the attack may spend", 0)]
+    horizon: Annotated[int, Limits("rounds", 1, MAXIMAL_HORIZON)]
+    replications: Annotated[int, Limits("independent runs", 1, _MAXIMAL_REPLICATIONS)]
+    seed: Annotated[int, Limits("seed of all randomness", 0, MAXIMAL_SEED)]
+
+    def validate(self) -> None:
+        self.environment.check_horizon(self.horizon)
+        self.adversary.start(self.setting())
+
+    def setting(self) -> Setting:
+        """What the adversary knows beforehand."""
+        return Setting(self.environment.means(self.horizon), self.horizon, float(self.budget))
+
+
+def make_experiment(
+    *,
+    policy: Policy | str | Mapping[str, Any],
+    environment: Environment | Mapping[str, Any] | npt.ArrayLike,
+    adversary: Adversary | str | Mapping[str, Any] = "none",
+    budget: float = 0.0,
+    horizon: float = 100_000,
+    replications: int = 100,
+    seed: int = 0,
+) -> Experiment:
+    """An experiment from specifications, names or plain data; means alone make Bernoulli arms."""
+    return Experiment(
+        policy=POLICIES.make(policy),
+        environment=_environment(environment),
+        adversary=ADVERSARIES.make(adversary),
+        budget=budget,
+        horizon=_whole("horizon", horizon),
+        replications=_whole("replications", replications),
+        seed=seed,
+    )
+
+
+def _environment(given: Environment | Mapping[str, Any] | npt.ArrayLike) -> Environment:
+    if isinstance(given, (Environment, Mapping, str)):
+        return ENVIRONMENTS.make(given)
+    try:
+        means = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidParameter("environment must be an environment or a list of means.") from None
+    return Bernoulli(rates=tuple(float(mean) for mean in np.atleast_1d(means)))
+
+
+def _whole(name: str, value: float) -> int:
+    """A whole number, also from a float such as 1e6; what is no number is left to the check."""
+    if isinstance(value, float) and math.isfinite(value):
+        if value != int(value):
+            raise InvalidParameter(f"{name} must be a whole number; got {value:g}.")
+        return int(value)
+    return value  # type: ignore[return-value]  # the specification refuses what is no whole number
+
+
+def checkpoints_for(horizon: int) -> npt.NDArray[np.int64]:
+    """Numbers of rounds at which the ledger is read: log-spaced, ending with the horizon.
+
+    >>> checkpoints_for(20)
+    array([ 1,  2,  3,  4,  6,  7, 10, 13, 18, 20])
+    """
+    count = 1 + math.ceil(_CHECKPOINTS_A_DECADE * math.log10(horizon)) if horizon > 1 else 1
+    exponents = np.arange(count) / _CHECKPOINTS_A_DECADE
+    points = np.minimum(np.rint(10.0**exponents), horizon).astype(np.int64)
+    return np.unique(np.append(points, horizon))

@@ -1,0 +1,119 @@
+"""One replication: states made, compiled loop run, ledger turned into regrets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels import engine
+from armrace.kernels.compiling import fingerprint
+from armrace.kernels.generics import implementations
+from armrace.kernels.laws import Law
+from armrace.kernels.streams import Stream
+from armrace.policies import ArmView
+from armrace.randomness import Purpose, reward_place, stream_for
+from armrace.simulation.experiment import Experiment, checkpoints_for
+
+__all__ = ["Outcome", "Parts", "make_parts", "prepare", "run_replication"]
+
+Floats = npt.NDArray[np.float64]
+Runner = Callable[..., None]
+
+
+class Outcome(NamedTuple):
+    """What the ledger says of one replication, a row a checkpoint."""
+
+    regret: Floats
+    pseudo_regret: Floats
+    clean_regret: Floats
+    corruption: Floats
+    pulls: npt.NDArray[np.int64]
+    arm_corruption: Floats
+    layer_corruption: Floats
+    view: Sequence[ArmView]
+    """The policy's own view at the end; only of the first replication, else empty."""
+
+
+class Parts(NamedTuple):
+    """The arguments of the engine, in its order."""
+
+    policy: Any
+    adversary: Any
+    law: Law
+    learner_stream: Stream
+    adversary_stream: Stream
+    ledger: engine.Ledger
+    record: engine.Record
+    workspace: engine.Workspace
+    sees_weights: bool
+
+
+def make_parts(
+    experiment: Experiment,
+    replication: int,
+    control: npt.NDArray[np.int64] | None = None,
+) -> Parts:
+    """Fresh states, streams and ledger for one replication."""
+    policy, horizon = experiment.policy, experiment.horizon
+    law = experiment.environment.law()
+    law.place[:] = reward_place(experiment.seed, replication)
+    arms = law.kind.size
+    layers = policy.layer_count(arms, horizon)
+    return Parts(
+        policy=policy.start(arms, horizon),
+        adversary=experiment.adversary.start(experiment.setting()),
+        law=law,
+        learner_stream=stream_for(experiment.seed, Purpose.LEARNER, replication),
+        adversary_stream=stream_for(experiment.seed, Purpose.ADVERSARY, replication),
+        ledger=engine.make_ledger(arms, layers, float(experiment.budget)),
+        record=engine.make_record(checkpoints_for(horizon), arms, layers),
+        workspace=engine.make_workspace(arms, control),
+        sees_weights=experiment.adversary.sees_weights,
+    )
+
+
+def runner_for(parts: Parts) -> Runner:
+    """The compiled loop for these classes of policy and adversary."""
+    used = implementations(type(parts.policy)) + implementations(type(parts.adversary))
+    return engine.make_runner(fingerprint(used))
+
+
+def prepare(experiment: Experiment) -> None:
+    """Compile, or load from disk, what the experiment needs, by playing a single round."""
+    parts = make_parts(experiment, 0)
+    short = engine.make_record(np.ones(1, dtype=np.int64), *_shape(parts))
+    runner_for(parts)(*parts._replace(record=short))
+
+
+def run_replication(
+    experiment: Experiment,
+    replication: int,
+    control: npt.NDArray[np.int64] | None = None,
+    runner: Runner | None = None,
+) -> Outcome:
+    """Play one replication; ``control`` lets another thread watch and stop it."""
+    parts = make_parts(experiment, replication, control)
+    (runner or runner_for(parts))(*parts)
+    view = experiment.policy.inspect(parts.policy) if replication == 0 else ()
+    return _outcome(parts.record, experiment.setting().means, view)
+
+
+def _shape(parts: Parts) -> tuple[int, int]:
+    return parts.ledger.pulls.size, parts.ledger.layer_corruption.size
+
+
+def _outcome(record: engine.Record, means: Floats, view: Sequence[ArmView]) -> Outcome:
+    gaps = means.max() - means
+    return Outcome(
+        regret=(record.clean_totals + record.shifts).max(axis=1) - record.collected,
+        pseudo_regret=record.pulls @ gaps,
+        clean_regret=record.clean_totals.max(axis=1) - record.clean_collected,
+        corruption=record.corruption,
+        pulls=record.pulls,
+        arm_corruption=record.arm_corruption,
+        layer_corruption=record.layer_corruption,
+        view=view,
+    )

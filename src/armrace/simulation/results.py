@@ -1,0 +1,175 @@
+"""What a simulation yields: tidy frames, a summary, and the specification that made it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from armrace.policies import ArmView
+from armrace.simulation.experiment import Experiment, checkpoints_for
+from armrace.simulation.replication import Outcome
+from armrace.statistics import Summary, summarise
+from armrace.statistics.summaries import standard_error
+
+__all__ = ["MEASURES", "Result"]
+
+MEASURES = ("regret", "pseudo_regret", "clean_regret", "corruption")
+"""The ledger's figures that are one number a replication and checkpoint."""
+
+
+class Result:
+    """The outcome of an experiment.
+
+    ``rows`` is the whole ledger: a row a replication and checkpoint, with lists for what is
+    counted an arm or a layer. The other frames are views of it.
+    """
+
+    def __init__(
+        self,
+        spec: dict[str, Any],
+        rows: pl.DataFrame,
+        view: Sequence[ArmView],
+        seconds: float,
+        interrupted: bool = False,
+    ) -> None:
+        self.spec = spec
+        self.rows = rows
+        self.view = list(view)
+        self.seconds = seconds
+        self.interrupted = interrupted
+
+    @classmethod
+    def from_outcomes(
+        cls,
+        experiment: Experiment,
+        replications: Sequence[int],
+        outcomes: Sequence[Outcome],
+        seconds: float,
+        interrupted: bool = False,
+    ) -> Result:
+        """A result from what the engine returned."""
+        points = checkpoints_for(experiment.horizon)
+        columns: dict[str, Any] = {
+            "replication": np.repeat(np.array(replications, dtype=np.int64), points.size),
+            "round": np.tile(points, len(replications)),
+        }
+        for name in (*MEASURES, "pulls", "arm_corruption", "layer_corruption"):
+            columns[name] = np.concatenate([getattr(outcome, name) for outcome in outcomes])
+        view = outcomes[0].view if replications[0] == 0 else ()
+        return cls(experiment.to_builtins(), pl.DataFrame(columns), view, seconds, interrupted)
+
+    @property
+    def horizon(self) -> int:
+        """Rounds of each replication."""
+        return int(self.spec["horizon"])
+
+    @property
+    def policy(self) -> str:
+        """The name of the policy."""
+        return str(self.spec["policy"]["name"])
+
+    @cached_property
+    def replications(self) -> int:
+        """How many replications are in it; fewer than asked for if it was interrupted."""
+        return self.final.height
+
+    @cached_property
+    def final(self) -> pl.DataFrame:
+        """The ledger at the end, a row a replication."""
+        return self.rows.filter(pl.col("round") == self.horizon)
+
+    @cached_property
+    def curves(self) -> pl.DataFrame:
+        """The regrets and the corruption spent, a row a replication and checkpoint."""
+        return self.rows.select(
+            "replication",
+            "round",
+            *MEASURES,
+            positive_regret=pl.col("regret").clip(lower_bound=0),
+            positive_clean_regret=pl.col("clean_regret").clip(lower_bound=0),
+        )
+
+    @cached_property
+    def arms(self) -> pl.DataFrame:
+        """Pulls and corruption of each arm, a row a replication, checkpoint and arm."""
+        return self._exploded("arm", pulls="pulls", corruption="arm_corruption")
+
+    @cached_property
+    def layers(self) -> pl.DataFrame:
+        """Corruption that each layer observed, a row a replication, checkpoint and layer."""
+        return self._exploded("layer", corruption="layer_corruption")
+
+    @cached_property
+    def race(self) -> pl.DataFrame:
+        """Layers x arms at the end of the first replication, as the policy saw them."""
+        schema = {
+            field.name: _COLUMN_TYPES[field.type] for field in msgspec.structs.fields(ArmView)
+        }
+        return pl.DataFrame([msgspec.structs.asdict(view) for view in self.view], schema=schema)
+
+    def _exploded(self, index: str, **columns: str) -> pl.DataFrame:
+        names = {new: pl.col(old).arr.to_list() for new, old in columns.items()}
+        width = self.rows[next(iter(columns.values()))].dtype.shape[0]  # type: ignore[attr-defined]
+        return (
+            self.rows.select("replication", "round", **names)
+            .with_columns(pl.lit(list(range(width))).alias(index))
+            .explode(index, *columns)
+            .select("replication", "round", index, *columns)
+        )
+
+    def sample(self, measure: str) -> npt.NDArray[np.float64]:
+        """One of the ledger's figures at the end, a number a replication."""
+        return self.final[measure].to_numpy()
+
+    def summary(self) -> dict[str, Any]:
+        """Mean, error and quantiles of each figure at the end, and mean pulls of each arm."""
+        figures: dict[str, Any] = {m: self.figure(m)._asdict() for m in MEASURES}
+        pulls = self.final["pulls"].to_numpy().astype(np.float64)
+        figures["pulls"] = {
+            "mean": pulls.mean(axis=0).tolist(),
+            "stderr": [standard_error(column) for column in pulls.T],
+        }
+        return figures
+
+    def figure(self, measure: str) -> Summary:
+        """The summary of one of the ledger's figures at the end."""
+        return summarise(self.sample(measure))
+
+    def to_builtins(self) -> dict[str, Any]:
+        """The object that ``armrace simulate --json`` prints."""
+        return {
+            "spec": self.spec,
+            "horizon": self.horizon,
+            "replications": self.replications,
+            "seconds": self.seconds,
+            "rounds_per_second": self.horizon * self.replications / max(self.seconds, 1e-9),
+            "summary": self.summary(),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to one Parquet file, whole or not at all."""
+        from armrace.simulation.storage import save  # storage reads results
+
+        save(self, Path(path))
+
+    def __repr__(self) -> str:
+        regret = self.figure("regret")
+        return (
+            f"<Result of {self.policy}: {self.replications} x {self.horizon} rounds, "
+            f"regret {regret.mean:.1f} +- {regret.stderr:.1f}>"
+        )
+
+
+_COLUMN_TYPES: dict[Any, type[pl.DataType]] = {
+    int: pl.Int64,
+    int | None: pl.Int64,
+    float | None: pl.Float64,
+    bool: pl.Boolean,
+}

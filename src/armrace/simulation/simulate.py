@@ -1,0 +1,122 @@
+"""The front door: simulate one policy, or compare many on the same rewards."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy.typing as npt
+
+from armrace.adversaries import Adversary
+from armrace.environments import Environment
+from armrace.errors import InvalidParameter
+from armrace.policies import Policy
+from armrace.simulation.comparison import Comparison
+from armrace.simulation.experiment import Experiment, make_experiment
+from armrace.simulation.parallel import run_all
+from armrace.simulation.progress import progress_bar
+from armrace.simulation.replication import prepare
+from armrace.simulation.results import Result
+
+__all__ = ["compare", "run_experiments", "simulate"]
+
+PolicyLike = Policy | str | Mapping[str, Any]
+EnvironmentLike = Environment | Mapping[str, Any] | npt.ArrayLike
+AdversaryLike = Adversary | str | Mapping[str, Any]
+
+
+def simulate(
+    policy: PolicyLike,
+    environment: EnvironmentLike,
+    adversary: AdversaryLike = "none",
+    budget: float = 0.0,
+    horizon: float = 100_000,
+    replications: int = 100,
+    seed: int = 0,
+    executor: Executor | None = None,
+    *,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> Result:
+    """Run one policy in one environment under one attack.
+
+    Policy, environment and adversary are specifications, names, or plain data with a ``name``;
+    a list of means stands for Bernoulli arms. Replications run in threads, or on ``executor``,
+    which changes nothing in the result. Ctrl-C keeps the replications that are finished.
+
+    >>> result = simulate("ucb1", [0.9, 0.1], horizon=100, replications=2, seed=7)
+    >>> result.final["pulls"].to_list()
+    [[90, 10], [93, 7]]
+    """
+    experiment = make_experiment(
+        policy=policy,
+        environment=environment,
+        adversary=adversary,
+        budget=budget,
+        horizon=horizon,
+        replications=replications,
+        seed=seed,
+    )
+    return run_experiments([experiment], executor, workers, progress)[0]
+
+
+def compare(
+    policies: Sequence[PolicyLike],
+    environment: EnvironmentLike,
+    adversary: AdversaryLike = "none",
+    budget: float = 0.0,
+    horizon: float = 100_000,
+    replications: int = 100,
+    seed: int = 0,
+    executor: Executor | None = None,
+    *,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> Comparison:
+    """Run many policies on the same rewards under the same attack."""
+    if not policies:
+        raise InvalidParameter("policies must name at least 1 policy; got none.")
+    experiments = [
+        make_experiment(
+            policy=policy,
+            environment=environment,
+            adversary=adversary,
+            budget=budget,
+            horizon=horizon,
+            replications=replications,
+            seed=seed,
+        )
+        for policy in policies
+    ]
+    return Comparison(run_experiments(experiments, executor, workers, progress))
+
+
+def run_experiments(
+    experiments: Sequence[Experiment],
+    executor: Executor | None = None,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> list[Result]:
+    """Run experiments of equally many replications side by side, each replication together."""
+    if executor is None:
+        for experiment in experiments:
+            prepare(experiment)
+    title = experiments[0].policy.tag() if len(experiments) == 1 else "comparing"
+    started = time.perf_counter()
+    with progress_bar(title, progress) as report:
+        finished = run_all(experiments, executor, workers, report)
+    seconds = time.perf_counter() - started
+    if not finished.outcomes:
+        raise KeyboardInterrupt
+    return [
+        Result.from_outcomes(
+            experiment,
+            finished.replications,
+            [row[position] for row in finished.outcomes],
+            seconds / len(experiments),
+            finished.interrupted,
+        )
+        for position, experiment in enumerate(experiments)
+    ]

@@ -1,0 +1,238 @@
+"""Specifications: frozen, validated, serialisable descriptions of policies and the like.
+
+A parameter is declared once, as an annotated field; from that declaration come the check, the
+message, the help text, the reference page and the JSON form. The check runs wherever a
+specification is made, from Python, from JSON and from the command line alike.
+"""
+
+from __future__ import annotations
+
+import math
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, ClassVar, Self, TypeVar
+
+import msgspec
+import numpy as np
+
+from armrace.errors import ArmraceError, InvalidParameter, UnknownName
+
+__all__ = [
+    "MAXIMAL_HORIZON",
+    "Catalogue",
+    "Confidence",
+    "Limits",
+    "Parameter",
+    "Specification",
+    "check_number",
+]
+
+MAXIMAL_HORIZON = 10**15
+"""The longest run that can be asked for; round numbers have 52 bits."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The range of a number, and what the number means."""
+
+    meaning: str
+    low: float = -math.inf
+    high: float = math.inf
+    low_open: bool = False
+    high_open: bool = False
+
+    def __contains__(self, value: float) -> bool:
+        above = value > self.low if self.low_open else value >= self.low
+        below = value < self.high if self.high_open else value <= self.high
+        return above and below
+
+    def __str__(self) -> str:
+        if self.high == math.inf:
+            return f"{'above' if self.low_open else 'at least'} {self.low:g}"
+        opening, closing = "(" if self.low_open else "[", ")" if self.high_open else "]"
+        return f"in {opening}{self.low:g}, {self.high:g}{closing}"
+
+
+Confidence = Annotated[
+    float,
+    Limits("probability with which the guarantee may fail", 0, 1, low_open=True, high_open=True),
+]
+
+
+def check_number(name: str, value: Any, limits: Limits, whole: bool = False) -> None:
+    """Refuse a value that is not a finite number within ``limits``."""
+    kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
+    if isinstance(value, bool) or not isinstance(value, kinds):
+        kind = "a whole number" if whole else "a number"
+        raise InvalidParameter(f"{name} must be {kind}; got {value!r}.")
+    if not math.isfinite(value):
+        raise InvalidParameter(f"{name} must be finite; got {value}.")
+    if float(value) not in limits:
+        raise InvalidParameter(f"{name} must be {limits}; got {value:g}.")
+
+
+class Parameter(msgspec.Struct, frozen=True):
+    """A parameter as the catalogue shows it."""
+
+    name: str
+    type: str
+    default: Any
+    limits: str
+    meaning: str
+
+
+@cache
+def _declarations(owner: type[msgspec.Struct]) -> dict[str, tuple[Any, Limits | str | None]]:
+    """For each field its bare type and what its annotation says of it."""
+    found: dict[str, tuple[Any, Limits | str | None]] = {}
+    hints = typing.get_type_hints(owner, include_extras=True)
+    for field in msgspec.structs.fields(owner):
+        hint = hints[field.name]
+        if typing.get_origin(hint) is Annotated:
+            bare, *notes = typing.get_args(hint)
+            note = next((n for n in notes if isinstance(n, (Limits, str))), None)
+            found[field.name] = bare, note
+        else:
+            found[field.name] = hint, None
+    return found
+
+
+class Specification(msgspec.Struct, frozen=True, tag_field="name", forbid_unknown_fields=True):
+    """The base of policies, environments and adversaries: parameters and nothing else."""
+
+    kind: ClassVar[str] = "specification"
+    reference: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        for name, (hint, note) in _declarations(type(self)).items():
+            value = getattr(self, name)
+            if typing.get_origin(hint) is typing.Literal:
+                self._check_choice(name, value, typing.get_args(hint))
+            elif isinstance(note, Limits):
+                self._check_limits(name, value, hint, note)
+        self.validate()
+
+    def validate(self) -> None:
+        """Check what concerns several parameters at once."""
+
+    @staticmethod
+    def _check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
+        if value not in choices:
+            listed = ", ".join(map(str, choices))
+            raise InvalidParameter(f"{name} must be one of {listed}; got {value!r}.")
+
+    @staticmethod
+    def _check_limits(name: str, value: Any, hint: Any, limits: Limits) -> None:
+        kinds = typing.get_args(hint) or (hint,)
+        if value is None and type(None) in kinds:
+            return
+        if isinstance(value, (tuple, list, np.ndarray)):
+            for item in value:
+                check_number(f"each of {name}", item, limits)
+        else:
+            check_number(name, value, limits, whole=int in kinds and float not in kinds)
+
+    @classmethod
+    def tag(cls) -> str:
+        """The name under which the catalogue lists it."""
+        return str(cls.__struct_config__.tag)
+
+    @classmethod
+    def summary(cls) -> str:
+        """The first sentence of its documentation."""
+        return (cls.__doc__ or "").strip().split("\n")[0]
+
+    @classmethod
+    def parameters(cls) -> list[Parameter]:
+        """Its parameters, as declared."""
+        declared = _declarations(cls)
+        shown = []
+        for field in msgspec.structs.fields(cls):
+            hint, note = declared[field.name]
+            shown.append(
+                Parameter(
+                    name=field.name,
+                    type=_type_name(hint),
+                    default="required" if field.required else field.default,
+                    limits=str(note) if isinstance(note, Limits) else "",
+                    meaning=note.meaning if isinstance(note, Limits) else (note or ""),
+                )
+            )
+        return shown
+
+    def to_builtins(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        data: dict[str, Any] = msgspec.to_builtins(self, enc_hook=encode_special)
+        return data
+
+    @classmethod
+    def from_parameters(cls, values: Mapping[str, Any]) -> Self:
+        """Make one from parameters by name; text is read as the parameter's type."""
+        for name in values:
+            if name not in cls.__struct_fields__:
+                known = ", ".join(cls.__struct_fields__) or "none"
+                raise InvalidParameter(
+                    f"{cls.tag()} has no parameter {name!r}; its parameters are {known}."
+                )
+        try:
+            return msgspec.convert(dict(values), cls, strict=False, dec_hook=decode_special)
+        except msgspec.ValidationError as error:
+            raise _as_our_own(error, cls.tag()) from None
+
+
+def _type_name(hint: Any) -> str:
+    if typing.get_origin(hint) is typing.Literal:
+        return " | ".join(map(str, typing.get_args(hint)))
+    return getattr(hint, "__name__", str(hint)) if not typing.get_args(hint) else str(hint)
+
+
+def _as_our_own(error: msgspec.ValidationError, owner: str) -> ArmraceError:
+    if isinstance(error.__cause__, ArmraceError):
+        return error.__cause__
+    return InvalidParameter(f"{owner}: {error}.")
+
+
+def encode_special(value: Any) -> Any:
+    """Write an array as its shape and its numbers in base64."""
+    if isinstance(value, np.ndarray):
+        numbers = np.ascontiguousarray(value, dtype="<f8")
+        return {"shape": list(numbers.shape), "float64": msgspec.to_builtins(numbers.tobytes())}
+    raise NotImplementedError(f"cannot write a {type(value).__name__}")
+
+
+def decode_special(kind: type, value: Any) -> Any:
+    """Read an array back, or take one as it is."""
+    if kind is np.ndarray or typing.get_origin(kind) is np.ndarray:
+        if isinstance(value, dict):
+            numbers = np.frombuffer(msgspec.convert(value["float64"], bytes), dtype="<f8")
+            return numbers.reshape(value["shape"]).astype(np.float64)
+        return np.asarray(value, dtype=np.float64)
+    raise NotImplementedError(f"cannot read a {kind}")
+
+
+S = TypeVar("S", bound=Specification)
+
+
+class Catalogue(dict[str, type[S]]):
+    """Specifications of one kind by name."""
+
+    def __init__(self, kind: str, members: Iterable[type[S]]) -> None:
+        super().__init__({member.tag(): member for member in members})
+        self.kind = kind
+
+    def find(self, name: str) -> type[S]:
+        """The member of this name, or an error that suggests the nearest."""
+        if name not in self:
+            raise UnknownName.among(self.kind, name, self)
+        return self[name]
+
+    def make(self, description: S | str | Mapping[str, Any]) -> S:
+        """A specification from itself, from a name, or from plain data with a ``name``."""
+        if isinstance(description, Specification):
+            return description
+        if isinstance(description, str):
+            return self.find(description).from_parameters({})
+        values = dict(description)
+        return self.find(str(values.pop("name", ""))).from_parameters(values)
