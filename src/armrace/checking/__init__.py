@@ -1,1 +1,16 @@
-"""."""
+"""Contract suites, shipped so that users can check policies and attacks of their own."""
+
+from armrace.checking.adversaries import ADVERSARY_CHECKS, check_adversary
+from armrace.checking.contract import ContractBroken
+from armrace.checking.policies import POLICY_CHECKS, check_policy
+from armrace.checking.reference import ReferenceRun, run_reference
+
+__all__ = [
+    "ADVERSARY_CHECKS",
+    "POLICY_CHECKS",
+    "ContractBroken",
+    "ReferenceRun",
+    "check_adversary",
+    "check_policy",
+    "run_reference",
+]

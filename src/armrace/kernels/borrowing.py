@@ -30,9 +30,7 @@ from numba.extending import (
 )
 from numba.np import arrayobj
 
-from armrace.kernels.compiling import entry
-
-__all__ = ["Handle", "borrow", "opened"]
+__all__ = ["Handle", "borrow", "opened", "store"]
 
 _WORDS_A_MEMBER = 16
 """Room for an array of up to five dimensions in its compiled form."""
@@ -83,13 +81,14 @@ class Handle:
 
     __slots__ = ("_numba_type_", "address", "memory", "state")
 
-    def __init__(self, state: Any) -> None:
+    def __init__(self, state: Any, put_down: Callable[[Any, Any], None]) -> None:
+        """Let ``put_down``, compiled for this class of state, :func:`store` it in memory."""
         self.state = state
         kind = numba.typeof(state)
         self.memory = np.zeros(_WORDS_A_MEMBER * _count_members(kind), dtype=np.uint64)
         self.address = self.memory.ctypes.data
         self._numba_type_ = HandleType(kind)
-        _put_down(state, self.memory)
+        put_down(state, self.memory)
 
 
 def _count_members(kind: Any) -> int:
@@ -106,11 +105,6 @@ def _unbox_handle(kind: Any, handle: Any, c: Any) -> NativeValue:
     return NativeValue(pointer)
 
 
-@entry
-def _put_down(state: Any, memory: Any) -> None:
-    _store(borrow(state), memory)
-
-
 @intrinsic
 def _store(typing_context: Any, state: Any, memory: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -120,6 +114,10 @@ def _store(typing_context: Any, state: Any, memory: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(state, memory), generate
+
+
+store: Callable[[Any, Any], None] = _store
+"""Write a borrowed state into an array of words."""
 
 
 @intrinsic

@@ -5,9 +5,10 @@ tested as such; it is compiled only where compiled code calls it. An *entry* is 
 calls: it is compiled on first use, releases the interpreter lock and is kept on disk.
 
 Numba decides whether an entry on disk is still good by looking at the entry's own file. The
-code an entry calls lives elsewhere, so each entry is made by a factory that takes a
-*fingerprint* of everything reachable and closes over it: closed-over values are part of
-Numba's cache key, so that a changed implementation is compiled anew and never served stale.
+code an entry calls lives elsewhere, perhaps in a module of the user's. So every entry is made
+by a factory for a *fingerprint* of all code that it may reach, and carries it in its name,
+which Numba makes the name of the file on disk: a changed implementation is compiled anew, and
+one user's policies never get in the way of another's.
 """
 
 from __future__ import annotations
@@ -40,9 +41,14 @@ def inlined(function: F) -> F:
     )
 
 
-def entry(function: F) -> F:
-    """Compile ``function`` on first call, without the interpreter lock, cached on disk."""
-    return cast("F", numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+def entry(code: str) -> Callable[[F], F]:
+    """Compile the decorated function on first call, cached on disk under the name of ``code``."""
+
+    def compile_lazily(function: F) -> F:
+        function.__qualname__ = f"{function.__name__}.{code}"
+        return cast("F", numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+
+    return compile_lazily
 
 
 def fingerprint(functions: Iterable[Callable[..., Any]]) -> str:
@@ -72,6 +78,7 @@ def _digest_function(
     if id(function) in seen or not isinstance(function, types.FunctionType):
         return
     seen.add(id(function))
+    update(f"{function.__module__}.{function.__qualname__}".encode())
     _digest_code(function.__code__, update)
     for name in function.__code__.co_names:
         value = function.__globals__.get(name)

@@ -278,7 +278,7 @@ def run(
 def make_runner(code: str) -> Callable[..., None]:
     """A compiled :func:`run` for states whose implementations have the fingerprint ``code``."""
 
-    @entry
+    @entry(code)
     def compiled_run(
         policy: Any,
         adversary: Any,
@@ -290,7 +290,6 @@ def make_runner(code: str) -> Callable[..., None]:
         workspace: Workspace,
         sees_weights: bool,
     ) -> None:
-        _ = code  # part of the cache key by being closed over
         run(
             borrow(policy),
             borrow(adversary),

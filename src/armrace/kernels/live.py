@@ -6,14 +6,15 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from armrace.kernels.borrowing import Handle, opened
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.borrowing import Handle, borrow, opened, store
 from armrace.kernels.compiling import entry
 from armrace.kernels.generics import Ticket, decide, learn
 from armrace.kernels.streams import Stream
 
-LearnCall = Callable[[Handle, int, int, float, float], None]
-
-__all__ = ["Live", "make_live_calls"]
+__all__ = ["Live", "LiveCalls", "make_live_calls"]
 
 
 class Live(NamedTuple):
@@ -23,22 +24,30 @@ class Live(NamedTuple):
     stream: Stream
 
 
-@cache
-def make_live_calls(
-    code: str,
-) -> tuple[Callable[[Handle], tuple[int, int, float]], LearnCall]:
-    """Compiled ``decide`` and ``learn`` for states with the fingerprint ``code``."""
+class LiveCalls(NamedTuple):
+    """What the online learner calls."""
 
-    @entry
-    def live_decide(handle: Handle) -> Any:
-        _ = code  # part of the cache key by being closed over
+    put_down: Callable[[Live, npt.NDArray[np.uint64]], None]
+    decide: Callable[[Handle], tuple[int, int, float]]
+    learn: Callable[[Handle, int, int, float, float], None]
+
+
+@cache
+def make_live_calls(code: str) -> LiveCalls:
+    """The compiled calls for states whose implementations have the fingerprint ``code``."""
+
+    @entry(code)
+    def live_put_down(live: Live, memory: npt.NDArray[np.uint64]) -> None:
+        store(borrow(live), memory)
+
+    @entry(code)
+    def live_decide(handle: Handle) -> tuple[int, int, float]:
         live = opened(handle)
         ticket = decide(live.policy, live.stream)
         return ticket.arm, ticket.layer, ticket.probability
 
-    @entry
+    @entry(code)
     def live_learn(handle: Handle, arm: int, layer: int, probability: float, reward: float) -> None:
-        _ = code
         learn(opened(handle).policy, Ticket(arm, layer, probability), reward)
 
-    return live_decide, live_learn
+    return LiveCalls(live_put_down, live_decide, live_learn)

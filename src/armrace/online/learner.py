@@ -79,9 +79,9 @@ class Learner:
         self._layers = self.policy.layer_count(len(labels), horizon)
         self._state = self.policy.start(len(labels), horizon)
         self._stream = stream_for(seed, Purpose.LEARNER, replication=0)
-        self._handle = Handle(Live(self._state, self._stream))
-        code = fingerprint(implementations(type(self._state)))
-        self._decide, self._learn = make_live_calls(code)
+        calls = make_live_calls(fingerprint(implementations(type(self._state))))
+        self._decide, self._learn = calls.decide, calls.learn
+        self._handle = Handle(Live(self._state, self._stream), calls.put_down)
 
     @property
     def pending(self) -> int:

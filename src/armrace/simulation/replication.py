@@ -17,7 +17,7 @@ from armrace.policies import ArmView
 from armrace.randomness import Purpose, reward_place, stream_for
 from armrace.simulation.experiment import Experiment, checkpoints_for
 
-__all__ = ["Outcome", "Parts", "make_parts", "prepare", "run_replication"]
+__all__ = ["Outcome", "Parts", "make_parts", "prepare", "run_replication", "runner_for"]
 
 Floats = npt.NDArray[np.float64]
 Runner = Callable[..., None]

@@ -1,0 +1,79 @@
+"""What the contract suites share: how a breach is reported, and the comparison of engines."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+
+from armrace.checking.reference import run_reference
+from armrace.errors import ArmraceError
+from armrace.simulation.experiment import Experiment
+from armrace.simulation.replication import make_parts, run_replication, runner_for
+from armrace.specification import Specification
+
+__all__ = [
+    "ContractBroken",
+    "compare_with_reference",
+    "equal_states",
+    "expect",
+    "require_round_trip",
+]
+
+
+class ContractBroken(ArmraceError, AssertionError):
+    """A policy or an adversary does not do what the library relies on."""
+
+    code: ClassVar[str] = "contract-broken"
+
+
+def expect(kept: bool, subject: Specification, breach: str) -> None:
+    """Raise :class:`ContractBroken` unless ``kept``."""
+    if not kept:
+        raise ContractBroken(f"{subject.tag()} {breach}.")
+
+
+def require_round_trip(subject: Specification) -> None:
+    """Written as JSON and read again, a specification must be the same."""
+    data = msgspec.json.decode(msgspec.json.encode(subject.to_builtins()))
+    expect(data.pop("name") == subject.tag(), subject, "does not carry its name")
+    again = type(subject).from_parameters(data)
+    expect(again == subject, subject, f"comes back from JSON as {again}")
+
+
+def compare_with_reference(experiment: Experiment) -> None:
+    """The compiled engine and the reference must agree in everything, to the last bit."""
+    policy = experiment.policy
+    reference = run_reference(experiment)
+    outcome = run_replication(experiment, 0)
+    layers = outcome.layer_corruption.shape[1]
+    pulls = np.bincount(reference.arms, minlength=outcome.pulls.shape[1])
+    means = experiment.setting().means
+    pairs: dict[str, tuple[Any, Any]] = {
+        "pulls": (outcome.pulls[-1], pulls),
+        "regret": (outcome.regret[-1], reference.regret()),
+        "clean regret": (outcome.clean_regret[-1], reference.clean_regret()),
+        "pseudo-regret": (outcome.pseudo_regret[-1], reference.pseudo_regret(means)),
+        "corruption": (outcome.corruption[-1], reference.spent),
+        "corruption an arm": (outcome.arm_corruption[-1], reference.arm_corruption()),
+        "corruption a layer": (
+            outcome.layer_corruption[-1],
+            reference.layer_corruption(layers),
+        ),
+    }
+    for name, (compiled, interpreted) in pairs.items():
+        same = np.allclose(compiled, interpreted, rtol=1e-12, atol=1e-9)
+        expect(same, policy, f"has the {name} {compiled} compiled and {interpreted} interpreted")
+    parts = make_parts(experiment, 0)
+    runner_for(parts)(*parts)
+    same = equal_states(parts.policy, reference.state)
+    expect(same, policy, "ends in another state compiled than interpreted")
+
+
+def equal_states(one: Any, other: Any) -> bool:
+    """Whether two (nested) states hold the same numbers, to the last bit."""
+    return all(
+        equal_states(a, b) if isinstance(a, tuple) else np.array_equal(a, b)
+        for a, b in zip(one, other, strict=True)
+    )

@@ -1,0 +1,245 @@
+"""The contract of a policy, as checks that anyone can run on a policy of their own.
+
+Each check takes a policy and raises :class:`ContractBroken` with a sentence if the policy does
+not keep that part of the contract. ``check_policy`` runs them all.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.checking.contract import (
+    compare_with_reference,
+    equal_states,
+    expect,
+    require_round_trip,
+)
+from armrace.kernels.generics import decide, distribution, learn
+from armrace.kernels.laws import fill_rewards
+from armrace.kernels.streams import Stream
+from armrace.online import Learner
+from armrace.policies import Policy
+from armrace.randomness import Purpose, stream_for
+from armrace.simulation.experiment import Experiment, make_experiment
+from armrace.simulation.replication import make_parts, runner_for
+
+__all__ = ["POLICY_CHECKS", "check_policy"]
+
+_ARMS = 3
+_HORIZON = 600
+_MEANS = (0.9, 0.5, 0.1)
+_SUM_TOLERANCE = 1e-9
+_LARGEST_STATISTIC = 50.0
+"""A chi-square of two degrees of freedom exceeds it with probability exp(-25); the room is for
+weights so small that Pearson's statistic has a fatter tail."""
+
+Floats = npt.NDArray[np.float64]
+
+
+def check_policy(policy: Policy) -> None:
+    """Run every check of the contract."""
+    for check in POLICY_CHECKS:
+        check(policy)
+
+
+def _weights(state: Any, arms: int = _ARMS) -> Floats:
+    weights = np.full(arms, np.nan)
+    distribution(state, weights)
+    return weights
+
+
+def _walk(policy: Policy, rounds: int = _HORIZON) -> tuple[Any, Stream]:
+    """A state after some rounds with plain feedback."""
+    state = policy.start(_ARMS, _HORIZON)
+    stream = stream_for(11, Purpose.LEARNER, 0)
+    coins = np.random.default_rng(11)
+    for _ in range(rounds):
+        ticket = decide(state, stream)
+        learn(state, ticket, float(coins.random() < _MEANS[ticket.arm]))
+    return state, stream
+
+
+def distribution_is_one(policy: Policy) -> None:
+    """Weights are probabilities that sum to 1, in every state on the way."""
+    for rounds in (0, 1, 2, 3, 10, 100, _HORIZON):
+        state, _ = _walk(policy, rounds)
+        weights = _weights(state)
+        expect(bool(np.all(weights >= 0)), policy, f"gives the weights {weights}")
+        total = float(weights.sum())
+        expect(abs(total - 1) < _SUM_TOLERANCE, policy, f"gives weights that sum to {total}")
+
+
+def distribution_only_looks(policy: Policy) -> None:
+    """Asking for the distribution changes nothing."""
+    state, _ = _walk(policy, 50)
+    before = copy.deepcopy(state)
+    first, second = _weights(state), _weights(state)
+    expect(bool(np.array_equal(first, second)), policy, "gives other weights when asked twice")
+    expect(equal_states(before, state), policy, "changes its state when asked for its weights")
+
+
+def tickets_carry_their_probability(policy: Policy) -> None:
+    """The probability on a ticket is the one that the distribution announced."""
+    state, stream = _walk(policy, 0)
+    coins = np.random.default_rng(5)
+    for _ in range(200):
+        weights = _weights(state)
+        ticket = decide(state, stream)
+        announced = float(weights[ticket.arm])
+        expect(
+            math.isclose(ticket.probability, announced, rel_tol=1e-9),
+            policy,
+            f"announces {announced} and writes {ticket.probability} on the ticket",
+        )
+        learn(state, ticket, float(coins.random() < _MEANS[ticket.arm]))
+
+
+def frequencies_match(policy: Policy) -> None:
+    """Arms are drawn as often as announced, by Pearson's test with fixed seeds."""
+    draws, states = 1000, (0, 7, 100, 400)
+    for rounds in states:
+        state, stream = _walk(policy, rounds)
+        weights = _weights(state)
+        counts = np.zeros(_ARMS)
+        for _ in range(draws):
+            counts[decide(copy.deepcopy(state), stream).arm] += 1
+        drawn = counts[weights <= 0].sum()
+        expect(drawn == 0, policy, f"draws arms that it gave the weight 0, {drawn:.0f} times")
+        expected = draws * weights[weights > 0]
+        statistic = float(((counts[weights > 0] - expected) ** 2 / expected).sum())
+        expect(
+            statistic < _LARGEST_STATISTIC,
+            policy,
+            f"draws {counts} where {draws * weights} were expected",
+        )
+
+
+def compiled_agrees(policy: Policy) -> None:
+    """The compiled engine does exactly what the interpreted reference does."""
+    compare_with_reference(
+        make_experiment(
+            policy=policy,
+            environment=_MEANS,
+            adversary="zero-best-when-likely",
+            budget=25,
+            horizon=_HORIZON,
+            replications=1,
+            seed=3,
+        )
+    )
+
+
+def learner_equals_simulator(policy: Policy) -> None:
+    """Fed round by round with the simulator's rewards, the live learner does the same."""
+    experiment = make_experiment(
+        policy=policy, environment=_MEANS, horizon=_HORIZON, replications=1, seed=4
+    )
+    parts = make_parts(experiment, 0)
+    learner = Learner(policy, arms=_ARMS, horizon=_HORIZON, seed=4)
+    rewards = _rewards_of(experiment)
+    for row in rewards:
+        ticket = learner.decide()
+        learner.learn(ticket, float(row[ticket.arm_index]))
+    runner_for(parts)(*parts)
+    expect(
+        equal_states(parts.policy, learner._state),
+        policy,
+        "ends elsewhere live than in the simulator",
+    )
+
+
+def _rewards_of(experiment: Experiment) -> Floats:
+    parts = make_parts(experiment, 0)
+    table = np.zeros((experiment.horizon, parts.law.kind.size))
+    fill_rewards(parts.law, 0, np.zeros((4, experiment.horizon), dtype=np.uint32), table)
+    return table
+
+
+def restoring_changes_nothing(policy: Policy) -> None:
+    """A learner restored from a snapshot goes on as the one that was never interrupted."""
+    learner = Learner(policy, arms=_ARMS, horizon=_HORIZON, seed=6)
+    coins = np.random.default_rng(6)
+    held = [learner.decide() for _ in range(40)]
+    for ticket in held[::2]:
+        learner.learn(ticket, float(coins.random() < _MEANS[ticket.arm_index]))
+    restored = Learner.restore(learner.snapshot().to_json(), policy=policy)
+    for ticket in held[1::2]:
+        learner.learn(ticket, 1.0)
+        restored.learn(ticket, 1.0)
+    for _ in range(200):
+        one, other = learner.decide(), restored.decide()
+        expect(one == other, policy, f"decides {one} but restored {other}")
+        reward = float(coins.random() < _MEANS[one.arm_index])
+        learner.learn(one, reward)
+        restored.learn(other, reward)
+    expect(learner.snapshot() == restored.snapshot(), policy, "ends elsewhere when it was restored")
+
+
+def extremes_leave_it_sound(policy: Policy) -> None:
+    """All zeros, all ones and extremes in turn leave finite state and sound weights."""
+    horizon = 20_000
+    streaks = (
+        np.zeros((horizon, _ARMS)),
+        np.ones((horizon, _ARMS)),
+        np.tile(np.eye(_ARMS), (horizon // _ARMS + 1, 1))[:horizon],
+    )
+    for table in streaks:
+        experiment = make_experiment(
+            policy=policy,
+            environment={"name": "table", "rewards": table},
+            adversary="zero-best-when-likely",
+            horizon=horizon,
+            replications=1,
+        )
+        parts = make_parts(experiment, 0)
+        runner_for(parts)(*parts)
+        weights = _weights(parts.policy)
+        sound = bool(np.all(weights >= 0)) and abs(float(weights.sum()) - 1) < _SUM_TOLERANCE
+        expect(sound, policy, f"gives the weights {weights} after extreme rewards")
+        expect(not _has_nan(parts.policy), policy, "has a NaN in its state after extreme rewards")
+
+
+def feedback_may_come_anyhow(policy: Policy) -> None:
+    """Late, reordered and missing rewards are taken, and counted once each."""
+    learner = Learner(policy, arms=_ARMS, horizon=_HORIZON, seed=8)
+    coins = np.random.default_rng(8)
+    tickets = [learner.decide() for _ in range(150)]
+    order = coins.permutation(150)
+    for position in order[:100]:
+        ticket = tickets[position]
+        learner.learn(ticket, float(coins.random() < _MEANS[ticket.arm_index]))
+    expect(learner.pending == 50, policy, f"has {learner.pending} rewards pending, not 50")
+    weights = _weights(learner._state)
+    expect(abs(float(weights.sum()) - 1) < _SUM_TOLERANCE, policy, f"gives the weights {weights}")
+
+
+def specification_survives_json(policy: Policy) -> None:
+    """Written as JSON and read again, the specification is the same."""
+    require_round_trip(policy)
+
+
+def _has_nan(state: Any) -> bool:
+    return any(
+        _has_nan(member) if isinstance(member, tuple) else bool(np.any(np.isnan(member)))
+        for member in state
+    )
+
+
+POLICY_CHECKS: tuple[Callable[[Policy], None], ...] = (
+    specification_survives_json,
+    distribution_is_one,
+    distribution_only_looks,
+    tickets_carry_their_probability,
+    frequencies_match,
+    compiled_agrees,
+    learner_equals_simulator,
+    restoring_changes_nothing,
+    extremes_leave_it_sound,
+    feedback_may_come_anyhow,
+)

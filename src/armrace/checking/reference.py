@@ -1,0 +1,118 @@
+"""The protocol as one would write it on a blackboard: slow, plain Python, for comparison.
+
+The loop below shares nothing with the compiled engine but the policy's and the adversary's own
+functions, run interpreted, and the random numbers. The engine must agree with it exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.generics import (
+    NO_LAYER,
+    corrupt,
+    decide,
+    distribution,
+    learn,
+    observe,
+)
+from armrace.kernels.laws import fill_rewards
+from armrace.randomness import Purpose, reward_place, stream_for
+from armrace.simulation.experiment import Experiment
+
+__all__ = ["ReferenceRun", "run_reference"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass
+class ReferenceRun:
+    """Every round of a run, written down."""
+
+    clean: list[Floats] = field(default_factory=list)
+    paid: list[Floats] = field(default_factory=list)
+    weights: list[Floats] = field(default_factory=list)
+    arms: list[int] = field(default_factory=list)
+    layers: list[int] = field(default_factory=list)
+    spent: float = 0.0
+    state: Any = None
+
+    def regret(self) -> float:
+        """Best arm's total of the rewards paid out, minus what was collected of them."""
+        return _best_minus_collected(self.paid, self.arms)
+
+    def clean_regret(self) -> float:
+        """The same on the rewards before corruption."""
+        return _best_minus_collected(self.clean, self.arms)
+
+    def pseudo_regret(self, means: Floats) -> float:
+        """Sum of the gaps of the arms played."""
+        return float(sum(means.max() - means[arm] for arm in self.arms))
+
+    def arm_corruption(self) -> Floats:
+        """Corruption of each arm's rewards."""
+        return np.asarray(np.abs(np.array(self.paid) - np.array(self.clean)).sum(axis=0))
+
+    def layer_corruption(self, layers: int) -> Floats:
+        """Corruption in what each layer learned from."""
+        seen = np.zeros(layers)
+        for clean, paid, arm, layer in zip(
+            self.clean, self.paid, self.arms, self.layers, strict=True
+        ):
+            if layer != NO_LAYER:
+                seen[layer] += abs(paid[arm] - clean[arm])
+        return seen
+
+
+def _best_minus_collected(rewards: list[Floats], arms: list[int]) -> float:
+    table = np.array(rewards)
+    collected = sum(row[arm] for row, arm in zip(table, arms, strict=True))
+    return float(table.sum(axis=0).max() - collected)
+
+
+def run_reference(experiment: Experiment, replication: int = 0) -> ReferenceRun:
+    """Play one replication of ``experiment`` by the letter of the protocol."""
+    law = experiment.environment.law()
+    law.place[:] = reward_place(experiment.seed, replication)
+    arms = law.kind.size
+    learner = stream_for(experiment.seed, Purpose.LEARNER, replication)
+    attacker = stream_for(experiment.seed, Purpose.ADVERSARY, replication)
+    policy = experiment.policy.start(arms, experiment.horizon)
+    adversary = experiment.adversary.start(experiment.setting())
+    run = ReferenceRun(state=policy)
+    words = np.zeros((4, 1), dtype=np.uint32)
+    for number in range(experiment.horizon):
+        # 1. The learner fixes its distribution.
+        weights = np.zeros(arms)
+        distribution(policy, weights)
+        # 2. A stochastic reward is drawn for every arm.
+        table = np.zeros((1, arms))
+        fill_rewards(law, number, words, table)
+        clean = table[0]
+        # 3. The adversary, who sees both and the past, changes the rewards.
+        paid = clean.copy()
+        left = experiment.budget - run.spent
+        if left > 0:
+            shown = weights if experiment.adversary.sees_weights else np.zeros(arms)
+            corrupt(adversary, number, shown.copy(), paid, left, attacker)
+            cost = float(np.abs(paid - clean).max())
+            legal = bool(np.all((paid >= 0) & (paid <= 1)))
+            if legal and run.spent + cost <= experiment.budget:
+                run.spent += cost
+            else:
+                paid = clean.copy()
+        # 4. The arm is drawn, and only its corrupted reward is seen.
+        ticket = decide(policy, learner)
+        learn(policy, ticket, float(paid[ticket.arm]))
+        if left > 0:
+            observe(adversary, number, ticket.arm, float(paid[ticket.arm]))
+        run.clean.append(clean)
+        run.paid.append(paid)
+        run.weights.append(weights)
+        run.arms.append(int(ticket.arm))
+        run.layers.append(int(ticket.layer))
+    return run

@@ -1,0 +1,114 @@
+"""UCB1 and EXP3 against hand-computed values and their textbook forms."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from armrace.kernels.generics import Ticket, decide, distribution, learn
+from armrace.kernels.streams import uniform
+from armrace.policies import Exp3, Ucb1
+from armrace.policies.ucb1 import bonus_scale, upper_bound
+from armrace.randomness import Purpose, stream_for
+from armrace.simulation import make_experiment, simulate
+from armrace.simulation.replication import make_parts, runner_for
+from textbook import exp3_weights, ucb1_index
+
+HORIZON, ARMS, SEED = 3000, 4, 5
+TABLE = (np.random.default_rng(SEED).random((HORIZON, ARMS)) < [0.2, 0.6, 0.5, 0.3]).astype(float)
+
+
+def final_state(policy, table=TABLE, seed=SEED):
+    experiment = make_experiment(
+        policy=policy,
+        environment={"name": "table", "rewards": table},
+        horizon=len(table),
+        replications=1,
+        seed=seed,
+    )
+    parts = make_parts(experiment, 0)
+    runner_for(parts)(*parts)
+    return parts.policy
+
+
+def test_ucb1_index_as_computed_by_hand():
+    assert upper_bound(0.5, 1 / math.sqrt(10), bonus_scale(100)) == pytest.approx(1.45971, abs=5e-6)
+
+
+def test_compiled_ucb1_plays_as_printed():
+    pulls, sums = [0] * ARMS, [0.0] * ARMS
+    for number, row in enumerate(TABLE, start=1):
+        indices = [
+            ucb1_index(sums[a] / pulls[a] if pulls[a] else 0.0, pulls[a], number)
+            for a in range(ARMS)
+        ]
+        arm = indices.index(max(indices))
+        pulls[arm] += 1
+        sums[arm] += row[arm]
+    state = final_state(Ucb1())
+    assert state.pulls.tolist() == pulls
+    assert state.sums.tolist() == sums
+
+
+def test_ucb1_does_not_repeat_an_arm_while_feedback_is_outstanding():
+    state = Ucb1().start(arms=3, horizon=100)
+    stream = stream_for(0, Purpose.LEARNER, 0)
+    assert [decide(state, stream).arm for _ in range(9)] == [0, 1, 2] * 3
+
+
+def test_mean_regret_of_ucb1_is_below_its_bound():
+    """Auer et al.'s bound is on the expectation; 20 standard errors below it."""
+    means = np.array([0.6, 0.4, 0.3])
+    gaps = means.max() - means[1:]
+    bound = float((8 * math.log(10_000) / gaps).sum() + (1 + math.pi**2 / 3) * gaps.sum())
+    figure = simulate("ucb1", means, horizon=10_000, replications=50).figure("pseudo_regret")
+    assert 0 < figure.mean < bound - 20 * figure.stderr
+
+
+def test_exp3_weights_as_computed_by_hand():
+    state = Exp3(learning_rate=0.1).start(arms=2, horizon=100)
+    learn(state, Ticket(arm=0, layer=0, probability=0.5), 0.0)
+    weights = np.empty(2)
+    distribution(state, weights)
+    assert weights == pytest.approx([0.450166, 0.549834], abs=5e-7)
+
+
+def test_exp3_learning_rate_by_default():
+    state = Exp3().start(arms=10, horizon=1000)
+    assert state.learning_rate[0] == pytest.approx(math.sqrt(2 * math.log(10) / 10_000))
+
+
+def test_compiled_exp3_plays_as_printed():
+    """Over few rounds: importance weighting lets a last bit grow exponentially with time."""
+    rate, table = 0.05, TABLE[:300]
+    stream = stream_for(SEED, Purpose.LEARNER, 0)
+    losses, pulls = [0.0] * ARMS, [0] * ARMS
+    for row in table:
+        weights = exp3_weights(losses, rate)
+        arm = int(np.searchsorted(np.cumsum(weights), uniform(stream), side="right"))
+        losses[arm] += (1 - row[arm]) / weights[arm]
+        pulls[arm] += 1
+    state = final_state(Exp3(learning_rate=rate), table)
+    assert state.pulls.tolist() == pulls
+    assert state.losses == pytest.approx(losses, rel=1e-9)
+
+
+def test_exp3_takes_late_feedback_at_the_probability_of_its_ticket():
+    state = Exp3(learning_rate=0.1).start(arms=2, horizon=100)
+    stream = stream_for(0, Purpose.LEARNER, 0)
+    first = decide(state, stream)
+    for _ in range(50):
+        learn(state, Ticket(first.arm, 0, 0.5), 0.0)
+    before = state.losses[first.arm]
+    learn(state, first, 0.0)
+    assert state.losses[first.arm] - before == pytest.approx(2.0)
+
+
+def test_exp3_survives_losses_far_beyond_what_an_exponential_can_hold():
+    state = final_state(Exp3(learning_rate=1.0), table=np.zeros((200_000, 3)))
+    weights = np.empty(3)
+    distribution(state, weights)
+    assert weights.sum() == pytest.approx(1, abs=1e-9)
+    assert state.losses.min() > 1000 * math.log(10)
