@@ -170,6 +170,14 @@ def test_a_snapshot_of_another_shape_is_refused(learner):
         Learner.restore(msgspec.structs.replace(snapshot, state={"pulls": pulls}).sealed())
 
 
+def test_the_distribution_can_be_asked_for(learner):
+    assert learner.distribution() == {"red": 1.0, "green": 0.0, "blue": 0.0}
+    ticket = learner.decide()
+    weights = learner.distribution()
+    assert sum(weights.values()) == pytest.approx(1)
+    assert weights["green"] == Learner("multi-layer-race", 3, 1000)._state.share[ticket.layer]
+
+
 def test_a_sealed_snapshot_reads_back_as_itself(learner):
     snapshot = learner.snapshot()
     assert Snapshot.read(snapshot.to_bytes()) == snapshot == Snapshot.read(snapshot)

@@ -71,6 +71,15 @@ def test_elimination_takes_a_strict_excess():
     assert state.active.tolist() == [[True, False]]
 
 
+def test_a_deletion_spares_the_arm_whose_interval_just_touches():
+    state = ActiveArmElimination().start(arms=3, horizon=1000)
+    state.log_term[0] = 4.0
+    feed(state, 0, 1, 0.0, 16)
+    feed(state, 0, 2, 0.0, 17)
+    feed(state, 0, 0, 1.0, 16)
+    assert state.active.tolist() == [[True, True, False]]
+
+
 def test_known_corruption_widens_the_interval_by_c_over_n():
     assert half_width(4, 9.0, 20.0) == 1.5 + 5.0
 

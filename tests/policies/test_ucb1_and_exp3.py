@@ -48,8 +48,8 @@ def test_compiled_ucb1_plays_as_printed():
         pulls[arm] += 1
         sums[arm] += row[arm]
     state = final_state(Ucb1())
-    assert state.pulls.tolist() == pulls
-    assert state.sums.tolist() == sums
+    assert state.counts.pulls.tolist() == pulls
+    assert state.counts.sums.tolist() == sums
 
 
 def test_ucb1_does_not_repeat_an_arm_while_feedback_is_outstanding():
@@ -91,7 +91,7 @@ def test_compiled_exp3_plays_as_printed():
         losses[arm] += (1 - row[arm]) / weights[arm]
         pulls[arm] += 1
     state = final_state(Exp3(learning_rate=rate), table)
-    assert state.pulls.tolist() == pulls
+    assert state.counts.pulls.tolist() == pulls
     assert state.losses == pytest.approx(losses, rel=1e-9)
 
 

@@ -45,12 +45,14 @@ class Ticket(NamedTuple):
 
     ``layer`` is the layer that learns from the reward (0 for a policy without layers,
     :data:`NO_LAYER` for a play that teaches nothing); ``probability`` is that with which
-    ``arm`` was chosen.
+    ``arm`` was chosen; ``note`` is whatever else of the moment of decision the policy needs
+    when the reward comes. A note may come back forged: it is never an index.
     """
 
     arm: int
     layer: int
     probability: float
+    note: int = 0
 
 
 def distribution(state: State, out: Floats) -> None:

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from armrace.errors import ForeignTicket, InvalidParameter
 from armrace.kernels.borrowing import Handle
 from armrace.kernels.compiling import fingerprint
@@ -36,6 +38,7 @@ class Ticket(NamedTuple):
     number: int
     arm_index: int
     layer: int
+    note: int = 0
 
 
 class Learner:
@@ -81,6 +84,7 @@ class Learner:
         self._stream = stream_for(seed, Purpose.LEARNER, replication=0)
         calls = make_live_calls(fingerprint(implementations(type(self._state))))
         self._decide, self._learn = calls.decide, calls.learn
+        self._distribution = calls.distribution
         self._handle = Handle(Live(self._state, self._stream), calls.put_down)
 
     @property
@@ -91,16 +95,16 @@ class Learner:
     def decide(self) -> Ticket:
         """Choose an arm."""
         with self._lock:
-            index, layer, probability = self._decide(self._handle)
+            index, layer, probability, note = self._decide(self._handle)
             number = self.decisions
             self.decisions = number + 1
             if number >> 3 >= len(self._learned):
                 self._learned += _GROWTH
-        return Ticket(self.arms[index], probability, number, index, layer)
+        return Ticket(self.arms[index], probability, number, index, layer, note)
 
     def learn(self, ticket: Ticket, reward: float) -> None:
         """Take the reward of a decision; each decision takes one."""
-        _, probability, number, index, layer = ticket
+        _, probability, number, index, layer, note = ticket
         if not self._fits(number, index, layer, probability):
             raise ForeignTicket(f"no decision of this learner has the ticket {ticket}.")
         try:
@@ -113,7 +117,7 @@ class Learner:
         with self._lock:
             if self._learned[byte] & bit:
                 raise ForeignTicket(f"decision {number} has had its reward already.")
-            self._learn(self._handle, index, layer, probability, float(reward))
+            self._learn(self._handle, index, layer, probability, note, float(reward))
             self._learned[byte] |= bit
             self.rewards += 1
 
@@ -123,8 +127,15 @@ class Learner:
             0 <= number < self.decisions
             and 0 <= index < len(self.arms)
             and NO_LAYER <= layer < self._layers
-            and 0.0 < probability <= 1.0
+            and (0.0 < probability <= 1.0 or not self.policy.exact_tickets)
         )
+
+    def distribution(self) -> dict[str | int, float]:
+        """The probability with which the next decision will choose each arm."""
+        out = np.zeros(len(self.arms))
+        with self._lock:
+            self._distribution(self._handle, out)
+        return dict(zip(self.arms, out.tolist(), strict=True))
 
     def inspect(self) -> Sequence[ArmView]:
         """What each layer thinks of each arm: pulls, mean, interval, active or deleted."""

@@ -36,6 +36,9 @@ class Policy(Specification, frozen=True):
     """
 
     kind: ClassVar[str] = "policy"
+    exact_tickets: ClassVar[bool] = True
+    """Whether tickets carry the probability of their arm. Where it is costly they carry NaN,
+    and ``distribution`` gives it to those who ask."""
 
     def start(self, arms: int, horizon: int) -> Any:
         """The state before the first round, for so many arms and rounds."""

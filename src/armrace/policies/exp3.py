@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
+from armrace.kernels.counts import Counts, assign, make_counts, record
 from armrace.kernels.generics import Ticket, decide, distribution, implement, learn
-from armrace.kernels.streams import Stream, uniform
-from armrace.policies.base import ArmView, Policy
+from armrace.kernels.sampling import draw_arm, total_weight
+from armrace.kernels.streams import Stream
+from armrace.policies.counting import CountingPolicy
 from armrace.specification import Limits
 
 __all__ = ["Exp3"]
@@ -27,12 +28,10 @@ class Exp3State(NamedTuple):
     weights: npt.NDArray[np.float64]
     origin: npt.NDArray[np.float64]
     learning_rate: npt.NDArray[np.float64]
-    assigned: npt.NDArray[np.int64]
-    pulls: npt.NDArray[np.int64]
-    sums: npt.NDArray[np.float64]
+    counts: Counts
 
 
-class Exp3(Policy, frozen=True, tag="exp3"):
+class Exp3(CountingPolicy, frozen=True, tag="exp3"):
     """Draws arms with probability proportional to ``exp(-learning_rate * estimated loss)``.
 
     A play of arm ``a`` with probability ``w`` adds ``(1 - reward)/w`` to its estimated loss.
@@ -67,62 +66,33 @@ class Exp3(Policy, frozen=True, tag="exp3"):
             weights=np.ones(arms),
             origin=np.zeros(1),
             learning_rate=np.array([float(rate)]),
-            assigned=np.zeros(arms, dtype=np.int64),
-            pulls=np.zeros(arms, dtype=np.int64),
-            sums=np.zeros(arms),
+            counts=make_counts(arms),
         )
-
-    def inspect(self, state: Exp3State) -> Sequence[ArmView]:
-        return [
-            ArmView(
-                layer=0,
-                arm=arm,
-                assigned=int(state.assigned[arm]),
-                pulls=int(pulls),
-                mean=float(state.sums[arm] / pulls) if pulls else None,
-            )
-            for arm, pulls in enumerate(state.pulls)
-        ]
 
 
 @implement(distribution, Exp3State)
 def exp3_distribution(state: Exp3State, out: npt.NDArray[np.float64]) -> None:
-    total = _total(state.weights)
+    total = total_weight(state.weights)
     for arm in range(out.size):
         out[arm] = state.weights[arm] / total
 
 
 @implement(decide, Exp3State)
 def exp3_decide(state: Exp3State, stream: Stream) -> Ticket:
-    weights = state.weights
-    total = _total(weights)
-    level = uniform(stream) * total
-    arm, last = 0, weights.size - 1
-    passed = weights[0]
-    while passed <= level and arm < last:
-        arm += 1
-        passed += weights[arm]
-    state.assigned[arm] += 1
-    return Ticket(arm, 0, weights[arm] / total)
+    total = total_weight(state.weights)
+    arm = draw_arm(state.weights, total, stream)
+    assign(state.counts, arm)
+    return Ticket(arm, 0, state.weights[arm] / total)
 
 
 @implement(learn, Exp3State)
 def exp3_learn(state: Exp3State, ticket: Ticket, reward: float) -> None:
     arm = ticket.arm
-    state.pulls[arm] += 1
-    state.sums[arm] += reward
+    record(state.counts, arm, reward)
     state.losses[arm] += (1.0 - reward) / ticket.probability
     state.weights[arm] = _weight(state, arm)
     if np.max(state.weights) < _SMALLEST_WEIGHT:
         _move_origin(state)
-
-
-@inlined
-def _total(weights: npt.NDArray[np.float64]) -> float:
-    total = 0.0
-    for weight in weights:
-        total += weight
-    return total
 
 
 @inlined

@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
+from armrace.kernels.counts import Counts, assign, make_counts, record
 from armrace.kernels.generics import Ticket, decide, distribution, implement, learn
 from armrace.kernels.streams import Stream
-from armrace.policies.base import ArmView, Policy
+from armrace.policies.counting import CountingPolicy
 
 __all__ = ["Ucb1"]
 
 
 class Ucb1State(NamedTuple):
-    """Counts and means; ``spread`` is 1/sqrt(assigned), kept because it changes rarely."""
+    """Counts, means and ``spread``, 1/sqrt(assigned), which changes for one arm a round."""
 
-    assigned: npt.NDArray[np.int64]
-    pulls: npt.NDArray[np.int64]
-    sums: npt.NDArray[np.float64]
+    counts: Counts
     means: npt.NDArray[np.float64]
     spread: npt.NDArray[np.float64]
-    rounds: npt.NDArray[np.int64]
 
 
-class Ucb1(Policy, frozen=True, tag="ucb1"):
+class Ucb1(CountingPolicy, frozen=True, tag="ucb1"):
     """Plays the arm with the largest ``mean + sqrt(2 ln t / n)``.
 
     Each arm is played once first; ``t`` is the number of the round. The regret is at most
@@ -46,30 +43,11 @@ class Ucb1(Policy, frozen=True, tag="ucb1"):
     )
 
     def start(self, arms: int, horizon: int) -> Ucb1State:
-        return Ucb1State(
-            assigned=np.zeros(arms, dtype=np.int64),
-            pulls=np.zeros(arms, dtype=np.int64),
-            sums=np.zeros(arms),
-            means=np.ones(arms),
-            spread=np.zeros(arms),
-            rounds=np.zeros(1, dtype=np.int64),
-        )
+        return Ucb1State(counts=make_counts(arms), means=np.ones(arms), spread=np.zeros(arms))
 
-    def inspect(self, state: Ucb1State) -> Sequence[ArmView]:
-        scale = bonus_scale(max(int(state.rounds[0]), 1))
-        return [
-            ArmView(
-                layer=0,
-                arm=arm,
-                assigned=int(state.assigned[arm]),
-                pulls=int(pulls),
-                mean=float(state.means[arm]) if pulls else None,
-                upper=float(upper_bound(state.means[arm], state.spread[arm], scale))
-                if pulls
-                else None,
-            )
-            for arm, pulls in enumerate(state.pulls)
-        ]
+    def upper_bound(self, state: Ucb1State, arm: int) -> float:
+        scale = bonus_scale(int(state.counts.rounds[0]))
+        return float(upper_bound(state.means[arm], state.spread[arm], scale))
 
 
 @inlined
@@ -86,7 +64,7 @@ def upper_bound(mean: float, spread: float, scale: float) -> float:
 
 @inlined
 def _next_arm(state: Ucb1State) -> int:
-    played = state.rounds[0]
+    played = state.counts.rounds[0]
     arms = state.means.size
     if played < arms:
         return played
@@ -108,15 +86,11 @@ def ucb1_distribution(state: Ucb1State, out: npt.NDArray[np.float64]) -> None:
 @implement(decide, Ucb1State)
 def ucb1_decide(state: Ucb1State, stream: Stream) -> Ticket:
     arm = _next_arm(state)
-    state.rounds[0] += 1
-    state.assigned[arm] += 1
-    state.spread[arm] = 1.0 / math.sqrt(state.assigned[arm])
+    assign(state.counts, arm)
+    state.spread[arm] = 1.0 / math.sqrt(state.counts.assigned[arm])
     return Ticket(arm, 0, 1.0)
 
 
 @implement(learn, Ucb1State)
 def ucb1_learn(state: Ucb1State, ticket: Ticket, reward: float) -> None:
-    arm = ticket.arm
-    state.pulls[arm] += 1
-    state.sums[arm] += reward
-    state.means[arm] = state.sums[arm] / state.pulls[arm]
+    state.means[ticket.arm] = record(state.counts, ticket.arm, reward)
