@@ -21,7 +21,7 @@ def learner():
 
 def test_a_ticket_names_the_arm_as_the_user_does(learner):
     ticket = learner.decide()
-    assert ticket == Ticket(arm="red", probability=1.0, number=0, arm_index=0, layer=ticket.layer)
+    assert ticket == Ticket("red", 1.0, number=0, arm_index=0, layer=ticket.layer, note=0)
 
 
 def test_rewards_may_come_late_in_any_order_or_never(learner):

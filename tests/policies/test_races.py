@@ -30,7 +30,7 @@ def weights_of(state):
 
 def feed(state, layer, arm, reward, times=1):
     for _ in range(times):
-        learn(state, Ticket(arm, layer, 1.0), reward)
+        learn(state, Ticket(arm, layer, 1.0, 0), reward)
 
 
 def play_deterministic(policy, rewards, horizon):

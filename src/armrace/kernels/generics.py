@@ -52,7 +52,7 @@ class Ticket(NamedTuple):
     arm: int
     layer: int
     probability: float
-    note: int = 0
+    note: int
 
 
 def distribution(state: State, out: Floats) -> None:

@@ -101,12 +101,12 @@ def race_decide(state: Race, stream: Stream) -> Ticket:
     layer = _sample_layer(state, stream)
     if state.active_count[layer] == 0:
         arm = _fallback(state)
-        return Ticket(arm, NO_LAYER, _probability(state, arm))
+        return Ticket(arm, NO_LAYER, _probability(state, arm), 0)
     arm = state.turn[layer]
     probability = _probability(state, arm)
     state.assigned[layer, arm] += 1
     _pass_turn(state, layer)
-    return Ticket(arm, layer, probability)
+    return Ticket(arm, layer, probability, 0)
 
 
 @implement(learn, Race)

@@ -38,7 +38,7 @@ class Ticket(NamedTuple):
     number: int
     arm_index: int
     layer: int
-    note: int = 0
+    note: int
 
 
 class Learner:

@@ -41,7 +41,7 @@ class Exp3(CountingPolicy, frozen=True, tag="exp3"):
 
     >>> from armrace.kernels.generics import distribution, learn
     >>> state = Exp3(learning_rate=0.1).start(arms=2, horizon=100)
-    >>> learn(state, Ticket(arm=0, layer=0, probability=0.5), reward=0.0)
+    >>> learn(state, Ticket(arm=0, layer=0, probability=0.5, note=0), reward=0.0)
     >>> weights = np.empty(2)
     >>> distribution(state, weights)
     >>> weights.round(6)
@@ -82,7 +82,7 @@ def exp3_decide(state: Exp3State, stream: Stream) -> Ticket:
     total = total_weight(state.weights)
     arm = draw_arm(state.weights, total, stream)
     assign(state.counts, arm)
-    return Ticket(arm, 0, state.weights[arm] / total)
+    return Ticket(arm, 0, state.weights[arm] / total, 0)
 
 
 @implement(learn, Exp3State)

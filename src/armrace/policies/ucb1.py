@@ -88,7 +88,7 @@ def ucb1_decide(state: Ucb1State, stream: Stream) -> Ticket:
     arm = _next_arm(state)
     assign(state.counts, arm)
     state.spread[arm] = 1.0 / math.sqrt(state.counts.assigned[arm])
-    return Ticket(arm, 0, 1.0)
+    return Ticket(arm, 0, 1.0, 0)
 
 
 @implement(learn, Ucb1State)
