@@ -14,6 +14,7 @@ one user's policies never get in the way of another's.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import types
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -26,9 +27,6 @@ from numba.extending import register_jitable
 __all__ = ["entry", "fingerprint", "inlined"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_PACKAGE = Path(__file__).parent.parent
-_COMPILED_ROOMS = ("kernels", "policies", "adversaries")
 
 
 def inlined(function: F) -> F:
@@ -52,22 +50,30 @@ def entry(code: str) -> Callable[[F], F]:
 
 
 def fingerprint(functions: Iterable[Callable[..., Any]]) -> str:
-    """Name the code that an entry compiles: this package's, and that of foreign ``functions``."""
-    digest = hashlib.sha256(_package_digest())
+    """Name the code that an entry reaches: the kernels, and the implementations it will call.
+
+    An implementation of this package stands for its whole file; a foreign one is followed
+    through the functions and constants that it names.
+    """
+    digest = hashlib.sha256(_kernels_digest())
     seen: set[int] = set()
     for function in functions:
-        if not function.__module__.startswith("armrace."):
+        if function.__module__.startswith("armrace."):
+            digest.update(_file_digest(inspect.getfile(function)))
+        else:
             _digest_function(function, digest.update, seen)
     return digest.hexdigest()[:16]
 
 
 @cache
-def _package_digest() -> bytes:
-    digest = hashlib.sha256()
-    for room in _COMPILED_ROOMS:
-        for source in sorted((_PACKAGE / room).rglob("*.py")):
-            digest.update(source.read_bytes())
-    return digest.digest()
+def _kernels_digest() -> bytes:
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return b"".join(_file_digest(str(source)) for source in sources)
+
+
+@cache
+def _file_digest(path: str) -> bytes:
+    return hashlib.sha256(Path(path).read_bytes()).digest()
 
 
 def _digest_function(

@@ -125,9 +125,13 @@ def find(generic: Callable[..., Any], state_class: type) -> Callable[..., Any]:
     raise TypeError(f"{state_class.__name__} has no implementation of {generic.__name__}")
 
 
-def implementations(state_class: type) -> list[Callable[..., Any]]:
-    """All implementations registered for ``state_class``."""
-    return [function for (_, owner), function in _REGISTRY.items() if owner is state_class]
+def implementations(state: State) -> list[Callable[..., Any]]:
+    """All implementations registered for a state and for the states within it."""
+    found = [function for (_, owner), function in _REGISTRY.items() if owner is type(state)]
+    for member in state:
+        if isinstance(member, tuple):
+            found += implementations(member)
+    return found
 
 
 def _dispatch_when_compiling(generic: Callable[..., Any]) -> None:

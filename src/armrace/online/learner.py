@@ -82,7 +82,7 @@ class Learner:
         self._layers = self.policy.layer_count(len(labels), horizon)
         self._state = self.policy.start(len(labels), horizon)
         self._stream = stream_for(seed, Purpose.LEARNER, replication=0)
-        calls = make_live_calls(fingerprint(implementations(type(self._state))))
+        calls = make_live_calls(fingerprint(implementations(self._state)))
         self._decide, self._learn = calls.decide, calls.learn
         self._distribution = calls.distribution
         self._handle = Handle(Live(self._state, self._stream), calls.put_down)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -35,6 +36,8 @@ class Outcome(NamedTuple):
     layer_corruption: Floats
     view: Sequence[ArmView]
     """The policy's own view at the end; only of the first replication, else empty."""
+    seconds: float
+    """What the compiled loop took; the one thing that no seed determines."""
 
 
 class Parts(NamedTuple):
@@ -77,7 +80,7 @@ def make_parts(
 
 def runner_for(parts: Parts) -> Runner:
     """The compiled loop for these classes of policy and adversary."""
-    used = implementations(type(parts.policy)) + implementations(type(parts.adversary))
+    used = implementations(parts.policy) + implementations(parts.adversary)
     return engine.make_runner(fingerprint(used))
 
 
@@ -92,20 +95,24 @@ def run_replication(
     experiment: Experiment,
     replication: int,
     control: npt.NDArray[np.int64] | None = None,
-    runner: Runner | None = None,
 ) -> Outcome:
     """Play one replication; ``control`` lets another thread watch and stop it."""
     parts = make_parts(experiment, replication, control)
-    (runner or runner_for(parts))(*parts)
+    run = runner_for(parts)
+    started = time.perf_counter()
+    run(*parts)
+    seconds = time.perf_counter() - started
     view = experiment.policy.inspect(parts.policy) if replication == 0 else ()
-    return _outcome(parts.record, experiment.setting().means, view)
+    return _outcome(parts.record, experiment.setting().means, view, seconds)
 
 
 def _shape(parts: Parts) -> tuple[int, int]:
     return parts.ledger.pulls.size, parts.ledger.layer_corruption.size
 
 
-def _outcome(record: engine.Record, means: Floats, view: Sequence[ArmView]) -> Outcome:
+def _outcome(
+    record: engine.Record, means: Floats, view: Sequence[ArmView], seconds: float
+) -> Outcome:
     gaps = means.max() - means
     return Outcome(
         regret=(record.clean_totals + record.shifts).max(axis=1) - record.collected,
@@ -116,4 +123,5 @@ def _outcome(record: engine.Record, means: Floats, view: Sequence[ArmView]) -> O
         arm_corruption=record.arm_corruption,
         layer_corruption=record.layer_corruption,
         view=view,
+        seconds=seconds,
     )
