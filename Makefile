@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test lint bench docs clean
+.PHONY: help setup demo test lint bench docs reference clean
 
 help: ## show what there is
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -33,6 +33,9 @@ bench: setup ## speed against plain C and against other libraries
 
 docs: setup ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
+
+reference: setup ## write the generated pages of the reference anew
+	$(BIN)/python docs/generate.py
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -8,6 +8,7 @@ specification is made, from Python, from JSON and from the command line alike.
 from __future__ import annotations
 
 import math
+import re
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -191,6 +192,9 @@ def _type_name(hint: Any) -> str:
 def _as_our_own(error: msgspec.ValidationError, owner: str) -> ArmraceError:
     if isinstance(error.__cause__, ArmraceError):
         return error.__cause__
+    missing = re.search("missing required field `(.*?)`", str(error))
+    if missing:
+        return InvalidParameter(f"{owner} needs the parameter {missing[1]!r}.")
     return InvalidParameter(f"{owner}: {error}.")
 
 
@@ -234,5 +238,10 @@ class Catalogue(dict[str, type[S]]):
             return description
         if isinstance(description, str):
             return self.find(description).from_parameters({})
+        if not isinstance(description, Mapping):
+            raise InvalidParameter(
+                f"{self.kind} must be a name, a specification or plain data with a name; "
+                f"got {description!r}."
+            )
         values = dict(description)
         return self.find(str(values.pop("name", ""))).from_parameters(values)

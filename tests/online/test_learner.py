@@ -58,6 +58,7 @@ def test_a_decision_takes_one_reward(learner):
 @pytest.mark.parametrize(
     "change",
     [
+        {"arm": "green"},
         {"number": 1},
         {"number": -1},
         {"arm_index": 3},
@@ -75,6 +76,13 @@ def test_a_ticket_that_was_never_given_is_refused(learner, change):
     with pytest.raises(ForeignTicket, match="no decision of this learner"):
         learner.learn(ticket, 1.0)
     assert learner.snapshot() == before
+
+
+@pytest.mark.parametrize("ticket", [None, (), ("red", 1.0), ("red", "a", "b", "c", "d", "e")])
+def test_what_is_no_ticket_is_refused(learner, ticket):
+    learner.decide()
+    with pytest.raises(ForeignTicket, match="no decision of this learner"):
+        learner.learn(ticket, 1.0)
 
 
 @pytest.mark.parametrize("reward", [-0.1, 1.1, float("nan"), float("inf"), "much", None])

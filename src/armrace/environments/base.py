@@ -25,9 +25,9 @@ class Environment(Specification, frozen=True):
     @property
     def arms(self) -> int:
         """How many arms there are."""
-        return int(self.means(1).size)
+        return int(self.mean_rewards(1).size)
 
-    def means(self, horizon: int) -> npt.NDArray[np.float64]:
+    def mean_rewards(self, horizon: int) -> npt.NDArray[np.float64]:
         """Each arm's expected reward, over a run of ``horizon`` rounds."""
         raise NotImplementedError(f"{type(self).__name__} does not say its means")
 

@@ -25,16 +25,16 @@ Floats = npt.NDArray[np.float64]
 class Bernoulli(Environment, frozen=True, tag="bernoulli"):
     """Each arm pays 1 with its own probability, else 0: clicks."""
 
-    rates: Annotated[tuple[float, ...], Limits("probability of a 1, one an arm", 0, 1)]
+    means: Annotated[tuple[float, ...], Limits("probability of a 1, one an arm", 0, 1)]
 
     def validate(self) -> None:
-        require_arms(self.rates, "means")
+        require_arms(self.means, "means")
 
-    def means(self, horizon: int) -> Floats:
-        return np.array(self.rates)
+    def mean_rewards(self, horizon: int) -> Floats:
+        return np.array(self.means)
 
     def law(self) -> laws.Law:
-        return laws.make_law(laws.BERNOULLI, len(self.rates), first=self.rates)
+        return laws.make_law(laws.BERNOULLI, len(self.means), first=self.means)
 
 
 class Deterministic(Environment, frozen=True, tag="deterministic"):
@@ -45,7 +45,7 @@ class Deterministic(Environment, frozen=True, tag="deterministic"):
     def validate(self) -> None:
         require_arms(self.rewards, "rewards")
 
-    def means(self, horizon: int) -> Floats:
+    def mean_rewards(self, horizon: int) -> Floats:
         return np.array(self.rewards)
 
     def law(self) -> laws.Law:
@@ -65,7 +65,7 @@ class Uniform(Environment, frozen=True, tag="uniform"):
             if low > high:
                 raise InvalidParameter(f"each low must be at most its high; got {low} and {high}.")
 
-    def means(self, horizon: int) -> Floats:
+    def mean_rewards(self, horizon: int) -> Floats:
         return np.asarray((np.array(self.lows) + np.array(self.highs)) / 2)
 
     def law(self) -> laws.Law:
@@ -85,7 +85,7 @@ class Beta(Environment, frozen=True, tag="beta"):
         require_arms(self.alphas, "alphas")
         require_equal_lengths(alphas=self.alphas, betas=self.betas)
 
-    def means(self, horizon: int) -> Floats:
+    def mean_rewards(self, horizon: int) -> Floats:
         alphas, betas = np.array(self.alphas), np.array(self.betas)
         return np.asarray(alphas / (alphas + betas))
 
@@ -114,7 +114,7 @@ class FiniteSupport(Environment, frozen=True, tag="finite-support"):
                     f"the probabilities of an arm must sum to 1; got {sum(row):g}."
                 )
 
-    def means(self, horizon: int) -> Floats:
+    def mean_rewards(self, horizon: int) -> Floats:
         return np.asarray(np.array(self.probabilities) @ np.array(self.values))
 
     def law(self) -> laws.Law:

@@ -31,7 +31,7 @@ class Table(Environment, frozen=True, tag="table", eq=False):
         if not bool(np.all((table >= 0) & (table <= 1))):
             raise InvalidParameter("each of rewards must be in [0, 1]; got others.")
 
-    def means(self, horizon: int) -> npt.NDArray[np.float64]:
+    def mean_rewards(self, horizon: int) -> npt.NDArray[np.float64]:
         return np.asarray(self.rewards[:horizon].mean(axis=0, dtype=np.float64))
 
     def law(self) -> laws.Law:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
 from numba.extending import register_jitable
 
 __all__ = ["entry", "fingerprint", "inlined"]
@@ -79,19 +80,33 @@ def _file_digest(path: str) -> bytes:
 def _digest_function(
     function: Callable[..., Any], update: Callable[[bytes], None], seen: set[int]
 ) -> None:
-    """Follow a function through the globals it names, down to constants."""
+    """Follow a function through whatever it closes over or names, down to constants."""
     function = getattr(function, "py_func", function)
     if id(function) in seen or not isinstance(function, types.FunctionType):
         return
     seen.add(id(function))
     update(f"{function.__module__}.{function.__qualname__}".encode())
     _digest_code(function.__code__, update)
-    for name in function.__code__.co_names:
+    names = function.__code__.co_names
+    found = [*(cell.cell_contents for cell in function.__closure__ or ())]
+    found += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    for name in names:
         value = function.__globals__.get(name)
-        if isinstance(value, (bool, int, float, str, tuple)):
-            update(f"{name}={value!r}".encode())
-        elif callable(value):
-            _digest_function(value, update, seen)
+        if isinstance(value, types.ModuleType):
+            found += [vars(value)[member] for member in names if member in vars(value)]
+        else:
+            found.append(value)
+    for value in found:
+        _digest_value(value, update, seen)
+
+
+def _digest_value(value: Any, update: Callable[[bytes], None], seen: set[int]) -> None:
+    if isinstance(value, np.ndarray):
+        update(repr((value.dtype, value.shape)).encode() + value.tobytes())
+    elif isinstance(value, (bool, int, float, str, bytes, tuple, np.generic)):
+        update(repr(value).encode())
+    elif callable(value):
+        _digest_function(value, update, seen)
 
 
 def _digest_code(code: types.CodeType, update: Callable[[bytes], None]) -> None:

@@ -104,8 +104,12 @@ class Learner:
 
     def learn(self, ticket: Ticket, reward: float) -> None:
         """Take the reward of a decision; each decision takes one."""
-        _, probability, number, index, layer, note = ticket
-        if not self._fits(number, index, layer, probability):
+        try:
+            arm, probability, number, index, layer, note = ticket
+            known = self._fits(number, index, layer, probability) and self.arms[index] == arm
+        except (TypeError, ValueError):
+            known = False
+        if not known:
             raise ForeignTicket(f"no decision of this learner has the ticket {ticket}.")
         try:
             legal = 0.0 <= reward <= 1.0

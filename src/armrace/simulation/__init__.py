@@ -3,7 +3,18 @@
 from armrace.simulation.comparison import Comparison
 from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.simulation.results import Result
+from armrace.simulation.scenarios import SCENARIOS, Scenario
 from armrace.simulation.simulate import compare, simulate
 from armrace.simulation.storage import load
 
-__all__ = ["Comparison", "Experiment", "Result", "compare", "load", "make_experiment", "simulate"]
+__all__ = [
+    "SCENARIOS",
+    "Comparison",
+    "Experiment",
+    "Result",
+    "Scenario",
+    "compare",
+    "load",
+    "make_experiment",
+    "simulate",
+]

@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from armrace.simulation.results import Result
-from armrace.statistics import mean_interval
+from armrace.statistics import differences_to, indistinguishable_from, mean_interval
 
 __all__ = ["Comparison"]
 
@@ -30,6 +32,37 @@ class Comparison:
         columns = ["policy", "mean", "low", "high", "stderr", "p05", "p50", "p95", "max"]
         return pl.DataFrame(rows).select(columns).sort("mean")
 
+    def best(self, measure: str = "regret") -> str:
+        """The policy with the smallest mean."""
+        return str(self.table(measure)["policy"][0])
+
+    def differences(self, measure: str = "regret") -> pl.DataFrame:
+        """How much each policy exceeds the best, on the same rewards, with joint 95% intervals."""
+        found = differences_to(self.best(measure), self._samples(measure))
+        rows = [{"policy": name, **difference._asdict()} for name, difference in found.items()]
+        schema = {"policy": pl.String, "mean": pl.Float64, "low": pl.Float64, "high": pl.Float64}
+        return pl.DataFrame(rows, schema=schema).sort("mean")
+
+    def verdict(self, measure: str = "regret") -> str:
+        """In words: who has the least, and who cannot be told apart from it."""
+        best = self.best(measure)
+        replications = self.results[best].replications
+        if replications < 2:
+            return f"{best} has the least {_words(measure)} in the one replication that was run."
+        tied = indistinguishable_from(best, self._samples(measure))
+        if tied:
+            return (
+                f"{best} has the least mean {_words(measure)}; {_listed(tied)} cannot be told "
+                f"apart from it by these {replications} replications (5% level, jointly)."
+            )
+        return (
+            f"{best} has the least mean {_words(measure)}, significantly less than every other "
+            f"policy here (5% level, jointly, {replications} replications on the same rewards)."
+        )
+
+    def _samples(self, measure: str) -> dict[str, npt.NDArray[np.float64]]:
+        return {label: result.sample(measure) for label, result in self.results.items()}
+
     def to_builtins(self) -> list[dict[str, Any]]:
         """Each result as plain data, ready for JSON."""
         return [{"policy": label, **result.to_builtins()} for label, result in self.results.items()]
@@ -43,6 +76,14 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(self.results)}>"
+
+
+def _words(measure: str) -> str:
+    return measure.replace("_", "-")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _labels(results: Sequence[Result]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from armrace.adversaries import ADVERSARIES, Adversary, Setting
+from armrace.adversaries import ADVERSARIES, Adversary, NoAttack, Setting
 from armrace.environments import ENVIRONMENTS, Bernoulli, Environment
 from armrace.errors import InvalidParameter
 from armrace.policies import POLICIES, Policy
@@ -37,9 +37,17 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
         self.environment.check_horizon(self.horizon)
         self.adversary.start(self.setting())
 
+    def to_builtins(self) -> dict[str, Any]:
+        """As plain data: the arguments of ``simulate`` that run it again."""
+        data = super().to_builtins()
+        del data["name"]
+        return data
+
     def setting(self) -> Setting:
         """What the adversary knows beforehand."""
-        return Setting(self.environment.means(self.horizon), self.horizon, float(self.budget))
+        return Setting(
+            self.environment.mean_rewards(self.horizon), self.horizon, float(self.budget)
+        )
 
 
 def make_experiment(
@@ -47,17 +55,20 @@ def make_experiment(
     policy: Policy | str | Mapping[str, Any],
     environment: Environment | Mapping[str, Any] | npt.ArrayLike,
     adversary: Adversary | str | Mapping[str, Any] = "none",
-    budget: float = 0.0,
+    budget: float | None = None,
     horizon: float = 100_000,
     replications: int = 100,
     seed: int = 0,
 ) -> Experiment:
     """An experiment from specifications, names or plain data; means alone make Bernoulli arms."""
+    attack = ADVERSARIES.make(adversary)
+    if budget is None and not isinstance(attack, NoAttack):
+        raise InvalidParameter(f"{attack.tag()} needs a budget, the most that it may spend.")
     return Experiment(
         policy=POLICIES.make(policy),
         environment=_environment(environment),
-        adversary=ADVERSARIES.make(adversary),
-        budget=budget,
+        adversary=attack,
+        budget=0.0 if budget is None else budget,
         horizon=_whole("horizon", horizon),
         replications=_whole("replications", replications),
         seed=seed,
@@ -71,7 +82,9 @@ def _environment(given: Environment | Mapping[str, Any] | npt.ArrayLike) -> Envi
         means = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidParameter("environment must be an environment or a list of means.") from None
-    return Bernoulli(rates=tuple(float(mean) for mean in np.atleast_1d(means)))
+    if means.ndim != 1:
+        raise InvalidParameter("means must be a list of numbers, one an arm.")
+    return Bernoulli(means=tuple(means.tolist()))
 
 
 def _whole(name: str, value: float) -> int:

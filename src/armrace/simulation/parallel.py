@@ -18,7 +18,7 @@ import numpy.typing as npt
 from armrace.errors import InvalidParameter
 from armrace.kernels.engine import PLAYED, STOP
 from armrace.simulation.experiment import Experiment
-from armrace.simulation.replication import Outcome, prepare, run_replication
+from armrace.simulation.replication import Outcome, run_replication
 
 __all__ = ["Finished", "run_all"]
 
@@ -65,8 +65,6 @@ def _run_on_threads(
     experiments: Sequence[Experiment], workers: int, progress: Progress
 ) -> Finished:
     total = experiments[0].replications
-    for experiment in experiments:
-        prepare(experiment)  # compiling takes a global lock: better once, before the threads
     controls = np.zeros((total, len(experiments), 2), dtype=np.int64)
     rounds = sum(experiment.horizon for experiment in experiments) * total
 

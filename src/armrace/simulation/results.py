@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from armrace.errors import UnknownName
 from armrace.policies import ArmView
 from armrace.simulation.experiment import Experiment, checkpoints_for
 from armrace.simulation.replication import Outcome
-from armrace.statistics import Summary, summarise
-from armrace.statistics.summaries import standard_error
+from armrace.statistics import Summary, standard_error, summarise
 
 __all__ = ["MEASURES", "Result"]
 
@@ -126,6 +126,8 @@ class Result:
 
     def sample(self, measure: str) -> npt.NDArray[np.float64]:
         """One of the ledger's figures at the end, a number a replication."""
+        if measure not in MEASURES:
+            raise UnknownName.among("measure", measure, MEASURES)
         return self.final[measure].to_numpy()
 
     def summary(self) -> dict[str, Any]:

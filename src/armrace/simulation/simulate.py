@@ -31,7 +31,7 @@ def simulate(
     policy: PolicyLike,
     environment: EnvironmentLike,
     adversary: AdversaryLike = "none",
-    budget: float = 0.0,
+    budget: float | None = None,
     horizon: float = 100_000,
     replications: int = 100,
     seed: int = 0,
@@ -43,8 +43,9 @@ def simulate(
     """Run one policy in one environment under one attack.
 
     Policy, environment and adversary are specifications, names, or plain data with a ``name``;
-    a list of means stands for Bernoulli arms. Replications run in threads, or on ``executor``,
-    which changes nothing in the result. Ctrl-C keeps the replications that are finished.
+    a list of means stands for Bernoulli arms; an attack needs a budget. Replications run in
+    threads, or on ``executor``, which changes nothing in the result. Ctrl-C keeps the
+    replications that are finished.
 
     >>> result = simulate("ucb1", [0.9, 0.1], horizon=100, replications=2, seed=7)
     >>> result.final["pulls"].to_list()
@@ -66,7 +67,7 @@ def compare(
     policies: Sequence[PolicyLike],
     environment: EnvironmentLike,
     adversary: AdversaryLike = "none",
-    budget: float = 0.0,
+    budget: float | None = None,
     horizon: float = 100_000,
     replications: int = 100,
     seed: int = 0,
@@ -76,8 +77,8 @@ def compare(
     progress: bool | None = None,
 ) -> Comparison:
     """Run many policies on the same rewards under the same attack."""
-    if not policies:
-        raise InvalidParameter("policies must name at least 1 policy; got none.")
+    if isinstance(policies, (str, Policy, Mapping)) or not policies:
+        raise InvalidParameter(f"policies must be a list of policies; got {policies!r}.")
     experiments = [
         make_experiment(
             policy=policy,
@@ -102,7 +103,7 @@ def run_experiments(
     """Run experiments of equally many replications side by side, each replication together."""
     if executor is None:
         for experiment in experiments:
-            prepare(experiment)
+            prepare(experiment)  # compiling takes a global lock: better once, before the threads
     title = experiments[0].policy.tag() if len(experiments) == 1 else "comparing"
     started = time.perf_counter()
     with progress_bar(title, progress) as report:
@@ -110,13 +111,13 @@ def run_experiments(
     seconds = time.perf_counter() - started
     if not finished.outcomes:
         raise KeyboardInterrupt
-    return [
-        Result.from_outcomes(
-            experiment,
-            finished.replications,
-            [row[position] for row in finished.outcomes],
-            seconds / len(experiments),
-            finished.interrupted,
+    total = sum(outcome.seconds for row in finished.outcomes for outcome in row)
+    results = []
+    for experiment, outcomes in zip(experiments, zip(*finished.outcomes, strict=True), strict=True):
+        share = sum(outcome.seconds for outcome in outcomes) / total
+        results.append(
+            Result.from_outcomes(
+                experiment, finished.replications, outcomes, seconds * share, finished.interrupted
+            )
         )
-        for position, experiment in enumerate(experiments)
-    ]
+    return results

@@ -1,0 +1,90 @@
+"""Memory and start-up, each measured in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+
+from benchmarks.figures import Figure
+from benchmarks.problem import HARD
+
+__all__ = ["memory", "start_up"]
+
+_MEGABYTES = 400.0
+_SECONDS = 1.0
+
+_MEASURE_MEMORY = """
+import json, pathlib, resource, armrace
+armrace.simulate("multi-layer-race", {means}, horizon={horizon}, replications=1, progress=False)
+status = pathlib.Path("/proc/self/status")
+if status.exists():  # the peak of this program alone, not of what started it
+    peak = int(status.read_text().split("VmHWM:")[1].split()[0])
+else:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(json.dumps(peak / 1024))
+"""
+
+_MEASURE_COMPILING = """
+import json, time, armrace.simulation as simulation
+def simulate():
+    started = time.process_time()
+    simulation.simulate("multi-layer-race", {means}, horizon=1, replications=1, progress=False)
+    return time.process_time() - started
+first, second = simulate(), simulate()
+print(json.dumps(first - second))
+"""
+
+_MEASURE_IMPORT = """
+import json, time
+started = time.process_time()
+import {module}
+print(json.dumps(time.process_time() - started))
+"""
+
+
+def memory() -> Iterator[Figure]:
+    """Peak memory of a long run, and how much of it a short run needs as well."""
+    first, second, long = (  # should the cache be empty, the first run fills it
+        _measure(_MEASURE_MEMORY.format(means=HARD.means, horizon=horizon))
+        for horizon in (10, 10, 10**7)
+    )
+    short = min(first, second)
+    yield Figure(
+        "peak memory, T = 10^7",
+        long,
+        "MB",
+        against=f"T = 10: {short:.0f} MB",
+        target=_MEGABYTES,
+        note=f"{long - short:+.1f} MB for a million times the rounds",
+    )
+
+
+def start_up(repeats: int, cold: bool) -> Iterator[Figure]:
+    """Compile time with the cache filled (by what ran before) and empty, and import time."""
+    code = _MEASURE_COMPILING.format(means=HARD.means)
+    warm = min(_measure(code) for _ in range(repeats))
+    yield Figure("compile, cache filled", warm, "s", target=_SECONDS)
+    if cold:
+        with tempfile.TemporaryDirectory() as folder:
+            seconds = _measure(code, {"NUMBA_CACHE_DIR": folder})
+        yield Figure("compile, cache empty", seconds, "s", note="once after installing")
+    for module in ("armrace", "armrace.simulation"):
+        code = _MEASURE_IMPORT.format(module=module)
+        milliseconds = min(_measure(code) for _ in range(repeats)) * 1000
+        yield Figure(f"import {module}", milliseconds, "ms")
+
+
+def _measure(code: str, settings: Mapping[str, str] | None = None) -> float:
+    """Run ``code`` in a fresh interpreter and return the number it prints."""
+    finished = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **(settings or {})},
+    )
+    return float(json.loads(finished.stdout.splitlines()[-1]))

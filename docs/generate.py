@@ -1,0 +1,151 @@
+"""Write the pages of the reference that repeat what the code declares.
+
+``python docs/generate.py`` writes them; a test checks that they are up to date.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from typer.main import get_command
+
+from armrace.adversaries import ADVERSARIES
+from armrace.cli.main import app
+from armrace.environments import ENVIRONMENTS
+from armrace.policies import POLICIES
+from armrace.simulation import SCENARIOS
+from armrace.specification import Catalogue, Specification
+
+PAGES = Path(__file__).parent / "reference"
+
+_NOTICE = "<!-- Written by docs/generate.py; do not edit. -->\n"
+_POLICIES = """# Policies
+
+By name, with the parameters that `--set` and the classes of `armrace.policies` take. T is the
+horizon, K the number of arms, C the corruption; gap is what an arm's mean lacks of the best.
+"""
+_ATTACKS = """# Attacks
+
+By name, with the parameters that `--attack-set` and the classes of `armrace.adversaries` take. An
+attack never spends more than its budget: see [the model](../guide/the-model.md#the-budget).
+"""
+_ENVIRONMENTS = """# Environments
+
+Where the honest rewards come from: classes of `armrace.environments`. A list of means in place
+of an environment stands for `bernoulli` arms.
+"""
+_COMMANDS = """# Command line
+
+Every command says what it takes with `--help`. Bad input is refused with one sentence on standard
+error and exit code 2; nothing is overwritten then.
+"""
+
+
+def catalogue_page(title: str, catalogue: Catalogue[Any]) -> str:
+    """A page with a section for each member."""
+    overview = ["| name | |", "|---|---|"]
+    overview += [f"| [`{tag}`](#{tag}) | {member.summary()} |" for tag, member in catalogue.items()]
+    sections = [_section(member) for member in catalogue.values()]
+    return "\n".join([_NOTICE, title, *overview, "", *sections])
+
+
+def _section(member: type[Specification]) -> str:
+    home = member.__module__.rsplit(".", 1)[0]
+    lines = [f"## `{member.tag()}`", "", f"`{home}.{member.__name__}`", ""]
+    lines += [_prose(inspect.getdoc(member) or ""), ""]
+    if getattr(member, "sees_weights", False):
+        lines += ["It looks at the learner's distribution.", ""]
+    lines += [*_parameters(member), ""]
+    if member.reference:
+        lines += [f"Reference: {member.reference}.", ""]
+    return "\n".join(lines)
+
+
+def _prose(documentation: str) -> str:
+    """A docstring without its examples, which are tests."""
+    paragraphs = documentation.split("\n\n")
+    return "\n\n".join(text for text in paragraphs if not text.startswith(">>>"))
+
+
+def _parameters(member: type[Specification]) -> Iterator[str]:
+    parameters = member.parameters()
+    if not parameters:
+        yield "It has no parameters."
+        return
+    yield "| parameter | type | default | limits | meaning |"
+    yield "|---|---|---|---|---|"
+    for parameter in parameters:
+        kind = parameter.type.replace("numpy.", "").replace(" | ", " or ")
+        default = "" if parameter.default is None else f"{parameter.default}"
+        cells = (f"`{parameter.name}`", kind, default, parameter.limits, parameter.meaning)
+        yield f"| {' | '.join(cells)} |"
+
+
+def commands() -> dict[str, Any]:
+    """The commands by name."""
+    return dict(get_command(app).commands)
+
+
+def command_page() -> str:
+    """A page with a section for each command, and the scenarios."""
+    own = [option for option in get_command(app).params if option.name == "version"]
+    sections = [_command_section(name, command) for name, command in commands().items()]
+    return "\n".join([_NOTICE, _COMMANDS, *_options(own), "", *sections, *_scenarios()])
+
+
+def _command_section(name: str, command: Any) -> str:
+    arguments = [p for p in command.params if p.param_type_name == "argument"]
+    usage = " ".join([name, *(p.metavar or p.name.upper() for p in arguments)])
+    lines = [f"## `armrace {usage}`", "", _plain(command.help), ""]
+    for argument in arguments:
+        default = f" By default `{argument.default}`." if argument.default else ""
+        lines += [f"`{argument.metavar}`: {_plain(argument.help)}{default}", ""]
+    lines += _options(p for p in command.params if p.param_type_name == "option")
+    examples = [part for part in _plain(command.epilog).split("\n\n") if part[:8] == "armrace "]
+    if examples:
+        lines += ["", "Examples:", "", "```text", *examples, "```"]
+    return "\n".join([*lines, ""])
+
+
+def _options(options: Iterable[Any]) -> Iterator[str]:
+    yield "| option | meaning | default |"
+    yield "|---|---|---|"
+    for option in options:
+        if option.name != "help":
+            names = ", ".join(f"`{name}`" for name in [*option.opts, *option.secondary_opts])
+            default = "" if option.default in (None, False, [], ()) else f"`{option.default}`"
+            yield f"| {names} | {_plain(option.help)} | {default} |"
+
+
+def _scenarios() -> Iterator[str]:
+    yield "## Scenarios"
+    for scenario in SCENARIOS.values():
+        yield f"\n### `{scenario.name}`\n\n{scenario.summary}"
+    yield ""
+
+
+def _plain(text: str | None) -> str:
+    """Text of the command line's help: one paragraph a line, its markup turned into code."""
+    paragraphs = [" ".join(part.split()) for part in inspect.cleandoc(text or "").split("\n\n")]
+    plain = "\n\n".join(paragraphs).replace("``", "`")
+    return re.sub(r"\[/?bold\]", "`", plain)
+
+
+def pages() -> dict[Path, str]:
+    """Each generated page and what it should hold."""
+    return {
+        PAGES / "policies.md": catalogue_page(_POLICIES, POLICIES),
+        PAGES / "attacks.md": catalogue_page(_ATTACKS, ADVERSARIES),
+        PAGES / "environments.md": catalogue_page(_ENVIRONMENTS, ENVIRONMENTS),
+        PAGES / "command-line.md": command_page(),
+    }
+
+
+if __name__ == "__main__":
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")
+        print(f"wrote {path.relative_to(PAGES.parent)}")

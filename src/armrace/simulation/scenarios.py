@@ -1,0 +1,153 @@
+"""Ready-made comparisons: one story each, with arms, attack, budget and length.
+
+Every figure in a summary comes from the scenario itself, run as it stands: some are won by the
+paper's race, some are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from armrace.adversaries import Adversary, NoAttack, Outage, SwapBest, ZeroBestWhenLikely
+from armrace.environments import Bernoulli, Environment, FiniteSupport
+from armrace.errors import UnknownName
+from armrace.policies import POLICIES, Policy
+from armrace.simulation.experiment import Experiment, make_experiment
+
+__all__ = ["SCENARIOS", "Scenario", "find_scenario", "told_the_budget"]
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True):
+    """Arms, an attack and a length; without ``policies`` it is run on all there are."""
+
+    name: str
+    summary: str
+    environment: Environment
+    adversary: Adversary
+    budget: float
+    horizon: int
+    replications: int
+    policies: tuple[str, ...] = ()
+
+    def experiments(
+        self, policies: Sequence[str] = (), *, budget: float | None = None, seed: int = 0
+    ) -> list[Experiment]:
+        """One experiment a policy, on the same rewards."""
+        spent = self.budget if budget is None else budget
+        return [
+            make_experiment(
+                policy=told_the_budget(name, spent),
+                environment=self.environment,
+                adversary=self.adversary,
+                budget=spent,
+                horizon=self.horizon,
+                replications=self.replications,
+                seed=seed,
+            )
+            for name in policies or self.policies or POLICIES
+        ]
+
+    def to_builtins(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        data = {field: getattr(self, field) for field in self.__struct_fields__}
+        data["environment"] = self.environment.to_builtins()
+        data["adversary"] = self.adversary.to_builtins()
+        data["policies"] = list(self.policies or POLICIES)
+        return data
+
+
+def told_the_budget(name: str, budget: float) -> Policy:
+    """The policy of this name; one that must know the corruption is told the attack's budget.
+
+    >>> told_the_budget("fast-slow-race", 300).corruption
+    300.0
+    """
+    policy = POLICIES.find(name)
+    known = {"corruption": budget} if "corruption" in policy.__struct_fields__ else {}
+    return policy.from_parameters(known)
+
+
+_ADS = Bernoulli(means=(0.03, 0.045, 0.02, 0.09, 0.04, 0.05, 0.025, 0.035, 0.04, 0.03))
+
+_RESTAURANTS = FiniteSupport(
+    values=(0.0, 0.25, 0.5, 0.75, 1.0),
+    probabilities=(
+        (0.02, 0.03, 0.05, 0.20, 0.70),
+        (0.03, 0.07, 0.15, 0.35, 0.40),
+        (0.05, 0.10, 0.20, 0.30, 0.35),
+        (0.10, 0.10, 0.20, 0.30, 0.30),
+        (0.15, 0.15, 0.20, 0.25, 0.25),
+        (0.30, 0.20, 0.20, 0.15, 0.15),
+    ),
+)
+
+_SERVERS = Bernoulli(means=(0.9, 0.99, 0.8, 0.9, 0.8))
+
+_ALL = (
+    Scenario(
+        name="click-fraud",
+        summary=(
+            "Ten ads with click rates of 2 to 9 per cent; a competitor's bots hide up to 4,000 "
+            "clicks on the best ad, each when it is likely to be shown. A thousand turn UCB1 away "
+            "for good, and some 3,100 have plain arm elimination delete the ad. The race loses a "
+            "quarter more than it does without bots, though that is much already; EXP3, which "
+            "trusts no stochastic rewards at all, loses least."
+        ),
+        environment=_ADS,
+        adversary=ZeroBestWhenLikely(),
+        budget=4_000,
+        horizon=4_000_000,
+        replications=12,
+    ),
+    Scenario(
+        name="quiet",
+        summary=(
+            "The ten ads of click-fraud, and nobody attacks: what robustness costs when it is not "
+            "needed. UCB1 is far ahead; the race pays most for its slow layers."
+        ),
+        environment=_ADS,
+        adversary=NoAttack(),
+        budget=0,
+        horizon=1_000_000,
+        replications=20,
+    ),
+    Scenario(
+        name="fake-reviews",
+        summary=(
+            "Six restaurants rated with one to five stars; forged reviews give the best one star "
+            "and the worst five, until a budget of 2,000 is spent. Plain arm elimination and the "
+            "Fast-Slow race delete the best for ever, the multi-layer race corrects itself; UCB1 "
+            "and EXP3 shrug off an attack that does not aim at them."
+        ),
+        environment=_RESTAURANTS,
+        adversary=SwapBest(decoy=5),
+        budget=2_000,
+        horizon=1_000_000,
+        replications=20,
+    ),
+    Scenario(
+        name="outage",
+        summary=(
+            "Five servers, of which the best answers nothing in the first 1,000 requests: no "
+            "malice at all. Plain arm elimination and the Fast-Slow race never try it again; the "
+            "others come back to it, UCB1 and EXP3 much sooner than the race."
+        ),
+        environment=_SERVERS,
+        adversary=Outage(first=0, length=1_000),
+        budget=1_000,
+        horizon=1_000_000,
+        replications=20,
+    ),
+)
+
+SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in _ALL}
+
+
+def find_scenario(name: str) -> Scenario:
+    """The scenario of this name, or an error that suggests the nearest."""
+    if name not in SCENARIOS:
+        raise UnknownName.among("scenario", name, SCENARIOS)
+    return SCENARIOS[name]

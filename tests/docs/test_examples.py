@@ -1,0 +1,131 @@
+"""The commands and the Python blocks of README and guide do what they say."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+WORKED_EXAMPLE = ROOT / "docs" / "guide" / "your-own-policy-and-attack.md"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
+BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE_NAME = re.compile(r"# (\w+\.py)\n")
+PRINTED = re.compile(r"print\(.*\)  # -> (.*)$", re.MULTILINE)
+SECONDS = 240
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    found = BLOCK.finditer(page.read_text(encoding="utf-8"))
+    return [block["text"] for block in found if block["language"] == language]
+
+
+def commands(page: Path) -> list[str]:
+    lines = "".join(blocks(page, "console")).splitlines()
+    return [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+
+
+def write_examples(page: Path, folder: Path) -> str:
+    """Save the blocks that are files of their own; return the others as one script."""
+    script = []
+    for text in blocks(page, "python"):
+        name = FILE_NAME.match(text)
+        if name:
+            (folder / name[1]).write_text(text, encoding="utf-8")
+        else:
+            script.append(text)
+    return "\n".join(script)
+
+
+def run(command: list[str] | str, folder: Path) -> str:
+    """What a command prints when it succeeds, run as a reader with the package installed would."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        command,
+        shell=isinstance(command, str),
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def run_script(text: str, folder: Path) -> str:
+    script = folder / "example.py"
+    script.write_text(text, encoding="utf-8")
+    return run([sys.executable, "-W", "error", script.name], folder)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_python_blocks_run_and_print_what_they_say(page: Path, tmp_path: Path) -> None:
+    text = write_examples(page, tmp_path)
+    printed = iter(run_script(text, tmp_path).splitlines())
+    for expected in PRINTED.findall(text):
+        assert expected in printed, f"{page.name} does not print {expected!r} in its turn"
+
+
+RUNNABLE = [
+    pytest.param(command, id=f"{page.stem}: {command}")
+    for page in PAGES
+    for command in commands(page)
+    if command.startswith("armrace ")
+]
+
+
+@pytest.mark.parametrize("command", RUNNABLE)
+def test_commands_run(command: str, tmp_path: Path) -> None:
+    run(command, tmp_path)
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)
+def test_no_other_commands_than_known_ones(page: Path) -> None:
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for command in commands(page):
+        first, *rest = command.split()
+        if first == "make":
+            assert rest[0] in targets, command
+        elif first != "armrace":
+            assert command == "python -m pip install .", command
+
+
+def test_readme_names_make_targets_that_exist() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`make (\w+)`", text))
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert {"setup", "test", "lint", "bench", "docs"} <= named <= targets
+
+
+@pytest.mark.parametrize("name", ["greedy.py", "keep_down.py"])
+def test_worked_example_is_short(name: str, tmp_path: Path) -> None:
+    write_examples(WORKED_EXAMPLE, tmp_path)
+    code = [line for line in (tmp_path / name).read_text().splitlines()[1:] if line.strip()]
+    assert len(code) < 40
+
+
+def test_worked_example_runs_compiled(tmp_path: Path) -> None:
+    write_examples(WORKED_EXAMPLE, tmp_path)
+    probe = """
+import armrace, greedy, keep_down
+from armrace.simulation import make_experiment
+from armrace.simulation.replication import make_parts, runner_for
+
+experiment = make_experiment(
+    policy=greedy.EpsilonGreedy(), environment=[0.6, 0.5, 0.4], adversary=keep_down.KeepDown(),
+    budget=50, horizon=1000, replications=2,
+)
+armrace.simulate(
+    greedy.EpsilonGreedy(), [0.6, 0.5, 0.4], keep_down.KeepDown(), 50, 1000, replications=2
+)
+runner = runner_for(make_parts(experiment, 0))
+assert len(runner.nopython_signatures) == 1, runner
+print("compiled")
+"""
+    assert run_script(probe, tmp_path) == "compiled\n"

@@ -1,0 +1,164 @@
+"""Exact means, the laws that go to the engine, and what is refused."""
+
+import numpy as np
+import pytest
+
+from armrace.environments import (
+    ENVIRONMENTS,
+    Bernoulli,
+    Beta,
+    Deterministic,
+    FiniteSupport,
+    Table,
+    Uniform,
+)
+from armrace.errors import ArmraceError, InvalidParameter
+
+TABLE = np.array([[0.0, 1.0], [0.5, 0.0], [1.0, 0.5], [0.5, 1.0]])
+
+MEANS = [
+    (Bernoulli(means=(0.25, 1.0)), [0.25, 1.0]),
+    (Beta(alphas=(1.0, 3.0), betas=(3.0, 1.0)), [0.25, 0.75]),
+    (Uniform(lows=(0.0, 0.25), highs=(1.0, 0.75)), [0.5, 0.5]),
+    (
+        FiniteSupport(values=(0.0, 0.5, 1.0), probabilities=((0.5, 0.25, 0.25), (0, 0, 1))),
+        [0.375, 1.0],
+    ),
+    (Deterministic(rewards=(0.125, 0.0)), [0.125, 0.0]),
+    (Table(rewards=TABLE), [0.5, 0.625]),
+]
+
+
+@pytest.mark.parametrize(("environment", "means"), MEANS, ids=lambda given: str(given)[:20])
+def test_means_are_exact(environment, means):
+    assert environment.mean_rewards(4).tolist() == means
+
+
+@pytest.mark.parametrize(("environment", "means"), MEANS, ids=lambda given: str(given)[:20])
+def test_arms_are_counted(environment, means):
+    assert environment.arms == len(means) == environment.law().kind.size
+
+
+def test_every_environment_of_the_catalogue_is_tested_here():
+    assert {type(environment) for environment, _ in MEANS} == set(ENVIRONMENTS.values())
+
+
+@pytest.mark.parametrize(("environment", "means"), MEANS, ids=lambda given: str(given)[:20])
+def test_an_environment_survives_plain_data(environment, means):
+    again = ENVIRONMENTS.make(environment.to_builtins())
+    assert type(again) is type(environment)
+    assert again.mean_rewards(4).tolist() == means
+
+
+def test_the_means_of_a_table_are_those_of_the_rounds_played():
+    assert Table(rewards=TABLE).mean_rewards(2).tolist() == [0.25, 0.5]
+
+
+def test_a_table_of_whole_numbers_pays_them():
+    table = Table(rewards=np.array([[0, 1], [1, 0]]))
+    assert table.law().table.dtype == np.float64
+    assert table.mean_rewards(2).tolist() == [0.5, 0.5]
+
+
+def test_a_law_does_not_share_memory_with_another():
+    environment = Bernoulli(means=(0.5, 0.5))
+    environment.law().place[:] = 7
+    assert environment.law().place.tolist() == [0, 0, 0, 0]
+
+
+REFUSALS = [
+    (Bernoulli, {"means": (0.5,)}, "means must name at least 2 arms; got 1."),
+    (Bernoulli, {"means": ()}, "means must name at least 2 arms; got 0."),
+    (Bernoulli, {"means": (0.5, 1.2)}, "each of means must be in [0, 1]; got 1.2."),
+    (Bernoulli, {"means": (0.5, "x")}, "each of means must be a number; got 'x'."),
+    (Deterministic, {"rewards": (0.5, -1)}, "each of rewards must be in [0, 1]; got -1."),
+    (Deterministic, {"rewards": (0.5,)}, "rewards must name at least 2 arms; got 1."),
+    (
+        Uniform,
+        {"lows": (0.5, 0.6), "highs": (0.6, 0.5)},
+        "each low must be at most its high; got 0.6 and 0.5.",
+    ),
+    (
+        Uniform,
+        {"lows": (0.5, 0.6), "highs": (0.6,)},
+        "lows and highs must be equally many; got 2 lows and 1 highs.",
+    ),
+    (
+        Beta,
+        {"alphas": (1.0, 0.0), "betas": (1.0, 1.0)},
+        "each of alphas must be in [0.001, 1e+06]; got 0.",
+    ),
+    (
+        Beta,
+        {"alphas": (1.0, 1.0), "betas": (1.0,)},
+        "alphas and betas must be equally many; got 2 alphas and 1 betas.",
+    ),
+    (
+        FiniteSupport,
+        {"values": (0.0, 1.0), "probabilities": ((0.5, 0.4), (0.5, 0.5))},
+        "the probabilities of an arm must sum to 1; got 0.9.",
+    ),
+    (
+        FiniteSupport,
+        {"values": (0.0, 1.0), "probabilities": ((1.5, -0.5), (0.5, 0.5))},
+        "each of probabilities must be in [0, 1]; got 1.5.",
+    ),
+    (
+        FiniteSupport,
+        {"values": (0.0, 2.0), "probabilities": ((0.5, 0.5), (0.5, 0.5))},
+        "each of values must be in [0, 1]; got 2.",
+    ),
+    (
+        FiniteSupport,
+        {"values": (), "probabilities": ((), ())},
+        "values must name at least 1 reward; got none.",
+    ),
+    (
+        FiniteSupport,
+        {"values": (0.0, 1.0), "probabilities": ((1.0,), (1.0,))},
+        "values and probabilities must be equally many; got 2 values and 1 probabilities.",
+    ),
+    (Table, {"rewards": np.ones(3)}, "rewards must be an array of rounds x arms."),
+    (Table, {"rewards": "rewards.csv"}, "rewards must be an array of rounds x arms."),
+    (
+        Table,
+        {"rewards": np.ones((3, 1))},
+        "rewards must have at least 1 round and 2 arms; got 3 and 1.",
+    ),
+    (
+        Table,
+        {"rewards": np.ones((0, 2))},
+        "rewards must have at least 1 round and 2 arms; got 0 and 2.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "values", "sentence"), REFUSALS)
+def test_bad_parameters_are_refused_in_one_sentence(kind, values, sentence):
+    with pytest.raises(InvalidParameter) as refusal:
+        kind(**values)
+    assert str(refusal.value) == sentence
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -0.1, 1.1])
+def test_a_table_with_a_bad_reward_is_refused(bad):
+    table = TABLE.copy()
+    table[2, 1] = bad
+    with pytest.raises(InvalidParameter, match=r"^each of rewards must be in \[0, 1\]; got "):
+        Table(rewards=table)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (Bernoulli, {"means": 0.5}),
+        (Uniform, {"lows": 0.5, "highs": 0.6}),
+        (FiniteSupport, {"values": (0.0, 1.0), "probabilities": (0.5, 0.5)}),
+        (Table, {"rewards": np.array([["0", "1"]])}),
+        (Table, {"rewards": np.array([[0, 1j]])}),
+    ],
+    ids=lambda given: str(given)[:40],
+)
+def test_parameters_of_the_wrong_kind_are_refused_by_an_error_of_ours(kind, values):
+    with pytest.raises(ArmraceError):
+        kind(**values)
