@@ -44,10 +44,10 @@ class Limits:
     low_open: bool = False
     high_open: bool = False
 
-    def __contains__(self, value: float) -> bool:
+    def __contains__(self, value: Any) -> bool:
         above = value > self.low if self.low_open else value >= self.low
         below = value < self.high if self.high_open else value <= self.high
-        return above and below
+        return bool(above and below)
 
     def __str__(self) -> str:
         if self.high == math.inf:
@@ -68,10 +68,19 @@ def check_number(name: str, value: Any, limits: Limits, whole: bool = False) -> 
     if isinstance(value, bool) or not isinstance(value, kinds):
         kind = "a whole number" if whole else "a number"
         raise InvalidParameter(f"{name} must be {kind}; got {value!r}.")
-    if not math.isfinite(value):
+    if isinstance(value, (float, np.floating)) and not math.isfinite(value):
         raise InvalidParameter(f"{name} must be finite; got {value}.")
-    if float(value) not in limits:
-        raise InvalidParameter(f"{name} must be {limits}; got {value:g}.")
+    if value not in limits:
+        raise InvalidParameter(f"{name} must be {limits}; got {_shown(value)}.")
+
+
+def _shown(value: Any) -> str:
+    """A number that can be read, even where it is absurdly long."""
+    if isinstance(value, (float, np.floating)):
+        return f"{value:g}"
+    if abs(value) < 10**18:
+        return str(value)
+    return f"{value:g}" if abs(value) < 10**300 else f"a number of {value.bit_length()} bits"
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -111,6 +120,8 @@ class Specification(msgspec.Struct, frozen=True, tag_field="name", forbid_unknow
             value = getattr(self, name)
             if typing.get_origin(hint) is typing.Literal:
                 self._check_choice(name, value, typing.get_args(hint))
+            elif hint is bool and not isinstance(value, (bool, np.bool_)):
+                raise InvalidParameter(f"{name} must be true or false; got {value!r}.")
             elif isinstance(note, Limits):
                 self._check_limits(name, value, hint, note)
         self.validate()
@@ -129,6 +140,8 @@ class Specification(msgspec.Struct, frozen=True, tag_field="name", forbid_unknow
         kinds = typing.get_args(hint) or (hint,)
         if value is None and type(None) in kinds:
             return
+        if typing.get_origin(hint) is tuple and isinstance(value, (int, float, np.number)):
+            raise InvalidParameter(f"{name} must be a list of numbers; got {value!r}.")
         if isinstance(value, (tuple, list, np.ndarray)):
             for item in value:
                 check_number(f"each of {name}", item, limits)
@@ -165,7 +178,8 @@ class Specification(msgspec.Struct, frozen=True, tag_field="name", forbid_unknow
 
     def to_builtins(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
-        data: dict[str, Any] = msgspec.to_builtins(self, enc_hook=encode_special)
+        written = msgspec.json.encode(self, enc_hook=encode_special)
+        data: dict[str, Any] = msgspec.json.decode(written)
         return data
 
     @classmethod
@@ -178,9 +192,24 @@ class Specification(msgspec.Struct, frozen=True, tag_field="name", forbid_unknow
                     f"{cls.tag()} has no parameter {name!r}; its parameters are {known}."
                 )
         try:
-            return msgspec.convert(dict(values), cls, strict=False, dec_hook=decode_special)
+            plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in values.items()}
+            return msgspec.convert(plain, cls, strict=False, dec_hook=decode_special)
         except msgspec.ValidationError as error:
-            raise _as_our_own(error, cls.tag()) from None
+            raise cls._refusal(error, values) from None
+
+    @classmethod
+    def _refusal(cls, error: msgspec.ValidationError, values: Mapping[str, Any]) -> ArmraceError:
+        """What msgspec refuses, in our words."""
+        if isinstance(error.__cause__, ArmraceError):
+            return error.__cause__
+        missing = re.search("missing required field `(.*?)`", str(error))
+        if missing:
+            return InvalidParameter(f"{cls.tag()} needs the parameter {missing[1]!r}.")
+        place = re.search(r"at `\$\.(\w+)", str(error))
+        if place:
+            kind = _kind_in_words(_declarations(cls)[place[1]][0])
+            return InvalidParameter(f"{place[1]} must be {kind}; got {values[place[1]]!r}.")
+        return InvalidParameter(f"{cls.tag()}: {error}.")
 
 
 def _type_name(hint: Any) -> str:
@@ -189,17 +218,20 @@ def _type_name(hint: Any) -> str:
     return getattr(hint, "__name__", str(hint)) if not typing.get_args(hint) else str(hint)
 
 
-def _as_our_own(error: msgspec.ValidationError, owner: str) -> ArmraceError:
-    if isinstance(error.__cause__, ArmraceError):
-        return error.__cause__
-    missing = re.search("missing required field `(.*?)`", str(error))
-    if missing:
-        return InvalidParameter(f"{owner} needs the parameter {missing[1]!r}.")
-    return InvalidParameter(f"{owner}: {error}.")
+def _kind_in_words(hint: Any) -> str:
+    if typing.get_origin(hint) is typing.Literal:
+        return f"one of {', '.join(map(str, typing.get_args(hint)))}"
+    if typing.get_origin(hint) is tuple:
+        return "a list of numbers"
+    kinds = typing.get_args(hint) or (hint,)
+    words = {float: "a number", int: "a whole number", bool: "true or false", str: "a text"}
+    return next((words[kind] for kind in kinds if kind in words), f"of the type {_type_name(hint)}")
 
 
 def encode_special(value: Any) -> Any:
-    """Write an array as its shape and its numbers in base64."""
+    """Write a number of NumPy's as such, an array as its shape and its numbers in base64."""
+    if isinstance(value, np.generic):
+        return value.item()
     if isinstance(value, np.ndarray):
         numbers = np.ascontiguousarray(value, dtype="<f8")
         return {"shape": list(numbers.shape), "float64": msgspec.to_builtins(numbers.tobytes())}
@@ -234,7 +266,7 @@ class Catalogue(dict[str, type[S]]):
 
     def make(self, description: S | str | Mapping[str, Any]) -> S:
         """A specification from itself, from a name, or from plain data with a ``name``."""
-        if isinstance(description, Specification):
+        if isinstance(description, Specification) and description.kind == self.kind:
             return description
         if isinstance(description, str):
             return self.find(description).from_parameters({})

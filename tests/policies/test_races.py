@@ -18,7 +18,7 @@ from armrace.policies import (
 )
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import make_experiment
-from armrace.simulation.replication import make_parts, runner_for
+from armrace.simulation.replication import make_parts, play_out
 from textbook import TextbookRace
 
 
@@ -41,7 +41,7 @@ def play_deterministic(policy, rewards, horizon):
         replications=1,
     )
     parts = make_parts(experiment, 0)
-    runner_for(parts)(*parts)
+    play_out(parts)
     return parts.policy
 
 
@@ -218,7 +218,7 @@ def test_compiled_races_play_as_the_algorithm_is_printed(policy, share, widths):
         seed=seed,
     )
     parts = make_parts(experiment, 0)
-    runner_for(parts)(*parts)
+    play_out(parts)
     state = parts.policy
     assert parts.ledger.pulls.tolist() == played.tolist()
     assert state.pulls.tolist() == printed.pulls

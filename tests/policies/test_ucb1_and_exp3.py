@@ -13,7 +13,7 @@ from armrace.policies import Exp3, Ucb1
 from armrace.policies.ucb1 import bonus_scale, upper_bound
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import make_experiment, simulate
-from armrace.simulation.replication import make_parts, runner_for
+from armrace.simulation.replication import make_parts, play_out
 from textbook import exp3_weights, ucb1_index
 
 HORIZON, ARMS, SEED = 3000, 4, 5
@@ -29,7 +29,7 @@ def final_state(policy, table=TABLE, seed=SEED):
         seed=seed,
     )
     parts = make_parts(experiment, 0)
-    runner_for(parts)(*parts)
+    play_out(parts)
     return parts.policy
 
 

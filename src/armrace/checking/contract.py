@@ -10,7 +10,7 @@ import numpy as np
 from armrace.checking.reference import run_reference
 from armrace.errors import ArmraceError
 from armrace.simulation.experiment import Experiment
-from armrace.simulation.replication import make_parts, run_replication, runner_for
+from armrace.simulation.replication import make_parts, play_out, run_replication
 from armrace.specification import Specification
 
 __all__ = [
@@ -66,7 +66,7 @@ def compare_with_reference(experiment: Experiment) -> None:
         same = np.allclose(compiled, interpreted, rtol=1e-12, atol=1e-9)
         expect(same, policy, f"has the {name} {compiled} compiled and {interpreted} interpreted")
     parts = make_parts(experiment, 0)
-    runner_for(parts)(*parts)
+    play_out(parts)
     same = equal_states(parts.policy, reference.state)
     expect(same, policy, "ends in another state compiled than interpreted")
 

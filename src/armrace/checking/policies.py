@@ -27,7 +27,7 @@ from armrace.online import Learner
 from armrace.policies import Policy
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation.experiment import Experiment, make_experiment
-from armrace.simulation.replication import make_parts, runner_for
+from armrace.simulation.replication import make_parts, play_out
 
 __all__ = ["POLICY_CHECKS", "check_policy"]
 
@@ -147,7 +147,7 @@ def learner_equals_simulator(policy: Policy) -> None:
     for row in rewards:
         ticket = learner.decide()
         learner.learn(ticket, float(row[ticket.arm_index]))
-    runner_for(parts)(*parts)
+    play_out(parts)
     expect(
         equal_states(parts.policy, learner._state),
         policy,
@@ -200,7 +200,7 @@ def extremes_leave_it_sound(policy: Policy) -> None:
             replications=1,
         )
         parts = make_parts(experiment, 0)
-        runner_for(parts)(*parts)
+        play_out(parts)
         weights = _weights(parts.policy)
         sound = bool(np.all(weights >= 0)) and abs(float(weights.sum()) - 1) < _SUM_TOLERANCE
         expect(sound, policy, f"gives the weights {weights} after extreme rewards")

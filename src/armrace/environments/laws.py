@@ -106,6 +106,8 @@ class FiniteSupport(Environment, frozen=True, tag="finite-support"):
         if not self.values:
             raise InvalidParameter("values must name at least 1 reward; got none.")
         for row in self.probabilities:
+            if not isinstance(row, (tuple, list)):
+                raise InvalidParameter(f"each of probabilities must be a row; got {row!r}.")
             require_equal_lengths(values=self.values, probabilities=row)
             for item in row:
                 check_number("each of probabilities", item, Limits("", 0, 1))

@@ -23,6 +23,8 @@ class Table(Environment, frozen=True, tag="table", eq=False):
         table = self.rewards
         if not isinstance(table, np.ndarray) or table.ndim != 2:
             raise InvalidParameter("rewards must be an array of rounds x arms.")
+        if table.dtype.kind not in "buif":
+            raise InvalidParameter(f"rewards must be an array of numbers; got {table.dtype}.")
         if table.shape[1] < 2 or table.shape[0] < 1:
             rounds, arms = table.shape
             raise InvalidParameter(

@@ -21,6 +21,8 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import types
+from numba.core.datamodel import default_manager
+from numba.core.errors import NumbaTypeError
 from numba.extending import (
     NativeValue,
     intrinsic,
@@ -38,10 +40,21 @@ _WORDS_A_MEMBER = 16
 
 @intrinsic
 def _borrow(typing_context: Any, state: Any) -> Any:
+    _refuse_owners(state)
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return _borrowed(context, builder, signature.args[0], arguments[0])
 
     return state(state), generate
+
+
+def _refuse_owners(kind: Any) -> None:
+    """Only arrays can be borrowed; text, lists and the like would be freed while in use."""
+    if isinstance(kind, types.BaseTuple):
+        for member in kind.types:
+            _refuse_owners(member)
+    elif not isinstance(kind, types.Array) and default_manager[kind].contains_nrt_meminfo():
+        raise NumbaTypeError(f"a state holds arrays and numbers; got {kind}")
 
 
 def _borrowed(context: Any, builder: Any, kind: Any, value: Any) -> Any:

@@ -13,10 +13,11 @@ one user's policies never get in the way of another's.
 
 from __future__ import annotations
 
+import enum
 import hashlib
 import inspect
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -28,6 +29,9 @@ from numba.extending import register_jitable
 __all__ = ["entry", "fingerprint", "inlined"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+Update = Callable[[bytes], None]
+
+_SCRIPT = "script_"
 
 
 def inlined(function: F) -> F:
@@ -41,20 +45,25 @@ def inlined(function: F) -> F:
 
 
 def entry(code: str) -> Callable[[F], F]:
-    """Compile the decorated function on first call, cached on disk under the name of ``code``."""
+    """Compile the decorated function on first call, cached on disk under the name of ``code``.
+
+    What a script itself defines has another identity in every process, so that Numba would
+    never find it again: it is not put on disk.
+    """
+    kept = not code.startswith(_SCRIPT)
 
     def compile_lazily(function: F) -> F:
         function.__qualname__ = f"{function.__name__}.{code}"
-        return cast("F", numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+        return cast("F", numba.njit(cache=kept, nogil=True, error_model="numpy")(function))
 
     return compile_lazily
 
 
-def fingerprint(functions: Iterable[Callable[..., Any]]) -> str:
+def fingerprint(functions: Collection[Callable[..., Any]]) -> str:
     """Name the code that an entry reaches: the kernels, and the implementations it will call.
 
     An implementation of this package stands for its whole file; a foreign one is followed
-    through the functions and constants that it names.
+    through whatever it names, closes over or defaults to.
     """
     digest = hashlib.sha256(_kernels_digest())
     seen: set[int] = set()
@@ -62,8 +71,9 @@ def fingerprint(functions: Iterable[Callable[..., Any]]) -> str:
         if function.__module__.startswith("armrace."):
             digest.update(_file_digest(inspect.getfile(function)))
         else:
-            _digest_function(function, digest.update, seen)
-    return digest.hexdigest()[:16]
+            _digest_value(function, [], digest.update, seen)
+    in_script = any(function.__module__ == "__main__" for function in functions)
+    return (_SCRIPT if in_script else "") + digest.hexdigest()[:16]
 
 
 @cache
@@ -77,43 +87,55 @@ def _file_digest(path: str) -> bytes:
     return hashlib.sha256(Path(path).read_bytes()).digest()
 
 
-def _digest_function(
-    function: Callable[..., Any], update: Callable[[bytes], None], seen: set[int]
-) -> None:
-    """Follow a function through whatever it closes over or names, down to constants."""
-    function = getattr(function, "py_func", function)
-    if id(function) in seen or not isinstance(function, types.FunctionType):
+def _digest_function(function: types.FunctionType, update: Update, seen: set[int]) -> None:
+    """Follow a function through all it names, closes over and defaults to, down to constants."""
+    if id(function) in seen or _is_stable(function.__module__):
         return
     seen.add(id(function))
     update(f"{function.__module__}.{function.__qualname__}".encode())
-    _digest_code(function.__code__, update)
-    names = function.__code__.co_names
-    found = [*(cell.cell_contents for cell in function.__closure__ or ())]
-    found += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    names = _digest_code(function.__code__, update)
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    for value in (*cells, *(function.__defaults__ or ()), function.__kwdefaults__):
+        _digest_value(value, names, update, seen)
     for name in names:
-        value = function.__globals__.get(name)
-        if isinstance(value, types.ModuleType):
-            found += [vars(value)[member] for member in names if member in vars(value)]
-        else:
-            found.append(value)
-    for value in found:
-        _digest_value(value, update, seen)
+        if name in function.__globals__:
+            update(name.encode())
+            _digest_value(function.__globals__[name], names, update, seen)
 
 
-def _digest_value(value: Any, update: Callable[[bytes], None], seen: set[int]) -> None:
-    if isinstance(value, np.ndarray):
-        update(repr((value.dtype, value.shape)).encode() + value.tobytes())
-    elif isinstance(value, (bool, int, float, str, bytes, tuple, np.generic)):
-        update(repr(value).encode())
-    elif callable(value):
+def _digest_value(value: Any, names: list[str], update: Update, seen: set[int]) -> None:
+    value = getattr(value, "py_func", value)
+    if isinstance(value, types.FunctionType):
         _digest_function(value, update, seen)
+    elif isinstance(value, types.ModuleType):
+        if not _is_stable(value.__name__):
+            for name in names:
+                if hasattr(value, name):
+                    _digest_value(getattr(value, name), names, update, seen)
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            _digest_value(item, names, update, seen)
+    elif isinstance(value, np.ndarray):
+        update(f"{value.dtype}{value.shape}".encode() + value.tobytes())
+    elif isinstance(value, type) and issubclass(value, enum.Enum):
+        update(repr(list(value)).encode())
+    elif isinstance(value, (bool, int, float, complex, str, bytes, np.generic, dict)):
+        update(repr(value).encode())
 
 
-def _digest_code(code: types.CodeType, update: Callable[[bytes], None]) -> None:
+def _is_stable(module: str) -> bool:
+    """Whether Numba compiles a module's functions by rules of its own."""
+    return module.partition(".")[0] in ("numpy", "numba", "math", "builtins")
+
+
+def _digest_code(code: types.CodeType, update: Update) -> list[str]:
+    """Digest the code and that of the functions within; return the names that it uses."""
     update(code.co_code)
     update(repr(code.co_names).encode())
+    names = list(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            _digest_code(constant, update)
+            names += _digest_code(constant, update)
         else:
             update(repr(constant).encode())
+    return names

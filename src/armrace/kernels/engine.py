@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from armrace.kernels.attacking import NOWHERE, Attack, call_corrupt, call_observe
 from armrace.kernels.borrowing import borrow
 from armrace.kernels.compiling import entry, inlined
-from armrace.kernels.generics import NO_LAYER, corrupt, decide, distribution, learn, observe
+from armrace.kernels.generics import NO_LAYER, decide, distribution, learn
 from armrace.kernels.laws import Law, fill_rewards
 from armrace.kernels.streams import Stream
 
@@ -125,13 +126,11 @@ def make_workspace(arms: int, control: npt.NDArray[np.int64] | None = None) -> W
 @inlined
 def play(
     policy: Any,
-    adversary: Any,
+    attack: Attack,
     law: Law,
-    learner_stream: Stream,
-    adversary_stream: Stream,
+    stream: Stream,
     ledger: Ledger,
     workspace: Workspace,
-    sees_weights: bool,
     first: int,
     last: int,
 ) -> None:
@@ -150,24 +149,16 @@ def play(
             clean = rewards[i]
             attacked = left > 0.0
             if attacked:
-                left = _corrupt_round(
-                    policy,
-                    adversary,
-                    adversary_stream,
-                    ledger,
-                    workspace,
-                    sees_weights,
-                    start + i,
-                    clean,
-                )
-            ticket = decide(policy, learner_stream)
+                left = _corrupt_round(policy, attack, ledger, workspace, start + i, clean)
+            ticket = decide(policy, stream)
             arm = ticket.arm
             reward = workspace.proposal[arm] if attacked else clean[arm]
             learn(policy, ticket, reward)
             if attacked:
                 if ticket.layer != NO_LAYER:
                     ledger.layer_corruption[ticket.layer] += abs(reward - clean[arm])
-                observe(adversary, start + i, arm, reward)
+                if attack.observe != NOWHERE:
+                    call_observe(attack.observe, attack.state, start + i, arm, reward)
             pulls[arm] += 1
             collected += reward
             clean_collected += clean[arm]
@@ -192,11 +183,9 @@ def _copy(source: npt.NDArray[np.float64], target: npt.NDArray[np.float64]) -> N
 @inlined
 def _corrupt_round(
     policy: Any,
-    adversary: Any,
-    stream: Stream,
+    attack: Attack,
     ledger: Ledger,
     workspace: Workspace,
-    sees_weights: bool,
     round: int,
     clean: npt.NDArray[np.float64],
 ) -> float:
@@ -207,10 +196,10 @@ def _corrupt_round(
     """
     proposal = workspace.proposal
     _copy(clean, proposal)
-    if sees_weights:
+    if attack.sees_weights:
         distribution(policy, workspace.weights)
     left = ledger.corruption[1] - ledger.corruption[0]
-    corrupt(adversary, round, workspace.weights, proposal, left, stream)
+    call_corrupt(attack.corrupt, attack.state, round, workspace.weights, proposal, left)
     cost, legal = 0.0, True
     for arm in range(clean.size):
         legal = legal and 0.0 <= proposal[arm] <= 1.0
@@ -245,31 +234,18 @@ def _record(ledger: Ledger, record: Record, row: int) -> None:
 @inlined
 def run(
     policy: Any,
-    adversary: Any,
+    attack: Attack,
     law: Law,
-    learner_stream: Stream,
-    adversary_stream: Stream,
+    stream: Stream,
     ledger: Ledger,
     record: Record,
     workspace: Workspace,
-    sees_weights: bool,
 ) -> None:
     """Play to the last checkpoint of ``record``, writing a row at each, unless told to stop."""
     first = 0
     for row in range(record.checkpoints.size):
         last = record.checkpoints[row]
-        play(
-            policy,
-            adversary,
-            law,
-            learner_stream,
-            adversary_stream,
-            ledger,
-            workspace,
-            sees_weights,
-            first,
-            last,
-        )
+        play(policy, attack, law, stream, ledger, workspace, first, last)
         _record(ledger, record, row)
         first = last
 
@@ -281,25 +257,21 @@ def make_runner(code: str) -> Callable[..., None]:
     @entry(code)
     def compiled_run(
         policy: Any,
-        adversary: Any,
+        attack: Attack,
         law: Law,
-        learner_stream: Stream,
-        adversary_stream: Stream,
+        stream: Stream,
         ledger: Ledger,
         record: Record,
         workspace: Workspace,
-        sees_weights: bool,
     ) -> None:
         run(
             borrow(policy),
-            borrow(adversary),
+            attack,
             borrow(law),
-            borrow(learner_stream),
-            borrow(adversary_stream),
+            borrow(stream),
             borrow(ledger),
             borrow(record),
             borrow(workspace),
-            sees_weights,
         )
 
     return compiled_run

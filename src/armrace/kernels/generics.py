@@ -28,6 +28,7 @@ __all__ = [
     "distribution",
     "implement",
     "implementations",
+    "implements",
     "learn",
     "observe",
 ]
@@ -105,6 +106,12 @@ def implement(generic: Callable[..., Any], state_class: type) -> Callable[[F], F
                 f"an implementation of {generic.__name__} takes ({', '.join(expected)}); "
                 f"{function.__name__} takes ({', '.join(given)})"
             )
+        if (generic.__name__, state_class) in _REGISTRY:
+            # Numba keeps what it compiled for a class of states, and would go on using it.
+            raise TypeError(
+                f"{state_class.__name__} has an implementation of {generic.__name__} already; "
+                f"define the class of the state anew with it"
+            )
         _REGISTRY[generic.__name__, state_class] = function
         return function
 
@@ -123,6 +130,11 @@ def find(generic: Callable[..., Any], state_class: type) -> Callable[..., Any]:
     if generic is observe:
         return _observe_nothing
     raise TypeError(f"{state_class.__name__} has no implementation of {generic.__name__}")
+
+
+def implements(generic: Callable[..., Any], state_class: type) -> bool:
+    """Whether ``generic`` is registered for ``state_class``."""
+    return (generic.__name__, state_class) in _REGISTRY
 
 
 def implementations(state: State) -> list[Callable[..., Any]]:

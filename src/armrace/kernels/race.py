@@ -22,7 +22,7 @@ from armrace.kernels.compiling import inlined
 from armrace.kernels.generics import NO_LAYER, Ticket, decide, distribution, implement, learn
 from armrace.kernels.streams import Stream, uniform
 
-__all__ = ["NEVER", "Race", "half_width", "make_race"]
+__all__ = ["NEVER", "Race", "arm_probability", "delete_arm", "half_width", "make_race"]
 
 NEVER = -1
 """The round and layer of an elimination that has not happened."""
@@ -101,9 +101,9 @@ def race_decide(state: Race, stream: Stream) -> Ticket:
     layer = _sample_layer(state, stream)
     if state.active_count[layer] == 0:
         arm = _fallback(state)
-        return Ticket(arm, NO_LAYER, _probability(state, arm), 0)
+        return Ticket(arm, NO_LAYER, arm_probability(state, arm), 0)
     arm = state.turn[layer]
-    probability = _probability(state, arm)
+    probability = arm_probability(state, arm)
     state.assigned[layer, arm] += 1
     _pass_turn(state, layer)
     return Ticket(arm, layer, probability, 0)
@@ -137,7 +137,7 @@ def _sample_layer(state: Race, stream: Stream) -> int:
 
 
 @inlined
-def _probability(state: Race, arm: int) -> float:
+def arm_probability(state: Race, arm: int) -> float:
     """Total share of the layers whose next play is ``arm``."""
     total = 0.0
     fallback = _fallback(state)
@@ -197,12 +197,13 @@ def _eliminate(state: Race, layer: int) -> None:
     if lowest_upper < highest_lower:
         for arm in range(lower.size):
             if upper[arm] < highest_lower:
-                _delete(state, layer, arm)
+                delete_arm(state, layer, arm)
 
 
 @inlined
-def _delete(state: Race, by_layer: int, arm: int) -> None:
-    for layer in range(by_layer + 1):
+def delete_arm(state: Race, by_layer: int, arm: int) -> None:
+    """Delete an arm from ``by_layer``, which may be one beyond the race's own, and all faster."""
+    for layer in range(min(by_layer + 1, state.share.size)):
         if state.active[layer, arm]:
             state.active[layer, arm] = False
             state.active_count[layer] -= 1

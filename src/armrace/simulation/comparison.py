@@ -89,11 +89,12 @@ def _listed(names: Sequence[str]) -> str:
 def _labels(results: Sequence[Result]) -> list[str]:
     """The policies' names, with their parameters where a name occurs twice."""
     names = Counter(result.policy for result in results)
-    labels = []
+    labels: list[str] = []
     for result in results:
         label = result.policy
         if names[label] > 1:
             parameters = {k: v for k, v in result.spec["policy"].items() if k != "name"}
             label += " (" + ", ".join(f"{k}={v}" for k, v in parameters.items()) + ")"
-        labels.append(label)
+        alike = sum(other == label or other.startswith(f"{label} #") for other in labels)
+        labels.append(f"{label} #{alike + 1}" if alike else label)
     return labels

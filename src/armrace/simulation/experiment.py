@@ -83,7 +83,7 @@ def _environment(given: Environment | Mapping[str, Any] | npt.ArrayLike) -> Envi
     except (TypeError, ValueError):
         raise InvalidParameter("environment must be an environment or a list of means.") from None
     if means.ndim != 1:
-        raise InvalidParameter("means must be a list of numbers, one an arm.")
+        raise InvalidParameter("environment must be an environment or a list of means.")
     return Bernoulli(means=tuple(means.tolist()))
 
 

@@ -10,15 +10,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from typing import NamedTuple, TypeVar
+from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from armrace.errors import InvalidParameter
 from armrace.kernels.engine import PLAYED, STOP
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.replication import Outcome, run_replication
+from armrace.specification import Limits, check_number
 
 __all__ = ["Finished", "run_all"]
 
@@ -26,9 +27,14 @@ _POLL_SECONDS = 0.1
 _ROUNDS_A_TASK = 10_000_000
 """About a second of work, so that a foreign executor's overhead does not show."""
 
+_ROUNDS_A_THREAD = 100_000
+"""Some milliseconds, so that short replications share the cost of a task."""
+
+_TASKS_AT_ONCE = 1000
+_WORKERS = Limits("threads", 1)
+
 Progress = Callable[[float], None]
 Row = list[Outcome]
-Result = TypeVar("Result")
 
 
 class Finished(NamedTuple):
@@ -49,8 +55,8 @@ def run_all(
 
     Ctrl-C ends the run within a second and keeps the replications that are finished.
     """
-    if workers is not None and workers < 1:
-        raise InvalidParameter(f"workers must be at least 1; got {workers}.")
+    if workers is not None:
+        check_number("workers", workers, _WORKERS, whole=True)
     if executor is not None:
         return _run_on_executor(experiments, executor, progress)
     return _run_on_threads(experiments, workers or os.cpu_count() or 1, progress)
@@ -66,19 +72,24 @@ def _run_on_threads(
 ) -> Finished:
     total = experiments[0].replications
     controls = np.zeros((total, len(experiments), 2), dtype=np.int64)
-    rounds = sum(experiment.horizon for experiment in experiments) * total
+    each = sum(experiment.horizon for experiment in experiments)
 
-    def one_row(number: int) -> Row:
+    def some_rows(numbers: range) -> list[Row]:
         return [
-            run_replication(experiment, number, control)
-            for experiment, control in zip(experiments, controls[number], strict=True)
+            [
+                run_replication(e, number, c)
+                for e, c in zip(experiments, controls[number], strict=True)
+            ]
+            for number in numbers
+            if not controls[number, 0, STOP]
         ]
 
     with ThreadPoolExecutor(workers) as pool:
         return _gather(
-            {pool.submit(one_row, number): [number] for number in range(total)},
-            unpack=lambda row: [row],
-            report=lambda _: progress(float(controls[:, :, PLAYED].sum()) / rounds),
+            lambda batch: pool.submit(some_rows, batch),
+            _batches(total, each, _ROUNDS_A_THREAD),
+            at_once=4 * workers,
+            report=lambda _: progress(float(controls[:, :, PLAYED].sum()) / (each * total)),
             stop=lambda: _raise_flags(controls),
         )
 
@@ -91,46 +102,51 @@ def _run_on_executor(
     experiments: Sequence[Experiment], executor: Executor, progress: Progress
 ) -> Finished:
     total = experiments[0].replications
-    futures = {
-        executor.submit(run_batch, experiments, batch): list(batch)
-        for batch in _batches(total, sum(e.horizon for e in experiments))
-    }
     return _gather(
-        futures,
-        unpack=lambda rows: rows,
+        lambda batch: executor.submit(run_batch, experiments, batch),
+        _batches(total, sum(e.horizon for e in experiments), _ROUNDS_A_TASK),
+        at_once=_TASKS_AT_ONCE,
         report=lambda done: progress(done / total),
         stop=lambda: None,
     )
 
 
-def _batches(total: int, rounds_each: int) -> Iterator[range]:
-    size = max(1, _ROUNDS_A_TASK // rounds_each)
+def _batches(total: int, rounds_each: int, rounds_a_batch: int) -> Iterator[range]:
+    size = max(1, rounds_a_batch // rounds_each)
     for first in range(0, total, size):
         yield range(first, min(first + size, total))
 
 
 def _gather(
-    futures: dict[Future[Result], list[int]],
-    unpack: Callable[[Result], list[Row]],
+    submit: Callable[[range], Future[list[Row]]],
+    batches: Iterator[range],
+    at_once: int,
     report: Callable[[int], None],
     stop: Callable[[], None],
 ) -> Finished:
-    """Collect what finishes, in order of replication, until all is done or Ctrl-C comes."""
+    """Collect what finishes, in order of replication, until all is done or Ctrl-C comes.
+
+    Only so many batches wait at once, since looking after each takes time.
+    """
     rows: dict[int, Row] = {}
-    pending = set(futures)
+    waiting: dict[Future[list[Row]], range] = {}
     interrupted = False
     try:
-        while pending:
-            done, pending = wait(pending, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
+        for batch in islice(batches, at_once):
+            waiting[submit(batch)] = batch
+        while waiting:
+            done, _ = wait(waiting, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
             for future in done:
-                rows.update(zip(futures[future], unpack(future.result()), strict=True))
+                rows.update(zip(waiting.pop(future), future.result(), strict=True))
+                for batch in islice(batches, 1):
+                    waiting[submit(batch)] = batch
             report(len(rows))
     except KeyboardInterrupt:
         interrupted = True
     finally:
-        if pending:
+        if waiting:
             stop()
-            for future in pending:
+            for future in waiting:
                 future.cancel()
     numbers = sorted(rows)
     return Finished(numbers, [rows[number] for number in numbers], interrupted)

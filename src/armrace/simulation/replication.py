@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels import engine
+from armrace.kernels.attacking import LiveAttack
 from armrace.kernels.compiling import fingerprint
 from armrace.kernels.generics import implementations
 from armrace.kernels.laws import Law
@@ -18,7 +19,15 @@ from armrace.policies import ArmView
 from armrace.randomness import Purpose, reward_place, stream_for
 from armrace.simulation.experiment import Experiment, checkpoints_for
 
-__all__ = ["Outcome", "Parts", "make_parts", "prepare", "run_replication", "runner_for"]
+__all__ = [
+    "Outcome",
+    "Parts",
+    "make_parts",
+    "play_out",
+    "prepare",
+    "run_replication",
+    "runner_for",
+]
 
 Floats = npt.NDArray[np.float64]
 Runner = Callable[..., None]
@@ -41,7 +50,7 @@ class Outcome(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """The arguments of the engine, in its order."""
+    """All that takes part in a replication."""
 
     policy: Any
     adversary: Any
@@ -79,16 +88,29 @@ def make_parts(
 
 
 def runner_for(parts: Parts) -> Runner:
-    """The compiled loop for these classes of policy and adversary."""
-    used = implementations(parts.policy) + implementations(parts.adversary)
-    return engine.make_runner(fingerprint(used))
+    """The compiled loop for this class of policy."""
+    return engine.make_runner(fingerprint(implementations(parts.policy)))
+
+
+def play_out(parts: Parts) -> None:
+    """Run the compiled loop to the last checkpoint."""
+    attack = LiveAttack(parts.adversary, parts.adversary_stream, parts.sees_weights)
+    runner_for(parts)(
+        parts.policy,
+        attack.attack,
+        parts.law,
+        parts.learner_stream,
+        parts.ledger,
+        parts.record,
+        parts.workspace,
+    )
 
 
 def prepare(experiment: Experiment) -> None:
     """Compile, or load from disk, what the experiment needs, by playing a single round."""
     parts = make_parts(experiment, 0)
     short = engine.make_record(np.ones(1, dtype=np.int64), *_shape(parts))
-    runner_for(parts)(*parts._replace(record=short))
+    play_out(parts._replace(record=short))
 
 
 def run_replication(
@@ -98,9 +120,8 @@ def run_replication(
 ) -> Outcome:
     """Play one replication; ``control`` lets another thread watch and stop it."""
     parts = make_parts(experiment, replication, control)
-    run = runner_for(parts)
     started = time.perf_counter()
-    run(*parts)
+    play_out(parts)
     seconds = time.perf_counter() - started
     view = experiment.policy.inspect(parts.policy) if replication == 0 else ()
     return _outcome(parts.record, experiment.setting().means, view, seconds)

@@ -1,7 +1,7 @@
 """Ready-made comparisons: one story each, with arms, attack, budget and length.
 
-Every figure in a summary comes from the scenario itself, run as it stands: some are won by the
-paper's race, some are not.
+Every figure in a summary comes from the scenario itself, run as it stands, also where the
+paper's race loses.
 """
 
 from __future__ import annotations

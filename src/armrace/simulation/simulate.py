@@ -15,6 +15,7 @@ from armrace.errors import InvalidParameter
 from armrace.policies import Policy
 from armrace.simulation.comparison import Comparison
 from armrace.simulation.experiment import Experiment, make_experiment
+from armrace.simulation.interrupts import postponed_interrupts
 from armrace.simulation.parallel import run_all
 from armrace.simulation.progress import progress_bar
 from armrace.simulation.replication import prepare
@@ -94,6 +95,15 @@ def compare(
     return Comparison(run_experiments(experiments, executor, workers, progress))
 
 
+def _compile(experiments: Sequence[Experiment], progress: bool | None) -> None:
+    """Compile what is not on disk yet, one after the other: the compiler takes a global lock."""
+    with postponed_interrupts() as check, progress_bar("compiling", progress) as report:
+        for position, experiment in enumerate(experiments, start=1):
+            prepare(experiment)
+            check()
+            report(position / len(experiments))
+
+
 def run_experiments(
     experiments: Sequence[Experiment],
     executor: Executor | None = None,
@@ -102,8 +112,7 @@ def run_experiments(
 ) -> list[Result]:
     """Run experiments of equally many replications side by side, each replication together."""
     if executor is None:
-        for experiment in experiments:
-            prepare(experiment)  # compiling takes a global lock: better once, before the threads
+        _compile(experiments, progress)
     title = experiments[0].policy.tag() if len(experiments) == 1 else "comparing"
     started = time.perf_counter()
     with progress_bar(title, progress) as report:

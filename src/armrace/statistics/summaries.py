@@ -50,9 +50,9 @@ def mean_interval(sample: npt.NDArray[np.float64], level: float = 0.05) -> tuple
 
     A single observation says nothing of its error; the interval is then the point itself.
 
-    >>> low, high = mean_interval(np.array([1.0, 2.0, 3.0, 4.0]))
+    >>> low, high = mean_interval(np.array([1.0, 2.0, 3.0]))
     >>> f"{low:.4f} {high:.4f}"
-    '0.4457 4.5543'
+    '-0.4841 4.4841'
     """
     mean = float(sample.mean())
     if sample.size < 2:

@@ -1,0 +1,60 @@
+"""How the catalogues of policies, attacks and environments are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from armrace.cli.outputs import check_targets, write_json
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from armrace.specification import Parameter, Specification
+
+__all__ = ["describe", "show"]
+
+
+def show(members: Iterable[type[Specification]], option: str, json: Path | None) -> None:
+    """List specifications for a person, or as JSON."""
+    check_targets(json)
+    if json is not None:
+        write_json(json, [describe(member) for member in members])
+        return
+    from rich.console import Console
+    from rich.padding import Padding
+
+    console = Console(highlight=False)
+    for position, member in enumerate(members):
+        if position:
+            console.print()
+        console.print(f"[bold]{member.tag()}[/bold]")
+        console.print(Padding(member.summary().replace("``", ""), (0, 0, 0, 2)), markup=False)
+        for parameter in member.parameters():
+            console.print(Padding(_line(parameter, option), (0, 0, 0, 4)))
+        if member.reference:
+            console.print(Padding(f"[dim]{member.reference}[/dim]", (0, 0, 0, 2)))
+
+
+def describe(member: type[Specification]) -> dict[str, Any]:
+    """A specification as plain data."""
+    return {
+        "name": member.tag(),
+        "summary": member.summary(),
+        "parameters": [msgspec.to_builtins(parameter) for parameter in member.parameters()],
+        "reference": member.reference,
+    }
+
+
+def _line(parameter: Parameter, option: str) -> Text:
+    from rich.text import Text
+
+    default = {"required": "...", None: "none"}.get(parameter.default, parameter.default)
+    shown = str(default).lower() if isinstance(default, bool) else default
+    line = Text.assemble((f"{option} {parameter.name}={shown}", "cyan"), f"  {parameter.meaning}")
+    if parameter.limits:
+        line.append(f", {parameter.limits}", style="dim")
+    return line

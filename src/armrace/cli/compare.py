@@ -1,0 +1,139 @@
+"""``armrace compare``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from armrace.cli import options
+from armrace.cli.experiments import warn_of_idle_attack
+from armrace.cli.outputs import (
+    STANDARD_OUTPUT,
+    check_targets,
+    say,
+    write_json,
+)
+from armrace.cli.planning import Plan, make_plan, override
+from armrace.cli.running import end, run
+from armrace.cli.sweeping import can_be_swept, sweep
+
+if TYPE_CHECKING:
+    from armrace.simulation import Comparison
+
+__all__ = ["EPILOG", "compare"]
+
+EPILOG = """\
+[bold]Examples[/bold]
+
+armrace compare
+
+armrace compare fake-reviews --policies multi-layer-race,ucb1 --report reviews.html
+
+armrace compare click-fraud --attack zero-best --budget 1000 --horizon 1e6 --json figures.json
+
+armrace compare quiet --means 0.9,0.8,0.7 --replications 100 --no-report
+"""
+
+ScenarioName = Annotated[
+    str,
+    typer.Argument(metavar="SCENARIO", help="The story; see [bold]armrace scenarios[/bold]."),
+]
+Policies = Annotated[
+    str | None,
+    typer.Option("--policies", metavar="NAMES", help="Which policies, between commas; or all."),
+]
+Report = Annotated[
+    Path,
+    typer.Option(
+        "--report", metavar="FILE", help="Where the HTML page goes.", rich_help_panel="Output"
+    ),
+]
+NoReport = Annotated[
+    bool,
+    typer.Option("--no-report", help="The table only, no page.", rich_help_panel="Output"),
+]
+NoSweep = Annotated[
+    bool,
+    typer.Option(
+        "--no-sweep",
+        help="Leave regret against corruption out of the page; it takes half the time.",
+        rich_help_panel="Output",
+    ),
+]
+
+
+def compare(
+    scenario: ScenarioName = "click-fraud",
+    policies: Policies = None,
+    means: options.Means = None,
+    attack: options.Attack = None,
+    attack_settings: options.AttackSet = None,
+    budget: options.Budget = None,
+    horizon: options.Horizon = None,
+    replications: options.Replications = None,
+    seed: options.Seed = "0",
+    workers: options.Workers = None,
+    json: options.Json = None,
+    report: Report = Path("armrace-report.html"),
+    no_report: NoReport = False,
+    no_sweep: NoSweep = False,
+) -> None:
+    """Compare policies on the same rewards under the same attack, and write a report.
+
+    A scenario is a story with arms, an attack and a length; every part of it can be overridden.
+    Policies that must know the corruption in advance are told the attack's budget.
+    """
+    from armrace.simulation.scenarios import find_scenario
+
+    story, words = override(
+        find_scenario(scenario),
+        means,
+        attack,
+        attack_settings or [],
+        budget,
+        horizon,
+        replications,
+    )
+    plan = make_plan(story, policies, seed, workers, words)
+    page = None if no_report else report
+    comparison = _compare(plan, json, page)
+    if page is not None:
+        _write_report(page, plan, comparison, swept=can_be_swept(plan) and not no_sweep)
+    end(next(iter(comparison.results.values())))
+
+
+def _compare(plan: Plan, json: Path | None, page: Path | None) -> Comparison:
+    """Run the comparison and show its figures; all that can be refused is refused first."""
+    from armrace.cli.tables import print_comparison, print_story
+    from armrace.simulation import Comparison
+
+    experiments = plan.experiments()
+    check_targets(json, page)
+    warn_of_idle_attack(plan.scenario.adversary, plan.scenario.budget)
+    if json != STANDARD_OUTPUT:
+        print_story(plan.scenario)
+    comparison = Comparison(run(experiments, plan.workers))
+    if json != STANDARD_OUTPUT:
+        print_comparison(comparison)
+    if json is not None:
+        write_json(json, comparison.to_builtins())
+    return comparison
+
+
+def _write_report(page: Path, plan: Plan, comparison: Comparison, *, swept: bool) -> None:
+    """Write the page; an interruption costs it the sweep, not what came before."""
+    from armrace.reports.page import render_report
+    from armrace.simulation.files import write_text
+
+    interrupted = next(iter(comparison.results.values())).interrupted
+    sweeps: dict[float, Comparison] = {}
+    try:
+        if swept and not interrupted:
+            sweeps = {**sweep(plan), plan.scenario.budget: comparison}
+    finally:
+        story = plan.scenario
+        text = render_report(comparison, story.name, story.summary, plan.command(), sweeps)
+        write_text(page, text)
+        say(f"The report is in {page}.")

@@ -1,0 +1,79 @@
+"""From options to specifications of policy, environment and attack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from armrace.cli.outputs import say
+from armrace.cli.parsing import assignments, number, numbers
+from armrace.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from armrace.adversaries import Adversary
+    from armrace.environments import Environment
+    from armrace.policies import Policy
+
+__all__ = ["bernoulli", "make_attack", "make_environment", "make_policy", "warn_of_idle_attack"]
+
+DEFAULT_MEANS = "0.5,0.4,0.4"
+
+
+def make_policy(name: str, settings: Sequence[str] | None, delta: str | None) -> Policy:
+    """A policy by name, with ``--set`` and ``--delta``."""
+    from armrace.policies import POLICIES
+
+    policy = POLICIES.find(name)
+    parameters = assignments("--set", settings or ())
+    if delta is not None:
+        if "delta" not in policy.__struct_fields__:
+            raise InvalidParameter(f"{name} has no delta; leave --delta out.")
+        if "delta" in parameters:
+            raise InvalidParameter("delta is given twice, by --delta and by --set.")
+        parameters["delta"] = number("delta", delta)
+    return policy.from_parameters(parameters)
+
+
+def make_environment(
+    means: str | None, name: str | None, settings: Sequence[str] | None
+) -> Environment:
+    """Bernoulli arms from ``--means``, or another law from ``--environment``."""
+    from armrace.environments import ENVIRONMENTS
+
+    if name is None:
+        if settings:
+            raise InvalidParameter("--environment-set needs --environment, whose parameter it is.")
+        return bernoulli(DEFAULT_MEANS if means is None else means)
+    environment = ENVIRONMENTS.find(name)
+    if means is not None:
+        raise InvalidParameter(
+            f"--means makes Bernoulli arms; with --environment {name}, give --environment-set."
+        )
+    return environment.from_parameters(assignments("--environment-set", settings or ()))
+
+
+def bernoulli(means: str) -> Environment:
+    """Bernoulli arms from means between commas."""
+    from armrace.environments import Bernoulli
+
+    return Bernoulli(means=numbers("means", means))
+
+
+def make_attack(
+    name: str | None, settings: Sequence[str] | None, usual: Adversary | None = None
+) -> Adversary:
+    """An attack by name and ``--attack-set``; what is not given is taken from the ``usual`` one."""
+    from armrace.adversaries import ADVERSARIES
+
+    parameters = assignments("--attack-set", settings or ())
+    if usual is not None and name in {None, usual.tag()}:
+        name = usual.tag()
+        parameters = {**usual.to_builtins(), **parameters}
+        parameters.pop("name")
+    return ADVERSARIES.find(name or "none").from_parameters(parameters)
+
+
+def warn_of_idle_attack(attack: Adversary, budget: float) -> None:
+    """Say that an attack without a budget does nothing, which few people want."""
+    if attack.tag() != "none" and budget == 0:
+        say(f"armrace: {attack.tag()} has a budget of 0 and changes nothing; give it a --budget.")

@@ -1,0 +1,145 @@
+"""The options that several commands share, declared once.
+
+Numbers are taken as text and read by :mod:`armrace.cli.parsing`, so that ``1e6`` is a whole
+number and every refusal is the same kind of sentence.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "Attack",
+    "AttackSet",
+    "Budget",
+    "Delta",
+    "Environment",
+    "EnvironmentSet",
+    "Horizon",
+    "Json",
+    "Means",
+    "Output",
+    "PolicySet",
+    "Replications",
+    "Seed",
+    "Workers",
+]
+
+_ARMS, _ATTACK, _RUN, _OUTPUT = "Arms", "Attack", "Run", "Output"
+
+Means = Annotated[
+    str | None,
+    typer.Option(
+        "--means",
+        metavar="NUMBERS",
+        help="Means of Bernoulli arms, between commas.",
+        rich_help_panel=_ARMS,
+    ),
+]
+Environment = Annotated[
+    str | None,
+    typer.Option(
+        "--environment",
+        metavar="NAME",
+        help="Another law than Bernoulli; see [bold]armrace environments[/bold].",
+        rich_help_panel=_ARMS,
+    ),
+]
+EnvironmentSet = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--environment-set",
+        metavar="KEY=VALUE",
+        help="A parameter of the environment; may be repeated.",
+        rich_help_panel=_ARMS,
+    ),
+]
+Attack = Annotated[
+    str | None,
+    typer.Option(
+        "--attack",
+        metavar="NAME",
+        help="Who corrupts the feedback; see [bold]armrace attacks[/bold].",
+        rich_help_panel=_ATTACK,
+    ),
+]
+AttackSet = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--attack-set",
+        metavar="KEY=VALUE",
+        help="A parameter of the attack; may be repeated.",
+        rich_help_panel=_ATTACK,
+    ),
+]
+Budget = Annotated[
+    str | None,
+    typer.Option(
+        "--budget",
+        metavar="NUMBER",
+        help="The most that the attack may spend: the sum over rounds of its largest change.",
+        rich_help_panel=_ATTACK,
+    ),
+]
+PolicySet = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the policy; may be repeated."),
+]
+Delta = Annotated[
+    str | None,
+    typer.Option(
+        "--delta",
+        metavar="NUMBER",
+        help="Short for [bold]--set delta=NUMBER[/bold]: the chance that the policy's guarantee "
+        "may fail.",
+    ),
+]
+Horizon = Annotated[
+    str | None,
+    typer.Option("--horizon", metavar="NUMBER", help="Rounds, also as 1e6.", rich_help_panel=_RUN),
+]
+Replications = Annotated[
+    str | None,
+    typer.Option(
+        "--replications", metavar="NUMBER", help="Independent runs.", rich_help_panel=_RUN
+    ),
+]
+Seed = Annotated[
+    str,
+    typer.Option(
+        "--seed",
+        metavar="NUMBER",
+        help="The same seed gives the same figures, bit for bit.",
+        rich_help_panel=_RUN,
+    ),
+]
+Workers = Annotated[
+    str | None,
+    typer.Option(
+        "--workers",
+        metavar="NUMBER",
+        help="Threads; by default one a core. Changes no figure.",
+        rich_help_panel=_RUN,
+    ),
+]
+Json = Annotated[
+    Path | None,
+    typer.Option(
+        "--json",
+        metavar="FILE",
+        help="Write the figures as JSON; - for standard output, and nothing else there.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        metavar="FILE",
+        help="Save everything as Parquet, for [bold]armrace.load[/bold].",
+        rich_help_panel=_OUTPUT,
+    ),
+]

@@ -1,0 +1,106 @@
+"""Text from the command line into numbers, lists and parameters; refusals are sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from armrace.errors import InvalidParameter
+
+__all__ = ["assignments", "names", "number", "numbers", "value", "whole", "worker_count"]
+
+
+def number(name: str, text: str) -> float:
+    """A finite number.
+
+    >>> number("budget", "1e3")
+    1000.0
+    """
+    try:
+        parsed = float(text)
+    except ValueError:
+        raise InvalidParameter(f"{name} must be a number; got {text!r}.") from None
+    if not math.isfinite(parsed):
+        raise InvalidParameter(f"{name} must be finite; got {text}.")
+    return parsed
+
+
+def whole(name: str, text: str) -> int:
+    """A whole number, also as ``1e6``; its limits are the specification's to check.
+
+    >>> whole("horizon", "1e6")
+    1000000
+    """
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        wide = float(text)
+    except ValueError:
+        raise InvalidParameter(f"{name} must be a whole number; got {text!r}.") from None
+    if not math.isfinite(wide):
+        raise InvalidParameter(f"{name} must be finite; got {text}.")
+    if wide != int(wide):
+        raise InvalidParameter(f"{name} must be a whole number; got {text}.")
+    return int(wide)
+
+
+def worker_count(text: str | None) -> int | None:
+    """How many threads; None leaves it to the machine."""
+    if text is None:
+        return None
+    parsed = whole("workers", text)
+    if parsed < 1:
+        raise InvalidParameter(f"workers must be at least 1; got {text}.")
+    return parsed
+
+
+def names(name: str, text: str) -> list[str]:
+    """At least one name, each once, between commas.
+
+    >>> names("policies", "ucb1, exp3, ucb1")
+    ['ucb1', 'exp3']
+    """
+    found = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not found:
+        raise InvalidParameter(f"{name} must name at least one; got {text!r}.")
+    return found
+
+
+def numbers(name: str, text: str) -> tuple[float, ...]:
+    """Numbers between commas."""
+    return tuple(number(f"each of {name}", part.strip()) for part in text.split(","))
+
+
+def assignments(option: str, texts: Sequence[str]) -> dict[str, Any]:
+    """Parameters given as ``key=value``, each once.
+
+    >>> assignments("--set", ["delta=0.1", "estimator=rv", "alphas=2,3"])
+    {'delta': 0.1, 'estimator': 'rv', 'alphas': [2, 3]}
+    """
+    parsed: dict[str, Any] = {}
+    for text in texts:
+        key, equals, given = text.partition("=")
+        key = key.strip().replace("-", "_")
+        if not equals or not key or not given.strip():
+            raise InvalidParameter(f"{option} takes key=value, such as delta=0.1; got {text!r}.")
+        if key in parsed:
+            raise InvalidParameter(f"{option} gives {key} twice.")
+        parsed[key] = value(given.strip())
+    return parsed
+
+
+def value(text: str) -> Any:
+    """A parameter's value: JSON if it is that, numbers between commas, else the text itself."""
+    if text.lower() == "none":
+        return None
+    for attempt in (text, f"[{text}]"):
+        try:
+            return msgspec.json.decode(attempt)
+        except msgspec.DecodeError:
+            continue
+    return text

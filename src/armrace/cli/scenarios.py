@@ -1,0 +1,39 @@
+"""``armrace scenarios``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from armrace.cli.options import Json
+from armrace.cli.outputs import check_targets, write_json
+
+if TYPE_CHECKING:
+    from armrace.simulation import Scenario
+
+__all__ = ["scenarios"]
+
+
+def scenarios(json: Json = None) -> None:
+    """The ready-made comparisons for ``armrace compare``."""
+    from armrace.simulation import SCENARIOS
+
+    check_targets(json)
+    if json is not None:
+        write_json(json, [scenario.to_builtins() for scenario in SCENARIOS.values()])
+        return
+    _print(list(SCENARIOS.values()))
+
+
+def _print(listed: list[Scenario]) -> None:
+    from rich.console import Console
+    from rich.padding import Padding
+
+    from armrace.reports.formatting import setting
+
+    console = Console(highlight=False)
+    for position, scenario in enumerate(listed):
+        if position:
+            console.print()
+        console.print(f"[bold]{scenario.name}[/bold]")
+        console.print(Padding(scenario.summary, (0, 0, 0, 2)))
+        console.print(Padding(f"[dim]{setting(scenario)}[/dim]", (0, 0, 0, 2)))

@@ -1,0 +1,90 @@
+"""``armrace simulate``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from armrace.cli import options
+from armrace.cli.experiments import (
+    make_attack,
+    make_environment,
+    make_policy,
+    warn_of_idle_attack,
+)
+from armrace.cli.outputs import check_targets, say, write_json
+from armrace.cli.parsing import number, whole, worker_count
+from armrace.cli.running import end, run
+
+__all__ = ["EPILOG", "simulate"]
+
+EPILOG = """\
+[bold]Examples[/bold]
+
+armrace simulate multi-layer-race --means 0.9,0.5,0.5 --horizon 1e6
+
+armrace simulate ucb1 --attack zero-best-when-likely --budget 300 --json -
+
+armrace simulate fast-slow-race --set corruption=300 --attack swap-best --attack-set decoy=2 \
+--budget 300
+
+armrace simulate exp3 --environment beta --environment-set alphas=4,2 --environment-set betas=2,2
+"""
+
+PolicyName = Annotated[
+    str,
+    typer.Argument(
+        metavar="POLICY",
+        help="The algorithm; see [bold]armrace policies[/bold].",
+        show_default=False,
+    ),
+]
+
+
+def simulate(
+    policy: PolicyName,
+    settings: options.PolicySet = None,
+    delta: options.Delta = None,
+    means: options.Means = None,
+    environment: options.Environment = None,
+    environment_settings: options.EnvironmentSet = None,
+    attack: options.Attack = "none",
+    attack_settings: options.AttackSet = None,
+    budget: options.Budget = "0",
+    horizon: options.Horizon = "100000",
+    replications: options.Replications = "200",
+    seed: options.Seed = "0",
+    workers: options.Workers = None,
+    json: options.Json = None,
+    output: options.Output = None,
+) -> None:
+    """Run one policy on arms of your own, under attack or not.
+
+    Without [bold]--means[/bold] or [bold]--environment[/bold], there are three Bernoulli arms
+    with means 0.5, 0.4 and 0.4.
+    """
+    from armrace.cli.tables import print_result
+    from armrace.simulation import make_experiment
+
+    experiment = make_experiment(
+        policy=make_policy(policy, settings, delta),
+        environment=make_environment(means, environment, environment_settings),
+        adversary=make_attack(attack, attack_settings),
+        budget=number("budget", budget or "0"),
+        horizon=whole("horizon", horizon or ""),
+        replications=whole("replications", replications or ""),
+        seed=whole("seed", seed),
+    )
+    threads = worker_count(workers)
+    check_targets(json, output)
+    warn_of_idle_attack(experiment.adversary, experiment.budget)
+    result = run([experiment], threads)[0]
+    if json is not None:
+        write_json(json, result.to_builtins())
+    if output is not None:
+        result.save(output)
+        say(f"The result is in {output}.")
+    if json is None or str(json) != "-":
+        print_result(result)
+    end(result)

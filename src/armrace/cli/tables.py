@@ -1,0 +1,92 @@
+"""Figures as tables in the terminal."""
+
+from __future__ import annotations
+
+import typer
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+
+from armrace.reports.formatting import count, figure, interval, means_of, setting
+from armrace.simulation import Comparison, Result, Scenario
+from armrace.simulation.results import MEASURES
+
+__all__ = ["print_comparison", "print_result", "print_story"]
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(columns[0], no_wrap=True)
+    for column in columns[1:]:
+        table.add_column(column, justify="right", no_wrap=True)
+    return table
+
+
+def _print(*tables: Table) -> None:
+    """Print in full: on a narrow terminal, a line that wraps is better than a figure cut short."""
+    console = Console(highlight=False)
+    wide = console.options.update(max_width=1000)
+    needed = max(Measurement.get(console, wide, table).maximum for table in tables)
+    console.width = max(console.width, needed)
+    for table in tables:
+        console.print(table)
+        console.print()
+
+
+def print_result(result: Result) -> None:
+    """One policy: the ledger's figures, and how often each arm was played."""
+    table = _table(result.policy, "mean", "95% interval", "p05", "p50", "p95", "max")
+    for measure in MEASURES:
+        summary = result.figure(measure)
+        cells = [figure(summary.mean), interval(result, measure)]
+        cells += [figure(number) for number in summary[2:]]
+        table.add_row(measure.replace("_", "-"), *cells)
+    _print(table, _arms(result))
+    typer.echo(
+        f"{count(result.replications)} x {count(result.horizon)} rounds in "
+        f"{result.seconds:.2g} s: "
+        f"{result.horizon * result.replications / max(result.seconds, 1e-9) / 1e6:.2g} million "
+        f"rounds a second."
+    )
+
+
+_SHOWN_ARMS = 20
+
+
+def _arms(result: Result) -> Table:
+    """The most played arms first if there are too many to show them all."""
+    pulls = result.summary()["pulls"]["mean"]
+    corruption = result.final["arm_corruption"].to_numpy().mean(axis=0)
+    means = means_of(result)
+    table = _table("arm", "mean", "pulls", "share", "corruption")
+    order = sorted(range(len(pulls)), key=lambda arm: -pulls[arm])
+    for arm in sorted(order[:_SHOWN_ARMS]):
+        share = f"{100 * pulls[arm] / result.horizon:.1f}%"
+        row = (str(arm), f"{means[arm]:.4g}", figure(pulls[arm]), share, figure(corruption[arm]))
+        table.add_row(*row, style="bold" if means[arm] == means.max() else None)
+    if len(order) > _SHOWN_ARMS:
+        table.add_row(f"and {len(order) - _SHOWN_ARMS} arms that were played less")
+    return table
+
+
+def print_story(scenario: Scenario) -> None:
+    """What is compared, for a person who waits for the figures."""
+    console = Console(highlight=False)
+    console.print(f"[bold]{scenario.name}[/bold]: {scenario.summary}")
+    console.print(f"[dim]{setting(scenario)}[/dim]\n")
+
+
+def print_comparison(comparison: Comparison) -> None:
+    """Many policies, the smallest mean regret first."""
+    table = _table("policy", "regret", "95% interval", "p95", "pseudo-\nregret", "attack\nspent")
+    for row in comparison.table("regret").iter_rows(named=True):
+        result = comparison.results[row["policy"]]
+        table.add_row(
+            row["policy"],
+            figure(row["mean"]),
+            interval(result, "regret"),
+            figure(row["p95"]),
+            figure(result.figure("pseudo_regret").mean),
+            figure(result.figure("corruption").mean),
+        )
+    _print(table)

@@ -1,0 +1,97 @@
+"""Bad input: exit code 2, one sentence on standard error, nothing on standard output."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from armrace.cli.main import run
+
+RACE = ["simulate", "multi-layer-race"]
+
+REFUSED = [
+    ([*RACE, "--means", "0.5"], "means must name at least 2 arms; got 1."),
+    ([*RACE, "--means", "0.5,1.2"], "each of means must be in [0, 1]; got 1.2."),
+    ([*RACE, "--means", "nan,0.5"], "each of means must be finite; got nan."),
+    ([*RACE, "--means", "0.5,x"], "each of means must be a number; got 'x'."),
+    ([*RACE, "--horizon", "0"], "horizon must be in [1, 1e+15]; got 0."),
+    ([*RACE, "--horizon", "1e30"], "horizon must be in [1, 1e+15]; got 1e+30."),
+    ([*RACE, "--horizon", "abc"], "horizon must be a whole number; got 'abc'."),
+    ([*RACE, "--horizon", "1.5"], "horizon must be a whole number; got 1.5."),
+    ([*RACE, "--horizon", "nan"], "horizon must be finite; got nan."),
+    ([*RACE, "--delta", "0"], "delta must be in (0, 1); got 0."),
+    ([*RACE, "--delta", "1"], "delta must be in (0, 1); got 1."),
+    ([*RACE, "--delta", "0.1", "--set", "delta=0.2"], "delta is given twice"),
+    (["simulate", "ucb1", "--delta", "0.1"], "ucb1 has no delta; leave --delta out."),
+    ([*RACE, "--budget", "-1"], "budget must be at least 0; got -1."),
+    ([*RACE, "--budget", "nan"], "budget must be finite; got nan."),
+    ([*RACE, "--replications", "0"], "replications must be in [1, "),
+    ([*RACE, "--seed", "-1"], "seed must be in [0, "),
+    ([*RACE, "--workers", "0"], "workers must be at least 1; got 0."),
+    (["simulate", "multilayer-race"], "did you mean 'multi-layer-race'?"),
+    ([*RACE, "--attack", "zero-bst"], "did you mean 'zero-best'?"),
+    (["compare", "click"], "did you mean 'click-fraud'?"),
+    (["compare", "--policies", "ucb2"], "did you mean 'ucb1'?"),
+    (["compare", "--policies", ","], "policies must name at least one; got ','."),
+    ([*RACE, "--set", "delta"], "--set takes key=value, such as delta=0.1; got 'delta'."),
+    ([*RACE, "--set", "delta="], "--set takes key=value"),
+    ([*RACE, "--set", "delta=0.1", "--set", "delta=0.2"], "--set gives delta twice."),
+    ([*RACE, "--set", "gamma=1"], "multi-layer-race has no parameter 'gamma'"),
+    ([*RACE, "--set", "layers=100"], "layers must be in [1, 60]; got 100."),
+    ([*RACE, "--attack", "swap-best", "--attack-set", "decoy=9"], "decoy must be an arm in [0, 2]"),
+    ([*RACE, "--environment", "bet"], "did you mean 'beta'?"),
+    ([*RACE, "--environment", "beta", "--means", "0.1,0.2"], "--means makes Bernoulli arms"),
+    ([*RACE, "--environment-set", "alphas=1"], "--environment-set needs --environment"),
+    ([*RACE, "--json", "/nowhere/x.json"], "cannot write /nowhere/x.json: No such file"),
+    ([*RACE, "--output", "/"], "cannot write /: it is a folder, not a file."),
+    ([*RACE, "--output", "/dev/null"], "it is a device, not a file."),
+    (["compare", "--report", "/nowhere/x.html"], "cannot write /nowhere/x.html"),
+    (["policies", "--json", "/nowhere/x.json"], "cannot write /nowhere/x.json"),
+    (["simulate"], "missing argument 'POLICY'; see armrace simulate --help."),
+    (["simulat"], "did you mean 'simulate'?"),
+    ([*RACE, "--qqq"], "no such option: --qqq; see armrace simulate --help."),
+    ([*RACE, "--horizn", "5"], "no such option: --horizn; did you mean --horizon?"),
+    ([*RACE, "--horizon"], "requires an argument"),
+    ([*RACE, "more"], "unexpected extra argument"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), REFUSED, ids=lambda part: str(part)[-40:])
+def test_is_refused_with_one_sentence(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == 2
+    output, error = capsys.readouterr()
+    assert output == ""
+    assert sentence in error
+    assert error.startswith("armrace: ")
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("row", [0, 5, 18, 33, 38, 40])
+def test_is_refused_by_the_program_itself(row: int) -> None:
+    arguments, sentence = REFUSED[row]
+    program = Path(sys.executable).with_name("armrace")
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_nothing_is_overwritten_by_a_refused_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "figures.json"
+    kept.write_text("precious")
+    refused = [
+        [*RACE, "--horizon", "0", "--json", str(kept)],
+        [*RACE, "--json", str(kept), "--output", str(tmp_path)],
+        [*RACE, "--json", str(kept), "--output", str(kept)],
+        ["compare", "--json", str(kept), "--report", "/nowhere/x.html"],
+    ]
+    for arguments in refused:
+        assert run(arguments) == 2
+    assert kept.read_text() == "precious"
+    assert list(tmp_path.iterdir()) == [kept]
+    assert capsys.readouterr().err.count("\n") == len(refused)

@@ -1,0 +1,120 @@
+"""``armrace simulate``: the exact JSON, what goes where, and every way to describe arms."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import armrace
+from armrace.cli.main import run
+
+SMALL = ["simulate", "ucb1", "--horizon", "200", "--replications", "3"]
+PROGRAM = Path(sys.executable).with_name("armrace")
+
+
+def figures(capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, Any]:
+    assert run([*SMALL, *more, "--json", "-"]) == 0
+    parsed: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return parsed
+
+
+def test_json_has_exactly_the_promised_shape(capsys: pytest.CaptureFixture[str]) -> None:
+    printed = figures(capsys, "--means", "0.5,0.4,0.4")
+    assert list(printed) == [
+        "spec", "horizon", "replications", "seconds", "rounds_per_second", "summary",
+    ]  # fmt: skip
+    assert (printed["horizon"], printed["replications"]) == (200, 3)
+    summary = printed["summary"]
+    assert list(summary) == ["regret", "pseudo_regret", "clean_regret", "corruption", "pulls"]
+    for measure in list(summary)[:4]:
+        assert list(summary[measure]) == ["mean", "stderr", "p05", "p50", "p95", "max"]
+    assert {len(summary["pulls"][part]) for part in ("mean", "stderr")} == {3}
+    assert sum(summary["pulls"]["mean"]) == pytest.approx(200)
+
+
+def test_spec_runs_it_again(capsys: pytest.CaptureFixture[str]) -> None:
+    printed = figures(capsys, "--seed", "7")
+    spec = {key: value for key, value in printed["spec"].items() if key != "name"}
+    assert armrace.simulate(**spec, progress=False).summary() == printed["summary"]
+
+
+def test_json_on_standard_output_is_alone_there(tmp_path: Path) -> None:
+    more = ["--attack", "zero-best", "--json", "-", "--output", str(tmp_path / "r.parquet")]
+    done = subprocess.run([PROGRAM, *SMALL, *more], capture_output=True, text=True, check=True)
+    assert isinstance(json.loads(done.stdout), dict)
+    assert "zero-best has a budget of 0 and changes nothing" in done.stderr
+    assert armrace.load(tmp_path / "r.parquet").replications == 3
+
+
+def test_figures_go_to_a_file_and_the_table_to_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    link = tmp_path / "link.json"
+    link.symlink_to(tmp_path / "figures.json")
+    assert run([*SMALL, "--json", str(link)]) == 0
+    assert json.loads((tmp_path / "figures.json").read_text())["replications"] == 3
+    assert link.is_symlink()
+    output = capsys.readouterr().out
+    assert "95% interval" in output
+    assert "pseudo-regret" in output
+
+
+def test_horizon_may_be_written_with_an_exponent(capsys: pytest.CaptureFixture[str]) -> None:
+    assert figures(capsys, "--horizon", "1e2")["horizon"] == 100
+
+
+def test_other_laws_by_environment(capsys: pytest.CaptureFixture[str]) -> None:
+    beta = figures(
+        capsys, "--environment", "beta",
+        "--environment-set", "alphas=4,2", "--environment-set", "betas=[2, 2.5]",
+    )  # fmt: skip
+    assert beta["spec"]["environment"] == {
+        "name": "beta",
+        "alphas": [4.0, 2.0],
+        "betas": [2.0, 2.5],
+    }
+    stars = figures(
+        capsys, "--environment", "finite-support",
+        "--environment-set", "values=0,0.5,1",
+        "--environment-set", "probabilities=[[0.2,0.3,0.5],[0.5,0.3,0.2]]",
+    )  # fmt: skip
+    assert len(stars["summary"]["pulls"]["mean"]) == 2
+
+
+def test_parameters_of_policy_and_attack(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [
+        "simulate", "active-arm-elimination", "--delta", "0.2", "--horizon", "50",
+        "--replications", "1", "--attack", "outage", "--attack-set", "first=3", "--budget", "5",
+        "--json", "-",
+    ]  # fmt: skip
+    assert run(arguments) == 0
+    spec = json.loads(capsys.readouterr().out)["spec"]
+    assert spec["policy"]["delta"] == 0.2
+    assert spec["adversary"]["first"] == 3
+    assert spec["budget"] == 5
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_interruption_shows_what_is_finished(tmp_path: Path) -> None:
+    armrace.simulate("ucb1", [0.5, 0.4], horizon=10, replications=1)  # compiled once, on disk
+    saved = tmp_path / "r.parquet"
+    more = ["--horizon", "1e6", "--replications", "1000", "--workers", "1"]
+    command = [PROGRAM, "simulate", "ucb1", *more, "--output", str(saved)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as process:
+        time.sleep(6)
+        process.send_signal(signal.SIGINT)
+        try:
+            output, error = process.communicate(timeout=20)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    finished = armrace.load(saved).replications
+    assert f"interrupted after {finished} of 1000 replications" in error
+    assert "95% interval" in output

@@ -1,0 +1,227 @@
+"""The disk cache: kept between processes, and never stale when code of the user's changes."""
+
+import os
+import subprocess
+import sys
+import textwrap
+import types
+
+import pytest
+
+from armrace.kernels.compiling import fingerprint
+
+
+def fingerprint_of(source, **modules):
+    """The fingerprint of the function ``f`` of a module made of ``source``."""
+    module = types.ModuleType("users_own")
+    for name, content in modules.items():
+        other = types.ModuleType(name)
+        exec(textwrap.dedent(content), vars(other))
+        setattr(module, name, other)
+    exec(textwrap.dedent(source), vars(module))
+    return fingerprint([module.f])
+
+
+REPLACEMENTS = {
+    "a constant in the code": "def f(x): return x + {}",
+    "a global number": """
+        K = {}
+        def f(x): return x + K
+        """,
+    "a global numpy number": """
+        import numpy as np
+        K = np.int64({})
+        def f(x): return x + K
+        """,
+    "a global array": """
+        import numpy as np
+        K = np.array([{}, 5])
+        def f(x): return x + K[0]
+        """,
+    "a helper": """
+        def g(x): return x + {}
+        def f(x): return g(x)
+        """,
+    "a helper's helper": """
+        def h(x): return x + {}
+        def g(x): return h(x)
+        def f(x): return g(x)
+        """,
+    "a helper's global": """
+        K = {}
+        def g(x): return x + K
+        def f(x): return g(x)
+        """,
+    "a compiled helper": """
+        import numba
+        @numba.njit
+        def g(x): return x + {}
+        def f(x): return g(x)
+        """,
+    "a helper within a comprehension": """
+        def g(x): return x + {}
+        def f(x): return [g(y) for y in x]
+        """,
+    "a value closed over": """
+        def make(k):
+            def f(x): return x + k
+            return f
+        f = make({})
+        """,
+    "a function closed over": """
+        def g(x): return x + {}
+        def make(k):
+            def f(x): return k(x)
+            return f
+        f = make(g)
+        """,
+    "a default": "def f(x, k={}): return x + k",
+    "an enumeration": """
+        import enum
+        class E(enum.IntEnum):
+            A = {}
+        def f(x): return x + E.A
+        """,
+}
+
+
+@pytest.mark.parametrize("source", REPLACEMENTS.values(), ids=REPLACEMENTS)
+def test_the_fingerprint_changes_with(source):
+    assert fingerprint_of(source.format(1)) != fingerprint_of(source.format(2))
+
+
+@pytest.mark.parametrize("source", REPLACEMENTS.values(), ids=REPLACEMENTS)
+def test_the_fingerprint_stays_without_a_change_of(source):
+    assert fingerprint_of(source.format(1)) == fingerprint_of(source.format(1))
+
+
+@pytest.mark.parametrize(
+    ("source", "content"),
+    [
+        ("def f(x): return helpers.g(x)", "def g(x): return x + {}"),
+        ("def f(x): return x + helpers.K", "K = {}"),
+    ],
+    ids=["a function of a module", "a constant of a module"],
+)
+def test_the_fingerprint_follows_modules(source, content):
+    one, two = (fingerprint_of(source, helpers=content.format(number)) for number in (1, 2))
+    assert one != two
+
+
+def test_an_implementation_of_this_package_stands_for_its_file():
+    from armrace.policies.exp3 import exp3_decide, exp3_learn
+    from armrace.policies.ucb1 import ucb1_learn
+
+    assert fingerprint([exp3_learn]) == fingerprint([exp3_decide])
+    assert fingerprint([exp3_learn]) != fingerprint([ucb1_learn])
+
+
+def test_fingerprints_of_recursive_functions_end():
+    source = """
+        def f(x): return g(x)
+        def g(x): return f(x - 1) if x else {}
+        """
+    assert fingerprint_of(source.format(1)) != fingerprint_of(source.format(2))
+
+
+POLICY = """
+from typing import NamedTuple
+
+import numpy as np
+
+from armrace.kernels.compiling import inlined
+from armrace.kernels.generics import Ticket, decide, distribution, implement, learn
+from armrace.policies import Policy
+
+ARM = {arm}
+
+
+class AlwaysState(NamedTuple):
+    plays: np.ndarray
+
+
+class Always(Policy, frozen=True, tag="always"):
+    def start(self, arms, horizon):
+        return AlwaysState(np.zeros(1, dtype=np.int64))
+
+
+@inlined
+def favourite():
+    return ARM
+
+
+@implement(distribution, AlwaysState)
+def always_distribution(state, out):
+    out.fill(0.0)
+    out[favourite()] = 1.0
+
+
+@implement(decide, AlwaysState)
+def always_decide(state, stream):
+    return Ticket(favourite(), 0, 1.0, 0)
+
+
+@implement(learn, AlwaysState)
+def always_learn(state, ticket, reward):
+    state.plays[0] += 1
+"""
+
+RUN = """
+import armrace
+from always import Always
+
+result = armrace.simulate(Always(), [0.5, 0.5, 0.5], horizon=100, replications=1)
+print(*result.final["pulls"].to_list()[0])
+"""
+
+
+@pytest.fixture
+def run_in_a_process_of_its_own(tmp_path):
+    """Runs a script beside the user's policy; returns what it printed and the files cached."""
+    cache = tmp_path / "cache"
+
+    def run(script, arm):
+        (tmp_path / "always.py").write_text(POLICY.replace("{arm}", str(arm)))
+        (tmp_path / "script.py").write_text(script)
+        before = set(cache.rglob("*compiled_run*.nbc"))
+        answer = subprocess.run(
+            [sys.executable, "-B", str(tmp_path / "script.py")],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(cache)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return answer.stdout.strip(), len(set(cache.rglob("*compiled_run*.nbc")) - before)
+
+    return run
+
+
+def test_a_changed_policy_of_the_users_is_never_served_stale(run_in_a_process_of_its_own):
+    assert run_in_a_process_of_its_own(RUN, arm=0) == ("100 0 0", 1)
+    assert run_in_a_process_of_its_own(RUN, arm=0) == ("100 0 0", 0)
+    assert run_in_a_process_of_its_own(RUN, arm=2) == ("0 0 100", 1)
+
+
+def test_a_policy_in_the_users_script_does_not_fill_the_disk(run_in_a_process_of_its_own):
+    script = POLICY.replace("{arm}", "1") + RUN.replace("from always import Always", "")
+    assert run_in_a_process_of_its_own(script, arm=0)[0] == "0 100 0"
+    assert run_in_a_process_of_its_own(script, arm=0) == ("0 100 0", 0)
+
+
+def test_a_replaced_implementation_is_refused_or_takes_effect_but_is_never_stale(
+    run_in_a_process_of_its_own,
+):
+    replacing = """
+from always import AlwaysState
+from armrace.kernels.generics import Ticket, decide, implement
+
+try:
+    @implement(decide, AlwaysState)
+    def always_decide(state, stream):
+        return Ticket(1, 0, 1.0, 0)
+except TypeError:
+    print("0 100 0")
+    raise SystemExit from None
+"""
+    printed, _ = run_in_a_process_of_its_own(RUN + replacing + RUN, arm=0)
+    assert printed == "100 0 0\n0 100 0"

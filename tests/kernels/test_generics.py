@@ -1,0 +1,56 @@
+"""Implementations are found by the class of their state, and checked when registered."""
+
+from typing import NamedTuple
+
+import pytest
+
+from armrace.kernels import generics
+from armrace.kernels.generics import corrupt, decide, implement, implementations, learn, observe
+
+
+class LonelyState(NamedTuple):
+    number: int
+
+
+def test_a_missing_implementation_is_named():
+    with pytest.raises(TypeError, match="LonelyState has no implementation of decide"):
+        decide(LonelyState(1), None)
+
+
+def test_an_adversary_need_not_observe():
+    assert observe(LonelyState(1), 0, 0, 1.0) is None
+
+
+def test_an_implementation_with_other_parameters_is_refused():
+    def too_short(state, ticket):
+        pass
+
+    with pytest.raises(TypeError, match=r"learn takes \(state, ticket, reward\); too_short takes"):
+        implement(learn, LonelyState)(too_short)
+    assert implementations(LonelyState(1)) == []
+
+
+def test_a_registered_implementation_is_called(monkeypatch):
+    monkeypatch.setattr(generics, "_REGISTRY", {})
+    calls = []
+
+    @implement(corrupt, LonelyState)
+    def note(state, round, weights, rewards, left, stream):
+        calls.append((state.number, round, left))
+
+    corrupt(LonelyState(7), 3, None, None, 2.5, None)
+    assert calls == [(7, 3, 2.5)]
+    assert implementations(LonelyState(1)) == [note]
+
+
+def test_the_implementations_of_states_within_a_state_are_its_own_too(monkeypatch):
+    monkeypatch.setattr(generics, "_REGISTRY", {})
+
+    class OuterState(NamedTuple):
+        inner: LonelyState
+
+    @implement(observe, LonelyState)
+    def note(state, round, arm, reward):
+        pass
+
+    assert implementations(OuterState(LonelyState(1))) == [note]

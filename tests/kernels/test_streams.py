@@ -1,0 +1,134 @@
+"""Streams of uniforms: uniform, seekable, and never the same for two uses."""
+
+import numba
+import numpy as np
+import pytest
+from scipy import stats
+
+from armrace.kernels.streams import make_stream, seek, tell, uniform
+from armrace.randomness import Purpose, reward_place, stream_for
+
+ERROR_PROBABILITY = 1e-6
+"""With which a correct stream would fail one of the statistical tests for a fresh seed."""
+
+BUFFER = 64
+
+
+@numba.njit
+def take(stream, count):
+    numbers = np.empty(count)
+    for i in range(count):
+        numbers[i] = uniform(stream)
+    return numbers
+
+
+def a_stream(seed=5, purpose=Purpose.LEARNER, replication=0):
+    return stream_for(seed, purpose, replication)
+
+
+def test_interpreted_and_compiled_streams_agree():
+    interpreted = a_stream()
+    expected = [uniform(interpreted) for _ in range(3 * BUFFER + 1)]
+    assert take(a_stream(), 3 * BUFFER + 1).tolist() == expected
+
+
+def test_numbers_lie_in_the_half_open_unit_interval():
+    numbers = take(a_stream(), 200_000)
+    assert numbers.min() >= 0.0
+    assert numbers.max() < 1.0
+
+
+def test_numbers_have_53_random_bits():
+    scaled = take(a_stream(), 10_000) * 2.0**53
+    assert np.array_equal(scaled, np.floor(scaled))
+    odd = (scaled.astype(np.int64) & 1).sum()
+    assert stats.binomtest(int(odd), 10_000, 0.5).pvalue > ERROR_PROBABILITY
+
+
+def test_numbers_are_uniform():
+    assert stats.kstest(take(a_stream(), 100_000), "uniform").pvalue > ERROR_PROBABILITY
+
+
+@pytest.mark.parametrize("lag", [1, 2, BUFFER // 2, BUFFER])
+def test_numbers_a_lag_apart_are_independent(lag):
+    numbers = (take(a_stream(), 100_000 + lag) * 10).astype(int)
+    pairs = np.bincount(numbers[:-lag] * 10 + numbers[lag:], minlength=100)
+    assert stats.chisquare(pairs).pvalue > ERROR_PROBABILITY
+
+
+def test_no_number_repeats_within_a_stream():
+    numbers = take(a_stream(), 20 * BUFFER)
+    assert np.unique(numbers).size == numbers.size
+
+
+@pytest.mark.parametrize("taken", [0, 1, 31, 32, 63, 64, 65, 127, 128, 1000])
+def test_seek_goes_to_where_so_many_numbers_were_taken(taken):
+    walked, jumped = a_stream(), a_stream()
+    take(walked, taken)
+    seek(jumped, taken)
+    assert tell(jumped) == taken
+    assert take(jumped, 70).tolist() == take(walked, 70).tolist()
+
+
+@pytest.mark.parametrize("taken", [0, 1, 63, 64, 65, 200])
+def test_tell_counts_what_was_taken(taken):
+    stream = a_stream()
+    take(stream, taken)
+    assert tell(stream) == taken
+
+
+def test_seek_goes_backwards_too():
+    stream = a_stream()
+    first = take(stream, 10).tolist()
+    take(stream, 500)
+    seek(stream, 0)
+    assert take(stream, 10).tolist() == first
+
+
+def test_a_stream_goes_on_beyond_32_bits_of_blocks():
+    far, near = a_stream(), a_stream()
+    seek(far, 2**33)
+    assert tell(far) == 2**33
+    assert take(far, BUFFER).tolist() != take(near, BUFFER).tolist()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"seed": 6},
+        {"purpose": Purpose.ADVERSARY},
+        {"replication": 1},
+        {"replication": 2**32 - 2},
+    ],
+    ids=str,
+)
+def test_streams_of_different_uses_share_no_number(other):
+    numbers = set(take(a_stream(), 10_000)) & set(take(a_stream(**other), 10_000))
+    assert not numbers
+
+
+def test_the_same_use_gives_the_same_numbers():
+    assert take(a_stream(), 100).tolist() == take(a_stream(), 100).tolist()
+
+
+def test_rewards_and_streams_lie_in_different_lanes():
+    lanes = {int(a_stream(purpose=purpose).place[2]) >> 28 for purpose in Purpose}
+    assert len(lanes) == len(Purpose)
+    assert int(reward_place(5, 3)[2]) == Purpose.REWARDS
+
+
+def test_rewards_have_the_key_of_the_seed_and_the_number_of_the_replication():
+    place = reward_place(5, 3)
+    assert place[:2].tolist() == a_stream().place[:2].tolist()
+    assert int(place[3]) == 3
+
+
+def test_nearby_seeds_have_unrelated_keys():
+    keys = {tuple(stream_for(seed, Purpose.LEARNER, 0).place[:2].tolist()) for seed in range(500)}
+    assert len(keys) == 500
+
+
+def test_a_stream_starts_with_the_first_block_of_its_lane():
+    stream = make_stream((0, 0), purpose=0, replication=0)
+    expected = (0x6627E8D5E169C58D >> 11) / 2**53
+    assert uniform(stream) == expected

@@ -1,0 +1,122 @@
+"""The report: valid, escaped, self-contained, with every figure."""
+
+import json
+from html.parser import HTMLParser
+
+import pytest
+
+import armrace
+from armrace.reports.curves import quantile_curves
+from armrace.reports.page import render_report, specification
+from armrace.reports.race import has_layers
+from armrace.reports.tables import comparison_table
+from armrace.simulation import Comparison
+
+VOID = {"meta", "br"}
+
+
+class Outline(HTMLParser):
+    """Checks that tags nest, and keeps names, ids and labels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.labels: list[str] = []
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        given = dict(attributes)
+        self.ids += [given["id"]] if given.get("id") else []  # type: ignore[list-item]
+        self.labels += [given["aria-label"]] if tag == "svg" else []  # type: ignore[list-item]
+        self.links += [str(given[k]) for k in ("src", "href", "xlink:href") if k in given]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attributes)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def compared(budget: float = 5.0) -> Comparison:
+    return armrace.compare(
+        ["multi-layer-race", "ucb1"], [0.9, 0.5, 0.1], "zero-best-when-likely", budget=budget,
+        horizon=500, replications=3, progress=False,
+    )  # fmt: skip
+
+
+def render(comparison: Comparison, title: str = "story") -> str:
+    sweeps = {0.0: compared(0), 5.0: comparison}
+    return render_report(comparison, title, "Once <upon> a time.", "armrace compare & co", sweeps)
+
+
+def outline(text: str) -> Outline:
+    parsed = Outline()
+    parsed.feed(text)
+    parsed.close()
+    assert parsed.open == []
+    return parsed
+
+
+def test_page_is_well_formed_and_self_contained() -> None:
+    text = render(compared())
+    page = outline(text)
+    assert text.startswith("<!DOCTYPE html>")
+    assert len(page.labels) == 3
+    assert all(page.labels)
+    assert len(set(page.ids)) == len(page.ids)
+    assert all(link.startswith("#") for link in page.links)
+    assert {link[1:] for link in page.links} <= set(page.ids)
+    assert "<script" not in text
+
+
+def test_what_users_write_is_escaped() -> None:
+    text = render(compared(), title="<script>alert(1)</script>")
+    outline(text)
+    assert "<script" not in text
+    assert "Once &lt;upon&gt; a time." in text
+    assert "armrace compare &amp; co" in text
+
+
+def test_same_results_give_the_same_page() -> None:
+    assert render(compared()) == render(compared())
+
+
+def test_specification_runs_it_again() -> None:
+    comparison = compared()
+    data = json.loads(json.dumps(specification(comparison)))
+    again = armrace.compare(**data, progress=False)
+    assert again.table().equals(comparison.table())
+
+
+def test_best_policy_comes_first_in_the_table() -> None:
+    comparison = compared()
+    best = comparison.table()["policy"][0]
+    body = comparison_table(comparison).split("<tbody>")[1]
+    assert body.index(best) == min(body.index(label) for label in comparison.results)
+
+
+def test_race_is_drawn_for_layered_policies_only() -> None:
+    results = compared().results
+    assert has_layers(results["multi-layer-race"])
+    assert not has_layers(results["ucb1"])
+
+
+def test_curves_are_quantiles_over_replications() -> None:
+    result = compared().results["ucb1"]
+    frame = quantile_curves(result, "regret")
+    summary = result.figure("regret")
+    assert frame["round"][-1] == 500
+    assert tuple(frame.row(-1)[1:]) == pytest.approx((summary.p05, summary.p50, summary.p95))
+
+
+def test_a_single_run_of_one_round_and_many_arms_can_be_drawn() -> None:
+    comparison = armrace.compare(
+        ["multi-layer-race", "ucb1"], [0.5] * 50, "zero-best-when-likely", budget=1,
+        horizon=1, replications=1, progress=False,
+    )  # fmt: skip
+    outline(render_report(comparison, "tiny", "", "", {0.0: comparison, 1.0: comparison}))

@@ -1,0 +1,77 @@
+"""Many policies on the same rewards."""
+
+import numpy as np
+import pytest
+
+import armrace
+from armrace.errors import InvalidParameter
+from armrace.policies import ActiveArmElimination, EnlargedArmElimination, FastSlowRace
+from armrace.simulation.experiment import make_experiment
+
+SETTING = {
+    "environment": [0.7, 0.4],
+    "adversary": "zero-best",
+    "budget": 5.0,
+    "horizon": 300,
+    "replications": 3,
+    "seed": 8,
+}
+RACES = [ActiveArmElimination(), EnlargedArmElimination(corruption=5), FastSlowRace(corruption=5)]
+
+
+def test_all_policies_meet_the_same_rewards(parts_after):
+    totals = []
+    for policy in RACES:
+        experiment = make_experiment(policy=policy, **SETTING)
+        totals.append(parts_after(experiment, replication=2).ledger.clean_totals)
+    assert totals[0].min() > 0
+    assert all(np.array_equal(total, totals[0]) for total in totals)
+
+
+def test_a_policy_in_company_does_as_it_does_alone():
+    together = armrace.compare(RACES, **SETTING)
+    for policy in RACES:
+        alone = armrace.simulate(policy, **SETTING)
+        assert together.results[policy.tag()].rows.equals(alone.rows)
+
+
+def test_the_table_lists_the_best_policy_first():
+    comparison = armrace.compare(RACES, **SETTING)
+    means = comparison.table("pseudo_regret")["mean"].to_list()
+    assert len(means) == len(RACES)
+    assert means == sorted(means)
+
+
+def test_the_table_has_the_figures_of_each_result():
+    comparison = armrace.compare(RACES[:2], **SETTING)
+    for row in comparison.table("regret").to_dicts():
+        result = comparison.results[row["policy"]]
+        assert row["mean"] == pytest.approx(result.final["regret"].mean())
+        assert row["max"] == result.final["regret"].max()
+        assert row["low"] <= row["mean"] <= row["high"]
+
+
+def test_a_policy_that_occurs_twice_is_told_apart_by_its_parameters():
+    twice = [ActiveArmElimination(delta=0.1), ActiveArmElimination(delta=0.2)]
+    comparison = armrace.compare(twice, **SETTING)
+    assert list(comparison.results) == [
+        "active-arm-elimination (delta=0.1)",
+        "active-arm-elimination (delta=0.2)",
+    ]
+
+
+def test_no_result_is_lost_when_the_very_same_policy_occurs_twice():
+    comparison = armrace.compare([RACES[0], RACES[0]], **SETTING)
+    assert len(comparison.results) == 2
+
+
+def test_curves_carry_the_policy():
+    comparison = armrace.compare(RACES[:2], **SETTING)
+    curves = comparison.curves()
+    assert set(curves["policy"]) == {policy.tag() for policy in RACES[:2]}
+    assert curves.height == sum(result.curves.height for result in comparison.results.values())
+
+
+def test_an_empty_comparison_is_refused():
+    with pytest.raises(InvalidParameter, match="policies must be a list of policies; got"):
+        armrace.compare([], **SETTING)

@@ -1,0 +1,83 @@
+"""The frames of a result, and its summary."""
+
+import numpy as np
+import pytest
+
+import armrace
+from armrace.simulation.experiment import checkpoints_for
+
+ARMS, HORIZON, REPLICATIONS = 3, 400, 4
+
+
+@pytest.fixture(scope="module")
+def result():
+    return armrace.simulate(
+        "multi-layer-race",
+        [0.6, 0.5, 0.4],
+        "zero-best",
+        budget=20,
+        horizon=HORIZON,
+        replications=REPLICATIONS,
+        seed=5,
+    )
+
+
+def test_final_has_a_row_a_replication(result):
+    assert result.final["replication"].to_list() == list(range(REPLICATIONS))
+    assert set(result.final["round"]) == {HORIZON}
+
+
+def test_curves_have_a_row_a_replication_and_checkpoint(result):
+    rounds = checkpoints_for(HORIZON).tolist()
+    assert result.curves.height == REPLICATIONS * len(rounds)
+    assert result.curves["round"].to_list() == rounds * REPLICATIONS
+
+
+def test_positive_regrets_are_the_positive_parts(result):
+    for name in ("regret", "clean_regret"):
+        regret = result.curves[name].to_numpy()
+        assert regret.min() < 0
+        assert np.array_equal(result.curves[f"positive_{name}"], np.maximum(regret, 0))
+
+
+def test_arms_have_a_row_a_replication_checkpoint_and_arm(result):
+    last = result.arms.filter(result.arms["round"] == HORIZON)
+    assert last["arm"].to_list() == list(range(ARMS)) * REPLICATIONS
+    pulls = last["pulls"].to_numpy().reshape(REPLICATIONS, ARMS)
+    assert np.array_equal(pulls, result.final["pulls"].to_numpy())
+
+
+def test_layers_have_a_row_a_replication_checkpoint_and_layer(result):
+    last = result.layers.filter(result.layers["round"] == HORIZON)
+    assert last["layer"].to_list() == list(range(9)) * REPLICATIONS  # 2^9 >= 400 > 2^8
+    assert last["corruption"].sum() == result.final["layer_corruption"].to_numpy().sum()
+
+
+def test_race_shows_layers_and_arms_of_the_first_replication(result):
+    assert result.race.height == 9 * ARMS
+    assert result.race["pulls"].sum() == HORIZON
+
+
+def test_the_summary_has_the_figures_of_the_final_rows(result):
+    summary = result.summary()
+    for measure in ("regret", "pseudo_regret", "clean_regret", "corruption"):
+        sample = result.final[measure].to_numpy()
+        assert summary[measure]["mean"] == pytest.approx(sample.mean())
+        assert summary[measure]["stderr"] == pytest.approx(sample.std(ddof=1) / 2)
+        assert summary[measure]["p50"] == pytest.approx(np.median(sample))
+        assert summary[measure]["max"] == sample.max()
+    assert sum(summary["pulls"]["mean"]) == pytest.approx(HORIZON)
+    assert len(summary["pulls"]["stderr"]) == ARMS
+
+
+def test_the_result_as_plain_data_has_the_promised_members(result):
+    data = result.to_builtins()
+    assert list(data) == [
+        "spec",
+        "horizon",
+        "replications",
+        "seconds",
+        "rounds_per_second",
+        "summary",
+    ]
+    assert data["rounds_per_second"] == pytest.approx(HORIZON * REPLICATIONS / data["seconds"])

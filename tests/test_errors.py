@@ -1,0 +1,49 @@
+"""One base error; every subclass has a stable code."""
+
+import pytest
+
+from armrace import errors
+from armrace.errors import ArmraceError, UnknownName
+
+CODES = {
+    "ArmraceError": "error",
+    "DamagedFile": "damaged-file",
+    "ForeignTicket": "foreign-ticket",
+    "InvalidParameter": "invalid-parameter",
+    "UnknownName": "unknown-name",
+    "UnwritableOutput": "unwritable-output",
+}
+
+
+def test_the_codes_are_stable():
+    assert {name: getattr(errors, name).code for name in errors.__all__} == CODES
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_every_error_can_be_caught_as_ours(name):
+    with pytest.raises(ArmraceError, match="a sentence"):
+        raise getattr(errors, name)("a sentence.")
+
+
+@pytest.mark.parametrize(
+    ("name", "builtin"),
+    [
+        ("InvalidParameter", ValueError),
+        ("UnknownName", LookupError),
+        ("UnwritableOutput", OSError),
+        ("DamagedFile", ValueError),
+        ("ForeignTicket", ValueError),
+    ],
+)
+def test_every_error_can_be_caught_as_what_python_would_raise(name, builtin):
+    assert issubclass(getattr(errors, name), builtin)
+
+
+def test_an_unknown_name_suggests_the_nearest():
+    error = UnknownName.among("policy", "ubc1", ["exp3", "ucb1"])
+    assert str(error) == "there is no policy named 'ubc1'; did you mean 'ucb1'?"
+
+
+def test_an_unknown_name_far_from_all_lists_them():
+    error = UnknownName.among("policy", "qqqq", ["ucb1", "exp3"])
+    assert str(error) == "there is no policy named 'qqqq'; there are exp3, ucb1."
