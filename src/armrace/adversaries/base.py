@@ -19,6 +19,8 @@ class Setting(NamedTuple):
     means: npt.NDArray[np.float64]
     horizon: int
     budget: float
+    policy: Any = None
+    """The specification of the learner, which an adversary may simulate."""
 
     @property
     def arms(self) -> int:

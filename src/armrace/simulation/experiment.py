@@ -45,9 +45,8 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
 
     def setting(self) -> Setting:
         """What the adversary knows beforehand."""
-        return Setting(
-            self.environment.mean_rewards(self.horizon), self.horizon, float(self.budget)
-        )
+        means = self.environment.mean_rewards(self.horizon)
+        return Setting(means, self.horizon, float(self.budget), self.policy)
 
 
 def make_experiment(

@@ -1,0 +1,55 @@
+"""The instance of the uncorrupted objective: hide everything for as long as it can be paid."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, NamedTuple
+
+from armrace.adversaries.base import Adversary, Setting
+from armrace.kernels.generics import Floats, corrupt, implement
+from armrace.kernels.streams import Stream
+from armrace.specification import Limits
+
+__all__ = ["CleanObjective"]
+
+
+class CleanObjectiveState(NamedTuple):
+    """How many rounds are hidden."""
+
+    rounds: int
+
+
+class CleanObjective(Adversary, frozen=True, tag="clean-objective"):
+    """Pays nothing, whichever arm is played, in as many first rounds as the budget buys.
+
+    On two arms that always pay 1 and 0, or 0 and 1, nobody can tell the two cases apart during
+    the first ``C`` rounds. If a coin decides between them, every learner's expected regret on
+    the rewards before corruption is exactly ``C/2`` by then: regret linear in ``C`` is the price
+    of that objective, however good the learner is without corruption.
+    """
+
+    reference: ClassVar[str] = (
+        "the uncorrupted objective in section 5 of Lykouris, Mirrokni and Paes Leme (2018)"
+    )
+
+    rounds: Annotated[
+        int | None, Limits("how many rounds are hidden; by default as many as the budget buys", 1)
+    ] = None
+
+    def start(self, setting: Setting) -> CleanObjectiveState:
+        if self.rounds is not None:
+            return CleanObjectiveState(self.rounds)
+        return CleanObjectiveState(int(min(setting.budget, setting.horizon)))
+
+
+@implement(corrupt, CleanObjectiveState)
+def hide_rewards(
+    state: CleanObjectiveState,
+    round: int,
+    weights: Floats,
+    rewards: Floats,
+    left: float,
+    stream: Stream,
+) -> None:
+    if round < state.rounds:
+        for arm in range(rewards.size):
+            rewards[arm] = 0.0

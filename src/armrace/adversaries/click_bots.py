@@ -1,0 +1,61 @@
+"""Bots that trigger an ad and do not click, in bursts."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, NamedTuple
+
+from armrace.adversaries.base import Adversary, Setting
+from armrace.errors import InvalidParameter
+from armrace.kernels.generics import Floats, corrupt, implement
+from armrace.kernels.streams import Stream
+from armrace.specification import Limits
+
+__all__ = ["ClickBots"]
+
+
+class ClickBotsState(NamedTuple):
+    """Whose clicks are missing, how often a burst comes and how long it lasts."""
+
+    ad: int
+    period: int
+    burst: int
+
+
+class ClickBots(Adversary, frozen=True, tag="click-bots"):
+    """Bots call up one ad and never click it, in bursts that come back periodically.
+
+    In the first ``burst`` rounds of every ``period`` the ad pays nothing, so that it seems to have
+    a low click-through rate and its competitors gain.
+    """
+
+    reference: ClassVar[str] = (
+        "the click fraud of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
+    )
+
+    ad: Annotated[int | None, Limits("the ad they call up, from 0; by default the best", 0)] = None
+    period: Annotated[
+        int | None, Limits("rounds from burst to burst; by default horizon/100", 1)
+    ] = None
+    burst: Annotated[
+        int | None, Limits("rounds a burst lasts; by default a fifth of the period", 1)
+    ] = None
+
+    def validate(self) -> None:
+        if self.period is not None and self.burst is not None and self.burst > self.period:
+            raise InvalidParameter(
+                f"burst must be at most period; got burst {self.burst} and period {self.period}."
+            )
+
+    def start(self, setting: Setting) -> ClickBotsState:
+        ad = setting.best if self.ad is None else setting.check_arm("ad", self.ad)
+        period = max(1, setting.horizon // 100) if self.period is None else self.period
+        burst = max(1, period // 5) if self.burst is None else self.burst
+        return ClickBotsState(ad, period, burst)
+
+
+@implement(corrupt, ClickBotsState)
+def withhold_clicks(
+    state: ClickBotsState, round: int, weights: Floats, rewards: Floats, left: float, stream: Stream
+) -> None:
+    if round % state.period < state.burst:
+        rewards[state.ad] = 0.0

@@ -1,0 +1,60 @@
+"""Construction next door: for a while, a good arm is less than itself."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, NamedTuple
+
+from armrace.adversaries.base import Adversary, Setting
+from armrace.kernels.generics import Floats, corrupt, implement
+from armrace.kernels.streams import Stream
+from armrace.specification import Limits
+
+__all__ = ["Construction"]
+
+
+class ConstructionState(NamedTuple):
+    """Who suffers, when, and what is left of its rewards."""
+
+    arm: int
+    first: int
+    last: int
+    remaining: float
+
+
+class Construction(Adversary, frozen=True, tag="construction"):
+    """One arm's rewards shrink by a factor in a window of rounds, without anybody's malice.
+
+    Unlike ``outage``, the arm keeps paying something, and its neighbours nothing more than usual.
+    """
+
+    reference: ClassVar[str] = (
+        "the construction next door of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
+    )
+
+    arm: Annotated[int | None, Limits("the arm that suffers, from 0; by default the best", 0)] = (
+        None
+    )
+    first: Annotated[
+        int | None, Limits("first round of the works, from 0; by default horizon/20", 0)
+    ] = None
+    length: Annotated[int | None, Limits("rounds they last; by default horizon/10", 1)] = None
+    severity: Annotated[float, Limits("share of its rewards that the arm loses", 0, 1)] = 0.6
+
+    def start(self, setting: Setting) -> ConstructionState:
+        arm = setting.best if self.arm is None else setting.check_arm("arm", self.arm)
+        first = setting.horizon // 20 if self.first is None else self.first
+        length = max(1, setting.horizon // 10) if self.length is None else self.length
+        return ConstructionState(arm, first, first + length, 1.0 - self.severity)
+
+
+@implement(corrupt, ConstructionState)
+def shrink_in_window(
+    state: ConstructionState,
+    round: int,
+    weights: Floats,
+    rewards: Floats,
+    left: float,
+    stream: Stream,
+) -> None:
+    if state.first <= round < state.last:
+        rewards[state.arm] *= state.remaining

@@ -1,0 +1,94 @@
+"""Jun et al.'s attack on epsilon-greedy: spoil the arm that is about to be exploited."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, NamedTuple
+
+from armrace.adversaries.base import Adversary, Setting
+from armrace.kernels.compiling import inlined
+from armrace.kernels.generics import Floats, corrupt, implement, observe
+from armrace.kernels.streams import Stream
+from armrace.kernels.tampering import (
+    Tally,
+    deviation,
+    lower_reward,
+    make_tally,
+    remember_clean,
+    tally_play,
+)
+from armrace.specification import Confidence, Limits
+
+__all__ = ["JunGreedy"]
+
+
+class JunGreedyState(NamedTuple):
+    """Whom to promote, and what was seen so far."""
+
+    target: int
+    delta: float
+    tally: Tally
+
+
+class JunGreedy(Adversary, frozen=True, tag="jun-greedy"):
+    """Lowers the rewards of the arm most likely to be played until it looks worse than the target.
+
+    With ``b(N) = sqrt(ln(pi^2 K N^2/(3 delta))/(2N))``, the arm loses what brings its mean, as
+    paid, down to ``mean of the target - 2 b(plays of the target)``. The published attack waits
+    for rounds in which the learner exploits; an adversary who must fix rewards before the arm is
+    drawn attacks the most likely arm, which is the one to be exploited, whenever it is not the
+    target. Against epsilon-greedy the cost is of order ``log T``.
+
+    >>> import numpy as np
+    >>> state = JunGreedy(target=1).start(Setting(np.array([0.9, 0.5]), horizon=1000, budget=9))
+    >>> state.tally.pulls[:] = 9, 100
+    >>> state.tally.clean_sums[:] = state.tally.paid_sums[:] = 8.1, 50.0
+    >>> f"{excess_over_allowed(state, 0, 0.9):.4f}"
+    '9.3085'
+    """
+
+    sees_weights: ClassVar[bool] = True
+    reference: ClassVar[str] = (
+        "Jun, Li, Ma and Zhu (2018), Adversarial attacks on stochastic bandits; formula as "
+        "implemented by others, for rewards in [0, 1]"
+    )
+
+    target: Annotated[
+        int | None, Limits("the arm to promote, from 0; by default the second best", 0)
+    ] = None
+    delta: Confidence = 0.05
+
+    def start(self, setting: Setting) -> JunGreedyState:
+        target = setting.runner_up
+        if self.target is not None:
+            target = setting.check_arm("target", self.target)
+        return JunGreedyState(target, self.delta, make_tally(setting.arms))
+
+
+@inlined
+def excess_over_allowed(state: JunGreedyState, arm: int, reward: float) -> float:
+    """By how much ``arm``, paying ``reward``, would exceed what it may have collected by then."""
+    tally, target = state.tally, state.target
+    pulls = tally.pulls[target]
+    allowed = tally.paid_sums[target] / pulls
+    allowed -= 2.0 * deviation(pulls, tally.pulls.size, state.delta)
+    excess: float = tally.paid_sums[arm] + reward - (tally.pulls[arm] + 1) * allowed
+    return excess
+
+
+@implement(corrupt, JunGreedyState)
+def spoil_likeliest(
+    state: JunGreedyState, round: int, weights: Floats, rewards: Floats, left: float, stream: Stream
+) -> None:
+    remember_clean(state.tally, rewards)
+    likeliest = 0
+    for arm in range(weights.size):
+        if weights[arm] > weights[likeliest]:
+            likeliest = arm
+    if likeliest != state.target and state.tally.pulls[state.target] > 0:
+        amount = excess_over_allowed(state, likeliest, rewards[likeliest])
+        lower_reward(rewards, likeliest, amount, left)
+
+
+@implement(observe, JunGreedyState)
+def tally_for_jun_greedy(state: JunGreedyState, round: int, arm: int, reward: float) -> None:
+    tally_play(state.tally, arm, reward)

@@ -1,0 +1,93 @@
+"""Jun et al.'s attack on UCB: keep every other arm's mean well below the target's."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, NamedTuple
+
+from armrace.adversaries.base import Adversary, Setting
+from armrace.kernels.compiling import inlined
+from armrace.kernels.generics import Floats, corrupt, implement, observe
+from armrace.kernels.streams import Stream
+from armrace.kernels.tampering import (
+    Tally,
+    deviation,
+    lower_reward,
+    make_tally,
+    remember_clean,
+    tally_play,
+)
+from armrace.specification import Confidence, Limits
+
+__all__ = ["JunUcb"]
+
+
+class JunUcbState(NamedTuple):
+    """Whom to promote, by how much at least, and what was seen so far."""
+
+    target: int
+    margin: float
+    delta: float
+    tally: Tally
+
+
+class JunUcb(Adversary, frozen=True, tag="jun-ucb"):
+    """Lowers every other arm's rewards just enough to keep its mean below the target's.
+
+    With ``b(N) = sqrt(ln(pi^2 K N^2/(3 delta))/(2N))``, a play of arm ``i`` loses what brings its
+    mean down to ``mean of the target - 2 b(plays of the target) - margin``. Rewards do not go
+    below 0; what could not be taken is taken from later plays. All arms that may be played are
+    lowered, which for a deterministic learner is one. UCB then plays them O(log T) times, at a
+    cost of that order. With rewards in [0, 1] a target of low mean cannot be made the best.
+
+    >>> import numpy as np
+    >>> state = JunUcb(target=1).start(Setting(means=np.array([0.9, 0.5]), horizon=1000, budget=9))
+    >>> state.tally.pulls[:] = 9, 100
+    >>> state.tally.clean_sums[:] = state.tally.paid_sums[:] = 8.1, 50.0
+    >>> f"{excess_over_allowed(state, 0, 0.9):.4f}"
+    '10.3085'
+    """
+
+    sees_weights: ClassVar[bool] = True
+    reference: ClassVar[str] = (
+        "Jun, Li, Ma and Zhu (2018), Adversarial attacks on stochastic bandits; formula as "
+        "implemented by others, for rewards in [0, 1]"
+    )
+
+    target: Annotated[
+        int | None, Limits("the arm to promote, from 0; by default the second best", 0)
+    ] = None
+    margin: Annotated[float, Limits("by how much the others are kept lower", 0, 1, True)] = 0.1
+    delta: Confidence = 0.05
+
+    def start(self, setting: Setting) -> JunUcbState:
+        target = setting.runner_up
+        if self.target is not None:
+            target = setting.check_arm("target", self.target)
+        return JunUcbState(target, float(self.margin), self.delta, make_tally(setting.arms))
+
+
+@inlined
+def excess_over_allowed(state: JunUcbState, arm: int, reward: float) -> float:
+    """By how much ``arm``, paying ``reward``, would exceed what it may have collected by then."""
+    tally, target = state.tally, state.target
+    pulls = tally.pulls[target]
+    allowed = tally.clean_sums[target] / pulls - state.margin
+    allowed -= 2.0 * deviation(pulls, tally.pulls.size, state.delta)
+    excess: float = tally.paid_sums[arm] + reward - (tally.pulls[arm] + 1) * allowed
+    return excess
+
+
+@implement(corrupt, JunUcbState)
+def keep_below_target(
+    state: JunUcbState, round: int, weights: Floats, rewards: Floats, left: float, stream: Stream
+) -> None:
+    remember_clean(state.tally, rewards)
+    if state.tally.pulls[state.target] > 0:
+        for arm in range(rewards.size):
+            if arm != state.target and weights[arm] > 0.0:
+                lower_reward(rewards, arm, excess_over_allowed(state, arm, rewards[arm]), left)
+
+
+@implement(observe, JunUcbState)
+def tally_for_jun_ucb(state: JunUcbState, round: int, arm: int, reward: float) -> None:
+    tally_play(state.tally, arm, reward)

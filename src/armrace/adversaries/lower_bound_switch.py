@@ -1,0 +1,193 @@
+"""The adversary of the lower bound: false until the learner has stopped looking, then honest."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.adversaries.base import Adversary, Setting
+from armrace.errors import InvalidParameter
+from armrace.kernels import engine, laws
+from armrace.kernels.attacking import LiveAttack
+from armrace.kernels.compiling import fingerprint
+from armrace.kernels.generics import Floats, corrupt, implement, implementations
+from armrace.kernels.streams import Stream, uniform
+from armrace.randomness import MAXIMAL_SEED, Purpose, reward_place, stream_for
+from armrace.specification import Limits
+
+__all__ = ["Interval", "LowerBoundSwitch"]
+
+_SEED = MAXIMAL_SEED + 1
+"""No experiment can have it, so the search foresees nobody's coins."""
+_GROWTH = 3
+
+
+class Interval(NamedTuple):
+    """Rounds, counted from 0, and how often the learner plays the bad arm in them on average."""
+
+    start: int
+    end: int
+    pulls: float
+
+
+class LowerBoundSwitchState(NamedTuple):
+    """Whose rewards vanish, in how many first rounds, and with which probability."""
+
+    best: int
+    rounds: int
+    chance: float
+
+
+class LowerBoundSwitch(Adversary, frozen=True, tag="lower-bound-switch"):
+    """Makes the best arm look worse than the runner-up, until the learner hardly plays it.
+
+    Before the first round it simulates the learner on Bernoulli arms whose best has become worse
+    than the runner-up by ``gap``, counts the plays of that arm in the intervals
+    ``[3^(i-1) T^epsilon, 3^i T^epsilon)`` and takes the one with the fewest, ``[C, 3C)``. In the
+    first ``C`` rounds each reward of the best arm vanishes with the probability that gives it
+    the simulated mean (not below 0); then all is honest, and a learner that has no reason to play
+    the arm does not find out. Only intervals with ``C`` within the budget, below
+    ``T^epsilon_prime`` and at most ``T/3`` are searched; if there is none, ``C`` is the smaller
+    of the budget and ``T/3``. A round costs at most 1, so the budget never ends the attack.
+
+    A learner whose pseudo-regret is at most ``c ln T/gap`` on any two stochastic arms has an
+    interval in which it plays the bad arm ``m = O(1/((epsilon_prime - epsilon) gap^2))``
+    times on average. With means ``1/2 + gap`` and ``1/2``, ``gap <= 1/6``, it then has, with
+    a probability of about ``(1/2) ((1/2 - gap)/(1/2 + gap))^(2m)``, a regret of at least
+    ``0.8 gap C - 4m - ln T``: linear in ``C`` with constant probability (Theorem 4). With
+    ``ln^(1 + a) T``, ``a < 1``, in place of ``ln T`` the expected positive part of the regret is
+    at least of order ``T^(epsilon - d)`` for every ``d > 0`` (Theorem 5). Where the paper's
+    text slips, this is what is meant: ``epsilon < epsilon_prime`` is needed; there are
+    ``(epsilon_prime - epsilon) log_3 T`` intervals; it is for the first ``C`` steps that the
+    rewards are false; in step 4 the last probabilities are those without the switch; step 5a
+    counts plays of arm 2; and in Theorem 5 it is the complement of the event ``B`` that is
+    unlikely.
+
+    The search plays up to ``runs * T`` rounds, once for each learner and setting.
+    """
+
+    reference: ClassVar[str] = (
+        "Theorems 4 and 5 of Lykouris, Mirrokni and Paes Leme (2018), after Auer and Chiang (2016)"
+    )
+
+    gap: Annotated[
+        float | None,
+        Limits(
+            "by how much the best arm is made to look worse than the second best; by default "
+            "by how much it is better",
+            0,
+            1,
+        ),
+    ] = None
+    epsilon: Annotated[
+        float,
+        Limits("the first interval begins at horizon^epsilon", 0, 1, low_open=True, high_open=True),
+    ] = 0.5
+    epsilon_prime: Annotated[
+        float,
+        Limits("the last begins before horizon^epsilon_prime", 0, 1, low_open=True, high_open=True),
+    ] = 0.9
+    runs: Annotated[int, Limits("how often the learner is simulated", 1)] = 100
+
+    def validate(self) -> None:
+        if not self.epsilon < self.epsilon_prime:
+            raise InvalidParameter(
+                f"epsilon must be below epsilon_prime; got {self.epsilon:g} and "
+                f"{self.epsilon_prime:g}."
+            )
+
+    def start(self, setting: Setting) -> LowerBoundSwitchState:
+        if setting.policy is None:
+            raise InvalidParameter(f"{self.tag()} needs to know the policy that it attacks.")
+        honest = float(setting.means[setting.best])
+        shown = self.shown_means(setting)[setting.best]
+        chance = 1.0 - shown / honest if honest > 0.0 else 0.0
+        found = self.intervals(setting)
+        rounds = int(min(setting.budget, setting.horizon // _GROWTH))
+        if found:
+            rounds = min(found, key=lambda interval: interval.pulls).start
+        return LowerBoundSwitchState(setting.best, rounds, chance)
+
+    def shown_means(self, setting: Setting) -> tuple[float, ...]:
+        """The means that the learner sees before the switch."""
+        means = setting.means.tolist()
+        second = means[setting.runner_up]
+        gap = means[setting.best] - second if self.gap is None else self.gap
+        means[setting.best] = min(means[setting.best], max(0.0, second - gap))
+        return tuple(means)
+
+    def intervals(self, setting: Setting) -> tuple[Interval, ...]:
+        """The intervals that are searched, with the mean number of plays of the bad arm."""
+        borders = self._borders(setting)
+        if len(borders) < 2:
+            return ()
+        shown = self.shown_means(setting)
+        pulls = _mean_pulls(
+            setting.policy, setting.horizon, shown, setting.best, self.runs, borders
+        )
+        return tuple(map(Interval, borders, borders[1:], pulls))
+
+    def _borders(self, setting: Setting) -> tuple[int, ...]:
+        """Where the intervals begin, and where the last one ends."""
+        horizon = float(setting.horizon)
+        start = horizon**self.epsilon
+        borders = [round(start)]
+        while (
+            start < horizon**self.epsilon_prime
+            and borders[-1] <= setting.budget
+            and round(_GROWTH * start) <= horizon
+        ):
+            start *= _GROWTH
+            borders.append(round(start))
+        return tuple(borders)
+
+
+@lru_cache(maxsize=256)
+def _mean_pulls(
+    policy: Any, horizon: int, means: tuple[float, ...], arm: int, runs: int, borders: tuple[int, ...]
+) -> tuple[float, ...]:
+    """How often the policy plays ``arm`` between neighbouring borders, averaged over the runs."""
+    total = np.zeros(len(borders) - 1)
+    for run in range(runs):
+        total += np.diff(_simulate(policy, horizon, means, run, borders)[:, arm])
+    return tuple((total / runs).tolist())
+
+
+def _simulate(
+    policy: Any, horizon: int, means: tuple[float, ...], run: int, borders: tuple[int, ...]
+) -> npt.NDArray[np.int64]:
+    """Pulls at each border, a row a border, when nobody attacks."""
+    arms, layers = len(means), policy.layer_count(len(means), horizon)
+    law = laws.make_law(laws.BERNOULLI, arms, means)
+    law.place[:] = reward_place(_SEED, run)
+    state = policy.start(arms, horizon)
+    record = engine.make_record(np.array(borders, dtype=np.int64), arms, layers)
+    nobody = LiveAttack(
+        LowerBoundSwitchState(0, 0, 0.0), stream_for(_SEED, Purpose.ADVERSARY, run), False
+    )
+    engine.make_runner(fingerprint(implementations(state)))(
+        state,
+        nobody.attack,
+        law,
+        stream_for(_SEED, Purpose.LEARNER, run),
+        engine.make_ledger(arms, layers, 0.0),
+        record,
+        engine.make_workspace(arms),
+    )
+    return record.pulls
+
+
+@implement(corrupt, LowerBoundSwitchState)
+def thin_best(
+    state: LowerBoundSwitchState,
+    round: int,
+    weights: Floats,
+    rewards: Floats,
+    left: float,
+    stream: Stream,
+) -> None:
+    if round < state.rounds and rewards[state.best] > 0.0 and uniform(stream) < state.chance:
+        rewards[state.best] = 0.0

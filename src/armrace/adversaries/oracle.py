@@ -1,0 +1,60 @@
+"""The attack of one who knows the means: take away what makes others better than the target."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.adversaries.base import Adversary, Setting
+from armrace.kernels.generics import Floats, corrupt, implement
+from armrace.kernels.streams import Stream
+from armrace.kernels.tampering import lower_reward
+from armrace.specification import Limits
+
+__all__ = ["Oracle"]
+
+
+class OracleState(NamedTuple):
+    """What every arm loses; nothing for the target."""
+
+    amounts: npt.NDArray[np.float64]
+
+
+class Oracle(Adversary, frozen=True, tag="oracle"):
+    """Takes from every better arm the known difference to the target's mean, and a margin.
+
+    A play of arm ``i`` loses ``mean of i - mean of the target + margin`` where that is positive, so
+    that the target becomes the best by ``margin``, against any learner; one of logarithmic regret
+    then costs O(log T). All arms that may be played are lowered. Rewards do not go below 0: of a
+    reward that is 0 already nothing can be taken, so for Bernoulli arms far apart, or a low
+    target, it falls short.
+    """
+
+    sees_weights: ClassVar[bool] = True
+    reference: ClassVar[str] = (
+        "the oracle attack of Liu and Shroff (2019), Data poisoning attacks on stochastic bandits"
+    )
+
+    target: Annotated[
+        int | None, Limits("the arm to promote, from 0; by default the second best", 0)
+    ] = None
+    margin: Annotated[float, Limits("by how much the others are made worse", 0, 1, True)] = 0.1
+
+    def start(self, setting: Setting) -> OracleState:
+        target = setting.runner_up
+        if self.target is not None:
+            target = setting.check_arm("target", self.target)
+        amounts = np.maximum(0.0, setting.means - setting.means[target] + self.margin)
+        amounts[target] = 0.0
+        return OracleState(amounts)
+
+
+@implement(corrupt, OracleState)
+def take_difference(
+    state: OracleState, round: int, weights: Floats, rewards: Floats, left: float, stream: Stream
+) -> None:
+    for arm in range(rewards.size):
+        if weights[arm] > 0.0:
+            lower_reward(rewards, arm, state.amounts[arm], left)

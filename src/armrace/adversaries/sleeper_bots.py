@@ -1,0 +1,63 @@
+"""Bots that behave until they are trusted."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, NamedTuple
+
+from armrace.adversaries.base import Adversary, Setting
+from armrace.errors import InvalidParameter
+from armrace.kernels.generics import Floats, corrupt, implement
+from armrace.kernels.streams import Stream
+from armrace.specification import Limits
+
+__all__ = ["SleeperBots"]
+
+
+class SleeperBotsState(NamedTuple):
+    """Whom they harm, whom they serve, and when they wake."""
+
+    best: int
+    decoy: int
+    wake: int
+
+
+class SleeperBots(Adversary, frozen=True, tag="sleeper-bots"):
+    """Honest for a long time; then the best arm pays nothing and a decoy 1 while the budget lasts.
+
+    A learner that has settled by then has little left to learn from what it no longer plays: the
+    attack tells the cautious from those who trust an early verdict, in either direction.
+    """
+
+    reference: ClassVar[str] = (
+        "the click fraud of section 1 of Lykouris, Mirrokni and Paes Leme (2018), delayed"
+    )
+
+    decoy: Annotated[
+        int | None, Limits("the arm they serve, from 0; by default the second best", 0)
+    ] = None
+    wake: Annotated[
+        int | None, Limits("round in which they wake, from 0; by default horizon/2", 0)
+    ] = None
+
+    def start(self, setting: Setting) -> SleeperBotsState:
+        decoy = setting.runner_up
+        if self.decoy is not None:
+            decoy = setting.check_arm("decoy", self.decoy)
+        if decoy == setting.best:
+            raise InvalidParameter(f"decoy must not be the best arm; got {decoy}.")
+        wake = setting.horizon // 2 if self.wake is None else self.wake
+        return SleeperBotsState(setting.best, decoy, wake)
+
+
+@implement(corrupt, SleeperBotsState)
+def wake_and_swap(
+    state: SleeperBotsState,
+    round: int,
+    weights: Floats,
+    rewards: Floats,
+    left: float,
+    stream: Stream,
+) -> None:
+    if round >= state.wake:
+        rewards[state.best] = 0.0
+        rewards[state.decoy] = 1.0

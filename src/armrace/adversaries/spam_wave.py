@@ -1,0 +1,56 @@
+"""Waves of spam: now and then, much of the feedback is the opposite of the truth."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.adversaries.base import Adversary, Setting
+from armrace.kernels.generics import Floats, corrupt, implement
+from armrace.kernels.streams import Stream, uniform
+from armrace.specification import Limits
+
+__all__ = ["SpamWave"]
+
+
+class SpamWaveState(NamedTuple):
+    """How waves come and go, and the round in which the present one ends."""
+
+    onset: float
+    length: int
+    rate: float
+    until: npt.NDArray[np.int64]
+
+
+class SpamWave(Adversary, frozen=True, tag="spam-wave"):
+    """Waves begin at random; during one, most rounds turn every reward r into 1 - r.
+
+    Between waves nothing is touched. On average ``waves`` of them would begin in a run made of
+    calm alone.
+    """
+
+    reference: ClassVar[str] = (
+        "the email spam of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
+    )
+
+    waves: Annotated[float, Limits("how many waves to expect", 0)] = 10.0
+    length: Annotated[int | None, Limits("rounds a wave lasts; by default horizon/100", 1)] = None
+    rate: Annotated[float, Limits("share of a wave's rounds that are spam", 0, 1)] = 0.8
+
+    def start(self, setting: Setting) -> SpamWaveState:
+        length = max(1, setting.horizon // 100) if self.length is None else self.length
+        onset = min(1.0, self.waves / setting.horizon)
+        return SpamWaveState(onset, length, float(self.rate), np.zeros(1, dtype=np.int64))
+
+
+@implement(corrupt, SpamWaveState)
+def spam_in_waves(
+    state: SpamWaveState, round: int, weights: Floats, rewards: Floats, left: float, stream: Stream
+) -> None:
+    if round >= state.until[0] and uniform(stream) < state.onset:
+        state.until[0] = round + state.length
+    if round < state.until[0] and uniform(stream) < state.rate:
+        for arm in range(rewards.size):
+            rewards[arm] = 1.0 - rewards[arm]

@@ -1,0 +1,130 @@
+"""BARBAR: epochs that reconsider every arm, so that corruption is forgotten."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.compiling import inlined
+from armrace.kernels.counts import Counts, assign, make_counts, record
+from armrace.kernels.epochs import (
+    Epochs,
+    add_to_epoch,
+    epoch_is_over,
+    epoch_mean,
+    make_epochs,
+    next_epoch,
+)
+from armrace.kernels.generics import Ticket, decide, distribution, implement, learn
+from armrace.kernels.sampling import draw_arm, total_weight
+from armrace.kernels.streams import Stream
+from armrace.policies.counting import CountingPolicy
+from armrace.specification import Confidence, Limits
+
+__all__ = ["Barbar"]
+
+
+class BarbarState(NamedTuple):
+    """The epoch, and ``least_plays``, what an arm with the gap 1 is played in an epoch."""
+
+    counts: Counts
+    epochs: Epochs
+    least_plays: float
+
+
+class Barbar(CountingPolicy, frozen=True, tag="barbar"):
+    """Plays in epochs of fixed probabilities, arms of estimated gap ``d`` about ``1/d^2`` often.
+
+    Epoch ``m`` plans ``n[i] = lambda/d[i]^2`` plays of each arm, where
+    ``lambda = 1024 ln((8K/delta) lg T)`` and all ``d`` are 1 at first. It lasts for
+    ``ceil(sum n)`` rounds and draws arms in proportion to ``n``. Its rewards over *planned*
+    plays, ``r[i]``, alone give the next gaps ``max(2^-m, r* - r[i])`` with
+    ``r* = max(r[i] - d[i]/16)``: a corrupted epoch misleads the next one only. With
+    probability ``1 - delta`` and whatever the corruption ``C``, the regret is of order
+    ``KC + sum (ln T/gap) ln((K/delta) ln T)``.
+
+    The published constant is large: until ``T`` exceeds ``K lambda``, some 10^5 for ten arms,
+    play is uniform. ``scale`` multiplies it; the proof does not cover any ``scale`` but 1
+    (published experiments use 1/1024). An epoch ends with its last decision: rewards that come
+    later do not count, and their share is taken off the plan.
+
+    >>> state = Barbar(delta=0.1).start(arms=2, horizon=1000)
+    >>> f"{state.least_plays:.1f}", state.epochs.length[0]
+    ('7551.3', np.int64(15103))
+    """
+
+    reference: ClassVar[str] = (
+        "Gupta, Koren and Talwar (2019), Better algorithms for stochastic bandits with "
+        "adversarial corruptions"
+    )
+
+    delta: Confidence = 0.05
+    scale: Annotated[
+        float, Limits("factor of the published constant; the proof covers 1 alone", 1e-4, 100)
+    ] = 1.0
+
+    def start(self, arms: int, horizon: int) -> BarbarState:
+        log_term = math.log(8 * arms / self.delta * math.log2(max(horizon, 2)))
+        state = BarbarState(make_counts(arms), make_epochs(arms), self.scale * 1024 * log_term)
+        _begin_epoch(state)
+        return state
+
+
+@inlined
+def _estimate_gaps(epochs: Epochs, out: npt.NDArray[np.float64]) -> None:
+    """Write the gaps that the epoch leads to into ``out``, which may be its own gaps."""
+    best = -np.inf
+    for arm in range(out.size):
+        best = max(best, epoch_mean(epochs, arm) - epochs.gaps[arm] / 16.0)
+    floor = 0.5 ** epochs.number[0]
+    for arm in range(out.size):
+        out[arm] = max(floor, best - epoch_mean(epochs, arm))
+
+
+@inlined
+def _plan(least_plays: float, gaps: npt.NDArray[np.float64], out: npt.NDArray[np.float64]) -> float:
+    """Write into ``out`` how often to play arms with these gaps; returns the total."""
+    for arm in range(out.size):
+        out[arm] = least_plays / (gaps[arm] * gaps[arm])
+    return total_weight(out)
+
+
+@inlined
+def _begin_epoch(state: BarbarState) -> None:
+    epochs = state.epochs
+    total = _plan(state.least_plays, epochs.gaps, epochs.planned)
+    next_epoch(epochs, total, math.ceil(total))
+
+
+@implement(distribution, BarbarState)
+def barbar_distribution(state: BarbarState, out: npt.NDArray[np.float64]) -> None:
+    epochs = state.epochs
+    if epoch_is_over(epochs):
+        _estimate_gaps(epochs, out)
+        total = _plan(state.least_plays, out, out)
+        for arm in range(out.size):
+            out[arm] /= total
+    else:
+        for arm in range(out.size):
+            out[arm] = epochs.planned[arm] / epochs.total[0]
+
+
+@implement(decide, BarbarState)
+def barbar_decide(state: BarbarState, stream: Stream) -> Ticket:
+    epochs = state.epochs
+    if epoch_is_over(epochs):
+        _estimate_gaps(epochs, epochs.gaps)
+        _begin_epoch(state)
+    arm = draw_arm(epochs.planned, epochs.total[0], stream)
+    assign(state.counts, arm)
+    epochs.played[0] += 1
+    return Ticket(arm, 0, epochs.planned[arm] / epochs.total[0], epochs.number[0])
+
+
+@implement(learn, BarbarState)
+def barbar_learn(state: BarbarState, ticket: Ticket, reward: float) -> None:
+    record(state.counts, ticket.arm, reward)
+    add_to_epoch(state.epochs, ticket.note, ticket.arm, reward)

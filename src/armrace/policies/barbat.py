@@ -1,0 +1,153 @@
+"""BARBAT: epochs whose length is fixed beforehand; what they save goes to the leading arm."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.compiling import inlined
+from armrace.kernels.counts import Counts, assign, make_counts, record
+from armrace.kernels.epochs import (
+    Epochs,
+    add_to_epoch,
+    epoch_is_over,
+    epoch_mean,
+    epoch_plays,
+    make_epochs,
+    next_epoch,
+)
+from armrace.kernels.generics import Ticket, decide, distribution, implement, learn
+from armrace.kernels.sampling import draw_arm
+from armrace.kernels.streams import Stream
+from armrace.policies.counting import CountingPolicy
+from armrace.specification import Limits
+
+__all__ = ["Barbat"]
+
+
+class BarbatState(NamedTuple):
+    """The epoch, and the factor of the published constant."""
+
+    counts: Counts
+    epochs: Epochs
+    scale: float
+
+
+class Barbat(CountingPolicy, frozen=True, tag="barbat"):
+    """Plays in epochs, arms of estimated gap ``d`` about ``1/d^2`` often and the leader otherwise.
+
+    Epoch ``m`` has ``N = ceil(K lambda 4^(m-1))`` rounds, in which an arm with the gap
+    ``d[i]`` is drawn with probability ``lambda/(d[i]^2 N)`` and the arm with the best mean of
+    the epoch before with what remains. Its means ``r``, rewards over *planned* plays ``n`` and
+    at most 1, give the next gaps ``max(2^-m, r* - r[i])``, where
+    ``r* = max(r[i] - sqrt(4 L/n[i]))``, ``lambda = 256 L`` and
+    ``L = ln(4 K^2 (m+4) 4^(m+4) ln K)``. The expected regret is of order
+    ``C + sum ln^2 T/gap``: corruption costs no more than itself, and no horizon is needed.
+
+    Checked against the paper are the epochs' length, the leader's surplus and that the
+    confidence is one over ``K`` times a growing sequence; that sequence, the 256 in
+    ``lambda`` and the width ``sqrt(4 L/n)`` are given from memory. ``scale`` multiplies
+    ``lambda``; the proof does not cover any ``scale`` but 1. An epoch ends with its last
+    decision: rewards that come later do not count, and their share is taken off the plan.
+
+    >>> state = Barbat().start(arms=2, horizon=1000)
+    >>> f"{256 * log_term(arms=2, epoch=1):.3f}", state.epochs.length[0]
+    ('2802.428', np.int64(5605))
+    """
+
+    reference: ClassVar[str] = (
+        "Hu and Chen (2025), A near-optimal, scalable and parallelizable framework for stochastic "
+        "bandits robust to adversarial corruptions and beyond"
+    )
+
+    scale: Annotated[
+        float, Limits("factor of the published constant; the proof covers 1 alone", 1e-4, 100)
+    ] = 1.0
+
+    def start(self, arms: int, horizon: int) -> BarbatState:
+        state = BarbatState(make_counts(arms), make_epochs(arms), float(self.scale))
+        _begin_epoch(state, 0)
+        return state
+
+
+@inlined
+def log_term(arms: int, epoch: int) -> float:
+    """``L``: the logarithm of 4K over the epoch's confidence, and of 4 over its Kth part."""
+    last = epoch + 4
+    return math.log(4.0 * arms * arms * last * math.log(arms)) + 2.0 * last * math.log(2.0)
+
+
+@inlined
+def _estimate_gaps(epochs: Epochs, out: npt.NDArray[np.float64]) -> int:
+    """Write the gaps that the epoch leads to into ``out``; returns the arm with the best mean."""
+    width_term = 4.0 * log_term(out.size, epochs.number[0])
+    best, best_mean, reference = 0, -np.inf, -np.inf
+    for arm in range(out.size):
+        mean = min(1.0, epoch_mean(epochs, arm))
+        reference = max(reference, mean - math.sqrt(width_term / epoch_plays(epochs, arm)))
+        if mean > best_mean:
+            best, best_mean = arm, mean
+    floor = 0.5 ** epochs.number[0]
+    for arm in range(out.size):
+        out[arm] = max(floor, reference - min(1.0, epoch_mean(epochs, arm)))
+    return best
+
+
+@inlined
+def _plan(
+    scale: float,
+    epoch: int,
+    best: int,
+    gaps: npt.NDArray[np.float64],
+    out: npt.NDArray[np.float64],
+) -> int:
+    """Write into ``out`` how often to play arms with these gaps; returns the epoch's length."""
+    least_plays = scale * 256.0 * log_term(out.size, epoch)
+    length = math.ceil(out.size * least_plays * 4.0 ** (epoch - 1))
+    left = float(length)
+    for arm in range(out.size):
+        if arm != best:
+            out[arm] = least_plays / (gaps[arm] * gaps[arm])
+            left -= out[arm]
+    out[best] = left
+    return length
+
+
+@inlined
+def _begin_epoch(state: BarbatState, best: int) -> None:
+    epochs = state.epochs
+    length = _plan(state.scale, epochs.number[0] + 1, best, epochs.gaps, epochs.planned)
+    next_epoch(epochs, float(length), length)
+
+
+@implement(distribution, BarbatState)
+def barbat_distribution(state: BarbatState, out: npt.NDArray[np.float64]) -> None:
+    epochs = state.epochs
+    if epoch_is_over(epochs):
+        best = _estimate_gaps(epochs, out)
+        length = _plan(state.scale, epochs.number[0] + 1, best, out, out)
+        for arm in range(out.size):
+            out[arm] /= length
+    else:
+        for arm in range(out.size):
+            out[arm] = epochs.planned[arm] / epochs.total[0]
+
+
+@implement(decide, BarbatState)
+def barbat_decide(state: BarbatState, stream: Stream) -> Ticket:
+    epochs = state.epochs
+    if epoch_is_over(epochs):
+        _begin_epoch(state, _estimate_gaps(epochs, epochs.gaps))
+    arm = draw_arm(epochs.planned, epochs.total[0], stream)
+    assign(state.counts, arm)
+    epochs.played[0] += 1
+    return Ticket(arm, 0, epochs.planned[arm] / epochs.total[0], epochs.number[0])
+
+
+@implement(learn, BarbatState)
+def barbat_learn(state: BarbatState, ticket: Ticket, reward: float) -> None:
+    record(state.counts, ticket.arm, reward)
+    add_to_epoch(state.epochs, ticket.note, ticket.arm, reward)

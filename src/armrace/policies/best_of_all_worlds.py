@@ -1,0 +1,187 @@
+"""The race with SAPO as its slowest layer: the paper's way towards the best of all worlds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.compiling import inlined
+from armrace.kernels.exp3p import draw_from_gains, fill_probabilities, restart_gains
+from armrace.kernels.generics import NO_LAYER, Ticket, decide, distribution, implement, learn
+from armrace.kernels.race import Race, arm_probability, delete_arm, make_race
+from armrace.kernels.sapo import (
+    AFTER_SWITCH,
+    BEFORE_SWITCH,
+    SapoState,
+    best_active,
+    has_switched,
+    make_sapo,
+)
+from armrace.kernels.streams import Stream, uniform
+from armrace.policies.base import ArmView
+from armrace.policies.eliminating import view_sapo
+from armrace.policies.racing import RacePolicy
+from armrace.specification import Confidence, Limits
+
+__all__ = ["BestOfAllWorlds"]
+
+_ONE = 2.0**52
+"""A note carries SAPO's own probability of the arm, in units of 1/2^52."""
+
+
+class BestOfAllWorldsState(NamedTuple):
+    """The race, with shares as they are when SAPO does not take the round; and SAPO."""
+
+    race: Race
+    top: SapoState
+    top_share: npt.NDArray[np.float64]
+    horizon: npt.NDArray[np.int64]
+
+
+class BestOfAllWorlds(RacePolicy, frozen=True, tag="best-of-all-worlds"):
+    """The race up to a corruption of T^alpha, with SAPO in place of all slower layers.
+
+    Layers ``l`` up to ``floor(alpha lg T)`` eliminate arms as in the Multi-layer race, each with
+    probability ``2^-l``; SAPO has the round with probability ``T^-alpha``, and what remains goes
+    to layer 1. Arms that SAPO eliminates are deleted from all layers; if that leaves none, they
+    play the best of SAPO's active arms and learn nothing. While ``alpha lg T`` is below 1 there
+    is SAPO alone.
+
+    The paper claims, and sketches why, that the pseudo-regret is that of the Multi-layer race
+    if the corruption is at most ``T^alpha``, and of order ``T^(1/2 + alpha)`` up to logarithms
+    whatever it is. It does not say what happens once SAPO switches to EXP3.P. Here the other
+    layers are then discarded and every round is drawn from EXP3.P, which learns only from
+    rounds that SAPO would have had and is tuned for as many as it can expect of them. SAPO is
+    told the horizon ``T``, of which it sees a part; intervals are those of the Multi-layer race
+    with as many layers as there are here. See ``sapo`` for what is uncertain about it, and for
+    ``scale``, with which **nothing is proved unless it is 1**.
+
+    >>> policy = BestOfAllWorlds(alpha=0.25)
+    >>> state = policy.start(arms=2, horizon=2**16)
+    >>> policy.layer_count(2, 2**16), state.top_share[0], state.race.share * (1 - 2**-4)
+    (5, np.float64(0.0625), array([0.5   , 0.25  , 0.125 , 0.0625]))
+    """
+
+    reference: ClassVar[str] = (
+        "section 5 of Lykouris, Mirrokni and Paes Leme (2018), towards best of all worlds"
+    )
+
+    alpha: Annotated[
+        float,
+        Limits("exponent of the corruption up to which it races", 0, 0.5, True, True),
+    ] = 0.25
+    delta: Confidence = 0.05
+    scale: Annotated[
+        float, Limits("factor on SAPO's constants; not covered by the proof unless 1", 1e-3, 10)
+    ] = 1.0
+
+    def layer_count(self, arms: int, horizon: int) -> int:
+        """The layers of the race, and SAPO."""
+        return math.floor(self.alpha * math.log2(horizon)) + 1
+
+    def start(self, arms: int, horizon: int) -> BestOfAllWorldsState:
+        layers = self.layer_count(arms, horizon)
+        log_term = math.log(4 * arms * horizon * layers / self.delta)
+        top_share = horizon**-self.alpha if layers > 1 else 1.0
+        share = 2.0 ** -np.arange(1.0, layers)
+        if layers > 1:
+            share[0] = 1.0 - top_share - share[1:].sum()
+            share /= share.sum()
+        return BestOfAllWorldsState(
+            race=make_race(arms, share, np.full(layers - 1, log_term), log_term),
+            top=make_sapo(arms, horizon, float(self.scale)),
+            top_share=np.array([top_share]),
+            horizon=np.array([horizon], dtype=np.int64),
+        )
+
+    def inspect(self, state: Any) -> Sequence[ArmView]:
+        return [*super().inspect(state.race), *view_sapo(state.top, state.race.share.size)]
+
+
+@inlined
+def _race_is_over(race: Race) -> bool:
+    """Whether no layer has an arm; the slowest is the last to lose its own."""
+    layers = race.share.size
+    return layers == 0 or race.active_count[layers - 1] == 0
+
+
+@implement(distribution, BestOfAllWorldsState)
+def best_of_all_worlds_distribution(
+    state: BestOfAllWorldsState, out: npt.NDArray[np.float64]
+) -> None:
+    if has_switched(state.top):
+        fill_probabilities(state.top.fallback, out)
+        return
+    if _race_is_over(state.race):
+        out.fill(0.0)
+        out[best_active(state.top)] = 1.0
+    else:
+        distribution(state.race, out)
+    for arm in range(out.size):
+        out[arm] = _mix(state, out[arm], state.top.probabilities[arm])
+
+
+@inlined
+def _mix(state: BestOfAllWorldsState, racing: float, top: float) -> float:
+    share = state.top_share[0]
+    return (1.0 - share) * racing + share * top
+
+
+@implement(decide, BestOfAllWorldsState)
+def best_of_all_worlds_decide(state: BestOfAllWorldsState, stream: Stream) -> Ticket:
+    layers = state.race.share.size
+    if layers == 0 or uniform(stream) < state.top_share[0]:
+        state.race.rounds[0] += 1
+        inner = decide(state.top, stream)
+        if inner.note == AFTER_SWITCH:
+            return Ticket(inner.arm, layers, inner.probability, AFTER_SWITCH)
+        probability = _mix(state, _race_probability(state, inner.arm), inner.probability)
+        return Ticket(inner.arm, layers, probability, int(inner.probability * _ONE + 0.5))
+    if has_switched(state.top):
+        state.race.rounds[0] += 1
+        arm = draw_from_gains(state.top.fallback, stream)
+        return Ticket(arm, NO_LAYER, state.top.fallback.drawn_with[arm], AFTER_SWITCH)
+    if _race_is_over(state.race):
+        state.race.rounds[0] += 1
+        arm = best_active(state.top)
+        return Ticket(arm, NO_LAYER, _mix(state, 1.0, state.top.probabilities[arm]), 0)
+    inner = decide(state.race, stream)
+    probability = _mix(state, inner.probability, state.top.probabilities[inner.arm])
+    return Ticket(inner.arm, inner.layer, probability, 0)
+
+
+@inlined
+def _race_probability(state: BestOfAllWorldsState, arm: int) -> float:
+    """With which probability a round that is not SAPO's plays ``arm``."""
+    if _race_is_over(state.race):
+        return 1.0 if arm == best_active(state.top) else 0.0
+    return arm_probability(state.race, arm)
+
+
+@implement(learn, BestOfAllWorldsState)
+def best_of_all_worlds_learn(state: BestOfAllWorldsState, ticket: Ticket, reward: float) -> None:
+    if ticket.layer == state.race.share.size:
+        _learn_top(state, ticket, reward)
+    elif not has_switched(state.top):
+        learn(state.race, ticket, reward)
+
+
+@inlined
+def _learn_top(state: BestOfAllWorldsState, ticket: Ticket, reward: float) -> None:
+    top, switched_before = state.top, has_switched(state.top)
+    probability, note = ticket.probability, AFTER_SWITCH
+    if ticket.note > AFTER_SWITCH:
+        probability, note = ticket.note / _ONE, BEFORE_SWITCH
+    learn(top, Ticket(ticket.arm, 0, probability, note), reward)
+    if switched_before:
+        return
+    for arm in range(top.active.size):
+        if not top.active[arm]:
+            delete_arm(state.race, state.race.share.size, arm)
+    if has_switched(top):
+        remaining = state.top_share[0] * (state.horizon[0] - state.race.rounds[0])
+        restart_gains(top.fallback, max(1.0, remaining), math.log(top.active.size))

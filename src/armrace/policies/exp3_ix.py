@@ -1,0 +1,116 @@
+"""EXP3-IX: exponential weights that explore implicitly, by underestimating losses."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.errors import InvalidParameter
+from armrace.kernels.compiling import inlined
+from armrace.kernels.counts import Counts, assign, make_counts, record
+from armrace.kernels.estimates import Estimates, add_loss, exponential_weights, make_estimates
+from armrace.kernels.generics import Ticket, decide, distribution, implement, learn
+from armrace.kernels.sampling import draw_arm
+from armrace.kernels.streams import Stream
+from armrace.policies.counting import CountingPolicy
+from armrace.specification import Limits
+
+__all__ = ["Exp3Ix"]
+
+
+class Exp3IxState(NamedTuple):
+    """Estimated losses; where ``anytime``, both rates are divided by ``sqrt(t)``."""
+
+    counts: Counts
+    estimates: Estimates
+    learning_rate: float
+    exploration: float
+    anytime: bool
+
+
+class Exp3Ix(CountingPolicy, frozen=True, tag="exp3-ix"):
+    """Draws arms as EXP3 does, from losses estimated by ``loss / (probability + exploration)``.
+
+    The exploration in the denominator biases estimates downwards a little and keeps their
+    variance in bounds, which is what a guarantee with high probability needs; no arm is
+    drawn for exploration's sake. With the horizon known, the learning rate is
+    ``sqrt(2 ln K/(KT))`` and the exploration half of it: with probability ``1 - delta``, for
+    any ``delta``, the regret is at most
+    ``2 sqrt(2KT ln K) + (sqrt(2KT/ln K) + 1) ln(2/delta)``. With ``anytime`` the rate in
+    round ``t`` is ``sqrt(ln K/(Kt))`` and the bound
+    ``4 sqrt(KT ln K) + (2 sqrt(KT/ln K) + 1) ln(2/delta)``. These rates and bounds are given
+    from memory. A late reward is weighed with the exploration of its decision's round, which
+    the ticket notes.
+
+    >>> state = Exp3Ix(learning_rate=0.1).start(arms=2, horizon=100)
+    >>> learn(state, Ticket(arm=0, layer=0, probability=0.5, note=1), reward=0.0)
+    >>> weights = np.empty(2)
+    >>> distribution(state, weights)
+    >>> weights.round(6)
+    array([0.45467, 0.54533])
+    """
+
+    reference: ClassVar[str] = (
+        "Neu (2015), Explore no more: improved high-probability regret bounds for non-stochastic "
+        "bandits"
+    )
+
+    anytime: Annotated[bool, "whether rates fall with time instead of fitting the horizon"] = False
+    learning_rate: Annotated[
+        float | None, Limits("fixed step size; by default sqrt(2 ln K / (KT))", 0, low_open=True)
+    ] = None
+    exploration: Annotated[
+        float | None, Limits("implicit exploration; by default half the learning rate", 0)
+    ] = None
+
+    def validate(self) -> None:
+        if self.anytime and (self.learning_rate is not None or self.exploration is not None):
+            raise InvalidParameter(
+                "anytime sets the rates itself; it goes with neither learning_rate nor exploration."
+            )
+
+    def start(self, arms: int, horizon: int) -> Exp3IxState:
+        rate = self.learning_rate
+        if self.anytime:
+            rate = math.sqrt(math.log(arms) / arms)
+        elif rate is None:
+            rate = math.sqrt(2 * math.log(arms) / (arms * horizon))
+        exploration = 0.5 * rate if self.exploration is None else self.exploration
+        return Exp3IxState(
+            counts=make_counts(arms),
+            estimates=make_estimates(arms),
+            learning_rate=float(rate),
+            exploration=float(exploration),
+            anytime=self.anytime,
+        )
+
+
+@inlined
+def _at_round(state: Exp3IxState, rate: float, number: int) -> float:
+    """A rate as it is in the round of this number."""
+    return rate / math.sqrt(max(number, 1)) if state.anytime else rate
+
+
+@implement(distribution, Exp3IxState)
+def exp3_ix_distribution(state: Exp3IxState, out: npt.NDArray[np.float64]) -> None:
+    rate = _at_round(state, state.learning_rate, state.counts.rounds[0] + 1)
+    exponential_weights(state.estimates.losses, rate, out)
+
+
+@implement(decide, Exp3IxState)
+def exp3_ix_decide(state: Exp3IxState, stream: Stream) -> Ticket:
+    weights = state.estimates.weights
+    distribution(state, weights)
+    arm = draw_arm(weights, 1.0, stream)
+    assign(state.counts, arm)
+    return Ticket(arm, 0, weights[arm], state.counts.rounds[0])
+
+
+@implement(learn, Exp3IxState)
+def exp3_ix_learn(state: Exp3IxState, ticket: Ticket, reward: float) -> None:
+    record(state.counts, ticket.arm, reward)
+    exploration = _at_round(state, state.exploration, ticket.note)
+    add_loss(state.estimates.losses, ticket.arm, 1.0 - reward, ticket.probability + exploration)

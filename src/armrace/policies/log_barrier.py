@@ -1,0 +1,99 @@
+"""Mirror descent with a logarithmic barrier: small regret where the best arm loses little."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.counts import Counts, assign, make_counts, record
+from armrace.kernels.estimates import (
+    LOGARITHMIC_BARRIER,
+    Estimates,
+    add_loss,
+    make_estimates,
+    power_weights,
+)
+from armrace.kernels.generics import Ticket, decide, distribution, implement, learn
+from armrace.kernels.sampling import draw_arm
+from armrace.kernels.streams import Stream
+from armrace.policies.counting import CountingPolicy
+from armrace.specification import Limits
+
+__all__ = ["LogBarrier"]
+
+
+class LogBarrierState(NamedTuple):
+    """Estimated losses with the probabilities that follow from them, and the learning rate."""
+
+    counts: Counts
+    estimates: Estimates
+    learning_rate: float
+
+
+class LogBarrier(CountingPolicy, frozen=True, tag="log-barrier"):
+    """Draws arms with probability ``1 / (learning_rate * (estimated loss - x))``.
+
+    The number ``x`` makes the probabilities sum to 1. This is online mirror descent,
+    ``w'[i] = 1/(1/w[i] + rate * (estimate[i] - step))`` with the ``step`` that keeps the sum:
+    the steps add up to ``x``, so that nothing but the sums of ``loss/probability`` is kept, in
+    whatever order they come. With the rate ``sqrt(K ln T/T)``, at most 1/2, the expected
+    regret is of order ``sqrt(K L ln T) + K ln T``, where ``L`` is the best arm's loss; rate
+    and bound are given from memory.
+
+    >>> state = LogBarrier(learning_rate=0.1).start(arms=2, horizon=100)
+    >>> learn(state, Ticket(arm=0, layer=0, probability=0.5, note=0), reward=0.0)
+    >>> weights = np.empty(2)
+    >>> distribution(state, weights)
+    >>> weights.round(6)
+    array([0.475062, 0.524938])
+    """
+
+    reference: ClassVar[str] = (
+        "Foster, Li, Lykouris, Sridharan and Tardos (2016), Learning in games: robustness of "
+        "fast convergence"
+    )
+
+    learning_rate: Annotated[
+        float | None,
+        Limits("step size; by default sqrt(K ln T / T), at most 1/2", 0, 1e6, low_open=True),
+    ] = None
+
+    def start(self, arms: int, horizon: int) -> LogBarrierState:
+        rate = self.learning_rate
+        if rate is None:
+            rate = min(0.5, math.sqrt(arms * math.log(max(horizon, 2)) / horizon))
+        estimates = make_estimates(arms)
+        estimates.normaliser[0] = -arms / rate
+        return LogBarrierState(make_counts(arms), estimates, float(rate))
+
+
+@implement(distribution, LogBarrierState)
+def log_barrier_distribution(state: LogBarrierState, out: npt.NDArray[np.float64]) -> None:
+    for arm in range(out.size):
+        out[arm] = state.estimates.weights[arm]
+
+
+@implement(decide, LogBarrierState)
+def log_barrier_decide(state: LogBarrierState, stream: Stream) -> Ticket:
+    weights = state.estimates.weights
+    arm = draw_arm(weights, 1.0, stream)
+    assign(state.counts, arm)
+    return Ticket(arm, 0, weights[arm], 0)
+
+
+@implement(learn, LogBarrierState)
+def log_barrier_learn(state: LogBarrierState, ticket: Ticket, reward: float) -> None:
+    estimates = state.estimates
+    record(state.counts, ticket.arm, reward)
+    if reward < 1.0:
+        add_loss(estimates.losses, ticket.arm, 1.0 - reward, ticket.probability)
+        estimates.normaliser[0] = power_weights(
+            estimates.losses,
+            state.learning_rate,
+            LOGARITHMIC_BARRIER,
+            estimates.normaliser[0],
+            estimates.weights,
+        )

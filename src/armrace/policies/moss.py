@@ -1,0 +1,95 @@
+"""MOSS: an upper confidence bound that knows the horizon."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.compiling import inlined
+from armrace.kernels.counts import Counts, assign, make_counts, record
+from armrace.kernels.generics import Ticket, decide, distribution, implement, learn
+from armrace.kernels.streams import Stream
+from armrace.policies.counting import CountingPolicy
+
+__all__ = ["Moss"]
+
+
+class MossState(NamedTuple):
+    """Counts, means, and the bonus of each arm, which changes only when the arm is played."""
+
+    counts: Counts
+    means: npt.NDArray[np.float64]
+    bonuses: npt.NDArray[np.float64]
+    fair_share: npt.NDArray[np.float64]
+    """Plays an arm would get if all got the same, ``T/K``."""
+
+
+class Moss(CountingPolicy, frozen=True, tag="moss"):
+    """Plays the arm with the largest ``mean + sqrt(max(0, ln(T / (K n))) / n)``.
+
+    Each arm is played once first; the bonus vanishes once an arm has had its equal share
+    ``T/K`` of the plays. Without corruption the regret is of order ``sqrt(K T)`` whatever the
+    means, without the logarithm of UCB1 (the constant first proved is 49). It needs the horizon,
+    and being deterministic it is easily fooled by an adversary. While feedback is outstanding,
+    ``n`` counts the plays assigned and the mean is that of the rewards seen (1 before the first).
+
+    >>> f"{0.5 + bonus(10, fair_share=1000 / 2):.5f}"
+    '1.12546'
+    """
+
+    reference: ClassVar[str] = (
+        "Audibert and Bubeck (2009), Minimax policies for adversarial and stochastic bandits"
+    )
+
+    def start(self, arms: int, horizon: int) -> MossState:
+        return MossState(
+            counts=make_counts(arms),
+            means=np.ones(arms),
+            bonuses=np.zeros(arms),
+            fair_share=np.array([horizon / arms]),
+        )
+
+    def upper_bound(self, state: MossState, arm: int) -> float:
+        return float(state.means[arm] + state.bonuses[arm])
+
+
+@inlined
+def bonus(plays: int, fair_share: float) -> float:
+    """What uncertainty adds to the mean of an arm."""
+    return math.sqrt(max(0.0, math.log(fair_share / plays)) / plays)
+
+
+@inlined
+def _next_arm(state: MossState) -> int:
+    played = state.counts.rounds[0]
+    arms = state.means.size
+    if played < arms:
+        return played
+    best, best_index = 0, -np.inf
+    for arm in range(arms):
+        index = state.means[arm] + state.bonuses[arm]
+        if index > best_index:
+            best, best_index = arm, index
+    return best
+
+
+@implement(distribution, MossState)
+def moss_distribution(state: MossState, out: npt.NDArray[np.float64]) -> None:
+    out.fill(0.0)
+    out[_next_arm(state)] = 1.0
+
+
+@implement(decide, MossState)
+def moss_decide(state: MossState, stream: Stream) -> Ticket:
+    arm = _next_arm(state)
+    assign(state.counts, arm)
+    state.bonuses[arm] = bonus(state.counts.assigned[arm], state.fair_share[0])
+    return Ticket(arm, 0, 1.0, 0)
+
+
+@implement(learn, MossState)
+def moss_learn(state: MossState, ticket: Ticket, reward: float) -> None:
+    state.means[ticket.arm] = record(state.counts, ticket.arm, reward)

@@ -1,0 +1,56 @@
+"""Thompson sampling for feedback that is corrupted at random in a known way."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from armrace.errors import InvalidParameter
+from armrace.kernels.posteriors import Posteriors, make_posteriors
+from armrace.policies.counting import CountingPolicy
+from armrace.specification import Limits
+
+__all__ = ["ThompsonCf"]
+
+
+class ThompsonCf(CountingPolicy, frozen=True, tag="thompson-cf"):
+    """Thompson sampling that undoes randomised response: feedback is flipped by known chance.
+
+    A reward of 0 is seen as 0 with probability ``p00`` and a reward of 1 as 1 with probability
+    ``p11``, so an arm of mean ``m`` shows the mean ``g(m) = 1 - p00 + (p00 + p11 - 1) m``. For
+    each arm a mean of what is seen is drawn from its Beta posterior and taken back by ``g``; the
+    largest is played. Draws that ``g`` takes beyond [0, 1] are held there, and such ties are
+    decided by the draws themselves; so, ``g`` being the same for all arms, the largest draw is
+    played where ``g`` rises and the smallest where it falls. With ``p00 = p11 = 1`` it is
+    Thompson sampling.
+
+    Its regret grows as ``sum gap ln T / kl(g(mean), g(best mean))``. The flips are chance, not an
+    adversary's choice. The algorithm is given from memory of the paper, which lets ``g`` differ
+    from arm to arm. Distribution, tickets and late feedback are as in Thompson sampling.
+
+    >>> import numpy as np
+    >>> from armrace.kernels.generics import Ticket, distribution, learn
+    >>> state = ThompsonCf(p00=0.1, p11=0.2).start(arms=2, horizon=100)
+    >>> learn(state, Ticket(arm=0, layer=0, probability=np.nan, note=0), reward=1.0)
+    >>> weights = np.empty(2)
+    >>> distribution(state, weights)
+    >>> weights.round(6)
+    array([0.333333, 0.666667])
+    """
+
+    reference: ClassVar[str] = (
+        "Gajane, Urvoy and Kaufmann (2018), Corrupt bandits for preserving local privacy"
+    )
+    exact_tickets: ClassVar[bool] = False
+
+    p00: Annotated[float, Limits("probability that a reward of 0 is seen as 0", 0, 1)] = 0.9
+    p11: Annotated[float, Limits("probability that a reward of 1 is seen as 1", 0, 1)] = 0.9
+
+    def validate(self) -> None:
+        if self.p00 + self.p11 == 1:
+            raise InvalidParameter(
+                f"p00 and p11 must not add to 1, where feedback says nothing; "
+                f"got {self.p00:g} and {self.p11:g}."
+            )
+
+    def start(self, arms: int, horizon: int) -> Posteriors:
+        return make_posteriors(arms, turned=self.p00 + self.p11 < 1)

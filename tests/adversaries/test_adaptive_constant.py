@@ -1,0 +1,48 @@
+"""ACE: estimated differences, as large as they may be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from armrace.adversaries import Setting
+from armrace.adversaries.adaptive_constant import AdaptiveConstant, largest_lead
+from armrace.checking import check_adversary
+from armrace.kernels.generics import observe
+from proposals import ledger_of, strike
+
+
+def played(pulls=(50, 100)):
+    state = AdaptiveConstant(target=1).start(Setting(np.array([0.6, 0.5]), 1000, 100.0))
+    state.tally.pulls[:] = pulls
+    state.tally.clean_sums[:] = 30.0, 50.0
+    return state
+
+
+def test_it_keeps_the_contract():
+    check_adversary(AdaptiveConstant())
+
+
+def test_the_amount_as_computed_by_hand():
+    """The sum of the unrounded terms; rounding each first would give a last digit more."""
+    assert largest_lead(played(), 0) == pytest.approx(0.721848, abs=5e-7)
+
+
+def test_it_takes_that_much_and_learns_from_rewards_before_corruption():
+    state = played()
+    paid = strike(state, [1.0, 0.5], [1.0, 0.0])
+    assert paid == pytest.approx([1 - 0.721848, 0.5], abs=1e-6)
+    observe(state, 0, 0, paid[0])
+    assert state.tally.clean_sums[0] == 31.0
+
+
+@pytest.mark.parametrize("pulls", [(0, 100), (50, 0)])
+def test_it_waits_until_both_arms_were_played(pulls):
+    assert strike(played(pulls), [1.0, 0.5], [1.0, 0.0]) == [1.0, 0.5]
+
+
+def test_ucb_ends_on_the_target_at_a_small_price():
+    """One fixed seed; without the attack the target has fewer than 2,000 of the plays."""
+    ledger = ledger_of(AdaptiveConstant())
+    assert ledger.pulls[1] > 19_000
+    assert ledger.corruption[0] < 200

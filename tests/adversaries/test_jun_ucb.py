@@ -1,0 +1,79 @@
+"""Jun et al. on UCB: the published amount, clipped and carried."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from armrace.adversaries import Setting
+from armrace.adversaries.jun_ucb import JunUcb, excess_over_allowed
+from armrace.checking import check_adversary
+from armrace.errors import InvalidParameter
+from armrace.kernels.generics import observe
+from armrace.kernels.tampering import deviation
+from proposals import SETTING, ledger_of, strike
+
+
+def played(pulls, clean_sums, **parameters):
+    setting = Setting(np.array([0.9, 0.5]), 1000, 100.0)
+    state = JunUcb(target=1, **parameters).start(setting)
+    state.tally.pulls[:] = pulls
+    state.tally.clean_sums[:] = state.tally.paid_sums[:] = clean_sums
+    return state
+
+
+def test_it_keeps_the_contract():
+    check_adversary(JunUcb())
+
+
+@pytest.mark.parametrize(("pulls", "value"), [(10, 0.688654), (50, 0.356424), (100, 0.265425)])
+def test_deviations_as_computed_by_hand(pulls, value):
+    assert deviation(pulls, 2, 0.05) == pytest.approx(value, abs=5e-7)
+
+
+def test_the_amount_is_the_published_one():
+    """The tenth play of an arm with mean 0.9 throughout; the target has 100 plays of mean 0.5."""
+    state = played((9, 100), (8.1, 50.0))
+    assert excess_over_allowed(state, 0, 0.9) == pytest.approx(10.3085, abs=5e-5)
+
+
+def test_no_more_is_taken_than_the_reward_and_the_rest_is_carried():
+    state = played((9, 100), (8.1, 50.0))
+    assert strike(state, [0.9, 0.5], [1.0, 0.0]) == [0.0, 0.5]
+    observe(state, 0, 0, 0.0)
+    assert state.tally.clean_sums.tolist() == pytest.approx([9.0, 50.0])
+    assert state.tally.paid_sums.tolist() == [8.1, 50.0]
+    allowed = 0.4 - 2 * deviation(100, 2, 0.05)
+    assert excess_over_allowed(state, 0, 0.9) == pytest.approx(8.1 + 0.9 - 11 * allowed)
+
+
+def test_no_more_is_taken_than_the_budget_has():
+    assert strike(played((9, 100), (8.1, 50.0)), [0.9, 0.5], left=0.25, weights=[1, 0]) == [
+        pytest.approx(0.65),
+        0.5,
+    ]
+
+
+def test_what_the_engine_refused_is_not_taken_for_applied():
+    state = played((9, 100), (8.1, 50.0))
+    strike(state, [0.9, 0.5], [1.0, 0.0])
+    observe(state, 0, 0, 0.9)
+    assert state.tally.paid_sums[0] == pytest.approx(9.0)
+
+
+def test_arms_that_cannot_be_played_and_the_target_are_left_alone():
+    state = played((9, 100), (8.1, 50.0))
+    assert strike(state, [0.9, 0.5], [0.0, 1.0]) == [0.9, 0.5]
+    assert strike(played((9, 0), (8.1, 0.0)), [0.9, 0.5], [1.0, 0.0]) == [0.9, 0.5]
+
+
+def test_ucb_ends_on_the_target_at_a_small_price():
+    """One fixed seed; without the attack the target has fewer than 2,000 of the plays."""
+    ledger = ledger_of(JunUcb())
+    assert ledger.pulls[1] > 18_000
+    assert ledger.corruption[0] < 400
+
+
+def test_the_target_must_be_an_arm():
+    with pytest.raises(InvalidParameter, match="target must be an arm"):
+        JunUcb(target=3).start(SETTING)

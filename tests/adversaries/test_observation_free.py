@@ -1,0 +1,40 @@
+"""The observation-free attack: two stages, whatever happens."""
+
+from __future__ import annotations
+
+import pytest
+
+from armrace.adversaries.observation_free import ObservationFree
+from armrace.checking import check_adversary
+from proposals import SETTING, ledger_of, strike
+
+REWARDS = [0.5, 1.0, 0.25]
+
+
+def test_it_keeps_the_contract():
+    check_adversary(ObservationFree())
+
+
+@pytest.mark.parametrize(
+    ("round", "paid"),
+    [
+        (0, [0.0, 0.0, 0.0]),
+        (33, [0.0, 0.0, 0.0]),
+        (34, [0.0, 0.0, 1.0]),
+        (99, [0.0, 0.0, 1.0]),
+        (100, REWARDS),
+    ],
+)
+def test_the_published_stages(round, paid):
+    assert strike(ObservationFree().start(SETTING), REWARDS, round=round) == paid
+
+
+def test_target_and_lengths_are_options():
+    state = ObservationFree(target=0, spoil=1, praise=1).start(SETTING)
+    assert strike(state, REWARDS, round=1) == [1.0, 0.0, 0.0]
+    assert strike(state, REWARDS, round=2) == REWARDS
+
+
+def test_it_costs_at_most_one_a_round():
+    ledger = ledger_of(ObservationFree(spoil=150, praise=150), environment=(0.9, 0.8))
+    assert 0 < ledger.corruption[0] <= 300

@@ -1,0 +1,82 @@
+"""Playing a policy and its textbook form on the same table with the same random numbers."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+
+from armrace.kernels.generics import decide, distribution, learn
+from armrace.kernels.streams import uniform
+from armrace.randomness import Purpose, stream_for
+from armrace.simulation import make_experiment
+from armrace.simulation.replication import make_parts, play_out
+
+SEED = 5
+MEANS = (0.2, 0.6, 0.5, 0.3)
+
+
+def make_table(rounds, means=MEANS, seed=SEED):
+    return (np.random.default_rng(seed).random((rounds, len(means))) < means).astype(float)
+
+
+def final_state(policy, environment, horizon):
+    """The state after a compiled run."""
+    experiment = make_experiment(
+        policy=policy, environment=environment, horizon=horizon, replications=1, seed=SEED
+    )
+    parts = make_parts(experiment, 0)
+    play_out(parts)
+    return parts.policy
+
+
+def probabilities(state, arms):
+    weights = np.full(arms, np.nan)
+    distribution(state, weights)
+    return weights
+
+
+def play(policy, table):
+    """The arms that the policy plays, and its state after them."""
+    state = policy.start(table.shape[1], len(table))
+    stream = stream_for(SEED, Purpose.LEARNER, 0)
+    arms = []
+    for row in table:
+        ticket = decide(state, stream)
+        learn(state, ticket, row[ticket.arm])
+        arms.append(ticket.arm)
+    return arms, state
+
+
+def play_textbook(textbook, table):
+    """The arms that a textbook form plays; it has ``weights()`` and ``learn(arm, w, reward)``."""
+    stream = stream_for(SEED, Purpose.LEARNER, 0)
+    arms = []
+    for row in table:
+        weights = textbook.weights()
+        arm = int(np.searchsorted(np.cumsum(weights), uniform(stream), side="right"))
+        textbook.learn(arm, weights, row[arm])
+        arms.append(arm)
+    return arms
+
+
+def is_sound(state, arms):
+    """Whether probabilities are probabilities and nothing in the state is infinite or NaN."""
+    weights = probabilities(state, arms)
+    return bool(np.all(weights >= 0)) and abs(weights.sum() - 1) < 1e-9 and _is_finite(state)
+
+
+def _is_finite(state):
+    return all(
+        _is_finite(member) if isinstance(member, tuple) else bool(np.all(np.isfinite(member)))
+        for member in state
+    )
+
+
+def ticket_for(state, arm):
+    """A decision of the state's own that happens to choose ``arm``."""
+    for seed in range(10_000):
+        stream = stream_for(seed, Purpose.LEARNER, 0)
+        if decide(copy.deepcopy(state), stream).arm == arm:
+            return decide(state, stream_for(seed, Purpose.LEARNER, 0))
+    raise AssertionError(f"no seed chooses arm {arm}")

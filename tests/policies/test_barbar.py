@@ -1,0 +1,145 @@
+"""BARBAR against hand-computed values and its textbook form."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from armrace.checking import check_policy
+from armrace.errors import InvalidParameter
+from armrace.kernels.epochs import epoch_mean
+from armrace.kernels.generics import decide, learn
+from armrace.policies.barbar import Barbar
+from armrace.randomness import Purpose, stream_for
+from playing import final_state, is_sound, make_table, play, play_textbook, probabilities
+
+SMALL = Barbar(scale=1 / 1024)
+
+
+def test_the_published_constant_makes_the_first_epoch_longer_than_a_thousand_rounds():
+    state = Barbar(delta=0.1).start(arms=2, horizon=1000)
+    assert state.least_plays == pytest.approx(7551.3, abs=0.05)
+    assert state.epochs.length[0] > 1000
+    _, state = play(Barbar(delta=0.1), make_table(1000, (0.9, 0.1)))
+    assert probabilities(state, 2).tolist() == [0.5, 0.5]
+
+
+def finished(means, policy=SMALL, horizon=1000):
+    """The state at the end of a first epoch with these means over planned plays."""
+    state = policy.start(len(means), horizon)
+    epochs = state.epochs
+    epochs.sums[:] = np.array(means) * epochs.planned
+    epochs.played[0] = epochs.seen[0] = epochs.length[0]
+    return state
+
+
+def test_gaps_as_computed_by_hand():
+    """The best mean less a sixteenth of the gap 1 is 0.5375; both gaps are below a half."""
+    state = finished((0.6, 0.4))
+    decide(state, stream_for(0, Purpose.LEARNER, 0))
+    assert state.epochs.gaps.tolist() == [0.5, 0.5]
+    assert state.epochs.number[0] == 2
+    state = finished((1.2, 0.1))
+    decide(state, stream_for(0, Purpose.LEARNER, 0))
+    assert state.epochs.gaps == pytest.approx([0.5, 1.2 - 1 / 16 - 0.1])
+
+
+def test_the_distribution_foresees_the_next_epoch():
+    state = finished((0.9, 0.1))
+    gaps = np.array([0.5, 0.9 - 1 / 16 - 0.1])
+    expected = gaps**-2 / (gaps**-2).sum()
+    assert probabilities(state, 2) == pytest.approx(expected)
+    decide(state, stream_for(0, Purpose.LEARNER, 0))
+    assert probabilities(state, 2) == pytest.approx(expected)
+
+
+class Textbook:
+    def __init__(self, arms, horizon, delta, scale):
+        self.least = scale * 1024 * math.log(8 * arms / delta * math.log2(horizon))
+        self.gaps, self.epoch = np.ones(arms), 0
+        self.begin()
+
+    def begin(self):
+        self.epoch += 1
+        self.plan = self.least / self.gaps**2
+        self.left = math.ceil(self.plan.sum())
+        self.sums = np.zeros(self.plan.size)
+
+    def weights(self):
+        return self.plan / self.plan.sum()
+
+    def learn(self, arm, weights, reward):
+        self.sums[arm] += reward
+        self.left -= 1
+        if self.left == 0:
+            means = self.sums / self.plan
+            best = (means - self.gaps / 16).max()
+            self.gaps = np.maximum(2.0**-self.epoch, best - means)
+            self.begin()
+
+
+def test_plays_as_printed():
+    table = make_table(3000)
+    textbook = Textbook(4, len(table), SMALL.delta, SMALL.scale)
+    arms, state = play(SMALL, table)
+    assert arms == play_textbook(textbook, table)
+    assert textbook.epoch >= 4
+    assert state.epochs.number[0] == textbook.epoch
+    assert state.epochs.planned == pytest.approx(textbook.plan, rel=1e-9)
+
+
+@pytest.mark.parametrize("policy", [Barbar(), SMALL], ids=["published", "scaled"])
+def test_keeps_the_contract(policy):
+    check_policy(policy)
+
+
+def test_rewards_of_an_earlier_epoch_do_not_enter_a_later_one():
+    state = SMALL.start(arms=2, horizon=1000)
+    stream = stream_for(0, Purpose.LEARNER, 0)
+    first = decide(state, stream)
+    while state.epochs.number[0] == 1:
+        last = decide(state, stream)
+    learn(state, first, 1.0)
+    assert state.epochs.sums.tolist() == [0, 0]
+    assert state.counts.pulls.sum() == 1
+    learn(state, last, 1.0)
+    assert state.epochs.sums[last.arm] == 1
+
+
+def test_missing_rewards_do_not_pass_for_zeros():
+    """With every other reward missing, ones still look like ones; five standard errors."""
+    state = Barbar(scale=1 / 16).start(arms=2, horizon=1000)
+    stream = stream_for(0, Purpose.LEARNER, 0)
+    for number in range(int(state.epochs.length[0])):
+        ticket = decide(state, stream)
+        if number % 2:
+            learn(state, ticket, 1.0)
+    margin = 5 / math.sqrt(state.epochs.seen[0])
+    assert [epoch_mean(state.epochs, arm) for arm in (0, 1)] == pytest.approx([1, 1], abs=margin)
+
+
+def test_an_epoch_without_any_reward_leaves_it_sound():
+    state = SMALL.start(arms=3, horizon=10_000)
+    stream = stream_for(0, Purpose.LEARNER, 0)
+    for _ in range(500):
+        decide(state, stream)
+    assert state.epochs.number[0] > 2
+    assert is_sound(state, 3)
+
+
+@pytest.mark.parametrize("policy", [Barbar(), SMALL, Barbar(scale=1e-4)])
+@pytest.mark.parametrize("mean", [0.0, 1.0])
+def test_a_million_extreme_rounds_leave_it_sound(policy, mean):
+    assert is_sound(final_state(policy, [mean] * 3, 10**6), 3)
+
+
+def test_a_horizon_of_one_round():
+    assert is_sound(final_state(Barbar(), [0.5, 0.5], 1), 2)
+
+
+@pytest.mark.parametrize("scale", [0, -1, 1000, math.inf])
+def test_scale_has_limits(scale):
+    with pytest.raises(InvalidParameter, match="scale must be"):
+        Barbar(scale=scale)

@@ -1,0 +1,122 @@
+"""crUCB against hand-computed values and its textbook form."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from armrace.checking import check_policy
+from armrace.errors import InvalidParameter
+from armrace.kernels.generics import Ticket, decide, learn
+from armrace.policies.crucb import CrUcb, bonus_scale
+from armrace.randomness import Purpose, stream_for
+from playing import final_state, is_sound, make_table, play
+
+ESTIMATORS = ("trimmed", "shorth", "median")
+
+
+def estimate(rewards, alpha, estimator):
+    x = sorted(rewards)
+    count = len(x)
+    if estimator == "median":
+        return float(np.median(x))
+    if estimator == "trimmed":
+        cut = math.floor(alpha * count)
+        return sum(x[cut : count - cut]) / (count - 2 * cut)
+    held = math.ceil((1 - 2 * alpha) * count)
+    start = min(range(count - held + 1), key=lambda i: x[i + held - 1] - x[i])
+    return sum(x[start : start + held]) / held
+
+
+def textbook_arms(table, alpha, estimator):
+    arms = table.shape[1]
+    rewards, played = [[] for _ in range(arms)], []
+    for number, row in enumerate(table, start=1):
+        scale = 0.5 / (1 - 2 * alpha) * math.sqrt(4 * math.log(number))
+        indices = [
+            estimate(seen, alpha, estimator) + scale / math.sqrt(len(seen)) if seen else math.inf
+            for seen in rewards
+        ]
+        best = max(indices)
+        arm = next(a for a in range(arms) if indices[a] >= best - 1e-12)
+        rewards[arm].append(row[arm])
+        played.append(arm)
+    return played
+
+
+def learned(policy, rewards):
+    state = policy.start(arms=2, horizon=100)
+    for reward in rewards:
+        learn(state, Ticket(0, 0, 1.0, 0), reward)
+    return state
+
+
+def test_trimmed_mean_as_computed_by_hand():
+    state = learned(CrUcb(alpha=0.2), [0.0, 0.0, 1.0, 1.0, 9.0])
+    assert state.estimates[0] == pytest.approx(2 / 3)
+
+
+def test_without_trimming_it_is_the_mean_with_the_bonus_of_a_deviation_of_one_half():
+    rewards = np.random.default_rng(0).random(50)
+    assert learned(CrUcb(alpha=0), rewards).estimates[0] == pytest.approx(rewards.mean())
+    expected = 0.5 * math.sqrt(4 * math.log(100) / 10)
+    assert bonus_scale(100, 0.0) / math.sqrt(10) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("alpha", [0.0, 0.13, 0.4])
+def test_plays_as_printed(estimator, alpha):
+    table = np.random.default_rng(2).random((400, 3)) ** [1.0, 1.2, 0.9]
+    arms, _ = play(CrUcb(alpha=alpha, estimator=estimator), table)
+    assert arms == textbook_arms(table, alpha, estimator)
+
+
+@pytest.mark.parametrize("estimator", ["trimmed", "median"])
+def test_plays_as_printed_on_bernoulli_arms(estimator):
+    table = make_table(600)
+    arms, _ = play(CrUcb(estimator=estimator), table)
+    assert arms == textbook_arms(table, 0.1, estimator)
+
+
+def test_corrupted_rewards_within_the_fraction_move_it_little():
+    honest = np.random.default_rng(1).uniform(0.4, 0.6, size=90)
+    for estimator in ESTIMATORS:
+        state = learned(CrUcb(alpha=0.1, estimator=estimator), [*honest, *[0.0] * 10])
+        assert abs(state.estimates[0] - 0.5) < 0.03
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_late_and_surplus_feedback(estimator):
+    state = CrUcb(estimator=estimator).start(arms=3, horizon=300)
+    stream = stream_for(0, Purpose.LEARNER, 0)
+    tickets = [decide(state, stream) for _ in range(9)]
+    assert [ticket.arm for ticket in tickets] == [0, 1, 2] * 3
+    for ticket in reversed(tickets):
+        learn(state, ticket, ticket.arm / 2)
+    assert decide(state, stream).arm == 2
+    for _ in range(5000):
+        ticket = decide(state, stream)
+        learn(state, ticket, 0.9)
+    assert is_sound(state, 3)
+    assert state.counts.pulls.sum() == 5009
+    assert state.ordered.sizes.sum() < 5009
+
+
+@pytest.mark.parametrize("reward", [0.0, 1.0])
+def test_a_million_extreme_rounds_leave_it_sound(reward):
+    environment = {"name": "deterministic", "rewards": (reward, reward, reward)}
+    state = final_state(CrUcb(), environment, horizon=10**6)
+    assert is_sound(state, 3)
+    assert state.estimates.tolist() == [reward] * 3
+
+
+def test_refuses_a_horizon_that_no_memory_holds():
+    with pytest.raises(InvalidParameter, match="crucb keeps all rewards"):
+        CrUcb().start(arms=2, horizon=10**12)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_keeps_the_contract(estimator):
+    check_policy(CrUcb(estimator=estimator))

@@ -1,0 +1,118 @@
+"""EXP3-IX against hand-computed values and its textbook form."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from armrace.checking import check_policy
+from armrace.errors import InvalidParameter
+from armrace.kernels.generics import Ticket, decide, learn
+from armrace.policies.exp3_ix import Exp3Ix
+from armrace.randomness import Purpose, stream_for
+from armrace.simulation import simulate
+from playing import final_state, is_sound, make_table, play, play_textbook, probabilities
+from textbook import exp3_weights
+
+POLICIES = {"known horizon": Exp3Ix(), "anytime": Exp3Ix(anytime=True)}
+each_policy = pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+
+
+def after_one_loss(policy):
+    state = policy.start(arms=2, horizon=100)
+    learn(state, Ticket(arm=0, layer=0, probability=0.5, note=1), 0.0)
+    return probabilities(state, 2)
+
+
+def test_probabilities_as_computed_by_hand():
+    assert after_one_loss(Exp3Ix(learning_rate=0.1))[0] == pytest.approx(0.454670, abs=5e-7)
+
+
+def test_without_exploration_it_is_exp3():
+    weights = after_one_loss(Exp3Ix(learning_rate=0.1, exploration=0.0))
+    assert weights == pytest.approx([0.450166, 0.549834], abs=5e-7)
+    assert weights == pytest.approx(exp3_weights([2.0, 0.0], 0.1), rel=1e-12)
+
+
+def test_rates_by_default():
+    state = Exp3Ix().start(arms=10, horizon=1000)
+    assert state.learning_rate == pytest.approx(math.sqrt(2 * math.log(10) / 10_000))
+    assert state.exploration == pytest.approx(state.learning_rate / 2)
+
+
+@pytest.mark.parametrize("given", [{"learning_rate": 0.1}, {"exploration": 0.0}])
+def test_anytime_sets_the_rates_itself(given):
+    with pytest.raises(InvalidParameter, match="anytime sets the rates itself"):
+        Exp3Ix(anytime=True, **given)
+
+
+class Textbook:
+    def __init__(self, arms, horizon, anytime):
+        self.losses, self.horizon, self.anytime, self.number = [0.0] * arms, horizon, anytime, 1
+
+    def rate(self):
+        arms = len(self.losses)
+        if self.anytime:
+            return math.sqrt(math.log(arms) / (arms * self.number))
+        return math.sqrt(2 * math.log(arms) / (arms * self.horizon))
+
+    def weights(self):
+        return exp3_weights(self.losses, self.rate())
+
+    def learn(self, arm, weights, reward):
+        self.losses[arm] += (1 - reward) / (weights[arm] + self.rate() / 2)
+        self.number += 1
+
+
+@each_policy
+def test_plays_as_printed(policy):
+    table = make_table(1000)
+    textbook = Textbook(4, len(table), policy.anytime)
+    arms, state = play(policy, table)
+    assert arms == play_textbook(textbook, table)
+    assert state.estimates.losses == pytest.approx(textbook.losses, rel=1e-9)
+
+
+@each_policy
+def test_keeps_the_contract(policy):
+    check_policy(policy)
+
+
+@each_policy
+def test_late_feedback_is_weighed_with_the_rates_of_its_decision(policy):
+    state = policy.start(arms=2, horizon=1000)
+    stream = stream_for(0, Purpose.LEARNER, 0)
+    first = decide(state, stream)
+    for _ in range(100):
+        learn(state, decide(state, stream), 0.5)
+    before = state.estimates.losses[first.arm]
+    learn(state, first, 0.0)
+    exploration = Textbook(2, 1000, policy.anytime).rate() / 2
+    added = state.estimates.losses[first.arm] - before
+    assert added == pytest.approx(1 / (0.5 + exploration))
+
+
+def test_a_forged_note_does_no_harm():
+    state = Exp3Ix(anytime=True).start(arms=2, horizon=100)
+    for note in (0, -5, 10**18):
+        learn(state, Ticket(0, 0, 0.5, note), 0.0)
+    assert is_sound(state, 2)
+
+
+@each_policy
+@pytest.mark.parametrize("mean", [0.0, 1.0])
+def test_a_million_extreme_rounds_leave_it_sound(policy, mean):
+    assert is_sound(final_state(policy, [mean] * 3, 10**6), 3)
+
+
+@each_policy
+def test_regret_is_below_its_bound_in_every_run(policy):
+    """Each of 50 runs may exceed it with probability 1e-6."""
+    arms, horizon = 3, 10_000
+    first, second = (4, 2) if policy.anytime else (2 * math.sqrt(2), math.sqrt(2))
+    log = math.log(arms)
+    bound = first * math.sqrt(arms * horizon * log)
+    bound += (second * math.sqrt(arms * horizon / log) + 1) * math.log(2e6)
+    result = simulate(policy, [0.6, 0.5, 0.4], horizon=horizon, replications=50)
+    assert result.figure("regret").max < bound

@@ -1,0 +1,138 @@
+"""EXP3++ against its textbook forms, and its exploration where that differs from EXP3's."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from armrace.checking import check_policy
+from armrace.errors import InvalidParameter
+from armrace.kernels.generics import decide, learn
+from armrace.policies.exp3_plus_plus import Exp3PlusPlus
+from armrace.randomness import Purpose, stream_for
+from playing import final_state, is_sound, make_table, play, play_textbook, probabilities
+from textbook import exp3_weights
+
+VERSIONS = ("2017", "2014")
+
+
+class Textbook:
+    """``losses`` are importance-weighted; ``seen`` sums observed losses, ``pulls`` counts them."""
+
+    def __init__(self, arms, version):
+        self.arms, self.version, self.number = arms, version, 1
+        self.losses, self.seen, self.pulls = np.zeros(arms), np.zeros(arms), np.zeros(arms)
+
+    def exploration(self):
+        t, log_arms = self.number, math.log(self.arms)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.version == "2017":
+                power = self.arms ** (1 / 3)
+                width = np.sqrt(3 * math.log(t * power) / (2 * self.pulls))
+                upper = np.minimum(1, self.seen / self.pulls + width)
+                lower = np.maximum(0, self.seen / self.pulls - width)
+                gaps = np.maximum(0, lower - upper.min())
+                asked = 256 * math.log(t) / (t * gaps**2)
+            else:
+                gaps = np.minimum(1, (self.losses - self.losses.min()) / t)
+                asked = 18 * math.log(t) ** 2 / (t * gaps**2)
+        asked[gaps == 0] = math.inf
+        rate = 0.5 * math.sqrt(log_arms / (t * self.arms))
+        return np.minimum(min(1 / (2 * self.arms), rate), asked)
+
+    def weights(self):
+        if self.version == "2017" and self.number <= self.arms:
+            return np.eye(self.arms)[self.number - 1]
+        rate = 0.5 * math.sqrt(math.log(self.arms) / (self.number * self.arms))
+        explored = self.exploration()
+        return (1 - explored.sum()) * np.array(exp3_weights(self.losses, rate)) + explored
+
+    def learn(self, arm, weights, reward):
+        self.losses[arm] += (1 - reward) / weights[arm]
+        self.seen[arm] += 1 - reward
+        self.pulls[arm] += 1
+        self.number += 1
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_plays_as_printed(version):
+    table = make_table(1000)
+    textbook = Textbook(4, version)
+    arms, state = play(Exp3PlusPlus(version=version), table)
+    assert arms == play_textbook(textbook, table)
+    assert state.estimates.losses == pytest.approx(textbook.losses, rel=1e-9)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("number", [10**6, 10**12])
+def test_late_rounds_explore_as_the_gaps_ask(version, number):
+    """Only after 10^8 rounds and more do the gaps ask for less than EXP3's exploration."""
+    mean_losses, arms = np.array([0.9, 0.1, 0.5, 0.11]), 4
+    pulls = np.full(arms, number // 4)
+    textbook = Textbook(arms, version)
+    textbook.number, textbook.pulls, textbook.seen = number, pulls, mean_losses * pulls
+    textbook.losses = mean_losses * number
+    state = Exp3PlusPlus(version=version).start(arms, number)
+    state.counts.rounds[0] = number - 1
+    state.estimates.losses[:] = textbook.losses
+    state.mean_losses[:] = mean_losses
+    state.spread[:] = np.sqrt(0.5 / pulls)
+    assert probabilities(state, arms) == pytest.approx(textbook.weights(), rel=1e-9)
+    most = min(1 / (2 * arms), 0.5 * math.sqrt(math.log(arms) / (number * arms)))
+    assert textbook.exploration()[1] == most
+    assert (textbook.exploration()[0] < most) == (number > 10**6)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_exploration_takes_at_most_half(version):
+    _, state = play(Exp3PlusPlus(version=version), make_table(100))
+    for number in (5, 10, 100, 10**4, 10**8):
+        state.counts.rounds[0] = number - 1
+        textbook = Textbook(4, version)
+        textbook.number, textbook.losses = number, state.estimates.losses
+        textbook.pulls = state.counts.pulls
+        textbook.seen = state.counts.pulls - state.counts.sums
+        assert textbook.exploration().sum() <= 0.5 + 1e-12
+        assert probabilities(state, 4) == pytest.approx(textbook.weights(), rel=1e-9)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_equal_losses_mean_uniform_play(version):
+    state = final_state(Exp3PlusPlus(version=version), [1.0] * 5, 100)
+    assert probabilities(state, 5) == pytest.approx([0.2] * 5)
+
+
+def test_the_version_of_2017_plays_each_arm_once_first():
+    arms, _ = play(Exp3PlusPlus(), make_table(10))
+    assert arms[:4] == [0, 1, 2, 3]
+    state = Exp3PlusPlus(version="2014").start(4, 10)
+    assert probabilities(state, 4).tolist() == [0.25] * 4
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_keeps_the_contract(version):
+    check_policy(Exp3PlusPlus(version=version))
+
+
+def test_late_feedback_is_weighed_with_the_probability_of_its_ticket():
+    state = Exp3PlusPlus(version="2014").start(arms=2, horizon=1000)
+    stream = stream_for(0, Purpose.LEARNER, 0)
+    first = decide(state, stream)
+    for _ in range(100):
+        learn(state, decide(state, stream), 0.5)
+    before = state.estimates.losses[first.arm]
+    learn(state, first, 0.0)
+    assert state.estimates.losses[first.arm] - before == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("mean", [0.0, 1.0])
+def test_a_million_extreme_rounds_leave_it_sound(version, mean):
+    assert is_sound(final_state(Exp3PlusPlus(version=version), [mean] * 3, 10**6), 3)
+
+
+def test_there_are_two_versions():
+    with pytest.raises(InvalidParameter, match="version must be one of 2017, 2014"):
+        Exp3PlusPlus(version="2020")

@@ -1,0 +1,89 @@
+"""KL-UCB-CF against hand-computed values, its textbook form, and KL-UCB."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from armrace.checking import check_policy
+from armrace.errors import InvalidParameter
+from armrace.kernels.divergence import lower_kl, upper_kl
+from armrace.kernels.generics import decide, learn
+from armrace.policies.kl_ucb import KlUcb
+from armrace.policies.kl_ucb_cf import KlUcbCf
+from armrace.randomness import Purpose, stream_for
+from playing import final_state, is_sound, make_table, play
+
+
+def textbook_arms(table, p00, p11, c):
+    arms, slope = table.shape[1], p00 + p11 - 1
+    pulls, sums, played = [0] * arms, [0.0] * arms, []
+    for number, row in enumerate(table, start=1):
+        threshold = math.log(number)
+        if number > math.e:
+            threshold += c * math.log(math.log(number))
+        indices = []
+        for a in range(arms):
+            if not pulls[a]:
+                indices.append(math.inf)
+                continue
+            bound = upper_kl if slope > 0 else lower_kl
+            seen = bound(sums[a] / pulls[a], threshold / pulls[a])
+            indices.append(min(1, max(0, (seen - (1 - p00)) / slope)))
+        best = max(indices)
+        arm = next(a for a in range(arms) if indices[a] >= best - 1e-11)
+        pulls[arm] += 1
+        sums[arm] += row[arm]
+        played.append(arm)
+    return played
+
+
+def test_what_is_seen_is_taken_back():
+    assert KlUcbCf(p00=0.9, p11=0.9).undo(0.5) == 0.5
+    assert KlUcbCf(p00=0.9, p11=0.8).undo(0.1 + 0.7 * 0.25) == pytest.approx(0.25)
+    assert KlUcbCf(p00=0.2, p11=0.1).undo(0.8 - 0.7 * 0.25) == pytest.approx(0.25)
+    assert KlUcbCf(p00=0.9, p11=0.9).undo(0.95) == 1
+    assert KlUcbCf(p00=0.9, p11=0.9).undo(0.05) == 0
+
+
+def test_without_flips_it_is_kl_ucb():
+    table = make_table(1000)
+    assert play(KlUcbCf(p00=1, p11=1, c=3), table)[0] == play(KlUcb(c=3), table)[0]
+
+
+@pytest.mark.parametrize(("p00", "p11"), [(0.9, 0.9), (0.7, 0.95), (0.1, 0.2), (0.3, 0.0)])
+def test_plays_as_printed(p00, p11):
+    table = make_table(1500, means=(0.35, 0.6, 0.5, 0.3))
+    assert play(KlUcbCf(p00=p00, p11=p11), table)[0] == textbook_arms(table, p00, p11, 3)
+
+
+def test_feedback_that_says_nothing_is_refused():
+    with pytest.raises(InvalidParameter, match="must not add to 1"):
+        KlUcbCf(p00=0.25, p11=0.75)
+
+
+def test_shows_indices_as_means_of_rewards():
+    for policy in (KlUcbCf(), KlUcbCf(p00=0.1, p11=0.2)):
+        _, state = play(policy, make_table(500))
+        assert all(0 <= view.upper <= 1 for view in policy.inspect(state))
+
+
+def test_late_feedback():
+    state = KlUcbCf(p00=0.1, p11=0.1, c=0).start(arms=2, horizon=100)
+    stream = stream_for(0, Purpose.LEARNER, 0)
+    tickets = [decide(state, stream) for _ in range(40)]
+    for ticket in reversed(tickets):
+        learn(state, ticket, 0.9 if ticket.arm == 0 else 0.1)
+    assert decide(state, stream).arm == 1
+
+
+@pytest.mark.parametrize("reward", [0.0, 1.0])
+def test_a_million_extreme_rounds_leave_it_sound(reward):
+    environment = {"name": "deterministic", "rewards": (reward, reward, reward)}
+    assert is_sound(final_state(KlUcbCf(), environment, horizon=10**6), 3)
+
+
+@pytest.mark.parametrize("policy", [KlUcbCf(), KlUcbCf(p00=0.1, p11=0.2)])
+def test_keeps_the_contract(policy):
+    check_policy(policy)

@@ -1,0 +1,158 @@
+"""Robust UCB against hand-computed values and its textbook form."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from armrace.checking import check_policy
+from armrace.kernels.catoni import catoni_index, catoni_scale, influence
+from armrace.kernels.generics import Ticket, decide, learn
+from armrace.kernels.median_of_means import median_of_means_index
+from armrace.policies.robust_ucb import RobustUcb
+from armrace.randomness import Purpose, stream_for
+from playing import final_state, is_sound, make_table, play
+
+ESTIMATORS = ("median-of-means", "truncated", "catoni")
+V, U = 0.25, 1.0
+
+
+def median_of_means(x, t):
+    if len(x) < 2:
+        return math.inf
+    confidence = math.log(math.exp(1 / 8) * t**2)
+    blocks = math.floor(min(8 * confidence, len(x) / 2))
+    length = len(x) // blocks
+    means = [sum(x[b * length : (b + 1) * length]) / length for b in range(blocks)]
+    return np.median(means) + math.sqrt(12 * V) * math.sqrt(16 * confidence / len(x))
+
+
+def truncated(x, t):
+    if not x:
+        return math.inf
+    confidence = math.log(t**2)
+    kept = [r for s, r in enumerate(x, start=1) if r <= math.sqrt(U * s / confidence)]
+    return sum(kept) / len(x) + 4 * math.sqrt(U * confidence / len(x))
+
+
+def catoni(x, t):
+    count, confidence = len(x), math.log(t**2)
+    needed = 2 * confidence
+    if count == 0 or count < 2 * needed:
+        return math.inf
+    alpha = math.sqrt(needed / (count * (V + V * needed / (count - needed))))
+    y, low, high = np.array(x), min(x), max(x)
+    for _ in range(60):
+        theta = (low + high) / 2
+        z = alpha * (y - theta)
+        above = (np.sign(z) * np.log(1 + np.abs(z) + z * z / 2)).sum() > 0
+        low, high = (theta, high) if above else (low, theta)
+    return low + 2 * math.sqrt(V * confidence / count)
+
+
+TEXTBOOK = {"median-of-means": median_of_means, "truncated": truncated, "catoni": catoni}
+
+
+def textbook_arms(table, estimator):
+    arms = table.shape[1]
+    rewards, played = [[] for _ in range(arms)], []
+    for number, row in enumerate(table, start=1):
+        indices = [TEXTBOOK[estimator](seen, number) for seen in rewards]
+        best = max(indices)
+        arm = next(a for a in range(arms) if indices[a] >= best - 1e-12)
+        rewards[arm].append(row[arm])
+        played.append(arm)
+    return played
+
+
+def learned(estimator, rewards):
+    state = RobustUcb(estimator=estimator).start(arms=2, horizon=len(rewards))
+    for reward in rewards:
+        learn(state, Ticket(0, 0, 1.0, 0), reward)
+    return state
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.3, 1.0])
+def test_constant_rewards_are_their_own_estimate(constant):
+    state = learned("median-of-means", [constant] * 200)
+    assert median_of_means_index(state, 0, math.log(50), False) == pytest.approx(constant)
+    state = learned("catoni", [constant] * 200)
+    assert catoni_index(state, 0, math.log(50), 0.0) == pytest.approx(constant, abs=1e-14)
+
+
+def test_catoni_of_symmetric_rewards_is_their_centre():
+    assert catoni_index(learned("catoni", [0.0, 1.0] * 50), 0, math.log(50), 0.0) == 0.5
+
+
+def test_influence_and_scale():
+    assert influence(2.0) == -influence(-2.0) == pytest.approx(math.log(5))
+    needed = 4 * math.log(30)
+    expected = math.sqrt(needed / (100 * (V + V * needed / (100 - needed))))
+    assert catoni_scale(100, math.log(30)) == pytest.approx(expected)
+    assert catoni_scale(10, math.log(30)) == 0
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_plays_as_printed(estimator):
+    table = np.random.default_rng(2).random((600, 3)) ** [1.0, 1.6, 0.6]
+    arms, _ = play(RobustUcb(estimator=estimator), table)
+    assert arms == textbook_arms(table, estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_plays_as_printed_on_bernoulli_arms(estimator):
+    table = make_table(600)
+    arms, _ = play(RobustUcb(estimator=estimator), table)
+    assert arms == textbook_arms(table, estimator)
+
+
+def test_catoni_estimates_stay_exact_from_afar():
+    """The linear step from an old reference, against solving from nothing."""
+    table = np.random.default_rng(5).random((3000, 2)) ** [1.0, 1.1]
+    _, state = play(RobustUcb(estimator="catoni"), table)
+    logarithm = math.log(3001)
+    for arm in range(2):
+        kept = [
+            state.rewards.pool[
+                128 * state.rewards.directory[state.rewards.begins[arm] + i // 128] + i % 128
+            ]
+            for i in range(state.kept[arm])
+        ]
+        expected = catoni(kept, 3001) - 2 * math.sqrt(V * 2 * logarithm / len(kept))
+        assert catoni_index(state, arm, logarithm, 0.0) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_late_and_surplus_feedback(estimator):
+    state = RobustUcb(estimator=estimator).start(arms=3, horizon=300)
+    stream = stream_for(0, Purpose.LEARNER, 0)
+    tickets = [decide(state, stream) for _ in range(60)]
+    assert {ticket.arm for ticket in tickets} == ({0, 1} if estimator == "catoni" else {0, 1, 2})
+    for ticket in reversed(tickets):
+        learn(state, ticket, ticket.arm / 2)
+    for _ in range(4000):
+        learn(state, decide(state, stream), 0.9)
+    assert is_sound(state, 3)
+    assert state.counts.pulls.sum() == 4060
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("reward", [0.0, 1.0])
+def test_a_million_extreme_rounds_leave_it_sound(estimator, reward):
+    environment = {"name": "deterministic", "rewards": (reward, reward, reward)}
+    horizon = 10**5 if estimator == "catoni" else 10**6
+    assert is_sound(final_state(RobustUcb(estimator=estimator), environment, horizon), 3)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_shows_its_index(estimator):
+    policy = RobustUcb(estimator=estimator)
+    _, state = play(policy, make_table(300))
+    assert all(math.isfinite(view.upper) for view in policy.inspect(state))
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_keeps_the_contract(estimator):
+    check_policy(RobustUcb(estimator=estimator))

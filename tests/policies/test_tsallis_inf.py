@@ -1,0 +1,160 @@
+"""Tsallis-INF against hand-computed values and its definition."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from armrace.checking import check_policy
+from armrace.kernels.estimates import TSALLIS_ENTROPY, power_weights
+from armrace.kernels.generics import Ticket, decide, learn
+from armrace.policies.tsallis_inf import TsallisInf
+from armrace.randomness import Purpose, stream_for
+from armrace.simulation import simulate
+from playing import (
+    final_state,
+    is_sound,
+    make_table,
+    play,
+    play_textbook,
+    probabilities,
+    ticket_for,
+)
+
+ESTIMATORS = ("iw", "rv")
+
+
+def state_at(estimator, number, losses):
+    """The state before the round of this number, with these losses."""
+    state = TsallisInf(estimator=estimator).start(len(losses), 1000)
+    state.estimates.losses[:] = losses
+    state.counts.rounds[0] = number - 1
+    return state
+
+
+@pytest.mark.parametrize(
+    ("estimator", "number", "losses", "expected", "precision"),
+    [
+        ("iw", 2, (2, 0), (0.159375, 0.840625), 5e-7),
+        ("iw", 100, (30, 0, 10), (0.0575007, 0.7301867, 0.2123126), 5e-8),
+        ("rv", 100, (30, 0, 10), (0.0200075, 0.8738722, 0.1061203), 5e-8),
+    ],
+)
+def test_probabilities_as_computed_by_hand(estimator, number, losses, expected, precision):
+    state = state_at(estimator, number, losses)
+    assert probabilities(state, len(losses)) == pytest.approx(expected, abs=precision)
+
+
+def test_normaliser_as_computed_by_hand():
+    rate = 2 / math.sqrt(2)
+    x = power_weights(np.array([2.0, 0.0]), rate / 2, TSALLIS_ENTROPY, 0.0, np.empty(2))
+    assert x == pytest.approx(-1.54246, abs=5e-6)
+
+
+class Textbook:
+    def __init__(self, arms, estimator):
+        self.losses, self.estimator, self.number = np.zeros(arms), estimator, 1
+
+    def rate(self):
+        return (4 if self.estimator == "rv" else 2) / math.sqrt(self.number)
+
+    def weights(self):
+        """By bisection between the ends that the specification names."""
+        rate, least = self.rate(), self.losses.min()
+        low, high = least - 2 * math.sqrt(self.losses.size) / rate, least - 2 / rate
+        for _ in range(200):
+            middle = (low + high) / 2
+            if self.at(middle).sum() < 1:
+                low = middle
+            else:
+                high = middle
+        return self.at(low) / self.at(low).sum()
+
+    def at(self, x):
+        return 4 / (self.rate() * (self.losses - x)) ** 2
+
+    def learn(self, arm, weights, reward):
+        played = np.arange(weights.size) == arm
+        baselines = np.zeros(weights.size)
+        if self.estimator == "rv":
+            baselines = 0.5 * (weights >= self.rate() ** 2)
+        self.losses += played * (1 - reward - baselines) / weights + baselines
+        self.number += 1
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_plays_as_printed(estimator):
+    table = make_table(1000)
+    textbook = Textbook(table.shape[1], estimator)
+    arms, state = play(TsallisInf(estimator=estimator), table)
+    assert arms == play_textbook(textbook, table)
+    assert state.estimates.losses == pytest.approx(textbook.losses, rel=1e-6)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_keeps_the_contract(estimator):
+    check_policy(TsallisInf(estimator=estimator))
+
+
+def test_there_is_no_baseline_in_the_first_fifteen_rounds():
+    state = TsallisInf().start(arms=2, horizon=100)
+    stream = stream_for(0, Purpose.LEARNER, 0)
+    assert {decide(state, stream).note for _ in range(15)} == {0}
+    assert state.estimates.losses.tolist() == [0, 0]
+
+
+def test_the_ticket_notes_whether_its_arm_had_a_baseline():
+    losses = (30.0, 0.0, 10.0)
+    for arm, noted in ((0, 0), (1, 1), (2, 0)):
+        state = state_at("rv", 100, losses)
+        assert ticket_for(state, arm).note == noted
+        assert state.estimates.losses.tolist() == [30.0, 0.5, 10.0]
+
+
+@pytest.mark.parametrize("number", [10, 100, 10_000])
+def test_late_feedback_leaves_the_estimate_unbiased(number):
+    """A decision's expected addition to an arm's estimate is the arm's loss, whenever it comes."""
+    losses, true = (3.0, 0.0, 1.0), (0.9, 0.3, 0.6)
+    weights = probabilities(state_at("rv", number, losses), 3)
+    added = np.zeros(3)
+    for arm in range(3):
+        state = state_at("rv", number, losses)
+        ticket = ticket_for(state, arm)
+        baselines = state.estimates.losses - losses
+        stream = stream_for(1, Purpose.LEARNER, 0)
+        for _ in range(50):
+            decide(state, stream)
+        before = state.estimates.losses.copy()
+        learn(state, ticket, 1 - true[arm])
+        added += weights[arm] * (baselines + state.estimates.losses - before)
+    assert added == pytest.approx(true, rel=1e-9)
+
+
+def test_a_forged_note_is_no_baseline():
+    state = TsallisInf().start(arms=2, horizon=100)
+    learn(state, Ticket(0, 0, 0.5, 123_456_789), 0.0)
+    assert state.estimates.losses.tolist() == [2.0, 0.0]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("mean", [0.0, 1.0])
+def test_a_million_extreme_rounds_leave_it_sound(estimator, mean):
+    assert is_sound(final_state(TsallisInf(estimator=estimator), [mean] * 3, 10**6), 3)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_thousand_arms(estimator):
+    means = np.linspace(0, 1, 1000)
+    assert is_sound(final_state(TsallisInf(estimator=estimator), means, 5000), 1000)
+
+
+def test_mean_regret_is_below_its_bound_without_corruption():
+    """The bound is on the expectation; the mean of 30 runs is 20 standard errors below it."""
+    arms, horizon = 4, 20_000
+    figure = simulate(TsallisInf(), [0.6, 0.5, 0.5, 0.5], horizon=horizon, replications=30).figure(
+        "pseudo_regret"
+    )
+    bound = 2 * math.sqrt(arms * horizon) + 14 * arms * math.log(horizon) + 16
+    assert 0 < figure.mean < bound - 20 * figure.stderr
