@@ -5,14 +5,9 @@ from __future__ import annotations
 import pytest
 
 from armrace.adversaries.observation_free import ObservationFree
-from armrace.checking import check_adversary
 from proposals import SETTING, ledger_of, strike
 
 REWARDS = [0.5, 1.0, 0.25]
-
-
-def test_it_keeps_the_contract():
-    check_adversary(ObservationFree())
 
 
 @pytest.mark.parametrize(

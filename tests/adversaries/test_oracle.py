@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 
 from armrace.adversaries.oracle import Oracle
-from armrace.checking import check_adversary
 from proposals import SETTING, ledger_of, strike
-
-
-def test_it_keeps_the_contract():
-    check_adversary(Oracle())
 
 
 def test_every_better_arm_loses_its_lead_and_the_margin():

@@ -6,7 +6,6 @@ import math
 
 import pytest
 
-from armrace.checking import check_policy
 from armrace.kernels.generics import decide, learn
 from armrace.policies.moss import Moss, bonus
 from armrace.randomness import Purpose, stream_for
@@ -59,7 +58,3 @@ def test_late_feedback():
 def test_a_million_extreme_rounds_leave_it_sound(reward):
     environment = {"name": "deterministic", "rewards": (reward, reward, reward)}
     assert is_sound(final_state(Moss(), environment, horizon=10**6), 3)
-
-
-def test_keeps_the_contract():
-    check_policy(Moss())

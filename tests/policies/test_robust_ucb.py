@@ -142,7 +142,7 @@ def test_late_and_surplus_feedback(estimator):
 @pytest.mark.parametrize("reward", [0.0, 1.0])
 def test_a_million_extreme_rounds_leave_it_sound(estimator, reward):
     environment = {"name": "deterministic", "rewards": (reward, reward, reward)}
-    horizon = 10**5 if estimator == "catoni" else 10**6
+    horizon = 2 * 10**4 if estimator == "catoni" else 10**6  # catoni costs a pass over all rewards
     assert is_sound(final_state(RobustUcb(estimator=estimator), environment, horizon), 3)
 
 

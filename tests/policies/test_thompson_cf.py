@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from armrace.checking import POLICY_CHECKS
+from armrace.checking import check_policy
 from armrace.errors import InvalidParameter
 from armrace.kernels.beta import draw_beta
 from armrace.kernels.generics import Ticket, learn
@@ -68,8 +68,5 @@ def test_a_million_extreme_rounds_leave_it_sound(reward):
     assert is_sound(final_state(policy, environment, horizon=10**6), 3)
 
 
-@pytest.mark.parametrize("check", POLICY_CHECKS, ids=lambda check: check.__name__)
-def test_keeps_the_contract(check):
-    """But for the check that compares tickets, whose NaN equals nothing."""
-    if check.__name__ != "restoring_changes_nothing":
-        check(ThompsonCf(p00=0.1, p11=0.2))
+def test_keeps_the_contract_where_feedback_is_mostly_false():
+    check_policy(ThompsonCf(p00=0.1, p11=0.2))

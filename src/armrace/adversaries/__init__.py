@@ -9,6 +9,7 @@ from armrace.adversaries.construction import Construction
 from armrace.adversaries.fake_reviews import FakeReviews
 from armrace.adversaries.jun_greedy import JunGreedy
 from armrace.adversaries.jun_ucb import JunUcb
+from armrace.adversaries.lower_bound_switch import LowerBoundSwitch
 from armrace.adversaries.none import NoAttack
 from armrace.adversaries.observation_free import ObservationFree
 from armrace.adversaries.oracle import Oracle
@@ -32,6 +33,7 @@ __all__ = [
     "FakeReviews",
     "JunGreedy",
     "JunUcb",
+    "LowerBoundSwitch",
     "NoAttack",
     "ObservationFree",
     "Oracle",
@@ -60,6 +62,7 @@ ADVERSARIES: Catalogue[Adversary] = Catalogue(
         Oracle,
         AdaptiveConstant,
         ObservationFree,
+        LowerBoundSwitch,
         CleanObjective,
         ClickBots,
         SleeperBots,

@@ -1,0 +1,171 @@
+"""The adversary of the lower bound: its search, its thinning, and what it achieves."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from armrace import simulate
+from armrace.adversaries import Setting
+from armrace.adversaries.lower_bound_switch import LowerBoundSwitch, _mean_pulls
+from armrace.checking import check_adversary
+from armrace.checking.reference import run_reference
+from armrace.errors import InvalidParameter
+from armrace.policies import Exp3, Ucb1
+from armrace.simulation import make_experiment
+from proposals import ledger_of, strike
+
+PAPER = Setting(np.array([2 / 3, 1 / 2]), horizon=20_000, budget=1e9, policy=Ucb1())
+ERROR_PROBABILITY = 1e-4
+
+
+def test_it_keeps_the_contract():
+    check_adversary(LowerBoundSwitch())
+
+
+def test_intervals_grow_threefold_between_the_two_powers():
+    found = LowerBoundSwitch(epsilon=0.5, epsilon_prime=0.9, runs=1).intervals(
+        PAPER._replace(horizon=1_000_000)
+    )
+    starts = [interval.start for interval in found]
+    assert starts == [1000, 3000, 9000, 27_000, 81_000, 243_000]
+    assert [interval.end for interval in found] == [3 * start for start in starts]
+    assert len(found) == math.ceil((0.9 - 0.5) * math.log(1_000_000, 3))
+
+
+@pytest.mark.parametrize(
+    ("limits", "starts"),
+    [
+        ({"budget": 1300.0}, [141, 424, 1273]),
+        ({"budget": 1272.0}, [141, 424]),
+        ({"horizon": 400}, [20, 60]),  # 180 would still be below 400^0.9, but not 540 below 400
+        ({"budget": 100.0}, []),
+    ],
+)
+def test_only_intervals_that_fit_are_searched(limits, starts):
+    found = LowerBoundSwitch(runs=1).intervals(PAPER._replace(**limits))
+    assert [interval.start for interval in found] == starts
+
+
+def brute_force_pulls(means, borders, runs, seed):
+    """Mean pulls of arm 0 by UCB1 between borders, by the textbook."""
+    generator = np.random.default_rng(seed)
+    pulls = np.ones((runs, 2))
+    sums = (generator.random((runs, 2)) < means).astype(float)
+    counts = {2: pulls[:, 0].copy()}
+    for number in range(3, borders[-1] + 1):
+        index = sums / pulls + np.sqrt(2 * math.log(number) / pulls)
+        arms = index.argmax(axis=1)
+        rows = np.arange(runs)
+        pulls[rows, arms] += 1
+        sums[rows, arms] += generator.random(runs) < np.array(means)[arms]
+        if number in borders:
+            counts[number] = pulls[:, 0].copy()
+    return np.array([counts[border] for border in borders])
+
+
+def test_the_interval_found_for_ucb1_is_the_one_with_the_fewest_pulls():
+    attack = LowerBoundSwitch(epsilon=0.4, epsilon_prime=0.8)
+    found = attack.intervals(PAPER)
+    borders = [found[0].start, *(interval.end for interval in found)]
+    runs = 400
+    slices = np.diff(brute_force_pulls((1 / 3, 1 / 2), borders, runs, seed=4), axis=0)
+    errors = slices.std(axis=1) * math.sqrt(1 / runs + 1 / attack.runs)
+    for interval, mean, error in zip(found, slices.mean(axis=1), errors, strict=True):
+        assert abs(interval.pulls - mean) < 5 * error
+    fewest = int(slices.mean(axis=1).argmin())
+    assert attack.start(PAPER).rounds == found[fewest].start
+
+
+def test_the_search_is_done_once():
+    _mean_pulls.cache_clear()
+    for _ in range(3):
+        LowerBoundSwitch(runs=2).start(PAPER._replace(policy=Ucb1()))
+    LowerBoundSwitch(runs=2).start(PAPER._replace(policy=Exp3()))
+    assert _mean_pulls.cache_info().misses == 2
+
+
+@pytest.mark.parametrize(
+    ("gap", "shown"), [(None, (0.5, 0.4, 0.6)), (0.05, (0.5, 0.4, 0.65)), (0.8, (0.5, 0.4, 0.0))]
+)
+def test_the_best_arm_is_shown_below_the_runner_up(gap, shown):
+    # the runner-up has 0.7, the best 0.8
+    means = np.array([0.5, 0.4, 0.8, 0.7])
+    setting = Setting(means, horizon=1000, budget=50.0, policy=Ucb1())
+    assert LowerBoundSwitch(gap=gap).shown_means(setting) == pytest.approx((*shown, 0.7))
+
+
+def test_it_thins_and_stops():
+    state = LowerBoundSwitch(gap=0.5, runs=1).start(PAPER)
+    assert state.chance == 1.0
+    assert strike(state, [1.0, 1.0], round=state.rounds - 1) == [0.0, 1.0]
+    assert strike(state, [1.0, 1.0], round=state.rounds) == [1.0, 1.0]
+
+
+def test_before_the_switch_the_best_arm_has_the_simulated_law():
+    experiment = make_experiment(
+        policy="ucb1",
+        environment=(0.75, 0.5),
+        adversary=LowerBoundSwitch(epsilon=0.85, epsilon_prime=0.86, runs=1),
+        budget=4000,
+        horizon=10_000,
+        replications=1,
+        seed=11,
+    )
+    rounds = experiment.adversary.start(experiment.setting()).rounds
+    assert rounds == 2512
+    paid = np.array(run_reference(experiment).paid)
+    for arm, before, after in ((0, 0.25, 0.75), (1, 0.5, 0.5)):
+        for stretch, mean in ((paid[:rounds, arm], before), (paid[rounds:, arm], after)):
+            test = binomtest(int(stretch.sum()), stretch.size, mean)
+            assert test.pvalue > ERROR_PROBABILITY / 4
+
+
+def test_it_never_needs_more_than_its_budget():
+    for budget in (10, 200, 5000):
+        ledger = ledger_of(LowerBoundSwitch(gap=0.8, runs=2), budget=budget)
+        assert 0 < ledger.corruption[0] <= budget
+
+
+def sample(policy, corruption, figure, horizon=100_000, replications=60):
+    """Means of 2/3 and 1/2 under attack in the first ``corruption`` rounds, or in none."""
+    power = math.log(corruption, horizon) if corruption else 0.5
+    result = simulate(
+        policy,
+        [2 / 3, 1 / 2],
+        LowerBoundSwitch(epsilon=power, epsilon_prime=power + 0.01) if corruption else "none",
+        budget=corruption + 1,
+        horizon=horizon,
+        replications=replications,
+        seed=8,
+        progress=False,
+    )
+    return result.sample(figure)
+
+
+@pytest.mark.parametrize("figure", ["clean_regret", "pseudo_regret"])
+def test_clean_regret_of_ucb1_grows_with_the_corruption(figure):
+    honest, few, many = (sample("ucb1", c, figure) for c in (0, 3000, 12_000))
+    assert honest.mean() < 250
+    assert few.mean() > 2.5 * honest.mean()
+    assert many.mean() > 3.5 * few.mean()
+
+
+@pytest.mark.parametrize("corruption", [3000, 12_000])
+def test_thompson_sampling_has_the_promised_regret_with_constant_probability(corruption):
+    promised = 0.8 * corruption / 6 - 4 * 13 - math.log(100_000)
+    assert 0.1 < (sample("thompson", corruption, "regret") > promised).mean() < 0.6
+    assert (sample("thompson", 0, "regret") > promised).mean() == 0
+
+
+def test_it_must_know_the_policy():
+    with pytest.raises(InvalidParameter, match="needs to know the policy"):
+        LowerBoundSwitch().start(PAPER._replace(policy=None))
+
+
+def test_the_powers_are_in_order():
+    with pytest.raises(InvalidParameter, match=r"epsilon must be below epsilon_prime; got 0\.5"):
+        LowerBoundSwitch(epsilon=0.5, epsilon_prime=0.5)
