@@ -26,6 +26,7 @@ PUBLIC = (
     "armrace.checking",
     "armrace.environments",
     "armrace.errors",
+    "armrace.extending",
     "armrace.online",
     "armrace.policies",
     "armrace.simulation",
@@ -68,7 +69,8 @@ def test_every_member_of_a_catalogue_is_described(page: str, catalogue: Any) -> 
 @pytest.mark.parametrize("module", PUBLIC)
 def test_every_public_name_is_described(module: str) -> None:
     names = set(importlib.import_module(module).__all__)
-    assert names <= named_in(read(REFERENCE / "python.md"))
+    pages = ("python", *(page for page, _ in CATALOGUES))
+    assert names <= set().union(*(named_in(read(REFERENCE / f"{page}.md")) for page in pages))
 
 
 @pytest.mark.parametrize("function", [armrace.simulate, armrace.compare, Learner.__init__])
