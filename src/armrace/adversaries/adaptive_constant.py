@@ -59,9 +59,7 @@ class AdaptiveConstant(Adversary, frozen=True, tag="adaptive-constant"):
     delta: Confidence = 0.05
 
     def start(self, setting: Setting) -> AdaptiveConstantState:
-        target = setting.runner_up
-        if self.target is not None:
-            target = setting.check_arm("target", self.target)
+        target = setting.arm_or(setting.runner_up, "target", self.target)
         return AdaptiveConstantState(target, self.delta, make_tally(setting.arms))
 
 

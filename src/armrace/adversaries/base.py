@@ -39,8 +39,10 @@ class Setting(NamedTuple):
         others[self.best] = -np.inf
         return int(np.argmax(others))
 
-    def check_arm(self, name: str, arm: int) -> int:
-        """An arm given by number, if there is one."""
+    def arm_or(self, default: int, name: str, arm: int | None) -> int:
+        """The arm that a parameter names, or ``default`` where it names none."""
+        if arm is None:
+            return default
         if not 0 <= arm < self.arms:
             raise InvalidParameter(f"{name} must be an arm in [0, {self.arms - 1}]; got {arm}.")
         return arm

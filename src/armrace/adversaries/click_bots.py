@@ -47,7 +47,7 @@ class ClickBots(Adversary, frozen=True, tag="click-bots"):
             )
 
     def start(self, setting: Setting) -> ClickBotsState:
-        ad = setting.best if self.ad is None else setting.check_arm("ad", self.ad)
+        ad = setting.arm_or(setting.best, "ad", self.ad)
         period = max(1, setting.horizon // 100) if self.period is None else self.period
         burst = max(1, period // 5) if self.burst is None else self.burst
         return ClickBotsState(ad, period, burst)

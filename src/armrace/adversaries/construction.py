@@ -41,7 +41,7 @@ class Construction(Adversary, frozen=True, tag="construction"):
     severity: Annotated[float, Limits("share of its rewards that the arm loses", 0, 1)] = 0.6
 
     def start(self, setting: Setting) -> ConstructionState:
-        arm = setting.best if self.arm is None else setting.check_arm("arm", self.arm)
+        arm = setting.arm_or(setting.best, "arm", self.arm)
         first = setting.horizon // 20 if self.first is None else self.first
         length = max(1, setting.horizon // 10) if self.length is None else self.length
         return ConstructionState(arm, first, first + length, 1.0 - self.severity)

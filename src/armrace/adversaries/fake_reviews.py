@@ -38,9 +38,8 @@ class FakeReviews(Adversary, frozen=True, tag="fake-reviews"):
     rate: Annotated[float, Limits("share of the rounds with a fake review", 0, 1)] = 0.5
 
     def start(self, setting: Setting) -> FakeReviewsState:
-        decoy = int(np.argmin(setting.means))
-        if self.decoy is not None:
-            decoy = setting.check_arm("decoy", self.decoy)
+        worst = int(np.argmin(setting.means))
+        decoy = setting.arm_or(worst, "decoy", self.decoy)
         return FakeReviewsState(decoy, float(self.rate))
 
 

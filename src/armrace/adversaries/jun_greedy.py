@@ -58,9 +58,7 @@ class JunGreedy(Adversary, frozen=True, tag="jun-greedy"):
     delta: Confidence = 0.05
 
     def start(self, setting: Setting) -> JunGreedyState:
-        target = setting.runner_up
-        if self.target is not None:
-            target = setting.check_arm("target", self.target)
+        target = setting.arm_or(setting.runner_up, "target", self.target)
         return JunGreedyState(target, self.delta, make_tally(setting.arms))
 
 

@@ -60,9 +60,7 @@ class JunUcb(Adversary, frozen=True, tag="jun-ucb"):
     delta: Confidence = 0.05
 
     def start(self, setting: Setting) -> JunUcbState:
-        target = setting.runner_up
-        if self.target is not None:
-            target = setting.check_arm("target", self.target)
+        target = setting.arm_or(setting.runner_up, "target", self.target)
         return JunUcbState(target, float(self.margin), self.delta, make_tally(setting.arms))
 
 

@@ -37,9 +37,7 @@ class ObservationFree(Adversary, frozen=True, tag="observation-free"):
     praise: Annotated[int, Limits("rounds after that in which only the target pays", 0)] = 66
 
     def start(self, setting: Setting) -> ObservationFreeState:
-        target = setting.runner_up
-        if self.target is not None:
-            target = setting.check_arm("target", self.target)
+        target = setting.arm_or(setting.runner_up, "target", self.target)
         return ObservationFreeState(target, self.spoil, self.spoil + self.praise)
 
 

@@ -43,9 +43,7 @@ class Oracle(Adversary, frozen=True, tag="oracle"):
     margin: Annotated[float, Limits("by how much the others are made worse", 0, 1, True)] = 0.1
 
     def start(self, setting: Setting) -> OracleState:
-        target = setting.runner_up
-        if self.target is not None:
-            target = setting.check_arm("target", self.target)
+        target = setting.arm_or(setting.runner_up, "target", self.target)
         amounts = np.maximum(0.0, setting.means - setting.means[target] + self.margin)
         amounts[target] = 0.0
         return OracleState(amounts)

@@ -35,7 +35,7 @@ class Outage(Adversary, frozen=True, tag="outage"):
 
     def start(self, setting: Setting) -> OutageState:
         tenth = max(1, setting.horizon // 10)
-        arm = setting.best if self.arm is None else setting.check_arm("arm", self.arm)
+        arm = setting.arm_or(setting.best, "arm", self.arm)
         first = tenth if self.first is None else self.first
         length = tenth if self.length is None else self.length
         return OutageState(arm, first, first + length)

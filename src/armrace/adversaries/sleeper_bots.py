@@ -40,9 +40,7 @@ class SleeperBots(Adversary, frozen=True, tag="sleeper-bots"):
     ] = None
 
     def start(self, setting: Setting) -> SleeperBotsState:
-        decoy = setting.runner_up
-        if self.decoy is not None:
-            decoy = setting.check_arm("decoy", self.decoy)
+        decoy = setting.arm_or(setting.runner_up, "decoy", self.decoy)
         if decoy == setting.best:
             raise InvalidParameter(f"decoy must not be the best arm; got {decoy}.")
         wake = setting.horizon // 2 if self.wake is None else self.wake

@@ -32,9 +32,7 @@ class SwapBest(Adversary, frozen=True, tag="swap-best"):
     ] = None
 
     def start(self, setting: Setting) -> SwapBestState:
-        decoy = setting.runner_up
-        if self.decoy is not None:
-            decoy = setting.check_arm("decoy", self.decoy)
+        decoy = setting.arm_or(setting.runner_up, "decoy", self.decoy)
         if decoy == setting.best:
             raise InvalidParameter(f"decoy must not be the best arm; got {decoy}.")
         return SwapBestState(setting.best, decoy)

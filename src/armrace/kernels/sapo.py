@@ -21,33 +21,25 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.counts import Counts, assign, make_counts, record
+from armrace.kernels.counts import Counts, make_counts, record
 from armrace.kernels.exp3p import (
     ExponentialGains,
-    add_bonuses,
     add_reward,
-    draw_from_gains,
-    fill_probabilities,
     make_gains,
     restart_gains,
 )
 from armrace.kernels.generics import Ticket, decide, distribution, implement, learn
 from armrace.kernels.race import NEVER
-from armrace.kernels.sampling import draw_arm
 from armrace.kernels.streams import Stream
+from armrace.kernels.switching import AFTER_SWITCH, decide_on_a_side, fill_a_side
 
 __all__ = [
-    "AFTER_SWITCH",
-    "BEFORE_SWITCH",
     "Phases",
     "SapoState",
     "best_active",
     "has_switched",
     "make_sapo",
 ]
-
-BEFORE_SWITCH, AFTER_SWITCH = 0, 1
-"""Notes on tickets: what learns from them."""
 
 _SEEN, _SWITCHED_AT, _ACTIVE = 0, 1, 2
 """Places in ``clock``: rewards seen, when the switch happened, how many arms are active."""
@@ -149,24 +141,14 @@ def best_active(state: SapoState) -> int:
 
 @implement(distribution, SapoState)
 def sapo_distribution(state: SapoState, out: npt.NDArray[np.float64]) -> None:
-    if has_switched(state):
-        fill_probabilities(state.fallback, out)
-    else:
-        for arm in range(out.size):
-            out[arm] = state.probabilities[arm]
+    fill_a_side(has_switched(state), state.probabilities, state.fallback, out)
 
 
 @implement(decide, SapoState)
 def sapo_decide(state: SapoState, stream: Stream) -> Ticket:
-    if has_switched(state):
-        arm = draw_from_gains(state.fallback, stream)
-        add_bonuses(state.fallback)
-        probability, note = state.fallback.drawn_with[arm], AFTER_SWITCH
-    else:
-        arm = draw_arm(state.probabilities, 1.0, stream)
-        probability, note = state.probabilities[arm], BEFORE_SWITCH
-    assign(state.counts, arm)
-    return Ticket(arm, 0, probability, note)
+    return decide_on_a_side(
+        has_switched(state), state.probabilities, state.fallback, state.counts, stream
+    )
 
 
 @implement(learn, SapoState)

@@ -14,14 +14,13 @@ from armrace.kernels.exp3p import draw_from_gains, fill_probabilities, restart_g
 from armrace.kernels.generics import NO_LAYER, Ticket, decide, distribution, implement, learn
 from armrace.kernels.race import Race, arm_probability, delete_arm, make_race
 from armrace.kernels.sapo import (
-    AFTER_SWITCH,
-    BEFORE_SWITCH,
     SapoState,
     best_active,
     has_switched,
     make_sapo,
 )
 from armrace.kernels.streams import Stream, uniform
+from armrace.kernels.switching import AFTER_SWITCH, BEFORE_SWITCH
 from armrace.policies.base import ArmView
 from armrace.policies.eliminating import view_sapo
 from armrace.policies.racing import RacePolicy

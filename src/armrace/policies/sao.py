@@ -10,20 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.counts import Counts, assign, make_counts, record
+from armrace.kernels.counts import Counts, make_counts, record
 from armrace.kernels.exp3p import (
     ExponentialGains,
-    add_bonuses,
     add_reward,
-    draw_from_gains,
-    fill_probabilities,
     make_gains,
     restart_gains,
 )
 from armrace.kernels.generics import Ticket, decide, distribution, implement, learn
 from armrace.kernels.race import NEVER
-from armrace.kernels.sampling import draw_arm
 from armrace.kernels.streams import Stream
+from armrace.kernels.switching import AFTER_SWITCH, decide_on_a_side, fill_a_side
 from armrace.policies.base import ArmView, Policy
 from armrace.policies.eliminating import view_arms
 from armrace.specification import Confidence
@@ -32,7 +29,6 @@ __all__ = ["Sao"]
 
 _SEEN, _SWITCHED_AT = 0, 1
 _LOG_TERM, _HORIZON = 0, 1
-_BEFORE_SWITCH, _AFTER_SWITCH = 0, 1
 
 
 class SaoState(NamedTuple):
@@ -124,24 +120,14 @@ def _has_switched(state: SaoState) -> bool:
 
 @implement(distribution, SaoState)
 def sao_distribution(state: SaoState, out: npt.NDArray[np.float64]) -> None:
-    if _has_switched(state):
-        fill_probabilities(state.fallback, out)
-    else:
-        for arm in range(out.size):
-            out[arm] = state.probabilities[arm]
+    fill_a_side(_has_switched(state), state.probabilities, state.fallback, out)
 
 
 @implement(decide, SaoState)
 def sao_decide(state: SaoState, stream: Stream) -> Ticket:
-    if _has_switched(state):
-        arm = draw_from_gains(state.fallback, stream)
-        add_bonuses(state.fallback)
-        probability, note = state.fallback.drawn_with[arm], _AFTER_SWITCH
-    else:
-        arm = draw_arm(state.probabilities, 1.0, stream)
-        probability, note = state.probabilities[arm], _BEFORE_SWITCH
-    assign(state.counts, arm)
-    return Ticket(arm, 0, probability, note)
+    return decide_on_a_side(
+        _has_switched(state), state.probabilities, state.fallback, state.counts, stream
+    )
 
 
 @implement(learn, SaoState)
@@ -149,7 +135,7 @@ def sao_learn(state: SaoState, ticket: Ticket, reward: float) -> None:
     arm = ticket.arm
     mean = record(state.counts, arm, reward)
     if _has_switched(state):
-        if ticket.note == _AFTER_SWITCH:
+        if ticket.note == AFTER_SWITCH:
             add_reward(state.fallback, arm, ticket.probability, reward)
         return
     state.clock[_SEEN] += 1

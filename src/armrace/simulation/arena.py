@@ -172,8 +172,8 @@ def leaderboard(figures: pl.DataFrame) -> pl.DataFrame:
     """Policies by their typical regret relative to the best, without and under attack.
 
     ``quiet`` and ``attacked`` are geometric means of the relative pseudo-regret over the cells
-    without and with attack; ``tail`` is the same of its 95th percentile under attack; ``rank`` is the mean rank over all cells; ``wins`` counts cells where nobody is
-    better.
+    without and with attack; ``tail`` is the same of its 95th percentile under attack; ``rank``
+    is the mean rank over all cells; ``wins`` counts cells where nobody is better.
     """
     cell = ["environment", "attack", "budget"]
     tails = relative_regret(figures, "pseudo_regret_p95").select(*cell, "policy", tail="relative")
