@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.agreement import Agreement
+from benchmarks.catalogue import all_policies
 from benchmarks.figures import Figure
 from benchmarks.footprint import memory, start_up
 from benchmarks.libraries import against_peers
@@ -21,6 +22,7 @@ from benchmarks.speed import Effort, against_c, under_attack
 _THOROUGH = Effort(turns=12, replications=4)
 _PAGE = 150
 _QUICK = Effort(turns=3, replications=4)
+_CATALOGUE = Effort(turns=3, replications=1)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -58,6 +60,8 @@ def _measure(quick: bool, peers: bool) -> Iterator[Figure | Agreement]:
     else:
         yield from against_c(effort)
     yield from under_attack(effort)
+    if not quick:
+        yield from all_policies(_CATALOGUE)
     yield from memory()
     yield from start_up(repeats=2 if quick else 5, cold=not quick)
     yield from live(blocks=10 if quick else 100)

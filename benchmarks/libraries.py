@@ -16,7 +16,7 @@ from benchmarks.live import learner_microseconds
 from benchmarks.problem import BUILD, HARD, run_armrace
 from benchmarks.speed import HORIZON
 
-__all__ = ["PEERS", "against_peers"]
+__all__ = ["PEERS", "Peer", "Unavailable", "against_peers", "run_script"]
 
 _SCRIPTS = Path(__file__).parent / "peers"
 _ROUNDS = 20_000
@@ -109,8 +109,13 @@ def _remark(measured: dict[str, Any], expected: float, spread: float, ours: floa
 
 
 def _play(peer: Peer) -> dict[str, Any]:
+    return run_script(peer, peer.script, str(_ROUNDS), str(_REPEATS))
+
+
+def run_script(peer: Peer, script: str, *arguments: str) -> dict[str, Any]:
+    """What a script in ``peers`` prints last, read as JSON, run by the peer's interpreter."""
     finished = subprocess.run(
-        [_interpreter(peer), _SCRIPTS / peer.script, str(_ROUNDS), str(_REPEATS)],
+        [_interpreter(peer), _SCRIPTS / script, *arguments],
         capture_output=True,
         text=True,
         cwd=BUILD,
@@ -119,8 +124,8 @@ def _play(peer: Peer) -> dict[str, Any]:
     if finished.returncode:
         (BUILD / "peers" / f"{peer.name}.run.log").write_text(finished.stderr)
         raise Unavailable(f"does not run here: see build/peers/{peer.name}.run.log")
-    measured: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
-    return measured
+    printed: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
+    return printed
 
 
 def _interpreter(peer: Peer) -> Path:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from importlib.metadata import version
+from typing import Any, NamedTuple
 
 MEANS = [0.5] + [0.4] * 9
 GAP = 0.1
@@ -53,3 +54,41 @@ def report(
     if live is not None:
         result["live"] = live
     print(json.dumps(result))
+
+
+class Problem(NamedTuple):
+    """What :func:`report_pulls` plays."""
+
+    means: list[float]
+    horizon: int
+    replications: int
+    seed: int
+
+    @property
+    def arms(self) -> int:
+        return len(self.means)
+
+
+def report_pulls(package: str, players: dict[str, Callable[[Problem], list[list[int]]]]) -> None:
+    """Play what the command line names: a player, and a problem as JSON."""
+    with redirect_stdout(sys.stderr):
+        pulls = players[sys.argv[1]](Problem(**json.loads(sys.argv[2])))
+    print(json.dumps({"version": version(package), "pulls": pulls}))
+
+
+def loop(start: Callable[[Any], tuple[Any, Any]], problem: Problem) -> list[list[int]]:
+    """Decide and learn, round after round; ``start`` makes the two functions of a fresh policy."""
+    import numpy as np
+
+    pulls = []
+    for replication in range(problem.replications):
+        generator = np.random.default_rng([problem.seed, replication])
+        decide, learn = start(generator)
+        rewards = (generator.random((problem.horizon, problem.arms)) < problem.means).astype(float)
+        counts = [0] * problem.arms
+        for row in rewards.tolist():
+            arm = int(decide())
+            learn(arm, row[arm])
+            counts[arm] += 1
+        pulls.append(counts)
+    return pulls

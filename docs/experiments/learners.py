@@ -15,10 +15,10 @@ from armrace.extending import (
     Ticket,
     decide,
     distribution,
+    draw_arm,
     implement,
     inlined,
     learn,
-    uniform,
 )
 
 
@@ -81,17 +81,23 @@ class GreedyState(NamedTuple):
     means: Floats
     fading: float
     least: float
+    first: bool
 
 
 class EpsilonGreedy(Policy, frozen=True, tag="epsilon-greedy"):
-    """Plays the largest mean, or with probability ``min(1, least + fading / t)`` any arm."""
+    """Plays the largest mean, or with probability ``min(1, least + fading / t)`` any arm.
+
+    Arms with equal means are equally likely, unless ``first`` says that the first is played.
+    """
 
     fading: Annotated[float, Limits("exploration that fades as 1/t", 0)] = 1.0
     least: Annotated[float, Limits("exploration that stays", 0, 1)] = 0.0
+    first: Annotated[bool, "play the first of equal arms"] = False
 
     def start(self, arms: int, horizon: int) -> GreedyState:
         """No arm has been played."""
-        return GreedyState(np.zeros(arms), np.zeros(arms), float(self.fading), float(self.least))
+        zeros, fading, least = np.zeros(arms), float(self.fading), float(self.least)
+        return GreedyState(zeros, zeros.copy(), fading, least, self.first)
 
 
 @inlined
@@ -103,16 +109,23 @@ def exploration(state: GreedyState) -> float:
 @implement(distribution, GreedyState)
 def greedy_distribution(state: GreedyState, out: Floats) -> None:
     """A share for every arm, the rest for the largest mean."""
-    out.fill(exploration(state) / out.size)
-    out[np.argmax(state.means)] += 1.0 - exploration(state)
+    explore, best = exploration(state), np.max(state.means)
+    ties = 1 if state.first else np.sum(state.means == best)
+    given = 0
+    for arm in range(out.size):
+        out[arm] = explore / out.size
+        if state.means[arm] == best and given < ties:
+            given += 1
+            out[arm] += (1.0 - explore) / ties
 
 
 @implement(decide, GreedyState)
 def greedy_decide(state: GreedyState, stream: Stream) -> Ticket:
     """Explore or exploit."""
-    explore, arms, best = exploration(state), state.means.size, np.argmax(state.means)
-    arm = int(uniform(stream) * arms) if uniform(stream) < explore else best
-    return Ticket(arm, 0, explore / arms + (1.0 - explore) * (arm == best), 0)
+    weights = np.empty(state.means.size)
+    distribution(state, weights)
+    arm = draw_arm(weights, 1.0, stream)
+    return Ticket(arm, 0, weights[arm], 0)
 
 
 @implement(learn, GreedyState)

@@ -101,3 +101,26 @@ def test_every_peer_has_a_script() -> None:
 
     for peer in PEERS:
         assert (ROOT / "benchmarks" / "peers" / peer.script).is_file()
+
+
+def test_differences_of_means_can_be_told_from_chance() -> None:
+    from benchmarks.agreement_with_peers import difference
+
+    generator = np.random.default_rng(6)
+    ours, same = (generator.normal(100, 20, size) for size in (400, 100))
+    assert difference(ours, same).agrees
+    other = difference(ours, same + 10)
+    assert not other.agrees
+    assert other.difference - other.margin < -10 < other.difference + other.margin
+
+
+def test_every_compared_policy_has_a_player_that_should_agree() -> None:
+    from benchmarks.agreement_with_peers import PAIRS
+    from benchmarks.libraries import PEERS
+
+    scripts = {peer.name: peer.script.replace("play_", "pulls_") for peer in PEERS}
+    for pair in PAIRS:
+        script = ROOT / "benchmarks" / "peers" / scripts[pair.peer]
+        assert f'"{pair.player}":' in script.read_text(encoding="utf-8")
+    agreeing = {pair.policy for pair in PAIRS if pair.same}
+    assert agreeing == {"ucb1", "kl-ucb", "moss", "thompson", "exp3", "tsallis-inf"}

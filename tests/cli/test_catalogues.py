@@ -53,6 +53,7 @@ FLAGS = {
         "--policies --means --attack --attack-set --budget --horizon --replications --seed "
         "--workers --json --report --no-report --no-sweep"
     ),
+    "arena": ("--quick --full --policies --replications --seed --workers --json --folder --report"),
     "policies": "--json",
     "attacks": "--json",
     "environments": "--json",

@@ -19,7 +19,7 @@ def test_table_report_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str
     page, figures = tmp_path / "report.html", tmp_path / "figures.json"
     assert run([*SMALL, "--report", str(page), "--json", str(figures)]) == 0
     output, error = capsys.readouterr()
-    for word in ("multi-layer-race", "ucb1", "95% interval", "p95"):
+    for word in ("multi-layer-race", "ucb1", "95% interval", "p95", "rank", "has the least mean"):
         assert word in output
     assert f"The report is in {page}." in error
     parsed = json.loads(figures.read_text())
@@ -54,6 +54,61 @@ def test_scenario_can_be_overridden(capsys: pytest.CaptureFixture[str]) -> None:
     assert spec["environment"]["means"] == [0.9, 0.1]
     assert spec["adversary"] == {"name": "zero-best-when-likely", "likely": 0.25}
     assert (spec["budget"], spec["horizon"], spec["replications"]) == (20, 2000, 4)
+
+
+GRID = [*SMALL[:4], "--horizon", "500", "--replications", "3", "--attack", "zero-best, swap-best"]
+
+
+def test_attacks_and_budgets_make_a_grid(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, figures = tmp_path / "report.html", tmp_path / "figures.json"
+    more = ["--budget", "0,10,20", "--report", str(page), "--json", str(figures)]
+    assert run([*GRID, *more]) == 0
+    output = capsys.readouterr().out
+    assert output.count("has the least mean regret") == 6
+    assert "swap-best, budget 20" in output
+    entries = json.loads(figures.read_text())
+    met = [(e["spec"]["adversary"]["name"], e["spec"]["budget"], e["policy"]) for e in entries]
+    assert met == [
+        (attack, budget, policy)
+        for attack in ("zero-best", "swap-best")
+        for budget in (0.0, 10.0, 20.0)
+        for policy in ("multi-layer-race", "ucb1")
+    ]
+    text = page.read_text()
+    assert text.count("Regret against corruption") == 2
+    assert text.count('<section id="cell-') == 6
+
+
+def test_a_cell_of_a_grid_is_the_comparison_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*GRID, "--budget", "10,20", "--no-report", "--json", "-"]) == 0
+    together = json.loads(capsys.readouterr().out)[6:]
+    alone = [*GRID[:-1], "swap-best", "--budget", "20", "--no-report", "--json", "-"]
+    assert run(alone) == 0
+    summaries = [entry["summary"] for entry in json.loads(capsys.readouterr().out)]
+    assert [entry["summary"] for entry in together] == summaries
+
+
+def test_a_grid_says_how_to_run_it_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pages = [tmp_path / "first.html", tmp_path / "second.html"]
+    assert run([*GRID, "--budget", "0,10", "--report", str(pages[0])]) == 0
+    text = pages[0].read_text()
+    words = shlex.split(text.split('<pre class="command"><code>')[1].split("</code>")[0])
+    assert run([*words[1:], "--report", str(pages[1])]) == 0
+    assert pages[1].read_text() == text
+
+
+def test_only_policies_that_stand_out_are_swept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "report.html"
+    policies = "ucb1,exp3,moss,thompson,tsallis-inf,sao,kl-ucb,broad,rucb"
+    short = ["--horizon", "200", "--replications", "2", "--budget", "5", "--policies", policies]
+    assert run(["compare", *short, "--report", str(page)]) == 0
+    assert "Only the policies with a colour are run again" in page.read_text()
 
 
 def test_no_sweep_and_no_attack_leave_the_sweep_out(

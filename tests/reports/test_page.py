@@ -7,8 +7,10 @@ import pytest
 
 import armrace
 from armrace.reports.curves import quantile_curves
-from armrace.reports.page import render_report, specification
+from armrace.reports.highlighting import GREY
+from armrace.reports.page import render_grid, render_report, specification
 from armrace.reports.race import has_layers
+from armrace.reports.rows import comparison_inks
 from armrace.reports.tables import comparison_table
 from armrace.simulation import Comparison
 
@@ -120,3 +122,25 @@ def test_a_single_run_of_one_round_and_many_arms_can_be_drawn() -> None:
         horizon=1, replications=1, progress=False,
     )  # fmt: skip
     outline(render_report(comparison, "tiny", "", "", {0.0: comparison, 1.0: comparison}))
+
+
+def test_page_of_a_grid_is_well_formed_and_has_a_verdict_for_each_cell() -> None:
+    cells = [compared(0), compared(5)]
+    text = render_grid(cells, "grid", "A <grid>.", "armrace compare")
+    page = outline(text)
+    assert len(page.labels) == 3
+    assert len(set(page.ids)) == len(page.ids)
+    assert {link[1:] for link in page.links} <= set(page.ids)
+    for cell in cells:
+        assert cell.verdict("regret") in text
+    assert outline(render_grid([compared(5), compared(5)], "", "", "")).labels
+
+
+def test_of_many_policies_the_rest_is_grey() -> None:
+    many = ["ucb1", *({"name": "active-arm-elimination", "delta": i / 20} for i in range(1, 9))]
+    comparison = armrace.compare(many, [0.9, 0.5], horizon=50, replications=2, progress=False)
+    colours = comparison_inks(comparison)
+    assert sum(ink == GREY for ink in colours.values()) == 2
+    assert colours["ucb1"] != GREY
+    assert colours[comparison.best()] != GREY
+    assert "Grey lines are the other policies" in render(comparison)

@@ -75,3 +75,15 @@ def test_curves_carry_the_policy():
 def test_an_empty_comparison_is_refused():
     with pytest.raises(InvalidParameter, match="policies must be a list of policies; got"):
         armrace.compare([], **SETTING)
+
+
+def test_ranks_are_by_mean_and_by_tail():
+    results = armrace.compare(RACES, **SETTING).results.values()
+    regrets = ([1.0, 1.0, 9.0], [3.0, 3.0, 3.0], [3.0, 3.0, 3.0])
+    for result, sample in zip(results, regrets, strict=True):
+        result.final = result.final.with_columns(regret=np.array(sample))
+    table = armrace.Comparison(list(results)).table("regret")
+    by_policy = dict(zip(table["policy"], table.select("rank", "rank_p95").rows(), strict=True))
+    steady = by_policy["enlarged-arm-elimination"]
+    assert steady == by_policy["fast-slow-race"] == (1, 1)
+    assert by_policy["active-arm-elimination"] == (3, 3)

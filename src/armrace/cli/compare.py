@@ -16,7 +16,7 @@ from armrace.cli.outputs import (
     write_json,
 )
 from armrace.cli.planning import Plan, make_plan, override
-from armrace.cli.running import end, run
+from armrace.cli.running import end, run_batches
 from armrace.cli.sweeping import can_be_swept, sweep
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ armrace compare fake-reviews --policies multi-layer-race,ucb1 --report reviews.h
 armrace compare click-fraud --attack zero-best --budget 1000 --horizon 1e6 --json figures.json
 
 armrace compare quiet --means 0.9,0.8,0.7 --replications 100 --no-report
+
+armrace compare --policies multi-layer-race,ucb1,tsallis-inf --attack zero-best,swap-best \
+--budget 0,100,1000 --horizon 1e5
 """
 
 ScenarioName = Annotated[
@@ -43,6 +46,25 @@ ScenarioName = Annotated[
 Policies = Annotated[
     str | None,
     typer.Option("--policies", metavar="NAMES", help="Which policies, between commas; or all."),
+]
+Attacks = Annotated[
+    str | None,
+    typer.Option(
+        "--attack",
+        metavar="NAMES",
+        help="Who corrupts the feedback, one or several between commas; see "
+        "[bold]armrace attacks[/bold].",
+        rich_help_panel="Attack",
+    ),
+]
+Budgets = Annotated[
+    str | None,
+    typer.Option(
+        "--budget",
+        metavar="NUMBERS",
+        help="The most that the attack may spend, one or several between commas.",
+        rich_help_panel="Attack",
+    ),
 ]
 Report = Annotated[
     Path,
@@ -68,9 +90,9 @@ def compare(
     scenario: ScenarioName = "click-fraud",
     policies: Policies = None,
     means: options.Means = None,
-    attack: options.Attack = None,
+    attack: Attacks = None,
     attack_settings: options.AttackSet = None,
-    budget: options.Budget = None,
+    budget: Budgets = None,
     horizon: options.Horizon = None,
     replications: options.Replications = None,
     seed: options.Seed = "0",
@@ -80,14 +102,15 @@ def compare(
     no_report: NoReport = False,
     no_sweep: NoSweep = False,
 ) -> None:
-    """Compare policies on the same rewards under the same attack, and write a report.
+    """Compare policies on the same rewards under the same attacks, and write a report.
 
     A scenario is a story with arms, an attack and a length; every part of it can be overridden.
+    Several attacks or budgets make a grid, with a table and a verdict for each pair of them.
     Policies that must know the corruption in advance are told the attack's budget.
     """
     from armrace.simulation.scenarios import find_scenario
 
-    story, words = override(
+    stories, words = override(
         find_scenario(scenario),
         means,
         attack,
@@ -96,44 +119,48 @@ def compare(
         horizon,
         replications,
     )
-    plan = make_plan(story, policies, seed, workers, words)
+    plan = make_plan(stories, policies, seed, workers, words)
     page = None if no_report else report
-    comparison = _compare(plan, json, page)
+    cells = _compare(plan, json, page)
     if page is not None:
-        _write_report(page, plan, comparison, swept=can_be_swept(plan) and not no_sweep)
-    end(next(iter(comparison.results.values())))
+        _write_report(page, plan, cells, swept=can_be_swept(plan) and not no_sweep)
+    end(next(iter(cells[0].results.values())))
 
 
-def _compare(plan: Plan, json: Path | None, page: Path | None) -> Comparison:
+def _compare(plan: Plan, json: Path | None, page: Path | None) -> list[Comparison]:
     """Run the comparison and show its figures; all that can be refused is refused first."""
-    from armrace.cli.tables import print_comparison, print_story
+    from armrace.cli.tables import print_comparisons, print_story
     from armrace.simulation import Comparison
 
-    experiments = plan.experiments()
+    batches = plan.batches()
     check_targets(json, page)
-    warn_of_idle_attack(plan.scenario.adversary, plan.scenario.budget)
+    if not plan.is_grid:
+        warn_of_idle_attack(plan.scenario.adversary, plan.scenario.budget)
     if json != STANDARD_OUTPUT:
-        print_story(plan.scenario)
-    comparison = Comparison(run(experiments, plan.workers))
+        print_story(plan.scenarios)
+    cells = [Comparison(results) for results in run_batches(batches, plan.workers)]
     if json != STANDARD_OUTPUT:
-        print_comparison(comparison)
+        print_comparisons(cells)
     if json is not None:
-        write_json(json, comparison.to_builtins())
-    return comparison
+        write_json(json, [entry for cell in cells for entry in cell.to_builtins()])
+    return cells
 
 
-def _write_report(page: Path, plan: Plan, comparison: Comparison, *, swept: bool) -> None:
+def _write_report(page: Path, plan: Plan, cells: list[Comparison], *, swept: bool) -> None:
     """Write the page; an interruption costs it the sweep, not what came before."""
-    from armrace.reports.page import render_report
+    from armrace.reports.page import render_grid, render_report
     from armrace.simulation.files import write_text
 
-    interrupted = next(iter(comparison.results.values())).interrupted
+    interrupted = next(iter(cells[0].results.values())).interrupted
     sweeps: dict[float, Comparison] = {}
     try:
         if swept and not interrupted:
-            sweeps = {**sweep(plan), plan.scenario.budget: comparison}
+            sweeps = sweep(plan, cells[0])
     finally:
-        story = plan.scenario
-        text = render_report(comparison, story.name, story.summary, plan.command(), sweeps)
+        story, command = plan.scenario, plan.command()
+        if plan.is_grid:
+            text = render_grid(cells, story.name, story.summary, command)
+        else:
+            text = render_report(cells[0], story.name, story.summary, command, sweeps)
         write_text(page, text)
         say(f"The report is in {page}.")

@@ -12,9 +12,9 @@ from armrace.cli.outputs import say
 if TYPE_CHECKING:
     from armrace.simulation import Experiment, Result
 
-__all__ = ["end", "run"]
+__all__ = ["INTERRUPTED", "end", "run", "run_batches"]
 
-_INTERRUPTED = 130
+INTERRUPTED = 130
 
 
 def run(experiments: Sequence[Experiment], workers: int | None) -> list[Result]:
@@ -26,7 +26,13 @@ def run(experiments: Sequence[Experiment], workers: int | None) -> list[Result]:
     except KeyboardInterrupt:
         total = experiments[0].replications
         say(f"armrace: interrupted after 0 of {total} replications.")
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def run_batches(batches: Sequence[Sequence[Experiment]], workers: int | None) -> list[list[Result]]:
+    """Run batches of experiments all at once, and return their results batch by batch."""
+    results = iter(run([experiment for batch in batches for experiment in batch], workers))
+    return [[next(results) for _ in batch] for batch in batches]
 
 
 def end(result: Result) -> None:
@@ -34,4 +40,4 @@ def end(result: Result) -> None:
     if result.interrupted:
         asked = result.spec["replications"]
         say(f"armrace: interrupted after {result.replications} of {asked} replications.")
-        raise typer.Exit(_INTERRUPTED)
+        raise typer.Exit(INTERRUPTED)

@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from armrace.cli.planning import Plan
-from armrace.cli.running import run
+from armrace.cli.running import run_batches
 
 if TYPE_CHECKING:
     from armrace.simulation import Comparison
@@ -20,8 +20,9 @@ _SHARE_OF_REPLICATIONS = 4
 
 
 def can_be_swept(plan: Plan) -> bool:
-    """Whether the budget means anything: there is an attack, and it has one."""
-    return plan.scenario.adversary.tag() != "none" and plan.scenario.budget > 0
+    """Whether the budget means anything: there is one attack, and it has one."""
+    story = plan.scenario
+    return not plan.is_grid and story.adversary.tag() != "none" and story.budget > 0
 
 
 def budgets_around(budget: float) -> list[float]:
@@ -33,20 +34,35 @@ def budgets_around(budget: float) -> list[float]:
     return [0.0, *(float(budget * factor) for factor in _FACTORS)]
 
 
-def sweep(plan: Plan) -> dict[float, Comparison]:
+def worth_sweeping(plan: Plan, comparison: Comparison) -> list[str]:
+    """The policies that stand out in the plots, but for those that the attack makes too slow.
+
+    An attack that looks at the learner's distribution has it computed in every round; where that
+    takes an integral, as Thompson sampling's does, a sweep would take minutes.
+    """
+    from armrace.policies import POLICIES
+    from armrace.reports.highlighting import GREY
+    from armrace.reports.rows import comparison_inks
+
+    looks = plan.scenario.adversary.sees_weights
+    shown = [label for label, ink in comparison_inks(comparison).items() if ink != GREY]
+    return [name for name in shown if POLICIES.find(name).exact_tickets or not looks]
+
+
+def sweep(plan: Plan, comparison: Comparison) -> dict[float, Comparison]:
     """A comparison a budget, with fewer replications; none at all if interrupted."""
     from armrace.simulation import Comparison
 
+    policies = worth_sweeping(plan, comparison)
+    if not policies:
+        return {}
     asked = plan.scenario.replications
     fewer = min(asked, max(2, asked // _SHARE_OF_REPLICATIONS))
     quick = msgspec.structs.replace(plan.scenario, replications=fewer)
     budgets = budgets_around(quick.budget)
-    batches = [quick.experiments(plan.policies, budget=b, seed=plan.seed) for b in budgets]
-    results = run([experiment for batch in batches for experiment in batch], plan.workers)
-    if results[0].interrupted:
+    batches = [quick.experiments(policies, budget=b, seed=plan.seed) for b in budgets]
+    results = run_batches(batches, plan.workers)
+    if results[0][0].interrupted:
         raise typer.Exit(130)
-    remaining = iter(results)
-    return {
-        budget: Comparison([next(remaining) for _ in batch])
-        for budget, batch in zip(budgets, batches, strict=True)
-    }
+    found = dict(zip(budgets, map(Comparison, results), strict=True))
+    return {**found, quick.budget: comparison}

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import polars as pl
 import typer
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from armrace.reports.formatting import count, figure, interval, means_of, setting
+from armrace.reports.formatting import cell_name, count, figure, interval, means_of, setting
+from armrace.reports.rows import standings
 from armrace.simulation import Comparison, Result, Scenario
 from armrace.simulation.results import MEASURES
 
-__all__ = ["print_comparison", "print_result", "print_story"]
+__all__ = ["print_comparisons", "print_leaderboard", "print_result", "print_story"]
+
+_LEADERBOARD = {
+    "attacked": "attacked",
+    "quiet": "quiet",
+    "tail": "p95,\nattacked",
+    "worst": "worst\ncell",
+    "rank": "mean\nrank",
+    "wins": "cells\nwon",
+    "cells": "cells\nplayed",
+}
 
 
 def _table(*columns: str) -> Table:
@@ -69,24 +83,41 @@ def _arms(result: Result) -> Table:
     return table
 
 
-def print_story(scenario: Scenario) -> None:
+def print_story(scenarios: Sequence[Scenario]) -> None:
     """What is compared, for a person who waits for the figures."""
     console = Console(highlight=False)
-    console.print(f"[bold]{scenario.name}[/bold]: {scenario.summary}")
-    console.print(f"[dim]{setting(scenario)}[/dim]\n")
+    console.print(f"[bold]{scenarios[0].name}[/bold]: {scenarios[0].summary}")
+    console.print(f"[dim]{setting(*scenarios)}[/dim]\n")
 
 
-def print_comparison(comparison: Comparison) -> None:
-    """Many policies, the smallest mean regret first."""
-    table = _table("policy", "regret", "95% interval", "p95", "pseudo-\nregret", "attack\nspent")
-    for row in comparison.table("regret").iter_rows(named=True):
-        result = comparison.results[row["policy"]]
+def print_comparisons(cells: Sequence[Comparison]) -> None:
+    """Many policies, for each attack and budget, and the verdict in words."""
+    console = Console(highlight=False)
+    for cell in cells:
+        if len(cells) > 1:
+            console.print(f"[bold]{cell_name(next(iter(cell.results.values())).spec)}[/bold]")
+        _print_comparison(cell)
+        if len(cell.results) > 1:
+            console.print(f"{cell.verdict('regret')}\n")
+
+
+def _print_comparison(comparison: Comparison) -> None:
+    """The smallest mean regret first."""
+    table = _table(
+        "policy", "rank", "regret", "95% interval", "above the\nbest, jointly", "p95",
+        "rank\nby p95", "pseudo-\nregret", "attack\nspent",
+    )  # fmt: skip
+    for row in standings(comparison):
         table.add_row(
-            row["policy"],
-            figure(row["mean"]),
-            interval(result, "regret"),
-            figure(row["p95"]),
-            figure(result.figure("pseudo_regret").mean),
-            figure(result.figure("corruption").mean),
-        )
+            row.policy, row.rank, row.mean, row.interval, row.excess, row.p95, row.rank_p95,
+            row.pseudo_regret, row.corruption,
+        )  # fmt: skip
+    _print(table)
+
+
+def print_leaderboard(board: pl.DataFrame) -> None:
+    """The arena's policies, those first that lose least under attack."""
+    table = _table("policy", *_LEADERBOARD.values())
+    for row in board.iter_rows(named=True):
+        table.add_row(row["policy"], *(figure(row[name]) for name in _LEADERBOARD))
     _print(table)

@@ -1,4 +1,4 @@
-"""Regret against corruption: the mean of each policy at each budget, with 95% intervals."""
+"""Regret against corruption: the mean of each policy at each budget, and its spread."""
 
 from __future__ import annotations
 
@@ -15,34 +15,41 @@ from matplotlib.ticker import (
     NullLocator,
 )
 
-from armrace.reports.drawing import colour, dashes, label_ends, new_figure, tidy
+from armrace.reports.drawing import label_decades, label_ends, new_figure, tidy
 from armrace.reports.formatting import count, short
+from armrace.reports.highlighting import GREY
 from armrace.simulation import Comparison
-from armrace.statistics import mean_interval
 
 __all__ = ["draw_sweep"]
 
 _LINEAR_BELOW = 1000.0
 
 
-def draw_sweep(sweeps: Mapping[float, Comparison], measure: str = "regret") -> Figure:
-    """Mean regret at each budget; both axes are logarithmic away from zero."""
+def draw_sweep(
+    sweeps: Mapping[float, Comparison], colours: Mapping[str, str], measure: str = "regret"
+) -> Figure:
+    """Mean regret at each budget; both axes are logarithmic away from zero.
+
+    Policies that were not run at every budget are left out.
+    """
     budgets = sorted(sweeps)
     drawing, axes = new_figure(9.6, 4.6)
-    ends, lowest = [], np.inf
-    for position, label in enumerate(sweeps[budgets[0]].results):
+    ends, lowest, highest = [], np.inf, -np.inf
+    for label, ink in colours.items():
+        if any(label not in sweeps[budget].results for budget in budgets):
+            continue
         samples = [sweeps[budget].results[label].sample(measure) for budget in budgets]
         means = np.array([sample.mean() for sample in samples])
-        errors = np.array([mean_interval(sample)[1] - sample.mean() for sample in samples])
-        ink = colour(position)
-        axes.errorbar(
-            budgets, means, errors, color=ink, ls=dashes(position), lw=1.6, marker="o", ms=4,
-            capsize=3,
-        )  # fmt: skip
+        low, high = np.array([np.quantile(sample, (0.05, 0.95)) for sample in samples]).T
+        lowest, highest = min(lowest, float(low.min())), max(highest, float(high.max()))
+        if ink == GREY:
+            axes.plot(budgets, means, color=ink, lw=0.8, zorder=1.5)
+            continue
+        axes.vlines(budgets, low, high, color=ink, lw=1.2)
+        axes.plot(budgets, means, color=ink, lw=1.6, marker="o", ms=4)
         ends.append((float(means[-1]), label, ink))
-        lowest = min(lowest, float((means - errors).min()))
     _scale_budgets(axes, budgets)
-    _scale_regrets(axes, lowest)
+    _scale_regrets(axes, lowest, highest)
     axes.set_ylabel(f"mean {measure.replace('_', '-')}")
     tidy(axes)
     drawing.draw_without_rendering()
@@ -60,10 +67,11 @@ def _scale_budgets(axes: Axes, budgets: list[float]) -> None:
     axes.set_xlabel("budget of the attack (logarithmic, but for 0)")
 
 
-def _scale_regrets(axes: Axes, lowest: float) -> None:
+def _scale_regrets(axes: Axes, lowest: float, highest: float) -> None:
     """Logarithmic, but linear around 0 where regrets are negative."""
     if lowest > 0:
         axes.set_yscale("log")
+        label_decades(axes, lowest, highest)
     else:
         axes.set_yscale("symlog", linthresh=_LINEAR_BELOW)
         powers = _LINEAR_BELOW * 10.0 ** np.arange(12)  # matplotlib's own ticks collide around 0

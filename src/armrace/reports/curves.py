@@ -6,8 +6,10 @@ import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from armrace.reports.drawing import colour, dashes, label_ends, new_figure, tidy
+from armrace.reports.drawing import label_ends, new_figure, tidy
 from armrace.reports.formatting import short
+from armrace.reports.highlighting import GREY
+from armrace.reports.rows import comparison_inks
 from armrace.simulation import Comparison, Result
 
 __all__ = ["draw_curves", "quantile_curves"]
@@ -31,15 +33,18 @@ def quantile_curves(result: Result, measure: str) -> pl.DataFrame:
 
 
 def draw_curves(comparison: Comparison, measure: str = "regret") -> Figure:
-    """Regret against rounds, the latter on a logarithmic axis."""
+    """Regret against rounds, the latter on a logarithmic axis; of many, some are grey."""
     drawing, axes = new_figure(9.6, 4.6)
     ends, horizon = [], 1
-    for position, (label, result) in enumerate(comparison.results.items()):
+    for label, ink in comparison_inks(comparison).items():
+        result = comparison.results[label]
         frame = quantile_curves(result, measure)
         horizon = result.horizon
-        ink = colour(position)
+        if ink == GREY:
+            axes.plot(frame["round"], frame["median"], color=ink, lw=0.8, zorder=1.5)
+            continue
         axes.fill_between(frame["round"], frame["low"], frame["high"], color=ink, alpha=0.2, lw=0)
-        axes.plot(frame["round"], frame["median"], color=ink, ls=dashes(position), lw=1.8)
+        axes.plot(frame["round"], frame["median"], color=ink, lw=1.8)
         ends.append((float(frame["median"][-1]), label, ink))
     axes.set_xscale("log")
     axes.set_xlim(max(1, horizon / 10**_DECADES), max(2, horizon))

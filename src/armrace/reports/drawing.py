@@ -13,23 +13,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
-__all__ = ["colour", "dashes", "inline_svg", "label_ends", "new_figure", "own_style", "tidy"]
-
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8C6D00", "#3A9BD9", "#333333")
-"""After Okabe and Ito, told apart also by the colour-blind; the light ones darkened for text."""
-
-_DASHES: tuple[str | tuple[float, tuple[float, ...]], ...] = ("-", (0, (6, 2)), (0, (2, 2)))
-
-
-def colour(position: int) -> str:
-    """The colour of the policy at this place."""
-    return _COLOURS[position % len(_COLOURS)]
-
-
-def dashes(position: int) -> str | tuple[float, tuple[float, ...]]:
-    """The dashes of its line, which differ once the colours come round again."""
-    return _DASHES[position // len(_COLOURS) % len(_DASHES)]
+__all__ = ["inline_svg", "label_decades", "label_ends", "new_figure", "own_style", "tidy"]
 
 
 def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
@@ -45,6 +31,12 @@ def tidy(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(which="both", color="#999999")
     axes.set_axisbelow(True)
+
+
+def label_decades(axes: Axes, lowest: float, highest: float) -> None:
+    """Numbers on a logarithmic axis of regrets: 1, 2 and 5 of each decade if there are few."""
+    if highest < 200 * lowest:
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
 
 
 def label_ends(axes: Axes, x: float, ends: Sequence[tuple[float, str, str]]) -> None:

@@ -12,7 +12,16 @@ from armrace.environments import ENVIRONMENTS
 from armrace.simulation import Result, Scenario
 from armrace.statistics import mean_interval
 
-__all__ = ["count", "figure", "interval", "means_of", "parameters", "setting", "short"]
+__all__ = [
+    "cell_name",
+    "count",
+    "figure",
+    "interval",
+    "means_of",
+    "parameters",
+    "setting",
+    "short",
+]
 
 
 def figure(number: float) -> str:
@@ -73,10 +82,22 @@ def means_of(result: Result) -> npt.NDArray[np.float64]:
     return ENVIRONMENTS.make(result.spec["environment"]).mean_rewards(result.horizon)
 
 
-def setting(scenario: Scenario) -> str:
-    """Arms, attack and length in a line."""
+def cell_name(spec: Mapping[str, Any]) -> str:
+    """Attack and budget of an experiment.
+
+    >>> cell_name({"adversary": {"name": "zero-best"}, "budget": 1000.0})
+    'zero-best, budget 1,000'
+    """
+    return f"{parameters(spec['adversary'])}, budget {count(spec['budget'])}"
+
+
+def setting(*scenarios: Scenario) -> str:
+    """Arms, attacks and length in a line, of scenarios that differ in attack and budget."""
+    first = scenarios[0]
+    attacks = dict.fromkeys(parameters(each.adversary.to_builtins()) for each in scenarios)
+    budgets = dict.fromkeys(count(each.budget) for each in scenarios)
     return (
-        f"{count(scenario.environment.arms)} {scenario.environment.tag()} arms; attack "
-        f"{parameters(scenario.adversary.to_builtins())}, budget {count(scenario.budget)}; "
-        f"{count(scenario.replications)} x {count(scenario.horizon)} rounds"
+        f"{count(first.environment.arms)} {first.environment.tag()} arms; attack "
+        f"{', '.join(attacks)}; budget {' or '.join(budgets)}; "
+        f"{count(first.replications)} x {count(first.horizon)} rounds"
     )

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
-from importlib.resources import files
 
-import msgspec
-from matplotlib.figure import Figure
-
-from armrace import __version__
-from armrace.reports.corruption import draw_sweep
-from armrace.reports.curves import draw_curves
-from armrace.reports.drawing import inline_svg, own_style
-from armrace.reports.formatting import count, parameters
-from armrace.reports.race import draw_race, has_layers
-from armrace.reports.tables import comparison_table, reading
+from armrace.reports.drawing import own_style
+from armrace.reports.formatting import cell_name, count, parameters
+from armrace.reports.layout import data_block, document, table
+from armrace.reports.race import has_layers
+from armrace.reports.rows import comparison_inks
+from armrace.reports.sections import (
+    cell_section,
+    curves_section,
+    figures_of,
+    meanings,
+    race_section,
+    sweep_section,
+)
 from armrace.simulation import Comparison, Result
 
-__all__ = ["render_report", "specification"]
-
-_MEANINGS = {
-    "regret": "what the best fixed arm would have collected under attack, minus what was collected "
-    "under attack; it is negative for a policy that was better than every single arm",
-    "pseudo-regret": "sum over rounds of the gap between the best mean and the mean of the arm "
-    "played, which no attack distorts",
-    "clean regret": "as regret, on the rewards before corruption",
-    "attack spent": "sum over rounds of the largest change to any arm; mean over the runs",
-}
+__all__ = ["render_grid", "render_report", "specification"]
 
 
 def render_report(
@@ -37,34 +30,75 @@ def render_report(
     command: str,
     sweeps: Mapping[float, Comparison],
 ) -> str:
-    """The whole page; ``sweeps`` maps budgets to the same comparison at that budget."""
-    first = next(iter(comparison.results.values()))
+    """The page of one attack; ``sweeps`` maps budgets to the same comparison at that budget."""
+    first = _first(comparison)
+    setting = (
+        f"Attack {parameters(first.spec['adversary'])} with a budget of "
+        f"{count(first.spec['budget'])}; {_length(first)}."
+    )
+    figures = f"<h2>Figures at the end</h2>{figures_of(comparison)}{meanings()}"
     with own_style():
         sections = [
-            _header(title, summary, first),
-            _table_section(comparison),
-            _curves_section(comparison),
-            _sweep_section(sweeps),
-            *(_race_section(label, r) for label, r in comparison.results.items() if has_layers(r)),
-            _rerun_section(comparison, command),
+            _header(title, summary, setting, first),
+            f"<section>{figures}</section>",
+            curves_section(comparison),
+            sweep_section(sweeps, comparison_inks(comparison)) if sweeps else "",
+            *(race_section(label, r) for label, r in comparison.results.items() if has_layers(r)),
+            _rerun_section(command, specification(comparison)),
         ]
-    style = files("armrace.reports").joinpath("page.css").read_text(encoding="utf-8")
+    return document(title, sections)
+
+
+def render_grid(cells: Sequence[Comparison], title: str, summary: str, command: str) -> str:
+    """The page of several attacks or budgets: a section each, and regret against corruption."""
+    first = _first(cells[0])
+    attacks = dict.fromkeys(parameters(_first(cell).spec["adversary"]) for cell in cells)
+    setting = f"Attacks: {', '.join(attacks)}; {_length(first)}."
+    with own_style():
+        sections = [
+            _header(title, summary, setting, first),
+            _overview(cells),
+            *(sweep_section(each, comparison_inks(cells[0])) for each in _by_attack(cells)),
+            *(cell_section(cell, position) for position, cell in enumerate(cells)),
+            f"<section><h2>What the columns mean</h2>{meanings()}</section>",
+            _rerun_section(command, *map(specification, cells)),
+        ]
+    return document(title, sections)
+
+
+def _by_attack(cells: Sequence[Comparison]) -> list[dict[float, Comparison]]:
+    """Budgets and comparisons of each attack that has several budgets."""
+    found: dict[str, dict[float, Comparison]] = {}
+    for cell in cells:
+        spec = _first(cell).spec
+        found.setdefault(parameters(spec["adversary"]), {})[float(spec["budget"])] = cell
+    return [budgets for budgets in found.values() if len(budgets) > 1]
+
+
+def _overview(cells: Sequence[Comparison]) -> str:
+    rows = []
+    for position, cell in enumerate(cells):
+        name = escape(cell_name(_first(cell).spec))
+        words = escape(cell.verdict("regret"))
+        rows.append(
+            f'<tr><th scope="row"><a href="#cell-{position}">{name}</a></th>'
+            f'<td class="words">{words}</td></tr>'
+        )
+    return f"<section><h2>At a glance</h2>{table(('attack', 'verdict'), rows)}</section>"
+
+
+def _first(comparison: Comparison) -> Result:
+    return next(iter(comparison.results.values()))
+
+
+def _length(result: Result) -> str:
     return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>armrace: {escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        + "\n".join(section for section in sections if section)
-        + f"\n<footer>armrace {__version__}</footer>\n</body>\n</html>\n"
-    )
-
-
-def _header(title: str, summary: str, result: Result) -> str:
-    spec = result.spec
-    setting = (
-        f"Attack {parameters(spec['adversary'])} with a budget of {count(spec['budget'])}; "
         f"{count(result.replications)} replications of {count(result.horizon)} rounds; seed "
-        f"{spec['seed']}."
+        f"{result.spec['seed']}"
     )
+
+
+def _header(title: str, summary: str, setting: str, result: Result) -> str:
     lines = [
         f"<header><h1>{escape(title)}</h1>",
         f"<p>{escape(summary)}</p>",
@@ -73,81 +107,17 @@ def _header(title: str, summary: str, result: Result) -> str:
     if result.interrupted:
         lines.append(
             f'<p class="warning">Interrupted after {result.replications} of '
-            f"{spec['replications']} replications.</p>"
+            f"{result.spec['replications']} replications.</p>"
         )
     return "\n".join([*lines, "</header>"])
 
 
-def _table_section(comparison: Comparison) -> str:
-    meanings = "".join(f"<dt>{name}</dt><dd>{text}.</dd>" for name, text in _MEANINGS.items())
-    told = [label for label, r in comparison.results.items() if "corruption" in r.spec["policy"]]
-    note = f"<p class='note'>Told the budget in advance: {', '.join(told)}.</p>" if told else ""
-    return (
-        f"<section><h2>Figures at the end</h2><p>{escape(reading(comparison))}</p>"
-        f'<div class="wide">{comparison_table(comparison)}</div>{note}'
-        f'<dl class="note">{meanings}</dl></section>'
-    )
-
-
-def _figure(heading: str, drawing: Figure, name: str, description: str, caption: str) -> str:
-    return (
-        f"<section><h2>{escape(heading)}</h2><figure>"
-        f"{inline_svg(drawing, name, description)}"
-        f"<figcaption>{escape(caption)}</figcaption></figure></section>"
-    )
-
-
-def _curves_section(comparison: Comparison) -> str:
-    caption = (
-        "Lines are medians over the replications, bands reach from the 5% to the 95% quantile. "
-        "A straight line on ordinary axes bends upwards here: that is a policy which goes on "
-        "losing."
-    )
-    return _figure(
-        "Regret over time", draw_curves(comparison), "curves",
-        f"Regret against rounds, one line a policy. {reading(comparison)}", caption,
-    )  # fmt: skip
-
-
-def _sweep_section(sweeps: Mapping[float, Comparison]) -> str:
-    if not sweeps:
-        return ""
-    budgets = ", ".join(count(budget) for budget in sorted(sweeps))
-    runs = sorted({r.replications for c in sweeps.values() for r in c.results.values()})
-    caption = (
-        f"Mean regret at the end with 95% intervals, over {' or '.join(map(str, runs))} "
-        "replications. A robust policy rises slowly and without a jump; policies that must know "
-        "the corruption are told the budget."
-    )
-    return _figure(
-        "Regret against corruption", draw_sweep(sweeps), "corruption",
-        f"Mean regret of each policy at the budgets {budgets}.", caption,
-    )  # fmt: skip
-
-
-def _race_section(label: str, result: Result) -> str:
-    active = result.race.filter(result.race["active"]).height
-    caption = (
-        "State at the end of the first replication: estimated mean and number of pulls of each arm "
-        "in each layer; red cells are deleted. An arm that a layer deletes is deleted from all "
-        "faster layers above it; an empty layer plays an active arm of the first layer that has "
-        "one. Layers and arms count from 0 here; the paper counts layers from 1. The star marks "
-        "the best arm; true means are below the names."
-    )
-    description = (
-        f"Layers by arms of {label}: {active} of {result.race.height} cells are still active."
-    )
-    drawing = draw_race(result)
-    return _figure(f"The layers of {label}", drawing, f"race-{label}", description, caption)
-
-
-def _rerun_section(comparison: Comparison, command: str) -> str:
-    text = msgspec.json.format(msgspec.json.encode(specification(comparison)), indent=2).decode()
+def _rerun_section(command: str, *specifications: dict[str, object]) -> str:
     return (
         "<section><h2>Run it again</h2><p>The same figures, bit for bit, on any machine:</p>"
         f'<pre class="command"><code>{escape(command)}</code></pre>'
         "<p>or in Python, as <code>armrace.compare(**specification)</code>, with</p>"
-        f"<pre><code>{escape(text)}</code></pre></section>"
+        f"{''.join(map(data_block, specifications))}</section>"
     )
 
 

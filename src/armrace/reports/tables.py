@@ -4,55 +4,37 @@ from __future__ import annotations
 
 from html import escape
 
-from armrace.reports.drawing import colour
-from armrace.reports.formatting import figure, interval, parameters
-from armrace.simulation import Comparison, Result
+from armrace.reports.formatting import parameters
+from armrace.reports.layout import table
+from armrace.reports.rows import comparison_inks, standings
+from armrace.simulation import Comparison
 
-__all__ = ["comparison_table", "reading"]
+__all__ = ["comparison_table"]
 
-_COLUMNS = (
-    "policy",
-    "mean regret",
-    "95% interval",
-    "p05",
-    "median",
-    "p95",
-    "max",
-    "pseudo-regret",
-    "clean regret",
-    "attack spent",
-)
+_COLUMNS = {
+    "policy": "policy",
+    "rank": "rank",
+    "mean": "mean regret",
+    "interval": "95% interval",
+    "excess": "above the best",
+    "median": "median",
+    "p95": "p95",
+    "rank_p95": "rank by p95",
+    "max": "max",
+    "pseudo_regret": "pseudo-regret",
+    "clean_regret": "clean regret",
+    "corruption": "attack spent",
+}
 
 
 def comparison_table(comparison: Comparison) -> str:
     """One row a policy, with the colour that its lines have."""
-    order = list(comparison.results)
-    head = "".join(f'<th scope="col">{column}</th>' for column in _COLUMNS)
+    colours = comparison_inks(comparison)
     rows = []
-    for label in comparison.table("regret")["policy"]:
-        ink = colour(order.index(label))
-        rows.append(_row(label, ink, comparison.results[label]))
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-
-
-def _row(label: str, ink: str, result: Result) -> str:
-    regret = result.figure("regret")
-    cells = [figure(regret.mean), interval(result, "regret")]
-    cells += [figure(number) for number in (regret.p05, regret.p50, regret.p95, regret.max)]
-    cells += [figure(result.figure(m).mean) for m in ("pseudo_regret", "clean_regret")]
-    cells.append(figure(result.figure("corruption").mean))
-    title = escape(parameters(result.spec["policy"]), quote=True)
-    name = f'<th scope="row" title="{title}"><span style="background:{ink}"></span>{escape(label)}'
-    return f"<tr>{name}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
-
-
-def reading(comparison: Comparison) -> str:
-    """What the table says, in a sentence."""
-    table = comparison.table("regret")
-    if table.height < 2:
-        return ""
-    best, worst = table.row(0, named=True), table.row(-1, named=True)
-    return (
-        f"{best['policy']} has the smallest mean regret, {figure(best['mean'])}; "
-        f"{worst['policy']} the largest, {figure(worst['mean'])}."
-    )
+    for standing in standings(comparison):
+        label = standing.policy
+        title = escape(parameters(comparison.results[label].spec["policy"]), quote=True)
+        mark = f'<span style="background:{colours[label]}"></span>'
+        name = f'<th scope="row" title="{title}">{mark}{escape(label)}</th>'
+        rows.append(f"<tr>{name}{''.join(f'<td>{cell}</td>' for cell in standing[1:])}</tr>")
+    return table(list(_COLUMNS.values()), rows)

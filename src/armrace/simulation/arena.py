@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,9 +19,10 @@ import polars as pl
 import armrace
 from armrace.adversaries import ADVERSARIES
 from armrace.environments import Bernoulli, Beta, Environment
+from armrace.errors import DamagedFile
 from armrace.policies import POLICIES
 from armrace.simulation.experiment import Experiment, make_experiment
-from armrace.simulation.files import atomic_path
+from armrace.simulation.files import atomic_path, make_folder
 from armrace.simulation.results import MEASURES, Result
 from armrace.simulation.scenarios import told_the_budget
 from armrace.simulation.simulate import run_experiments
@@ -29,13 +31,11 @@ __all__ = [
     "ATTACKS",
     "BUDGET_EXPONENTS",
     "ENVIRONMENTS_OF_THE_ARENA",
+    "FORMS",
     "Cell",
     "Grid",
-    "leaderboard",
     "load_cells",
-    "relative_regret",
     "run_arena",
-    "worst_cases",
 ]
 
 ENVIRONMENTS_OF_THE_ARENA: dict[str, Environment] = {
@@ -80,6 +80,16 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
                     yield Cell(self, environment, attack, float(round(self.horizon**exponent)))
 
 
+FORMS: dict[str, Grid] = {
+    "quick": Grid(
+        horizon=2_000, replications=2, environments=("one-better", "hundred-arms", "two-arms")
+    ),
+    "usual": Grid(horizon=100_000, replications=10),
+    "full": Grid(horizon=1_000_000, replications=10),
+}
+"""The arena as it is usually run, in seconds for a check, and at length."""
+
+
 class Cell(NamedTuple):
     """One environment, one attack and one budget."""
 
@@ -89,7 +99,7 @@ class Cell(NamedTuple):
     budget: float
 
     def experiments(self) -> list[Experiment]:
-        """One experiment a policy, on the same rewards."""
+        """One experiment a policy, on the same rewards; see :meth:`competitors`."""
         return [
             make_experiment(
                 policy=told_the_budget(policy, self.budget),
@@ -100,8 +110,18 @@ class Cell(NamedTuple):
                 replications=self.grid.replications,
                 seed=self.grid.seed,
             )
-            for policy in self.grid.policies
+            for policy in self.competitors()
         ]
+
+    def competitors(self) -> list[str]:
+        """The policies of the cell.
+
+        Where the attack looks at the learner's distribution in every round, those whose
+        distribution costs more than all else in the arena sit out: Thompson sampling needs an
+        integral for it.
+        """
+        seen = ADVERSARIES.find(self.attack).sees_weights
+        return [name for name in self.grid.policies if POLICIES[name].exact_tickets or not seen]
 
     def file_name(self) -> str:
         """A name that changes with anything the cell's figures depend on."""
@@ -132,82 +152,48 @@ def run_arena(
     grid: Grid,
     folder: Path,
     workers: int | None = None,
-    progress: bool | None = None,
-    report: Callable[[int, int], None] = lambda done, total: None,
+    report: Callable[[float, int], None] = lambda done, total: None,
 ) -> pl.DataFrame:
     """Play all cells that ``folder`` does not hold yet, and return the figures of all.
 
     ``report`` is told how many cells are done, of how many. Ctrl-C loses at most one cell.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    cells = list(grid.cells())
+    make_folder(folder)
+    cells = [cell for cell in grid.cells() if cell.competitors()]
     for position, cell in enumerate(cells):
         report(position, len(cells))
         target = folder / cell.file_name()
         if not target.exists():
-            results = run_experiments(cell.experiments(), workers=workers, progress=progress)
-            if results[0].interrupted:
-                raise KeyboardInterrupt
+            results = _play(cell, workers, partial(_report_part, report, position, len(cells)))
             with atomic_path(target) as path:
                 cell.frame(results).write_parquet(path)
     report(len(cells), len(cells))
     return load_cells(grid, folder)
 
 
+def _report_part(
+    report: Callable[[float, int], None], position: int, total: int, share: float
+) -> None:
+    report(position + share, total)
+
+
+def _play(cell: Cell, workers: int | None, report: Callable[[float], None]) -> list[Result]:
+    """All of a cell, or an interruption: a part of it would pass for the whole."""
+    results = run_experiments(cell.experiments(), workers=workers, progress=report)
+    if results[0].interrupted:
+        raise KeyboardInterrupt
+    return results
+
+
 def load_cells(grid: Grid, folder: Path) -> pl.DataFrame:
     """The figures of the grid's cells that ``folder`` holds."""
     files = [folder / cell.file_name() for cell in grid.cells()]
-    frames = [pl.read_parquet(file) for file in files if file.exists()]
+    frames = [_read(file) for file in files if file.exists()]
     return pl.concat(frames) if frames else pl.DataFrame()
 
 
-def relative_regret(figures: pl.DataFrame, measure: str = "pseudo_regret_mean") -> pl.DataFrame:
-    """The figures with each policy's regret divided by that of the cell's best policy."""
-    cell = ["environment", "attack", "budget"]
-    best = pl.col(measure).min().over(cell)
-    return figures.with_columns(relative=pl.col(measure) / best.clip(lower_bound=1.0))
-
-
-def leaderboard(figures: pl.DataFrame) -> pl.DataFrame:
-    """Policies by their typical regret relative to the best, without and under attack.
-
-    ``quiet`` and ``attacked`` are geometric means of the relative pseudo-regret over the cells
-    without and with attack; ``tail`` is the same of its 95th percentile under attack; ``rank``
-    is the mean rank over all cells; ``wins`` counts cells where nobody is better.
-    """
-    cell = ["environment", "attack", "budget"]
-    tails = relative_regret(figures, "pseudo_regret_p95").select(*cell, "policy", tail="relative")
-    ranked = (
-        relative_regret(figures)
-        .join(tails, on=[*cell, "policy"])
-        .with_columns(rank=pl.col("pseudo_regret_mean").rank().over(cell))
-    )
-    quiet = pl.col("budget") == 0
-    return (
-        ranked.group_by("policy")
-        .agg(
-            quiet=_geometric_mean(pl.col("relative").filter(quiet)),
-            attacked=_geometric_mean(pl.col("relative").filter(~quiet)),
-            tail=_geometric_mean(pl.col("tail").filter(~quiet)),
-            worst=pl.col("relative").max(),
-            rank=pl.col("rank").mean(),
-            wins=(pl.col("rank") == 1).sum(),
-        )
-        .sort("attacked")
-    )
-
-
-def _geometric_mean(values: pl.Expr) -> pl.Expr:
-    return values.clip(lower_bound=1.0).log().mean().exp()
-
-
-def worst_cases(figures: pl.DataFrame) -> pl.DataFrame:
-    """For each policy the cell in which it does worst, relative to the best there."""
-    columns = ["policy", "environment", "attack", "budget", "pseudo_regret_mean", "relative"]
-    return (
-        relative_regret(figures)
-        .sort("relative", descending=True)
-        .unique("policy", keep="first", maintain_order=True)
-        .select(columns)
-        .sort("relative")
-    )
+def _read(file: Path) -> pl.DataFrame:
+    try:
+        return pl.read_parquet(file)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise DamagedFile(f"{file} is damaged; remove it, and its cell is played anew.") from error

@@ -23,14 +23,25 @@ class Comparison:
         self.results = dict(zip(_labels(results), results, strict=True))
 
     def table(self, measure: str = "regret") -> pl.DataFrame:
-        """One figure of the ledger: its mean with a 95% interval and its quantiles, best first."""
+        """One figure of the ledger: its mean with a 95% interval and its quantiles, best first.
+
+        ``rank`` is by the mean and ``rank_p95`` by the 95th percentile; equals share the better.
+        """
         rows = []
         for label, result in self.results.items():
             low, high = mean_interval(result.sample(measure))
             figure = result.figure(measure)._asdict()
             rows.append({"policy": label, "low": low, "high": high, **figure})
         columns = ["policy", "mean", "low", "high", "stderr", "p05", "p50", "p95", "max"]
-        return pl.DataFrame(rows).select(columns).sort("mean")
+        return (
+            pl.DataFrame(rows)
+            .select(
+                *columns,
+                rank=pl.col("mean").rank("min").cast(pl.Int64),
+                rank_p95=pl.col("p95").rank("min").cast(pl.Int64),
+            )
+            .sort("mean", "policy")
+        )
 
     def best(self, measure: str = "regret") -> str:
         """The policy with the smallest mean."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from armrace.errors import UnwritableOutput
 
-__all__ = ["atomic_path", "check_writable", "write_text"]
+__all__ = ["atomic_path", "check_writable", "make_folder", "write_text"]
 
 
 @contextmanager
@@ -56,6 +56,16 @@ def _refusals(target: Path) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise UnwritableOutput(f"cannot write {target}: {reason}.") from error
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it where they are missing, or refuse in one sentence."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise UnwritableOutput(f"cannot write into {folder}: it is a file.") from error
+    except OSError as error:
+        raise UnwritableOutput(f"cannot write into {folder}: {error.strerror}.") from error
 
 
 def _synchronise(path: Path) -> None:

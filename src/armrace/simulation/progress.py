@@ -6,13 +6,22 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["progress_bar"]
+__all__ = ["Progress", "cell_bar", "progress_bar"]
+
+Progress = bool | None | Callable[[float], None]
+"""Whether to show a bar, None where a person is watching; or what is told the finished share."""
+
+_SECONDS_THAT_TELL_THE_SPEED = 600.0
+"""Cells differ much in length, so what is left is estimated from many of them."""
 
 
 @contextmanager
-def progress_bar(title: str, shown: bool | None) -> Iterator[Callable[[float], None]]:
+def progress_bar(title: str, shown: Progress) -> Iterator[Callable[[float], None]]:
     """A function that takes the finished share; ``shown=None`` shows it on a terminal only."""
-    if shown is False or (shown is None and not sys.stderr.isatty()):
+    if callable(shown):
+        yield shown
+        return
+    if not _visible(shown):
         yield lambda share: None
         return
     from rich import progress
@@ -27,3 +36,36 @@ def progress_bar(title: str, shown: bool | None) -> Iterator[Callable[[float], N
     with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=1.0)
         yield lambda share: bar.update(task, completed=share)
+
+
+@contextmanager
+def cell_bar(shown: bool | None) -> Iterator[Callable[[float, int], None]]:
+    """A function that takes how many cells are done, of how many; parts of a cell count too."""
+    if not _visible(shown):
+        yield lambda done, total: None
+        return
+    from rich import progress
+    from rich.console import Console
+
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.TimeRemainingColumn(),
+    )
+    with progress.Progress(
+        *columns,
+        console=Console(stderr=True),
+        transient=True,
+        speed_estimate_period=_SECONDS_THAT_TELL_THE_SPEED,
+    ) as bar:
+        task = bar.add_task("cells")
+
+        def report(done: float, total: int) -> None:
+            words = f"{int(done)} of {total} cells"
+            bar.update(task, completed=done, total=total, description=words)
+
+        yield report
+
+
+def _visible(shown: bool | None) -> bool:
+    return sys.stderr.isatty() if shown is None else shown

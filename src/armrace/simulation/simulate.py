@@ -17,7 +17,7 @@ from armrace.simulation.comparison import Comparison
 from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.simulation.interrupts import postponed_interrupts
 from armrace.simulation.parallel import run_all
-from armrace.simulation.progress import progress_bar
+from armrace.simulation.progress import Progress, progress_bar
 from armrace.simulation.replication import prepare
 from armrace.simulation.results import Result
 
@@ -108,11 +108,11 @@ def run_experiments(
     experiments: Sequence[Experiment],
     executor: Executor | None = None,
     workers: int | None = None,
-    progress: bool | None = None,
+    progress: Progress = None,
 ) -> list[Result]:
     """Run experiments of equally many replications side by side, each replication together."""
     if executor is None:
-        _compile(experiments, progress)
+        _compile(experiments, False if callable(progress) else progress)
     title = experiments[0].policy.tag() if len(experiments) == 1 else "comparing"
     started = time.perf_counter()
     with progress_bar(title, progress) as report:

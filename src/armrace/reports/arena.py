@@ -1,0 +1,175 @@
+"""The arena's page: the leaderboard, the heat map, regret against corruption, worst cases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from armrace.environments import Environment
+from armrace.reports.budgets import draw_budgets
+from armrace.reports.drawing import own_style
+from armrace.reports.formatting import count, figure
+from armrace.reports.heatmap import heat_map, heat_tables, legend
+from armrace.reports.highlighting import GREY, inks
+from armrace.reports.layout import data_block, document, figure_section, table
+from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA, Grid
+from armrace.simulation.standings import leaderboard, relative_regret, verdict, worst_cases
+
+__all__ = ["render_arena"]
+
+_SHOWN_ATTACKS = ("zero-best-when-likely", "swap-best", "adaptive-constant")
+
+_COLUMNS = {
+    "attacked": "attacked",
+    "quiet": "quiet",
+    "tail": "p95, attacked",
+    "worst": "worst cell",
+    "rank": "mean rank",
+    "wins": "cells won",
+    "cells": "cells played",
+}
+
+
+def render_arena(grid: Grid, figures: pl.DataFrame, command: str) -> str:
+    """The whole page from the figures of the grid's cells."""
+    board = leaderboard(figures)
+    policies = board["policy"].to_list()
+    colours = inks([name for name in grid.policies if name in policies], policies)
+    with own_style():
+        sections = [
+            _header(grid, board),
+            _leaderboard_section(board, colours),
+            _heat_section(relative_regret(figures), policies),
+            _budget_section(figures, colours),
+            _worst_section(figures),
+            _environments_section(grid),
+            _rerun_section(grid, command),
+        ]
+    return document("the arena", sections)
+
+
+def _header(grid: Grid, board: pl.DataFrame) -> str:
+    setting = (
+        f"{len(grid.environments)} environments; {len(grid.attacks)} attacks at the budgets "
+        f"T^(1/2) and T^(3/4), and none; {count(grid.replications)} replications of "
+        f"T = {count(grid.horizon)} rounds; seed {grid.seed}."
+    )
+    return (
+        f"<header><h1>The arena</h1><p>{escape(verdict(board))}</p>"
+        f'<p class="setting">{escape(setting)}</p></header>'
+    )
+
+
+def _row(name: str, cells: Sequence[str], mark: str = "") -> str:
+    return f'<tr><th scope="row">{mark}{escape(name)}</th>{"".join(cells)}</tr>'
+
+
+def _leaderboard_section(board: pl.DataFrame, colours: dict[str, str]) -> str:
+    rows = [
+        _row(
+            row["policy"],
+            [f"<td>{figure(row[name])}</td>" for name in _COLUMNS],
+            f'<span style="background:{colours[row["policy"]]}"></span>',
+        )
+        for row in board.iter_rows(named=True)
+    ]
+    note = (
+        "Pseudo-regret relative to the best policy of each cell: geometric means over the cells "
+        "with and without attack, the same of the 95th percentile, and the worst cell. Policies "
+        "that sat out cells come last: Thompson sampling does where the attack looks at the "
+        "learner's distribution, which takes it an integral a round. Those that take the "
+        "corruption as a parameter are told the budget."
+    )
+    return (
+        f"<section><h2>Leaderboard</h2>{table(['policy', *_COLUMNS.values()], rows)}"
+        f'<p class="note">{escape(note)}</p></section>'
+    )
+
+
+def _heat_section(relative: pl.DataFrame, policies: Sequence[str]) -> str:
+    caption = (
+        "Policies in the order of the leaderboard; of each attack, the smaller budget is on the "
+        "left. White: the policy sat out."
+    )
+    return (
+        f"<section><h2>Regret relative to the best</h2>{legend()}"
+        f"<figure>{heat_map(relative, policies)}<figcaption>{caption}</figcaption></figure>"
+        f"{heat_tables(relative, policies)}</section>"
+    )
+
+
+def _budget_section(figures: pl.DataFrame, colours: dict[str, str]) -> str:
+    present = set(figures["attack"])
+    attacks = [attack for attack in _SHOWN_ATTACKS if attack in present]
+    if not attacks:
+        return ""
+    caption = (
+        "Mean pseudo-regret against the budget, both logarithmic but for a budget of 0. A line "
+        "that jumps belongs to a policy which the attack has talked out of the best arm."
+    )
+    if GREY in colours.values():
+        caption += " Grey lines are the other policies of the leaderboard."
+    drawing = draw_budgets(figures, attacks, colours)
+    description = f"Pseudo-regret against the budget of {', '.join(attacks)}, an environment a row."
+    return figure_section("Regret against corruption", drawing, "budgets", description, caption)
+
+
+def _worst_section(figures: pl.DataFrame) -> str:
+    columns = (
+        "policy",
+        "environment",
+        "attack",
+        "budget",
+        "pseudo-regret",
+        "times the best",
+        "best there",
+    )
+    return (
+        "<section><h2>Worst cases</h2><p>Where each policy does worst, relative to the best policy "
+        f"of the cell.</p>{table(columns, map(_worst_row, worst_cases(figures).to_dicts()))}"
+        "</section>"
+    )
+
+
+def _worst_row(row: dict[str, Any]) -> str:
+    texts = (
+        row["environment"],
+        row["attack"],
+        count(row["budget"]),
+        figure(row["pseudo_regret_mean"]),
+        figure(row["relative"]),
+        row["best"],
+    )
+    return _row(row["policy"], [f"<td>{escape(text)}</td>" for text in texts])
+
+
+def _environments_section(grid: Grid) -> str:
+    rows = [
+        _row(name, [f'<td class="words">{escape(_arms(ENVIRONMENTS_OF_THE_ARENA[name]))}</td>'])
+        for name in grid.environments
+    ]
+    return f"<section><h2>Environments</h2>{table(('environment', 'arms'), rows)}</section>"
+
+
+def _arms(environment: Environment) -> str:
+    means = environment.mean_rewards(1)
+    listed = pl.Series(means).value_counts(sort=False).sort("", descending=True).rows()
+    arms = ", ".join(
+        f"{mean:.3g}" + (f" ({times} arms)" if times > 1 else "") for mean, times in listed
+    )
+    return f"{environment.tag()}, {environment.arms} arms with the means {arms}"
+
+
+def _rerun_section(grid: Grid, command: str) -> str:
+    return (
+        "<section><h2>Run it again</h2><p>The same figures, bit for bit, on any machine; with the "
+        "same folder, nothing is played twice:</p>"
+        f'<pre class="command"><code>{escape(command)}</code></pre>'
+        "<p>or in Python, as <code>run_arena(Grid(**specification), folder)</code> of "
+        f"<code>armrace.simulation.arena</code>, with</p>{data_block(msgspec.to_builtins(grid))}"
+        "</section>"
+    )

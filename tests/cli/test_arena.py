@@ -1,0 +1,65 @@
+"""``armrace arena``: leaderboard, page, resuming, interruption."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from armrace.cli import arena as command
+from armrace.cli.main import run
+from armrace.simulation import arena as simulation
+
+SMALL = ["arena", "--quick", "--policies", "ucb1,exp3", "--replications", "1"]
+
+
+@pytest.fixture
+def outputs(tmp_path: Path) -> list[str]:
+    return ["--folder", str(tmp_path / "cells"), "--report", str(tmp_path / "arena.html")]
+
+
+def test_leaderboard_report_and_json(
+    tmp_path: Path, outputs: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures = tmp_path / "board.json"
+    assert run([*SMALL, *outputs, "--json", str(figures)]) == 0
+    output, error = capsys.readouterr()
+    for words in ("attacked", "quiet", "Under attack ", "Without attack "):
+        assert words in output
+    assert f"The report is in {tmp_path / 'arena.html'}." in error
+    board = json.loads(figures.read_text())
+    assert {entry["policy"] for entry in board} == {"ucb1", "exp3"}
+    assert {entry["cells"] for entry in board} == {45}
+    assert len(list((tmp_path / "cells").glob("*.parquet"))) == 45
+
+
+def test_a_second_run_plays_nothing_and_says_the_same(
+    outputs: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run([*SMALL, *outputs, "--json", "-"]) == 0
+    first = capsys.readouterr().out
+    monkeypatch.setattr(simulation, "run_experiments", None)
+    assert run([*SMALL, *outputs, "--json", "-"]) == 0
+    assert capsys.readouterr().out == first
+    assert json.loads(first)
+
+
+def test_ctrl_c_says_how_to_go_on(
+    outputs: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(simulation, "run_experiments", interrupt)
+    assert run([*SMALL, *outputs]) == 130
+    output, error = capsys.readouterr()
+    assert output == ""
+    assert error.count("\n") == 1
+    assert "the same command goes on from there." in error
+
+
+def test_forms_differ_in_length() -> None:
+    grids = [command._grid(quick, full, None, None, "0") for quick, full in _FORMS]
+    assert [grid.horizon for grid in grids] == [2_000, 100_000, 1_000_000]
+
+
+_FORMS = [(True, False), (False, False), (False, True)]

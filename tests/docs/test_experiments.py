@@ -1,0 +1,94 @@
+"""The scripts of the experiments run, and their pages say what comes out."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "docs" / "experiments"
+PAGES = sorted(FOLDER.glob("*.md"))
+COMMAND = re.compile(r"^\$ (.*)$", re.MULTILINE)
+ROW = re.compile(r"^\| (.+?) \| (.*) \|$", re.MULTILINE)
+
+
+def numbers(row: str) -> list[float]:
+    return [float(cell.replace(",", "")) for cell in re.findall(r"[\d,]*\d(?:\.\d+)?", row)]
+
+
+def rows(text: str) -> dict[str, list[list[float]]]:
+    """The numbers of each row of all tables, by what stands in the first column."""
+    found: dict[str, list[list[float]]] = {}
+    for name, rest in ROW.findall(text):
+        found.setdefault(name.strip("`"), []).append(numbers(rest))
+    return found
+
+
+@cache
+def printed(script: str, *options: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(FOLDER / script), *options],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_are_those_of_scripts_that_exist(page: Path) -> None:
+    commands = COMMAND.findall(page.read_text(encoding="utf-8"))
+    assert commands
+    for command in commands:
+        python, script, *options = command.split()
+        assert python == "python"
+        assert (ROOT / script).is_file()
+        assert options in ([], ["--quick"])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_page_is_listed(page: Path) -> None:
+    assert f"experiments/{page.name}" in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    if page.stem != "index":
+        assert f"({page.name})" in (FOLDER / "index.md").read_text(encoding="utf-8")
+
+
+def test_only_what_is_fooled_by_moving_means_loses_by_them() -> None:
+    moving, staying = 0, 1
+    found = {
+        name: [row[-3] for row in both]
+        for name, both in rows(printed("constrained.py", "--quick")).items()
+        if len(both) == 2 and len(both[0]) == 5
+    }
+    for robust in ("tsallis-inf", "exp3", "exp3-plus-plus"):
+        assert found[robust][moving] < 2 * found[robust][staying]
+    for fooled in ("ucb1", "thompson"):
+        assert found[fooled][moving] > 2 * found[fooled][staying]
+        assert found[fooled][moving] > 3 * found["tsallis-inf"][moving]
+
+
+def test_observation_free_page_says_what_comes_out() -> None:
+    page = rows((FOLDER / "observation-free.md").read_text(encoding="utf-8"))
+    quick = rows(printed("observation_free.py", "--quick"))
+    assert page.keys() == quick.keys()
+    compared = 0
+    for name in page:
+        for said, found in zip(page[name], quick[name], strict=True):
+            for share_said, share_found in zip(shares(said), shares(found), strict=True):
+                if share_said in (0, 100):
+                    assert share_found == share_said, name
+                    compared += 1
+    assert compared > 25
+
+
+def shares(row: list[float]) -> list[float]:
+    """The percentages: with each number of plays, or at the end of the shorter table's rows."""
+    return row[1::2] if len(row) == 4 else row[-1:]

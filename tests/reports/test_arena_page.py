@@ -1,0 +1,53 @@
+"""The arena's page: well formed, with every cell, policy and figure."""
+
+import re
+
+import polars as pl
+import pytest
+
+from armrace.reports.arena import render_arena
+from armrace.reports.heatmap import STEPS, heat_class
+from armrace.simulation.arena import Grid, run_arena
+from reports.test_page import outline
+
+GRID = Grid(
+    horizon=40,
+    replications=2,
+    environments=("two-arms", "ratings"),
+    attacks=("zero-best", "zero-best-when-likely"),
+    policies=("ucb1", "exp3", "thompson"),
+)
+
+
+@pytest.fixture(scope="module")
+def figures(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
+    return run_arena(GRID, tmp_path_factory.mktemp("cells"), workers=1)
+
+
+def test_page_is_well_formed_and_self_contained(figures: pl.DataFrame) -> None:
+    text = render_arena(GRID, figures, "armrace arena <&>")
+    page = outline(text)
+    assert len(page.labels) == 2
+    assert all(page.labels)
+    assert len(set(page.ids)) == len(page.ids)
+    assert all(link.startswith("#") for link in page.links)
+    assert "armrace arena &lt;&amp;&gt;" in text
+    assert "<script" not in text
+
+
+def test_every_cell_of_every_policy_is_in_the_heat_map_and_in_a_table(
+    figures: pl.DataFrame,
+) -> None:
+    text = render_arena(GRID, figures, "")
+    assert len(re.findall(r"<rect class=", text)) == figures.height == 2 * (5 * 2 + 3)
+    assert text.count('class="absent"') == 2 * 2
+    assert len(re.findall(r'<td class="h\d"', text)) == figures.height
+
+
+def test_same_figures_give_the_same_page(figures: pl.DataFrame) -> None:
+    assert render_arena(GRID, figures, "") == render_arena(GRID, figures, "")
+
+
+def test_colours_get_darker_with_regret() -> None:
+    classes = [heat_class(relative) for relative in (1.0, *STEPS)]
+    assert classes == [f"h{step}" for step in range(len(STEPS) + 1)]

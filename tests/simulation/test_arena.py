@@ -1,0 +1,184 @@
+"""The arena: cells that are played once, and what their figures say."""
+
+import msgspec
+import polars as pl
+import pytest
+
+from armrace.adversaries import ADVERSARIES
+from armrace.errors import DamagedFile, UnwritableOutput
+from armrace.policies import POLICIES
+from armrace.simulation import arena
+from armrace.simulation.arena import ATTACKS, FORMS, Cell, Grid, load_cells, run_arena
+from armrace.simulation.standings import leaderboard, relative_regret, verdict, worst_cases
+
+TINY = Grid(
+    horizon=60,
+    replications=2,
+    environments=("two-arms",),
+    attacks=("zero-best", "zero-best-when-likely"),
+    policies=("ucb1", "exp3"),
+)
+
+
+@pytest.fixture
+def played(monkeypatch):
+    """The cells that were really played, in their order."""
+    cells = []
+    usual = arena._play
+
+    def play(cell, *rest):
+        cells.append(cell)
+        return usual(cell, *rest)
+
+    monkeypatch.setattr(arena, "_play", play)
+    return cells
+
+
+def test_the_grid_is_as_large_as_promised():
+    grid = FORMS["usual"]
+    assert len(grid.environments) >= 6
+    assert len(grid.attacks) >= 6
+    assert grid.policies == tuple(POLICIES)
+    assert (grid.horizon, FORMS["full"].horizon) == (10**5, 10**6)
+    cells = list(grid.cells())
+    assert len(cells) == 6 * (1 + 2 * len(ATTACKS))
+    assert {cell.budget for cell in cells} == {0.0, 316.0, 5623.0}
+
+
+def test_thompson_sits_out_where_the_attack_looks_at_the_distribution():
+    for cell in FORMS["quick"].cells():
+        looks = ADVERSARIES.find(cell.attack).sees_weights
+        assert ("thompson" in cell.competitors()) == (not looks)
+        assert "multi-layer-race" in cell.competitors()
+
+
+def test_a_second_run_plays_nothing(tmp_path, played):
+    first = run_arena(TINY, tmp_path, workers=1)
+    assert len(played) == 5
+    again = run_arena(TINY, tmp_path, workers=1)
+    assert len(played) == 5
+    assert again.equals(first)
+    assert first.height == 5 * 2
+
+
+def test_an_interrupted_run_keeps_finished_cells_and_goes_on(tmp_path, played):
+    def interrupt(done, total):
+        if done > 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_arena(TINY, tmp_path, workers=1, report=interrupt)
+    assert len(list(tmp_path.iterdir())) == 1
+    assert load_cells(TINY, tmp_path).height == 2
+    played.clear()
+    figures = run_arena(TINY, tmp_path, workers=1)
+    assert len(played) == 4
+    assert figures.equals(run_arena(TINY, tmp_path / "at-once", workers=1))
+
+
+def test_a_cell_that_was_cut_short_is_not_kept(tmp_path, monkeypatch):
+    usual = arena.run_experiments
+
+    def interrupted(*arguments, **options):
+        results = usual(*arguments, **options)
+        for result in results:
+            result.interrupted = True
+        return results
+
+    monkeypatch.setattr(arena, "run_experiments", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_arena(TINY, tmp_path, workers=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_progress_counts_cells(tmp_path):
+    reports = []
+    run_arena(TINY, tmp_path, workers=1, report=lambda *report: reports.append(report))
+    assert reports[0] == (0, 5)
+    assert reports[-1] == (5, 5)
+    assert sorted(reports) == reports
+
+
+@pytest.mark.parametrize(
+    "change", [{"seed": 1}, {"horizon": 61}, {"replications": 3}, {"policies": ("ucb1",)}]
+)
+def test_whatever_changes_the_figures_changes_the_file_name(change):
+    other = msgspec.structs.replace(TINY, **change)
+    names = [[cell.file_name() for cell in grid.cells()] for grid in (TINY, other)]
+    assert len({*names[0], *names[1]}) == 10
+
+
+def test_the_file_name_does_not_depend_on_the_other_cells():
+    fewer = msgspec.structs.replace(TINY, attacks=("zero-best",))
+    assert next(fewer.cells()).file_name() == next(TINY.cells()).file_name()
+
+
+def test_cells_without_a_competitor_are_left_out(tmp_path, played):
+    lonely = msgspec.structs.replace(TINY, policies=("thompson",))
+    assert run_arena(lonely, tmp_path, workers=1).height == 3
+    assert {cell.attack for cell in played} == {"none", "zero-best"}
+
+
+def test_damaged_cells_and_folders_are_refused(tmp_path):
+    (tmp_path / Cell(TINY, "two-arms", "none", 0.0).file_name()).write_text("no Parquet")
+    with pytest.raises(DamagedFile, match="remove it, and its cell is played anew"):
+        load_cells(TINY, tmp_path)
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(UnwritableOutput, match="it is a file"):
+        run_arena(TINY, file)
+
+
+def frame(*rows):
+    """Figures from rows of attack, budget, policy, mean and 95th percentile."""
+    columns = ["attack", "budget", "policy", "pseudo_regret_mean", "pseudo_regret_p95"]
+    figures = pl.DataFrame(rows, schema=columns, orient="row")
+    return figures.select(pl.lit("somewhere").alias("environment"), pl.all())
+
+
+FIGURES = frame(
+    ("none", 0.0, "bold", 10.0, 20.0),
+    ("none", 0.0, "wary", 30.0, 30.0),
+    ("none", 0.0, "away", 10.0, 20.0),
+    ("zero-best", 5.0, "bold", 200.0, 400.0),
+    ("zero-best", 5.0, "wary", 50.0, 50.0),
+    ("swap-best", 5.0, "bold", 900.0, 900.0),
+    ("swap-best", 5.0, "wary", 100.0, 100.0),
+)
+
+
+def test_relative_regret_by_hand():
+    relative = relative_regret(FIGURES)["relative"].to_list()
+    assert relative == pytest.approx([1.0, 3.0, 1.0, 4.0, 1.0, 9.0, 1.0])
+
+
+def test_a_best_regret_below_one_counts_as_one():
+    figures = frame(("none", 0.0, "lucky", 0.0, 0.0), ("none", 0.0, "other", 8.0, 9.0))
+    assert relative_regret(figures)["relative"].to_list() == [0.0, 8.0]
+
+
+def test_leaderboard_by_hand():
+    wary, bold, away = leaderboard(FIGURES).to_dicts()
+    assert wary == {
+        "policy": "wary", "attacked": 1.0, "quiet": pytest.approx(3.0), "tail": 1.0, "worst": 3.0,
+        "rank": pytest.approx(5 / 3), "wins": 2, "cells": 3,
+    }  # fmt: skip
+    assert bold["attacked"] == pytest.approx(6.0)  # the root of 4 x 9
+    assert bold["tail"] == pytest.approx(72**0.5)  # the root of 8 x 9
+    assert (bold["quiet"], bold["worst"], bold["wins"]) == (1.0, 9.0, 1)
+    assert bold["rank"] == pytest.approx((1.5 + 2 + 2) / 3)
+    assert (away["policy"], away["cells"], away["attacked"]) == ("away", 1, None)
+
+
+def test_worst_cases_by_hand():
+    assert worst_cases(FIGURES.filter(pl.col("policy") != "away")).rows() == [
+        ("wary", "somewhere", "none", 0.0, 30.0, 3.0, "bold"),
+        ("bold", "somewhere", "swap-best", 5.0, 900.0, 9.0, "wary"),
+    ]
+
+
+def test_verdict_names_the_leaders_and_who_is_not_judged():
+    words = verdict(leaderboard(FIGURES))
+    assert words.startswith("Under attack wary leads")
+    assert "Without attack bold does, with 1 times." in words
+    assert words.endswith("sat out some cells: away.")
