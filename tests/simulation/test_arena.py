@@ -182,3 +182,10 @@ def test_verdict_names_the_leaders_and_who_is_not_judged():
     assert words.startswith("Under attack wary leads")
     assert "Without attack bold does, with 1 times." in words
     assert words.endswith("sat out some cells: away.")
+
+
+def test_no_environment_favours_the_lowest_index():
+    for environment in arena.ENVIRONMENTS_OF_THE_ARENA.values():
+        means = environment.mean_rewards(1)
+        assert means.argmax() > 0
+        assert (means == means.max()).sum() == 1

@@ -16,7 +16,7 @@ __all__ = ["STEPS", "heat_class", "heat_map", "heat_tables", "legend"]
 STEPS = (1.2, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 """Where the colour changes: about logarithmic, light for near the best, dark for far from it."""
 
-_CELL, _ROW, _LEFT, _TOP, _GAP = 9.0, 17.0, 178.0, 150.0, 6.0
+_CELL, _ROW, _LEFT, _TOP, _GAP = 9.0, 17.0, 178.0, 126.0, 6.0
 
 
 def heat_class(relative: float) -> str:
