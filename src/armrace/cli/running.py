@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from armrace.cli.outputs import say
+from armrace.cli.precompiling import precompile
 
 if TYPE_CHECKING:
     from armrace.simulation import Experiment, Result
@@ -22,6 +23,7 @@ def run(experiments: Sequence[Experiment], workers: int | None) -> list[Result]:
     from armrace.simulation.simulate import run_experiments
 
     try:
+        precompile(experiments)
         return run_experiments(experiments, workers=workers)
     except KeyboardInterrupt:
         total = experiments[0].replications

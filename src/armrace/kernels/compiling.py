@@ -26,7 +26,7 @@ import numba
 import numpy as np
 from numba.extending import register_jitable
 
-__all__ = ["entry", "fingerprint", "inlined"]
+__all__ = ["entry", "fingerprint", "inlined", "kept_on_disk"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Update = Callable[[bytes], None]
@@ -57,6 +57,12 @@ def entry(code: str) -> Callable[[F], F]:
         return cast("F", numba.njit(cache=kept, nogil=True, error_model="numpy")(function))
 
     return compile_lazily
+
+
+def kept_on_disk(compiled: Any) -> bool:
+    """Whether an entry's machine code is on disk already."""
+    file = getattr(compiled._cache, "_cache_file", None)  # none for what is never kept
+    return file is not None and Path(file._index_path).exists()
 
 
 def fingerprint(functions: Collection[Callable[..., Any]]) -> str:

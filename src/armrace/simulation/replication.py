@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from armrace.kernels import engine
 from armrace.kernels.attacking import LiveAttack
-from armrace.kernels.compiling import fingerprint
+from armrace.kernels.compiling import fingerprint, kept_on_disk
 from armrace.kernels.generics import implementations
 from armrace.kernels.laws import Law
 from armrace.kernels.streams import Stream
@@ -22,6 +22,7 @@ from armrace.simulation.experiment import Experiment, checkpoints_for
 __all__ = [
     "Outcome",
     "Parts",
+    "is_on_disk",
     "make_parts",
     "play_out",
     "prepare",
@@ -90,6 +91,11 @@ def make_parts(
 def runner_for(parts: Parts) -> Runner:
     """The compiled loop for this class of policy."""
     return engine.make_runner(fingerprint(implementations(parts.policy)))
+
+
+def is_on_disk(experiment: Experiment) -> bool:
+    """Whether the compiled loop for the experiment's policy has been kept by an earlier run."""
+    return kept_on_disk(runner_for(make_parts(experiment, 0)))
 
 
 def play_out(parts: Parts) -> None:
