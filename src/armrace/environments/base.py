@@ -10,11 +10,9 @@ import numpy.typing as npt
 
 from armrace.errors import InvalidParameter
 from armrace.kernels.laws import Law
-from armrace.specification import Limits, Specification
+from armrace.specification import Specification
 
-__all__ = ["Environment", "probability", "require_arms", "require_equal_lengths"]
-
-probability = Limits("", 0, 1)
+__all__ = ["Environment", "require_arms", "require_equal_lengths"]
 
 
 class Environment(Specification, frozen=True):

@@ -62,6 +62,7 @@ class Parts(NamedTuple):
     record: engine.Record
     workspace: engine.Workspace
     sees_weights: bool
+    means: Floats
 
 
 def make_parts(
@@ -71,13 +72,14 @@ def make_parts(
 ) -> Parts:
     """Fresh states, streams and ledger for one replication."""
     policy, horizon = experiment.policy, experiment.horizon
+    setting = experiment.setting()
     law = experiment.environment.law()
     law.place[:] = reward_place(experiment.seed, replication)
     arms = law.kind.size
     layers = policy.layer_count(arms, horizon)
     return Parts(
         policy=policy.start(arms, horizon),
-        adversary=experiment.adversary.start(experiment.setting()),
+        adversary=experiment.adversary.start(setting),
         law=law,
         learner_stream=stream_for(experiment.seed, Purpose.LEARNER, replication),
         adversary_stream=stream_for(experiment.seed, Purpose.ADVERSARY, replication),
@@ -85,6 +87,7 @@ def make_parts(
         record=engine.make_record(checkpoints_for(horizon), arms, layers),
         workspace=engine.make_workspace(arms, control),
         sees_weights=experiment.adversary.sees_weights,
+        means=setting.means,
     )
 
 
@@ -130,7 +133,7 @@ def run_replication(
     play_out(parts)
     seconds = time.perf_counter() - started
     view = experiment.policy.inspect(parts.policy) if replication == 0 else ()
-    return _outcome(parts.record, experiment.setting().means, view, seconds)
+    return _outcome(parts.record, parts.means, view, seconds)
 
 
 def _shape(parts: Parts) -> tuple[int, int]:
