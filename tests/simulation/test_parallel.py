@@ -7,7 +7,7 @@ import pytest
 
 import armrace
 from armrace.errors import InvalidParameter
-from armrace.simulation import parallel
+from armrace.simulation import make_experiment, parallel
 
 SETTING = {
     "policy": "multi-layer-race",
@@ -122,13 +122,12 @@ def test_no_workers_are_refused():
         armrace.simulate(**SETTING, workers=0)
 
 
-def test_an_error_in_a_worker_reaches_the_caller(small_tasks, monkeypatch):
-    def fail(experiment, number, control=None):
+def test_an_error_in_a_worker_reaches_the_caller():
+    def fail(experiment, replication, control=None):
         raise RuntimeError("worker lost")
 
-    monkeypatch.setattr(parallel, "run_replication", fail)
     with pytest.raises(RuntimeError, match="worker lost"):
-        armrace.simulate(**SETTING)
+        parallel.run_all([make_experiment(**SETTING)], None, None, lambda share: None, fail)
 
 
 def test_progress_ends_at_the_whole():

@@ -11,17 +11,17 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.engine import PLAYED, STOP
 from armrace.simulation.experiment import Experiment
-from armrace.simulation.replication import Outcome, run_replication
+from armrace.simulation.replication import run_replication
 from armrace.specification import Limits, check_number
 
-__all__ = ["Finished", "run_all"]
+__all__ = ["Finished", "Task", "run_all"]
 
 _POLL_SECONDS = 0.1
 _ROUNDS_A_TASK = 10_000_000
@@ -34,7 +34,20 @@ _TASKS_AT_ONCE = 1000
 _WORKERS = Limits("threads", 1)
 
 Progress = Callable[[float], None]
-Row = list[Outcome]
+Row = list[Any]
+"""What the task yields for one replication, an entry an experiment."""
+
+
+class Task(Protocol):
+    """What is done with each replication of each experiment.
+
+    It must be a function of a module, so that other processes find it; ``control`` is to be
+    handed on to the compiled loop, which other threads thereby watch and stop.
+    """
+
+    def __call__(
+        self, experiment: Experiment, replication: int, control: npt.NDArray[np.int64] | None = None
+    ) -> Any: ...
 
 
 class Finished(NamedTuple):
@@ -50,6 +63,7 @@ def run_all(
     executor: Executor | None,
     workers: int | None,
     progress: Progress,
+    task: Task = run_replication,
 ) -> Finished:
     """Run all replications of experiments that differ at most in policy, attack and budget.
 
@@ -58,17 +72,19 @@ def run_all(
     if workers is not None:
         check_number("workers", workers, _WORKERS, whole=True)
     if executor is not None:
-        return _run_on_executor(experiments, executor, progress)
-    return _run_on_threads(experiments, workers or os.cpu_count() or 1, progress)
+        return _run_on_executor(experiments, executor, progress, task)
+    return _run_on_threads(experiments, workers or os.cpu_count() or 1, progress, task)
 
 
-def run_batch(experiments: Sequence[Experiment], replications: Iterable[int]) -> list[Row]:
+def run_batch(
+    task: Task, experiments: Sequence[Experiment], replications: Iterable[int]
+) -> list[Row]:
     """What a worker of a foreign executor does."""
-    return [[run_replication(e, number) for e in experiments] for number in replications]
+    return [[task(e, number) for e in experiments] for number in replications]
 
 
 def _run_on_threads(
-    experiments: Sequence[Experiment], workers: int, progress: Progress
+    experiments: Sequence[Experiment], workers: int, progress: Progress, task: Task
 ) -> Finished:
     total = experiments[0].replications
     controls = np.zeros((total, len(experiments), 2), dtype=np.int64)
@@ -76,10 +92,7 @@ def _run_on_threads(
 
     def some_rows(numbers: range) -> list[Row]:
         return [
-            [
-                run_replication(e, number, c)
-                for e, c in zip(experiments, controls[number], strict=True)
-            ]
+            [task(e, number, c) for e, c in zip(experiments, controls[number], strict=True)]
             for number in numbers
             if not controls[number, 0, STOP]
         ]
@@ -99,11 +112,11 @@ def _raise_flags(controls: npt.NDArray[np.int64]) -> None:
 
 
 def _run_on_executor(
-    experiments: Sequence[Experiment], executor: Executor, progress: Progress
+    experiments: Sequence[Experiment], executor: Executor, progress: Progress, task: Task
 ) -> Finished:
     total = experiments[0].replications
     return _gather(
-        lambda batch: executor.submit(run_batch, experiments, batch),
+        lambda batch: executor.submit(run_batch, task, experiments, batch),
         _batches(total, sum(e.horizon for e in experiments), _ROUNDS_A_TASK),
         at_once=_TASKS_AT_ONCE,
         report=lambda done: progress(done / total),
