@@ -1,0 +1,1 @@
+"""The claims of the paper as experiments that can fail."""
