@@ -5,5 +5,73 @@ Everything here is pure and needs nothing but numbers; what is checked by experi
 """
 
 from armrace.theory.allowance import allowance_failure, corruption_allowance, observed_corruption
+from armrace.theory.eliminations import (
+    elimination_log_term,
+    gaps_of,
+    known_corruption_regret,
+    papers_plays_until_deleted,
+    plays_until_deleted,
+    survival_failure,
+)
+from armrace.theory.extensions import (
+    best_of_all_worlds_regret,
+    clean_regret_from,
+    hidden_rounds_regret,
+    inverse_gap,
+    inverse_gap_for_pseudo_regret,
+)
+from armrace.theory.lower_bounds import (
+    ForcedRegret,
+    clean_switching_regret,
+    forced_positive_regret,
+    forced_regret,
+    sparse_interval_plays,
+    switching_regret,
+)
+from armrace.theory.plays import RegretBound
+from armrace.theory.races import (
+    agnostic_regret,
+    fast_slow_log_term,
+    fast_slow_regret,
+    fast_slow_stochastic_regret,
+    layer_shares,
+    per_arm_regret,
+    race_failure,
+    race_log_term,
+    rounds_until_moves,
+    tolerant_layer,
+)
 
-__all__ = ["allowance_failure", "corruption_allowance", "observed_corruption"]
+__all__ = [
+    "ForcedRegret",
+    "RegretBound",
+    "agnostic_regret",
+    "allowance_failure",
+    "best_of_all_worlds_regret",
+    "clean_regret_from",
+    "clean_switching_regret",
+    "corruption_allowance",
+    "elimination_log_term",
+    "fast_slow_log_term",
+    "fast_slow_regret",
+    "fast_slow_stochastic_regret",
+    "forced_positive_regret",
+    "forced_regret",
+    "gaps_of",
+    "hidden_rounds_regret",
+    "inverse_gap",
+    "inverse_gap_for_pseudo_regret",
+    "known_corruption_regret",
+    "layer_shares",
+    "observed_corruption",
+    "papers_plays_until_deleted",
+    "per_arm_regret",
+    "plays_until_deleted",
+    "race_failure",
+    "race_log_term",
+    "rounds_until_moves",
+    "sparse_interval_plays",
+    "survival_failure",
+    "switching_regret",
+    "tolerant_layer",
+]
