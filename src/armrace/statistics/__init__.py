@@ -1,14 +1,22 @@
 """Summaries, intervals and paired comparisons: pure functions of numbers."""
 
+from armrace.statistics.growth import Growth, power_of_growth, slope_of_growth
 from armrace.statistics.paired import Difference, differences_to, indistinguishable_from
+from armrace.statistics.proportions import Interval, binomial_tail, clopper_pearson
 from armrace.statistics.summaries import Summary, mean_interval, standard_error, summarise
 
 __all__ = [
     "Difference",
+    "Growth",
+    "Interval",
     "Summary",
+    "binomial_tail",
+    "clopper_pearson",
     "differences_to",
     "indistinguishable_from",
     "mean_interval",
+    "power_of_growth",
+    "slope_of_growth",
     "standard_error",
     "summarise",
 ]

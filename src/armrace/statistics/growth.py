@@ -1,0 +1,57 @@
+"""How fast something grows, from replications that were measured at the same points."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.statistics.summaries import mean_interval
+
+__all__ = ["Growth", "power_of_growth", "slope_of_growth"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class Growth(NamedTuple):
+    """A slope or a power, and its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def slope_of_growth(points: npt.ArrayLike, sample: Floats, level: float = 0.05) -> Growth:
+    """The slope of the mean over the points; ``sample`` has a row a replication.
+
+    Each replication has a least-squares slope of its own, and these are independent, whatever
+    the spread at the points and however the points of one replication hang together.
+
+    >>> slope_of_growth([1, 2, 3], np.array([[2.0, 4.0, 6.0], [3.0, 5.0, 7.0]]))
+    Growth(value=2.0, low=2.0, high=2.0)
+    """
+    slopes = sample @ _slope_weights(np.asarray(points, dtype=np.float64))
+    return Growth(float(slopes.mean()), *mean_interval(slopes, level))
+
+
+def power_of_growth(points: npt.ArrayLike, sample: Floats, level: float = 0.05) -> Growth:
+    """The power ``b`` with which the mean grows, as ``points^b``: the slope of the logarithms.
+
+    The interval is the jackknife's, which leaves out one replication after the other.
+
+    >>> power_of_growth([1, 2, 4], np.array([[2.0, 4.0, 8.0], [4.0, 8.0, 16.0]]))
+    Growth(value=1.0, low=1.0, high=1.0)
+    """
+    weights = _slope_weights(np.log(np.asarray(points, dtype=np.float64)))
+    count, total = len(sample), sample.sum(axis=0)
+    value = float(np.log(total / count) @ weights)
+    without = np.log((total - sample) / (count - 1)) @ weights
+    return Growth(value, *mean_interval(count * value - (count - 1) * without, level))
+
+
+def _slope_weights(points: Floats) -> Floats:
+    """What each value counts in the least-squares slope."""
+    centred = points - points.mean()
+    weights: Floats = centred / (centred @ centred)
+    return weights
