@@ -39,6 +39,7 @@ __all__ = [
     "ends",
     "make_rule",
     "needs_squares",
+    "paper_rule",
 ]
 
 PAPER, HOEFFDING, BERNSTEIN, KL, KL_MIXTURE, KL_JEFFREYS = range(6)
@@ -64,6 +65,12 @@ def make_rule(
 ) -> Rule:
     """A rule for as many layers as the arrays are long."""
     return Rule(np.array([kind], dtype=np.int64), log_lower, log_upper, allowance)
+
+
+def paper_rule(log_term: float, allowance: npt.NDArray[np.float64]) -> Rule:
+    """The paper's widths, with the same logarithmic term in all layers."""
+    log_terms = np.full(allowance.size, log_term)
+    return make_rule(PAPER, log_terms, log_terms.copy(), allowance)
 
 
 @inlined

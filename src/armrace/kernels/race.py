@@ -1,18 +1,23 @@
 """The race: layers of active arm elimination, coupled by global eliminations.
 
-One mechanism carries four algorithms of Lykouris, Mirrokni and Paes Leme (STOC 2018): plain
-and enlarged active arm elimination are races of one layer, the Fast-Slow race has two, the
-Multi-layer race ``ceil(lg T)``. Layers run from the fastest (0) to the most robust (the last).
+One mechanism carries the races of Lykouris, Mirrokni and Paes Leme (STOC 2018) and their sharper
+forms: plain and enlarged active arm elimination are races of one layer, the Fast-Slow race has
+two, the Multi-layer race ``ceil(lg T)``. Layers run from the fastest (0) to the most robust (the
+last).
 
-A layer keeps for each arm the confidence interval ``mean +- sqrt(L / n) + c / n``, where ``L``
-is the race's logarithmic term and ``c`` the layer's allowance for corruption. A reward changes
-only the interval of its own arm; an arm is deleted when its interval lies wholly below that of
-another active arm, and then from all faster layers too.
+A layer keeps a confidence interval for each arm, made by the race's :class:`Rule` of the rewards
+of its own plays or, if the race is *pooled*, of those and the plays of all slower layers. An arm
+is deleted when its interval lies wholly below that of another active arm, and then from all
+faster layers too. A layer plays its active arms in turn; in a race that *leads*, so many plays
+after each turn go to the arm with the best mean instead.
+
+A reward changes only the intervals of its own arm. Those that are costly to compute are computed
+anew only when the number of rewards has grown by a hundredth or so: an interval that holds for
+all times holds at those of one's choice.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -20,12 +25,16 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 from armrace.kernels.generics import NO_LAYER, Ticket, decide, distribution, implement, learn
+from armrace.kernels.intervals import PAPER, Rule, ends, needs_squares
 from armrace.kernels.streams import Stream, uniform
 
-__all__ = ["NEVER", "Race", "arm_probability", "delete_arm", "half_width", "make_race"]
+__all__ = ["NEVER", "Race", "arm_probability", "delete_arm", "evidence", "interval", "make_race"]
 
 NEVER = -1
-"""The round and layer of an elimination that has not happened."""
+"""The round and layer of an elimination that has not happened, and the leader of no arms."""
+
+_PATIENCE = 7
+"""An interval is computed anew after ``n / 2^7`` further rewards."""
 
 
 class Race(NamedTuple):
@@ -33,21 +42,34 @@ class Race(NamedTuple):
 
     assigned: npt.NDArray[np.int64]
     pulls: npt.NDArray[np.int64]
+    """Rewards of the layer's own plays; what others contribute is in no count of a layer's."""
     sums: npt.NDArray[np.float64]
+    squares: npt.NDArray[np.float64]
+    """Sums of the rewards' squares, where the rule needs them."""
+    means: npt.NDArray[np.float64]
+    """Centres of the intervals, where the race leads; minus infinity as for ``lower``."""
     lower: npt.NDArray[np.float64]
     """Lower ends of the intervals; minus infinity where deleted or without a reward."""
     upper: npt.NDArray[np.float64]
+    patience: npt.NDArray[np.int64]
+    """Rewards to come before the interval is computed anew."""
     active: npt.NDArray[np.bool_]
     active_count: npt.NDArray[np.int64]
     turn: npt.NDArray[np.int64]
-    """The active arm with the fewest assigned plays, for each layer that has active arms."""
+    """The active arm whose turn it is, for each layer that has active arms."""
+    leader: npt.NDArray[np.int64]
+    """The active arm with the best mean, for each layer of a race that leads."""
+    leads: npt.NDArray[np.int64]
+    """How many plays the leader has before it is another arm's turn."""
     eliminated_at: npt.NDArray[np.int64]
     eliminated_by: npt.NDArray[np.int64]
     share: npt.NDArray[np.float64]
     tail: npt.NDArray[np.float64]
     """Probability of a layer or any slower one; one longer than there are layers."""
-    allowance: npt.NDArray[np.float64]
-    log_term: npt.NDArray[np.float64]
+    rule: Rule
+    pooled: npt.NDArray[np.bool_]
+    leading: npt.NDArray[np.int64]
+    """How many plays the leader of a layer has after each turn; 0 in a race that does not lead."""
     rounds: npt.NDArray[np.int64]
     """How many decisions have been made."""
 
@@ -55,8 +77,9 @@ class Race(NamedTuple):
 def make_race(
     arms: int,
     share: npt.NDArray[np.float64],
-    allowance: npt.NDArray[np.float64],
-    log_term: float,
+    rule: Rule,
+    pooled: bool = False,
+    leading: int = 0,
 ) -> Race:
     """A race at its start: all arms active in all layers."""
     layers = share.size
@@ -65,25 +88,55 @@ def make_race(
         assigned=np.zeros(shape, dtype=np.int64),
         pulls=np.zeros(shape, dtype=np.int64),
         sums=np.zeros(shape),
+        squares=np.zeros(shape),
+        means=np.full(shape, -np.inf),
         lower=np.full(shape, -np.inf),
         upper=np.full(shape, np.inf),
+        patience=np.zeros(shape, dtype=np.int64),
         active=np.ones(shape, dtype=np.bool_),
         active_count=np.full(layers, arms, dtype=np.int64),
         turn=np.zeros(layers, dtype=np.int64),
+        leader=np.full(layers, NEVER, dtype=np.int64),
+        leads=np.zeros(layers, dtype=np.int64),
         eliminated_at=np.full(shape, NEVER, dtype=np.int64),
         eliminated_by=np.full(shape, NEVER, dtype=np.int64),
         share=share,
         tail=np.append(np.cumsum(share[::-1])[::-1], 0.0),
-        allowance=allowance,
-        log_term=np.array([log_term]),
+        rule=rule,
+        pooled=np.array([pooled]),
+        leading=np.array([leading], dtype=np.int64),
         rounds=np.zeros(1, dtype=np.int64),
     )
 
 
 @inlined
-def half_width(pulls: float, log_term: float, allowance: float) -> float:
-    """Half the width of the confidence interval after ``pulls`` rewards."""
-    return math.sqrt(log_term / pulls) + allowance / pulls
+def evidence(state: Race, layer: int, arm: int) -> tuple[int, float, float]:
+    """Number, sum and sum of squares of the rewards that a layer goes by."""
+    pulls, total = state.pulls[layer, arm], state.sums[layer, arm]
+    squares = state.squares[layer, arm]
+    if state.pooled[0]:
+        for slower in range(layer + 1, state.share.size):
+            pulls += state.pulls[slower, arm]
+            total += state.sums[slower, arm]
+            squares += state.squares[slower, arm]
+    return pulls, total, squares
+
+
+@inlined
+def interval(
+    state: Race, layer: int, pulls: int, total: float, squares: float
+) -> tuple[float, float]:
+    """The interval that a layer makes of so many rewards."""
+    rule = state.rule
+    return ends(
+        rule.kind[0],
+        pulls,
+        total,
+        squares,
+        rule.log_lower[layer],
+        rule.log_upper[layer],
+        rule.allowance[layer],
+    )
 
 
 @implement(distribution, Race)
@@ -91,7 +144,7 @@ def race_distribution(state: Race, out: npt.NDArray[np.float64]) -> None:
     out.fill(0.0)
     fallback = _fallback(state)
     for layer in range(state.share.size):
-        arm = state.turn[layer] if state.active_count[layer] > 0 else fallback
+        arm = _next_arm(state, layer) if state.active_count[layer] > 0 else fallback
         out[arm] += state.share[layer]
 
 
@@ -102,10 +155,14 @@ def race_decide(state: Race, stream: Stream) -> Ticket:
     if state.active_count[layer] == 0:
         arm = _fallback(state)
         return Ticket(arm, NO_LAYER, arm_probability(state, arm), 0)
-    arm = state.turn[layer]
+    arm = _next_arm(state, layer)
     probability = arm_probability(state, arm)
     state.assigned[layer, arm] += 1
-    _pass_turn(state, layer)
+    if state.leads[layer] > 0:
+        state.leads[layer] -= 1
+    else:
+        state.leads[layer] = state.leading[0]
+        _pass_turn(state, layer)
     return Ticket(arm, layer, probability, 0)
 
 
@@ -114,16 +171,31 @@ def race_learn(state: Race, ticket: Ticket, reward: float) -> None:
     layer, arm = ticket.layer, ticket.arm
     if layer == NO_LAYER:
         return
-    pulls = state.pulls[layer, arm] + 1
-    total = state.sums[layer, arm] + reward
-    state.pulls[layer, arm] = pulls
-    state.sums[layer, arm] = total
-    if state.active[layer, arm]:
-        mean = total / pulls
-        width = half_width(pulls, state.log_term[0], state.allowance[layer])
-        state.lower[layer, arm] = mean - width
-        state.upper[layer, arm] = mean + width
-        _eliminate(state, layer)
+    state.pulls[layer, arm] += 1
+    state.sums[layer, arm] += reward
+    if needs_squares(state.rule.kind[0]):
+        state.squares[layer, arm] += reward * reward
+    fastest = 0 if state.pooled[0] else layer
+    for user in range(layer, fastest - 1, -1):
+        if state.active[user, arm]:
+            _take_up(state, user, arm)
+
+
+@inlined
+def _take_up(state: Race, layer: int, arm: int) -> None:
+    """Let a layer look at one more reward of an active arm."""
+    if state.patience[layer, arm] > 0:
+        state.patience[layer, arm] -= 1
+        return
+    pulls, total, squares = evidence(state, layer, arm)
+    low, high = interval(state, layer, pulls, total, squares)
+    state.lower[layer, arm] = low
+    state.upper[layer, arm] = high
+    if state.rule.kind[0] != PAPER:
+        state.patience[layer, arm] = pulls >> _PATIENCE
+    _eliminate(state, layer)
+    if state.leading[0] > 0 and state.active[layer, arm]:
+        _follow(state, layer, arm, total / pulls)
 
 
 @inlined
@@ -137,12 +209,20 @@ def _sample_layer(state: Race, stream: Stream) -> int:
 
 
 @inlined
+def _next_arm(state: Race, layer: int) -> int:
+    """What a layer with active arms plays next."""
+    if state.leads[layer] > 0 and state.leader[layer] != NEVER:
+        return state.leader[layer]
+    return state.turn[layer]
+
+
+@inlined
 def arm_probability(state: Race, arm: int) -> float:
     """Total share of the layers whose next play is ``arm``."""
     total = 0.0
     fallback = _fallback(state)
     for layer in range(state.share.size):
-        following = state.turn[layer] if state.active_count[layer] > 0 else fallback
+        following = _next_arm(state, layer) if state.active_count[layer] > 0 else fallback
         if following == arm:
             total += state.share[layer]
     return total
@@ -201,6 +281,27 @@ def _eliminate(state: Race, layer: int) -> None:
 
 
 @inlined
+def _follow(state: Race, layer: int, arm: int, mean: float) -> None:
+    """Let the layer be led by its best mean, now that this arm's has changed."""
+    state.means[layer, arm] = mean
+    leader = state.leader[layer]
+    if leader == NEVER or mean > state.means[layer, leader]:
+        state.leader[layer] = arm
+    elif leader == arm:
+        state.leader[layer] = _best_mean(state, layer)
+
+
+@inlined
+def _best_mean(state: Race, layer: int) -> int:
+    """The active arm with the best mean, the first of equals; none before the first reward."""
+    best, best_mean = NEVER, -np.inf
+    for arm in range(state.means.shape[1]):
+        if state.means[layer, arm] > best_mean:
+            best, best_mean = arm, state.means[layer, arm]
+    return best
+
+
+@inlined
 def delete_arm(state: Race, by_layer: int, arm: int) -> None:
     """Delete an arm from ``by_layer``, which may be one beyond the race's own, and all faster."""
     for layer in range(min(by_layer + 1, state.share.size)):
@@ -209,7 +310,10 @@ def delete_arm(state: Race, by_layer: int, arm: int) -> None:
             state.active_count[layer] -= 1
             state.lower[layer, arm] = -np.inf
             state.upper[layer, arm] = np.inf
+            state.means[layer, arm] = -np.inf
             state.eliminated_at[layer, arm] = state.rounds[0]
             state.eliminated_by[layer, arm] = by_layer
             if state.turn[layer] == arm:
                 _pass_turn(state, layer)
+            if state.leader[layer] == arm:
+                state.leader[layer] = _best_mean(state, layer)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from armrace.kernels.intervals import paper_rule
 from armrace.kernels.race import Race, make_race
 from armrace.policies.racing import RacePolicy
 from armrace.specification import Confidence
@@ -23,7 +24,7 @@ class ActiveArmElimination(RacePolicy, frozen=True, tag="active-arm-elimination"
     deleted for good.
 
     >>> state = ActiveArmElimination(delta=0.1).start(arms=2, horizon=1000)
-    >>> f"{state.log_term[0]:.5f}"
+    >>> f"{state.rule.log_lower[0]:.5f}"
     '10.59663'
     """
 
@@ -36,4 +37,4 @@ class ActiveArmElimination(RacePolicy, frozen=True, tag="active-arm-elimination"
 
     def start(self, arms: int, horizon: int) -> Race:
         log_term = math.log(2 * arms * horizon / self.delta)
-        return make_race(arms, np.ones(1), np.zeros(1), log_term)
+        return make_race(arms, np.ones(1), paper_rule(log_term, np.zeros(1)))

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from armrace.kernels.compiling import inlined
 from armrace.kernels.exp3p import draw_from_gains, fill_probabilities, restart_gains
 from armrace.kernels.generics import NO_LAYER, Ticket, decide, distribution, implement, learn
+from armrace.kernels.intervals import paper_rule
 from armrace.kernels.race import Race, arm_probability, delete_arm, make_race
 from armrace.kernels.sapo import (
     SapoState,
@@ -91,7 +92,7 @@ class BestOfAllWorlds(RacePolicy, frozen=True, tag="best-of-all-worlds"):
             share[0] = 1.0 - top_share - share[1:].sum()
             share /= share.sum()
         return BestOfAllWorldsState(
-            race=make_race(arms, share, np.full(layers - 1, log_term), log_term),
+            race=make_race(arms, share, paper_rule(log_term, np.full(layers - 1, log_term))),
             top=make_sapo(arms, horizon, float(self.scale)),
             top_share=np.array([top_share]),
             horizon=np.array([horizon], dtype=np.int64),

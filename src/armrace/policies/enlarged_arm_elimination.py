@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from armrace.kernels.intervals import paper_rule
 from armrace.kernels.race import Race, make_race
 from armrace.policies.racing import RacePolicy
 from armrace.specification import Confidence, Limits
@@ -23,7 +24,7 @@ class EnlargedArmElimination(RacePolicy, frozen=True, tag="enlarged-arm-eliminat
     paid even if nothing was corrupted.
 
     >>> state = EnlargedArmElimination(corruption=20, delta=0.1).start(arms=2, horizon=1000)
-    >>> state.allowance
+    >>> state.rule.allowance
     array([20.])
     """
 
@@ -34,4 +35,4 @@ class EnlargedArmElimination(RacePolicy, frozen=True, tag="enlarged-arm-eliminat
 
     def start(self, arms: int, horizon: int) -> Race:
         log_term = math.log(2 * arms * horizon / self.delta)
-        return make_race(arms, np.ones(1), np.array([float(self.corruption)]), log_term)
+        return make_race(arms, np.ones(1), paper_rule(log_term, np.array([float(self.corruption)])))

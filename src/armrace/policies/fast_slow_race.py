@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from armrace.kernels.intervals import paper_rule
 from armrace.kernels.race import Race, make_race
 from armrace.policies.racing import RacePolicy
 from armrace.specification import Confidence, Limits
@@ -41,5 +42,7 @@ class FastSlowRace(RacePolicy, frozen=True, tag="fast-slow-race"):
         log_term = math.log(8 * arms * horizon / self.delta)
         slow = 1.0 / max(self.corruption, 1.0)
         return make_race(
-            arms, np.array([1.0 - slow, slow]), np.array([0.0, 2 * log_term]), log_term
+            arms,
+            np.array([1.0 - slow, slow]),
+            paper_rule(log_term, np.array([0.0, 2 * log_term])),
         )

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from armrace.errors import InvalidParameter
+from armrace.kernels.intervals import paper_rule
 from armrace.kernels.race import Race, make_race
 from armrace.policies.racing import RacePolicy
 from armrace.specification import Confidence, Limits
@@ -29,7 +30,7 @@ class MultiLayerRace(RacePolicy, frozen=True, tag="multi-layer-race"):
     holds as long as ``C`` is at most ``base^layers``.
 
     >>> state = MultiLayerRace(delta=0.1).start(arms=2, horizon=1024)
-    >>> state.share.size, state.share[0], f"{state.log_term[0]:.5f}"
+    >>> state.share.size, state.share[0], f"{state.rule.log_lower[0]:.5f}"
     (10, np.float64(0.5009765625), '13.61608')
     """
 
@@ -67,4 +68,4 @@ class MultiLayerRace(RacePolicy, frozen=True, tag="multi-layer-race"):
         log_term = math.log(4 * arms * horizon * layers / self.delta)
         share = self.base ** -np.arange(1.0, layers + 1)
         share[0] = 1.0 - share[1:].sum()
-        return make_race(arms, share, np.full(layers, log_term), log_term)
+        return make_race(arms, share, paper_rule(log_term, np.full(layers, log_term)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from armrace.kernels.race import NEVER, Race, half_width
+from armrace.kernels.race import NEVER, Race, evidence, interval
 from armrace.policies.base import ArmView, Policy
 
 __all__ = ["RacePolicy"]
@@ -20,11 +20,11 @@ class RacePolicy(Policy, frozen=True):
 
 def _view(state: Race, layer: int, arm: int) -> ArmView:
     pulls = int(state.pulls[layer, arm])
-    mean = lower = upper = None
-    if pulls:
-        mean = float(state.sums[layer, arm] / pulls)
-        width = float(half_width(pulls, state.log_term[0], state.allowance[layer]))
-        lower, upper = mean - width, mean + width
+    mean = float(state.sums[layer, arm] / pulls) if pulls else None
+    seen, total, squares = evidence(state, layer, arm)
+    lower = upper = None
+    if seen:
+        lower, upper = map(float, interval(state, layer, seen, total, squares))
     when, by = int(state.eliminated_at[layer, arm]), int(state.eliminated_by[layer, arm])
     return ArmView(
         layer=layer,
