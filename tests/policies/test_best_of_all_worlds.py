@@ -61,7 +61,7 @@ def test_shares_are_powers_of_two_and_what_is_left_goes_to_the_first_layer(alpha
     assert shares[1:].tolist() == pytest.approx([2.0**-layer for layer in range(2, layers)])
     assert shares[0] == pytest.approx(0.5 + 2.0 ** -(layers - 1) - top)
     log_term = math.log(4 * 3 * horizon * layers / 0.05)
-    assert state.race.allowance.tolist() == [log_term] * (layers - 1)
+    assert state.race.rule.allowance.tolist() == [log_term] * (layers - 1)
 
 
 def test_without_room_for_a_layer_it_is_sapo_alone():

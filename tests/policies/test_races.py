@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from armrace.kernels.generics import NO_LAYER, Ticket, decide, distribution, learn
-from armrace.kernels.race import half_width
+from armrace.kernels.intervals import PAPER, ends
 from armrace.kernels.streams import uniform
 from armrace.policies import (
     ActiveArmElimination,
@@ -26,6 +26,10 @@ def weights_of(state):
     weights = np.empty(state.active.shape[1])
     distribution(state, weights)
     return weights.tolist()
+
+
+def set_log_term(state, log_term):
+    state.rule.log_lower[:] = state.rule.log_upper[:] = log_term
 
 
 def feed(state, layer, arm, reward, times=1):
@@ -63,7 +67,7 @@ def test_elimination_takes_a_strict_excess():
     """At equal ends of intervals nobody is deleted."""
     policy = ActiveArmElimination(delta=0.1)
     state = policy.start(arms=2, horizon=1000)
-    state.log_term[0] = 4.0  # widths of exactly 1/2 at 16 pulls
+    set_log_term(state, 4.0)  # widths of exactly 1/2 at 16 pulls
     feed(state, 0, 0, 1.0, 16)
     feed(state, 0, 1, 0.0, 16)
     assert state.active.all()
@@ -73,7 +77,7 @@ def test_elimination_takes_a_strict_excess():
 
 def test_a_deletion_spares_the_arm_whose_interval_just_touches():
     state = ActiveArmElimination().start(arms=3, horizon=1000)
-    state.log_term[0] = 4.0
+    set_log_term(state, 4.0)
     feed(state, 0, 1, 0.0, 16)
     feed(state, 0, 2, 0.0, 17)
     feed(state, 0, 0, 1.0, 16)
@@ -81,15 +85,15 @@ def test_a_deletion_spares_the_arm_whose_interval_just_touches():
 
 
 def test_known_corruption_widens_the_interval_by_c_over_n():
-    assert half_width(4, 9.0, 20.0) == 1.5 + 5.0
+    assert ends(PAPER, 4, 2.0, 0.0, 9.0, 9.0, 20.0) == (0.5 - 6.5, 0.5 + 6.5)
 
 
 def test_fast_slow_race_has_the_published_shares_and_widths():
     state = FastSlowRace(corruption=4, delta=0.1).start(arms=2, horizon=1000)
     log_term = math.log(8 * 2 * 1000 / 0.1)
     assert state.share.tolist() == [0.75, 0.25]
-    assert state.log_term[0] == log_term
-    assert state.allowance.tolist() == [0.0, 2 * log_term]
+    assert state.rule.log_lower[0] == log_term
+    assert state.rule.allowance.tolist() == [0.0, 2 * log_term]
 
 
 @pytest.mark.parametrize("corruption", [0, 0.5, 1])
@@ -117,8 +121,8 @@ def test_multi_layer_race_has_the_published_layers_and_widths():
     assert state.share[0] == 0.5009765625
     assert state.share[1:].tolist() == [2.0**-layer for layer in range(2, 11)]
     assert state.share.sum() == 1.0
-    assert state.log_term[0] == pytest.approx(13.61608, abs=5e-6)
-    assert state.allowance.tolist() == [state.log_term[0]] * 10
+    assert state.rule.log_lower[0] == pytest.approx(13.61608, abs=5e-6)
+    assert state.rule.allowance.tolist() == [state.rule.log_lower[0]] * 10
 
 
 def test_multi_layer_race_can_delete_first_after_102_pulls_each():
@@ -259,6 +263,6 @@ def test_inspection_says_when_and_by_which_layer_an_arm_was_deleted():
     assert (gone.active, gone.eliminated_at, gone.eliminated_by) == (False, 77, 1)
     assert (gone.pulls, gone.mean, gone.lower) == (0, None, None)
     kept = views[1, 0]
-    width = math.sqrt(state.log_term[0] / 120) + state.log_term[0] / 120
+    width = math.sqrt(state.rule.log_lower[0] / 120) + state.rule.log_lower[0] / 120
     assert kept.mean == 1.0
     assert (kept.lower, kept.upper) == (1 - width, 1 + width)

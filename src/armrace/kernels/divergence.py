@@ -16,6 +16,8 @@ __all__ = ["improve_upper_kl", "kl", "lower_kl", "upper_kl"]
 
 _STEPS = 100
 _PRECISION = 1e-16
+_NOTHING = 1e-200
+"""Means below count as 0: ratios to them overflow, and they contribute nothing."""
 
 
 @inlined
@@ -26,7 +28,7 @@ def kl(p: float, q: float) -> float:
     if q <= 0.0 or q >= 1.0:
         return np.inf
     total = 0.0
-    if p > 0.0:
+    if p > _NOTHING:
         total -= p * _log_of_ratio(q - p, q, p)
     if p < 1.0:
         total -= (1.0 - p) * _log_of_ratio(p - q, 1.0 - q, 1.0 - p)
@@ -61,7 +63,7 @@ def improve_upper_kl(p: float, level: float, guess: float) -> float:
     """
     if p >= 1.0 or level <= 0.0:
         return min(p, 1.0)
-    if p <= 0.0:
+    if p <= _NOTHING:
         return -math.expm1(-level)
     low, high = p, min(1.0, p + math.sqrt(0.5 * level))
     q = guess if low < guess < high else 0.5 * (low + high)

@@ -285,10 +285,12 @@ def _follow(state: Race, layer: int, arm: int, mean: float) -> None:
     """Let the layer be led by its best mean, now that this arm's has changed."""
     state.means[layer, arm] = mean
     leader = state.leader[layer]
-    if leader == NEVER or mean > state.means[layer, leader]:
-        state.leader[layer] = arm
-    elif leader == arm:
+    if leader == arm or leader == NEVER:
         state.leader[layer] = _best_mean(state, layer)
+        return
+    best = state.means[layer, leader]
+    if mean > best or (mean == best and arm < leader):
+        state.leader[layer] = arm
 
 
 @inlined

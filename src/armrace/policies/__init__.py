@@ -22,6 +22,7 @@ from armrace.policies.robust_ucb import RobustUcb
 from armrace.policies.rucb import RUcb
 from armrace.policies.sao import Sao
 from armrace.policies.sapo import Sapo
+from armrace.policies.sharp_race import SharpRace
 from armrace.policies.thompson import Thompson
 from armrace.policies.thompson_cf import ThompsonCf
 from armrace.policies.tsallis_inf import TsallisInf
@@ -53,6 +54,7 @@ __all__ = [
     "RobustUcb",
     "Sao",
     "Sapo",
+    "SharpRace",
     "Thompson",
     "ThompsonCf",
     "TsallisInf",
@@ -63,6 +65,7 @@ POLICIES: Catalogue[Policy] = Catalogue(
     "policy",
     (
         MultiLayerRace,
+        SharpRace,
         FastSlowRace,
         EnlargedArmElimination,
         ActiveArmElimination,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from armrace.errors import InvalidParameter
 from armrace.kernels.intervals import paper_rule
 from armrace.kernels.race import Race, make_race
 from armrace.policies.racing import RacePolicy
+from armrace.policies.sharpening import sharp_rule
 from armrace.specification import Confidence, Limits
 
 __all__ = ["MultiLayerRace"]
@@ -22,8 +23,10 @@ class MultiLayerRace(RacePolicy, frozen=True, tag="multi-layer-race"):
     Layer ``l`` of ``ceil(lg T)`` gets a round with probability ``2^-l`` (what remains goes to
     layer 1), so that it sees a corruption of order ``ln T`` as long as the total is at most
     ``2^l``. An arm that a layer deletes is deleted from all faster layers. An empty layer
-    plays the best arm of the fastest non-empty one and learns nothing. Intervals are
-    ``mean +- (sqrt(L/n) + L/n)`` with ``L = ln(4KT ceil(lg T) / delta)``.
+    plays the best arm of the fastest non-empty one and learns nothing. The paper's intervals are
+    ``mean +- (sqrt(L/n) + L/n)`` with ``L = ln(4KT ceil(lg T) / delta)``; the other ``intervals``
+    are narrower, and with ``pool`` a layer also uses the rewards of all slower ones. What is
+    guaranteed is the same.
 
     With probability ``1 - delta`` and whatever the corruption ``C``, the regret is of order
     ``sum over arms of (K C ln(KT/delta) + ln T) ln(KT/delta) / gap``. With fewer layers this
@@ -46,6 +49,11 @@ class MultiLayerRace(RacePolicy, frozen=True, tag="multi-layer-race"):
     base: Annotated[float, Limits("factor by which each layer is slower than the last", 2, 1e6)] = (
         2.0
     )
+    intervals: Annotated[
+        Literal["paper", "hoeffding", "bernstein", "kl", "kl-mixture", "kl-jeffreys"],
+        "how confidence intervals are made",
+    ] = "paper"
+    pool: Annotated[bool, "whether layers use the rewards of slower ones; not with paper"] = False
 
     def validate(self) -> None:
         if self.layers is not None and self.layers * math.log2(self.base) > 1000:
@@ -53,6 +61,8 @@ class MultiLayerRace(RacePolicy, frozen=True, tag="multi-layer-race"):
                 f"base to the power of layers must be at most 2^1000; "
                 f"got base {self.base:g} and layers {self.layers}."
             )
+        if self.pool and self.intervals == "paper":
+            raise InvalidParameter("pool needs other intervals than paper, such as kl-mixture.")
 
     def layer_count(self, arms: int, horizon: int) -> int:
         """The smallest number of layers whose slowest tolerates corruption in every round."""
@@ -65,7 +75,10 @@ class MultiLayerRace(RacePolicy, frozen=True, tag="multi-layer-race"):
 
     def start(self, arms: int, horizon: int) -> Race:
         layers = self.layer_count(arms, horizon)
-        log_term = math.log(4 * arms * horizon * layers / self.delta)
         share = self.base ** -np.arange(1.0, layers + 1)
         share[0] = 1.0 - share[1:].sum()
-        return make_race(arms, share, paper_rule(log_term, np.full(layers, log_term)))
+        if self.intervals == "paper":
+            log_term = math.log(4 * arms * horizon * layers / self.delta)
+            return make_race(arms, share, paper_rule(log_term, np.full(layers, log_term)))
+        rule = sharp_rule(self.intervals, arms, horizon, share, self.pool, self.delta)
+        return make_race(arms, share, rule, pooled=self.pool)

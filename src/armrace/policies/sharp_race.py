@@ -1,0 +1,76 @@
+"""The race with the sharpest intervals that its guarantee allows, and a leader in each layer."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from armrace.kernels.intervals import KL_JEFFREYS, make_rule
+from armrace.kernels.race import Race, make_race
+from armrace.policies.racing import RacePolicy
+from armrace.policies.sharpening import allowances
+from armrace.specification import Confidence, Limits
+
+__all__ = ["SharpRace"]
+
+
+class SharpRace(RacePolicy, frozen=True, tag="sharp-race"):
+    """The Multi-layer race made practical: sharper intervals, pooled layers, a leader in each.
+
+    It keeps the guarantee of ``multi-layer-race``, for every adaptive adversary, at a tenth of
+    its regret where nobody attacks. It differs in this:
+
+    - Layer ``l`` tolerates a corruption of ``first 2^(l-1)``: even the fastest withstands a
+      little, which costs next to nothing, and there are fewer layers. Whoever knows a bound on
+      the corruption needs fewer still, and gives it as ``most_corruption``.
+    - A layer uses the rewards of all slower layers too.
+    - Intervals are those of the divergence of Bernoulli laws, mixed by Jeffreys' prior, which
+      hold for all times at once. Only the best arm's upper end must never fail, so that upper
+      ends need not pay for the number of arms; and layer ``l`` may fail with a probability
+      proportional to ``1/(l (l+1))``, so that fast layers do not pay for slow ones.
+    - After each play of an active arm in turn, a layer plays the arm with the best mean ``lead``
+      times. Every active arm still has its part, ``1/((1 + lead) K)``, of the layer's plays,
+      which is all that the proof asks, and the best arm is known much better than the rest.
+
+    A third of ``delta`` each goes to intervals, to allowances and to the layers' coins.
+
+    >>> SharpRace().layer_count(arms=10, horizon=10**6)
+    17
+    >>> SharpRace(most_corruption=100).start(arms=2, horizon=1000).share
+    array([0.5625, 0.25  , 0.125 , 0.0625])
+    """
+
+    reference: ClassVar[str] = (
+        "Lykouris, Mirrokni and Paes Leme (2018), Algorithm 2, with the intervals, pooling and "
+        "leader that this library's theory page proves valid"
+    )
+
+    delta: Confidence = 0.05
+    lead: Annotated[int, Limits("plays of the leader after each turn of another arm", 0, 1000)] = 5
+    first: Annotated[float, Limits("corruption that the fastest layer tolerates", 1, 1e9)] = 16.0
+    most_corruption: Annotated[
+        float | None, Limits("bound on the total corruption; by default none is known", 0)
+    ] = None
+
+    def layer_count(self, arms: int, horizon: int) -> int:
+        """The smallest number of layers whose slowest tolerates all that there can be."""
+        most = horizon if self.most_corruption is None else min(horizon, self.most_corruption)
+        layers = 1
+        while self.first * 2.0 ** (layers - 1) < most:
+            layers += 1
+        return layers
+
+    def start(self, arms: int, horizon: int) -> Race:
+        layers = self.layer_count(arms, horizon)
+        number = np.arange(1.0, layers + 1)
+        share = 2.0**-number
+        share[0] = 1.0 - share[1:].sum()
+        failures = self.delta / 3 / (number * (number + 1))
+        rule = make_rule(
+            KL_JEFFREYS,
+            log_lower=-np.log(0.5 * failures / arms),
+            log_upper=-np.log(0.5 * failures),
+            allowance=allowances(self.first * 2.0 ** (number - 1), share, True, failures),
+        )
+        return make_race(arms, share, rule, pooled=True, leading=self.lead)

@@ -1,0 +1,160 @@
+"""The sharp race and the sharper intervals of the Multi-layer race."""
+
+import math
+
+import numpy as np
+import pytest
+
+import armrace
+from armrace.errors import InvalidParameter
+from armrace.kernels.generics import Ticket, decide, distribution, learn
+from armrace.kernels.streams import uniform
+from armrace.policies import MultiLayerRace, SharpRace
+from armrace.randomness import Purpose, stream_for
+from armrace.simulation import make_experiment
+from armrace.simulation.replication import make_parts, play_out
+from textbook_sharp import TextbookSharpRace
+
+SHARP_KINDS = ("hoeffding", "bernstein", "kl", "kl-mixture", "kl-jeffreys")
+
+
+def played(policy, table, seed=0):
+    experiment = make_experiment(
+        policy=policy,
+        environment={"name": "table", "rewards": table},
+        horizon=len(table),
+        replications=1,
+        seed=seed,
+    )
+    parts = make_parts(experiment, 0)
+    play_out(parts)
+    return parts
+
+
+def feed(state, layer, arm, reward, times=1):
+    for _ in range(times):
+        learn(state, Ticket(arm, layer, 1.0, 0), reward)
+
+
+def test_hoeffding_deletes_after_48_pulls_where_the_paper_needs_102():
+    state = MultiLayerRace(delta=0.1, intervals="hoeffding").start(arms=2, horizon=1024)
+    for pulls in range(1, 49):
+        feed(state, 9, 0, 1.0)
+        feed(state, 9, 1, 0.0)
+        assert state.active[9].all() == (pulls < 48)
+
+
+def test_allowances_are_those_computed_by_hand():
+    own = MultiLayerRace(delta=0.1, intervals="kl").start(arms=2, horizon=1024)
+    assert own.rule.allowance == pytest.approx([5.74452] * 10, abs=5e-6)
+    pooled = MultiLayerRace(delta=0.1, intervals="kl", pool=True).start(arms=2, horizon=1024)
+    assert pooled.rule.allowance[5] == pytest.approx(8.14902, abs=0.2)
+    assert (pooled.rule.allowance[:-1] < 8.14902 + 5e-6).all()
+    assert pooled.rule.allowance[-1] == pytest.approx(5.74452, abs=5e-6)
+
+
+def test_anytime_intervals_do_not_depend_on_the_horizon_but_for_the_number_of_layers():
+    few = MultiLayerRace(intervals="kl-mixture", layers=5).start(arms=3, horizon=100)
+    many = MultiLayerRace(intervals="kl-mixture", layers=5).start(arms=3, horizon=10**9)
+    assert few.rule.log_lower.tolist() == many.rule.log_lower.tolist()
+    assert few.rule.log_lower[0] == pytest.approx(math.log(2 * 3 * 5 / 0.05))
+
+
+def test_the_papers_intervals_cannot_be_pooled():
+    with pytest.raises(InvalidParameter, match=r"^pool needs other intervals than paper"):
+        MultiLayerRace(pool=True)
+
+
+def test_a_pooled_layer_uses_slower_layers_and_no_faster_one():
+    policy = MultiLayerRace(intervals="kl-mixture", pool=True, layers=3)
+    state = policy.start(arms=2, horizon=1000)
+    feed(state, 1, 0, 1.0, 40)
+    views = {(view.layer, view.arm): view for view in policy.inspect(state)}
+    assert (views[0, 0].pulls, views[1, 0].pulls, views[2, 0].pulls) == (0, 40, 0)
+    assert views[0, 0].lower > 0.5
+    assert views[2, 0].lower is None
+    feed(state, 2, 0, 0.0, 40)
+    views = {(view.layer, view.arm): view for view in policy.inspect(state)}
+    assert views[0, 0].lower < 0.5
+    assert views[2, 0].upper < 0.5
+
+
+@pytest.mark.parametrize("pool", [False, True])
+@pytest.mark.parametrize("intervals", SHARP_KINDS)
+def test_every_kind_of_interval_deletes_the_worse_arm_and_keeps_the_better(intervals, pool):
+    table = np.tile([0.9, 0.1], (20_000, 1))
+    state = played(MultiLayerRace(intervals=intervals, pool=pool), table).policy
+    assert state.active[:, 0].all()
+    assert not state.active[0, 1]
+
+
+@pytest.mark.parametrize("lead", [0, 1, 5])
+def test_the_compiled_sharp_race_plays_as_its_description_does(lead):
+    """Same layers and rewards: the same plays, with the same arms active at the end."""
+    arms, horizon, seed = 4, 6_000, 12
+    table = np.random.default_rng(seed).random((horizon, arms)) < [0.2, 0.9, 0.8, 0.3]
+    table[:300, 1] = False  # an outage of the best arm, so that fast layers err and empty
+    table = table.astype(float)
+    described = TextbookSharpRace(arms, horizon, delta=0.1, lead=lead, first=2.0)
+    stream = stream_for(seed, Purpose.LEARNER, 0)
+    pulls = np.zeros(arms, dtype=int)
+    for row in table:
+        pulls[described.play(described.layer_at(uniform(stream)), row)] += 1
+    parts = played(SharpRace(delta=0.1, lead=lead, first=2.0), table, seed)
+    state = parts.policy
+    assert parts.ledger.pulls.tolist() == pulls.tolist()
+    assert state.pulls.tolist() == described.pulls
+    for layer in range(len(described.share)):
+        assert np.flatnonzero(state.active[layer]).tolist() == described.active(layer)
+    weights = np.empty(arms)
+    distribution(state, weights)
+    assert weights == pytest.approx(described.weights())
+    assert not state.active.all(), "the case is idle if nothing is ever deleted"
+
+
+def test_after_each_turn_the_leader_has_its_plays():
+    state = SharpRace(lead=2, most_corruption=0).start(arms=3, horizon=1000)
+    stream = stream_for(0, Purpose.LEARNER, 0)
+    arms = []
+    for _ in range(9):
+        ticket = decide(state, stream)
+        learn(state, ticket, 1.0 if ticket.arm == 1 else 0.0)
+        arms.append(ticket.arm)
+    assert arms == [0, 0, 0, 1, 1, 1, 2, 1, 1]
+
+
+def test_a_deleted_leader_is_followed_by_the_next_best():
+    state = SharpRace(lead=2, first=2.0).start(arms=3, horizon=1000)
+    feed(state, 0, 0, 1.0, 3)
+    feed(state, 0, 1, 0.6, 3)
+    feed(state, 0, 2, 0.5, 3)
+    assert state.leader[0] == 0
+    slowest = state.share.size - 1
+    feed(state, slowest, 0, 0.0, 300)
+    feed(state, slowest, 1, 0.6, 300)
+    assert not state.active[0, 0]
+    assert state.leader[0] == 1
+
+
+def test_every_active_arm_has_its_part_of_a_layers_plays():
+    """The proof asks for ``1/((1 + lead) K)`` of them; rounding costs each at most one play."""
+    means = [0.5, 0.5, 0.5, 0.5]
+    table = (np.random.default_rng(3).random((5_000, 4)) < means).astype(float)
+    state = played(SharpRace(), table).policy
+    assert state.active.all()
+    moves = state.pulls.sum(axis=1, keepdims=True)
+    assert (state.pulls >= moves // (6 * 4)).all()
+
+
+def test_a_known_bound_on_the_corruption_takes_fewer_layers():
+    layers = [SharpRace(most_corruption=c).layer_count(5, 10**6) for c in (0, 16, 17, 1000, 10**9)]
+    assert layers == [1, 1, 2, 7, 17]
+
+
+def test_the_sharp_race_has_a_fraction_of_the_literal_races_regret():
+    """A gap of 0.2 at 200,000 rounds; the ratio is about 1/20, and the test asks for 1/5."""
+    results = armrace.compare(
+        ["multi-layer-race", "sharp-race"], [0.6, 0.4], horizon=200_000, replications=4
+    )
+    regret = dict(results.table("pseudo_regret").select("policy", "mean").iter_rows())
+    assert 5 * regret["sharp-race"] < regret["multi-layer-race"]
