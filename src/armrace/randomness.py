@@ -25,6 +25,7 @@ class Purpose(IntEnum):
     REWARDS = 1
     LEARNER = 2
     ADVERSARY = 3
+    SKIPPED_ROUNDS = 4
 
 
 def _key(seed: int) -> tuple[int, int]:
@@ -33,7 +34,7 @@ def _key(seed: int) -> tuple[int, int]:
 
 
 def stream_for(seed: int, purpose: Purpose, replication: int) -> Stream:
-    """The sequential stream of a learner or an adversary in one replication.
+    """The sequential stream for one purpose in one replication.
 
     >>> from armrace.kernels.streams import uniform
     >>> stream = stream_for(seed=1, purpose=Purpose.LEARNER, replication=0)

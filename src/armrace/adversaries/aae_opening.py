@@ -48,6 +48,9 @@ class AaeOpening(Adversary, frozen=True, tag="aae-opening"):
             rounds = self._needed(setting, shown)
         return AaeOpeningState(setting.best, second, rounds, self.boost)
 
+    def windows(self, state: AaeOpeningState, horizon: int) -> list[tuple[int, int]]:
+        return [(0, state.rounds)]
+
     def _needed(self, setting: Setting, shown_mean: float) -> int:
         if shown_mean <= 0:
             return setting.horizon

@@ -62,3 +62,10 @@ class Adversary(Specification, frozen=True):
     def start(self, setting: Setting) -> Any:
         """The state before the first round."""
         raise NotImplementedError(f"{type(self).__name__} does not say how it starts")
+
+    def windows(self, state: Any, horizon: int) -> list[tuple[int, int]]:
+        """The stretches of rounds in which it may act, in order: the first, and one past the last.
+
+        Between them it must leave all rewards alone, whatever happens; a race may leap there.
+        """
+        return [(0, horizon)]

@@ -40,6 +40,9 @@ class CleanObjective(Adversary, frozen=True, tag="clean-objective"):
             return CleanObjectiveState(self.rounds)
         return CleanObjectiveState(int(min(setting.budget, setting.horizon)))
 
+    def windows(self, state: CleanObjectiveState, horizon: int) -> list[tuple[int, int]]:
+        return [(0, state.rounds)]
+
 
 @implement(corrupt, CleanObjectiveState)
 def hide_rewards(

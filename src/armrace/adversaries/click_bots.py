@@ -13,6 +13,9 @@ from armrace.specification import Limits
 __all__ = ["ClickBots"]
 
 
+_MANY_BURSTS = 10_000
+
+
 class ClickBotsState(NamedTuple):
     """Whose clicks are missing, how often a burst comes and how long it lasts."""
 
@@ -51,6 +54,11 @@ class ClickBots(Adversary, frozen=True, tag="click-bots"):
         period = max(1, setting.horizon // 100) if self.period is None else self.period
         burst = max(1, period // 5) if self.burst is None else self.burst
         return ClickBotsState(ad, period, burst)
+
+    def windows(self, state: ClickBotsState, horizon: int) -> list[tuple[int, int]]:
+        if horizon > _MANY_BURSTS * state.period:
+            return super().windows(state, horizon)
+        return [(first, first + state.burst) for first in range(0, horizon, state.period)]
 
 
 @implement(corrupt, ClickBotsState)

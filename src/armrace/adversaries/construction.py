@@ -46,6 +46,9 @@ class Construction(Adversary, frozen=True, tag="construction"):
         length = max(1, setting.horizon // 10) if self.length is None else self.length
         return ConstructionState(arm, first, first + length, 1.0 - self.severity)
 
+    def windows(self, state: ConstructionState, horizon: int) -> list[tuple[int, int]]:
+        return [(state.first, state.last)]
+
 
 @implement(corrupt, ConstructionState)
 def shrink_in_window(

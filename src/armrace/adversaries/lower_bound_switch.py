@@ -114,6 +114,9 @@ class LowerBoundSwitch(Adversary, frozen=True, tag="lower-bound-switch"):
             rounds = min(found, key=lambda interval: interval.pulls).start
         return LowerBoundSwitchState(setting.best, rounds, chance)
 
+    def windows(self, state: LowerBoundSwitchState, horizon: int) -> list[tuple[int, int]]:
+        return [(0, state.rounds)]
+
     def shown_means(self, setting: Setting) -> tuple[float, ...]:
         """The means that the learner sees before the switch."""
         means = setting.means.tolist()

@@ -25,6 +25,9 @@ class NoAttack(Adversary, frozen=True, tag="none"):
     def start(self, setting: Setting) -> NoAttackState:
         return NoAttackState(0)
 
+    def windows(self, state: NoAttackState, horizon: int) -> list[tuple[int, int]]:
+        return []
+
 
 @implement(corrupt, NoAttackState)
 def leave_rewards(

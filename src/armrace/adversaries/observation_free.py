@@ -40,6 +40,9 @@ class ObservationFree(Adversary, frozen=True, tag="observation-free"):
         target = setting.arm_or(setting.runner_up, "target", self.target)
         return ObservationFreeState(target, self.spoil, self.spoil + self.praise)
 
+    def windows(self, state: ObservationFreeState, horizon: int) -> list[tuple[int, int]]:
+        return [(0, state.praised_until)]
+
 
 @implement(corrupt, ObservationFreeState)
 def spoil_then_praise(

@@ -40,6 +40,9 @@ class Outage(Adversary, frozen=True, tag="outage"):
         length = tenth if self.length is None else self.length
         return OutageState(arm, first, first + length)
 
+    def windows(self, state: OutageState, horizon: int) -> list[tuple[int, int]]:
+        return [(state.first, state.last)]
+
 
 @implement(corrupt, OutageState)
 def fail_in_window(

@@ -46,6 +46,9 @@ class SleeperBots(Adversary, frozen=True, tag="sleeper-bots"):
         wake = setting.horizon // 2 if self.wake is None else self.wake
         return SleeperBotsState(setting.best, decoy, wake)
 
+    def windows(self, state: SleeperBotsState, horizon: int) -> list[tuple[int, int]]:
+        return [(state.wake, horizon)]
+
 
 @implement(corrupt, SleeperBotsState)
 def wake_and_swap(

@@ -29,6 +29,7 @@ __all__ = [
     "make_workspace",
     "play",
     "run",
+    "write_row",
 ]
 
 STOP, PLAYED = 0, 1
@@ -218,7 +219,8 @@ def _corrupt_round(
 
 
 @inlined
-def _record(ledger: Ledger, record: Record, row: int) -> None:
+def write_row(ledger: Ledger, record: Record, row: int) -> None:
+    """Copy what the ledger says now."""
     record.collected[row] = ledger.collected[0]
     record.clean_collected[row] = ledger.collected[1]
     record.corruption[row] = ledger.corruption[0]
@@ -246,7 +248,7 @@ def run(
     for row in range(record.checkpoints.size):
         last = record.checkpoints[row]
         play(policy, attack, law, stream, ledger, workspace, first, last)
-        _record(ledger, record, row)
+        write_row(ledger, record, row)
         first = last
 
 

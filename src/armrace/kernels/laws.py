@@ -27,6 +27,7 @@ __all__ = [
     "Law",
     "fill_rewards",
     "make_law",
+    "pick",
 ]
 
 BERNOULLI, UNIFORM, BETA, FINITE, DETERMINISTIC, TABLE = range(6)
@@ -136,7 +137,7 @@ def _fill_arm(
             out[i, arm] = first + span * _open_unit(words[i])
     elif kind == FINITE:
         for i in range(rounds):
-            out[i, arm] = _pick(law.values[arm], law.cumulative[arm], _open_unit(words[i]))
+            out[i, arm] = pick(law.values[arm], law.cumulative[arm], _open_unit(words[i]))
     elif kind == BETA:
         for i in range(rounds):
             out[i, arm] = _beta(law, arm, np.uint64(first_round + i))
@@ -155,7 +156,7 @@ def _open_unit(word: np.uint32 | np.uint64) -> float:
 
 
 @inlined
-def _pick(
+def pick(
     values: npt.NDArray[np.float64], cumulative: npt.NDArray[np.float64], level: float
 ) -> float:
     """The value at which the cumulative probability first exceeds ``level``."""

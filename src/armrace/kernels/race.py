@@ -28,7 +28,18 @@ from armrace.kernels.generics import NO_LAYER, Ticket, decide, distribution, imp
 from armrace.kernels.intervals import PAPER, Rule, ends, needs_squares
 from armrace.kernels.streams import Stream, uniform
 
-__all__ = ["NEVER", "Race", "arm_probability", "delete_arm", "evidence", "interval", "make_race"]
+__all__ = [
+    "NEVER",
+    "Race",
+    "arm_probability",
+    "delete_arm",
+    "evidence",
+    "fallback_arm",
+    "interval",
+    "layer_from",
+    "make_race",
+    "play_layer",
+]
 
 NEVER = -1
 """The round and layer of an elimination that has not happened, and the leader of no arms."""
@@ -63,6 +74,8 @@ class Race(NamedTuple):
     """How many plays the leader has before it is another arm's turn."""
     eliminated_at: npt.NDArray[np.int64]
     eliminated_by: npt.NDArray[np.int64]
+    deletions: npt.NDArray[np.int64]
+    """How many entries of ``active`` have become false."""
     share: npt.NDArray[np.float64]
     tail: npt.NDArray[np.float64]
     """Probability of a layer or any slower one; one longer than there are layers."""
@@ -100,6 +113,7 @@ def make_race(
         leads=np.zeros(layers, dtype=np.int64),
         eliminated_at=np.full(shape, NEVER, dtype=np.int64),
         eliminated_by=np.full(shape, NEVER, dtype=np.int64),
+        deletions=np.zeros(1, dtype=np.int64),
         share=share,
         tail=np.append(np.cumsum(share[::-1])[::-1], 0.0),
         rule=rule,
@@ -142,7 +156,7 @@ def interval(
 @implement(distribution, Race)
 def race_distribution(state: Race, out: npt.NDArray[np.float64]) -> None:
     out.fill(0.0)
-    fallback = _fallback(state)
+    fallback = fallback_arm(state)
     for layer in range(state.share.size):
         arm = _next_arm(state, layer) if state.active_count[layer] > 0 else fallback
         out[arm] += state.share[layer]
@@ -151,12 +165,17 @@ def race_distribution(state: Race, out: npt.NDArray[np.float64]) -> None:
 @implement(decide, Race)
 def race_decide(state: Race, stream: Stream) -> Ticket:
     state.rounds[0] += 1
-    layer = _sample_layer(state, stream)
+    layer = layer_from(state, 0, stream) if state.share.size > 1 else 0
     if state.active_count[layer] == 0:
-        arm = _fallback(state)
+        arm = fallback_arm(state)
         return Ticket(arm, NO_LAYER, arm_probability(state, arm), 0)
+    return play_layer(state, layer, arm_probability(state, _next_arm(state, layer)))
+
+
+@inlined
+def play_layer(state: Race, layer: int, probability: float) -> Ticket:
+    """Let a layer with active arms make its next play, which had this probability."""
     arm = _next_arm(state, layer)
-    probability = arm_probability(state, arm)
     state.assigned[layer, arm] += 1
     if state.leads[layer] > 0:
         state.leads[layer] -= 1
@@ -199,12 +218,12 @@ def _take_up(state: Race, layer: int, arm: int) -> None:
 
 
 @inlined
-def _sample_layer(state: Race, stream: Stream) -> int:
-    layer = 0
-    if state.share.size > 1:
-        level = uniform(stream)
-        while level < state.tail[layer + 1]:
-            layer += 1
+def layer_from(state: Race, fastest: int, stream: Stream) -> int:
+    """Draw a layer, given that it is none before ``fastest``."""
+    level = uniform(stream) * state.tail[fastest]
+    layer = fastest
+    while level < state.tail[layer + 1]:
+        layer += 1
     return layer
 
 
@@ -220,7 +239,7 @@ def _next_arm(state: Race, layer: int) -> int:
 def arm_probability(state: Race, arm: int) -> float:
     """Total share of the layers whose next play is ``arm``."""
     total = 0.0
-    fallback = _fallback(state)
+    fallback = fallback_arm(state)
     for layer in range(state.share.size):
         following = _next_arm(state, layer) if state.active_count[layer] > 0 else fallback
         if following == arm:
@@ -229,7 +248,7 @@ def arm_probability(state: Race, arm: int) -> float:
 
 
 @inlined
-def _fallback(state: Race) -> int:
+def fallback_arm(state: Race) -> int:
     """What an empty layer plays: the best mean of the fastest layer that is not empty."""
     layer = 0
     while state.active_count[layer] == 0:
@@ -285,7 +304,7 @@ def _follow(state: Race, layer: int, arm: int, mean: float) -> None:
     """Let the layer be led by its best mean, now that this arm's has changed."""
     state.means[layer, arm] = mean
     leader = state.leader[layer]
-    if leader == arm or leader == NEVER:
+    if leader in (arm, NEVER):
         state.leader[layer] = _best_mean(state, layer)
         return
     best = state.means[layer, leader]
@@ -310,6 +329,7 @@ def delete_arm(state: Race, by_layer: int, arm: int) -> None:
         if state.active[layer, arm]:
             state.active[layer, arm] = False
             state.active_count[layer] -= 1
+            state.deletions[0] += 1
             state.lower[layer, arm] = -np.inf
             state.upper[layer, arm] = np.inf
             state.means[layer, arm] = -np.inf

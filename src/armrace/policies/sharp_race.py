@@ -9,8 +9,8 @@ import numpy as np
 from armrace.kernels.intervals import KL_JEFFREYS, make_rule
 from armrace.kernels.race import Race, make_race
 from armrace.policies.racing import RacePolicy
-from armrace.policies.sharpening import allowances
 from armrace.specification import Confidence, Limits
+from armrace.theory import SharpLayer, sharp_layers
 
 __all__ = ["SharpRace"]
 
@@ -54,23 +54,12 @@ class SharpRace(RacePolicy, frozen=True, tag="sharp-race"):
     ] = None
 
     def layer_count(self, arms: int, horizon: int) -> int:
-        """The smallest number of layers whose slowest tolerates all that there can be."""
-        most = horizon if self.most_corruption is None else min(horizon, self.most_corruption)
-        layers = 1
-        while self.first * 2.0 ** (layers - 1) < most:
-            layers += 1
-        return layers
+        return len(self._layers(arms, horizon))
 
     def start(self, arms: int, horizon: int) -> Race:
-        layers = self.layer_count(arms, horizon)
-        number = np.arange(1.0, layers + 1)
-        share = 2.0**-number
-        share[0] = 1.0 - share[1:].sum()
-        failures = self.delta / 3 / (number * (number + 1))
-        rule = make_rule(
-            KL_JEFFREYS,
-            log_lower=-np.log(0.5 * failures / arms),
-            log_upper=-np.log(0.5 * failures),
-            allowance=allowances(self.first * 2.0 ** (number - 1), share, True, failures),
-        )
+        share, _, log_lower, log_upper, allowance = np.array(self._layers(arms, horizon)).T.copy()
+        rule = make_rule(KL_JEFFREYS, log_lower, log_upper, allowance)
         return make_race(arms, share, rule, pooled=True, leading=self.lead)
+
+    def _layers(self, arms: int, horizon: int) -> list[SharpLayer]:
+        return sharp_layers(arms, horizon, self.delta, self.first, self.most_corruption)

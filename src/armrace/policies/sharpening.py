@@ -17,7 +17,7 @@ import numpy.typing as npt
 from armrace.kernels import intervals
 from armrace.theory import corruption_allowance
 
-__all__ = ["KINDS", "allowances", "sharp_rule"]
+__all__ = ["KINDS", "sharp_rule"]
 
 KINDS: dict[str, int] = {
     "paper": intervals.PAPER,
@@ -56,23 +56,15 @@ def sharp_rule(
         KINDS[kind],
         log_terms,
         log_terms.copy(),
-        allowances(1 / share, share, pooled, np.full(layers, 0.5 * delta / layers)),
+        _allowances(share, pooled, 2 * layers / delta),
     )
 
 
-def allowances(tolerated: Floats, share: Floats, pooled: bool, failures: Floats) -> Floats:
-    """What each layer meets at most while the corruption is at most what it tolerates.
+def _allowances(share: Floats, pooled: bool, certainty: float) -> Floats:
+    """What each layer meets at most while the corruption is at most one over its share.
 
     A layer that uses the rewards of all slower layers too meets what they meet.
-
-    >>> share = np.array([0.5, 0.25, 0.25])
-    >>> allowances(1 / share, share, False, np.full(3, 0.005)).round(5)
-    array([5.74452, 5.74452, 5.74452])
     """
     used = np.cumsum(share[::-1])[::-1] if pooled else share
-    return np.array(
-        [
-            corruption_allowance(float(part * most), -math.log(failure))
-            for part, most, failure in zip(used, tolerated, failures, strict=True)
-        ]
-    )
+    ratios = (used / share).tolist()
+    return np.array([corruption_allowance(ratio, math.log(certainty)) for ratio in ratios])

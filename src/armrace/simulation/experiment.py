@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,10 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
     horizon: Annotated[int, Limits("rounds", 1, MAXIMAL_HORIZON)]
     replications: Annotated[int, Limits("independent runs", 1, _MAXIMAL_REPLICATIONS)]
     seed: Annotated[int, Limits("seed of all randomness", 0, MAXIMAL_SEED)]
+    engine: Annotated[
+        Literal["auto", "plain", "leap"],
+        "whether rounds that cannot matter are skipped: exact in law, with other random numbers",
+    ] = "auto"
 
     def validate(self) -> None:
         self.environment.check_horizon(self.horizon)
@@ -58,6 +62,7 @@ def make_experiment(
     horizon: float = 100_000,
     replications: int = 100,
     seed: int = 0,
+    engine: str = "auto",
 ) -> Experiment:
     """An experiment from specifications, names or plain data; means alone make Bernoulli arms."""
     attack = ADVERSARIES.make(adversary)
@@ -71,6 +76,7 @@ def make_experiment(
         horizon=_whole("horizon", horizon),
         replications=_whole("replications", replications),
         seed=seed,
+        engine=engine,  # type: ignore[arg-type]  # the specification refuses other words
     )
 
 

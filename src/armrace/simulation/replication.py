@@ -9,17 +9,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.kernels import engine
+from armrace.errors import InvalidParameter
+from armrace.kernels import engine, leaping
 from armrace.kernels.attacking import LiveAttack
 from armrace.kernels.compiling import fingerprint, kept_on_disk
 from armrace.kernels.generics import implementations
 from armrace.kernels.laws import Law
+from armrace.kernels.race import Race
 from armrace.kernels.streams import Stream
 from armrace.policies import ArmView
 from armrace.randomness import Purpose, reward_place, stream_for
 from armrace.simulation.experiment import Experiment, checkpoints_for
 
 __all__ = [
+    "LONGEST_PLAYED_BY_DEFAULT",
     "Outcome",
     "Parts",
     "is_on_disk",
@@ -29,6 +32,10 @@ __all__ = [
     "run_replication",
     "runner_for",
 ]
+
+LONGEST_PLAYED_BY_DEFAULT = 10_000_000
+"""Up to so many rounds all are played unless the engine is chosen, so that all policies of a
+comparison meet the same rewards."""
 
 Floats = npt.NDArray[np.float64]
 Runner = Callable[..., None]
@@ -46,6 +53,8 @@ class Outcome(NamedTuple):
     layer_corruption: Floats
     view: Sequence[ArmView]
     """The policy's own view at the end; only of the first replication, else empty."""
+    leapt: int
+    """Rounds that were skipped, not played one by one."""
     seconds: float
     """What the compiled loop took; the one thing that no seed determines."""
 
@@ -63,6 +72,10 @@ class Parts(NamedTuple):
     workspace: engine.Workspace
     sees_weights: bool
     means: Floats
+    luck: Stream
+    """For what is drawn at once instead of round by round."""
+    leap: leaping.Leap | None
+    """Where rounds are skipped; none if every round is played."""
 
 
 def make_parts(
@@ -77,9 +90,10 @@ def make_parts(
     law.place[:] = reward_place(experiment.seed, replication)
     arms = law.kind.size
     layers = policy.layer_count(arms, horizon)
+    state, adversary = policy.start(arms, horizon), experiment.adversary.start(setting)
     return Parts(
-        policy=policy.start(arms, horizon),
-        adversary=experiment.adversary.start(setting),
+        policy=state,
+        adversary=adversary,
         law=law,
         learner_stream=stream_for(experiment.seed, Purpose.LEARNER, replication),
         adversary_stream=stream_for(experiment.seed, Purpose.ADVERSARY, replication),
@@ -88,12 +102,34 @@ def make_parts(
         workspace=engine.make_workspace(arms, control),
         sees_weights=experiment.adversary.sees_weights,
         means=setting.means,
+        luck=stream_for(experiment.seed, Purpose.SKIPPED_ROUNDS, replication),
+        leap=_leap(experiment, state, adversary, law),
     )
+
+
+def _leap(experiment: Experiment, state: Any, adversary: Any, law: Law) -> leaping.Leap | None:
+    """What skipping rounds needs, where it is asked for or worth its while."""
+    horizon = experiment.horizon
+    if experiment.engine == "plain" or (
+        experiment.engine == "auto" and horizon <= LONGEST_PLAYED_BY_DEFAULT
+    ):
+        return None
+    if not isinstance(state, Race) or not np.isin(law.kind, leaping.LAWS_THAT_LEAP).all():
+        if experiment.engine == "leap":
+            raise InvalidParameter(
+                "engine leap skips rounds of arm eliminations and races whose rewards are "
+                "bernoulli, finite-support or deterministic; leave it out, or give plain."
+            )
+        return None
+    windows = experiment.adversary.windows(adversary, horizon)
+    shape = np.array(windows, dtype=np.int64).reshape(-1, 2)
+    return leaping.make_leap(law.kind.size, state.share.size, shape)
 
 
 def runner_for(parts: Parts) -> Runner:
     """The compiled loop for this class of policy."""
-    return engine.make_runner(fingerprint(implementations(parts.policy)))
+    code = fingerprint(implementations(parts.policy))
+    return engine.make_runner(code) if parts.leap is None else leaping.make_leaper(code)
 
 
 def is_on_disk(experiment: Experiment) -> bool:
@@ -104,15 +140,12 @@ def is_on_disk(experiment: Experiment) -> bool:
 def play_out(parts: Parts) -> None:
     """Run the compiled loop to the last checkpoint."""
     attack = LiveAttack(parts.adversary, parts.adversary_stream, parts.sees_weights)
-    runner_for(parts)(
-        parts.policy,
-        attack.attack,
-        parts.law,
-        parts.learner_stream,
-        parts.ledger,
-        parts.record,
-        parts.workspace,
-    )
+    before = (parts.policy, attack.attack, parts.law, parts.learner_stream)
+    after = (parts.ledger, parts.record, parts.workspace)
+    if parts.leap is None:
+        runner_for(parts)(*before, *after)
+    else:
+        runner_for(parts)(*before, parts.luck, *after, parts.leap)
 
 
 def prepare(experiment: Experiment) -> None:
@@ -133,17 +166,15 @@ def run_replication(
     play_out(parts)
     seconds = time.perf_counter() - started
     view = experiment.policy.inspect(parts.policy) if replication == 0 else ()
-    return _outcome(parts.record, parts.means, view, seconds)
+    return _outcome(parts, view, seconds)
 
 
 def _shape(parts: Parts) -> tuple[int, int]:
     return parts.ledger.pulls.size, parts.ledger.layer_corruption.size
 
 
-def _outcome(
-    record: engine.Record, means: Floats, view: Sequence[ArmView], seconds: float
-) -> Outcome:
-    gaps = means.max() - means
+def _outcome(parts: Parts, view: Sequence[ArmView], seconds: float) -> Outcome:
+    record, gaps = parts.record, parts.means.max() - parts.means
     return Outcome(
         regret=(record.clean_totals + record.shifts).max(axis=1) - record.collected,
         pseudo_regret=record.pulls @ gaps,
@@ -153,5 +184,6 @@ def _outcome(
         arm_corruption=record.arm_corruption,
         layer_corruption=record.layer_corruption,
         view=view,
+        leapt=0 if parts.leap is None else leaping.rounds_leapt(parts.leap),
         seconds=seconds,
     )

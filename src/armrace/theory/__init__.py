@@ -1,7 +1,8 @@
 """The bounds of Lykouris, Mirrokni and Paes Leme (STOC 2018) as functions, constants and all.
 
-Everything here is pure and needs nothing but numbers; what is checked by experiment lives in
-:mod:`armrace.verification`. Logarithms are natural; the number of layers is ``ceil(lg T)``.
+With them are those of the sharp race. Everything here is pure and needs nothing but numbers;
+what is checked by experiment lives in :mod:`armrace.verification`. Logarithms are natural; the
+number of layers is ``ceil(lg T)``.
 """
 
 from armrace.theory.allowance import allowance_failure, corruption_allowance, observed_corruption
@@ -41,10 +42,17 @@ from armrace.theory.races import (
     rounds_until_moves,
     tolerant_layer,
 )
+from armrace.theory.sharp import (
+    SharpLayer,
+    sharp_layers,
+    sharp_plays_until_deleted,
+    sharp_regret,
+)
 
 __all__ = [
     "ForcedRegret",
     "RegretBound",
+    "SharpLayer",
     "agnostic_regret",
     "allowance_failure",
     "best_of_all_worlds_regret",
@@ -70,6 +78,9 @@ __all__ = [
     "race_failure",
     "race_log_term",
     "rounds_until_moves",
+    "sharp_layers",
+    "sharp_plays_until_deleted",
+    "sharp_regret",
     "sparse_interval_plays",
     "survival_failure",
     "switching_regret",

@@ -1,0 +1,80 @@
+"""Whole numbers drawn at once that would take many coins one by one: geometric and binomial.
+
+Both are exact in law, up to the resolution of the uniforms that they are made of.
+"""
+
+from __future__ import annotations
+
+import math
+
+from armrace.kernels.compiling import inlined
+from armrace.kernels.streams import Stream, uniform
+
+__all__ = ["binomial", "geometric"]
+
+_FEW = 24
+"""So many coins are tossed one by one."""
+
+_THIRD = 1.0 / 3.0
+_TWO_PI = 2.0 * math.pi
+
+
+@inlined
+def geometric(stream: Stream, chance: float, most: int) -> int:
+    """How many coins fail before the first that succeeds with ``chance``; at most ``most``."""
+    if chance >= 1.0:
+        return 0
+    if chance <= 0.0:
+        return most
+    failures = math.log(1.0 - uniform(stream)) / math.log1p(-chance)
+    return most if failures >= most else int(failures)
+
+
+@inlined
+def binomial(stream: Stream, coins: int, chance: float) -> int:
+    """How many of ``coins`` succeed, each with ``chance``.
+
+    Think of the coins as uniforms of which those below ``chance`` succeed. The one in the middle
+    of the order has a Beta law; it tells which half is settled, and leaves the other half, whose
+    uniforms are independent again on their side of it (Devroye 1986, section X.4.4).
+    """
+    successes = 0
+    while coins > _FEW and 0.0 < chance < 1.0:
+        rank = coins // 2 + 1
+        middle = _beta(stream, float(rank), float(coins + 1 - rank))
+        if middle >= chance:
+            coins = rank - 1
+            chance /= middle
+        else:
+            successes += rank
+            coins -= rank
+            chance = (chance - middle) / (1.0 - middle)
+    if chance >= 1.0:
+        return successes + coins
+    if chance > 0.0:
+        for _ in range(coins):
+            if uniform(stream) < chance:
+                successes += 1
+    return successes
+
+
+@inlined
+def _beta(stream: Stream, first: float, second: float) -> float:
+    x = _gamma(stream, first)
+    return x / (x + _gamma(stream, second))
+
+
+@inlined
+def _gamma(stream: Stream, shape: float) -> float:
+    """A gamma variate of a shape of at least 1 (Marsaglia and Tsang 2000)."""
+    d = shape - _THIRD
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        radius = math.sqrt(-2.0 * math.log(1.0 - uniform(stream)))
+        normal = radius * math.cos(_TWO_PI * uniform(stream))
+        cube = 1.0 + c * normal
+        if cube <= 0.0:
+            continue
+        v = cube * cube * cube
+        if math.log(1.0 - uniform(stream)) < 0.5 * normal * normal + d * (1.0 - v + math.log(v)):
+            return d * v

@@ -1,0 +1,53 @@
+"""A race that is watched from outside by somebody who knows the true means.
+
+It plays as the race within it does. Besides, after every reward it notes in which layers an
+interval of an active arm misses the arm's mean, which a race itself cannot know.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.generics import NO_LAYER, Ticket, decide, distribution, implement, learn
+from armrace.kernels.race import Race
+from armrace.kernels.streams import Stream
+
+__all__ = ["WitnessedRace", "make_witnessed_race"]
+
+
+class WitnessedRace(NamedTuple):
+    """A race, the truth, and where the one missed the other."""
+
+    race: Race
+    means: npt.NDArray[np.float64]
+    missed: npt.NDArray[np.bool_]
+    """Whether a layer ever had an interval that missed its mean."""
+
+
+def make_witnessed_race(race: Race, means: npt.NDArray[np.float64]) -> WitnessedRace:
+    """The race before its first round, with its witness."""
+    return WitnessedRace(race, means.copy(), np.zeros(race.share.size, dtype=np.bool_))
+
+
+@implement(distribution, WitnessedRace)
+def witnessed_distribution(state: WitnessedRace, out: npt.NDArray[np.float64]) -> None:
+    distribution(state.race, out)
+
+
+@implement(decide, WitnessedRace)
+def witnessed_decide(state: WitnessedRace, stream: Stream) -> Ticket:
+    return decide(state.race, stream)
+
+
+@implement(learn, WitnessedRace)
+def witnessed_learn(state: WitnessedRace, ticket: Ticket, reward: float) -> None:
+    learn(state.race, ticket, reward)
+    if ticket.layer == NO_LAYER:
+        return
+    arm, mean = ticket.arm, state.means[ticket.arm]
+    for layer in range(ticket.layer + 1):
+        if state.race.lower[layer, arm] > mean or state.race.upper[layer, arm] < mean:
+            state.missed[layer] = True
