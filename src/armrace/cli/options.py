@@ -16,6 +16,7 @@ __all__ = [
     "AttackSet",
     "Budget",
     "Delta",
+    "Engine",
     "Environment",
     "EnvironmentSet",
     "Horizon",
@@ -113,6 +114,16 @@ Seed = Annotated[
         "--seed",
         metavar="NUMBER",
         help="The same seed gives the same figures, bit for bit.",
+        rich_help_panel=_RUN,
+    ),
+]
+Engine = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        help="plain plays every round, leap skips those that cannot matter to a race, auto leaps "
+        "beyond ten million rounds.",
         rich_help_panel=_RUN,
     ),
 ]

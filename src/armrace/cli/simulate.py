@@ -29,6 +29,8 @@ armrace simulate ucb1 --attack zero-best-when-likely --budget 300 --json -
 armrace simulate fast-slow-race --set corruption=300 --attack swap-best --attack-set decoy=2 \
 --budget 300
 
+armrace simulate sharp-race --horizon 1e12 --replications 10
+
 armrace simulate exp3 --environment beta --environment-set alphas=4,2 --environment-set betas=2,2
 """
 
@@ -55,6 +57,7 @@ def simulate(
     horizon: options.Horizon = "100000",
     replications: options.Replications = "200",
     seed: options.Seed = "0",
+    engine: options.Engine = "auto",
     workers: options.Workers = None,
     json: options.Json = None,
     output: options.Output = None,
@@ -75,6 +78,7 @@ def simulate(
         horizon=whole("horizon", horizon or ""),
         replications=whole("replications", replications or ""),
         seed=whole("seed", seed),
+        engine=engine,
     )
     threads = worker_count(workers)
     check_targets(json, output)

@@ -60,8 +60,14 @@ def print_result(result: Result) -> None:
         f"{count(result.replications)} x {count(result.horizon)} rounds in "
         f"{result.seconds:.2g} s: "
         f"{result.horizon * result.replications / max(result.seconds, 1e-9) / 1e6:.2g} million "
-        f"rounds a second."
+        f"rounds a second.{_leapt(result)}"
     )
+
+
+def _leapt(result: Result) -> str:
+    if result.engine == "plain":
+        return ""
+    return f" The engine leapt over {100 * result.share_leapt:.6g}% of them."
 
 
 _SHOWN_ARMS = 20

@@ -53,8 +53,8 @@ class Outcome(NamedTuple):
     layer_corruption: Floats
     view: Sequence[ArmView]
     """The policy's own view at the end; only of the first replication, else empty."""
-    leapt: int
-    """Rounds that were skipped, not played one by one."""
+    leapt: int | None
+    """Rounds that were skipped, not played one by one; none where the engine plays every round."""
     seconds: float
     """What the compiled loop took; the one thing that no seed determines."""
 
@@ -184,6 +184,6 @@ def _outcome(parts: Parts, view: Sequence[ArmView], seconds: float) -> Outcome:
         arm_corruption=record.arm_corruption,
         layer_corruption=record.layer_corruption,
         view=view,
-        leapt=0 if parts.leap is None else leaping.rounds_leapt(parts.leap),
+        leapt=None if parts.leap is None else leaping.rounds_leapt(parts.leap),
         seconds=seconds,
     )

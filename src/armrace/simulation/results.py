@@ -62,6 +62,8 @@ class Result:
         }
         for name in (*MEASURES, "pulls", "arm_corruption", "layer_corruption"):
             columns[name] = np.concatenate([getattr(outcome, name) for outcome in outcomes])
+        leapt = np.repeat([-1 if o.leapt is None else o.leapt for o in outcomes], points.size)
+        columns["leapt"] = pl.Series(leapt, dtype=pl.Int64).replace(-1, None)
         view = outcomes[0].view if replications[0] == 0 else ()
         return cls(experiment.to_builtins(), pl.DataFrame(columns), view, seconds, interrupted)
 
@@ -74,6 +76,16 @@ class Result:
     def policy(self) -> str:
         """The name of the policy."""
         return str(self.spec["policy"]["name"])
+
+    @property
+    def engine(self) -> str:
+        """How it was computed: ``plain``, every round; or ``leap``, those that can matter."""
+        return "plain" if self.rows["leapt"].null_count() else "leap"
+
+    @property
+    def share_leapt(self) -> float:
+        """The share of all rounds that were skipped."""
+        return float(self.final["leapt"].fill_null(0).mean()) / self.horizon  # type: ignore[arg-type]
 
     @cached_property
     def replications(self) -> int:
@@ -150,6 +162,7 @@ class Result:
             "spec": self.spec,
             "horizon": self.horizon,
             "replications": self.replications,
+            "engine": {"name": self.engine, "share_leapt": self.share_leapt},
             "seconds": self.seconds,
             "rounds_per_second": self.horizon * self.replications / max(self.seconds, 1e-9),
             "summary": self.summary(),

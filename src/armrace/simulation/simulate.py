@@ -38,6 +38,7 @@ def simulate(
     seed: int = 0,
     executor: Executor | None = None,
     *,
+    engine: str = "auto",
     workers: int | None = None,
     progress: bool | None = None,
 ) -> Result:
@@ -45,7 +46,9 @@ def simulate(
 
     Policy, environment and adversary are specifications, names, or plain data with a ``name``;
     a list of means stands for Bernoulli arms; an attack needs a budget. Replications run in
-    threads, or on ``executor``, which changes nothing in the result. Ctrl-C keeps the
+    threads, or on ``executor``, which changes nothing in the result. The ``engine`` plays every
+    round (``plain``) or leaps over those that cannot matter (``leap``); ``auto`` leaps where it
+    can beyond ten million rounds. Ctrl-C keeps the
     replications that are finished.
 
     >>> result = simulate("ucb1", [0.9, 0.1], horizon=100, replications=2, seed=7)
@@ -60,6 +63,7 @@ def simulate(
         horizon=horizon,
         replications=replications,
         seed=seed,
+        engine=engine,
     )
     return run_experiments([experiment], executor, workers, progress)[0]
 
@@ -74,10 +78,14 @@ def compare(
     seed: int = 0,
     executor: Executor | None = None,
     *,
+    engine: str = "auto",
     workers: int | None = None,
     progress: bool | None = None,
 ) -> Comparison:
-    """Run many policies on the same rewards under the same attack."""
+    """Run many policies on the same rewards under the same attack.
+
+    Policies that leap (see :func:`simulate`) meet rewards of the same law, but not the same.
+    """
     if isinstance(policies, (str, Policy, Mapping)) or not policies:
         raise InvalidParameter(f"policies must be a list of policies; got {policies!r}.")
     experiments = [
@@ -89,6 +97,7 @@ def compare(
             horizon=horizon,
             replications=replications,
             seed=seed,
+            engine=engine,
         )
         for policy in policies
     ]
