@@ -10,7 +10,16 @@ from typing import Annotated, Any
 import typer
 
 from armrace import __version__
-from armrace.cli import arena, attacks, compare, environments, policies, scenarios, simulate
+from armrace.cli import (
+    arena,
+    attacks,
+    compare,
+    environments,
+    policies,
+    scenarios,
+    simulate,
+    verify,
+)
 from armrace.cli.outputs import say
 from armrace.errors import ArmraceError
 
@@ -57,6 +66,7 @@ def armrace(
 app.command("compare", epilog=compare.EPILOG)(compare.compare)
 app.command("arena", epilog=arena.EPILOG)(arena.arena)
 app.command("simulate", epilog=simulate.EPILOG)(simulate.simulate)
+app.command("verify", epilog=verify.EPILOG)(verify.verify)
 app.command("policies")(policies.policies)
 app.command("attacks")(attacks.attacks)
 app.command("environments")(environments.environments)

@@ -12,10 +12,18 @@ from rich.table import Table
 
 from armrace.reports.formatting import cell_name, count, figure, interval, means_of, setting
 from armrace.reports.rows import standings
+from armrace.reports.verification import by_claim, short_interval
 from armrace.simulation import Comparison, Result, Scenario
 from armrace.simulation.results import MEASURES
+from armrace.verification import Verification
 
-__all__ = ["print_comparisons", "print_leaderboard", "print_result", "print_story"]
+__all__ = [
+    "print_comparisons",
+    "print_leaderboard",
+    "print_result",
+    "print_story",
+    "print_verification",
+]
 
 _LEADERBOARD = {
     "attacked": "attacked",
@@ -127,3 +135,21 @@ def print_leaderboard(board: pl.DataFrame) -> None:
     for row in board.iter_rows(named=True):
         table.add_row(row["policy"], *(figure(row[name]) for name in _LEADERBOARD))
     _print(table)
+
+
+def print_verification(found: Verification) -> None:
+    """A table a claim, a row a setting, and the outcome; what fails is bold."""
+    console = Console(highlight=False)
+    for claim, checks in by_claim(found).items():
+        console.print(f"[bold]{claim.capitalize()}[/bold]")
+        table = _table("race", "setting", "runs", "failures", "interval", "limit", "verdict")
+        table.columns[1].justify, table.columns[1].no_wrap = "left", False
+        for check in checks:
+            table.add_row(
+                check.policy, check.setting, count(check.runs), count(check.failures),
+                short_interval(check), figure(check.limit), check.verdict,
+                style="bold" if check.verdict == "fails" else None,
+            )  # fmt: skip
+        console.print(table)
+        console.print()
+    typer.echo(found.verdict)

@@ -1,0 +1,109 @@
+"""``armrace verify``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from armrace.cli import options
+from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
+from armrace.cli.parsing import names, whole, worker_count
+from armrace.cli.running import INTERRUPTED
+
+if TYPE_CHECKING:
+    from armrace.verification import Verification
+
+__all__ = ["EPILOG", "verify"]
+
+_REFUTED = 1
+
+EPILOG = """\
+[bold]Examples[/bold]
+
+armrace verify --quick
+
+armrace verify --policy multi-layer-race --report verification.html
+
+armrace verify --json verification.json --report verification.html
+"""
+
+Quick = Annotated[
+    bool,
+    typer.Option("--quick", help="Fewer and shorter runs: under a minute."),
+]
+Policies = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        "--policies",
+        metavar="NAMES",
+        help="Which races, between commas; by default all of them, and UCB1 under the lower "
+        "bounds.",
+    ),
+]
+Report = Annotated[
+    Path | None,
+    typer.Option("--report", metavar="FILE", help="Write an HTML page.", rich_help_panel="Output"),
+]
+
+
+def verify(
+    quick: Quick = False,
+    policies: Policies = None,
+    seed: options.Seed = "0",
+    workers: options.Workers = None,
+    json: options.Json = None,
+    report: Report = None,
+) -> None:
+    """Check every lemma and theorem of the paper by experiment.
+
+    Each row is a claim about a race under an attack: how many runs there were, in how many it
+    failed, and an exact interval. A claim fails only where chance would hardly explain it: with
+    probability 99%, no true claim of the whole table is called refuted. The exit code is 1 if
+    some claim fails.
+    """
+    chosen = None if policies is None else names("policy", policies)
+    number, threads = whole("seed", seed), worker_count(workers)
+    check_targets(json, report)
+    found = _run(chosen, quick, number, threads)
+    if json is not None:
+        write_json(json, found.to_builtins())
+    if json != STANDARD_OUTPUT:
+        _print(found)
+    if report is not None:
+        _write_report(report, found, _command(quick, chosen, number))
+    if not found.holds:
+        raise typer.Exit(_REFUTED)
+
+
+def _run(chosen: list[str] | None, quick: bool, seed: int, workers: int | None) -> Verification:
+    from armrace import verification
+
+    try:
+        return verification.verify(chosen, quick=quick, seed=seed, workers=workers)
+    except KeyboardInterrupt:
+        say("armrace: interrupted before all claims were tried.")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _print(found: Verification) -> None:
+    from armrace.cli.tables import print_verification
+
+    print_verification(found)
+
+
+def _write_report(page: Path, found: Verification, command: str) -> None:
+    from armrace.reports.verification import render_verification
+    from armrace.simulation.files import write_text
+
+    write_text(page, render_verification(found, command))
+    say(f"The report is in {page}.")
+
+
+def _command(quick: bool, chosen: list[str] | None, seed: int) -> str:
+    """The command line that tries the same claims."""
+    form = " --quick" if quick else ""
+    races = "" if chosen is None else f" --policy {','.join(chosen)}"
+    return f"armrace verify{form}{races} --seed {seed}"

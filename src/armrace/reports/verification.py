@@ -1,0 +1,87 @@
+"""The page of ``armrace verify``: a section a claim, a row a setting."""
+
+from __future__ import annotations
+
+from html import escape
+from itertools import groupby
+
+from armrace.reports.formatting import count, figure
+from armrace.reports.layout import document, table
+from armrace.verification import Check, Verification
+
+__all__ = ["by_claim", "render_verification", "short_interval"]
+
+_COLUMNS = ("race", "setting", "runs", "failures", "interval", "limit", "verdict")
+
+
+def render_verification(found: Verification, command: str) -> str:
+    """The whole page."""
+    sections = [_header(found), _overview(found), *_sections(found), _rerun_section(command)]
+    return document("verification", sections)
+
+
+def by_claim(found: Verification) -> dict[str, list[Check]]:
+    """Rows of each claim, in the order of the claims' first appearance."""
+    order = list(dict.fromkeys(check.claim for check in found.checks))
+    rows = sorted(found.checks, key=lambda check: order.index(check.claim))
+    return {claim: list(group) for claim, group in groupby(rows, lambda check: check.claim)}
+
+
+def short_interval(check: Check) -> str:
+    """An interval with the digits that matter."""
+    return f"{figure(check.interval[0])} to {figure(check.interval[1])}"
+
+
+def _header(found: Verification) -> str:
+    reading = (
+        f"Every interval misses with a probability of at most {found.error_probability:g} divided "
+        f"by {len(found.checks)}, the number of rows, so that all true claims hold together here "
+        f"with probability {1 - found.error_probability:.0%}. A row fails if its interval lies "
+        "wholly on the wrong side of its limit; where growth is to be shown, also if it does "
+        "not lie wholly on the right side."
+    )
+    form = "The quick form" if found.quick else "The full form"
+    return (
+        f"<header><h1>The theorems, tried</h1><p>{escape(found.verdict)}</p>"
+        f'<p class="setting">{form}; seed {found.seed}. {escape(reading)}</p></header>'
+    )
+
+
+def _overview(found: Verification) -> str:
+    rows = []
+    for position, (claim, checks) in enumerate(by_claim(found).items()):
+        failed = sum(check.verdict == "fails" for check in checks)
+        cells = (count(len(checks)), count(sum(check.runs for check in checks)))
+        outcome = f"{failed} fail" if failed else "holds"
+        rows.append(
+            f'<tr><th scope="row"><a href="#claim-{position}">{escape(claim)}</a></th>'
+            f"{''.join(f'<td>{cell}</td>' for cell in cells)}<td>{outcome}</td></tr>"
+        )
+    columns = ("claim", "settings", "runs", "verdict")
+    return f"<section><h2>At a glance</h2>{table(columns, rows)}</section>"
+
+
+def _sections(found: Verification) -> list[str]:
+    return [
+        f'<section id="claim-{position}"><h2>{escape(claim.capitalize())}</h2>'
+        f"<p>Interval: {escape(' or '.join(dict.fromkeys(c.measure for c in checks)))}.</p>"
+        f"{table(_COLUMNS, map(_row, checks))}</section>"
+        for position, (claim, checks) in enumerate(by_claim(found).items())
+    ]
+
+
+def _row(check: Check) -> str:
+    verdict = f"<strong>{check.verdict}</strong>" if check.verdict == "fails" else check.verdict
+    return (
+        f'<tr><th scope="row">{escape(check.policy)}</th>'
+        f'<td class="words">{escape(check.setting)}</td>'
+        f"<td>{count(check.runs)}</td><td>{count(check.failures)}</td>"
+        f"<td>{short_interval(check)}</td><td>{figure(check.limit)}</td><td>{verdict}</td></tr>"
+    )
+
+
+def _rerun_section(command: str) -> str:
+    return (
+        "<section><h2>Run it again</h2><p>The same figures, bit for bit, on any machine:</p>"
+        f'<pre class="command"><code>{escape(command)}</code></pre></section>'
+    )

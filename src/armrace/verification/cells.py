@@ -1,0 +1,80 @@
+"""The experiments that several families share: a race, arms, an attack and its budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from armrace.policies import Policy
+from armrace.simulation.experiment import Experiment, make_experiment
+from armrace.verification.contracts import Subject
+
+__all__ = ["ATTACKS", "Cell", "cells", "describe", "words"]
+
+ATTACKS: tuple[str | Mapping[str, Any], ...] = (
+    "none",
+    "zero-best",
+    "zero-best-when-likely",
+    "swap-best",
+    {"name": "aae-opening", "boost": True},
+    "adaptive-constant",
+)
+"""Who attacks the lemmas; three of them look at the learner's distribution."""
+
+
+class Cell(NamedTuple):
+    """One race under one attack."""
+
+    subject: Subject
+    policy: Policy
+    experiment: Experiment
+    setting: str
+
+
+def cells(
+    subject: Subject,
+    means: Sequence[float],
+    attacks: Sequence[str | Mapping[str, Any]],
+    corruption: float,
+    horizon: int,
+    runs: int,
+    seed: int,
+) -> Iterator[Cell]:
+    """A race under each of the attacks that it promises to withstand."""
+    for attack in attacks:
+        quiet = attack == "none"
+        if quiet or subject.contract.robust:
+            policy = subject.facing(corruption)
+            experiment = make_experiment(
+                policy=policy,
+                environment=list(means),
+                adversary=attack,
+                budget=0.0 if quiet else corruption,
+                horizon=horizon,
+                replications=runs,
+                seed=seed,
+            )
+            yield Cell(subject, policy, experiment, describe(experiment))
+
+
+def describe(experiment: Experiment) -> str:
+    """Arms, attack and length in a line."""
+    means = ", ".join(f"{mean:g}" for mean in experiment.environment.mean_rewards(1))
+    told = getattr(experiment.policy, "corruption", None)
+    parts = [
+        f"means {means}",
+        "no attack"
+        if experiment.budget == 0
+        else f"{experiment.adversary.tag()} with C = {words(experiment.budget)}",
+        f"T = {words(experiment.horizon)}",
+    ]
+    return "; ".join([*parts, f"told C = {words(told)}"] if told is not None else parts)
+
+
+def words(number: float) -> str:
+    """A number as people write it.
+
+    >>> words(100_000), words(0.25), words(1234.5678)
+    ('100,000', '0.25', '1,234.57')
+    """
+    return f"{number:,.0f}" if number == int(number) else f"{number:,.6g}"

@@ -1,0 +1,172 @@
+"""What the paper promises of each race: which layers tolerate what, plays, regret.
+
+A race is checked against the contract of its class, so that a policy of your own which derives
+from one of these is held to the same promises. A new race needs a line in ``CONTRACTS`` and one
+in ``CHECKED``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from armrace import theory
+from armrace.errors import InvalidParameter
+from armrace.policies import (
+    POLICIES,
+    ActiveArmElimination,
+    EnlargedArmElimination,
+    FastSlowRace,
+    MultiLayerRace,
+    Policy,
+)
+from armrace.theory import RegretBound
+
+__all__ = ["CHECKED", "CONTRACTS", "Contract", "Subject", "make_subject"]
+
+Floats = npt.NDArray[np.float64]
+DELTA = 0.1
+"""The failure probability at which races are checked; large, so that failures would show."""
+
+_NOTHING = 1e-9
+
+
+class Contract(NamedTuple):
+    """What holds with probability ``1 - delta`` for a race."""
+
+    tolerates: Callable[[Any, Floats, Floats], npt.NDArray[np.bool_]]
+    """From policy, shares of layers and corruption spent, which layers tolerate it."""
+    plays: Callable[[Any, float, int, int], Sequence[float]]
+    """From policy, gap, arms and horizon, the most plays of an arm in each tolerant layer."""
+    regret: Callable[[Any, Sequence[float], int, float], RegretBound]
+    """From policy, gaps, horizon and corruption spent, a bound on the regret."""
+    robust: bool = True
+    """Whether it promises anything under corruption."""
+    subsampled: bool = False
+    """Whether layers meet only a share of the corruption."""
+
+
+class Subject(NamedTuple):
+    """A race, its contract, and how it is called."""
+
+    label: str
+    policy: Policy
+    contract: Contract
+
+    @property
+    def told(self) -> bool:
+        """Whether it is told the corruption."""
+        return hasattr(self.policy, "corruption")
+
+    def facing(self, corruption: float) -> Policy:
+        """The policy as one uses it where so much corruption is feared."""
+        if self.told:
+            return msgspec.structs.replace(self.policy, corruption=float(corruption))
+        return self.policy
+
+
+def _elimination_plays(policy: Any, gap: float, arms: int, horizon: int) -> list[float]:
+    log_term = theory.elimination_log_term(arms, horizon, policy.delta)
+    return [theory.plays_until_deleted(gap, log_term, getattr(policy, "corruption", 0.0))]
+
+
+def _fast_slow_plays(policy: Any, gap: float, arms: int, horizon: int) -> list[float]:
+    log_term = theory.fast_slow_log_term(arms, horizon, policy.delta)
+    return [theory.plays_until_deleted(gap, log_term, c) for c in (0.0, 2 * log_term)]
+
+
+def _race_plays(policy: Any, gap: float, arms: int, horizon: int) -> list[float]:
+    layers = policy.layer_count(arms, horizon)
+    log_term = theory.race_log_term(arms, horizon, policy.delta, layers)
+    return [theory.plays_until_deleted(gap, log_term, log_term)] * layers
+
+
+def _fast_slow_regret(
+    policy: Any, gaps: Sequence[float], horizon: int, spent: float
+) -> RegretBound:
+    if spent <= _NOTHING:
+        return theory.fast_slow_stochastic_regret(gaps, horizon, policy.delta)
+    return theory.fast_slow_regret(gaps, horizon, policy.delta, policy.corruption)
+
+
+def _race_regret(policy: Any, gaps: Sequence[float], horizon: int, spent: float) -> RegretBound:
+    shares = policy.start(len(gaps) + 1, horizon).share.tolist()
+    return theory.agnostic_regret(gaps, horizon, policy.delta, spent, shares)
+
+
+def _fast_slow_tolerates(policy: Any, share: Floats, spent: Floats) -> npt.NDArray[np.bool_]:
+    limits = np.array([_NOTHING, max(policy.corruption, 1.0)])
+    return np.asarray(spent[:, None] <= limits)
+
+
+CONTRACTS: Mapping[type[Policy], Contract] = {
+    ActiveArmElimination: Contract(
+        tolerates=lambda policy, share, spent: spent[:, None] <= _NOTHING,
+        plays=_elimination_plays,
+        regret=lambda policy, gaps, horizon, spent: theory.known_corruption_regret(
+            gaps, horizon, policy.delta
+        ),
+        robust=False,
+    ),
+    EnlargedArmElimination: Contract(
+        tolerates=lambda policy, share, spent: spent[:, None] <= policy.corruption,
+        plays=_elimination_plays,
+        regret=lambda policy, gaps, horizon, spent: theory.known_corruption_regret(
+            gaps, horizon, policy.delta, policy.corruption
+        ),
+    ),
+    FastSlowRace: Contract(
+        tolerates=_fast_slow_tolerates,
+        plays=_fast_slow_plays,
+        regret=_fast_slow_regret,
+        subsampled=True,
+    ),
+    MultiLayerRace: Contract(
+        tolerates=lambda policy, share, spent: share * spent[:, None] <= 1,
+        plays=_race_plays,
+        regret=_race_regret,
+        subsampled=True,
+    ),
+}
+
+CHECKED: tuple[str | Mapping[str, Any], ...] = (
+    "active-arm-elimination",
+    "enlarged-arm-elimination",
+    "fast-slow-race",
+    "multi-layer-race",
+)
+"""The races that are checked unless others are asked for, by name or with parameters."""
+
+
+def make_subject(description: Policy | str | Mapping[str, Any]) -> Subject:
+    """A race to be checked, from a policy, its name, or plain data with a name."""
+    if isinstance(description, str):
+        policy: Policy = POLICIES.find(description).from_parameters({})
+        policy = (
+            msgspec.structs.replace(policy, delta=DELTA) if hasattr(policy, "delta") else policy
+        )
+    else:
+        policy = POLICIES.make(description)
+    for kind, contract in CONTRACTS.items():
+        if isinstance(policy, kind):
+            return Subject(_label(policy), policy, contract)
+    races = ", ".join(kind.tag() for kind in CONTRACTS)
+    raise InvalidParameter(
+        f"policies must be races whose guarantees are known ({races}); got {policy.tag()}."
+    )
+
+
+def _label(policy: Policy) -> str:
+    """Its name, and the parameters in which it differs from the usual."""
+    usual = {parameter.name: parameter.default for parameter in policy.parameters()}
+    skipped = {"name", "delta", "corruption"}
+    own = [
+        f"{name}={value}"
+        for name, value in policy.to_builtins().items()
+        if name not in skipped and value != usual[name]
+    ]
+    return f"{policy.tag()} ({', '.join(own)})" if own else policy.tag()

@@ -1,0 +1,50 @@
+"""How much is played: in a minute, or in a quarter of an hour."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["FULL", "QUICK", "Form"]
+
+
+class Form(NamedTuple):
+    """Sizes of the experiments of each family."""
+
+    runs: int
+    """Runs of the lemmas and of the bounds on regret."""
+    horizon: int
+    corruption: float
+    """What is spent where arms are far apart and bounds on regret are to say something."""
+    close_horizon: int
+    close_corruption: float
+    """What is spent where arms are close, and survival is at stake."""
+    sampling_runs: int
+    """Runs of the sub-sampling lemma, which are short."""
+    growth_runs: int
+    growth_horizon: int
+    switch_rounds: tuple[int, ...]
+    """After how many rounds the adversary of the lower bound turns honest."""
+
+
+QUICK = Form(
+    runs=100,
+    horizon=100_000,
+    corruption=8.0,
+    close_horizon=20_000,
+    close_corruption=500.0,
+    sampling_runs=200,
+    growth_runs=16,
+    growth_horizon=1_000_000,
+    switch_rounds=(20_000, 40_000, 80_000),
+)
+FULL = Form(
+    runs=400,
+    horizon=1_000_000,
+    corruption=64.0,
+    close_horizon=100_000,
+    close_corruption=2_000.0,
+    sampling_runs=4_000,
+    growth_runs=40,
+    growth_horizon=2_000_000,
+    switch_rounds=(20_000, 40_000, 80_000, 160_000, 320_000),
+)

@@ -1,0 +1,112 @@
+"""The lemmas: intervals hold, the best arm survives, others go, sub-sampling thins corruption.
+
+All are about the layers that tolerate what was spent, and hold together with probability
+``1 - delta``; a run in which any such layer breaks one is a failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.theory import observed_corruption
+from armrace.verification.cells import ATTACKS, Cell, cells
+from armrace.verification.checks import Claim, Judgement, rarely
+from armrace.verification.contracts import Subject
+from armrace.verification.forms import Form
+from armrace.verification.runs import Books, Runs
+
+__all__ = ["lemma_claims"]
+
+FAR = (0.95, 0.05)
+CLOSE = (0.55, 0.5, 0.45)
+CERTAIN = (1.0, 0.0)
+"""Arms whose rewards are known beforehand, so that books show exactly what was forged."""
+
+_SUBSAMPLED = 64.0
+_SUBSAMPLED_HORIZON = 4096
+_MEASURE = "probability of failure, at most delta"
+_ROUNDING = 1e-9
+
+Bools = npt.NDArray[np.bool_]
+Failed = Callable[[Cell, Runs, Books, Bools], Bools]
+"""From a cell, its runs, their books and the tolerant layers, which runs fail."""
+
+
+def lemma_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
+    """All lemmas for one race."""
+    far = list(cells(subject, FAR, ATTACKS, form.corruption, form.horizon, form.runs, seed))
+    close = list(
+        cells(subject, CLOSE, ATTACKS, form.close_corruption, form.close_horizon, form.runs, seed)
+    )
+    for cell in close:
+        yield _claim("every interval of a tolerant layer holds its arm's mean", cell, _missed)
+    for cell in [*close, *far]:
+        yield _claim("no tolerant layer deletes the best arm", cell, _best_deleted)
+    for cell in far:
+        yield _claim("a tolerant layer plays a bad arm at most N(a) times", cell, _overplayed)
+    if subject.contract.subsampled:
+        attacks = [attack for attack in ATTACKS if attack != "none"]
+        for cell in cells(
+            subject, CERTAIN, attacks, _SUBSAMPLED, _SUBSAMPLED_HORIZON, form.sampling_runs, seed
+        ):
+            yield _claim("a tolerant slow layer meets at most ln(1/delta) + 3", cell, _overfed)
+
+
+def _claim(text: str, cell: Cell, failed: Failed) -> Claim:
+    delta = float(cell.policy.delta)  # type: ignore[attr-defined]  # every race has one
+
+    def judge(runs: Sequence[Runs], level: float) -> Judgement:
+        return rarely(_failures(cell, runs[0], failed), delta, level)
+
+    setting = f"{cell.setting}; delta = {delta:g}"
+    return Claim(text, cell.subject.label, setting, _MEASURE, (cell.experiment,), judge)
+
+
+def _failures(cell: Cell, runs: Runs, failed: Failed) -> Bools:
+    books = runs.books
+    assert books is not None  # races can be looked at
+    tolerant = cell.subject.contract.tolerates(cell.policy, books.share, runs.corruption)
+    shape = books.active.shape[:2]
+    return failed(cell, runs, books, np.broadcast_to(tolerant, shape))
+
+
+def _means(cell: Cell) -> npt.NDArray[np.float64]:
+    return cell.experiment.environment.mean_rewards(1)
+
+
+def _missed(cell: Cell, runs: Runs, books: Books, tolerant: Bools) -> Bools:
+    means = _means(cell)
+    outside = (means < books.lower - _ROUNDING) | (means > books.upper + _ROUNDING)
+    return np.asarray((outside & tolerant[:, :, None]).any(axis=(1, 2)))
+
+
+def _best_deleted(cell: Cell, runs: Runs, books: Books, tolerant: Bools) -> Bools:
+    """Nor may a slower layer, which deletes from all faster ones; those are tolerant too."""
+    best = int(np.argmax(_means(cell)))
+    return np.asarray((~books.active[:, :, best] & tolerant).any(axis=1))
+
+
+def _overplayed(cell: Cell, runs: Runs, books: Books, tolerant: Bools) -> Bools:
+    means, horizon = _means(cell), cell.experiment.horizon
+    over = np.zeros(books.pulls.shape, dtype=np.bool_)
+    for arm, gap in enumerate(means.max() - means):
+        if gap > 0:
+            limits = cell.subject.contract.plays(cell.policy, gap, means.size, horizon)
+            over[:, :, arm] = books.pulls[:, :, arm] > np.array(limits)
+    return np.asarray((over & tolerant[:, :, None]).any(axis=(1, 2)))
+
+
+def _overfed(cell: Cell, runs: Runs, books: Books, tolerant: Bools) -> Bools:
+    """By the ledger and by the layers' books, which differ if a layer learns what it should not.
+
+    Layers that meet a share of the rounds only are slow; each gets its part of delta.
+    """
+    forged = np.abs(books.sums - books.pulls * _means(cell)).sum(axis=2)
+    met = np.maximum(forged, runs.layer_corruption)
+    slow = tolerant & (books.share < 1)
+    count = max(1, int(slow.sum(axis=1).max()))
+    delta = float(cell.policy.delta)  # type: ignore[attr-defined]  # every race has one
+    return np.asarray(((met > observed_corruption(delta / count) + _ROUNDING) & slow).any(axis=1))

@@ -1,0 +1,213 @@
+"""The lower bounds: what nobody escapes is seen to happen, to UCB1 and to every race.
+
+Theorem 4 promises a regret with a probability; both depend on how seldom the learner plays the
+arm that looks bad. Races that have deleted it hardly do, and the promise is substantial. UCB1
+keeps looking, the promised probability is nothing one could see, and its regret on the corrupted
+rewards does not even grow with the switch; what the same argument forces on it is regret on the
+clean means before the switch, and an adversary who looks at its decisions forces the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from armrace.adversaries import LowerBoundSwitch
+from armrace.policies import Policy, Ucb1
+from armrace.simulation.experiment import Experiment, make_experiment
+from armrace.theory import (
+    ForcedRegret,
+    clean_switching_regret,
+    hidden_rounds_regret,
+    switching_regret,
+)
+from armrace.verification.cells import words
+from armrace.verification.checks import (
+    Claim,
+    Judgement,
+    mean_at_least,
+    rarely,
+    slope_above,
+)
+from armrace.verification.contracts import Subject
+from armrace.verification.forms import Form
+from armrace.verification.runs import Runs
+
+__all__ = ["race_lower_bounds", "ucb1_lower_bounds"]
+
+_GAP = 0.4
+_MEANS = (0.5 + _GAP, 0.5)
+_SEARCH_RUNS = 20
+_FEARED = 100.0
+_HIDDEN_ROUNDS = 501
+_UCB1_BUDGETS = (20.0, 40.0, 60.0, 80.0)
+_UCB1_HORIZON = 100_000
+
+
+def race_lower_bounds(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
+    """What is forced on a race."""
+    policy = subject.facing(_FEARED)
+    switches = [_switch(policy, rounds, form.growth_runs, seed) for rounds in form.switch_rounds]
+    for rounds, experiment in zip(form.switch_rounds, switches, strict=True):
+        promise = _promise(experiment, rounds)
+        if promise.probability > 0:
+            yield _promised(subject.label, experiment, rounds, promise)
+    yield _proportional(
+        subject.label, "lower-bound-switch", form.switch_rounds, switches, "T = 3C", "regret"
+    )
+    yield _hidden(subject.label, policy, form, seed)
+
+
+def ucb1_lower_bounds(form: Form, seed: int) -> Iterator[Claim]:
+    """What is forced on UCB1, which is nobody's race."""
+    policy = Ucb1()
+    switches = [_switch(policy, rounds, form.growth_runs, seed) for rounds in form.switch_rounds]
+    for rounds, experiment in zip(form.switch_rounds, switches, strict=True):
+        yield _clean(policy, experiment, rounds)
+    yield _proportional(
+        policy.tag(), "lower-bound-switch", form.switch_rounds, switches, "T = 3C", "pseudo_regret"
+    )
+    fooled = [
+        make_experiment(
+            policy=policy,
+            environment=list(_MEANS),
+            adversary="zero-best-when-likely",
+            budget=budget,
+            horizon=_UCB1_HORIZON,
+            replications=form.growth_runs,
+            seed=seed,
+        )
+        for budget in _UCB1_BUDGETS
+    ]
+    length = f"T = {words(_UCB1_HORIZON)}"
+    yield _proportional(
+        policy.tag(), "zero-best-when-likely", _UCB1_BUDGETS, fooled, length, "regret"
+    )
+    yield _hidden(policy.tag(), policy, form, seed)
+
+
+def _switch(policy: Policy, rounds: int, runs: int, seed: int) -> Experiment:
+    """The adversary of the lower bound, made to turn honest after so many of three times as many.
+
+    ``epsilon`` is chosen so that the first interval begins there, and the budget leaves no other.
+    """
+    horizon = 3 * rounds + 3
+    epsilon = math.log(rounds) / math.log(horizon)
+    return make_experiment(
+        policy=policy,
+        environment=list(_MEANS),
+        adversary=LowerBoundSwitch(
+            epsilon=epsilon, epsilon_prime=(1 + epsilon) / 2, runs=_SEARCH_RUNS
+        ),
+        budget=rounds,
+        horizon=horizon,
+        replications=runs,
+        seed=seed,
+    )
+
+
+def _promise(experiment: Experiment, rounds: int) -> ForcedRegret:
+    """Theorem 4 with the plays that the adversary found by simulating the learner."""
+    attack = experiment.adversary
+    assert isinstance(attack, LowerBoundSwitch)
+    (interval,) = attack.intervals(experiment.setting())
+    return switching_regret(_GAP, rounds, experiment.horizon, interval.pulls)
+
+
+def _promised(label: str, experiment: Experiment, rounds: int, promise: ForcedRegret) -> Claim:
+    def judge(runs: Sequence[Runs], level: float) -> Judgement:
+        return rarely(runs[0].regret < promise.regret, 1 - promise.probability, level)
+
+    setting = (
+        f"{_instance('lower-bound-switch')} after C = {words(rounds)} of T = 3C rounds; promised "
+        f"is a regret of {promise.regret:,.0f} with probability {promise.probability:.3f}"
+    )
+    return Claim(
+        "the lower-bound adversary forces the regret that Theorem 4 promises",
+        label,
+        setting,
+        "probability of less regret, at most 1 minus the promise",
+        (experiment,),
+        judge,
+    )
+
+
+def _clean(policy: Policy, experiment: Experiment, rounds: int) -> Claim:
+    """With UCB1's own guarantee, of 8 ln T/gap^2 + 1 + pi^2/3 plays of a bad arm on average."""
+    plays = 8 * math.log(experiment.horizon) / _GAP**2 + 1 + math.pi**2 / 3
+    promise = clean_switching_regret(_GAP, rounds, plays)
+
+    def judge(runs: Sequence[Runs], level: float) -> Judgement:
+        return mean_at_least(runs[0].pseudo_regret, promise, level)
+
+    setting = (
+        f"{_instance('lower-bound-switch')} after C = {words(rounds)} of T = 3C rounds; promised "
+        f"is gap (C - 8 ln T/gap^2 - 4.3) = {promise:,.0f}"
+    )
+    return Claim(
+        "the lower-bound adversary forces pseudo-regret of gap C less what is learned",
+        policy.tag(),
+        setting,
+        "mean pseudo-regret, at least the promise",
+        (experiment,),
+        judge,
+    )
+
+
+def _proportional(
+    label: str,
+    attack: str,
+    points: Sequence[float],
+    experiments: Sequence[Experiment],
+    length: str,
+    measure: str,
+) -> Claim:
+    def judge(runs: Sequence[Runs], level: float) -> Judgement:
+        sample = np.array([getattr(each, measure) for each in runs]).T
+        return slope_above(points, sample, 0.0, level)
+
+    listed = ", ".join(words(point) for point in points)
+    return Claim(
+        "the lower-bound adversary forces regret that grows with C",
+        label,
+        f"{_instance(attack)}; C = {listed}; {length}",
+        f"slope of the mean {measure.replace('_', '-')} a unit of C, above 0",
+        tuple(experiments),
+        judge,
+    )
+
+
+def _hidden(label: str, policy: Policy, form: Form, seed: int) -> Claim:
+    """Both cases of the coin for each run of the learner: together they lose exactly C."""
+    experiments = tuple(
+        make_experiment(
+            policy=policy,
+            environment=means,
+            adversary="clean-objective",
+            budget=_HIDDEN_ROUNDS,
+            horizon=_HIDDEN_ROUNDS,
+            replications=form.runs,
+            seed=seed,
+        )
+        for means in ([1.0, 0.0], [0.0, 1.0])
+    )
+    expected = hidden_rounds_regret(_HIDDEN_ROUNDS)
+
+    def judge(runs: Sequence[Runs], level: float) -> Judgement:
+        first, second = (each.clean_regret for each in runs)
+        return rarely((first + second) / 2 != expected, 0.0, level)
+
+    return Claim(
+        "hidden rounds force a clean regret of exactly C/2, whatever the learner does",
+        label,
+        f"means 1, 0 or 0, 1 by a coin; clean-objective with C = T = {words(_HIDDEN_ROUNDS)}",
+        "probability that the two cases do not average C/2, at most 0",
+        experiments,
+        judge,
+    )
+
+
+def _instance(attack: str) -> str:
+    return f"means {_MEANS[0]:g}, {_MEANS[1]:g}; {attack}"

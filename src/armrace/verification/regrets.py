@@ -1,0 +1,136 @@
+"""The theorems: regret under its bound, its growth in the corruption and in the horizon."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from armrace.simulation.experiment import Experiment, make_experiment
+from armrace.theory import gaps_of
+from armrace.verification.cells import ATTACKS, Cell, cells, describe, words
+from armrace.verification.checks import Claim, Judgement, rarely, slope_at_most
+from armrace.verification.contracts import Subject
+from armrace.verification.forms import Form
+from armrace.verification.lemmas import FAR
+from armrace.verification.runs import Runs
+
+__all__ = ["regret_claims"]
+
+_GAPS = gaps_of(FAR)
+_GROWTH_ATTACKS = ("swap-best", "zero-best-when-likely")
+_HORIZONS = (10_000, 40_000, 160_000, 640_000)
+_OCTAVES = (1 / 8, 1 / 4, 1 / 2, 1)
+_ROUNDS_A_UNIT = 5_000
+"""So many rounds a unit of corruption leave a fooled race time to recover, and its bound below
+what the whole horizon can cost."""
+
+
+def regret_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
+    """All theorems for one race."""
+    for cell in cells(subject, FAR, ATTACKS, form.corruption, form.horizon, form.runs, seed):
+        yield _below_bound(cell)
+    if subject.contract.robust:
+        for attack in _GROWTH_ATTACKS:
+            yield _linear(subject, attack, form, seed)
+    yield _logarithmic(subject, form, seed)
+
+
+def _below_bound(cell: Cell) -> Claim:
+    """The bound for what was spent in each run."""
+    delta = float(cell.policy.delta)  # type: ignore[attr-defined]  # every race has one
+    horizon = cell.experiment.horizon
+
+    def bound(spent: float) -> float:
+        return cell.subject.contract.regret(cell.policy, _GAPS, horizon, spent).regret
+
+    def judge(runs: Sequence[Runs], level: float) -> Judgement:
+        bounds = {spent: bound(float(spent)) for spent in np.unique(runs[0].corruption)}
+        over = [r > bounds[c] for r, c in zip(runs[0].regret, runs[0].corruption, strict=True)]
+        return rarely(np.array(over), delta, level)
+
+    most = bound(float(cell.experiment.budget))
+    setting = (
+        f"{cell.setting}; delta = {delta:g}; the bound is {most:,.0f} of {horizon * _GAPS[0]:,.0f}"
+    )
+    return Claim(
+        "the regret is below the theorem's bound",
+        cell.subject.label,
+        setting,
+        "probability of failure, at most delta",
+        (cell.experiment,),
+        judge,
+    )
+
+
+def _linear(subject: Subject, attack: str, form: Form, seed: int) -> Claim:
+    """Over three octaves of corruption, against what the theorem's bound grows by there."""
+    largest = form.growth_horizon / _ROUNDS_A_UNIT
+    points = [largest * octave for octave in _OCTAVES]
+    experiments = [
+        _experiment(subject, attack, point, form.growth_horizon, form.growth_runs, seed)
+        for point in points
+    ]
+    bounds = [
+        subject.contract.regret(subject.facing(c), _GAPS, form.growth_horizon, c).pseudo_regret
+        for c in points
+    ]
+    limit = (bounds[-1] - bounds[0]) / (points[-1] - points[0])
+
+    def judge(runs: Sequence[Runs], level: float) -> Judgement:
+        sample = np.array([each.pseudo_regret for each in runs]).T
+        return slope_at_most(points, sample, limit, level)
+
+    listed = ", ".join(words(point) for point in points)
+    return Claim(
+        "the regret grows linearly in C, no faster than its bound",
+        subject.label,
+        f"means {FAR[0]:g}, {FAR[1]:g}; {attack} with C = {listed}; "
+        f"T = {words(form.growth_horizon)}",
+        "slope of the mean pseudo-regret a unit of C, at most the bound's",
+        tuple(experiments),
+        judge,
+    )
+
+
+def _logarithmic(subject: Subject, form: Form, seed: int) -> Claim:
+    """Over six doublings of the horizon, against what the theorem's bound grows by there."""
+    told = 8.0
+    experiments = [
+        _experiment(subject, "none", told, horizon, form.growth_runs, seed) for horizon in _HORIZONS
+    ]
+    policy = subject.facing(told)
+    bounds = [subject.contract.regret(policy, _GAPS, h, 0.0).pseudo_regret for h in _HORIZONS]
+    points = [math.log(horizon) for horizon in _HORIZONS]
+    limit = (bounds[-1] - bounds[0]) / (points[-1] - points[0])
+
+    def judge(runs: Sequence[Runs], level: float) -> Judgement:
+        sample = np.array([each.pseudo_regret for each in runs]).T
+        return slope_at_most(points, sample, limit, level)
+
+    setting = describe(experiments[0]).replace(
+        f"T = {words(_HORIZONS[0])}", f"T = {', '.join(map(words, _HORIZONS))}"
+    )
+    return Claim(
+        "without corruption the regret grows like log T, no faster than its bound",
+        subject.label,
+        setting,
+        "slope of the mean pseudo-regret a unit of ln T, at most the bound's",
+        tuple(experiments),
+        judge,
+    )
+
+
+def _experiment(
+    subject: Subject, attack: str, corruption: float, horizon: int, runs: int, seed: int
+) -> Experiment:
+    return make_experiment(
+        policy=subject.facing(corruption),
+        environment=list(FAR),
+        adversary=attack,
+        budget=0.0 if attack == "none" else corruption,
+        horizon=horizon,
+        replications=runs,
+        seed=seed,
+    )

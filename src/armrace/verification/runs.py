@@ -1,0 +1,90 @@
+"""What is kept of a run to judge claims by: the ledger's totals and the policy's own books."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.policies import ArmView
+from armrace.simulation.experiment import Experiment
+from armrace.simulation.replication import make_parts, play_out
+
+__all__ = ["Books", "Runs", "examine", "gather"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class Books(NamedTuple):
+    """What the layers think of the arms at the end: a row a layer, a column an arm."""
+
+    share: Floats
+    """The probability with which each layer gets a round; one number a layer."""
+    pulls: Floats
+    sums: Floats
+    lower: Floats
+    """Ends of the intervals; infinite where there is none."""
+    upper: Floats
+    active: npt.NDArray[np.bool_]
+    eliminated_by: npt.NDArray[np.int64]
+    """The layer that deleted the arm, -1 for none."""
+
+
+class Runs(NamedTuple):
+    """All replications of an experiment; the first axis is the replication."""
+
+    regret: Floats
+    pseudo_regret: Floats
+    clean_regret: Floats
+    corruption: Floats
+    pulls: Floats
+    layer_corruption: Floats
+    books: Books | None
+    """None if the policy cannot be looked at."""
+
+
+def examine(
+    experiment: Experiment, replication: int, control: npt.NDArray[np.int64] | None = None
+) -> Runs:
+    """Play one replication and read off what is left of it."""
+    parts = make_parts(experiment, replication, control)
+    play_out(parts)
+    ledger = parts.ledger
+    view = experiment.policy.inspect(parts.policy)
+    return Runs(
+        regret=(ledger.clean_totals + ledger.shifts).max() - ledger.collected[0],
+        pseudo_regret=ledger.pulls @ (parts.means.max() - parts.means),
+        clean_regret=ledger.clean_totals.max() - ledger.collected[1],
+        corruption=ledger.corruption[0],
+        pulls=ledger.pulls.astype(np.float64),
+        layer_corruption=ledger.layer_corruption.copy(),
+        books=_books(parts.policy, view, ledger.pulls.size) if view else None,
+    )
+
+
+def gather(runs: Sequence[Runs]) -> Runs:
+    """Single replications as one."""
+    columns = {name: [getattr(run, name) for run in runs] for name in Runs._fields}
+    books = columns.pop("books")
+    together = None if books[0] is None else Books(*map(np.array, zip(*books, strict=True)))
+    return Runs(**{name: np.array(column) for name, column in columns.items()}, books=together)
+
+
+def _books(state: Any, view: Sequence[ArmView], arms: int) -> Books:
+    def table(values: list[Any], kind: Any = np.float64) -> npt.NDArray[Any]:
+        return np.array(values, dtype=kind).reshape(-1, arms)
+
+    layers = len(view) // arms
+    return Books(
+        share=np.array(getattr(state, "share", np.ones(layers) / layers)),
+        pulls=table([cell.pulls for cell in view]),
+        sums=table([(cell.mean or 0.0) * cell.pulls for cell in view]),
+        lower=table([-np.inf if cell.lower is None else cell.lower for cell in view]),
+        upper=table([np.inf if cell.upper is None else cell.upper for cell in view]),
+        active=table([cell.active for cell in view], np.bool_),
+        eliminated_by=table(
+            [-1 if cell.eliminated_by is None else cell.eliminated_by for cell in view], np.int64
+        ),
+    )
