@@ -12,7 +12,7 @@ from rich.table import Table
 
 from armrace.reports.formatting import cell_name, count, figure, interval, means_of, setting
 from armrace.reports.rows import standings
-from armrace.reports.verification import by_claim, short_interval
+from armrace.reports.verification import by_claim, heading, short_interval
 from armrace.simulation import Comparison, Result, Scenario
 from armrace.simulation.results import MEASURES
 from armrace.verification import Verification
@@ -141,7 +141,7 @@ def print_verification(found: Verification) -> None:
     """A table a claim, a row a setting, and the outcome; what fails is bold."""
     console = Console(highlight=False)
     for claim, checks in by_claim(found).items():
-        console.print(f"[bold]{claim.capitalize()}[/bold]")
+        console.print(f"[bold]{heading(claim)}[/bold]")
         table = _table("race", "setting", "runs", "failures", "interval", "limit", "verdict")
         table.columns[1].justify, table.columns[1].no_wrap = "left", False
         for check in checks:

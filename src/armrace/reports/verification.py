@@ -9,7 +9,7 @@ from armrace.reports.formatting import count, figure
 from armrace.reports.layout import document, table
 from armrace.verification import Check, Verification
 
-__all__ = ["by_claim", "render_verification", "short_interval"]
+__all__ = ["by_claim", "heading", "render_verification", "short_interval"]
 
 _COLUMNS = ("race", "setting", "runs", "failures", "interval", "limit", "verdict")
 
@@ -25,6 +25,15 @@ def by_claim(found: Verification) -> dict[str, list[Check]]:
     order = list(dict.fromkeys(check.claim for check in found.checks))
     rows = sorted(found.checks, key=lambda check: order.index(check.claim))
     return {claim: list(group) for claim, group in groupby(rows, lambda check: check.claim)}
+
+
+def heading(claim: str) -> str:
+    """A claim as a heading.
+
+    >>> heading("regret grows with C")
+    'Regret grows with C'
+    """
+    return f"{claim[0].upper()}{claim[1:]}"
 
 
 def short_interval(check: Check) -> str:
@@ -63,7 +72,7 @@ def _overview(found: Verification) -> str:
 
 def _sections(found: Verification) -> list[str]:
     return [
-        f'<section id="claim-{position}"><h2>{escape(claim.capitalize())}</h2>'
+        f'<section id="claim-{position}"><h2>{escape(heading(claim))}</h2>'
         f"<p>Interval: {escape(' or '.join(dict.fromkeys(c.measure for c in checks)))}.</p>"
         f"{table(_COLUMNS, map(_row, checks))}</section>"
         for position, (claim, checks) in enumerate(by_claim(found).items())

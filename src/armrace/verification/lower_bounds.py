@@ -169,11 +169,12 @@ def _proportional(
         return slope_above(points, sample, 0.0, level)
 
     listed = ", ".join(words(point) for point in points)
+    kind = measure.replace("_", "-")
     return Claim(
         "the lower-bound adversary forces regret that grows with C",
         label,
-        f"{_instance(attack)}; C = {listed}; {length}",
-        f"slope of the mean {measure.replace('_', '-')} a unit of C, above 0",
+        f"{_instance(attack)}; C = {listed}; {length}; {kind}",
+        f"slope of the mean {kind} a unit of C, above 0",
         tuple(experiments),
         judge,
     )

@@ -22,9 +22,10 @@ _GAPS = gaps_of(FAR)
 _GROWTH_ATTACKS = ("swap-best", "zero-best-when-likely")
 _HORIZONS = (10_000, 40_000, 160_000, 640_000)
 _OCTAVES = (1 / 8, 1 / 4, 1 / 2, 1)
-_ROUNDS_A_UNIT = 5_000
-"""So many rounds a unit of corruption leave a fooled race time to recover, and its bound below
-what the whole horizon can cost."""
+_SMALL = 1 / 8
+"""The bound's slope is taken where the horizon does not cut the bound short."""
+_ROUNDS_A_UNIT = 1_250
+"""So many rounds a unit of corruption leave a fooled race time to recover."""
 
 
 def regret_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
@@ -73,10 +74,12 @@ def _linear(subject: Subject, attack: str, form: Form, seed: int) -> Claim:
         for point in points
     ]
     bounds = [
-        subject.contract.regret(subject.facing(c), _GAPS, form.growth_horizon, c).pseudo_regret
-        for c in points
+        subject.contract.regret(
+            subject.facing(point), _GAPS, form.growth_horizon, point
+        ).pseudo_regret
+        for point in (_SMALL * points[0], _SMALL * points[-1])
     ]
-    limit = (bounds[-1] - bounds[0]) / (points[-1] - points[0])
+    limit = (bounds[1] - bounds[0]) / (_SMALL * (points[-1] - points[0]))
 
     def judge(runs: Sequence[Runs], level: float) -> Judgement:
         sample = np.array([each.pseudo_regret for each in runs]).T

@@ -56,8 +56,8 @@ class Verification(msgspec.Struct, frozen=True):
 
     def to_builtins(self) -> list[dict[str, Any]]:
         """As plain data: an object for each claim."""
-        rows: list[dict[str, Any]] = msgspec.to_builtins(self.checks)
-        return list(rows)
+        rows: list[dict[str, Any]] = msgspec.json.decode(msgspec.json.encode(self.checks))
+        return rows
 
 
 def verify(

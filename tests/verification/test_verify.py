@@ -1,0 +1,212 @@
+"""What is true holds, what is broken is caught, and the figures are what they are said to be."""
+
+import json
+
+import numpy as np
+import pytest
+
+from armrace.cli.main import run
+from armrace.errors import InvalidParameter, UnknownName
+from armrace.policies import MultiLayerRace, Ucb1
+from armrace.reports.verification import render_verification
+from armrace.statistics import clopper_pearson
+from armrace.verification import ERROR_PROBABILITY, Verification, verify
+from armrace.verification.checks import (
+    mean_at_least,
+    rarely,
+    slope_above,
+    slope_at_most,
+)
+from armrace.verification.contracts import CHECKED, make_subject
+from armrace.verification.forms import QUICK
+from armrace.verification.lemmas import lemma_claims
+from armrace.verification.lower_bounds import race_lower_bounds
+from armrace.verification.regrets import regret_claims
+from armrace.verification.verify import try_claims
+from reports.test_page import outline
+from verification.broken import EagerElimination, HalvedWidths, HastySlowLayer, LeakyRace
+
+SMALL = QUICK._replace(
+    runs=40,
+    horizon=20_000,
+    close_horizon=10_000,
+    close_corruption=400.0,
+    sampling_runs=40,
+    growth_runs=4,
+    growth_horizon=400_000,
+    switch_rounds=(4_000, 8_000),
+)
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, list[dict], str]:
+    """Exit code, figures and page of the quick form, as a user gets them."""
+    folder = tmp_path_factory.mktemp("verify")
+    figures, page = folder / "figures.json", folder / "page.html"
+    code = run(["verify", "--quick", "--json", str(figures), "--report", str(page)])
+    return code, json.loads(figures.read_text()), page.read_text()
+
+
+def test_every_claim_holds(quick):
+    code, rows, _ = quick
+    assert [row for row in rows if row["verdict"] != "holds"] == []
+    assert code == 0
+
+
+def test_every_race_and_every_claim_is_tried(quick):
+    rows = quick[1]
+    assert {row["policy"] for row in rows} == {*CHECKED, "ucb1"}
+    attacks = {"zero-best-when-likely", "swap-best", "aae-opening", "adaptive-constant"}
+    for race in set(CHECKED) - {"active-arm-elimination"}:
+        own = [row for row in rows if row["policy"] == race]
+        assert len({row["claim"] for row in own}) >= 7
+        for attack in attacks:
+            assert sum(attack in row["setting"] for row in own) >= 3
+
+
+def test_rows_have_what_scripts_rely_on(quick):
+    rows = quick[1]
+    level = ERROR_PROBABILITY / len(rows)
+    for row in rows:
+        assert {"claim", "setting", "runs", "failures", "interval", "verdict"} <= row.keys()
+        low, high = row["interval"]
+        assert low <= high
+        if row["measure"].startswith("probability"):
+            assert [low, high] == list(clopper_pearson(row["failures"], row["runs"], level))
+            assert row["verdict"] == ("holds" if low <= row["limit"] else "fails")
+
+
+def test_the_page_shows_every_row_and_is_well_formed(quick):
+    _, rows, text = quick
+    page = outline(text)
+    assert len(set(page.ids)) == len(page.ids)
+    assert {link.removeprefix("#") for link in page.links} <= set(page.ids)
+    assert text.count('<td class="words">') == len(rows)
+    assert f"All {len(rows)} claims hold." in text
+    assert "armrace verify --quick --seed 0" in text
+
+
+def refuted(policy, *families) -> set[str]:
+    subject = make_subject(policy)
+    claims = [claim for family in families for claim in family(subject, SMALL, 1)]
+    return {check.claim for check in try_claims(claims) if check.verdict == "fails"}
+
+
+def test_the_same_small_form_refutes_nothing_of_a_sound_race():
+    for race in ("enlarged-arm-elimination", "multi-layer-race"):
+        assert refuted(race, lemma_claims) == set()
+
+
+def test_halved_widths_are_caught():
+    assert "every interval of a tolerant layer holds its arm's mean" in refuted(
+        HalvedWidths(delta=0.1), lemma_claims
+    )
+
+
+def test_a_layer_fed_with_every_reward_is_caught():
+    assert "a tolerant slow layer meets at most ln(1/delta) + 3" in refuted(
+        LeakyRace(delta=0.1), lemma_claims
+    )
+
+
+def test_a_slow_layer_that_is_drawn_too_often_is_caught():
+    assert "a tolerant slow layer meets at most ln(1/delta) + 3" in refuted(
+        HastySlowLayer(delta=0.1), lemma_claims
+    )
+
+
+def test_no_room_for_corruption_is_caught_by_survival_and_by_regret():
+    found = refuted(EagerElimination(delta=0.1), lemma_claims, regret_claims)
+    assert "no tolerant layer deletes the best arm" in found
+    assert "the regret grows linearly in C, no faster than its bound" in found
+
+
+def test_hidden_rounds_and_the_switch_are_forced_on_races():
+    assert refuted("active-arm-elimination", race_lower_bounds) == set()
+
+
+def test_verdicts_of_probabilities():
+    failed = np.zeros(200, dtype=bool)
+    assert rarely(failed, 0.0, 0.01).holds
+    failed[:1] = True
+    assert not rarely(failed, 0.0, 0.01).holds
+    assert rarely(failed, 0.05, 0.01).holds
+    failed[:40] = True
+    found = rarely(failed, 0.05, 0.01)
+    assert not found.holds
+    assert (found.runs, found.failures) == (200, 40)
+
+
+def test_verdicts_of_means_and_slopes():
+    generator = np.random.default_rng(0)
+    sample = 10 + generator.normal(size=50)
+    assert mean_at_least(sample, 10.0, 0.01).holds
+    assert not mean_at_least(sample, 11.0, 0.01).holds
+    points = np.array([1.0, 2.0, 4.0])
+    lines = 3 * points + generator.normal(size=(50, 3))
+    assert slope_at_most(points, lines, 3.5, 0.01).holds
+    assert not slope_at_most(points, lines, 2.5, 0.01).holds
+    assert slope_above(points, lines, 2.5, 0.01).holds
+    assert not slope_above(points, lines, 3.0, 0.01).holds
+    assert slope_above(points, lines, 100.0, 0.01).failures == 50
+
+
+def test_a_single_race_and_a_policy_of_ones_own_are_taken():
+    subject = make_subject(MultiLayerRace(delta=0.2, layers=8))
+    assert subject.label == "multi-layer-race (layers=8)"
+    assert make_subject("fast-slow-race").policy.delta == 0.1
+    assert make_subject(LeakyRace()).contract is make_subject("multi-layer-race").contract
+
+
+def test_nonsense_is_refused():
+    with pytest.raises(InvalidParameter, match="policies must be races"):
+        verify([Ucb1()], quick=True)
+    with pytest.raises(UnknownName, match="multi-layer-race"):
+        verify(["multi-layer-rice"], quick=True)
+    with pytest.raises(InvalidParameter, match="at least one race"):
+        verify([], quick=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--policy", "ucb1"], "policies must be races whose guarantees are known"),
+        (["--policy", "multi-layer-rice"], "did you mean 'multi-layer-race'?"),
+        (["--seed", "x"], "seed must be a whole number; got 'x'."),
+        (["--workers", "0"], "workers must be at least 1; got 0."),
+        (["--report", "/no/such/folder/page.html"], "/no/such/folder"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_played(arguments, sentence, capsys):
+    assert run(["verify", "--quick", *arguments]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.fixture
+def one_refuted(monkeypatch: pytest.MonkeyPatch) -> Verification:
+    """What the command line finds: one claim, about halved widths."""
+    claims = list(lemma_claims(make_subject(HalvedWidths(delta=0.1)), SMALL, 0))[2:3]
+    found = Verification(try_claims(claims), seed=0, quick=True)
+    monkeypatch.setattr("armrace.verification.verify", lambda *args, **kwargs: found)
+    return found
+
+
+def test_a_refuted_claim_ends_with_exit_code_1_and_stands_out(one_refuted, capsys):
+    assert one_refuted.verdict == "1 of 1 claims fail."
+    assert run(["verify"]) == 1
+    printed = capsys.readouterr().out
+    assert "fails" in printed
+    assert one_refuted.verdict in printed
+    assert "<strong>fails</strong>" in render_verification(one_refuted, "")
+
+
+def test_standard_output_is_json_alone(one_refuted, capsys):
+    assert run(["verify", "--json", "-"]) == 1
+    assert json.loads(capsys.readouterr().out) == one_refuted.to_builtins()
+
+
+def test_the_seed_decides_and_the_workers_do_not():
+    claims = [list(lemma_claims(make_subject("fast-slow-race"), SMALL, 3))[-2:] for _ in range(2)]
+    assert try_claims(claims[0], workers=1) == try_claims(claims[1], workers=2)
+    (other,) = list(lemma_claims(make_subject("fast-slow-race"), SMALL, 4))[-1:]
+    assert other.experiments[0] != claims[0][-1].experiments[0]
