@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test lint bench docs reference clean
+.PHONY: help setup demo test lint bench verify docs reference clean
 
 help: ## show what there is
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -30,6 +30,9 @@ lint: setup ## style, types and the import contract
 
 bench: setup ## speed against plain C and against other libraries
 	$(BIN)/python -m benchmarks
+
+verify: setup ## try every lemma and theorem by experiment, in the full form
+	$(BIN)/armrace verify --report verification.html
 
 docs: setup ## build the documentation into site/
 	$(BIN)/mkdocs build --strict

@@ -17,6 +17,7 @@ from armrace.adversaries import ADVERSARIES
 from armrace.environments import ENVIRONMENTS
 from armrace.online import Learner
 from armrace.policies import POLICIES
+from armrace.verification import Verification, verify
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -31,6 +32,8 @@ PUBLIC = (
     "armrace.policies",
     "armrace.simulation",
     "armrace.statistics",
+    "armrace.theory",
+    "armrace.verification",
 )
 
 
@@ -73,13 +76,13 @@ def test_every_public_name_is_described(module: str) -> None:
     assert names <= set().union(*(named_in(read(REFERENCE / f"{page}.md")) for page in pages))
 
 
-@pytest.mark.parametrize("function", [armrace.simulate, armrace.compare, Learner.__init__])
+@pytest.mark.parametrize("function", [armrace.simulate, armrace.compare, Learner.__init__, verify])
 def test_every_argument_is_described(function: Any) -> None:
     arguments = set(inspect.signature(function).parameters) - {"self"}
     assert arguments <= named_in(read(REFERENCE / "python.md"))
 
 
-@pytest.mark.parametrize("kind", [armrace.Result, armrace.Comparison, Learner])
+@pytest.mark.parametrize("kind", [armrace.Result, armrace.Comparison, Learner, Verification])
 def test_every_attribute_is_described(kind: type) -> None:
     attributes = {name for name in vars(kind) if not name.startswith("_")} - {"from_outcomes"}
     assert attributes <= named_in(read(REFERENCE / "python.md"))

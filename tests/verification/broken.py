@@ -9,18 +9,25 @@ from armrace.kernels.race import Race
 from armrace.policies import EnlargedArmElimination, FastSlowRace, MultiLayerRace
 
 
-class HalvedWidths(EnlargedArmElimination, frozen=True, tag="halved-widths"):
-    """Enlarged arm elimination with half the widths.
+def scaled(policy: EnlargedArmElimination, arms: int, horizon: int, factor: float) -> Race:
+    """Enlarged arm elimination with its widths times a factor.
 
-    A quarter of the logarithmic term and half the corruption halve both parts; the former is that
-    of a shorter horizon.
+    Both parts grow by it if the corruption does and the logarithmic term by its square, which
+    is that of another horizon.
     """
+    argument = (2 * arms * horizon / policy.delta) ** (factor**2)
+    other = EnlargedArmElimination(corruption=policy.corruption * factor, delta=policy.delta)
+    return other.start(arms, argument * policy.delta / (2 * arms))
 
+
+class HalvedWidths(EnlargedArmElimination, frozen=True, tag="halved-widths"):
     def start(self, arms, horizon):
-        whole = 2 * arms * horizon / self.delta
-        shorter = whole**0.25 * self.delta / (2 * arms)
-        half = EnlargedArmElimination(corruption=self.corruption / 2, delta=self.delta)
-        return half.start(arms, shorter)
+        return scaled(self, arms, horizon, 0.5)
+
+
+class TripledWidths(EnlargedArmElimination, frozen=True, tag="tripled-widths"):
+    def start(self, arms, horizon):
+        return scaled(self, arms, horizon, 3.0)
 
 
 class LeakyState(NamedTuple):

@@ -24,7 +24,13 @@ from armrace.verification.lower_bounds import race_lower_bounds
 from armrace.verification.regrets import regret_claims
 from armrace.verification.verify import try_claims
 from reports.test_page import outline
-from verification.broken import EagerElimination, HalvedWidths, HastySlowLayer, LeakyRace
+from verification.broken import (
+    EagerElimination,
+    HalvedWidths,
+    HastySlowLayer,
+    LeakyRace,
+    TripledWidths,
+)
 
 SMALL = QUICK._replace(
     runs=40,
@@ -101,6 +107,16 @@ def test_halved_widths_are_caught():
     assert "every interval of a tolerant layer holds its arm's mean" in refuted(
         HalvedWidths(delta=0.1), lemma_claims
     )
+
+
+def test_tripled_widths_are_caught_by_plays_and_by_regret():
+    found = refuted(TripledWidths(delta=0.1), lemma_claims, regret_claims)
+    assert found == {
+        "a tolerant layer plays a bad arm at most N(a) times",
+        "the regret is below the theorem's bound",
+        "the regret grows linearly in C, no faster than its bound",
+        "without corruption the regret grows like log T, no faster than its bound",
+    }
 
 
 def test_a_layer_fed_with_every_reward_is_caught():
