@@ -142,14 +142,13 @@ def print_verification(found: Verification) -> None:
     console = Console(highlight=False)
     for claim, checks in by_claim(found).items():
         console.print(f"[bold]{heading(claim)}[/bold]")
-        table = _table("race", "setting", "runs", "failures", "interval", "limit", "verdict")
-        table.columns[1].justify, table.columns[1].no_wrap = "left", False
+        table = _table("race", "runs", "failures", "interval", "limit", "verdict", "setting")
+        table.columns[-1].justify = "left"
         for check in checks:
             table.add_row(
-                check.policy, check.setting, count(check.runs), count(check.failures),
-                short_interval(check), figure(check.limit), check.verdict,
+                check.policy, count(check.runs), count(check.failures), short_interval(check),
+                figure(check.limit), check.verdict, check.setting,
                 style="bold" if check.verdict == "fails" else None,
             )  # fmt: skip
-        console.print(table)
-        console.print()
+        _print(table)
     typer.echo(found.verdict)

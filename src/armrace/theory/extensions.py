@@ -88,7 +88,8 @@ def best_of_all_worlds_regret(
     moves, divided by their share: ``T^alpha top_regret``. The paper sketches this for the
     pseudo-regret only, without constants, which are SAPO's; by default ``top_regret`` is
     ``sqrt(T)``, so that ``T^(1/2 + alpha)`` comes out as the paper has it: an order of magnitude
-    and not a proven bound.
+    and not a proven bound. Up to ``T^alpha``, SAPO's layer is counted as one more elimination,
+    which is its order but not its constant.
 
     >>> best_of_all_worlds_regret([0.5], 10**8, 0.1, 10**5, 0.25).pseudo_regret
     1000000.0
