@@ -1,8 +1,9 @@
 """What the paper promises of each race: which layers tolerate what, plays, regret.
 
 A race is checked against the contract of its class, so that a policy of your own which derives
-from one of these is held to the same promises. A new race needs a line in ``CONTRACTS`` and one
-in ``CHECKED``.
+from one of these is held to the same promises; the first class that fits counts. A new race
+needs a line in ``CONTRACTS``, before the race from which it derives if it promises other things,
+and one in ``CHECKED``, where ``{"name": ..., "delta": DELTA, ...}`` sets parameters.
 """
 
 from __future__ import annotations
