@@ -27,6 +27,7 @@ __all__ = [
     "Parts",
     "is_on_disk",
     "make_parts",
+    "play_one_round",
     "play_out",
     "prepare",
     "run_replication",
@@ -149,8 +150,12 @@ def play_out(parts: Parts) -> None:
 
 
 def prepare(experiment: Experiment) -> None:
-    """Compile, or load from disk, what the experiment needs, by playing a single round."""
-    parts = make_parts(experiment, 0)
+    """Compile, or load from disk, what the experiment needs."""
+    play_one_round(make_parts(experiment, 0))
+
+
+def play_one_round(parts: Parts) -> None:
+    """Run the compiled loop for a single round, so that it has been compiled."""
     short = engine.make_record(np.ones(1, dtype=np.int64), *_shape(parts))
     play_out(parts._replace(record=short))
 

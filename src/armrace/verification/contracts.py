@@ -24,6 +24,7 @@ from armrace.policies import (
     FastSlowRace,
     MultiLayerRace,
     Policy,
+    SharpRace,
 )
 from armrace.theory import RegretBound
 
@@ -99,6 +100,22 @@ def _race_regret(policy: Any, gaps: Sequence[float], horizon: int, spent: float)
     return theory.agnostic_regret(gaps, horizon, policy.delta, spent, shares)
 
 
+def _sharp_layers(policy: Any, arms: int, horizon: int) -> list[theory.SharpLayer]:
+    return theory.sharp_layers(arms, horizon, policy.delta, policy.first, policy.most_corruption)
+
+
+def _sharp_plays(policy: Any, gap: float, arms: int, horizon: int) -> list[float]:
+    """Turns alone bound the plays of an arm if its layer has followed it all the time."""
+    return [
+        (1 + policy.lead) * arms * theory.sharp_plays_until_deleted(gap, layer)
+        for layer in _sharp_layers(policy, arms, horizon)
+    ]
+
+
+def _sharp_regret(policy: Any, gaps: Sequence[float], horizon: int, spent: float) -> RegretBound:
+    return theory.sharp_regret(gaps, horizon, policy.delta, spent, policy.lead, policy.first)
+
+
 def _fast_slow_tolerates(policy: Any, share: Floats, spent: Floats) -> npt.NDArray[np.bool_]:
     limits = np.array([_NOTHING, max(policy.corruption, 1.0)])
     return np.asarray(spent[:, None] <= limits)
@@ -132,6 +149,13 @@ CONTRACTS: Mapping[type[Policy], Contract] = {
         regret=_race_regret,
         subsampled=True,
     ),
+    SharpRace: Contract(
+        tolerates=lambda policy, share, spent: (
+            spent[:, None] <= policy.first * 2.0 ** np.arange(share.shape[-1])
+        ),
+        plays=_sharp_plays,
+        regret=_sharp_regret,
+    ),
 }
 
 CHECKED: tuple[str | Mapping[str, Any], ...] = (
@@ -139,6 +163,12 @@ CHECKED: tuple[str | Mapping[str, Any], ...] = (
     "enlarged-arm-elimination",
     "fast-slow-race",
     "multi-layer-race",
+    {"name": "multi-layer-race", "delta": DELTA, "intervals": "hoeffding"},
+    {"name": "multi-layer-race", "delta": DELTA, "intervals": "bernstein"},
+    {"name": "multi-layer-race", "delta": DELTA, "intervals": "kl"},
+    {"name": "multi-layer-race", "delta": DELTA, "intervals": "kl-mixture", "pool": True},
+    {"name": "multi-layer-race", "delta": DELTA, "intervals": "kl-jeffreys", "pool": True},
+    "sharp-race",
 )
 """The races that are checked unless others are asked for, by name or with parameters."""
 

@@ -78,9 +78,13 @@ def _means(cell: Cell) -> npt.NDArray[np.float64]:
 
 
 def _missed(cell: Cell, runs: Runs, books: Books, tolerant: Bools) -> Bools:
+    """At any time where a witness was there, and at the end in any case."""
     means = _means(cell)
     outside = (means < books.lower - _ROUNDING) | (means > books.upper + _ROUNDING)
-    return np.asarray((outside & tolerant[:, :, None]).any(axis=(1, 2)))
+    failed = (outside & tolerant[:, :, None]).any(axis=(1, 2))
+    if runs.missed.size:
+        failed |= (runs.missed & tolerant).any(axis=1)
+    return np.asarray(failed)
 
 
 def _best_deleted(cell: Cell, runs: Runs, books: Books, tolerant: Bools) -> Bools:

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from armrace.kernels.race import Race
+from armrace.kernels.witnessing import make_witnessed_race
 from armrace.policies import ArmView
 from armrace.simulation.experiment import Experiment
-from armrace.simulation.replication import make_parts, play_out
+from armrace.simulation.replication import Parts, make_parts, play_one_round, play_out
 
-__all__ = ["Books", "Runs", "examine", "gather"]
+__all__ = ["Books", "Runs", "examine", "gather", "prepare"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -41,6 +43,8 @@ class Runs(NamedTuple):
     corruption: Floats
     pulls: Floats
     layer_corruption: Floats
+    missed: npt.NDArray[np.bool_]
+    """Whether a layer's interval ever missed a mean; nothing of what is no plain race."""
     books: Books | None
     """None if the policy cannot be looked at."""
 
@@ -50,9 +54,11 @@ def examine(
 ) -> Runs:
     """Play one replication and read off what is left of it."""
     parts = make_parts(experiment, replication, control)
+    state = parts.policy
+    parts = _with_witness(parts)
     play_out(parts)
     ledger = parts.ledger
-    view = experiment.policy.inspect(parts.policy)
+    view = experiment.policy.inspect(state)
     return Runs(
         regret=(ledger.clean_totals + ledger.shifts).max() - ledger.collected[0],
         pseudo_regret=ledger.pulls @ (parts.means.max() - parts.means),
@@ -60,8 +66,21 @@ def examine(
         corruption=ledger.corruption[0],
         pulls=ledger.pulls.astype(np.float64),
         layer_corruption=ledger.layer_corruption.copy(),
-        books=_books(parts.policy, view, ledger.pulls.size) if view else None,
+        missed=getattr(parts.policy, "missed", np.zeros(0, dtype=np.bool_)),
+        books=_books(state, view, ledger.pulls.size) if view else None,
     )
+
+
+def prepare(experiment: Experiment) -> None:
+    """Compile, or load from disk, what examining the experiment needs."""
+    play_one_round(_with_witness(make_parts(experiment, 0)))
+
+
+def _with_witness(parts: Parts) -> Parts:
+    """A plain race is watched by somebody who knows the means."""
+    if isinstance(parts.policy, Race) and parts.leap is None:
+        return parts._replace(policy=make_witnessed_race(parts.policy, parts.means))
+    return parts
 
 
 def gather(runs: Sequence[Runs]) -> Runs:

@@ -13,14 +13,13 @@ from armrace.simulation.experiment import Experiment
 from armrace.simulation.interrupts import postponed_interrupts
 from armrace.simulation.parallel import run_all
 from armrace.simulation.progress import Progress, progress_bar
-from armrace.simulation.replication import prepare
 from armrace.verification.checks import Check, Claim
 from armrace.verification.contracts import CHECKED, make_subject
 from armrace.verification.forms import FULL, QUICK, Form
 from armrace.verification.lemmas import lemma_claims
 from armrace.verification.lower_bounds import race_lower_bounds, ucb1_lower_bounds
 from armrace.verification.regrets import regret_claims
-from armrace.verification.runs import Runs, examine, gather
+from armrace.verification.runs import Runs, examine, gather, prepare
 
 __all__ = ["ERROR_PROBABILITY", "Verification", "make_claims", "try_claims", "verify"]
 
