@@ -28,7 +28,7 @@ from armrace.policies import (
 )
 from armrace.theory import RegretBound
 
-__all__ = ["CHECKED", "CONTRACTS", "Contract", "Subject", "make_subject"]
+__all__ = ["CHECKED", "CHECKED_AT_LENGTH", "CONTRACTS", "Contract", "Subject", "make_subject"]
 
 Floats = npt.NDArray[np.float64]
 DELTA = 0.1
@@ -50,6 +50,9 @@ class Contract(NamedTuple):
     """Whether it promises anything under corruption."""
     subsampled: bool = False
     """Whether layers meet only a share of the corruption."""
+    allowances: Callable[[Any, int, int], Floats] | None = None
+    """From policy, arms and horizon, what each tolerant layer and all slower ones meet at most;
+    by default a layer with its share of the corruption meets what the paper's lemma says."""
 
 
 class Subject(NamedTuple):
@@ -112,6 +115,10 @@ def _sharp_plays(policy: Any, gap: float, arms: int, horizon: int) -> list[float
     ]
 
 
+def _sharp_allowances(policy: Any, arms: int, horizon: int) -> Floats:
+    return np.array([layer.allowance for layer in _sharp_layers(policy, arms, horizon)])
+
+
 def _sharp_regret(policy: Any, gaps: Sequence[float], horizon: int, spent: float) -> RegretBound:
     return theory.sharp_regret(gaps, horizon, policy.delta, spent, policy.lead, policy.first)
 
@@ -155,6 +162,8 @@ CONTRACTS: Mapping[type[Policy], Contract] = {
         ),
         plays=_sharp_plays,
         regret=_sharp_regret,
+        subsampled=True,
+        allowances=_sharp_allowances,
     ),
 }
 
@@ -163,14 +172,19 @@ CHECKED: tuple[str | Mapping[str, Any], ...] = (
     "enlarged-arm-elimination",
     "fast-slow-race",
     "multi-layer-race",
+    "sharp-race",
+)
+"""The races that are checked unless others are asked for, by name or with parameters."""
+
+CHECKED_AT_LENGTH: tuple[str | Mapping[str, Any], ...] = (
+    *CHECKED,
     {"name": "multi-layer-race", "delta": DELTA, "intervals": "hoeffding"},
     {"name": "multi-layer-race", "delta": DELTA, "intervals": "bernstein"},
     {"name": "multi-layer-race", "delta": DELTA, "intervals": "kl"},
     {"name": "multi-layer-race", "delta": DELTA, "intervals": "kl-mixture", "pool": True},
     {"name": "multi-layer-race", "delta": DELTA, "intervals": "kl-jeffreys", "pool": True},
-    "sharp-race",
 )
-"""The races that are checked unless others are asked for, by name or with parameters."""
+"""With them in the full form, every kind of interval."""
 
 
 def make_subject(description: Policy | str | Mapping[str, Any]) -> Subject:

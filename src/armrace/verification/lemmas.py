@@ -52,7 +52,10 @@ def lemma_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
         for cell in cells(
             subject, CERTAIN, attacks, _SUBSAMPLED, _SUBSAMPLED_HORIZON, form.sampling_runs, seed
         ):
-            yield _claim("a tolerant slow layer meets at most ln(1/delta) + 3", cell, _overfed)
+            if subject.contract.allowances is None:
+                yield _claim("a tolerant slow layer meets at most ln(1/delta) + 3", cell, _overfed)
+            else:
+                yield _claim("a tolerant layer and all slower meet its allowance", cell, _overspent)
 
 
 def _claim(text: str, cell: Cell, failed: Failed) -> Claim:
@@ -103,13 +106,26 @@ def _overplayed(cell: Cell, runs: Runs, books: Books, tolerant: Bools) -> Bools:
     return np.asarray((over & tolerant[:, :, None]).any(axis=(1, 2)))
 
 
+def _met(cell: Cell, runs: Runs, books: Books) -> npt.NDArray[np.float64]:
+    forged = np.abs(books.sums - books.pulls * _means(cell)).sum(axis=2)
+    return np.asarray(np.maximum(forged, runs.layer_corruption))
+
+
+def _overspent(cell: Cell, runs: Runs, books: Books, tolerant: Bools) -> Bools:
+    """A layer that uses slower ones too meets what all of them meet together."""
+    allowances, horizon = cell.subject.contract.allowances, cell.experiment.horizon
+    assert allowances is not None  # else the paper's lemma is tried
+    limits = allowances(cell.policy, _means(cell).size, horizon)
+    together = np.cumsum(_met(cell, runs, books)[:, ::-1], axis=1)[:, ::-1]
+    return np.asarray(((together > limits + _ROUNDING) & tolerant).any(axis=1))
+
+
 def _overfed(cell: Cell, runs: Runs, books: Books, tolerant: Bools) -> Bools:
     """By the ledger and by the layers' books, which differ if a layer learns what it should not.
 
     Layers that meet a share of the rounds only are slow; each gets its part of delta.
     """
-    forged = np.abs(books.sums - books.pulls * _means(cell)).sum(axis=2)
-    met = np.maximum(forged, runs.layer_corruption)
+    met = _met(cell, runs, books)
     slow = tolerant & (books.share < 1)
     count = max(1, int(slow.sum(axis=1).max()))
     delta = float(cell.policy.delta)  # type: ignore[attr-defined]  # every race has one

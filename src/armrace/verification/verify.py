@@ -14,7 +14,7 @@ from armrace.simulation.interrupts import postponed_interrupts
 from armrace.simulation.parallel import run_all
 from armrace.simulation.progress import Progress, progress_bar
 from armrace.verification.checks import Check, Claim
-from armrace.verification.contracts import CHECKED, make_subject
+from armrace.verification.contracts import CHECKED, CHECKED_AT_LENGTH, make_subject
 from armrace.verification.forms import FULL, QUICK, Form
 from armrace.verification.lemmas import lemma_claims
 from armrace.verification.lower_bounds import race_lower_bounds, ucb1_lower_bounds
@@ -87,7 +87,8 @@ def make_claims(
     """All that is to be tried, lemmas first."""
     if policies is not None and not policies:
         raise InvalidParameter("policies must name at least one race; got none.")
-    subjects = [make_subject(policy) for policy in (CHECKED if policies is None else policies)]
+    usual = CHECKED if form is QUICK else CHECKED_AT_LENGTH
+    subjects = [make_subject(policy) for policy in (usual if policies is None else policies)]
     families = (lemma_claims, regret_claims, race_lower_bounds)
     claims = [
         claim
