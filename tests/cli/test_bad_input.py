@@ -9,6 +9,7 @@ import pytest
 from armrace.cli.main import run
 
 RACE = ["simulate", "multi-layer-race"]
+PLAN = ["plan", "--means", "0.5,0.4", "--traffic", "1000"]
 
 REFUSED = [
     ([*RACE, "--means", "0.5"], "means must name at least 2 arms; got 1."),
@@ -59,6 +60,17 @@ REFUSED = [
     (["arena", "--replications", "0"], "replications must be in [1, "),
     (["arena", "--folder", "/dev/null"], "cannot write into /dev/null: it is a file."),
     (["arena", "--report", "/nowhere/x.html"], "cannot write /nowhere/x.html"),
+    (["plan"], "missing option '--traffic'; see armrace plan --help."),
+    (["plan", "--traffic", "1e4"], "the arms are missing; give their means, or a number of arms"),
+    ([*PLAN, "--traffic", "much"], "traffic must be a number; got 'much'."),
+    ([*PLAN, "--forged", "1.5%%"], "forged must be a number; got '1.5%'."),
+    ([*PLAN, "--forged", "150%"], "forged must be in [0, 1]; got 1.5."),
+    ([*PLAN, "--arms", "2"], "means say all of the arms"),
+    ([*PLAN, "--rounds", "1e9"], "rounds must be in [100, 1e+07]; got 1000000000."),
+    ([*PLAN, "--attacks", "none"], "attacks must not hold none"),
+    ([*PLAN, "--policies", "ucb2"], "did you mean 'ucb1'?"),
+    ([*PLAN, "--workers", "0"], "workers must be at least 1; got 0."),
+    ([*PLAN, "--report", "/nowhere/x.html"], "cannot write /nowhere/x.html"),
     (["policies", "--json", "/nowhere/x.json"], "cannot write /nowhere/x.json"),
     (["simulate"], "missing argument 'POLICY'; see armrace simulate --help."),
     (["simulat"], "did you mean 'simulate'?"),

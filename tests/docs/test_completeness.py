@@ -16,6 +16,7 @@ import armrace
 from armrace.adversaries import ADVERSARIES
 from armrace.environments import ENVIRONMENTS
 from armrace.online import Learner
+from armrace.planning import Plan, make_question
 from armrace.policies import POLICIES
 from armrace.verification import Verification, verify
 
@@ -29,6 +30,7 @@ PUBLIC = (
     "armrace.errors",
     "armrace.extending",
     "armrace.online",
+    "armrace.planning",
     "armrace.policies",
     "armrace.simulation",
     "armrace.statistics",
@@ -76,13 +78,15 @@ def test_every_public_name_is_described(module: str) -> None:
     assert names <= set().union(*(named_in(read(REFERENCE / f"{page}.md")) for page in pages))
 
 
-@pytest.mark.parametrize("function", [armrace.simulate, armrace.compare, Learner.__init__, verify])
+@pytest.mark.parametrize(
+    "function", [armrace.simulate, armrace.compare, Learner.__init__, make_question, verify]
+)
 def test_every_argument_is_described(function: Any) -> None:
     arguments = set(inspect.signature(function).parameters) - {"self"}
     assert arguments <= named_in(read(REFERENCE / "python.md"))
 
 
-@pytest.mark.parametrize("kind", [armrace.Result, armrace.Comparison, Learner, Verification])
+@pytest.mark.parametrize("kind", [armrace.Result, armrace.Comparison, Learner, Plan, Verification])
 def test_every_attribute_is_described(kind: type) -> None:
     attributes = {name for name in vars(kind) if not name.startswith("_")} - {"from_outcomes"}
     assert attributes <= named_in(read(REFERENCE / "python.md"))

@@ -15,7 +15,7 @@ from armrace.cli.outputs import (
     say,
     write_json,
 )
-from armrace.cli.planning import Plan, make_plan, override
+from armrace.cli.requests import Request, make_request, override
 from armrace.cli.running import end, run_batches
 from armrace.cli.sweeping import can_be_swept, sweep
 
@@ -119,26 +119,26 @@ def compare(
         horizon,
         replications,
     )
-    plan = make_plan(stories, policies, seed, workers, words)
+    request = make_request(stories, policies, seed, workers, words)
     page = None if no_report else report
-    cells = _compare(plan, json, page)
+    cells = _compare(request, json, page)
     if page is not None:
-        _write_report(page, plan, cells, swept=can_be_swept(plan) and not no_sweep)
+        _write_report(page, request, cells, swept=can_be_swept(request) and not no_sweep)
     end(next(iter(cells[0].results.values())))
 
 
-def _compare(plan: Plan, json: Path | None, page: Path | None) -> list[Comparison]:
+def _compare(request: Request, json: Path | None, page: Path | None) -> list[Comparison]:
     """Run the comparison and show its figures; all that can be refused is refused first."""
     from armrace.cli.tables import print_comparisons, print_story
     from armrace.simulation import Comparison
 
-    batches = plan.batches()
+    batches = request.batches()
     check_targets(json, page)
-    if not plan.is_grid:
-        warn_of_idle_attack(plan.scenario.adversary, plan.scenario.budget)
+    if not request.is_grid:
+        warn_of_idle_attack(request.scenario.adversary, request.scenario.budget)
     if json != STANDARD_OUTPUT:
-        print_story(plan.scenarios)
-    cells = [Comparison(results) for results in run_batches(batches, plan.workers)]
+        print_story(request.scenarios)
+    cells = [Comparison(results) for results in run_batches(batches, request.workers)]
     if json != STANDARD_OUTPUT:
         print_comparisons(cells)
     if json is not None:
@@ -146,7 +146,7 @@ def _compare(plan: Plan, json: Path | None, page: Path | None) -> list[Compariso
     return cells
 
 
-def _write_report(page: Path, plan: Plan, cells: list[Comparison], *, swept: bool) -> None:
+def _write_report(page: Path, request: Request, cells: list[Comparison], *, swept: bool) -> None:
     """Write the page; an interruption costs it the sweep, not what came before."""
     from armrace.reports.page import render_grid, render_report
     from armrace.simulation.files import write_text
@@ -155,10 +155,10 @@ def _write_report(page: Path, plan: Plan, cells: list[Comparison], *, swept: boo
     sweeps: dict[float, Comparison] = {}
     try:
         if swept and not interrupted:
-            sweeps = sweep(plan, cells[0])
+            sweeps = sweep(request, cells[0])
     finally:
-        story, command = plan.scenario, plan.command()
-        if plan.is_grid:
+        story, command = request.scenario, request.command()
+        if request.is_grid:
             text = render_grid(cells, story.name, story.summary, command)
         else:
             text = render_report(cells[0], story.name, story.summary, command, sweeps)

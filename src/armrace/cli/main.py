@@ -15,6 +15,7 @@ from armrace.cli import (
     attacks,
     compare,
     environments,
+    plan,
     policies,
     scenarios,
     simulate,
@@ -65,6 +66,7 @@ def armrace(
 
 app.command("compare", epilog=compare.EPILOG)(compare.compare)
 app.command("arena", epilog=arena.EPILOG)(arena.arena)
+app.command("plan", epilog=plan.EPILOG)(plan.plan)
 app.command("simulate", epilog=simulate.EPILOG)(simulate.simulate)
 app.command("verify", epilog=verify.EPILOG)(verify.verify)
 app.command("policies")(policies.policies)

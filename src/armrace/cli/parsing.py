@@ -10,7 +10,7 @@ import msgspec
 
 from armrace.errors import InvalidParameter
 
-__all__ = ["assignments", "names", "number", "numbers", "value", "whole", "worker_count"]
+__all__ = ["assignments", "names", "number", "numbers", "share", "value", "whole", "worker_count"]
 
 
 def number(name: str, text: str) -> float:
@@ -74,6 +74,16 @@ def names(name: str, text: str) -> list[str]:
 def numbers(name: str, text: str) -> tuple[float, ...]:
     """Numbers between commas."""
     return tuple(number(f"each of {name}", part.strip()) for part in text.split(","))
+
+
+def share(name: str, text: str) -> float:
+    """A number, or a percentage.
+
+    >>> share("forged", "0.5%"), share("forged", "0.005")
+    (0.005, 0.005)
+    """
+    bare = text.strip()
+    return number(name, bare[:-1]) / 100 if bare.endswith("%") else number(name, bare)
 
 
 def assignments(option: str, texts: Sequence[str]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import typer
 
-from armrace.cli.planning import Plan
+from armrace.cli.requests import Request
 from armrace.cli.running import run_batches
 
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ _FACTORS = (1 / 16, 1 / 4, 4)
 _SHARE_OF_REPLICATIONS = 4
 
 
-def can_be_swept(plan: Plan) -> bool:
+def can_be_swept(request: Request) -> bool:
     """Whether the budget means anything: there is one attack, and it has one."""
-    story = plan.scenario
-    return not plan.is_grid and story.adversary.tag() != "none" and story.budget > 0
+    story = request.scenario
+    return not request.is_grid and story.adversary.tag() != "none" and story.budget > 0
 
 
 def budgets_around(budget: float) -> list[float]:
@@ -34,7 +34,7 @@ def budgets_around(budget: float) -> list[float]:
     return [0.0, *(float(budget * factor) for factor in _FACTORS)]
 
 
-def worth_sweeping(plan: Plan, comparison: Comparison) -> list[str]:
+def worth_sweeping(request: Request, comparison: Comparison) -> list[str]:
     """The policies that stand out in the plots, but for those that the attack makes too slow.
 
     An attack that looks at the learner's distribution has it computed in every round; where that
@@ -44,24 +44,24 @@ def worth_sweeping(plan: Plan, comparison: Comparison) -> list[str]:
     from armrace.reports.highlighting import GREY
     from armrace.reports.rows import comparison_inks
 
-    looks = plan.scenario.adversary.sees_weights
+    looks = request.scenario.adversary.sees_weights
     shown = [label for label, ink in comparison_inks(comparison).items() if ink != GREY]
     return [name for name in shown if POLICIES.find(name).exact_tickets or not looks]
 
 
-def sweep(plan: Plan, comparison: Comparison) -> dict[float, Comparison]:
+def sweep(request: Request, comparison: Comparison) -> dict[float, Comparison]:
     """A comparison a budget, with fewer replications; none at all if interrupted."""
     from armrace.simulation import Comparison
 
-    policies = worth_sweeping(plan, comparison)
+    policies = worth_sweeping(request, comparison)
     if not policies:
         return {}
-    asked = plan.scenario.replications
+    asked = request.scenario.replications
     fewer = min(asked, max(2, asked // _SHARE_OF_REPLICATIONS))
-    quick = msgspec.structs.replace(plan.scenario, replications=fewer)
+    quick = msgspec.structs.replace(request.scenario, replications=fewer)
     budgets = budgets_around(quick.budget)
-    batches = [quick.experiments(policies, budget=b, seed=plan.seed) for b in budgets]
-    results = run_batches(batches, plan.workers)
+    batches = [quick.experiments(policies, budget=b, seed=request.seed) for b in budgets]
+    results = run_batches(batches, request.workers)
     if results[0][0].interrupted:
         raise typer.Exit(130)
     found = dict(zip(budgets, map(Comparison, results), strict=True))

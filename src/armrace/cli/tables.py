@@ -18,10 +18,12 @@ from armrace.simulation.results import MEASURES
 from armrace.verification import Verification
 
 __all__ = [
+    "new_table",
     "print_comparisons",
     "print_leaderboard",
     "print_result",
     "print_story",
+    "print_tables",
     "print_verification",
 ]
 
@@ -36,7 +38,8 @@ _LEADERBOARD = {
 }
 
 
-def _table(*columns: str) -> Table:
+def new_table(*columns: str) -> Table:
+    """A table of figures, with names in its first column."""
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(columns[0], no_wrap=True)
     for column in columns[1:]:
@@ -44,7 +47,7 @@ def _table(*columns: str) -> Table:
     return table
 
 
-def _print(*tables: Table) -> None:
+def print_tables(*tables: Table) -> None:
     """Print in full: on a narrow terminal, a line that wraps is better than a figure cut short."""
     console = Console(highlight=False)
     wide = console.options.update(max_width=1000)
@@ -57,13 +60,13 @@ def _print(*tables: Table) -> None:
 
 def print_result(result: Result) -> None:
     """One policy: the ledger's figures, and how often each arm was played."""
-    table = _table(result.policy, "mean", "95% interval", "p05", "p50", "p95", "max")
+    table = new_table(result.policy, "mean", "95% interval", "p05", "p50", "p95", "max")
     for measure in MEASURES:
         summary = result.figure(measure)
         cells = [figure(summary.mean), interval(result, measure)]
         cells += [figure(number) for number in summary[2:]]
         table.add_row(measure.replace("_", "-"), *cells)
-    _print(table, _arms(result))
+    print_tables(table, _arms(result))
     typer.echo(
         f"{count(result.replications)} x {count(result.horizon)} rounds in "
         f"{result.seconds:.2g} s: "
@@ -86,7 +89,7 @@ def _arms(result: Result) -> Table:
     pulls = result.summary()["pulls"]["mean"]
     corruption = result.final["arm_corruption"].to_numpy().mean(axis=0)
     means = means_of(result)
-    table = _table("arm", "mean", "pulls", "share", "corruption")
+    table = new_table("arm", "mean", "pulls", "share", "corruption")
     order = sorted(range(len(pulls)), key=lambda arm: -pulls[arm])
     for arm in sorted(order[:_SHOWN_ARMS]):
         share = f"{100 * pulls[arm] / result.horizon:.1f}%"
@@ -117,7 +120,7 @@ def print_comparisons(cells: Sequence[Comparison]) -> None:
 
 def _print_comparison(comparison: Comparison) -> None:
     """The smallest mean regret first."""
-    table = _table(
+    table = new_table(
         "policy", "rank", "regret", "95% interval", "above the\nbest, jointly", "p95",
         "rank\nby p95", "pseudo-\nregret", "attack\nspent",
     )  # fmt: skip
@@ -126,15 +129,15 @@ def _print_comparison(comparison: Comparison) -> None:
             row.policy, row.rank, row.mean, row.interval, row.excess, row.p95, row.rank_p95,
             row.pseudo_regret, row.corruption,
         )  # fmt: skip
-    _print(table)
+    print_tables(table)
 
 
 def print_leaderboard(board: pl.DataFrame) -> None:
     """The arena's policies, those first that lose least under attack."""
-    table = _table("policy", *_LEADERBOARD.values())
+    table = new_table("policy", *_LEADERBOARD.values())
     for row in board.iter_rows(named=True):
         table.add_row(row["policy"], *(figure(row[name]) for name in _LEADERBOARD))
-    _print(table)
+    print_tables(table)
 
 
 def print_verification(found: Verification) -> None:
@@ -142,7 +145,7 @@ def print_verification(found: Verification) -> None:
     console = Console(highlight=False)
     for claim, checks in by_claim(found).items():
         console.print(f"[bold]{heading(claim)}[/bold]")
-        table = _table("race", "runs", "failures", "interval", "limit", "verdict", "setting")
+        table = new_table("race", "runs", "failures", "interval", "limit", "verdict", "setting")
         table.columns[-1].justify = "left"
         for check in checks:
             table.add_row(
@@ -150,5 +153,5 @@ def print_verification(found: Verification) -> None:
                 figure(check.limit), check.verdict, check.setting,
                 style="bold" if check.verdict == "fails" else None,
             )  # fmt: skip
-        _print(table)
+        print_tables(table)
     typer.echo(found.verdict)

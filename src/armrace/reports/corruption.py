@@ -20,7 +20,7 @@ from armrace.reports.formatting import count, short
 from armrace.reports.highlighting import GREY
 from armrace.simulation import Comparison
 
-__all__ = ["draw_sweep"]
+__all__ = ["draw_sweep", "scale_budgets", "scale_regrets"]
 
 _LINEAR_BELOW = 1000.0
 
@@ -48,8 +48,8 @@ def draw_sweep(
         axes.vlines(budgets, low, high, color=ink, lw=1.2)
         axes.plot(budgets, means, color=ink, lw=1.6, marker="o", ms=4)
         ends.append((float(means[-1]), label, ink))
-    _scale_budgets(axes, budgets)
-    _scale_regrets(axes, lowest, highest)
+    scale_budgets(axes, budgets)
+    scale_regrets(axes, lowest, highest)
     axes.set_ylabel(f"mean {measure.replace('_', '-')}")
     tidy(axes)
     drawing.draw_without_rendering()
@@ -57,7 +57,8 @@ def draw_sweep(
     return drawing
 
 
-def _scale_budgets(axes: Axes, budgets: list[float]) -> None:
+def scale_budgets(axes: Axes, budgets: list[float]) -> None:
+    """Logarithmic, but for the first budget, which is 0."""
     first = next(budget for budget in budgets if budget > 0)
     axes.set_xscale("symlog", linthresh=first, linscale=0.5)
     axes.set_xlim(-0.05 * first, 1.1 * budgets[-1])
@@ -67,7 +68,7 @@ def _scale_budgets(axes: Axes, budgets: list[float]) -> None:
     axes.set_xlabel("budget of the attack (logarithmic, but for 0)")
 
 
-def _scale_regrets(axes: Axes, lowest: float, highest: float) -> None:
+def scale_regrets(axes: Axes, lowest: float, highest: float) -> None:
     """Logarithmic, but linear around 0 where regrets are negative."""
     if lowest > 0:
         axes.set_yscale("log")

@@ -15,10 +15,10 @@ from armrace.errors import InvalidParameter
 if TYPE_CHECKING:
     from armrace.simulation import Experiment, Scenario
 
-__all__ = ["Plan", "make_plan", "override"]
+__all__ = ["Request", "make_request", "override"]
 
 
-class Plan(NamedTuple):
+class Request(NamedTuple):
     """A comparison before it is run."""
 
     scenarios: list[Scenario]
@@ -56,15 +56,15 @@ class Plan(NamedTuple):
         return shlex.join(words)
 
 
-def make_plan(
+def make_request(
     scenarios: list[Scenario],
     policies: str | None,
     seed: str,
     workers: str | None,
     overrides: list[str],
-) -> Plan:
-    """A plan from the text of its options."""
-    return Plan(
+) -> Request:
+    """A request from the text of its options."""
+    return Request(
         scenarios=scenarios,
         policies=[] if policies is None else names("policies", policies),
         seed=whole("seed", seed),

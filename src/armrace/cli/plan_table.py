@@ -1,0 +1,34 @@
+"""A plan in the terminal, within eighty columns."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from armrace.cli.tables import new_table, print_tables
+from armrace.planning import Plan
+from armrace.reports.planning import plan_cells, plan_setting, starred
+
+__all__ = ["print_plan"]
+
+_COLUMNS = (
+    "policy",
+    "no attack\nlost\na day",
+    "days to\ndecide",
+    "survives\nC",
+    "suspected\nruns\nright",
+    "lost\na day",
+    "days to\ndecide",
+)
+
+
+def print_plan(plan: Plan) -> None:
+    """What was asked, a row a policy, and the recommendation."""
+    console = Console(highlight=False)
+    console.print(f"[dim]{plan_setting(plan.question)}[/dim]\n")
+    table = new_table(*_COLUMNS)
+    for row in plan_cells(plan):
+        table.add_row(*row)
+    print_tables(table)
+    if starred(plan):
+        console.print(f"[dim]{starred(plan)}[/dim]\n")
+    console.print(plan.recommendation)

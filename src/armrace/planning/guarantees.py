@@ -1,0 +1,91 @@
+"""What is proven beside what is simulated: up to which corruption a theorem says anything.
+
+A bound on the pseudo-regret says something as long as it lies below ``D T``, with ``D`` what the
+next arm lacks that is not good enough: below what playing that arm throughout would cost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from armrace.planning.question import Question
+from armrace.policies import FastSlowRace, MultiLayerRace, Policy, SharpRace
+from armrace.specification import MAXIMAL_HORIZON
+from armrace.theory import agnostic_regret, fast_slow_regret, gaps_of, sharp_regret
+
+__all__ = ["guaranteed_corruption", "rounds_until_guarantee"]
+
+
+def guaranteed_corruption(question: Question, policy: Policy) -> float | None:
+    """The largest whole C at which the policy's theorem says something; None if there is none.
+
+    Theorem 3 covers the multi-layer race as the paper has it, its sharper form the sharp race,
+    and Theorem 2 the Fast-Slow race up to the corruption that it was told.
+
+    >>> from armrace.planning import make_question
+    >>> question = make_question([0.9, 0.1], traffic=1e6, days=1, policies=["multi-layer-race"])
+    >>> guaranteed_corruption(question, question.policies[0])
+    256.0
+    """
+    if isinstance(policy, MultiLayerRace) and policy == MultiLayerRace(delta=policy.delta):
+        return _last(lambda corruption: _race_says(question, policy, corruption), question.horizon)
+    if isinstance(policy, SharpRace):
+        return _last(lambda corruption: _sharp_says(question, policy, corruption), question.horizon)
+    if isinstance(policy, FastSlowRace):
+        gaps = gaps_of(question.means)
+        bound = fast_slow_regret(gaps, question.horizon, policy.delta, policy.corruption)
+        says = bound.pseudo_regret < _next_gap(question) * question.horizon
+        return policy.corruption if says else None
+    return None
+
+
+def rounds_until_guarantee(question: Question, delta: float) -> float | None:
+    """How many decisions Theorem 3 needs before it says anything without corruption.
+
+    >>> from armrace.planning import make_question
+    >>> question = make_question([0.9, 0.1], traffic=100, days=1)
+    >>> f"{rounds_until_guarantee(question, 0.05):.0f}"
+    '7385'
+    """
+    gaps, gap = gaps_of(question.means), _next_gap(question)
+
+    def is_silent(horizon: int) -> bool:
+        return agnostic_regret(gaps, horizon, delta, 0.0).pseudo_regret >= gap * horizon
+
+    last = _last(is_silent, MAXIMAL_HORIZON, first=1)
+    return None if last is None or last >= MAXIMAL_HORIZON else last + 1
+
+
+def _race_says(question: Question, policy: MultiLayerRace, corruption: float) -> bool:
+    bound = agnostic_regret(
+        gaps_of(question.means), question.horizon, policy.delta, float(corruption)
+    )
+    return bound.pseudo_regret < _next_gap(question) * question.horizon
+
+
+def _sharp_says(question: Question, policy: SharpRace, corruption: float) -> bool:
+    gaps, horizon = gaps_of(question.means), question.horizon
+    bound = sharp_regret(gaps, horizon, policy.delta, float(corruption), policy.lead, policy.first)
+    return bound.pseudo_regret < _next_gap(question) * horizon
+
+
+def _next_gap(question: Question) -> float:
+    """What the best of the arms lacks that are not good enough."""
+    means = question.arms()
+    return float(means.max() - means[~question.good_enough()].max())
+
+
+def _last(holds: Callable[[int], bool], largest: int, first: int = 0) -> float | None:
+    """The largest whole number up to ``largest`` at which a condition holds that then ends.
+
+    >>> _last(lambda number: number < 9, 1000), _last(lambda number: False, 1000)
+    (8.0, None)
+    """
+    low, high = first, largest
+    if not holds(low):
+        return None
+    while low < high:
+        middle = low + math.ceil((high - low) / 2)
+        low, high = (middle, high) if holds(middle) else (low, middle - 1)
+    return float(low)

@@ -1,0 +1,109 @@
+"""The search: budgets from small to large, and at each only the policies that stood the last."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+import polars as pl
+
+from armrace.planning.plans import Plan
+from armrace.planning.question import Question, make_question
+from armrace.planning.readings import REQUIRED, read
+from armrace.simulation.progress import progress_bar
+from armrace.simulation.simulate import run_experiments
+
+__all__ = ["answer", "budget_levels", "plan"]
+
+_LEVELS = (10, 50, 200)
+"""Round numbers, four or five times one another; the next are a hundred times these."""
+
+
+def plan(
+    means: Sequence[float] | None = None,
+    *,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    progress: bool | None = None,
+    **asked: Any,
+) -> Plan:
+    """How much corruption each policy survives, what it costs, and how long until a decision.
+
+    All else that can be asked is what :func:`make_question` takes. Nothing of this depends on
+    the executor or the number of workers.
+
+    >>> found = plan(
+    ...     [0.8, 0.2], traffic=500, days=2, forged=0.01, policies=["ucb1"], attacks=["zero-best"]
+    ... )
+    >>> found.table.select("policy", "runs", "right", "survives", "lost_at").row(0)
+    ('ucb1', 20, 20, 200.0, 1000.0)
+    """
+    return answer(make_question(means, **asked), executor, workers, progress)
+
+
+def budget_levels(horizon: int, suspected: float) -> list[float]:
+    """The budgets that are tried: round numbers up to the horizon, and the suspected one.
+
+    >>> budget_levels(30_000, 300.0)
+    [10.0, 50.0, 200.0, 300.0, 1000.0, 5000.0, 20000.0]
+    """
+    decades = range(1 + math.ceil(math.log(horizon, 100)))
+    levels = {float(level * 100**decade) for decade in decades for level in _LEVELS}
+    return sorted({level for level in levels if level <= horizon} | ({suspected} - {0.0}))
+
+
+def answer(
+    question: Question,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> Plan:
+    """The plan for a question; Ctrl-C leaves nothing of it."""
+    runner = _Runner(question, executor, workers, progress)
+    names = list(question.learners())
+    standing = runner.play("without attack", 0.0, names)
+    contenders = list(standing)
+    for budget in budget_levels(question.horizon, question.suspected):
+        suspected = budget == question.suspected
+        if standing or suspected:
+            passed = runner.play(
+                f"C = {budget:,.0f}", budget, contenders if suspected else standing
+            )
+            standing = [name for name in standing if name in passed]
+    return Plan(question, pl.DataFrame(runner.rows, infer_schema_length=None))
+
+
+class _Runner:
+    """Plays a budget for some policies and keeps the figures."""
+
+    def __init__(
+        self,
+        question: Question,
+        executor: Executor | None,
+        workers: int | None,
+        progress: bool | None,
+    ) -> None:
+        self.question = question
+        self.rows: list[dict[str, Any]] = []
+        self._executor, self._workers, self._progress = executor, workers, progress
+
+    def play(self, title: str, budget: float, names: Sequence[str]) -> list[str]:
+        """Those of the policies that end right under every attack at this budget."""
+        experiments = self.question.experiments(names, budget)
+        if not experiments:
+            return []
+        good = self.question.good_enough()
+        passed = dict.fromkeys((name for name, _ in experiments), True)
+        with progress_bar(title, self._progress) as report:
+            results = run_experiments(
+                [each for _, each in experiments], self._executor, self._workers, report
+            )
+        if results[0].interrupted:
+            raise KeyboardInterrupt
+        for (name, _), result in zip(experiments, results, strict=True):
+            row = {"policy": name, **read(result, good)}
+            passed[name] &= row["right"] >= REQUIRED * row["runs"]
+            self.rows.append(row)
+        return [name for name, right in passed.items() if right]

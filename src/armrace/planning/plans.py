@@ -1,0 +1,148 @@
+"""The answer: a row a policy, the figures behind it, and a recommendation."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from armrace.planning.guarantees import guaranteed_corruption
+from armrace.planning.question import Question
+from armrace.planning.readings import REQUIRED
+from armrace.planning.recommending import recommend
+
+__all__ = ["Plan"]
+
+_SCHEMA: dict[str, type[pl.DataType]] = {
+    "policy": pl.String,
+    "attacks": pl.Int64,
+    "runs": pl.Int64,
+    "right": pl.Int64,
+    "cost": pl.Float64,
+    "cost_a_day": pl.Float64,
+    "decision_days": pl.Float64,
+    "survives": pl.Float64,
+    "lost_at": pl.Float64,
+    "lost_to": pl.String,
+    "suspected_right": pl.Int64,
+    "suspected_cost": pl.Float64,
+    "suspected_cost_a_day": pl.Float64,
+    "suspected_worst_a_day": pl.Float64,
+    "suspected_attack": pl.String,
+    "suspected_decision_days": pl.Float64,
+    "guaranteed": pl.Float64,
+}
+
+
+class Plan:
+    """What a plan found.
+
+    ``figures`` holds a row a policy, attack and budget that was tried; ``table`` a row a policy.
+    """
+
+    def __init__(self, question: Question, figures: pl.DataFrame) -> None:
+        self.question = question
+        self.figures = figures
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """A row a policy, those first that survive the suspected corruption at the least cost.
+
+        ``survives`` is the largest budget tried at which, as at all smaller ones, the policy
+        ended right in 95% of the runs under every attack; 0 if it did so without attack only,
+        and none if not even then. ``lost_at`` is the smallest at which it did not. Costs are
+        mean pseudo-regrets, decisions the days after which 95% of the runs had decided. What
+        begins with ``suspected`` is at the suspected corruption, under the attack that is worst
+        for the column. ``guaranteed`` is the largest corruption at which a theorem still says
+        something, for any attack; see :mod:`armrace.planning.guarantees`.
+        """
+        rows = [self._row(name) for name in self.question.learners()]
+        return (
+            pl.DataFrame(rows, schema=_SCHEMA)
+            .with_columns(stands=pl.col("survives") >= self.question.suspected)
+            .sort(
+                pl.col("stands").fill_null(False),
+                pl.when("stands").then(0.0).otherwise(pl.col("survives").fill_null(-1.0)),
+                -pl.col("suspected_cost").fill_null(float("inf")),
+                -pl.col("cost"),
+                descending=True,
+                maintain_order=True,
+            )
+            .drop("stands")
+        )
+
+    @cached_property
+    def recommendation(self) -> str:
+        """In words: which policy to take and why, what it may cost, and what is not known."""
+        return recommend(self.question, self.table, self.samples())
+
+    def samples(self) -> dict[str, Any]:
+        """The pseudo-regret of each run at the suspected corruption, under the costliest attack."""
+        worst = self._suspected().sort("regret", descending=True).unique("policy", keep="first")
+        return {row["policy"]: np.array(row["regrets"]) for row in worst.iter_rows(named=True)}
+
+    def to_builtins(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        question = self.question.to_builtins()
+        del question["name"]
+        return {
+            "question": question,
+            "horizon": self.question.horizon,
+            "suspected_corruption": self.question.suspected,
+            "recommendation": self.recommendation,
+            "table": self.table.to_dicts(),
+            "figures": self.figures.drop("regrets").to_dicts(),
+        }
+
+    def _suspected(self) -> pl.DataFrame:
+        return self.figures.filter(pl.col("budget") == self.question.suspected)
+
+    def _row(self, name: str) -> dict[str, Any]:
+        asked = self.question
+        own = self.figures.filter(pl.col("policy") == name)
+        quiet = own.filter(pl.col("budget") == 0).row(0, named=True)
+        a_day = asked.traffic / asked.horizon
+        return {
+            "policy": name,
+            "attacks": sum(asked.faces(asked.learners()[name], each) for each in asked.attacks),
+            "runs": quiet["runs"],
+            "right": quiet["right"],
+            "cost": quiet["regret"],
+            "cost_a_day": quiet["regret"] * a_day,
+            "decision_days": self._days(quiet["decision_p95"]),
+            **_survival(own),
+            **self._under_suspicion(own, a_day),
+            "guaranteed": guaranteed_corruption(asked, asked.learners()[name]),
+        }
+
+    def _days(self, rounds: float | None) -> float | None:
+        return None if rounds is None else self.question.days_of(rounds)
+
+    def _under_suspicion(self, own: pl.DataFrame, a_day: float) -> dict[str, Any]:
+        """What is known at the suspected corruption; nothing of those that were lost before."""
+        tried = own.filter(pl.col("budget") == self.question.suspected)
+        if tried.is_empty():
+            return {}
+        rows = tried.to_dicts()
+        costliest = max(rows, key=lambda row: float(row["regret"]))
+        rounds = [row["decision_p95"] for row in rows]
+        return {
+            "suspected_right": min(row["right"] for row in rows),
+            "suspected_cost": costliest["regret"],
+            "suspected_cost_a_day": costliest["regret"] * a_day,
+            "suspected_worst_a_day": max(row["regret_max"] for row in rows) * a_day,
+            "suspected_attack": costliest["attack"],
+            "suspected_decision_days": None if None in rounds else self._days(max(rounds)),
+        }
+
+
+def _survival(own: pl.DataFrame) -> dict[str, Any]:
+    """How far it came, and where and to whom it was lost."""
+    lost = own.filter(pl.col("right") < REQUIRED * pl.col("runs")).sort("budget", "right")
+    if lost.is_empty():
+        return {"survives": own["budget"].max()}
+    first = lost.row(0, named=True)
+    below = own.filter(pl.col("budget") < first["budget"])["budget"].max()
+    return {"survives": below, "lost_at": first["budget"], "lost_to": first["attack"]}

@@ -1,0 +1,241 @@
+"""What a plan is asked: arms, traffic, days, and how much of the feedback may be forged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from armrace.adversaries import ADVERSARIES, Adversary, NoAttack
+from armrace.environments import Bernoulli
+from armrace.errors import InvalidParameter
+from armrace.policies import POLICIES, Policy
+from armrace.randomness import MAXIMAL_SEED
+from armrace.simulation.experiment import Experiment, make_experiment
+from armrace.specification import Confidence, Limits, Specification, check_number
+
+__all__ = ["ATTACKS_TRIED", "POLICIES_TRIED", "Question", "make_question"]
+
+POLICIES_TRIED = (
+    "sharp-race",
+    "multi-layer-race",
+    "fast-slow-race",
+    "active-arm-elimination",
+    "barbat",
+    "ucb1",
+    "kl-ucb",
+    "moss",
+    "thompson",
+    "exp3",
+    "tsallis-inf",
+)
+"""The races, and one or two of every other kind; a plan tries these unless others are named."""
+
+ATTACKS_TRIED = ("swap-best", "zero-best-when-likely", "sleeper-bots")
+"""One that strikes at once, one that strikes where it is seen, and one that waits."""
+
+_LEAST_ROUNDS = 100
+_MOST_ROUNDS = 10_000_000
+_MOST_REPLICATIONS = 10_000
+_HARDEST_RATE = 0.5
+"""Rewards vary most here, so that a plan for an unknown rate is on the safe side."""
+
+_ARMS = Limits("arms", 2, 10_000)
+_GAP = Limits("smallest difference worth caring about", 0, 1, low_open=True)
+_RATE = Limits("mean of the other arms", 0, 1)
+_SAME = 1e-12
+"""Differences of means below this come from rounding."""
+
+
+class Question(Specification, frozen=True, tag="question", kw_only=True):
+    """Arms, traffic and suspicion: all that a plan is made from."""
+
+    means: Annotated[tuple[float, ...], Limits("probability of a 1, one an arm", 0, 1)]
+    gap: Annotated[float, Limits("smallest difference worth caring about", 0, 1)] = 0.0
+    traffic: Annotated[float, Limits("decisions a day", 0, 1e12, low_open=True)]
+    days: Annotated[float, Limits("days at most", 0, 1e5, low_open=True)]
+    forged: Annotated[float, Limits("share of the feedback that may be forged", 0, 1)]
+    delta: Confidence
+    policies: tuple[Policy, ...]
+    attacks: tuple[Adversary, ...]
+    replications: Annotated[int, Limits("independent runs", 1, _MOST_REPLICATIONS)]
+    seed: Annotated[int, Limits("seed of all randomness", 0, MAXIMAL_SEED)]
+    rounds: Annotated[
+        int, Limits("decisions that are simulated at most", _LEAST_ROUNDS, _MOST_ROUNDS)
+    ]
+
+    def validate(self) -> None:
+        Bernoulli(means=self.means)
+        if self.wanted < _LEAST_ROUNDS:
+            raise InvalidParameter(
+                f"traffic x days must be at least {_LEAST_ROUNDS} decisions, or nothing can be "
+                f"learnt; got {self.wanted:g}."
+            )
+        if self.good_enough().all():
+            raise InvalidParameter(
+                f"every arm is good enough with means {', '.join(f'{m:g}' for m in self.means)} "
+                f"and a gap of {self.gap:g}, so there is nothing to decide."
+            )
+
+    @property
+    def wanted(self) -> float:
+        """Decisions in all the days."""
+        return self.traffic * self.days
+
+    @property
+    def horizon(self) -> int:
+        """Decisions that are simulated, T: all of them, or as many as may be."""
+        return int(min(self.wanted, self.rounds))
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the days have more decisions than are simulated."""
+        return self.wanted >= self.horizon + 1
+
+    @property
+    def suspected(self) -> float:
+        """The corruption C that is suspected: ``forged * T``."""
+        return self.forged * self.horizon
+
+    def days_of(self, rounds: float) -> float:
+        """How many days so many decisions take."""
+        return rounds / self.traffic
+
+    def arms(self) -> npt.NDArray[np.float64]:
+        """The means as they are simulated, with the best arm in the middle.
+
+        A policy that breaks ties by index plays the first arm anyway, and would pass for clever.
+        """
+        means = np.array(self.means)
+        best, middle = int(np.argmax(means)), means.size // 2
+        means[[best, middle]] = means[[middle, best]]
+        return means
+
+    def good_enough(self) -> npt.NDArray[np.bool_]:
+        """Which of :meth:`arms` lack less than the gap; the best always does."""
+        lacks = self.arms().max() - self.arms()
+        return np.asarray((lacks <= _SAME) | (lacks < self.gap - _SAME))
+
+    def informed(self, description: Policy | str | Mapping[str, Any]) -> Policy:
+        """The policy with this delta, told the suspected corruption if it must know it.
+
+        A policy that is given as a specification stays as it is.
+        """
+        if isinstance(description, Policy):
+            return description
+        given = {"name": description} if isinstance(description, str) else dict(description)
+        fields = POLICIES.find(str(given.get("name", ""))).__struct_fields__
+        known = {"delta": self.delta, "corruption": self.suspected}
+        return POLICIES.make({**{k: v for k, v in known.items() if k in fields}, **given})
+
+    def faces(self, policy: Policy, attack: Adversary) -> bool:
+        """Whether this policy is tried under this attack.
+
+        An attack that looks at the learner's distribution has it computed in every round; for
+        Thompson sampling that takes an integral, and a plan would take hours.
+        """
+        return policy.exact_tickets or not attack.sees_weights
+
+    def learners(self) -> dict[str, Policy]:
+        """The policies by name, or by name and number where there are several of one name."""
+        found: dict[str, Policy] = {}
+        for policy in self.policies:
+            alike = sum(other.tag() == policy.tag() for other in found.values())
+            found[f"{policy.tag()} #{alike + 1}" if alike else policy.tag()] = policy
+        return found
+
+    def experiments(self, names: Sequence[str], budget: float) -> list[tuple[str, Experiment]]:
+        """Some of the policies under each of the attacks, or under none without a budget."""
+        learners = self.learners()
+        attacks = self.attacks if budget else (NoAttack(),)
+        return [
+            (name, self._experiment(learners[name], attack, budget))
+            for attack in attacks
+            for name in names
+            if self.faces(learners[name], attack)
+        ]
+
+    def _experiment(self, policy: Policy, attack: Adversary, budget: float) -> Experiment:
+        return make_experiment(
+            policy=policy,
+            environment=self.arms(),
+            adversary=attack,
+            budget=budget,
+            horizon=self.horizon,
+            replications=self.replications,
+            seed=self.seed,
+        )
+
+
+def make_question(
+    means: Sequence[float] | None = None,
+    *,
+    arms: int | None = None,
+    gap: float | None = None,
+    base_rate: float | None = None,
+    traffic: float,
+    days: float = 14.0,
+    forged: float = 0.01,
+    delta: float = 0.05,
+    policies: Sequence[Policy | str | Mapping[str, Any]] = POLICIES_TRIED,
+    attacks: Sequence[Adversary | str | Mapping[str, Any]] = ATTACKS_TRIED,
+    replications: int = 20,
+    seed: int = 0,
+    rounds: int = 1_000_000,
+) -> Question:
+    """A question from means, or from a number of arms of which one is better by a gap.
+
+    >>> question = make_question(arms=3, gap=0.1, base_rate=0.2, traffic=500, forged=0.01)
+    >>> question.arms().round(3).tolist(), question.horizon, question.suspected
+    ([0.2, 0.3, 0.2], 7000, 70.0)
+    """
+    for name, listed in (("policies", policies), ("attacks", attacks)):
+        if isinstance(listed, (str, Mapping, Specification)) or not listed:
+            raise InvalidParameter(f"{name} must be a list of at least one; got {listed!r}.")
+    question = Question(
+        means=_one_better(arms, gap, base_rate)
+        if means is None
+        else _given(means, arms, base_rate),
+        gap=0.0 if gap is None else gap,
+        traffic=traffic,
+        days=days,
+        forged=forged,
+        delta=delta,
+        policies=(),
+        attacks=tuple(map(_attack, attacks)),
+        replications=replications,
+        seed=seed,
+        rounds=rounds,
+    )
+    return msgspec.structs.replace(question, policies=tuple(map(question.informed, policies)))
+
+
+def _given(means: Sequence[float], arms: int | None, base_rate: float | None) -> tuple[float, ...]:
+    if arms is not None or base_rate is not None:
+        raise InvalidParameter("means say all of the arms; leave arms and base_rate out.")
+    return tuple(means)
+
+
+def _one_better(arms: int | None, gap: float | None, base_rate: float | None) -> tuple[float, ...]:
+    if arms is None or gap is None:
+        raise InvalidParameter(
+            "the arms are missing; give their means, or a number of arms and the smallest gap "
+            "worth caring about."
+        )
+    rate = _HARDEST_RATE if base_rate is None else base_rate
+    check_number("arms", arms, _ARMS, whole=True)
+    check_number("gap", gap, _GAP)
+    check_number("base_rate", rate, _RATE)
+    if rate + gap > 1:
+        raise InvalidParameter(f"base_rate + gap must be at most 1; got {rate:g} + {gap:g}.")
+    return (*[rate] * (arms - 1), rate + gap)
+
+
+def _attack(description: Adversary | str | Mapping[str, Any]) -> Adversary:
+    attack = ADVERSARIES.make(description)
+    if isinstance(attack, NoAttack):
+        raise InvalidParameter("attacks must not hold none; a plan begins without attack anyway.")
+    return attack

@@ -1,0 +1,193 @@
+"""The recommendation in words, out of the table alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from armrace.planning.guarantees import rounds_until_guarantee
+from armrace.planning.question import Question
+from armrace.planning.wording import clicks, days_in_words, percent, round_count, runs_in_words
+from armrace.policies import MultiLayerRace
+from armrace.statistics import clopper_pearson, indistinguishable_from
+
+__all__ = ["recommend"]
+
+Samples = Mapping[str, npt.NDArray[np.float64]]
+Row = dict[str, Any]
+
+_ADVICE = (
+    "Filter the feedback before the policy sees it, test for longer, or care for larger gaps only."
+)
+
+
+def recommend(question: Question, table: pl.DataFrame, samples: Samples) -> str:
+    """Which policy, on what evidence, what else would do, and what the evidence is worth."""
+    rows = table.to_dicts()
+    tried = [row for row in rows if row["attacks"] == len(question.attacks)]
+    stood = [row for row in tried if _stands(row, question)]
+    if stood:
+        choice, rivals = _choice(question, stood[0]), _rivals(stood, samples)
+    else:
+        choice, rivals = _nobody(question, tried), ""
+    paragraphs = (
+        (choice,),
+        (rivals, _cheapest(question, rows, stood)),
+        (_unfit(question, rows), _partly_tried(question, rows)),
+        (_worth(question), _proven(question, rows)),
+    )
+    joined = (" ".join(part for part in parts if part) for parts in paragraphs)
+    return "\n\n".join(paragraph for paragraph in joined if paragraph)
+
+
+def _suspicion(question: Question) -> str:
+    """The suspected corruption in words."""
+    return (
+        f"C = {round_count(question.suspected)} ({percent(question.forged)} of the feedback forged)"
+    )
+
+
+def _stands(row: Row, question: Question) -> bool:
+    return row["survives"] is not None and row["survives"] >= question.suspected
+
+
+def _choice(question: Question, row: Row) -> str:
+    quiet = (
+        f"Without attack it costs {clicks(row['cost_a_day'])} a day"
+        f"{_decided(row['decision_days'])}."
+    )
+    if not question.suspected:
+        return (
+            f"Take {row['policy']}: {runs_in_words(row['right'], row['runs'])} ended right "
+            f"({_confidence(row['right'], row['runs'])}). {quiet}"
+        )
+    return (
+        f"Take {row['policy']}: with {_suspicion(question)}, "
+        f"{runs_in_words(row['suspected_right'], row['runs'])} ended right under each attack "
+        f"({_confidence(row['suspected_right'], row['runs'])}). "
+        f"The costliest, {row['suspected_attack']}, took {clicks(row['suspected_cost_a_day'])} a "
+        f"day on average; the worst run of all lost {clicks(row['suspected_worst_a_day'])} a day"
+        f"{_decided(row['suspected_decision_days'])}. {quiet} {_reach(row)}"
+    )
+
+
+def _decided(days: float | None) -> str:
+    if days is None:
+        return ", and fewer than 95% of the runs came to a decision"
+    return f", and 95% of the runs had decided after {days_in_words(days)}"
+
+
+def _reach(row: Row) -> str:
+    words = f"It survives up to C = {round_count(row['survives'])}"
+    if row["lost_at"] is None:
+        return f"{words}, the most that was tried."
+    return f"{words} and is lost at {round_count(row['lost_at'])}, to {row['lost_to']}."
+
+
+def _rivals(stood: list[Row], samples: Samples) -> str:
+    """Who else survives, and whether the difference in cost is more than chance."""
+    if len(stood) < 2:
+        return "No other policy here survives as much."
+    first, names = stood[0]["policy"], [row["policy"] for row in stood]
+    own = {name: samples[name] for name in names}
+    tied = indistinguishable_from(first, own) if stood[0]["runs"] > 1 else names[1:]
+    others = "; ".join(
+        f"{row['policy']} for {clicks(row['suspected_cost_a_day'])} a day"
+        + (" (within chance)" if row["policy"] in tied else "")
+        for row in stood[1:]
+    )
+    return f"Others survive it too: {others}."
+
+
+def _nobody(question: Question, tried: list[Row]) -> str:
+    if not tried:
+        return "No policy here can be recommended: none was tried under every attack."
+    if all(row["survives"] is None for row in tried):
+        return (
+            f"No policy here can be recommended: none settles on the right arm in time. {_ADVICE}"
+        )
+    able = [row for row in tried if row["survives"]]
+    if not able:
+        return f"No policy here survives {_suspicion(question)}, nor any smaller budget. {_ADVICE}"
+    best = max(able, key=lambda row: float(row["survives"]))
+    reach = best["survives"]
+    return (
+        f"No policy here survives {_suspicion(question)}. {best['policy']} comes furthest, up to "
+        f"C = {round_count(reach)} ({percent(reach / question.horizon)} of the feedback). {_ADVICE}"
+    )
+
+
+def _cheapest(question: Question, rows: list[Row], stood: list[Row]) -> str:
+    """The price of robustness: what would be cheapest if nobody attacked."""
+    right = [row for row in rows if row["survives"] is not None]
+    if not right or not question.suspected:
+        return ""
+    best = min(right, key=lambda row: float(row["cost"]))
+    if stood and best["policy"] == stood[0]["policy"]:
+        return ""
+    fate = f", but is lost at C = {round_count(best['lost_at'])}" if best["lost_at"] else ""
+    return (
+        f"Without attack {best['policy']} is cheapest, with {clicks(best['cost_a_day'])} a day"
+        f"{fate}."
+    )
+
+
+def _unfit(question: Question, rows: list[Row]) -> str:
+    slow = [row["policy"] for row in rows if row["survives"] is None]
+    if not slow:
+        return ""
+    return (
+        f"Too slow for {days_in_words(question.days_of(question.horizon))}, since they do not "
+        f"settle on the right arm even if nobody attacks: {', '.join(slow)}."
+    )
+
+
+def _partly_tried(question: Question, rows: list[Row]) -> str:
+    spared = [row["policy"] for row in rows if row["attacks"] < len(question.attacks)]
+    if not spared:
+        return ""
+    seeing = [each.tag() for each in question.attacks if each.sees_weights]
+    return f"Not recommended, since not tried under {', '.join(seeing)}: {', '.join(spared)}."
+
+
+def _worth(question: Question) -> str:
+    length = f"{round_count(question.horizon)} decisions"
+    if question.is_cut:
+        part = question.days_of(question.horizon)
+        length += f", {days_in_words(part)} of the {days_in_words(question.days)} asked for"
+    plural = "runs" if question.replications > 1 else "run"
+    return (
+        f"This rests on {question.replications} simulated {plural} of {length}, under "
+        f"{', '.join(each.tag() for each in question.attacks)}: evidence, no guarantee against "
+        "other attacks."
+    )
+
+
+def _proven(question: Question, rows: list[Row]) -> str:
+    """What holds for any attack, if a race is among the policies."""
+    covered = [row for row in rows if row["guaranteed"] is not None]
+    if covered:
+        reaches = ", ".join(
+            f"{r['policy']} up to C = {round_count(r['guaranteed'])}" for r in covered
+        )
+        return (
+            "Proven, for any attack and but for the probability delta, is that these lose less "
+            f"than by playing the next best arm throughout: {reaches}."
+        )
+    races = [each for each in question.policies if isinstance(each, MultiLayerRace)]
+    rounds = rounds_until_guarantee(question, races[0].delta) if races else None
+    if rounds is None:
+        return ""
+    return (
+        "Proven for any attack is nothing at this length: even without corruption, Theorem 3 takes "
+        f"some {days_in_words(question.days_of(rounds))} to say anything of multi-layer-race."
+    )
+
+
+def _confidence(right: int, runs: int) -> str:
+    """What so many right runs prove."""
+    return f"a probability of at least {percent(clopper_pearson(right, runs).low)}, 95% interval"

@@ -1,0 +1,66 @@
+"""``armrace plan``: table, page, figures, interruption."""
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from armrace.cli.main import run
+from armrace.planning import planner
+
+SMALL = [
+    "plan", "--means", "0.5,0.9,0.5", "--traffic", "1000", "--days", "4", "--forged", "1%",
+    "--policies", "ucb1,active-arm-elimination,thompson",
+    "--attacks", "swap-best,zero-best-when-likely", "--replications", "4",
+]  # fmt: skip
+
+
+def test_table_words_page_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, figures = tmp_path / "plan.html", tmp_path / "plan.json"
+    assert run([*SMALL, "--report", str(page), "--json", str(figures)]) == 0
+    output, error = capsys.readouterr()
+    assert f"The report is in {page}." in error
+    for words in ("no attack", "survives", "thompson *", "* not tried under zero-best", "rests on"):
+        assert words in output
+    assert max(map(len, output.splitlines())) <= 80
+    data = json.loads(figures.read_text())
+    assert {row["policy"] for row in data["table"]} == {
+        "ucb1",
+        "active-arm-elimination",
+        "thompson",
+    }
+    assert data["recommendation"].split("\n\n")[0] in " ".join(page.read_text().split("<p>"))
+    assert (data["horizon"], data["suspected_corruption"]) == (4000, 40.0)
+
+
+def test_json_on_standard_output_is_alone_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arms = ["plan", "--arms", "3", "--gap", "0.4", *SMALL[3:], "--json", "-"]
+    assert run([*arms, "--report", str(tmp_path / "plan.html")]) == 0
+    question = json.loads(capsys.readouterr().out)["question"]
+    assert question["means"] == [0.5, 0.5, 0.9]
+    assert (question["forged"], question["gap"]) == (0.01, 0.4)
+
+
+def test_page_says_how_to_run_it_again(tmp_path: Path) -> None:
+    pages = [tmp_path / "first.html", tmp_path / "second.html"]
+    assert run([*SMALL, "--seed", "3", "--gap", "0.1", "--report", str(pages[0])]) == 0
+    text = pages[0].read_text()
+    command = text.split('<pre class="command"><code>')[1].split("</code>")[0]
+    assert run([*shlex.split(command)[1:], "--report", str(pages[1])]) == 0
+    assert pages[1].read_text() == text
+
+
+def test_interruption_keeps_nothing_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(planner, "run_experiments", interrupt)
+    assert run([*SMALL, "--report", str(tmp_path / "plan.html")]) == 130
+    assert "interrupted; half a plan would mislead" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,164 @@
+"""A plan's search, its table and its recommendation."""
+
+import re
+from typing import Any
+
+import msgspec
+import polars as pl
+import pytest
+
+from armrace.planning import Plan, budget_levels, make_question, plan
+from armrace.planning import planner as module
+
+ASKED: dict[str, Any] = {
+    "means": [0.9, 0.5, 0.5],
+    "traffic": 1000,
+    "days": 4,
+    "forged": 0.01,
+    "policies": ["ucb1", "tsallis-inf", "active-arm-elimination", "thompson"],
+    "attacks": ["swap-best", "zero-best-when-likely"],
+    "replications": 10,
+    "seed": 3,
+}
+
+
+@pytest.fixture(scope="module")
+def found() -> Plan:
+    return plan(**ASKED, progress=False, workers=1)
+
+
+def row(found: Plan, policy: str) -> dict[str, Any]:
+    return found.table.row(by_predicate=pl.col("policy") == policy, named=True)
+
+
+def test_levels_are_round_and_hold_the_suspected_one() -> None:
+    assert budget_levels(4000, 40.0) == [10, 40, 50, 200, 1000]
+    assert budget_levels(1000, 50.0) == [10, 50, 200, 1000]
+    assert budget_levels(10**6, 0.0) == [10, 50, 200, 1000, 5000, 20_000, 10**5, 5 * 10**5]
+    assert budget_levels(100, 0.0) == [10, 50]
+
+
+def test_survival_follows_from_the_figures(found: Plan) -> None:
+    for policy in ASKED["policies"]:
+        own = found.figures.filter(pl.col("policy") == policy)
+        lost = [r["budget"] for r in own.iter_rows(named=True) if r["right"] < 0.95 * r["runs"]]
+        found_row = row(found, policy)
+        assert found_row["lost_at"] == min(lost, default=None)
+        passed = own.filter(pl.col("budget") < min(lost, default=float("inf")))["budget"]
+        assert found_row["survives"] == passed.max()
+
+
+def test_a_lost_policy_meets_no_larger_budget_but_the_suspected(found: Plan) -> None:
+    for entry in found.table.iter_rows(named=True):
+        own = found.figures.filter(pl.col("policy") == entry["policy"])["budget"]
+        beyond = {b for b in own if entry["lost_at"] is not None and b > entry["lost_at"]}
+        assert beyond <= {40.0}
+    assert row(found, "tsallis-inf")["lost_at"] is not None
+
+
+def test_costs_and_decisions_are_those_of_the_worst_attack(found: Plan) -> None:
+    at = found.figures.filter((pl.col("policy") == "tsallis-inf") & (pl.col("budget") == 40))
+    assert at["attack"].to_list() == ["swap-best", "zero-best-when-likely"]
+    entry = row(found, "tsallis-inf")
+    assert entry["suspected_right"] == min(at["right"])
+    assert entry["suspected_cost"] == max(at["regret"])
+    assert entry["suspected_cost_a_day"] == pytest.approx(max(at["regret"]) / 4)
+    assert entry["suspected_worst_a_day"] == pytest.approx(max(at["regret_max"]) / 4)
+    assert entry["suspected_decision_days"] == pytest.approx(max(at["decision_p95"]) / 1000)
+    quiet = found.figures.filter((pl.col("policy") == "tsallis-inf") & (pl.col("budget") == 0))
+    assert entry["cost"] == quiet["regret"].item()
+
+
+def test_ucb1_is_lost_to_an_attack_that_tsallis_inf_survives(found: Plan) -> None:
+    """Chance of failing: the seed is fixed; both hold in all runs of other seeds tried."""
+    assert row(found, "ucb1")["survives"] < 40 <= row(found, "tsallis-inf")["survives"]
+    assert row(found, "ucb1")["lost_to"] == "zero-best-when-likely"
+
+
+def test_recommendation_names_a_survivor_with_its_evidence(found: Plan) -> None:
+    words = found.recommendation
+    assert words.startswith(
+        "Take tsallis-inf: with C = 40 (1% of the feedback forged), all 10 runs"
+    )
+    assert "This rests on 10 simulated runs of 4,000 decisions" in words
+    assert "not tried under zero-best-when-likely: thompson." in words
+    assert found.table["policy"][0] in {"tsallis-inf", "thompson"}
+    assert not re.search(r"None|nan|inf\b", words.replace("tsallis-inf", ""))
+
+
+def test_figures_do_not_depend_on_the_number_of_workers(found: Plan) -> None:
+    again = plan(**ASKED, progress=False, workers=2)
+    assert again.to_builtins() == found.to_builtins()
+
+
+def test_question_in_the_builtins_asks_the_same_again(found: Plan) -> None:
+    data = msgspec.json.decode(msgspec.json.encode(found.to_builtins()))
+    assert make_question(**data["question"]) == found.question
+    assert data["suspected_corruption"] == 40.0
+    assert len(data["table"]) == 4
+    assert len(data["figures"]) == found.figures.height
+
+
+SMALL: dict[str, Any] = {
+    **ASKED, "policies": ["ucb1", "active-arm-elimination"], "replications": 4, "progress": False,
+}  # fmt: skip
+
+
+def test_nobody_survives_what_nobody_can() -> None:
+    found = plan(**{**SMALL, "forged": 0.5})
+    assert found.recommendation.startswith("No policy here survives C = 2,000 (50% of")
+    assert (
+        "active-arm-elimination comes furthest, up to C = 50 (1.25% of the feedback)"
+        in found.recommendation
+    )
+
+
+def test_without_suspicion_the_cheapest_is_recommended() -> None:
+    found = plan(**{**SMALL, "forged": 0})
+    assert found.recommendation.startswith(
+        "Take ucb1: all 4 runs ended right (a probability of at least 39.8%"
+    )
+    assert found.table["suspected_cost"].to_list() == found.table["cost"].to_list()
+
+
+def test_too_short_a_test_recommends_nobody() -> None:
+    found = plan(**{**SMALL, "means": [0.51, 0.5, 0.5], "days": 0.2})
+    assert found.recommendation.startswith("No policy here can be recommended")
+    assert set(found.figures["budget"]) == {0.0}
+    assert found.table["survives"].null_count() == 2
+
+
+def test_nobody_is_recommended_who_was_spared() -> None:
+    spared = {**SMALL, "policies": ["thompson"], "attacks": ["oracle"], "replications": 1}
+    found = plan(**spared)
+    assert found.recommendation.startswith("No policy here can be recommended: none was tried")
+    assert "1 simulated run of 4,000 decisions" in found.recommendation
+
+
+def test_a_plan_for_part_of_the_days_says_so() -> None:
+    words = plan(**{**SMALL, "rounds": 1000, "policies": ["ucb1"]}).recommendation
+    assert "simulated runs of 1,000 decisions, 1 day of the 4 days asked for" in words
+
+
+def test_a_policy_that_was_lost_stays_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lucky_at_forty(result: Any, good: Any) -> dict[str, Any]:
+        row = original(result, good)
+        return {**row, "right": 0 if row["budget"] == 10 else row["runs"]}
+
+    original = module.read
+    monkeypatch.setattr(module, "read", lucky_at_forty)
+    found = plan(**{**SMALL, "policies": ["ucb1"]})
+    assert set(found.figures["budget"]) == {0.0, 10.0, 40.0}
+    assert found.table.select("survives", "lost_at").row(0) == (0.0, 10.0)
+
+
+def test_an_interruption_leaves_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: Any) -> Any:
+        results = original(*arguments)
+        results[0].interrupted = True
+        return results
+
+    original = module.run_experiments
+    monkeypatch.setattr(module, "run_experiments", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        plan(**{**SMALL, "policies": ["ucb1"]})

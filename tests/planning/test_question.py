@@ -1,0 +1,109 @@
+"""What may be asked, and what is made of it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from armrace.errors import ArmraceError
+from armrace.planning import make_question
+from armrace.planning.question import ATTACKS_TRIED, POLICIES_TRIED
+from armrace.policies import POLICIES, FastSlowRace
+
+
+def ask(**changes: Any) -> Any:
+    usual: dict[str, Any] = {"means": [0.5, 0.4], "traffic": 1000}
+    return make_question(**{**usual, **changes})
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"means": None}, "the arms are missing; give their means, or a number of arms"),
+    ({"means": None, "arms": 3}, "the arms are missing"),
+    ({"means": None, "arms": 1, "gap": 0.1}, "arms must be in [2, 10000]; got 1."),
+    ({"means": None, "arms": 3, "gap": 0}, "gap must be in (0, 1]; got 0."),
+    ({"means": None, "arms": 3, "gap": 0.6}, "base_rate + gap must be at most 1; got 0.5 + 0.6."),
+    ({"arms": 3}, "means say all of the arms; leave arms and base_rate out."),
+    ({"means": [0.5, 1.5]}, "each of means must be in [0, 1]; got 1.5."),
+    ({"means": [0.5]}, "means must"),
+    ({"means": [0.5, 0.5]}, "every arm is good enough with means 0.5, 0.5 and a gap of 0"),
+    ({"gap": 0.2}, "every arm is good enough"),
+    ({"traffic": 0}, "traffic must be in (0, 1e+12]; got 0."),
+    ({"traffic": float("nan")}, "traffic must be finite"),
+    ({"days": -1}, "days must be in (0, 100000]; got -1."),
+    ({"traffic": 5, "days": 3}, "traffic x days must be at least 100 decisions"),
+    ({"forged": 1.5}, "forged must be in [0, 1]; got 1.5."),
+    ({"delta": 0}, "delta must be in (0, 1); got 0."),
+    ({"rounds": 10**8}, "rounds must be in [100, 1e+07]; got 100000000."),
+    ({"replications": 0}, "replications must be in [1, 10000]; got 0."),
+    ({"seed": -1}, "seed must be in [0, "),
+    ({"policies": ["ucb2"]}, "did you mean 'ucb1'?"),
+    ({"policies": []}, "policies must be a list of at least one; got []."),
+    ({"policies": "ucb1"}, "policies must be a list"),
+    ({"attacks": ["none"]}, "attacks must not hold none"),
+    ({"attacks": ["zero-bst"]}, "did you mean 'zero-best'?"),
+]
+
+
+@pytest.mark.parametrize(("changes", "sentence"), REFUSED, ids=lambda part: str(part)[-40:])
+def test_nonsense_is_refused_in_a_sentence(changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ArmraceError) as refusal:
+        ask(**changes)
+    assert sentence in str(refusal.value)
+    assert str(refusal.value).endswith((".", "?"))
+
+
+def test_best_arm_is_never_the_first() -> None:
+    assert ask(means=[0.9, 0.1, 0.2, 0.3]).arms().tolist() == [0.2, 0.1, 0.9, 0.3]
+    assert ask(means=[0.9, 0.1]).arms().tolist() == [0.1, 0.9]
+
+
+def test_arms_within_the_gap_are_good_enough() -> None:
+    means = [0.05, 0.045, 0.04, 0.03]
+    assert ask(means=means).good_enough().sum() == 1
+    assert ask(means=means, gap=0.01).good_enough().sum() == 2
+    assert ask(means=[0.3, 0.3 - 0.1, 0.1], gap=0.1).good_enough().sum() == 1
+    assert ask(means=[0.3, 0.1, 0.3]).good_enough().sum() == 2
+
+
+def test_horizon_is_all_days_or_as_many_as_may_be() -> None:
+    whole, cut = ask(days=2.5, forged=0.01), ask(days=2.5, forged=0.01, rounds=1000)
+    assert (whole.horizon, whole.suspected, whole.is_cut) == (2500, 25.0, False)
+    assert cut.is_cut
+    assert not ask(traffic=100.3, days=1).is_cut
+    assert ask(traffic=1e12, days=1e5).horizon == 1_000_000
+    assert ask(traffic=1e12, days=1e5).is_cut
+    assert (cut.horizon, cut.suspected, cut.wanted, cut.days_of(1000)) == (1000, 10.0, 2500, 1.0)
+
+
+def test_policies_are_told_delta_and_the_suspicion() -> None:
+    own = FastSlowRace(corruption=7)
+    question = ask(
+        delta=0.2,
+        forged=0.01,
+        policies=["fast-slow-race", {"name": "multi-layer-race", "delta": 0.3}, "ucb1", own],
+    )
+    told, race, ucb1, kept = question.learners().values()
+    assert (told.delta, told.corruption, race.delta, kept) == (0.2, 140.0, 0.3, own)
+    assert "delta" not in ucb1.__struct_fields__
+    assert list(question.learners()) == [
+        "fast-slow-race", "multi-layer-race", "ucb1", "fast-slow-race #2",
+    ]  # fmt: skip
+
+
+def test_thompson_is_spared_attacks_that_look_at_its_distribution() -> None:
+    question = ask(policies=["ucb1", "thompson"], attacks=["swap-best", "zero-best-when-likely"])
+    met = [
+        (name, e.adversary.tag()) for name, e in question.experiments(["ucb1", "thompson"], 50.0)
+    ]
+    assert met == [
+        ("ucb1", "swap-best"), ("thompson", "swap-best"), ("ucb1", "zero-best-when-likely"),
+    ]  # fmt: skip
+    assert len(question.experiments(["ucb1", "thompson"], 0.0)) == 2
+
+
+def test_defaults_are_in_the_catalogues() -> None:
+    question = ask()
+    assert [policy.tag() for policy in question.policies] == list(POLICIES_TRIED)
+    assert [attack.tag() for attack in question.attacks] == list(ATTACKS_TRIED)
+    assert set(POLICIES_TRIED) <= set(POLICIES)
+    assert np.isclose(question.delta, 0.05)

@@ -1,0 +1,76 @@
+"""The page of a plan: well formed, with every policy, and the crosses where policies are lost."""
+
+import re
+from typing import Any
+
+import pytest
+
+from armrace.planning import Plan, plan
+from armrace.reports.planning import plan_setting, render_plan
+from armrace.reports.survival import draw_survival
+from reports.test_page import outline
+
+ASKED: dict[str, Any] = {
+    "means": [0.9, 0.5, 0.5],
+    "traffic": 1000,
+    "days": 4,
+    "policies": ["ucb1", "active-arm-elimination", "thompson", "barbat"],
+    "attacks": ["swap-best", "zero-best-when-likely"],
+    "replications": 3,
+    "progress": False,
+}
+
+
+@pytest.fixture(scope="module")
+def found() -> Plan:
+    return plan(**ASKED, forged=0.01)
+
+
+def test_page_is_well_formed_and_self_contained(found: Plan) -> None:
+    text = render_plan(found, "armrace plan <&>")
+    page = outline(text)
+    assert len(page.labels) == 1
+    assert all(page.labels)
+    assert len(set(page.ids)) == len(page.ids)
+    assert "armrace plan &lt;&amp;&gt;" in text
+    assert "<script" not in text
+    assert "None" not in re.sub(r"<pre>.*?</pre>", "", text, flags=re.DOTALL)
+    assert "suspected: 40" in text
+
+
+def test_every_policy_and_every_figure_is_there(found: Plan) -> None:
+    text = render_plan(found, "")
+    for policy in ASKED["policies"]:
+        assert policy in text.split("<h2>Policies</h2>")[1].split("</table>")[0]
+    assert text.split("<h2>All figures</h2>")[1].count('<th scope="row">') == found.figures.height
+
+
+def test_a_cross_is_where_a_policy_was_lost(found: Plan) -> None:
+    axes = draw_survival(found, dict.fromkeys(ASKED["policies"], "#000000")).axes[0]
+    crosses = [float(line.get_xdata()[0]) for line in axes.lines if line.get_marker() == "x"]
+    lost = dict(found.table.select("policy", "lost_at").drop_nulls().iter_rows())
+    assert crosses == [lost[policy] for policy in ASKED["policies"] if policy in lost]
+    assert max(crosses) > 0
+
+
+def test_same_figures_give_the_same_page(found: Plan) -> None:
+    assert render_plan(found, "") == render_plan(found, "")
+
+
+@pytest.mark.parametrize("forged", [0, 0.5])
+def test_page_without_suspicion_or_without_hope(forged: float) -> None:
+    outline(render_plan(plan(**{**ASKED, "policies": ["ucb1"]}, forged=forged), ""))
+
+
+def test_page_of_policies_that_are_all_too_slow() -> None:
+    slow = plan(**{**ASKED, "policies": ["barbat"]}, forged=0.01)
+    assert slow.table["survives"].to_list() == [None]
+    outline(render_plan(slow, ""))
+
+
+def test_setting_says_what_c_means_and_what_was_cut() -> None:
+    asked = {**ASKED, "policies": ["ucb1"], "rounds": 1000}
+    words = plan_setting(plan(**asked, forged=0.009).question)
+    assert "1,000 decisions a day for 1 day: T = 1,000." in words
+    assert "Of the 4 days asked for, only these are simulated" in words
+    assert "C = 9, as much as 1% of the clicks on the best arm" in words
