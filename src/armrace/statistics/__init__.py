@@ -1,6 +1,6 @@
 """Summaries, intervals and paired comparisons: pure functions of numbers."""
 
-from armrace.statistics.growth import Growth, power_of_growth, slope_of_growth
+from armrace.statistics.growth import Growth, slope_of_growth
 from armrace.statistics.paired import Difference, differences_to, indistinguishable_from
 from armrace.statistics.proportions import Interval, binomial_tail, clopper_pearson
 from armrace.statistics.summaries import Summary, mean_interval, standard_error, summarise
@@ -15,7 +15,6 @@ __all__ = [
     "differences_to",
     "indistinguishable_from",
     "mean_interval",
-    "power_of_growth",
     "slope_of_growth",
     "standard_error",
     "summarise",

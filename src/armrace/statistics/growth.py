@@ -9,13 +9,13 @@ import numpy.typing as npt
 
 from armrace.statistics.summaries import mean_interval
 
-__all__ = ["Growth", "power_of_growth", "slope_of_growth"]
+__all__ = ["Growth", "slope_of_growth"]
 
 Floats = npt.NDArray[np.float64]
 
 
 class Growth(NamedTuple):
-    """A slope or a power, and its confidence interval."""
+    """A slope and its confidence interval."""
 
     value: float
     low: float
@@ -33,21 +33,6 @@ def slope_of_growth(points: npt.ArrayLike, sample: Floats, level: float = 0.05) 
     """
     slopes = sample @ _slope_weights(np.asarray(points, dtype=np.float64))
     return Growth(float(slopes.mean()), *mean_interval(slopes, level))
-
-
-def power_of_growth(points: npt.ArrayLike, sample: Floats, level: float = 0.05) -> Growth:
-    """The power ``b`` with which the mean grows, as ``points^b``: the slope of the logarithms.
-
-    The interval is the jackknife's, which leaves out one replication after the other.
-
-    >>> power_of_growth([1, 2, 4], np.array([[2.0, 4.0, 8.0], [4.0, 8.0, 16.0]]))
-    Growth(value=1.0, low=1.0, high=1.0)
-    """
-    weights = _slope_weights(np.log(np.asarray(points, dtype=np.float64)))
-    count, total = len(sample), sample.sum(axis=0)
-    value = float(np.log(total / count) @ weights)
-    without = np.log((total - sample) / (count - 1)) @ weights
-    return Growth(value, *mean_interval(count * value - (count - 1) * without, level))
 
 
 def _slope_weights(points: Floats) -> Floats:

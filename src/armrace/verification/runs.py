@@ -30,8 +30,6 @@ class Books(NamedTuple):
     """Ends of the intervals; infinite where there is none."""
     upper: Floats
     active: npt.NDArray[np.bool_]
-    eliminated_by: npt.NDArray[np.int64]
-    """The layer that deleted the arm, -1 for none."""
 
 
 class Runs(NamedTuple):
@@ -103,7 +101,4 @@ def _books(state: Any, view: Sequence[ArmView], arms: int) -> Books:
         lower=table([-np.inf if cell.lower is None else cell.lower for cell in view]),
         upper=table([np.inf if cell.upper is None else cell.upper for cell in view]),
         active=table([cell.active for cell in view], np.bool_),
-        eliminated_by=table(
-            [-1 if cell.eliminated_by is None else cell.eliminated_by for cell in view], np.int64
-        ),
     )
