@@ -12,6 +12,7 @@ CODES = {
     "InvalidParameter": "invalid-parameter",
     "UnknownName": "unknown-name",
     "UnwritableOutput": "unwritable-output",
+    "WorkersLost": "workers-lost",
 }
 
 
@@ -33,6 +34,7 @@ def test_every_error_can_be_caught_as_ours(name):
         ("UnwritableOutput", OSError),
         ("DamagedFile", ValueError),
         ("ForeignTicket", ValueError),
+        ("WorkersLost", RuntimeError),
     ],
 )
 def test_every_error_can_be_caught_as_what_python_would_raise(name, builtin):

@@ -17,6 +17,7 @@ __all__ = [
     "InvalidParameter",
     "UnknownName",
     "UnwritableOutput",
+    "WorkersLost",
 ]
 
 
@@ -62,3 +63,9 @@ class ForeignTicket(ArmraceError, ValueError):
     """Feedback came for a decision that was not made here, or that has had its reward."""
 
     code: ClassVar[str] = "foreign-ticket"
+
+
+class WorkersLost(ArmraceError, RuntimeError):
+    """Those who compute cannot be reached, or died again and again."""
+
+    code: ClassVar[str] = "workers-lost"

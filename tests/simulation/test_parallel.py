@@ -27,8 +27,8 @@ def expected():
 
 @pytest.fixture
 def small_tasks(monkeypatch):
-    """Makes a task of two replications, so that several go to an executor."""
-    monkeypatch.setattr(parallel, "_ROUNDS_A_TASK", 2 * SETTING["horizon"])
+    """Makes tasks of one replication, so that several go to an executor."""
+    monkeypatch.setattr(parallel, "_SECONDS_A_TASK", 0.0)
 
 
 def assert_same(result, expected):
@@ -80,7 +80,7 @@ class LastFirst(Executor):
     def submit(self, function, /, *arguments, **named):
         future = Future()
         self.waiting.append((future, function, arguments, named))
-        if len(self.waiting) == 4:
+        if len(self.waiting) == SETTING["replications"]:
             for given, call, positional, keywords in reversed(self.waiting):
                 given.set_result(call(*positional, **keywords))
         return future

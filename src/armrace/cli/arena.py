@@ -11,10 +11,12 @@ import typer
 from armrace.cli import options
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
 from armrace.cli.parsing import names, whole, worker_count
-from armrace.cli.running import INTERRUPTED
+from armrace.cli.running import say_how_to_go_on
 from armrace.errors import InvalidParameter
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     import polars as pl
 
     from armrace.simulation.arena import Grid
@@ -47,7 +49,7 @@ Folder = Annotated[
     typer.Option(
         "--folder",
         metavar="FOLDER",
-        help="Where the cells go, each a Parquet file; what is there is not played again.",
+        help="Where the results go, as Parquet files; what is there is not played again.",
         rich_help_panel="Output",
     ),
 ]
@@ -66,6 +68,8 @@ def arena(
     replications: options.Replications = None,
     seed: options.Seed = "0",
     workers: options.Workers = None,
+    executor: options.Executor = "threads",
+    address: options.Address = None,
     json: options.Json = None,
     folder: Folder = Path("armrace-arena"),
     report: Report = Path("armrace-arena.html"),
@@ -75,12 +79,15 @@ def arena(
     Six environments, seven attacks and the budgets 0, T^(1/2) and T^(3/4). All policies meet the
     same rewards in a cell. After an interruption, the same command goes on where it stopped.
     """
+    from armrace.simulation.executors import check_executor, chosen_executor
     from armrace.simulation.standings import leaderboard
 
     grid = _grid(quick, full, policies, replications, seed)
-    threads = worker_count(workers)
+    count = worker_count(workers)
+    check_executor(executor, address, count)
     check_targets(json, report)
-    figures = _play(grid, folder, threads)
+    with chosen_executor(executor, address, count) as chosen:
+        figures = _play(grid, folder, count, chosen)
     board = leaderboard(figures)
     if json is not None:
         write_json(json, board.to_dicts())
@@ -109,19 +116,15 @@ def _grid(
     return grid
 
 
-def _play(grid: Grid, folder: Path, workers: int | None) -> pl.DataFrame:
+def _play(grid: Grid, folder: Path, workers: int | None, executor: Executor | None) -> pl.DataFrame:
+    from armrace.cli.precompiling import precompile
     from armrace.simulation.arena import run_arena
     from armrace.simulation.progress import cell_bar
 
-    try:
+    with say_how_to_go_on(folder):
+        precompile(next(grid.cells()).experiments(), executor)
         with cell_bar(None) as bar:
-            return run_arena(grid, folder, workers, bar)
-    except KeyboardInterrupt:
-        say(
-            f"armrace: interrupted; the finished cells are in {folder}, and the same command goes "
-            "on from there."
-        )
-        raise typer.Exit(INTERRUPTED) from None
+            return run_arena(grid, folder, workers, bar, executor)
 
 
 def _print(board: pl.DataFrame) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +21,7 @@ from armrace.cli.running import end, run_batches
 from armrace.cli.sweeping import can_be_swept, sweep
 
 if TYPE_CHECKING:
-    from armrace.simulation import Comparison
+    from armrace.simulation import Comparison, Experiment
 
 __all__ = ["EPILOG", "compare"]
 
@@ -34,6 +35,8 @@ armrace compare fake-reviews --policies multi-layer-race,ucb1 --report reviews.h
 armrace compare click-fraud --attack zero-best --budget 1000 --horizon 1e6 --json figures.json
 
 armrace compare quiet --means 0.9,0.8,0.7 --replications 100 --no-report
+
+armrace compare --horizon 1e6 --folder sweep --executor dask --address tcp://127.0.0.1:8786
 
 armrace compare --policies multi-layer-race,ucb1,tsallis-inf --attack zero-best,swap-best \
 --budget 0,100,1000 --horizon 1e5
@@ -72,6 +75,15 @@ Report = Annotated[
         "--report", metavar="FILE", help="Where the HTML page goes.", rich_help_panel="Output"
     ),
 ]
+Folder = Annotated[
+    Path | None,
+    typer.Option(
+        "--folder",
+        metavar="FOLDER",
+        help="Keep what is finished there, as Parquet files; what is there is not played again.",
+        rich_help_panel="Output",
+    ),
+]
 NoReport = Annotated[
     bool,
     typer.Option("--no-report", help="The table only, no page.", rich_help_panel="Output"),
@@ -97,7 +109,10 @@ def compare(
     replications: options.Replications = None,
     seed: options.Seed = "0",
     workers: options.Workers = None,
+    executor: options.Executor = "threads",
+    address: options.Address = None,
     json: options.Json = None,
+    folder: Folder = None,
     report: Report = Path("armrace-report.html"),
     no_report: NoReport = False,
     no_sweep: NoSweep = False,
@@ -108,6 +123,7 @@ def compare(
     Several attacks or budgets make a grid, with a table and a verdict for each pair of them.
     Policies that must know the corruption in advance are told the attack's budget.
     """
+    from armrace.simulation.executors import check_executor, chosen_executor
     from armrace.simulation.scenarios import find_scenario
 
     stories, words = override(
@@ -121,24 +137,30 @@ def compare(
     )
     request = make_request(stories, policies, seed, workers, words)
     page = None if no_report else report
-    cells = _compare(request, json, page)
-    if page is not None:
-        _write_report(page, request, cells, swept=can_be_swept(request) and not no_sweep)
+    check_executor(executor, address, request.workers)
+    batches = request.batches()
+    check_targets(json, page)
+    with chosen_executor(executor, address, request.workers) as chosen:
+        request = request._replace(executor=chosen, folder=folder)
+        cells = _compare(request, batches, json)
+        if page is not None:
+            _write_report(page, request, cells, swept=can_be_swept(request) and not no_sweep)
     end(next(iter(cells[0].results.values())))
 
 
-def _compare(request: Request, json: Path | None, page: Path | None) -> list[Comparison]:
-    """Run the comparison and show its figures; all that can be refused is refused first."""
+def _compare(
+    request: Request, batches: Sequence[Sequence[Experiment]], json: Path | None
+) -> list[Comparison]:
+    """Run the comparison and show its figures."""
     from armrace.cli.tables import print_comparisons, print_story
     from armrace.simulation import Comparison
 
-    batches = request.batches()
-    check_targets(json, page)
     if not request.is_grid:
         warn_of_idle_attack(request.scenario.adversary, request.scenario.budget)
     if json != STANDARD_OUTPUT:
         print_story(request.scenarios)
-    cells = [Comparison(results) for results in run_batches(batches, request.workers)]
+    found = run_batches(batches, request.workers, request.executor, request.folder)
+    cells = [Comparison(results) for results in found]
     if json != STANDARD_OUTPUT:
         print_comparisons(cells)
     if json is not None:

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 __all__ = [
+    "Address",
     "Attack",
     "AttackSet",
     "Budget",
@@ -19,6 +20,7 @@ __all__ = [
     "Engine",
     "Environment",
     "EnvironmentSet",
+    "Executor",
     "Horizon",
     "Json",
     "Means",
@@ -132,7 +134,26 @@ Workers = Annotated[
     typer.Option(
         "--workers",
         metavar="NUMBER",
-        help="Threads; by default one a core. Changes no figure.",
+        help="Threads or processes; by default one a core. Changes no figure.",
+        rich_help_panel=_RUN,
+    ),
+]
+Executor = Annotated[
+    str,
+    typer.Option(
+        "--executor",
+        metavar="NAME",
+        help="Who computes: threads, processes, dask or ray. Changes no figure.",
+        rich_help_panel=_RUN,
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        metavar="ADDRESS",
+        help="A running cluster, for [bold]--executor[/bold] dask or ray; without, one is started "
+        "on this machine.",
         rich_help_panel=_RUN,
     ),
 ]

@@ -16,6 +16,8 @@ from typing import IO, TYPE_CHECKING, cast
 import msgspec
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from armrace.simulation import Experiment
 
 __all__ = ["compile_listed", "precompile"]
@@ -24,11 +26,17 @@ _WORTH_A_PROCESS = 4
 """Fewer policies than this are compiled in the time that processes take to start."""
 
 
-def precompile(experiments: Sequence[Experiment]) -> None:
-    """Fill the cache on disk with what these experiments need and it lacks."""
+def precompile(experiments: Sequence[Experiment], executor: Executor | None = None) -> None:
+    """Fill the cache on disk with what these experiments need and it lacks.
+
+    A cluster on other machines would not find it, and compiles for itself.
+    """
+    from armrace.simulation.parallel import shares_this_disk
     from armrace.simulation.progress import progress_bar
     from armrace.simulation.replication import is_on_disk
 
+    if not shares_this_disk(executor):
+        return
     missing = {e.policy.tag(): e for e in experiments if not is_on_disk(e)}
     cores = os.cpu_count() or 1
     if len(missing) < _WORTH_A_PROCESS or cores < 2:

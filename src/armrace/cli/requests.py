@@ -13,6 +13,9 @@ from armrace.cli.parsing import names, number, whole, worker_count
 from armrace.errors import InvalidParameter
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+    from pathlib import Path
+
     from armrace.simulation import Experiment, Scenario
 
 __all__ = ["Request", "make_request", "override"]
@@ -28,6 +31,10 @@ class Request(NamedTuple):
     workers: int | None
     overrides: list[str]
     """The options that changed the scenario's arms and attack, as they were given."""
+    executor: Executor | None = None
+    """Who computes, once it is started; None stands for threads."""
+    folder: Path | None = None
+    """Where what is finished is kept, if it is."""
 
     @property
     def scenario(self) -> Scenario:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -11,30 +13,73 @@ from armrace.cli.outputs import say
 from armrace.cli.precompiling import precompile
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from armrace.simulation import Experiment, Result
 
-__all__ = ["INTERRUPTED", "end", "run", "run_batches"]
+__all__ = ["INTERRUPTED", "end", "run", "run_batches", "say_how_to_go_on"]
 
 INTERRUPTED = 130
 
 
-def run(experiments: Sequence[Experiment], workers: int | None) -> list[Result]:
+def run(
+    experiments: Sequence[Experiment], workers: int | None, executor: Executor | None = None
+) -> list[Result]:
     """Run experiments of equally many replications, with a progress bar on a terminal."""
     from armrace.simulation.simulate import run_experiments
 
     try:
-        precompile(experiments)
-        return run_experiments(experiments, workers=workers)
+        precompile(experiments, executor)
+        return run_experiments(experiments, executor, workers)
     except KeyboardInterrupt:
         total = experiments[0].replications
         say(f"armrace: interrupted after 0 of {total} replications.")
         raise typer.Exit(INTERRUPTED) from None
 
 
-def run_batches(batches: Sequence[Sequence[Experiment]], workers: int | None) -> list[list[Result]]:
-    """Run batches of experiments all at once, and return their results batch by batch."""
-    results = iter(run([experiment for batch in batches for experiment in batch], workers))
+def run_batches(
+    batches: Sequence[Sequence[Experiment]],
+    workers: int | None,
+    executor: Executor | None = None,
+    folder: Path | None = None,
+) -> list[list[Result]]:
+    """Run batches of experiments, and return their results batch by batch.
+
+    With a folder they are its cells, one after the other; else all run at once.
+    """
+    if folder is not None:
+        return _run_cells(batches, workers, executor, folder)
+    experiments = [experiment for batch in batches for experiment in batch]
+    results = iter(run(experiments, workers, executor))
     return [[next(results) for _ in batch] for batch in batches]
+
+
+def _run_cells(
+    cells: Sequence[Sequence[Experiment]],
+    workers: int | None,
+    executor: Executor | None,
+    folder: Path,
+) -> list[list[Result]]:
+    from armrace.simulation.progress import cell_bar
+    from armrace.simulation.sweeps import run_sweep
+
+    with say_how_to_go_on(folder):
+        precompile([experiment for cell in cells for experiment in cell], executor)
+        with cell_bar(None) as bar:
+            return run_sweep(cells, folder, executor, workers, bar)
+
+
+@contextmanager
+def say_how_to_go_on(folder: Path) -> Iterator[None]:
+    """Turn Ctrl-C into a sentence and an exit code: what is finished is kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(
+            f"armrace: interrupted; what is finished is in {folder}, and the same command goes on "
+            "from there."
+        )
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def end(result: Result) -> None:

@@ -59,6 +59,8 @@ def simulate(
     seed: options.Seed = "0",
     engine: options.Engine = "auto",
     workers: options.Workers = None,
+    executor: options.Executor = "threads",
+    address: options.Address = None,
     json: options.Json = None,
     output: options.Output = None,
 ) -> None:
@@ -69,6 +71,7 @@ def simulate(
     """
     from armrace.cli.tables import print_result
     from armrace.simulation import make_experiment
+    from armrace.simulation.executors import check_executor, chosen_executor
 
     experiment = make_experiment(
         policy=make_policy(policy, settings, delta),
@@ -80,10 +83,12 @@ def simulate(
         seed=whole("seed", seed),
         engine=engine,
     )
-    threads = worker_count(workers)
+    count = worker_count(workers)
+    check_executor(executor, address, count)
     check_targets(json, output)
     warn_of_idle_attack(experiment.adversary, experiment.budget)
-    result = run([experiment], threads)[0]
+    with chosen_executor(executor, address, count) as chosen:
+        result = run([experiment], count, chosen)[0]
     if json is not None:
         write_json(json, result.to_builtins())
     if output is not None:

@@ -61,7 +61,7 @@ def sweep(request: Request, comparison: Comparison) -> dict[float, Comparison]:
     quick = msgspec.structs.replace(request.scenario, replications=fewer)
     budgets = budgets_around(quick.budget)
     batches = [quick.experiments(policies, budget=b, seed=request.seed) for b in budgets]
-    results = run_batches(batches, request.workers)
+    results = run_batches(batches, request.workers, request.executor, request.folder)
     if results[0][0].interrupted:
         raise typer.Exit(130)
     found = dict(zip(budgets, map(Comparison, results), strict=True))

@@ -1,31 +1,27 @@
 """The arena: every policy in every environment under every attack, at several budgets.
 
 A *cell* is one environment, one attack and one budget; all policies meet the same rewards in
-it. A finished cell is a Parquet file named by a hash of all that it depends on, so that a run
-can be interrupted and taken up again, and nothing is computed twice.
+it. What is finished is kept in a folder (:mod:`armrace.simulation.sweeps`), so that a run can be
+interrupted and taken up again, and nothing is computed twice.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 import polars as pl
 
-import armrace
 from armrace.adversaries import ADVERSARIES
 from armrace.environments import Bernoulli, Beta, Environment
-from armrace.errors import DamagedFile
 from armrace.policies import POLICIES
 from armrace.simulation.experiment import Experiment, make_experiment
-from armrace.simulation.files import atomic_path, make_folder
 from armrace.simulation.results import MEASURES, Result
 from armrace.simulation.scenarios import told_the_budget
-from armrace.simulation.simulate import run_experiments
+from armrace.simulation.sweeps import finished_cells, run_sweep
 
 __all__ = [
     "ATTACKS",
@@ -126,12 +122,6 @@ class Cell(NamedTuple):
         seen = ADVERSARIES.find(self.attack).sees_weights
         return [name for name in self.grid.policies if POLICIES[name].exact_tickets or not seen]
 
-    def file_name(self) -> str:
-        """A name that changes with anything the cell's figures depend on."""
-        specs = [experiment.to_builtins() for experiment in self.experiments()]
-        content = msgspec.json.encode([armrace.__version__, specs], order="sorted")
-        return f"{hashlib.sha256(content).hexdigest()[:20]}.parquet"
-
     def frame(self, results: Sequence[Result]) -> pl.DataFrame:
         """A row a policy: the summaries of all figures."""
         rows = []
@@ -156,47 +146,26 @@ def run_arena(
     folder: Path,
     workers: int | None = None,
     report: Callable[[float, int], None] = lambda done, total: None,
+    executor: Executor | None = None,
 ) -> pl.DataFrame:
-    """Play all cells that ``folder`` does not hold yet, and return the figures of all.
+    """Play all that ``folder`` does not hold yet, and return the figures of all cells.
 
-    ``report`` is told how many cells are done, of how many. Ctrl-C loses at most one cell.
+    ``report`` is told how many cells are done, of how many.
     """
-    make_folder(folder)
-    cells = [cell for cell in grid.cells() if cell.competitors()]
-    for position, cell in enumerate(cells):
-        report(position, len(cells))
-        target = folder / cell.file_name()
-        if not target.exists():
-            results = _play(cell, workers, partial(_report_part, report, position, len(cells)))
-            with atomic_path(target) as path:
-                cell.frame(results).write_parquet(path)
-    report(len(cells), len(cells))
-    return load_cells(grid, folder)
-
-
-def _report_part(
-    report: Callable[[float, int], None], position: int, total: int, share: float
-) -> None:
-    report(position + share, total)
-
-
-def _play(cell: Cell, workers: int | None, report: Callable[[float], None]) -> list[Result]:
-    """All of a cell, or an interruption: a part of it would pass for the whole."""
-    results = run_experiments(cell.experiments(), workers=workers, progress=report)
-    if results[0].interrupted:
-        raise KeyboardInterrupt
-    return results
+    cells = list(_played(grid))
+    experiments = [cell.experiments() for cell in cells]
+    results = run_sweep(experiments, folder, executor, workers, report, curves=False)
+    return pl.concat(cell.frame(found) for cell, found in zip(cells, results, strict=True))
 
 
 def load_cells(grid: Grid, folder: Path) -> pl.DataFrame:
     """The figures of the grid's cells that ``folder`` holds."""
-    files = [folder / cell.file_name() for cell in grid.cells()]
-    frames = [_read(file) for file in files if file.exists()]
+    cells = list(_played(grid))
+    found = finished_cells([cell.experiments() for cell in cells], folder, curves=False)
+    pairs = zip(cells, found, strict=True)
+    frames = [cell.frame(results) for cell, results in pairs if results is not None]
     return pl.concat(frames) if frames else pl.DataFrame()
 
 
-def _read(file: Path) -> pl.DataFrame:
-    try:
-        return pl.read_parquet(file)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise DamagedFile(f"{file} is damaged; remove it, and its cell is played anew.") from error
+def _played(grid: Grid) -> Iterator[Cell]:
+    return (cell for cell in grid.cells() if cell.competitors())

@@ -2,40 +2,60 @@
 
 The compiled loop runs without the interpreter lock, so threads use all cores and nothing is
 pickled. What a replication yields depends on its number alone, so neither the executor nor
-the number of workers changes a bit of the results.
+the number of workers, nor a worker that dies and is replaced, changes a bit of the results.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from itertools import islice
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from armrace.errors import InvalidParameter, WorkersLost
 from armrace.kernels.engine import PLAYED, STOP
+from armrace.simulation.batching import Batch, Batches
+from armrace.simulation.code import package_code
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.replication import run_replication
 from armrace.specification import Limits, check_number
 
-__all__ = ["Finished", "Task", "run_all"]
+__all__ = ["Finished", "Receive", "Task", "run_all", "run_missing", "shares_this_disk"]
 
 _POLL_SECONDS = 0.1
-_ROUNDS_A_TASK = 10_000_000
-"""About a second of work, so that a foreign executor's overhead does not show."""
+_SECONDS_A_TASK = 1.0
+"""So long that a foreign executor's overhead does not show."""
 
-_ROUNDS_A_THREAD = 100_000
-"""Some milliseconds, so that short replications share the cost of a task."""
+_SECONDS_A_THREAD = 0.01
+"""So long that short replications share the cost of a task."""
 
-_TASKS_AT_ONCE = 1000
+_FIRST_TASKS, _TASKS_AT_ONCE = 16, 1000
+"""Nobody says how many workers an executor has: each finished task makes room for two."""
+
+_LOSSES_IN_A_ROW = 5
+_LOST = "the workers died; perhaps they ran out of memory, and fewer of them would not."
 _WORKERS = Limits("threads", 1)
 
 Progress = Callable[[float], None]
 Row = list[Any]
 """What the task yields for one replication, an entry an experiment."""
+
+Receive = Callable[[Batch, Sequence[Any]], None]
+"""What is told of each finished batch, with an outcome a replication."""
+
+_Timed = tuple[float, list[Any]]
 
 
 class Task(Protocol):
@@ -69,97 +89,186 @@ def run_all(
 
     Ctrl-C ends the run within a second and keeps the replications that are finished.
     """
+    found: list[dict[int, Any]] = [{} for _ in experiments]
+
+    def receive(batch: Batch, outcomes: Sequence[Any]) -> None:
+        found[batch.position].update(zip(batch.replications, outcomes, strict=True))
+
+    missing = [range(experiment.replications) for experiment in experiments]
+    interrupted = run_missing(experiments, missing, executor, workers, progress, receive, task)
+    complete = sorted(set(found[0]).intersection(*found[1:]))
+    return Finished(complete, [[each[n] for each in found] for n in complete], interrupted)
+
+
+def run_missing(
+    experiments: Sequence[Experiment],
+    missing: Sequence[Sequence[int]],
+    executor: Executor | None,
+    workers: int | None,
+    progress: Progress,
+    receive: Receive,
+    task: Task = run_replication,
+) -> bool:
+    """Run the replications that are missing, some of each experiment; whether Ctrl-C came.
+
+    ``receive`` is told of batches as they finish, in no particular order.
+    """
     if workers is not None:
         check_number("workers", workers, _WORKERS, whole=True)
     if executor is not None:
-        return _run_on_executor(experiments, executor, progress, task)
-    return _run_on_threads(experiments, workers or os.cpu_count() or 1, progress, task)
+        return _run_on_executor(experiments, missing, executor, progress, receive, task)
+    threads = workers or os.cpu_count() or 1
+    return _run_on_threads(experiments, missing, threads, progress, receive, task)
 
 
-def run_batch(
-    task: Task, experiments: Sequence[Experiment], replications: Iterable[int]
-) -> list[Row]:
-    """What a worker of a foreign executor does."""
-    return [[task(e, number) for e in experiments] for number in replications]
+def shares_this_disk(executor: Executor | None) -> bool:
+    """Whether what is compiled here is found on disk by those who compute."""
+    if isinstance(executor, (ThreadPoolExecutor, ProcessPoolExecutor)):
+        return True
+    return executor is None or bool(getattr(executor, "on_this_machine", False))
+
+
+def run_batch(code: str, task: Task, experiment: Experiment, replications: Sequence[int]) -> _Timed:
+    """What a worker of a foreign executor does, if it has the same code."""
+    if code != package_code():
+        raise InvalidParameter(
+            "the workers run another version of armrace than this process, which could give other "
+            "figures; install the same version on all machines."
+        )
+    started = time.perf_counter()
+    outcomes = [task(experiment, number) for number in replications]
+    return time.perf_counter() - started, outcomes
 
 
 def _run_on_threads(
-    experiments: Sequence[Experiment], workers: int, progress: Progress, task: Task
-) -> Finished:
-    total = experiments[0].replications
-    controls = np.zeros((total, len(experiments), 2), dtype=np.int64)
-    each = sum(experiment.horizon for experiment in experiments)
+    experiments: Sequence[Experiment],
+    missing: Sequence[Sequence[int]],
+    workers: int,
+    progress: Progress,
+    receive: Receive,
+    task: Task,
+) -> bool:
+    controls = [np.zeros((max(numbers, default=-1) + 1, 2), dtype=np.int64) for numbers in missing]
+    rounds = _rounds(experiments, missing)
 
-    def some_rows(numbers: range) -> list[Row]:
-        return [
-            [task(e, number, c) for e, c in zip(experiments, controls[number], strict=True)]
-            for number in numbers
-            if not controls[number, 0, STOP]
+    def run(batch: Batch) -> _Timed:
+        experiment, own = experiments[batch.position], controls[batch.position]
+        started = time.perf_counter()
+        outcomes = [
+            task(experiment, number, own[number])
+            for number in batch.replications
+            if not own[number, STOP]
         ]
+        return time.perf_counter() - started, outcomes
+
+    def stop() -> None:
+        for own in controls:
+            own[:, STOP] = 1
+
+    def report() -> None:
+        progress(float(sum(own[:, PLAYED].sum() for own in controls)) / rounds)
 
     with ThreadPoolExecutor(workers) as pool:
         return _gather(
-            lambda batch: pool.submit(some_rows, batch),
-            _batches(total, each, _ROUNDS_A_THREAD),
-            at_once=4 * workers,
-            report=lambda _: progress(float(controls[:, :, PLAYED].sum()) / (each * total)),
-            stop=lambda: _raise_flags(controls),
+            lambda batch: pool.submit(run, batch),
+            Batches(experiments, missing, _SECONDS_A_THREAD),
+            (4 * workers, 4 * workers),
+            receive,
+            report,
+            stop,
         )
 
 
-def _raise_flags(controls: npt.NDArray[np.int64]) -> None:
-    controls[:, :, STOP] = 1
-
-
 def _run_on_executor(
-    experiments: Sequence[Experiment], executor: Executor, progress: Progress, task: Task
-) -> Finished:
-    total = experiments[0].replications
+    experiments: Sequence[Experiment],
+    missing: Sequence[Sequence[int]],
+    executor: Executor,
+    progress: Progress,
+    receive: Receive,
+    task: Task,
+) -> bool:
+    code = package_code()
+    rounds = _rounds(experiments, missing)
+    done = 0
+
+    def submit(batch: Batch) -> Future[_Timed]:
+        experiment = experiments[batch.position]
+        return executor.submit(run_batch, code, task, experiment, batch.replications)
+
+    def count(batch: Batch, outcomes: Sequence[Any]) -> None:
+        nonlocal done
+        receive(batch, outcomes)
+        done += len(outcomes) * experiments[batch.position].horizon
+
     return _gather(
-        lambda batch: executor.submit(run_batch, task, experiments, batch),
-        _batches(total, sum(e.horizon for e in experiments), _ROUNDS_A_TASK),
-        at_once=_TASKS_AT_ONCE,
-        report=lambda done: progress(done / total),
+        submit,
+        Batches(experiments, missing, _SECONDS_A_TASK),
+        (_FIRST_TASKS, _TASKS_AT_ONCE),
+        count,
+        report=lambda: progress(done / rounds),
         stop=lambda: None,
     )
 
 
-def _batches(total: int, rounds_each: int, rounds_a_batch: int) -> Iterator[range]:
-    size = max(1, rounds_a_batch // rounds_each)
-    for first in range(0, total, size):
-        yield range(first, min(first + size, total))
+def _rounds(experiments: Sequence[Experiment], missing: Sequence[Sequence[int]]) -> int:
+    return max(1, sum(e.horizon * len(n) for e, n in zip(experiments, missing, strict=True)))
 
 
 def _gather(
-    submit: Callable[[range], Future[list[Row]]],
-    batches: Iterator[range],
-    at_once: int,
-    report: Callable[[int], None],
+    submit: Callable[[Batch], Future[_Timed]],
+    batches: Batches,
+    room: tuple[int, int],
+    receive: Receive,
+    report: Callable[[], None],
     stop: Callable[[], None],
-) -> Finished:
-    """Collect what finishes, in order of replication, until all is done or Ctrl-C comes.
+) -> bool:
+    """Hand out batches and receive what finishes until all is done or Ctrl-C comes.
 
-    Only so many batches wait at once, since looking after each takes time.
+    Only so many batches wait at once, from the first number of ``room`` up to the second, since
+    looking after each takes time and later ones are cut better.
     """
-    rows: dict[int, Row] = {}
-    waiting: dict[Future[list[Row]], range] = {}
-    interrupted = False
+    waiting: dict[Future[_Timed], Batch] = {}
+    at_once, most = room
+    losses = 0
     try:
-        for batch in islice(batches, at_once):
-            waiting[submit(batch)] = batch
-        while waiting:
+        while True:
+            while len(waiting) < at_once and (batch := batches.take()) is not None:
+                waiting[_submit(submit, batch)] = batch
+            if not waiting:
+                return False
             done, _ = wait(waiting, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
-            for future in done:
-                rows.update(zip(waiting.pop(future), future.result(), strict=True))
-                for batch in islice(batches, 1):
-                    waiting[submit(batch)] = batch
-            report(len(rows))
+            lost = [waiting.pop(future) for future in done if _is_lost(future)]
+            for batch in lost:
+                batches.give_back(batch)
+            for future in done.intersection(waiting):
+                batch = waiting.pop(future)
+                seconds, outcomes = future.result()
+                batches.learn(batch, seconds)
+                receive(batch, outcomes)
+                at_once = min(most, at_once + 1)
+            if done:
+                losses = losses + 1 if len(lost) == len(done) else 0
+            if losses > _LOSSES_IN_A_ROW:
+                raise WorkersLost(_LOST)
+            report()
     except KeyboardInterrupt:
-        interrupted = True
+        return True
     finally:
         if waiting:
             stop()
             for future in waiting:
                 future.cancel()
-    numbers = sorted(rows)
-    return Finished(numbers, [rows[number] for number in numbers], interrupted)
+
+
+def _submit(submit: Callable[[Batch], Future[_Timed]], batch: Batch) -> Future[_Timed]:
+    try:
+        return submit(batch)
+    except BrokenExecutor as error:
+        raise WorkersLost(_LOST) from error
+
+
+def _is_lost(future: Future[_Timed]) -> bool:
+    """Whether a task was lost with its worker, so that it is worth another try."""
+    if future.cancelled():
+        raise WorkersLost("the executor dropped tasks that it had accepted; it was shut down.")
+    return isinstance(future.exception(), BrokenExecutor)

@@ -16,12 +16,12 @@ from armrace.policies import Policy
 from armrace.simulation.comparison import Comparison
 from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.simulation.interrupts import postponed_interrupts
-from armrace.simulation.parallel import run_all
+from armrace.simulation.parallel import run_all, shares_this_disk
 from armrace.simulation.progress import Progress, progress_bar
 from armrace.simulation.replication import prepare
 from armrace.simulation.results import Result
 
-__all__ = ["compare", "run_experiments", "simulate"]
+__all__ = ["compare", "compile_experiments", "run_experiments", "simulate"]
 
 PolicyLike = Policy | str | Mapping[str, Any]
 EnvironmentLike = Environment | Mapping[str, Any] | npt.ArrayLike
@@ -104,8 +104,15 @@ def compare(
     return Comparison(run_experiments(experiments, executor, workers, progress))
 
 
-def _compile(experiments: Sequence[Experiment], progress: bool | None) -> None:
-    """Compile what is not on disk yet, one after the other: the compiler takes a global lock."""
+def compile_experiments(
+    experiments: Sequence[Experiment], executor: Executor | None, progress: bool | None
+) -> None:
+    """Compile what is not on disk yet, where it is this disk that the workers read.
+
+    One after the other: the compiler takes a global lock. Other machines compile for themselves.
+    """
+    if not shares_this_disk(executor):
+        return
     with postponed_interrupts() as check, progress_bar("compiling", progress) as report:
         for position, experiment in enumerate(experiments, start=1):
             prepare(experiment)
@@ -120,8 +127,7 @@ def run_experiments(
     progress: Progress = None,
 ) -> list[Result]:
     """Run experiments of equally many replications side by side, each replication together."""
-    if executor is None:
-        _compile(experiments, False if callable(progress) else progress)
+    compile_experiments(experiments, executor, False if callable(progress) else progress)
     title = experiments[0].policy.tag() if len(experiments) == 1 else "comparing"
     started = time.perf_counter()
     with progress_bar(title, progress) as report:

@@ -1,0 +1,66 @@
+"""Who computes: threads, processes, or a cluster of Dask or Ray, chosen by name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+
+from armrace.errors import InvalidParameter, UnknownName
+from armrace.specification import Limits, check_number
+
+__all__ = ["CLUSTERS", "EXECUTORS", "check_executor", "chosen_executor"]
+
+EXECUTORS = ("threads", "processes", "dask", "ray")
+CLUSTERS = ("dask", "ray")
+"""Those that may be running already, at an address."""
+
+_WORKERS = Limits("threads or processes", 1)
+
+
+def check_executor(name: str, address: str | None, workers: int | None) -> None:
+    """Refuse a choice that makes no sense, before anything is started."""
+    if name not in EXECUTORS:
+        raise UnknownName.among("executor", name, EXECUTORS)
+    if address is not None and name not in CLUSTERS:
+        raise InvalidParameter(
+            f"an address is that of a cluster of {' or '.join(CLUSTERS)}; {name} have none."
+        )
+    if address is not None and workers is not None:
+        raise InvalidParameter(
+            f"the cluster at {address} has its own workers; leave the number of workers out."
+        )
+    if workers is not None:
+        check_number("workers", workers, _WORKERS, whole=True)
+
+
+@contextmanager
+def chosen_executor(
+    name: str = "threads", address: str | None = None, workers: int | None = None
+) -> Iterator[Executor | None]:
+    """An executor by name, for as long as the context lasts; None stands for threads.
+
+    With an ``address``, tasks go to the cluster of Dask or Ray that runs there, which is left
+    running. Without, one is started on this machine, with as many workers as asked for or as
+    there are cores, and stopped in the end. Whatever is chosen, the figures are the same.
+    """
+    check_executor(name, address, workers)
+    count = workers or os.cpu_count() or 1
+    if name == "processes":
+        from armrace.simulation.processes import ProcessPool
+
+        with ProcessPool(count) as pool:
+            yield pool
+    elif name == "dask":
+        from armrace.simulation.on_dask import dask_executor
+
+        with dask_executor(address, count) as executor:
+            yield executor
+    elif name == "ray":
+        from armrace.simulation.on_ray import ray_executor
+
+        with ray_executor(address, count) as executor:
+            yield executor
+    else:
+        yield None

@@ -1,0 +1,34 @@
+"""Futures that hand on the outcome of others, with failures put into our own words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+from typing import Any
+
+__all__ = ["forwarded"]
+
+
+def forwarded(
+    inner: Future[Any],
+    translate: Callable[[BaseException], BaseException],
+    cancel: Callable[[], Any],
+) -> Future[Any]:
+    """A future that ends as ``inner`` does; one that is cancelled calls ``cancel``."""
+    outer: Future[Any] = Future()
+
+    def hand_on(done: Future[Any]) -> None:
+        if outer.cancelled():
+            return
+        try:
+            outer.set_result(done.result())
+        except (CancelledError, Exception) as error:
+            outer.set_exception(translate(error))
+
+    def hand_back(done: Future[Any]) -> None:
+        if done.cancelled():
+            cancel()
+
+    inner.add_done_callback(hand_on)
+    outer.add_done_callback(hand_back)
+    return outer

@@ -1,0 +1,111 @@
+"""What a folder keeps of an experiment, under a name that tells all that its figures depend on.
+
+A finished experiment is one result file. One that is under way is several, each with some of
+the replications, so that an interruption costs little. The number of replications is not part
+of the name: when more are asked for, those that are there are not played again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from armrace import __version__
+from armrace.errors import DamagedFile
+from armrace.simulation.code import experiment_code
+from armrace.simulation.experiment import Experiment
+from armrace.simulation.replication import Outcome
+from armrace.simulation.results import Result
+from armrace.simulation.storage import load, save
+
+__all__ = ["Kept"]
+
+
+class Kept:
+    """What ``folder`` holds of an experiment; without ``curves`` only the ledger's last row."""
+
+    def __init__(self, experiment: Experiment, folder: Path, *, curves: bool = True) -> None:
+        self.experiment = experiment
+        self._folder = folder
+        self._curves = curves
+        self._key = _key(experiment, curves)
+
+    @property
+    def lock(self) -> Path:
+        """The file to claim before anything is added."""
+        return self._folder / f"{self._key}.lock"
+
+    @property
+    def whole(self) -> Path:
+        """The file of the finished experiment."""
+        return self._folder / f"{self._key}.parquet"
+
+    def result(self) -> Result | None:
+        """The result, if all replications that the experiment asks for are there."""
+        if not self.whole.exists():
+            return None
+        whole = _read(self.whole)
+        asked = self.experiment.replications
+        if whole.replications < asked:
+            return None
+        rows = whole.rows.filter(pl.col("replication") < asked)
+        seconds = whole.seconds * asked / whole.replications
+        return Result(self.experiment.to_builtins(), rows, whole.view, seconds)
+
+    def missing(self) -> list[int]:
+        """The replications that are asked for and not there."""
+        there: set[int] = set()
+        for piece in self._pieces():
+            there.update(piece.final["replication"].to_list())
+        return [n for n in range(self.experiment.replications) if n not in there]
+
+    def add(self, outcomes: dict[int, Outcome]) -> None:
+        """Keep some more replications."""
+        numbers = sorted(outcomes)
+        found = [outcomes[number] for number in numbers]
+        seconds = sum(outcome.seconds for outcome in found)
+        part = Result.from_outcomes(self.experiment, numbers, found, seconds, interrupted=True)
+        rows = part.rows if self._curves else part.final
+        target = self._folder / f"{self._key}-{numbers[0]}.parquet"
+        save(Result(part.spec, rows, part.view, seconds, interrupted=True), target)
+
+    def finish(self) -> None:
+        """Join what was kept in pieces into one file."""
+        parts = self._parts()
+        if not parts:
+            return
+        pieces = self._pieces()
+        rows = pl.concat([piece.rows for piece in pieces]).unique(["replication", "round"])
+        view = next((piece.view for piece in pieces if piece.view), [])
+        seconds = sum(piece.seconds for piece in pieces)
+        count = rows["replication"].n_unique()
+        spec = {**self.experiment.to_builtins(), "replications": count}
+        save(Result(spec, rows.sort("replication", "round"), view, seconds), self.whole)
+        for part in parts:
+            part.unlink(missing_ok=True)
+
+    def _parts(self) -> list[Path]:
+        return sorted(self._folder.glob(f"{self._key}-*.parquet"))
+
+    def _pieces(self) -> list[Result]:
+        files = [self.whole] if self.whole.exists() else []
+        return [_read(file) for file in (*files, *self._parts())]
+
+
+def _read(file: Path) -> Result:
+    try:
+        return load(file)
+    except DamagedFile as error:
+        raise DamagedFile(f"{file} is damaged; remove it, and its part is played anew.") from error
+
+
+def _key(experiment: Experiment, curves: bool) -> str:
+    spec: dict[str, Any] = experiment.to_builtins()
+    del spec["replications"]
+    told: Sequence[Any] = [__version__, experiment_code(experiment), curves, spec]
+    return hashlib.sha256(msgspec.json.encode(told, order="sorted")).hexdigest()[:20]

@@ -1,0 +1,141 @@
+"""Tasks on a cluster of Dask."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Executor, Future
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from armrace.errors import InvalidParameter, WorkersLost
+from armrace.simulation.code import package_code
+from armrace.simulation.forwarding import forwarded
+from armrace.simulation.knocking import SECONDS_TO_ANSWER, somebody_listens
+
+__all__ = ["dask_executor"]
+
+_SECONDS_FOR_A_WORKER = 10
+_NO_EXTRA = "the executor dask needs Dask; install it with: pip install 'armrace[dask]'."
+
+
+@contextmanager
+def dask_executor(address: str | None, workers: int) -> Iterator[Executor]:
+    """An executor of the scheduler at an address, or of a cluster of processes started here."""
+    try:
+        import distributed
+    except ImportError as error:
+        raise InvalidParameter(_NO_EXTRA) from error
+    with ExitStack() as stack:
+        stack.enter_context(_quiet())
+        if address is None:
+            cluster = distributed.LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address=None,
+                worker_dashboard_address=None,
+            )
+            client = distributed.Client(stack.enter_context(cluster))
+        else:
+            client = _connect(distributed, address)
+        stack.enter_context(client)
+        executor = DaskExecutor(client, address)
+        executor.check_workers()
+        yield executor
+
+
+def _connect(distributed: Any, address: str) -> Any:
+    unreachable = WorkersLost(
+        f"no Dask scheduler answers at {address}; start one with dask scheduler, and give the "
+        "address that it prints."
+    )
+    if not somebody_listens(address):
+        raise unreachable
+    try:
+        return _within_seconds(
+            lambda: distributed.Client(address, timeout=SECONDS_TO_ANSWER, set_as_default=False)
+        )
+    except (OSError, ValueError) as error:
+        raise unreachable from error
+
+
+def _within_seconds(connect: Callable[[], Any]) -> Any:
+    """Connect on a thread of its own: Dask waits forever for a server that is no scheduler."""
+    client: Future[Any] = Future()
+
+    def attempt() -> None:
+        try:
+            client.set_result(connect())
+        except Exception as error:
+            client.set_exception(error)
+
+    threading.Thread(target=attempt, daemon=True).start()
+    return client.result(2 * SECONDS_TO_ANSWER)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Dask from writing of lost workers: those who wait for results are told."""
+    logger = logging.getLogger("distributed")
+    usual = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(usual)
+
+
+class DaskExecutor(Executor):
+    """Dask's own executor, whose failures become one sentence.
+
+    Dask gives the tasks of a worker that dies to another one. What it cannot mend, a scheduler
+    that is gone or a task that kills one worker after the other, is :class:`WorkersLost`.
+    """
+
+    def __init__(self, client: Any, address: str | None) -> None:
+        self._client = client
+        self.on_this_machine = address is None
+        self._place = address or "this machine"
+        self._executor = client.get_executor(pure=False)
+
+    def check_workers(self) -> None:
+        """Refuse a cluster without workers, or with workers that have other code."""
+        try:
+            self._client.wait_for_workers(1, timeout=_SECONDS_FOR_A_WORKER)
+        except TimeoutError as error:
+            raise WorkersLost(
+                f"the Dask scheduler at {self._place} has no worker; start some with dask worker."
+            ) from error
+        if self.submit(package_code).result() != package_code():
+            raise InvalidParameter(
+                f"the workers of {self._place} run another version of armrace; install the same "
+                "on all machines, or the figures may differ."
+            )
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        """As of any executor."""
+        if self._client.status != "running":
+            raise self._gone()
+        inner = self._executor.submit(function, *arguments, **named)
+        return forwarded(inner, self._translate, inner.cancel)
+
+    def _gone(self) -> WorkersLost:
+        return WorkersLost(f"the Dask scheduler at {self._place} is gone.")
+
+    def _translate(self, error: BaseException) -> BaseException:
+        if isinstance(error, CancelledError):
+            return self._gone()
+        if type(error).__name__ == "KilledWorker":
+            return WorkersLost(
+                f"a task killed one worker after the other at {self._place}; perhaps it needs more "
+                "memory than they have."
+            )
+        if isinstance(error, ImportError):
+            return InvalidParameter(
+                f"the workers at {self._place} cannot load what they are to run ({error}); install "
+                "the same version of armrace there."
+            )
+        return error

@@ -1,0 +1,77 @@
+"""Processes of this machine, replaced when one of them dies."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import Any, Self
+
+__all__ = ["ProcessPool"]
+
+
+class ProcessPool(Executor):
+    """A pool of processes that outlives them.
+
+    When a process dies, Python's own pool is broken for good: all tasks that it held fail with
+    :class:`BrokenExecutor`. Those who submit them again get a fresh pool here. On an error or
+    Ctrl-C, and when this process is killed, the processes end at once, in whatever round they
+    are: they hold a line to it and leave when it falls silent.
+    """
+
+    on_this_machine = True
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._pool, self._line = self._start()
+
+    def _start(self) -> tuple[ProcessPoolExecutor, Connection]:
+        context = multiprocessing.get_context("spawn")
+        end, line = context.Pipe(duplex=False)
+        pool = ProcessPoolExecutor(
+            self._workers, mp_context=context, initializer=_hold_the_line, initargs=(end,)
+        )
+        return pool, line
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        """As of any executor; after a process died, on a fresh pool."""
+        try:
+            return self._pool.submit(function, *arguments, **named)
+        except BrokenExecutor:
+            self.shutdown()
+            self._pool, self._line = self._start()
+            return self._pool.submit(function, *arguments, **named)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:
+        """End the processes at once; what they have not finished is lost."""
+        self._line.close()
+        self._pool.shutdown(wait, cancel_futures=cancel_futures)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.shutdown()
+
+
+def _hold_the_line(end: Connection) -> None:
+    """Leave when the parent does; Ctrl-C, which a terminal sends to all, is for it to answer."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_leave_with_the_parent, args=(end,), daemon=True).start()
+
+
+def _leave_with_the_parent(end: Connection) -> None:
+    try:
+        end.recv()
+    except (EOFError, OSError):
+        os._exit(0)

@@ -1,0 +1,174 @@
+"""Long sweeps that lose nothing: many comparisons, kept in a folder as they finish.
+
+A *cell* is some experiments that are run side by side, such as all policies under one attack
+with one budget. What is finished is written every few seconds, in files named by a hash of the
+specification and of the code that produced them. So a sweep that was interrupted, whose cluster
+or whose disk failed, goes on where it stopped, and several processes that are given the same
+sweep and folder, on one machine or on many that share it, divide the cells among themselves.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any
+
+from armrace.errors import ArmraceError, UnwritableOutput, WorkersLost
+from armrace.simulation.batching import Batch
+from armrace.simulation.claims import claimed
+from armrace.simulation.experiment import Experiment
+from armrace.simulation.files import make_folder
+from armrace.simulation.keeping import Kept
+from armrace.simulation.parallel import run_missing
+from armrace.simulation.replication import Outcome
+from armrace.simulation.results import Result
+from armrace.simulation.simulate import compile_experiments
+
+__all__ = ["finished_cells", "run_sweep"]
+
+_SECONDS_BETWEEN_WRITES = 20.0
+"""What an interruption may cost, beside the batches that are under way."""
+
+_SECONDS_BETWEEN_LOOKS = 0.5
+"""How often to look whether others have finished what they claimed."""
+
+Cell = Sequence[Experiment]
+Report = Callable[[float, int], None]
+
+
+def run_sweep(
+    cells: Sequence[Cell],
+    folder: str | Path,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    report: Report = lambda done, total: None,
+    *,
+    curves: bool = True,
+) -> list[list[Result]]:
+    """Run what ``folder`` does not hold yet, and return the results of all cells.
+
+    ``report`` is told how many cells are done, of how many. Without ``curves``, only the end of
+    each replication is kept. Ctrl-C, lost workers and a full disk leave in the folder what was
+    finished before.
+    """
+    place = Path(folder)
+    make_folder(place)
+    kept = [[Kept(e, place, curves=curves) for e in cell] for cell in cells]
+    results: list[list[Result] | None] = [None] * len(cells)
+    report(0, len(cells))
+    try:
+        while open_cells := [at for at, found in enumerate(results) if found is None]:
+            finished = [
+                at for at in open_cells if _advance(at, kept, results, executor, workers, report)
+            ]
+            if not finished:
+                time.sleep(_SECONDS_BETWEEN_LOOKS)
+    except (WorkersLost, UnwritableOutput) as error:
+        raise type(error)(f"{_clause(error)}; {_advice(error, place)}") from error
+    return [found for found in results if found is not None]
+
+
+def finished_cells(
+    cells: Sequence[Cell], folder: str | Path, *, curves: bool = True
+) -> list[list[Result] | None]:
+    """The results of the cells that ``folder`` holds, and None for those that are not finished."""
+    return [_results([Kept(e, Path(folder), curves=curves) for e in cell]) for cell in cells]
+
+
+def _advance(
+    at: int,
+    cells: Sequence[Sequence[Kept]],
+    results: list[list[Result] | None],
+    executor: Executor | None,
+    workers: int | None,
+    report: Report,
+) -> bool:
+    """Play what nobody else has claimed of a cell; whether the cell is then finished."""
+    done, total = sum(found is not None for found in results), len(cells)
+    found = _results(cells[at])
+    if found is None:
+        _play(cells[at], executor, workers, lambda share: report(done + share, total))
+        found = _results(cells[at])
+    if found is None:
+        return False
+    results[at] = found
+    report(done + 1, total)
+    return True
+
+
+def _results(cell: Sequence[Kept]) -> list[Result] | None:
+    results = [kept.result() for kept in cell]
+    found = [result for result in results if result is not None]
+    return found if len(found) == len(cell) else None
+
+
+def _play(
+    cell: Sequence[Kept],
+    executor: Executor | None,
+    workers: int | None,
+    progress: Callable[[float], None],
+) -> None:
+    """Run what is missing of a cell; what others have claimed is left to them."""
+    unfinished = [kept for kept in cell if kept.result() is None]
+    with claimed([kept.lock for kept in unfinished]) as ours:
+        mine = [kept for kept, to_be_had in zip(unfinished, ours, strict=True) if to_be_had]
+        _play_mine({kept: kept.missing() for kept in mine}, executor, workers, progress)
+        for kept in mine:
+            kept.finish()
+
+
+def _play_mine(
+    missing: dict[Kept, list[int]],
+    executor: Executor | None,
+    workers: int | None,
+    progress: Callable[[float], None],
+) -> None:
+    """Run what is missing, and write it; what is finished when it fails is written as well."""
+    cell = [kept for kept, numbers in missing.items() if numbers]
+    experiments, numbers = [kept.experiment for kept in cell], [missing[kept] for kept in cell]
+    if not cell:
+        return
+    compile_experiments(experiments, executor, progress=False)
+    writer = _Writer(cell)
+    try:
+        interrupted = run_missing(experiments, numbers, executor, workers, progress, writer.receive)
+    except WorkersLost:
+        writer.write()
+        raise
+    writer.write()
+    if interrupted:
+        raise KeyboardInterrupt
+
+
+class _Writer:
+    """Collects outcomes, and writes them when some seconds have passed."""
+
+    def __init__(self, cell: Sequence[Kept]) -> None:
+        self._cell = cell
+        self._outcomes: list[dict[int, Outcome]] = [{} for _ in cell]
+        self._written = time.monotonic()
+
+    def receive(self, batch: Batch, outcomes: Sequence[Any]) -> None:
+        """What the runs tell of each batch."""
+        self._outcomes[batch.position].update(zip(batch.replications, outcomes, strict=True))
+        if time.monotonic() - self._written > _SECONDS_BETWEEN_WRITES:
+            self.write()
+
+    def write(self) -> None:
+        """Write what was collected since the last time."""
+        for kept, outcomes in zip(self._cell, self._outcomes, strict=True):
+            if outcomes:
+                kept.add(outcomes)
+                outcomes.clear()
+        self._written = time.monotonic()
+
+
+def _clause(error: ArmraceError) -> str:
+    return str(error).removesuffix(".")
+
+
+def _advice(error: ArmraceError, folder: Path) -> str:
+    kept = f"what was finished is in {folder}, and the same command goes on from there."
+    return f"make room there: {kept}" if isinstance(error, UnwritableOutput) else kept
