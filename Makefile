@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test lint bench verify docs reference clean
+.PHONY: help setup demo test test-ray lint bench verify docs reference clean
 
 help: ## show what there is
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
 
 setup: $(READY) ## make .venv with everything for development
 
@@ -21,6 +21,11 @@ demo: setup ## compare all policies under click fraud, and write a report
 
 test: setup lint ## lint, types, import contract, doctests, tests, the README's commands
 	$(BIN)/pytest
+
+test-ray: ## the tests on Ray, which is large, in an environment of its own
+	$(PYTHON) -m venv $(VENV)-ray
+	$(VENV)-ray/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,ray]'
+	$(VENV)-ray/bin/pytest tests/simulation/test_on_ray.py
 
 lint: setup ## style, types and the import contract
 	$(BIN)/ruff check .
@@ -41,5 +46,5 @@ reference: setup ## write the generated pages of the reference anew
 	$(BIN)/python docs/generate.py
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) build site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-ray build site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

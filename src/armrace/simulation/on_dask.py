@@ -79,13 +79,15 @@ def _within_seconds(connect: Callable[[], Any]) -> Any:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep Dask from writing of lost workers: those who wait for results are told."""
-    logger = logging.getLogger("distributed")
-    usual = logger.level
-    logger.setLevel(logging.CRITICAL)
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    usual = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        logger.setLevel(usual)
+        for name, level in usual.items():
+            logging.getLogger(name).setLevel(level)
 
 
 class DaskExecutor(Executor):

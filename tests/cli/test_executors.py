@@ -1,0 +1,71 @@
+"""``--executor``, ``--address`` and ``--folder`` on the command line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from armrace.cli.main import run
+from armrace.simulation import sweeps
+
+SMALL = ["compare", "--policies", "ucb1,exp3", "--attack", "zero-best", "--budget", "0,10"]
+SMALL += ["--horizon", "300", "--replications", "4", "--no-report", "--json", "-"]
+
+
+def figures(text: str) -> list[object]:
+    return [[entry["spec"], entry["summary"]] for entry in json.loads(text)]
+
+
+@pytest.mark.parametrize("command", ["compare", "simulate ucb1", "arena"])
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("--executor bask", "there is no executor named 'bask'; did you mean 'dask'?"),
+        ("--address x:1", "an address is that of a cluster of dask or ray; threads have none."),
+        (
+            "--executor ray --address x:1 --workers 2",
+            "the cluster at x:1 has its own workers; leave the number of workers out.",
+        ),
+        (
+            "--executor dask --address 127.0.0.1:1",
+            "no Dask scheduler answers at 127.0.0.1:1; start one with dask scheduler, and give the "
+            "address that it prints.",
+        ),
+    ],
+)
+def test_refusals(
+    command: str, options: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*command.split(), *options.split()]) == 2
+    assert capsys.readouterr().err == f"armrace: {sentence}\n"
+
+
+@pytest.mark.parametrize("options", [[], ["--executor", "processes", "--workers", "1"]])
+def test_a_folder_changes_no_figure_and_is_used_again(
+    options: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run(SMALL) == 0
+    expected = figures(capsys.readouterr().out)
+    assert run([*SMALL, *options, "--folder", str(tmp_path / "sweep")]) == 0
+    assert figures(capsys.readouterr().out) == expected
+    monkeypatch.setattr(sweeps, "run_missing", None)
+    assert run([*SMALL, "--folder", str(tmp_path / "sweep")]) == 0
+    assert figures(capsys.readouterr().out) == expected
+
+
+def test_ctrl_c_says_how_to_go_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sweeps, "run_missing", interrupt)
+    assert run([*SMALL, "--folder", str(tmp_path / "sweep")]) == 130
+    assert capsys.readouterr().err == (
+        f"armrace: interrupted; what is finished is in {tmp_path / 'sweep'}, and the same command "
+        "goes on from there.\n"
+    )
+    assert not list((tmp_path / "sweep").iterdir())

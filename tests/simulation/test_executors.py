@@ -1,0 +1,168 @@
+"""Workers that are lost, versions that differ, clusters that are not there."""
+
+import os
+import signal
+import socket
+import sys
+import time
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from multiprocessing import get_context
+
+import pytest
+
+from armrace.errors import InvalidParameter, UnknownName, WorkersLost
+from armrace.simulation import make_experiment, on_dask, parallel
+from armrace.simulation.executors import chosen_executor
+from armrace.simulation.simulate import run_experiments
+
+EXPERIMENTS = [
+    make_experiment(
+        policy=policy,
+        environment=[0.6, 0.5, 0.4],
+        adversary="zero-best",
+        budget=25.5,
+        horizon=5_000,
+        replications=60,
+        seed=3,
+    )
+    for policy in ("multi-layer-race", "ucb1")
+]
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return run_experiments(EXPERIMENTS, workers=1)
+
+
+@pytest.fixture
+def small_tasks(monkeypatch):
+    """Makes tasks of one replication, a few at a time, so that much is left in mid-run."""
+    monkeypatch.setattr(parallel, "_SECONDS_A_TASK", 0.0)
+    monkeypatch.setattr(parallel, "_TASKS_AT_ONCE", 16)
+
+
+def assert_same(results, expected):
+    for result, other in zip(results, expected, strict=True):
+        assert result.rows.equals(other.rows)
+        assert result.view == other.view
+
+
+class KillsInMidRun:
+    """A progress report that kills a process once, as soon as something is finished."""
+
+    def __init__(self, find):
+        self.find = find
+        self.at = None
+
+    def __call__(self, share):
+        if self.at is None and share > 0:
+            self.at = share
+            os.kill(self.find(), signal.SIGKILL)
+
+
+def test_a_killed_process_of_the_pool_changes_no_bit(expected, small_tasks):
+    with chosen_executor("processes", workers=2) as executor:
+        kill = KillsInMidRun(lambda: executor.submit(os.getpid).result())
+        results = run_experiments(EXPERIMENTS, executor, progress=kill)
+    assert 0 < kill.at < 1
+    assert_same(results, expected)
+
+
+def test_a_killed_dask_worker_changes_no_bit(expected, small_tasks):
+    with chosen_executor("dask", workers=2) as executor:
+        pids = executor._client.run(os.getpid)
+        assert len(pids) == 2
+        kill = KillsInMidRun(lambda: min(pids.values()))
+        results = run_experiments(EXPERIMENTS, executor, progress=kill)
+    assert 0 < kill.at < 1
+    assert_same(results, expected)
+    with pytest.raises(ProcessLookupError):
+        os.kill(max(pids.values()), 0)
+
+
+def test_processes_end_with_their_context_in_whatever_they_do():
+    with chosen_executor("processes", workers=1) as executor:
+        pid = executor.submit(os.getpid).result()
+        executor.submit(time.sleep, 3600)
+        started = time.monotonic()
+    assert time.monotonic() - started < 10
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_a_broken_pool_of_ones_own_is_told_in_one_sentence():
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        with pytest.raises(BrokenExecutor):
+            pool.submit(os._exit, 1).result()
+        with pytest.raises(WorkersLost, match=r"^the workers died; .*\.$"):
+            run_experiments(EXPERIMENTS, pool)
+
+
+class Failing(Executor):
+    """Fails or drops every task."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def submit(self, function, /, *arguments, **named):
+        future = Future()
+        if self.error is None:
+            future.cancel()
+            future.set_running_or_notify_cancel()
+        else:
+            future.set_exception(self.error)
+        return future
+
+
+def test_workers_that_die_again_and_again_are_given_up():
+    with pytest.raises(WorkersLost, match="the workers died"):
+        run_experiments(EXPERIMENTS, Failing(BrokenExecutor()))
+
+
+def test_an_executor_that_drops_its_tasks_is_told():
+    with pytest.raises(WorkersLost, match="dropped tasks"):
+        run_experiments(EXPERIMENTS, Failing(None))
+
+
+def test_workers_with_other_code_are_refused():
+    with pytest.raises(InvalidParameter, match="another version of armrace"):
+        parallel.run_batch("other code", parallel.run_replication, EXPERIMENTS[0], [0])
+
+
+@pytest.mark.parametrize(
+    ("choice", "error", "words"),
+    [
+        (("threds",), UnknownName, "there is no executor named 'threds'; did you mean 'threads'?"),
+        (("processes", "x:1"), InvalidParameter, "an address is that of a cluster of dask or ray"),
+        (("dask", "x:1", 2), InvalidParameter, "leave the number of workers out"),
+        (("processes", None, 0), InvalidParameter, "workers must be at least 1; got 0."),
+        (("dask", "127.0.0.1:1"), WorkersLost, "no Dask scheduler answers at 127.0.0.1:1"),
+        (("dask", "nowhere"), WorkersLost, "no Dask scheduler answers at nowhere"),
+    ],
+)
+def test_choices_that_cannot_be_are_refused_within_seconds(choice, error, words):
+    started = time.monotonic()
+    with pytest.raises(error) as refusal, chosen_executor(*choice):
+        pass
+    assert words in str(refusal.value)
+    assert str(refusal.value).count("\n") == 0
+    assert time.monotonic() - started < 10
+
+
+def test_a_server_that_is_no_scheduler_is_refused_within_seconds(monkeypatch):
+    monkeypatch.setattr(on_dask, "SECONDS_TO_ANSWER", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        started = time.monotonic()
+        refused = pytest.raises(WorkersLost, match="no Dask scheduler answers")
+        with refused, chosen_executor("dask", address):
+            pass
+        assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize(("name", "module"), [("dask", "distributed"), ("ray", "ray")])
+def test_a_missing_extra_says_how_to_install_it(monkeypatch, name, module):
+    monkeypatch.setitem(sys.modules, module, None)
+    refused = pytest.raises(InvalidParameter, match=rf"pip install 'armrace\[{name}\]'\.$")
+    with refused, chosen_executor(name):
+        pass
