@@ -11,6 +11,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from armrace.reports.formatting import cell_name, count, figure, interval, means_of, setting
+from armrace.reports.growth import exponent_words
 from armrace.reports.rows import standings
 from armrace.reports.verification import by_claim, heading, short_interval
 from armrace.simulation import Comparison, Result, Scenario
@@ -154,4 +155,6 @@ def print_verification(found: Verification) -> None:
                 style="bold" if check.verdict == "fails" else None,
             )  # fmt: skip
         print_tables(table)
+    for curve in found.curves:
+        typer.echo(f"{curve.policy} grows like {exponent_words(curve)}.")
     typer.echo(found.verdict)

@@ -26,12 +26,21 @@ armrace verify --quick
 
 armrace verify --policy multi-layer-race --report verification.html
 
+armrace verify --asymptotic --report growth.html
+
 armrace verify --json verification.json --report verification.html
 """
 
 Quick = Annotated[
     bool,
     typer.Option("--quick", help="Fewer and shorter runs: under a minute."),
+]
+Asymptotic = Annotated[
+    bool,
+    typer.Option(
+        "--asymptotic",
+        help="Show how regret grows up to 10^12 rounds and a corruption of 10^6 instead.",
+    ),
 ]
 Policies = Annotated[
     str | None,
@@ -51,6 +60,7 @@ Report = Annotated[
 
 def verify(
     quick: Quick = False,
+    asymptotic: Asymptotic = False,
     policies: Policies = None,
     seed: options.Seed = "0",
     workers: options.Workers = None,
@@ -67,22 +77,26 @@ def verify(
     chosen = None if policies is None else names("policy", policies)
     number, threads = whole("seed", seed), worker_count(workers)
     check_targets(json, report)
-    found = _run(chosen, quick, number, threads)
+    found = _run(chosen, quick, asymptotic, number, threads)
     if json is not None:
         write_json(json, found.to_builtins())
     if json != STANDARD_OUTPUT:
         _print(found)
     if report is not None:
-        _write_report(report, found, _command(quick, chosen, number))
+        _write_report(report, found, _command(quick, asymptotic, chosen, number))
     if not found.holds:
         raise typer.Exit(_REFUTED)
 
 
-def _run(chosen: list[str] | None, quick: bool, seed: int, workers: int | None) -> Verification:
+def _run(
+    chosen: list[str] | None, quick: bool, asymptotic: bool, seed: int, workers: int | None
+) -> Verification:
     from armrace import verification
 
     try:
-        return verification.verify(chosen, quick=quick, seed=seed, workers=workers)
+        return verification.verify(
+            chosen, quick=quick, asymptotic=asymptotic, seed=seed, workers=workers
+        )
     except KeyboardInterrupt:
         say("armrace: interrupted before all claims were tried.")
         raise typer.Exit(INTERRUPTED) from None
@@ -102,8 +116,8 @@ def _write_report(page: Path, found: Verification, command: str) -> None:
     say(f"The report is in {page}.")
 
 
-def _command(quick: bool, chosen: list[str] | None, seed: int) -> str:
+def _command(quick: bool, asymptotic: bool, chosen: list[str] | None, seed: int) -> str:
     """The command line that tries the same claims."""
-    form = " --quick" if quick else ""
+    form = (" --quick" if quick else "") + (" --asymptotic" if asymptotic else "")
     races = "" if chosen is None else f" --policy {','.join(chosen)}"
     return f"armrace verify{form}{races} --seed {seed}"

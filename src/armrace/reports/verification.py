@@ -5,8 +5,10 @@ from __future__ import annotations
 from html import escape
 from itertools import groupby
 
+from armrace.reports.drawing import own_style
 from armrace.reports.formatting import count, figure
-from armrace.reports.layout import document, table
+from armrace.reports.growth import draw_growth, exponent_words
+from armrace.reports.layout import document, figure_section, table
 from armrace.verification import Check, Verification
 
 __all__ = ["by_claim", "heading", "render_verification", "short_interval"]
@@ -17,7 +19,22 @@ _COLUMNS = ("race", "setting", "runs", "failures", "interval", "limit", "verdict
 def render_verification(found: Verification, command: str) -> str:
     """The whole page."""
     sections = [_header(found), _overview(found), *_sections(found), _rerun_section(command)]
+    if found.curves:
+        with own_style():
+            sections.insert(2, _growth_section(found))
     return document("verification", sections)
+
+
+def _growth_section(found: Verification) -> str:
+    return figure_section(
+        "Growth on the paper's axes",
+        draw_growth(found.curves),
+        "growth",
+        "Mean pseudo-regret of each race against rounds and against corruption, with its bound.",
+        "Fitted powers: "
+        + "; ".join(f"{curve.policy} {exponent_words(curve)}" for curve in found.curves)
+        + ".",
+    )
 
 
 def by_claim(found: Verification) -> dict[str, list[Check]]:

@@ -24,6 +24,7 @@ class Form(NamedTuple):
     growth_horizon: int
     switch_rounds: tuple[int, ...]
     """After how many rounds the adversary of the lower bound turns honest."""
+    asymptotic_runs: int
 
 
 QUICK = Form(
@@ -36,6 +37,7 @@ QUICK = Form(
     growth_runs=16,
     growth_horizon=1_000_000,
     switch_rounds=(20_000, 40_000, 80_000),
+    asymptotic_runs=4,
 )
 FULL = Form(
     runs=400,
@@ -47,4 +49,5 @@ FULL = Form(
     growth_runs=40,
     growth_horizon=2_000_000,
     switch_rounds=(20_000, 40_000, 80_000, 160_000, 320_000),
+    asymptotic_runs=20,
 )

@@ -13,8 +13,16 @@ from armrace.simulation.experiment import Experiment
 from armrace.simulation.interrupts import postponed_interrupts
 from armrace.simulation.parallel import run_all
 from armrace.simulation.progress import Progress, progress_bar
+from armrace.simulation.replication import LONGEST_PLAYED_BY_DEFAULT
+from armrace.verification.asymptotics import (
+    RACES_THAT_LEAP,
+    Curve,
+    asymptotic_claims,
+    asymptotic_series,
+    draw_up,
+)
 from armrace.verification.checks import Check, Claim
-from armrace.verification.contracts import CHECKED, CHECKED_AT_LENGTH, make_subject
+from armrace.verification.contracts import CHECKED, CHECKED_AT_LENGTH, Subject, make_subject
 from armrace.verification.forms import FULL, QUICK, Form
 from armrace.verification.lemmas import lemma_claims
 from armrace.verification.lower_bounds import race_lower_bounds, ucb1_lower_bounds
@@ -22,6 +30,8 @@ from armrace.verification.regrets import regret_claims
 from armrace.verification.runs import Runs, examine, gather, prepare
 
 __all__ = ["ERROR_PROBABILITY", "Verification", "make_claims", "try_claims", "verify"]
+
+Policies = Sequence[Policy | str | Mapping[str, Any]] | None
 
 ERROR_PROBABILITY = 0.01
 """With which all true claims together are called refuted, at most."""
@@ -33,6 +43,8 @@ class Verification(msgspec.Struct, frozen=True):
     checks: tuple[Check, ...]
     seed: int
     quick: bool
+    curves: tuple[Curve, ...] = ()
+    """Growth on the paper's axes, of the asymptotic form."""
     error_probability: float = ERROR_PROBABILITY
 
     @property
@@ -60,9 +72,10 @@ class Verification(msgspec.Struct, frozen=True):
 
 
 def verify(
-    policies: Sequence[Policy | str | Mapping[str, Any]] | None = None,
+    policies: Policies = None,
     *,
     quick: bool = False,
+    asymptotic: bool = False,
     seed: int = 0,
     workers: int | None = None,
     progress: Progress = None,
@@ -72,23 +85,43 @@ def verify(
     ``policies`` are races, by name, as specifications or as plain data with a ``name``; a policy
     of your own is held to the promises of the race that it derives from. By default all races
     are tried, and UCB1 under the lower bounds. ``quick`` takes a minute at most in place of a
-    quarter of an hour.
+    quarter of an hour. ``asymptotic`` shows how the regret grows up to 10^12 rounds and a
+    corruption of 10^6 instead.
 
     Every interval is computed at the level of 1% divided by the number of claims, so that with
     probability 99% no true claim is called refuted.
     """
-    claims = make_claims(policies, QUICK if quick else FULL, seed)
-    return Verification(try_claims(claims, workers, progress), seed, quick)
+    form = QUICK if quick else FULL
+    if asymptotic:
+        return _verify_growth(policies, form, seed, workers, progress)
+    checks, _ = try_claims(make_claims(policies, form, seed), workers, progress)
+    return Verification(checks, seed, quick)
 
 
-def make_claims(
-    policies: Sequence[Policy | str | Mapping[str, Any]] | None, form: Form, seed: int
-) -> list[Claim]:
-    """All that is to be tried, lemmas first."""
+def _verify_growth(
+    policies: Policies, form: Form, seed: int, workers: int | None, progress: Progress
+) -> Verification:
+    subjects = _subjects(policies, RACES_THAT_LEAP)
+    series = [
+        each
+        for subject in subjects
+        for each in asymptotic_series(subject, form.asymptotic_runs, seed)
+    ]
+    claims = [claim for each in series for claim in asymptotic_claims(each)]
+    checks, played = try_claims(claims, workers, progress)
+    curves = tuple(draw_up(each, played) for each in series)
+    return Verification(checks, seed, form is QUICK, curves)
+
+
+def _subjects(policies: Policies, usual: Sequence[str | Mapping[str, Any]]) -> list[Subject]:
     if policies is not None and not policies:
         raise InvalidParameter("policies must name at least one race; got none.")
-    usual = CHECKED if form is QUICK else CHECKED_AT_LENGTH
-    subjects = [make_subject(policy) for policy in (usual if policies is None else policies)]
+    return [make_subject(policy) for policy in (usual if policies is None else policies)]
+
+
+def make_claims(policies: Policies, form: Form, seed: int) -> list[Claim]:
+    """All that is to be tried, lemmas first."""
+    subjects = _subjects(policies, CHECKED if form is QUICK else CHECKED_AT_LENGTH)
     families = (lemma_claims, regret_claims, race_lower_bounds)
     claims = [
         claim
@@ -101,11 +134,11 @@ def make_claims(
 
 def try_claims(
     claims: Sequence[Claim], workers: int | None = None, progress: Progress = None
-) -> tuple[Check, ...]:
-    """A verdict for each claim, all of them together at the error probability."""
+) -> tuple[tuple[Check, ...], dict[Experiment, Runs]]:
+    """A verdict for each claim, all of them together at the error probability; and the runs."""
     played = _play(claims, workers, progress)
     level = ERROR_PROBABILITY / len(claims)
-    return tuple(_judge(claim, played, level) for claim in claims)
+    return tuple(_judge(claim, played, level) for claim in claims), played
 
 
 def _judge(claim: Claim, played: Mapping[Experiment, Runs], level: float) -> Check:
@@ -132,19 +165,24 @@ def _play(
         for experiment in experiments:
             prepare(experiment)
             raise_interrupt()
-    total = sum(experiment.horizon * experiment.replications for experiment in experiments)
+    total = sum(map(_cost, experiments))
     played: dict[Experiment, Runs] = {}
-    done = 0
+    done = 0.0
     with progress_bar("verifying", progress) as report:
         for experiment in experiments:
-            rounds = experiment.horizon * experiment.replications
-            portion = _portion(report, done / total, rounds / total)
+            cost = _cost(experiment)
+            portion = _portion(report, done / total, cost / total)
             finished = run_all([experiment], None, workers, portion, task=examine)
             if finished.interrupted:
                 raise KeyboardInterrupt
             played[experiment] = gather([row[0] for row in finished.outcomes])
-            done += rounds
+            done += cost
     return played
+
+
+def _cost(experiment: Experiment) -> float:
+    """About how long it takes: races leap over most of a long run."""
+    return min(experiment.horizon, LONGEST_PLAYED_BY_DEFAULT) * experiment.replications
 
 
 def _portion(

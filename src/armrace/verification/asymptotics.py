@@ -1,0 +1,187 @@
+"""What no simulation round by round can show: regret up to a trillion rounds, on the paper's axes.
+
+Races leap over rounds that cannot matter, so that their regret can be drawn against ``ln T`` up to
+10^12 rounds and against ``C`` up to a million, with the theorem's bound beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from armrace.simulation.experiment import Experiment, make_experiment
+from armrace.statistics import slope_of_growth
+from armrace.theory import gaps_of
+from armrace.verification.cells import words
+from armrace.verification.checks import Claim, Judgement, rarely, slope_at_most
+from armrace.verification.contracts import DELTA, Subject
+from armrace.verification.runs import Runs
+
+__all__ = ["RACES_THAT_LEAP", "Curve", "asymptotic_claims", "asymptotic_series", "draw_up"]
+
+RACES_THAT_LEAP: tuple[str | Mapping[str, Any], ...] = (
+    "active-arm-elimination",
+    "multi-layer-race",
+    {"name": "multi-layer-race", "delta": DELTA, "intervals": "kl-mixture", "pool": True},
+    "sharp-race",
+)
+"""The races whose growth is shown unless others are asked for."""
+
+MEANS = (0.7, 0.4)
+HORIZONS = tuple(10**power for power in range(6, 13))
+CORRUPTIONS = tuple(10.0**power for power in range(2, 7))
+LONGEST = HORIZONS[-1]
+ATTACK = "swap-best"
+"""It spends its budget at once, so that leaping begins early."""
+
+_GAPS = gaps_of(MEANS)
+
+
+class Series(NamedTuple):
+    """A race on one axis: what is played at each of its points."""
+
+    subject: Subject
+    axis: str
+    points: tuple[float, ...]
+    experiments: tuple[Experiment, ...]
+
+    def bounds(self) -> list[float]:
+        """What the theorem says at each point."""
+        return [
+            self.subject.contract.regret(e.policy, _GAPS, e.horizon, e.budget).pseudo_regret
+            for e in self.experiments
+        ]
+
+
+class Curve(msgspec.Struct, frozen=True):
+    """Mean pseudo-regret of a race along an axis, and what the theorem allows."""
+
+    policy: str
+    axis: str
+    """``T`` without corruption, or ``C`` at the longest horizon."""
+    points: tuple[float, ...]
+    means: tuple[float, ...]
+    bounds: tuple[float, ...]
+    exponent: tuple[float, float, float]
+    """Fitted to a power of ``ln T`` or of ``C``: the value, and the ends of its interval."""
+    exponent_of_bound: float
+
+
+def asymptotic_series(subject: Subject, runs: int, seed: int) -> Iterator[Series]:
+    """A race along ``T``, and along ``C`` if it promises anything there."""
+    quiet = [_experiment(subject, "none", 0.0, horizon, runs, seed) for horizon in HORIZONS]
+    yield Series(subject, "T", tuple(map(float, HORIZONS)), tuple(quiet))
+    if subject.contract.robust:
+        attacked = [_experiment(subject, ATTACK, c, LONGEST, runs, seed) for c in CORRUPTIONS]
+        yield Series(subject, "C", CORRUPTIONS, tuple(attacked))
+
+
+def asymptotic_claims(series: Series) -> Iterator[Claim]:
+    """That the regret stays below its bound everywhere, and grows no faster than it says."""
+    yield _below_bound(series)
+    yield _power_of_logarithm(series) if series.axis == "T" else _power_of_corruption(series)
+
+
+def _experiment(
+    subject: Subject, attack: str, corruption: float, horizon: int, runs: int, seed: int
+) -> Experiment:
+    return make_experiment(
+        policy=subject.facing(corruption),
+        environment=list(MEANS),
+        adversary=attack,
+        budget=corruption,
+        horizon=horizon,
+        replications=runs,
+        seed=seed,
+    )
+
+
+def _setting(series: Series) -> str:
+    means = ", ".join(f"{mean:g}" for mean in MEANS)
+    listed = f"{words(series.points[0])} to {words(series.points[-1])}"
+    if series.axis == "T":
+        return f"means {means}; no attack; T = {listed}"
+    return f"means {means}; {ATTACK} with C = {listed}; T = {words(LONGEST)}"
+
+
+def _below_bound(series: Series) -> Claim:
+    bounds = np.array(series.bounds())
+    delta = float(series.subject.policy.delta)  # type: ignore[attr-defined]  # every race has one
+
+    def judge(runs: Sequence[Runs], level: float) -> Judgement:
+        failed = np.asarray((_regrets(runs) > bounds).any(axis=1))
+        return rarely(failed, delta * bounds.size, level)
+
+    return Claim(
+        "up to a trillion rounds the regret is below the theorem's bound",
+        series.subject.label,
+        _setting(series),
+        "probability that a run fails at any point, at most delta for each",
+        series.experiments,
+        judge,
+    )
+
+
+def _power_of_logarithm(series: Series) -> Claim:
+    """In units of the power of ``ln T`` that the theorem has: one for each kind of logarithm."""
+    layered = series.experiments[0].policy.layer_count(len(MEANS), LONGEST) > 1
+    power = 2 if layered else 1
+    units = [math.log(point) ** power for point in series.points]
+    bounds = series.bounds()
+    limit = (bounds[-1] - bounds[0]) / (units[-1] - units[0])
+
+    def judge(runs: Sequence[Runs], level: float) -> Judgement:
+        return slope_at_most(units, _regrets(runs), limit, level)
+
+    unit = "ln T squared" if layered else "ln T"
+    return Claim(
+        f"up to a trillion rounds the regret grows like {unit}, no faster than its bound",
+        series.subject.label,
+        _setting(series),
+        f"slope of the mean pseudo-regret a unit of {unit}, at most the bound's",
+        series.experiments,
+        judge,
+    )
+
+
+def _power_of_corruption(series: Series) -> Claim:
+    def judge(runs: Sequence[Runs], level: float) -> Judgement:
+        return slope_at_most(np.log(series.points).tolist(), np.log(_regrets(runs)), 1.0, level)
+
+    return Claim(
+        "up to a million the regret grows no faster than linearly in C",
+        series.subject.label,
+        _setting(series),
+        "fitted exponent of C, at most 1",
+        series.experiments,
+        judge,
+    )
+
+
+def _regrets(runs: Sequence[Runs]) -> npt.NDArray[np.float64]:
+    """A row a replication, a column a point; at least 1, for logarithms."""
+    return np.asarray(np.maximum(np.array([each.pseudo_regret for each in runs]).T, 1.0))
+
+
+def draw_up(series: Series, played: Mapping[Experiment, Runs]) -> Curve:
+    """The curve of a series that was played."""
+    regrets = _regrets([played[experiment] for experiment in series.experiments])
+    bounds = series.bounds()
+    points = np.log(series.points)
+    scale = np.log(points) if series.axis == "T" else points
+    fit = slope_of_growth(scale, np.log(regrets))
+    of_bound = slope_of_growth(scale, np.log(np.array([bounds])))
+    return Curve(
+        policy=series.subject.label,
+        axis=series.axis,
+        points=series.points,
+        means=tuple(regrets.mean(axis=0).tolist()),
+        bounds=tuple(bounds),
+        exponent=(fit.value, fit.low, fit.high),
+        exponent_of_bound=of_bound.value,
+    )

@@ -1,0 +1,47 @@
+"""Growth up to a trillion rounds."""
+
+import pytest
+
+from armrace import verification
+from armrace.policies import SharpRace
+from armrace.reports.verification import render_verification
+from armrace.verification.asymptotics import CORRUPTIONS, HORIZONS
+
+
+@pytest.fixture(scope="module")
+def growth():
+    return verification.verify(["sharp-race"], asymptotic=True, quick=True, progress=False)
+
+
+def test_claims_hold_up_to_a_trillion_rounds(growth):
+    assert growth.verdict == "All 4 claims hold."
+    assert {check.runs for check in growth.checks} == {4}
+
+
+def test_curves_are_on_the_papers_axes_with_bounds_beside_them(growth):
+    by_axis = {curve.axis: curve for curve in growth.curves}
+    assert by_axis["T"].points == HORIZONS
+    assert by_axis["C"].points == CORRUPTIONS
+    for curve in growth.curves:
+        assert all(mean < bound for mean, bound in zip(curve.means, curve.bounds, strict=True))
+        assert curve.exponent[1] <= curve.exponent[0] <= curve.exponent[2]
+    assert 1 < by_axis["T"].exponent[0] < 2.5
+    assert 0.5 < by_axis["C"].exponent[0] <= 1.05
+    page = render_verification(growth, "armrace verify --asymptotic")
+    assert "Growth on the paper&#x27;s axes" in page or "Growth on the paper's axes" in page
+    assert "(ln T)^" in page
+
+
+class Careless(SharpRace, frozen=True, tag="careless-race"):
+    """Tolerates nothing, so that a corruption costs it everything."""
+
+    def start(self, arms, horizon):
+        state = super().start(arms, horizon)
+        state.rule.allowance[:] = 0.0
+        state.rule.log_lower[:] = state.rule.log_upper[:] = 0.5
+        return state
+
+
+def test_a_race_that_is_sure_too_soon_is_caught():
+    found = verification.verify([Careless()], asymptotic=True, quick=True, progress=False)
+    assert not found.holds
