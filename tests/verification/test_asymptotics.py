@@ -15,7 +15,7 @@ def growth():
 
 def test_claims_hold_up_to_a_trillion_rounds(growth):
     assert growth.verdict == "All 4 claims hold."
-    assert {check.runs for check in growth.checks} == {4}
+    assert [check.runs for check in growth.checks] == [4 * 7, 4, 4 * 5, 4]
 
 
 def test_curves_are_on_the_papers_axes_with_bounds_beside_them(growth):
@@ -32,16 +32,8 @@ def test_curves_are_on_the_papers_axes_with_bounds_beside_them(growth):
     assert "(ln T)^" in page
 
 
-class Careless(SharpRace, frozen=True, tag="careless-race"):
-    """Tolerates nothing, so that a corruption costs it everything."""
-
-    def start(self, arms, horizon):
-        state = super().start(arms, horizon)
-        state.rule.allowance[:] = 0.0
-        state.rule.log_lower[:] = state.rule.log_upper[:] = 0.5
-        return state
-
-
-def test_a_race_that_is_sure_too_soon_is_caught():
-    found = verification.verify([Careless()], asymptotic=True, quick=True, progress=False)
-    assert not found.holds
+def test_a_race_that_was_promised_less_corruption_than_it_meets_is_caught():
+    """With a single layer nobody corrects what swap-best has deleted."""
+    naive = SharpRace(most_corruption=0)
+    found = verification.verify([naive], asymptotic=True, quick=True, progress=False)
+    assert [check.verdict for check in found.checks] == ["holds", "holds", "fails", "holds"]
