@@ -83,7 +83,10 @@ def test_a_killed_dask_worker_changes_no_bit(expected, small_tasks):
 def test_processes_end_with_their_context_in_whatever_they_do():
     with chosen_executor("processes", workers=1) as executor:
         pid = executor.submit(os.getpid).result()
-        executor.submit(time.sleep, 3600)
+        endless = executor.submit(time.sleep, 3600)
+        while not endless.running():
+            time.sleep(0.01)
+        time.sleep(0.5)
         started = time.monotonic()
     assert time.monotonic() - started < 10
     with pytest.raises(ProcessLookupError):

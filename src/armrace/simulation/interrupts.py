@@ -1,4 +1,4 @@
-"""Ctrl-C where the compiler is at work."""
+"""Ctrl-C where the compiler is at work, and where there are other processes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["postponed_interrupts"]
+__all__ = ["deaf_children", "postponed_interrupts"]
 
 
 @contextmanager
@@ -31,3 +31,20 @@ def postponed_interrupts() -> Iterator[Callable[[], None]]:
     finally:
         signal.signal(signal.SIGINT, usual)
     check()
+
+
+@contextmanager
+def deaf_children() -> Iterator[None]:
+    """Processes that are started in this context never see Ctrl-C.
+
+    A terminal sends it to all processes of a command. It is the first one that ends the others,
+    and they have nothing to say about it. Only the main thread can arrange that.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)

@@ -12,6 +12,7 @@ from typing import Any
 from armrace.errors import InvalidParameter, WorkersLost
 from armrace.simulation.code import package_code
 from armrace.simulation.forwarding import forwarded
+from armrace.simulation.interrupts import deaf_children
 from armrace.simulation.knocking import SECONDS_TO_ANSWER, somebody_listens
 
 __all__ = ["dask_executor"]
@@ -30,14 +31,16 @@ def dask_executor(address: str | None, workers: int) -> Iterator[Executor]:
     with ExitStack() as stack:
         stack.enter_context(_quiet())
         if address is None:
-            cluster = distributed.LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                processes=True,
-                host="127.0.0.1",
-                dashboard_address=None,
-                worker_dashboard_address=None,
-            )
+            with deaf_children():
+                cluster = distributed.LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    host="127.0.0.1",
+                    silence_logs=logging.CRITICAL,
+                    dashboard_address=None,
+                    worker_dashboard_address=None,
+                )
             client = distributed.Client(stack.enter_context(cluster))
         else:
             client = _connect(distributed, address)

@@ -11,6 +11,7 @@ from typing import Any
 from armrace.errors import InvalidParameter, WorkersLost
 from armrace.simulation.code import package_code
 from armrace.simulation.forwarding import forwarded
+from armrace.simulation.interrupts import deaf_children
 from armrace.simulation.knocking import somebody_listens
 
 __all__ = ["ray_executor"]
@@ -39,7 +40,8 @@ def ray_executor(address: str | None, workers: int) -> Iterator[Executor]:
     elif address != _RUNNING_HERE and not somebody_listens(address):
         raise _unreachable(address)
     try:
-        ray.init(address=address or "local", **options)
+        with deaf_children():
+            ray.init(address=address or "local", **options)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise _unreachable(address or "this machine") from error
     try:
