@@ -47,13 +47,16 @@ def test_everything_is_shown_to_a_person(command: str, capsys: pytest.CaptureFix
 FLAGS = {
     "simulate": (
         "--set --delta --means --environment --environment-set --attack --attack-set --budget "
-        "--horizon --replications --seed --workers --json --output"
+        "--horizon --replications --seed --workers --executor --address --json --output"
     ),
     "compare": (
         "--policies --means --attack --attack-set --budget --horizon --replications --seed "
-        "--workers --json --report --no-report --no-sweep"
+        "--workers --executor --address --json --folder --report --no-report --no-sweep"
     ),
-    "arena": ("--quick --full --policies --replications --seed --workers --json --folder --report"),
+    "arena": (
+        "--quick --full --policies --replications --seed --workers --executor --address --json "
+        "--folder --report"
+    ),
     "policies": "--json",
     "attacks": "--json",
     "environments": "--json",
