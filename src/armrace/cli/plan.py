@@ -15,6 +15,8 @@ from armrace.cli.precompiling import precompile
 from armrace.cli.running import INTERRUPTED
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from armrace.planning import Plan, Question
 
 __all__ = ["EPILOG", "plan"]
@@ -134,6 +136,8 @@ def plan(
     replications: options.Replications = "20",
     seed: options.Seed = "0",
     workers: options.Workers = None,
+    executor: options.Executor = "threads",
+    address: options.Address = None,
     json: options.Json = None,
     report: Report = Path("armrace-plan.html"),
 ) -> None:
@@ -149,6 +153,7 @@ def plan(
     says after how many days 95% of the runs had.
     """
     from armrace.planning import make_question
+    from armrace.simulation.executors import check_executor, chosen_executor
 
     question = make_question(
         None if means is None else numbers("means", means),
@@ -165,9 +170,11 @@ def plan(
         **{} if policies is None else {"policies": names("policies", policies)},
         **{} if attacks is None else {"attacks": names("attacks", attacks)},
     )
-    threads = worker_count(workers)
+    count = worker_count(workers)
+    check_executor(executor, address, count)
     check_targets(json, report)
-    found = _answer(question, threads)
+    with chosen_executor(executor, address, count) as pool:
+        found = _answer(question, pool, count)
     if json is not None:
         write_json(json, found.to_builtins())
     if json != STANDARD_OUTPUT:
@@ -177,13 +184,13 @@ def plan(
     _write_report(report, found)
 
 
-def _answer(question: Question, workers: int | None) -> Plan:
+def _answer(question: Question, executor: Executor | None, workers: int | None) -> Plan:
     from armrace.planning import answer
 
     try:
         quiet = question.experiments(list(question.learners()), 0.0)
-        precompile([experiment for _, experiment in quiet])
-        return answer(question, workers=workers)
+        precompile([experiment for _, experiment in quiet], executor)
+        return answer(question, executor, workers)
     except KeyboardInterrupt:
         say("armrace: interrupted; half a plan would mislead, so nothing of it is kept.")
         raise typer.Exit(INTERRUPTED) from None

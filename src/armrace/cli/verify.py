@@ -13,6 +13,8 @@ from armrace.cli.parsing import names, whole, worker_count
 from armrace.cli.running import INTERRUPTED
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from armrace.verification import Verification
 
 __all__ = ["EPILOG", "verify"]
@@ -64,6 +66,8 @@ def verify(
     policies: Policies = None,
     seed: options.Seed = "0",
     workers: options.Workers = None,
+    executor: options.Executor = "threads",
+    address: options.Address = None,
     json: options.Json = None,
     report: Report = None,
 ) -> None:
@@ -75,9 +79,13 @@ def verify(
     some claim fails.
     """
     chosen = None if policies is None else names("policy", policies)
-    number, threads = whole("seed", seed), worker_count(workers)
+    from armrace.simulation.executors import check_executor, chosen_executor
+
+    number, count = whole("seed", seed), worker_count(workers)
+    check_executor(executor, address, count)
     check_targets(json, report)
-    found = _run(chosen, quick, asymptotic, number, threads)
+    with chosen_executor(executor, address, count) as pool:
+        found = _run(chosen, quick, asymptotic, number, pool, count)
     if json is not None:
         write_json(json, found.to_builtins())
     if json != STANDARD_OUTPUT:
@@ -89,13 +97,23 @@ def verify(
 
 
 def _run(
-    chosen: list[str] | None, quick: bool, asymptotic: bool, seed: int, workers: int | None
+    chosen: list[str] | None,
+    quick: bool,
+    asymptotic: bool,
+    seed: int,
+    executor: Executor | None,
+    workers: int | None,
 ) -> Verification:
     from armrace import verification
 
     try:
         return verification.verify(
-            chosen, quick=quick, asymptotic=asymptotic, seed=seed, workers=workers
+            chosen,
+            quick=quick,
+            asymptotic=asymptotic,
+            seed=seed,
+            executor=executor,
+            workers=workers,
         )
     except KeyboardInterrupt:
         say("armrace: interrupted before all claims were tried.")

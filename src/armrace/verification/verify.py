@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from typing import Any
 
 import msgspec
@@ -77,6 +78,7 @@ def verify(
     quick: bool = False,
     asymptotic: bool = False,
     seed: int = 0,
+    executor: Executor | None = None,
     workers: int | None = None,
     progress: Progress = None,
 ) -> Verification:
@@ -93,13 +95,18 @@ def verify(
     """
     form = QUICK if quick else FULL
     if asymptotic:
-        return _verify_growth(policies, form, seed, workers, progress)
-    checks, _ = try_claims(make_claims(policies, form, seed), workers, progress)
+        return _verify_growth(policies, form, seed, executor, workers, progress)
+    checks, _ = try_claims(make_claims(policies, form, seed), executor, workers, progress)
     return Verification(checks, seed, quick)
 
 
 def _verify_growth(
-    policies: Policies, form: Form, seed: int, workers: int | None, progress: Progress
+    policies: Policies,
+    form: Form,
+    seed: int,
+    executor: Executor | None,
+    workers: int | None,
+    progress: Progress,
 ) -> Verification:
     subjects = _subjects(policies, RACES_THAT_LEAP)
     series = [
@@ -108,7 +115,7 @@ def _verify_growth(
         for each in asymptotic_series(subject, form.asymptotic_runs, seed)
     ]
     claims = [claim for each in series for claim in asymptotic_claims(each)]
-    checks, played = try_claims(claims, workers, progress)
+    checks, played = try_claims(claims, executor, workers, progress)
     curves = tuple(draw_up(each, played) for each in series)
     return Verification(checks, seed, form is QUICK, curves)
 
@@ -133,10 +140,13 @@ def make_claims(policies: Policies, form: Form, seed: int) -> list[Claim]:
 
 
 def try_claims(
-    claims: Sequence[Claim], workers: int | None = None, progress: Progress = None
+    claims: Sequence[Claim],
+    executor: Executor | None = None,
+    workers: int | None = None,
+    progress: Progress = None,
 ) -> tuple[tuple[Check, ...], dict[Experiment, Runs]]:
     """A verdict for each claim, all of them together at the error probability; and the runs."""
-    played = _play(claims, workers, progress)
+    played = _play(claims, executor, workers, progress)
     level = ERROR_PROBABILITY / len(claims)
     return tuple(_judge(claim, played, level) for claim in claims), played
 
@@ -157,14 +167,12 @@ def _judge(claim: Claim, played: Mapping[Experiment, Runs], level: float) -> Che
 
 
 def _play(
-    claims: Sequence[Claim], workers: int | None, progress: Progress
+    claims: Sequence[Claim], executor: Executor | None, workers: int | None, progress: Progress
 ) -> dict[Experiment, Runs]:
     """Every experiment that some claim needs, once."""
     experiments = list(dict.fromkeys(e for claim in claims for e in claim.experiments))
-    with postponed_interrupts() as raise_interrupt:
-        for experiment in experiments:
-            prepare(experiment)
-            raise_interrupt()
+    if executor is None:
+        _compile(experiments)
     total = sum(map(_cost, experiments))
     played: dict[Experiment, Runs] = {}
     done = 0.0
@@ -172,12 +180,19 @@ def _play(
         for experiment in experiments:
             cost = _cost(experiment)
             portion = _portion(report, done / total, cost / total)
-            finished = run_all([experiment], None, workers, portion, task=examine)
+            finished = run_all([experiment], executor, workers, portion, task=examine)
             if finished.interrupted:
                 raise KeyboardInterrupt
             played[experiment] = gather([row[0] for row in finished.outcomes])
             done += cost
     return played
+
+
+def _compile(experiments: Sequence[Experiment]) -> None:
+    with postponed_interrupts() as raise_interrupt:
+        for experiment in experiments:
+            prepare(experiment)
+            raise_interrupt()
 
 
 def _cost(experiment: Experiment) -> float:
