@@ -16,6 +16,7 @@ from armrace.cli.outputs import (
     say,
     write_json,
 )
+from armrace.cli.parsing import number
 from armrace.cli.requests import Request, make_request, override
 from armrace.cli.running import end, run_batches
 from armrace.cli.sweeping import can_be_swept, sweep
@@ -111,6 +112,8 @@ def compare(
     workers: options.Workers = None,
     executor: options.Executor = "threads",
     address: options.Address = None,
+    audit: options.Audit = False,
+    audit_level: options.AuditLevel = "0.05",
     json: options.Json = None,
     folder: Folder = None,
     report: Report = Path("armrace-report.html"),
@@ -135,7 +138,8 @@ def compare(
         horizon,
         replications,
     )
-    request = make_request(stories, policies, seed, workers, words)
+    level = number("audit-level", audit_level) if audit else None
+    request = make_request(stories, policies, seed, workers, words, level)
     page = None if no_report else report
     check_executor(executor, address, request.workers)
     batches = request.batches()

@@ -15,6 +15,8 @@ __all__ = [
     "Address",
     "Attack",
     "AttackSet",
+    "Audit",
+    "AuditLevel",
     "Budget",
     "Delta",
     "Engine",
@@ -31,7 +33,7 @@ __all__ = [
     "Workers",
 ]
 
-_ARMS, _ATTACK, _RUN, _OUTPUT = "Arms", "Attack", "Run", "Output"
+_ARMS, _ATTACK, _RUN, _AUDIT, _OUTPUT = "Arms", "Attack", "Run", "Audit", "Output"
 
 Means = Annotated[
     str | None,
@@ -164,6 +166,24 @@ Json = Annotated[
         metavar="FILE",
         help="Write the figures as JSON; - for standard output, and nothing else there.",
         rich_help_panel=_OUTPUT,
+    ),
+]
+Audit = Annotated[
+    bool,
+    typer.Option(
+        "--audit",
+        help="Say what the feedback of each run shows of corruption, next to the truth. Changes "
+        "no other figure.",
+        rich_help_panel=_AUDIT,
+    ),
+]
+AuditLevel = Annotated[
+    str,
+    typer.Option(
+        "--audit-level",
+        metavar="NUMBER",
+        help="The chance that an audit's alarms or certificate may be wrong, over all times.",
+        rich_help_panel=_AUDIT,
     ),
 ]
 Output = Annotated[

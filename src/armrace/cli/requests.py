@@ -31,6 +31,8 @@ class Request(NamedTuple):
     workers: int | None
     overrides: list[str]
     """The options that changed the scenario's arms and attack, as they were given."""
+    audit: float | None
+    """The level of an audit, if one is asked for."""
     executor: Executor | None = None
     """Who computes, once it is started; None stands for threads."""
     folder: Path | None = None
@@ -48,7 +50,10 @@ class Request(NamedTuple):
 
     def batches(self) -> list[list[Experiment]]:
         """One experiment a policy, for each attack and budget."""
-        return [each.experiments(self.policies, seed=self.seed) for each in self.scenarios]
+        return [
+            each.experiments(self.policies, seed=self.seed, audit=self.audit)
+            for each in self.scenarios
+        ]
 
     def command(self) -> str:
         """The command line that runs it again, whatever the scenario's defaults become."""
@@ -60,6 +65,8 @@ class Request(NamedTuple):
         words += self.overrides
         words += ["--budget", ",".join(budgets), "--horizon", str(story.horizon)]
         words += ["--replications", str(story.replications), "--seed", str(self.seed)]
+        if self.audit is not None:
+            words += ["--audit", "--audit-level", f"{self.audit:g}"]
         return shlex.join(words)
 
 
@@ -69,6 +76,7 @@ def make_request(
     seed: str,
     workers: str | None,
     overrides: list[str],
+    audit: float | None,
 ) -> Request:
     """A request from the text of its options."""
     return Request(
@@ -77,6 +85,7 @@ def make_request(
         seed=whole("seed", seed),
         workers=worker_count(workers),
         overrides=overrides,
+        audit=audit,
     )
 
 

@@ -31,6 +31,8 @@ armrace simulate fast-slow-race --set corruption=300 --attack swap-best --attack
 
 armrace simulate sharp-race --horizon 1e12 --replications 10
 
+armrace simulate multi-layer-race --attack sleeper-bots --budget 500 --audit
+
 armrace simulate exp3 --environment beta --environment-set alphas=4,2 --environment-set betas=2,2
 """
 
@@ -61,6 +63,8 @@ def simulate(
     workers: options.Workers = None,
     executor: options.Executor = "threads",
     address: options.Address = None,
+    audit: options.Audit = False,
+    audit_level: options.AuditLevel = "0.05",
     json: options.Json = None,
     output: options.Output = None,
 ) -> None:
@@ -82,6 +86,7 @@ def simulate(
         replications=whole("replications", replications or ""),
         seed=whole("seed", seed),
         engine=engine,
+        audit=number("audit-level", audit_level) if audit else None,
     )
     count = worker_count(workers)
     check_executor(executor, address, count)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 import typer
@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
+from armrace.reports.audits import AUDIT_COLUMNS, audit_rows
 from armrace.reports.formatting import cell_name, count, figure, interval, means_of, setting
 from armrace.reports.growth import exponent_words
 from armrace.reports.rows import standings
@@ -20,6 +21,7 @@ from armrace.verification import Verification
 
 __all__ = [
     "new_table",
+    "print_audits",
     "print_comparisons",
     "print_leaderboard",
     "print_result",
@@ -68,6 +70,7 @@ def print_result(result: Result) -> None:
         cells += [figure(number) for number in summary[2:]]
         table.add_row(measure.replace("_", "-"), *cells)
     print_tables(table, _arms(result))
+    print_audits({result.policy: result})
     typer.echo(
         f"{count(result.replications)} x {count(result.horizon)} rounds in "
         f"{result.seconds:.2g} s: "
@@ -80,6 +83,20 @@ def _leapt(result: Result) -> str:
     if result.engine == "plain":
         return ""
     return f" The engine leapt over {100 * result.share_leapt:.6g}% of them."
+
+
+def print_audits(results: Mapping[str, Result]) -> None:
+    """What audits found, if they were asked for, and the words of a single policy's first run."""
+    rows = audit_rows(results)
+    if not rows:
+        return
+    table = new_table("audit", *AUDIT_COLUMNS.values())
+    for row in rows:
+        table.add_row(*row)
+    print_tables(table)
+    if len(rows) == 1:
+        found = next(iter(results.values())).audits[0]
+        typer.echo(f"The first replication:\n{found}\n")
 
 
 _SHOWN_ARMS = 20
@@ -115,6 +132,7 @@ def print_comparisons(cells: Sequence[Comparison]) -> None:
         if len(cells) > 1:
             console.print(f"[bold]{cell_name(next(iter(cell.results.values())).spec)}[/bold]")
         _print_comparison(cell)
+        print_audits(cell.results)
         if len(cell.results) > 1:
             console.print(f"{cell.verdict('regret')}\n")
 

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from armrace.errors import ForeignTicket, InvalidParameter
+from armrace.forensics import Audit, audit
+from armrace.forensics import watch as put_under_watch
 from armrace.kernels.borrowing import Handle
 from armrace.kernels.compiling import fingerprint
 from armrace.kernels.generics import NO_LAYER, implementations
@@ -46,7 +48,8 @@ class Learner:
 
     ``decide`` counts an arm as assigned, which steers what is chosen next; ``learn`` counts
     its reward, which feeds the intervals. Rewards may come late, in any order, or never. A
-    learner is safe under threads.
+    learner is safe under threads. Unless told not to ``watch``, it keeps what :meth:`audit`
+    needs; that changes no decision.
 
     >>> learner = Learner("multi-layer-race", arms=["red", "green"], horizon=1000, seed=1)
     >>> ticket = learner.decide()
@@ -63,6 +66,7 @@ class Learner:
         arms: Sequence[str | int] | int,
         horizon: int,
         seed: int = 0,
+        watch: bool = True,
     ) -> None:
         labels: list[str | int] = list(range(arms)) if isinstance(arms, int) else list(arms)
         if len(labels) < 2:
@@ -75,17 +79,19 @@ class Learner:
         self.arms = labels
         self.horizon = horizon
         self.seed = seed
+        self.watch = watch
         self.decisions = 0
         self.rewards = 0
         self._lock = threading.Lock()
         self._learned = bytearray()
         self._layers = self.policy.layer_count(len(labels), horizon)
         self._state = self.policy.start(len(labels), horizon)
+        self._kept = put_under_watch(self._state, len(labels), horizon) if watch else self._state
         self._stream = stream_for(seed, Purpose.LEARNER, replication=0)
-        calls = make_live_calls(fingerprint(implementations(self._state)))
+        calls = make_live_calls(fingerprint(implementations(self._kept)))
         self._decide, self._learn = calls.decide, calls.learn
         self._distribution = calls.distribution
-        self._handle = Handle(Live(self._state, self._stream), calls.put_down)
+        self._handle = Handle(Live(self._kept, self._stream), calls.put_down)
 
     @property
     def pending(self) -> int:
@@ -146,6 +152,15 @@ class Learner:
         with self._lock:
             return self.policy.inspect(self._state)
 
+    def audit(self, level: float = 0.05) -> Audit:
+        """What the feedback so far shows of corruption.
+
+        ``level`` bounds the probability that anything it says is wrong, however often and
+        whenever it is asked for, as long as delays do not depend on the rewards.
+        """
+        with self._lock:
+            return audit(self._kept, level, self.arms)
+
     def snapshot(self) -> Snapshot:
         """All of the learner as plain data."""
         with self._lock:
@@ -154,10 +169,11 @@ class Learner:
                 arms=self.arms,
                 horizon=self.horizon,
                 seed=self.seed,
+                watch=self.watch,
                 decisions=self.decisions,
                 taken=tell(self._stream),
                 learned=bytes(self._learned[: (self.decisions + 7) // 8]),
-                state=write_arrays(self._state),
+                state=write_arrays(self._kept),
             ).sealed()
 
     @classmethod
@@ -169,8 +185,14 @@ class Learner:
         ``policy`` is needed only for a policy that is not in the catalogue.
         """
         snapshot = Snapshot.read(data)
-        learner = cls(policy or snapshot.policy, snapshot.arms, snapshot.horizon, snapshot.seed)
-        read_arrays(learner._state, snapshot.state)
+        learner = cls(
+            policy or snapshot.policy,
+            snapshot.arms,
+            snapshot.horizon,
+            snapshot.seed,
+            snapshot.watch,
+        )
+        read_arrays(learner._kept, snapshot.state)
         seek(learner._stream, snapshot.taken)
         learner.decisions = snapshot.decisions
         learner._learned = bytearray(snapshot.learned) + bytearray(_GROWTH)

@@ -37,6 +37,8 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     learned: bytes
     """A bit a decision, set when its reward has come."""
     state: dict[str, ArrayData]
+    watch: bool = False
+    """Whether the state has what an audit needs; those of earlier versions have not."""
     format: int = _FORMAT
     digest: str = ""
 
@@ -45,7 +47,9 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return msgspec.structs.replace(self, digest=self._content_digest())
 
     def _content_digest(self) -> str:
-        bare = msgspec.structs.replace(self, digest="")
+        bare = {**msgspec.structs.asdict(self), "digest": ""}
+        if not self.watch:  # as in snapshots from before there was a watch
+            del bare["watch"]
         return hashlib.sha256(msgspec.msgpack.encode(bare, order="sorted")).hexdigest()
 
     def to_json(self) -> bytes:

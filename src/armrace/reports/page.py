@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from armrace.reports.audits import audit_section
 from armrace.reports.drawing import own_style
 from armrace.reports.formatting import cell_name, count, parameters
 from armrace.reports.layout import data_block, document, table
@@ -41,6 +42,7 @@ def render_report(
         sections = [
             _header(title, summary, setting, first),
             f"<section>{figures}</section>",
+            audit_section(comparison),
             curves_section(comparison),
             sweep_section(sweeps, comparison_inks(comparison)) if sweeps else "",
             *(race_section(label, r) for label, r in comparison.results.items() if has_layers(r)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
+from armrace.reports.audits import audit_section
 from armrace.reports.corruption import draw_sweep
 from armrace.reports.curves import draw_curves
 from armrace.reports.formatting import cell_name, count
@@ -118,6 +119,6 @@ def cell_section(comparison: Comparison, position: int) -> str:
     curves = curves_section(comparison, f"curves-{position}", level=3)
     return (
         f'<section id="cell-{position}"><h2>{escape(cell_name(first.spec))}</h2>'
-        f"{figures_of(comparison)}<details><summary>Regret over time</summary>{curves}</details>"
-        "</section>"
+        f"{figures_of(comparison)}{audit_section(comparison, level=3)}"
+        f"<details><summary>Regret over time</summary>{curves}</details></section>"
     )

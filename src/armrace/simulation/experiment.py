@@ -12,6 +12,7 @@ import numpy.typing as npt
 from armrace.adversaries import ADVERSARIES, Adversary, NoAttack, Setting
 from armrace.environments import ENVIRONMENTS, Bernoulli, Environment
 from armrace.errors import InvalidParameter
+from armrace.forensics.audit import LEVEL
 from armrace.policies import POLICIES, Policy
 from armrace.randomness import MAXIMAL_SEED
 from armrace.specification import MAXIMAL_HORIZON, Limits, Specification
@@ -36,6 +37,7 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
         Literal["auto", "plain", "leap"],
         "whether rounds that cannot matter are skipped: exact in law, with other random numbers",
     ] = "auto"
+    audit: Annotated[float | None, LEVEL] = None
 
     def validate(self) -> None:
         self.environment.check_horizon(self.horizon)
@@ -45,6 +47,8 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
         """As plain data: the arguments of ``simulate`` that run it again."""
         data = super().to_builtins()
         del data["name"]
+        if self.audit is None:
+            del data["audit"]
         return data
 
     def setting(self) -> Setting:
@@ -63,6 +67,7 @@ def make_experiment(
     replications: int = 100,
     seed: int = 0,
     engine: str = "auto",
+    audit: float | None = None,
 ) -> Experiment:
     """An experiment from specifications, names or plain data; means alone make Bernoulli arms."""
     attack = ADVERSARIES.make(adversary)
@@ -77,6 +82,7 @@ def make_experiment(
         replications=_whole("replications", replications),
         seed=seed,
         engine=engine,  # type: ignore[arg-type]  # the specification refuses other words
+        audit=audit,
     )
 
 

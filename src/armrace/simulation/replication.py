@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.errors import InvalidParameter
+from armrace.forensics import Audit, audit, watch
 from armrace.kernels import engine, leaping
 from armrace.kernels.attacking import LiveAttack
 from armrace.kernels.compiling import fingerprint, kept_on_disk
@@ -58,12 +59,17 @@ class Outcome(NamedTuple):
     """Rounds that were skipped, not played one by one; none where the engine plays every round."""
     seconds: float
     """What the compiled loop took; the one thing that no seed determines."""
+    audit: Audit | None
+    """What an audit found in it, if one was asked for."""
 
 
 class Parts(NamedTuple):
     """All that takes part in a replication."""
 
     policy: Any
+    """The policy's state; under watch where an audit is asked for."""
+    policy_state: Any
+    """The policy's own state."""
     adversary: Any
     law: Law
     learner_stream: Stream
@@ -91,9 +97,11 @@ def make_parts(
     law.place[:] = reward_place(experiment.seed, replication)
     arms = law.kind.size
     layers = policy.layer_count(arms, horizon)
-    state, adversary = policy.start(arms, horizon), experiment.adversary.start(setting)
+    own, adversary = policy.start(arms, horizon), experiment.adversary.start(setting)
+    state = own if experiment.audit is None else watch(own, arms, horizon)
     return Parts(
         policy=state,
+        policy_state=own,
         adversary=adversary,
         law=law,
         learner_stream=stream_for(experiment.seed, Purpose.LEARNER, replication),
@@ -170,15 +178,16 @@ def run_replication(
     started = time.perf_counter()
     play_out(parts)
     seconds = time.perf_counter() - started
-    view = experiment.policy.inspect(parts.policy) if replication == 0 else ()
-    return _outcome(parts, view, seconds)
+    view = experiment.policy.inspect(parts.policy_state) if replication == 0 else ()
+    found = None if experiment.audit is None else audit(parts.policy, experiment.audit)
+    return _outcome(parts, view, seconds, found)
 
 
 def _shape(parts: Parts) -> tuple[int, int]:
     return parts.ledger.pulls.size, parts.ledger.layer_corruption.size
 
 
-def _outcome(parts: Parts, view: Sequence[ArmView], seconds: float) -> Outcome:
+def _outcome(parts: Parts, view: Sequence[ArmView], seconds: float, found: Audit | None) -> Outcome:
     record, gaps = parts.record, parts.means.max() - parts.means
     return Outcome(
         regret=(record.clean_totals + record.shifts).max(axis=1) - record.collected,
@@ -191,4 +200,5 @@ def _outcome(parts: Parts, view: Sequence[ArmView], seconds: float) -> Outcome:
         view=view,
         leapt=None if parts.leap is None else leaping.rounds_leapt(parts.leap),
         seconds=seconds,
+        audit=found,
     )

@@ -13,7 +13,9 @@ import numpy.typing as npt
 import polars as pl
 
 from armrace.errors import UnknownName
+from armrace.forensics import Audit
 from armrace.policies import ArmView
+from armrace.simulation.auditing import AuditSummary, summarise_audits
 from armrace.simulation.experiment import Experiment, checkpoints_for
 from armrace.simulation.replication import Outcome
 from armrace.statistics import Summary, standard_error, summarise
@@ -38,12 +40,14 @@ class Result:
         view: Sequence[ArmView],
         seconds: float,
         interrupted: bool = False,
+        audits: Sequence[Audit] = (),
     ) -> None:
         self.spec = spec
         self.rows = rows
         self.view = list(view)
         self.seconds = seconds
         self.interrupted = interrupted
+        self.audits = list(audits)
 
     @classmethod
     def from_outcomes(
@@ -65,7 +69,10 @@ class Result:
         leapt = np.repeat([-1 if o.leapt is None else o.leapt for o in outcomes], points.size)
         columns["leapt"] = pl.Series(leapt, dtype=pl.Int64).replace(-1, None)
         view = outcomes[0].view if replications[0] == 0 else ()
-        return cls(experiment.to_builtins(), pl.DataFrame(columns), view, seconds, interrupted)
+        audits = [outcome.audit for outcome in outcomes if outcome.audit is not None]
+        return cls(
+            experiment.to_builtins(), pl.DataFrame(columns), view, seconds, interrupted, audits
+        )
 
     @property
     def horizon(self) -> int:
@@ -156,8 +163,15 @@ class Result:
         """The summary of one of the ledger's figures at the end."""
         return summarise(self.sample(measure))
 
+    def audit_summary(self) -> AuditSummary | None:
+        """What the audits of all replications found, next to the truth; none if not asked for."""
+        if not self.audits:
+            return None
+        return summarise_audits(self.audits, self.sample("corruption"))
+
     def to_builtins(self) -> dict[str, Any]:
         """The object that ``armrace simulate --json`` prints."""
+        audited = self.audit_summary()
         return {
             "spec": self.spec,
             "horizon": self.horizon,
@@ -166,6 +180,7 @@ class Result:
             "seconds": self.seconds,
             "rounds_per_second": self.horizon * self.replications / max(self.seconds, 1e-9),
             "summary": self.summary(),
+            **({} if audited is None else {"audit": audited.to_builtins()}),
         }
 
     def save(self, path: str | Path) -> None:

@@ -33,7 +33,12 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     policies: tuple[str, ...] = ()
 
     def experiments(
-        self, policies: Sequence[str] = (), *, budget: float | None = None, seed: int = 0
+        self,
+        policies: Sequence[str] = (),
+        *,
+        budget: float | None = None,
+        seed: int = 0,
+        audit: float | None = None,
     ) -> list[Experiment]:
         """One experiment a policy, on the same rewards."""
         spent = self.budget if budget is None else budget
@@ -46,6 +51,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
                 horizon=self.horizon,
                 replications=self.replications,
                 seed=seed,
+                audit=audit,
             )
             for name in policies or self.policies or POLICIES
         ]

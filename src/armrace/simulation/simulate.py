@@ -41,6 +41,7 @@ def simulate(
     engine: str = "auto",
     workers: int | None = None,
     progress: bool | None = None,
+    audit: float | None = None,
 ) -> Result:
     """Run one policy in one environment under one attack.
 
@@ -48,8 +49,8 @@ def simulate(
     a list of means stands for Bernoulli arms; an attack needs a budget. Replications run in
     threads, or on ``executor``, which changes nothing in the result. The ``engine`` plays every
     round (``plain``) or leaps over those that cannot matter (``leap``); ``auto`` leaps where it
-    can beyond ten million rounds. Ctrl-C keeps the
-    replications that are finished.
+    can beyond ten million rounds. Ctrl-C keeps the replications that are finished. With
+    ``audit``, the level of an audit, every replication is audited at its end.
 
     >>> result = simulate("ucb1", [0.9, 0.1], horizon=100, replications=2, seed=7)
     >>> result.final["pulls"].to_list()
@@ -64,6 +65,7 @@ def simulate(
         replications=replications,
         seed=seed,
         engine=engine,
+        audit=audit,
     )
     return run_experiments([experiment], executor, workers, progress)[0]
 
@@ -81,6 +83,7 @@ def compare(
     engine: str = "auto",
     workers: int | None = None,
     progress: bool | None = None,
+    audit: float | None = None,
 ) -> Comparison:
     """Run many policies on the same rewards under the same attack.
 
@@ -98,6 +101,7 @@ def compare(
             replications=replications,
             seed=seed,
             engine=engine,
+            audit=audit,
         )
         for policy in policies
     ]

@@ -16,6 +16,7 @@ import msgspec
 import polars as pl
 
 from armrace.errors import DamagedFile
+from armrace.forensics import Audit
 from armrace.policies import ArmView
 from armrace.simulation.files import atomic_path
 from armrace.simulation.results import Result
@@ -38,6 +39,7 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
     seconds: float
     interrupted: bool
     digest: str
+    audits: list[Audit] = []
 
 
 def save(result: Result, target: Path) -> None:
@@ -49,6 +51,7 @@ def save(result: Result, target: Path) -> None:
         seconds=result.seconds,
         interrupted=result.interrupted,
         digest=_BLANK.decode(),
+        audits=result.audits,
     )
     buffer = io.BytesIO()
     result.rows.write_parquet(buffer, metadata={_KEY: msgspec.json.encode(header).decode()})
@@ -82,7 +85,7 @@ def load(path: str | Path) -> Result:
     if header.format != _FORMAT:
         raise DamagedFile(f"{path} has format {header.format}; this version reads {_FORMAT}.")
     rows = pl.read_parquet(io.BytesIO(data))
-    return Result(header.spec, rows, header.view, header.seconds, header.interrupted)
+    return Result(header.spec, rows, header.view, header.seconds, header.interrupted, header.audits)
 
 
 def _sealed(data: bytes) -> bytes:

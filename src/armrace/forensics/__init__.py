@@ -1,0 +1,7 @@
+"""Alarms with a proven false-alarm rate, and certificates of corruption."""
+
+from armrace.forensics.audit import audit
+from armrace.forensics.findings import ALARMS, Alarm, Audit
+from armrace.kernels.watching import Watched, watch
+
+__all__ = ["ALARMS", "Alarm", "Audit", "Watched", "audit", "watch"]

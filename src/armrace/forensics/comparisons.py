@@ -1,0 +1,124 @@
+"""Two samples of one arm that cannot both be honest, and what it takes to reconcile them.
+
+Every test of this room compares two samples of the same arm, given by their sizes and means: what
+two layers saw, or what came before and after a moment. A comparison's *threshold* ``t`` is such
+that of honest samples
+
+    n kl(x, z) + m kl(y, z) <= t,    z = (n x + m y) / (n + m),
+
+in all comparisons of the audit and at all times at once, but for the audit's level. The left side
+is convex in ``(x, y)`` and grows with the distance between them. So if it is larger, then the
+rewards were changed by at least the cheapest way of moving the two means towards each other until
+it is not.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from armrace.kernels.divergence import kl
+from armrace.kernels.watching import log_evidence
+
+__all__ = ["Comparison", "compare_samples"]
+
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+_GOLDEN_STEPS = 45
+_HALVINGS = 45
+
+
+class Comparison(NamedTuple):
+    """Two samples of one arm, of which the second has the larger mean.
+
+    Where it is the other way round, rewards are counted from 1 downwards: that changes nothing.
+    """
+
+    pulls: float
+    mean: float
+    upper_pulls: float
+    upper_mean: float
+    threshold: float
+    """The most that the divergence of honest samples may be."""
+
+    def divergence(self, mean: float, upper_mean: float) -> float:
+        """The left side above, were these the means; 0 once they have met."""
+        if mean >= upper_mean:
+            return 0.0
+        n, m = self.pulls, self.upper_pulls
+        common = (n * mean + m * upper_mean) / (n + m)
+        if not 0.0 < common < 1.0:
+            return 0.0
+        return n * kl(mean, common) + m * kl(upper_mean, common)
+
+    def rejects(self, change: float = 0.0, upper_change: float = 0.0) -> bool:
+        """Whether the samples differ although each was changed by at most so much in all."""
+        lower = self.mean + change / self.pulls
+        upper = self.upper_mean - upper_change / self.upper_pulls
+        return self.divergence(lower, upper) > self.threshold
+
+    def least_change(self) -> float:
+        """A lower bound on the sum of all changes to the rewards; 0 if there may be none.
+
+        The cost of moving the lower mean to ``x`` and the upper one down to the largest ``y``
+        that ``x`` permits is convex in ``x``: golden section brackets its least. ``y`` grows with
+        ``x``, so that the cost of the bracket's lower ``x`` and its upper ``y`` is not above it.
+        """
+        if not self.rejects():
+            return 0.0
+        low, high = self.mean, self._permitted_lower()
+        left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+        at_left, at_right = self._cost(left, left), self._cost(right, right)
+        for _ in range(_GOLDEN_STEPS):
+            if at_left <= at_right:
+                high, right, at_right = right, left, at_left
+                left = high - _GOLDEN * (high - low)
+                at_left = self._cost(left, left)
+            else:
+                low, left, at_left = left, right, at_right
+                right = low + _GOLDEN * (high - low)
+                at_right = self._cost(right, right)
+        return max(0.0, self._cost(low, high))
+
+    def _cost(self, lower: float, permits: float) -> float:
+        change = self.upper_mean - self._permitted_upper(permits)
+        return self.pulls * (lower - self.mean) + self.upper_pulls * change
+
+    def _permitted_upper(self, lower: float) -> float:
+        """Not less than the largest upper mean that the lower one permits."""
+        inside, outside = lower, self.upper_mean
+        if self.divergence(lower, outside) <= self.threshold:
+            return outside
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (inside + outside)
+            if self.divergence(lower, middle) <= self.threshold:
+                inside = middle
+            else:
+                outside = middle
+        return outside
+
+    def _permitted_lower(self) -> float:
+        """Not less than the smallest lower mean that the upper one permits as it is."""
+        outside, inside = self.mean, self.upper_mean
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (inside + outside)
+            if self.divergence(middle, self.upper_mean) <= self.threshold:
+                inside = middle
+            else:
+                outside = middle
+        return inside
+
+
+def compare_samples(
+    pulls: float, total: float, other_pulls: float, other_total: float, log_term: float
+) -> Comparison:
+    """A comparison at the level ``exp(-log_term)``, for all sizes of both samples at once.
+
+    >>> found = compare_samples(50, 0.0, 50, 50.0, log_term=6.8)
+    >>> f"{found.threshold:.3f} {found.least_change():.3f} {found.rejects(30.0, 30.0)}"
+    '11.867 26.137 False'
+    """
+    price = -log_evidence(pulls, 0.0, other_pulls, 0.0)  # of equal samples: the mixtures' cost
+    mean, other_mean = total / pulls, other_total / other_pulls
+    if mean > other_mean:
+        mean, other_mean = 1.0 - mean, 1.0 - other_mean
+    return Comparison(pulls, mean, other_pulls, other_mean, log_term + price)

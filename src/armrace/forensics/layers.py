@@ -1,0 +1,159 @@
+"""What the layers of a race say about one another.
+
+Each layer gets rounds by coins that an adversary cannot see, so honest samples of one arm have
+one law in all layers. Fast layers meet much of the corruption and delete an arm on account of it,
+which freezes what they believe; slower ones go on and see it differently.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.forensics.comparisons import Comparison
+from armrace.forensics.findings import Alarm, Finding, direction_of
+from armrace.forensics.pairs import Pairs, pairs_of
+from armrace.kernels.race import NEVER, Race
+from armrace.theory.allowance import corruption_allowance
+
+__all__ = ["Exposure", "examine_layers", "exposure_of", "failed_layers", "race_in"]
+
+_SMALL_RATE = 0.25
+_HALVINGS = 50
+
+
+def race_in(state: Any) -> Race | None:
+    """The race that a state is or contains, if it has at least two layers."""
+    if isinstance(state, Race):
+        return state if state.share.size > 1 else None
+    members = state if isinstance(state, tuple) else ()
+    return next((found for found in map(race_in, members) if found is not None), None)
+
+
+class Exposure(NamedTuple):
+    """How much of the total corruption each layer meets at most.
+
+    For each of two rates ``x``, but for a small probability and at all times at once, a layer
+    with share ``p`` meets ``Z <= ((e^x - 1) p C + a) / x``. One rate is the best where ``p C`` is
+    1, which is what the layer is made for; the other is good where it is large.
+    """
+
+    share: npt.NDArray[np.float64]
+    rates: tuple[float, float]
+    log_term: float
+
+    def most(self, layer: int, corruption: float) -> float:
+        """What the layer meets at most of a total corruption."""
+        load = float(self.share[layer]) * corruption
+        met = ((math.expm1(rate) * load + self.log_term) / rate for rate in self.rates)
+        return min(corruption, *met)
+
+    def rejects(self, found: Comparison, layers: tuple[int, int], corruption: float) -> bool:
+        """Whether the two layers differ by more than a total of ``corruption`` can explain."""
+        return found.rejects(*(self.most(layer, corruption) for layer in layers))
+
+    def least_corruption(
+        self, found: Comparison, layers: tuple[int, int], at_least: float, at_most: float
+    ) -> float:
+        """The largest total that cannot explain how two layers differ, rounded down.
+
+        ``at_least`` if that explains it already.
+        """
+        if not self.rejects(found, layers, at_least):
+            return at_least
+        rejected, explaining = at_least, at_most
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (rejected + explaining)
+            if self.rejects(found, layers, middle):
+                rejected = middle
+            else:
+                explaining = middle
+        return rejected
+
+
+def exposure_of(race: Race, level: float) -> Exposure:
+    """The bounds that hold jointly for all layers and both rates with probability 1 - level.
+
+    In a race within another policy a layer's share is the probability that it has the round if
+    the race has it, which is more than its own: the bounds then hold all the more.
+    """
+    log_term = math.log(2 * race.share.size / level)
+    best_rate = math.log(corruption_allowance(1.0, log_term))
+    return Exposure(race.share, (best_rate, _SMALL_RATE), log_term)
+
+
+def examine_layers(race: Race, level: float, claims: int) -> Finding:
+    """Compare all pairs of layers in all arms, at ``level``, one of so many equal shares."""
+    layers, arms = race.pulls.shape
+    log_term = math.log(arms * layers * (layers - 1) / 2 / level)
+    exposure = exposure_of(race, level)
+    alarms, by_arm, total = [], np.zeros(arms), 0.0
+    for arm in range(arms):
+        found = _pairs_of_layers(race, arm)
+        rejected = np.flatnonzero(found.pairs.evidence > log_term)
+        if rejected.size:
+            by_arm[arm] = found.pairs.least_change(log_term)
+            total = _least_total(exposure, found, rejected, log_term, total, race)
+            best = int(rejected[np.argmax(found.pairs.evidence[rejected])])
+            chance = claims * level * math.exp(log_term - found.pairs.evidence[best])
+            alarms.append(_alarm(race, arm, found, best, chance))
+    return Finding(alarms, by_arm, total)
+
+
+class _LayerPairs(NamedTuple):
+    """Pairs of layers that have rewards of one arm, the faster first."""
+
+    fast: npt.NDArray[np.int64]
+    slow: npt.NDArray[np.int64]
+    pairs: Pairs
+
+
+def _pairs_of_layers(race: Race, arm: int) -> _LayerPairs:
+    pulls, sums = race.pulls[:, arm], race.sums[:, arm]
+    seen = np.flatnonzero(pulls)
+    first, second = np.triu_indices(seen.size, k=1)
+    fast, slow = seen[first], seen[second]
+    return _LayerPairs(fast, slow, pairs_of(pulls[fast], sums[fast], pulls[slow], sums[slow]))
+
+
+def _least_total(
+    exposure: Exposure,
+    found: _LayerPairs,
+    rejected: npt.NDArray[np.int64],
+    log_term: float,
+    total: float,
+    race: Race,
+) -> float:
+    """The largest certificate of the total that any of the pairs gives, or the one at hand."""
+    for index in rejected:
+        layers = int(found.fast[index]), int(found.slow[index])
+        compared = found.pairs.comparison(index, log_term)
+        total = exposure.least_corruption(compared, layers, total, float(race.rounds[0]))
+    return total
+
+
+def _alarm(race: Race, arm: int, found: _LayerPairs, best: int, chance: float) -> Alarm:
+    fast, pairs = int(found.fast[best]), found.pairs
+    deleted = int(race.eliminated_at[fast, arm])
+    means = float(pairs.means[best]), float(pairs.other_means[best])
+    return Alarm(
+        kind="disagreement",
+        arm=arm,
+        layers=(fast, int(found.slow[best])),
+        direction=direction_of(means[1], means[0]),
+        since=None if deleted == NEVER else deleted,
+        pulls=(int(pairs.pulls[best]), int(pairs.other_pulls[best])),
+        means=means,
+        chance=chance,
+    )
+
+
+def failed_layers(race: Race, certificate: float, level: float) -> list[Alarm]:
+    """The slowest layer that has failed: one with share ``p`` withstands a total of ``1/p``."""
+    failed = np.flatnonzero(certificate * race.share > 1.0)
+    if not failed.size:
+        return []
+    return [Alarm(kind="failed-layer", layers=(int(failed[-1]),), chance=level)]

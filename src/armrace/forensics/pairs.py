@@ -1,0 +1,103 @@
+"""All pairs among many samples of one arm at once: which of them cannot both be honest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.forensics.comparisons import Comparison, compare_samples
+
+__all__ = ["Pairs", "pairs_of"]
+
+Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+
+_TRIED = 3
+"""Pairs whose certificate is worked out; others promise less."""
+
+
+class Pairs(NamedTuple):
+    """Pairs of samples: sizes and sums, how much they diverge, and what the mixtures cost."""
+
+    pulls: Floats
+    sums: Floats
+    other_pulls: Floats
+    other_sums: Floats
+    divergence: Floats
+    price: Floats
+
+    @property
+    def evidence(self) -> Floats:
+        """Logarithms of the e-values."""
+        found: Floats = self.divergence - self.price
+        return found
+
+    @property
+    def means(self) -> Floats:
+        """Means of the first samples."""
+        return self.sums / self.pulls
+
+    @property
+    def other_means(self) -> Floats:
+        """Means of the second samples."""
+        return self.other_sums / self.other_pulls
+
+    def comparison(self, index: int, log_term: float) -> Comparison:
+        """One of the pairs, at the level ``exp(-log_term)``."""
+        return compare_samples(
+            float(self.pulls[index]),
+            float(self.sums[index]),
+            float(self.other_pulls[index]),
+            float(self.other_sums[index]),
+            log_term,
+        )
+
+    def rejected(self, log_term: float) -> Iterator[Comparison]:
+        """The pairs that cannot both be honest, those first that promise most."""
+        found = np.flatnonzero(self.evidence > log_term)
+        for index in found[np.argsort(-self._promise(found, log_term))]:
+            yield self.comparison(index, log_term)
+
+    def least_change(self, log_term: float) -> float:
+        """The largest certificate found among the pairs; 0 if none is rejected."""
+        tried = zip(range(_TRIED), self.rejected(log_term), strict=False)
+        return max((found.least_change() for _, found in tried), default=0.0)
+
+    def _promise(self, found: npt.NDArray[np.int64], log_term: float) -> Floats:
+        """About what it takes to reconcile each pair: divergence grows as a gap's square."""
+        n, m = self.pulls[found], self.other_pulls[found]
+        gap = np.abs(self.means - self.other_means)[found]
+        kept = np.sqrt((log_term + self.price[found]) / self.divergence[found])
+        promised: Floats = np.minimum(n, m) * gap * (1.0 - kept)
+        return promised
+
+
+def pairs_of(pulls: Counts, sums: Floats, other_pulls: Counts, other_sums: Floats) -> Pairs:
+    """Pairs of samples given by arrays of one length.
+
+    >>> size = np.array([50])
+    >>> found = pairs_of(size, np.zeros(1), size, np.full(1, 50.0))
+    >>> f"{found.divergence[0]:.3f} {found.price[0]:.3f}"
+    '69.315 5.067'
+    """
+    n, m = pulls.astype(np.float64), other_pulls.astype(np.float64)
+    x, y = np.clip(sums, 0.0, n), np.clip(other_sums, 0.0, m)
+    divergence = _entropy(n + m, x + y) - _entropy(n, x) - _entropy(m, y)
+    price = 0.5 * np.log(np.pi**2 * (n + 0.5) * (m + 0.5))
+    return Pairs(n, x, m, y, np.maximum(divergence, 0.0), price)
+
+
+def _entropy(pulls: Floats, sums: Floats) -> Floats:
+    """The size of a sample times the entropy of its mean."""
+    mean = sums / pulls
+    total: Floats = -pulls * (_x_log_x(mean) + _x_log_x(1.0 - mean))
+    return total
+
+
+def _x_log_x(x: Floats) -> Floats:
+    logarithm = np.log(x, where=x > 0.0, out=np.zeros_like(x))
+    product: Floats = x * logarithm
+    return product

@@ -1,0 +1,80 @@
+"""``--audit``: shares, certificate and words, and nothing else changed."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import armrace
+from armrace.cli.main import run
+
+ATTACKED = [
+    "simulate", "multi-layer-race", "--means", "0.5,0.4", "--attack", "swap-best",
+    "--budget", "400", "--horizon", "5000", "--replications", "3",
+]  # fmt: skip
+COMPARED = [
+    "compare", "quiet", "--policies", "multi-layer-race,ucb1", "--horizon", "2000",
+    "--replications", "3", "--attack", "swap-best", "--means", "0.5,0.4",
+]  # fmt: skip
+
+
+def figures(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    assert run([*words, "--json", "-"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_json_has_the_audit_beside_figures_that_are_unchanged(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    plain, audited = figures(capsys, *ATTACKED), figures(capsys, *ATTACKED, "--audit")
+    assert audited["summary"] == plain["summary"]
+    assert {**plain["spec"], "audit": 0.05} == audited["spec"]
+    assert "audit" not in plain
+    found = audited["audit"]
+    assert list(found) == ["level", "alarms", "certificate", "exceeded", "first"]
+    assert list(found["alarms"]) == ["any", "disagreement", "change", "waves", "failed-layer"]
+    assert found["alarms"]["any"] == 1.0
+    assert 0 < found["certificate"]["mean"] < 400
+    assert found["first"]["alarms"][0]["words"] in found["first"]["words"]
+    again = armrace.simulate(**audited["spec"], progress=False).to_builtins()
+    assert json.loads(msgspec.json.encode(again["audit"])) == found
+
+
+def test_the_table_says_it_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*ATTACKED, "--audit", "--audit-level", "0.01"]) == 0
+    output = capsys.readouterr().out
+    for words in ("runs with", "certified,", "The first replication:", "Feedback on arm", "0.01"):
+        assert words in output
+
+
+@pytest.mark.parametrize(
+    ("level", "sentence"), [("2", "audit must be in (0, 1); got 2"), ("x", "audit-level")]
+)
+def test_a_bad_level_is_refused(
+    level: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*ATTACKED, "--audit", "--audit-level", level]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_the_report_has_a_section_if_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "report.html"
+    words = [*COMPARED, "--budget", "200", "--no-sweep", "--report", str(page)]
+    assert run([*words, "--audit"]) == 0
+    text = page.read_text()
+    assert "What the feedback shows of the attack" in text
+    assert text.count("says in the first replication") == 2
+    assert "--audit --audit-level 0.05" in text
+    assert "layers" in capsys.readouterr().out
+    assert run(words) == 0
+    assert "What the feedback shows" not in page.read_text()
+
+
+def test_every_cell_of_a_grid_has_its_audit(tmp_path: Path) -> None:
+    page = tmp_path / "grid.html"
+    assert run([*COMPARED, "--budget", "20,200", "--audit", "--report", str(page)]) == 0
+    assert page.read_text().count("<h3>What the feedback shows of the attack</h3>") == 2

@@ -1,0 +1,213 @@
+"""Audits: honest runs raise no alarm, corrupted ones do, and certificates stay below the truth.
+
+Error probabilities: an honest or certified run fails with probability at most its level; counts
+are compared with the 99.9% quantile of the binomial at that level, over fixed seeds.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from armrace.errors import InvalidParameter
+from armrace.forensics import Audit, audit, watch
+from armrace.kernels.race import Race
+from armrace.policies import MultiLayerRace, Ucb1
+from armrace.simulation import make_experiment, simulate
+from armrace.simulation.replication import make_parts, play_out
+
+BETA = {"name": "beta", "alphas": [4, 0.2], "betas": [2, 0.2]}
+HONEST = [
+    ("multi-layer-race", [0.5, 0.4]),
+    ("multi-layer-race", BETA),
+    ("ucb1", [0.5, 0.4, 0.4]),
+    ("best-of-all-worlds", [0.05, 0.03, 0.02]),
+]
+RUNS = 500
+
+
+def most(runs, level):
+    """More failures than this would be seen once in a thousand times."""
+    return binom.ppf(0.999, runs, level)
+
+
+@pytest.mark.parametrize(("policy", "environment"), HONEST)
+def test_honest_runs_raise_no_more_alarms_than_the_level_allows(policy, environment):
+    found = simulate(
+        policy, environment, horizon=4000, replications=RUNS, seed=11, audit=0.05, progress=False
+    ).audit_summary()
+    assert found.alarmed <= most(RUNS, 0.05)
+    assert found.exceeded <= most(RUNS, 0.05)
+
+
+def state_after(policy, means, attack, budget, horizon, seed=4):
+    experiment = make_experiment(
+        policy=policy, environment=means, adversary=attack, budget=budget, horizon=horizon,
+        seed=seed, audit=0.05,
+    )  # fmt: skip
+    parts = make_parts(experiment, 0)
+    play_out(parts)
+    return parts.policy
+
+
+ATTACKS = [("swap-best", 60), ("swap-best", 600), ("click-bots", 600), ("sleeper-bots", 600)]
+
+
+@pytest.mark.parametrize(("attack", "budget"), ATTACKS)
+@pytest.mark.parametrize("policy", ["multi-layer-race", "ucb1"])
+def test_certificates_stay_below_the_truth(policy, attack, budget):
+    runs = 40
+    found = simulate(
+        policy, [0.5, 0.4], attack, budget, horizon=10_000, replications=runs, seed=5, audit=0.2,
+        progress=False,
+    ).audit_summary()  # fmt: skip
+    assert found.exceeded <= most(runs, 0.2)
+    if budget == 600 and attack != "click-bots":  # whose bursts of 20 rounds are hard to see
+        assert found.alarmed == runs
+        assert found.certificate.mean > budget / 20
+
+
+def test_a_swap_that_ends_is_told_by_the_layers_and_by_time():
+    found = audit(state_after("multi-layer-race", [0.5, 0.4], "swap-best", 1000, 30_000))
+    assert found.kinds() == {"disagreement", "change", "failed-layer"}
+    swapped = next(a for a in found.alarms if a.kind == "disagreement" and a.arm == 0)
+    assert swapped.direction == "down"
+    assert swapped.means[0] < 0.1
+    assert swapped.means[1] > 0.4
+    changed = next(a for a in found.alarms if a.kind == "change" and a.arm == 0)
+    assert changed.direction == "up"
+    assert 900 < changed.since < 1400
+    assert 100 < found.certificate <= 1000
+    assert "arm 0" in str(found)
+
+
+def test_sleepers_are_found_when_they_wake_by_any_policy():
+    found = audit(state_after("ucb1", [0.5, 0.4], "sleeper-bots", 1000, 50_000))
+    assert found.kinds() == {"change"}
+    alarm = found.alarms[0]
+    assert alarm.direction == ("down" if alarm.arm == 0 else "up")
+    assert 20_000 < alarm.since < 27_000  # as near as the marks of an arm that is hardly played
+
+
+def test_bursts_that_come_back_are_told_as_waves():
+    found = audit(state_after("ucb1", [0.5, 0.4], "click-bots", 1e4, 20_000))
+    assert found.kinds() == {"waves"}
+    (alarm,) = found.alarms
+    assert alarm.arm == 0
+    assert alarm.means[0] < alarm.means[1]
+    assert alarm.since is None
+    assert "comes in waves" in alarm.words
+
+
+def race_of(pulls, sums):
+    """A race in which two layers have seen this much of arm 0."""
+    race = MultiLayerRace(delta=0.1).start(2, 1024)
+    race.pulls[: len(pulls), 0] = pulls
+    race.sums[: len(sums), 0] = sums
+    race.rounds[0] = 2 * sum(pulls)
+    return race
+
+
+def test_layers_of_one_arm_that_disagree():
+    """Half of 0.1 for 90 pairs; as in the comparison of two samples of 50."""
+    found = audit(race_of([50, 50], [0.0, 50.0]), level=0.2)
+    assert found.looked_at == ["layers"]
+    assert found.arm_certificates == pytest.approx([26.138, 0.0], abs=0.01)
+    assert found.certificate >= 26.13
+    alarm, failed = found.alarms
+    assert (alarm.kind, alarm.arm, alarm.layers, alarm.direction) == (
+        "disagreement",
+        0,
+        (0, 1),
+        "down",
+    )
+    assert failed.kind == "failed-layer"
+    assert failed.layers == (3,)  # the fourth has a sixteenth of the rounds, the fifth 1/32
+
+
+def test_layers_that_were_shielded_certify_more_than_what_they_saw():
+    """Layer 2 has an eighth of the rounds, so what it saw of the corruption is about an eighth."""
+    found = audit(race_of([0, 0, 2000, 2000], [0, 0, 200.0, 1000.0]), level=0.2)
+    assert found.arm_certificates[0] < 800 < found.certificate < 8 * 800
+
+
+def test_layers_whose_rewards_agree_raise_nothing():
+    found = audit(race_of([400, 100, 50], [200.0, 55.0, 22.0]))
+    assert found.alarms == []
+    assert found.certificate == 0
+    assert "out of the ordinary" in str(found)
+
+
+def test_more_is_found_at_a_larger_level():
+    state = race_of([40, 45], [10.0, 40.0])
+    loose, strict = audit(state, level=0.5), audit(state, level=1e-6)
+    assert loose.corrupted
+    assert not strict.corrupted
+    assert audit(state, level=1.01 * loose.alarms[0].chance).corrupted
+    assert not audit(state, level=0.99 * loose.alarms[0].chance).corrupted
+
+
+def test_names_of_arms_and_plain_data():
+    found = audit(race_of([50, 50], [0.0, 50.0]), arms=["red", "green"])
+    assert found.alarms[0].arm == "red"
+    assert found.alarms[0].words.startswith(
+        "Feedback on arm red was corrupted: layer 0 saw it pay 0"
+    )
+    plain = found.to_builtins()
+    assert plain["alarms"][0]["words"] in plain["words"]
+    assert msgspec.convert(msgspec.json.decode(msgspec.json.encode(found)), Audit) == found
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.1, float("nan"), "much", None])
+def test_a_level_that_is_none_is_refused(level):
+    with pytest.raises(InvalidParameter, match="level must be"):
+        audit(race_of([50], [0.0]), level=level)
+
+
+def test_what_cannot_be_audited_is_refused():
+    bare = Ucb1().start(2, 100)
+    with pytest.raises(InvalidParameter, match="a race of several layers or a state under watch"):
+        audit(bare)
+    assert audit(watch(bare, 2, 100)).alarms == []
+    with pytest.raises(InvalidParameter, match="arms must name 2 arms; got 3"):
+        audit(race_of([50], [0.0]), arms=["a", "b", "c"])
+
+
+def test_a_race_within_another_policy_is_found():
+    state = state_after("best-of-all-worlds", [0.5, 0.4], "none", None, 1000)
+    assert isinstance(state.inner.race, Race)
+    assert audit(state).looked_at == ["layers", "time"]
+
+
+def test_audits_are_kept_in_files(tmp_path):
+    from armrace import load
+
+    result = simulate(
+        "ucb1",
+        [0.5, 0.4],
+        "swap-best",
+        300,
+        horizon=3000,
+        replications=3,
+        audit=0.1,
+        progress=False,
+    )
+    result.save(tmp_path / "audited.parquet")
+    loaded = load(tmp_path / "audited.parquet")
+    assert loaded.audits == result.audits
+    assert loaded.to_builtins()["audit"] == result.to_builtins()["audit"]
+    again = simulate(**result.spec, progress=False)
+    assert again.audits == result.audits
+
+
+def test_chances_are_those_of_the_whole_audit():
+    """At the level of its chance an alarm is on the edge, whichever test raised it."""
+    state = state_after("multi-layer-race", [0.5, 0.4], "swap-best", 40, 5000)
+    found = [a for a in audit(state, level=0.9).alarms if a.kind != "failed-layer"]
+    assert found
+    for alarm in found:
+        assert np.isfinite(alarm.chance)
+        kept = audit(state, level=max(1.01 * alarm.chance, 1e-300)).alarms
+        assert any((a.kind, a.arm) == (alarm.kind, alarm.arm) for a in kept)
