@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test test-ray lint bench verify docs reference clean
+.PHONY: help setup demo test test-ray lint bench verify forensics docs reference clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -38,6 +38,9 @@ bench: setup ## speed against plain C and against other libraries
 
 verify: setup ## try every lemma and theorem by experiment, in the full form
 	$(BIN)/armrace verify --report verification.html
+
+forensics: setup ## false alarms, power and certificates of audits, for their page in the docs
+	$(BIN)/python docs/experiments/forensics.py
 
 docs: setup ## build the documentation into site/
 	$(BIN)/mkdocs build --strict

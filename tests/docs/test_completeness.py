@@ -29,6 +29,7 @@ PUBLIC = (
     "armrace.environments",
     "armrace.errors",
     "armrace.extending",
+    "armrace.forensics",
     "armrace.online",
     "armrace.planning",
     "armrace.policies",

@@ -92,3 +92,19 @@ def test_observation_free_page_says_what_comes_out() -> None:
 def shares(row: list[float]) -> list[float]:
     """The percentages: with each number of plays, or at the end of the shorter table's rows."""
     return row[1::2] if len(row) == 4 else row[-1:]
+
+
+def test_forensics_page_says_what_comes_out() -> None:
+    """The quick form has shorter runs; what is plain at both lengths must agree."""
+    page = (FOLDER / "forensics.md").read_text(encoding="utf-8")
+    quick = printed("forensics.py", "--quick")
+    said, found = rows(page), rows(quick)
+    assert said.keys() == found.keys()
+    honest = [name for name in said if " attack" not in name and len(said[name]) == 1]
+    for name in honest:
+        assert max(said[name][0][0], found[name][0][0]) <= 0.05 * 2000
+    for name in ("`ucb1`, even odds, `swap-best", "`ucb1`, click rates, `sleeper-bots"):
+        shares_said, shares_found = said[name.strip("`")][0], found[name.strip("`")][0]
+        assert shares_said[4] == shares_found[1] == 100
+    assert "above the corruption spent in 0 of 240 runs" in quick
+    assert "above the corruption spent in 0 of 7,200 runs" in page

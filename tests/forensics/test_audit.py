@@ -13,6 +13,7 @@ from scipy.stats import binom
 
 from armrace.errors import InvalidParameter
 from armrace.forensics import Audit, audit, watch
+from armrace.forensics.layers import exposure_of
 from armrace.kernels.race import Race
 from armrace.policies import MultiLayerRace, Ucb1
 from armrace.simulation import make_experiment, simulate
@@ -211,3 +212,13 @@ def test_chances_are_those_of_the_whole_audit():
         assert np.isfinite(alarm.chance)
         kept = audit(state, level=max(1.01 * alarm.chance, 1e-300)).alarms
         assert any((a.kind, a.arm) == (alarm.kind, alarm.arm) for a in kept)
+
+
+def test_what_a_layer_meets_of_a_corruption_that_it_is_made_for_is_its_allowance():
+    """Ten layers at 0.1, two rates: a = ln(2 x 10 / 0.1), for which 5.74452 is known."""
+    exposure = exposure_of(race_of([50], [0.0]), 0.1)
+    layer = 4  # a share of 1/32
+    assert exposure.most(layer, 32.0) == pytest.approx(5.74452, abs=1e-5)
+    assert exposure.most(layer, 2.0) == 2.0
+    much = exposure.most(layer, 3.2e5)
+    assert much == pytest.approx((np.expm1(0.25) * 1e4 + np.log(200)) / 0.25)

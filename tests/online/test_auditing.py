@@ -40,7 +40,7 @@ def test_what_happened_is_told_with_the_users_names(policy):
     assert found == audit(learner, level=0.01)
     alarm = next(alarm for alarm in found.alarms if alarm.kind == "change")
     assert (alarm.arm, alarm.direction) == ("red", "up")
-    assert 1600 < alarm.since <= 2050
+    assert 1600 < alarm.since < 2400
     assert 0 < found.certificate < 500
 
 
