@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.forensics.comparisons import compare_samples
 from armrace.forensics.findings import Alarm, Finding, direction_of
-from armrace.forensics.pairs import Pairs, pairs_of
+from armrace.forensics.pairs import Pairs, join, pairs_of
 from armrace.kernels.watching import Watched, block_size, log_block_weight
 
 __all__ = ["Change", "examine_time", "find_change", "find_waves", "least_change"]
@@ -33,15 +32,6 @@ class Change(NamedTuple):
     """The decisions made by the beginning and by the end of the stretch; waves have none."""
     pulls: tuple[int, int]
     means: tuple[float, float]
-
-
-class _MarkPairs(NamedTuple):
-    """Pairs of moments; the stretch lies between the two."""
-
-    rounds: npt.NDArray[np.int64]
-    first: npt.NDArray[np.int64]
-    last: npt.NDArray[np.int64]
-    pairs: Pairs
 
 
 def examine_time(watched: Watched, level: float, claims: int) -> Finding:
@@ -80,56 +70,44 @@ def find_change(watched: Watched, arm: int) -> Change | None:
     return max((c for c in found if c is not None), key=lambda c: c.log_value, default=None)
 
 
-def least_change(watched: Watched, arm: int, log_term: float) -> float:
-    """How much an arm's rewards were changed at least, at the level ``exp(-log_term)``."""
-    marked = _mark_pairs(watched, arm)
-    certified = 0.0
-    if marked is not None:
-        certified = marked.pairs.least_change(log_term - _log_mark_weight(watched))
-    for scale in np.flatnonzero(_block_values(watched, arm) > log_term):
-        before, within = _block_samples(watched, arm, int(scale))
-        price = log_block_weight(before[0] // within[0]) + _log_scale_weight(watched)
-        compared = compare_samples(*before, *within, log_term - price)
-        certified = max(certified, compared.least_change())
-    waves = _wave_pairs(watched, arm)
-    return max(certified, waves.least_change(log_term - _log_memory_weight(watched)))
-
-
-def _log_mark_weight(watched: Watched) -> float:
-    return -math.log(_SHARES * watched.marks.pulls.size)
-
-
-def _log_scale_weight(watched: Watched) -> float:
-    return -math.log(_SHARES * watched.blocks.sums.shape[1])
-
-
-def _log_memory_weight(watched: Watched) -> float:
-    return -math.log(_SHARES * watched.waves.recent.shape[1])
-
-
-def _wave_pairs(watched: Watched, arm: int) -> Pairs:
-    """What came in bad times and what came in good ones, for each memory that knows both."""
-    pulls, sums = watched.waves.pulls[arm], watched.waves.sums[arm]
-    both = np.flatnonzero(pulls.min(axis=1))
-    return pairs_of(pulls[both, 0], sums[both, 0], pulls[both, 1], sums[both, 1])
-
-
 def find_waves(watched: Watched, arm: int) -> Change | None:
     """How much the rewards in good times differ from those in bad ones."""
     pairs = _wave_pairs(watched, arm)
     if not pairs.pulls.size:
         return None
     best = int(np.argmax(pairs.evidence))
+    return _change(pairs, best, float(pairs.evidence[best]), None, None)
+
+
+def least_change(watched: Watched, arm: int, log_term: float) -> float:
+    """How much an arm's rewards were changed at least, at the level ``exp(-log_term)``."""
+    blocks, _ = _block_pairs(watched, arm)
+    pairs = join(_mark_pairs(watched, arm).pairs, blocks, _wave_pairs(watched, arm))
+    return pairs.least_change(log_term)
+
+
+def _change(
+    pairs: Pairs, index: int, log_value: float, since: int | None, until: int | None
+) -> Change:
     return Change(
-        log_value=float(pairs.evidence[best]) + _log_memory_weight(watched),
-        since=None,
-        until=None,
-        pulls=(int(pairs.pulls[best]), int(pairs.other_pulls[best])),
-        means=(float(pairs.means[best]), float(pairs.other_means[best])),
+        log_value=log_value,
+        since=since,
+        until=until,
+        pulls=(int(pairs.pulls[index]), int(pairs.other_pulls[index])),
+        means=(float(pairs.means[index]), float(pairs.other_means[index])),
     )
 
 
-def _mark_pairs(watched: Watched, arm: int) -> _MarkPairs | None:
+class _MarkPairs(NamedTuple):
+    """Pairs of moments; the stretch lies between the two."""
+
+    rounds: npt.NDArray[np.int64]
+    first: npt.NDArray[np.int64]
+    last: npt.NDArray[np.int64]
+    pairs: Pairs
+
+
+def _mark_pairs(watched: Watched, arm: int) -> _MarkPairs:
     marks, reached = watched.marks, int(watched.marks.reached[arm])
     pulls, sums = marks.pulls[:reached], marks.sums[arm, :reached]
     rounds = marks.rounds[arm, :reached]
@@ -137,19 +115,17 @@ def _mark_pairs(watched: Watched, arm: int) -> _MarkPairs | None:
         pulls = np.append(pulls, watched.pulls[arm])
         sums = np.append(sums, watched.sums[arm])
         rounds = np.append(rounds, watched.rounds[0])
-    if pulls.size < 2:
-        return None
     first, last = np.triu_indices(pulls.size, k=1)
     between = pulls[last] - pulls[first], sums[last] - sums[first]
-    return _MarkPairs(rounds, first, last, pairs_of(pulls[first], sums[first], *between))
+    sharing = math.log(_SHARES * marks.pulls.size)
+    return _MarkPairs(rounds, first, last, pairs_of(pulls[first], sums[first], *between, sharing))
 
 
 def _change_at_marks(watched: Watched, arm: int) -> Change | None:
     """The e-value at the mark where it was largest: the mean over all moments before it."""
-    marked = _mark_pairs(watched, arm)
-    if marked is None:
+    rounds, first, last, pairs = _mark_pairs(watched, arm)
+    if not pairs.pulls.size:
         return None
-    rounds, first, last, pairs = marked
     evidence = pairs.evidence
     peak = float(evidence.max())
     moments = np.zeros(rounds.size)
@@ -157,39 +133,40 @@ def _change_at_marks(watched: Watched, arm: int) -> Change | None:
     when = int(np.argmax(moments))
     within = np.flatnonzero(last == when)
     best = int(within[np.argmax(evidence[within])])
-    return Change(
-        log_value=peak + math.log(moments[when]) + _log_mark_weight(watched),
-        since=int(rounds[first[best]]),
-        until=int(rounds[when]),
-        pulls=(int(pairs.pulls[best]), int(pairs.other_pulls[best])),
-        means=(float(pairs.means[best]), float(pairs.other_means[best])),
+    since, until = int(rounds[first[best]]), int(rounds[when])
+    return _change(pairs, best, peak + math.log(moments[when]), since, until)
+
+
+def _block_pairs(watched: Watched, arm: int) -> tuple[Pairs, npt.NDArray[np.int64]]:
+    """The most striking block of each scale against all before it, and the scales."""
+    blocks = watched.blocks
+    scales = np.flatnonzero(blocks.ends[arm])
+    sizes = np.array([block_size(int(scale)) for scale in scales], dtype=np.int64)
+    before = blocks.ends[arm, scales] - sizes
+    weights = np.array([log_block_weight(place) for place in before // sizes], dtype=np.float64)
+    pairs = pairs_of(
+        before,
+        blocks.before[arm, scales],
+        sizes,
+        blocks.within[arm, scales],
+        math.log(_SHARES * blocks.sums.shape[1]) - weights,
     )
-
-
-def _block_values(watched: Watched, arm: int) -> npt.NDArray[np.float64]:
-    values: npt.NDArray[np.float64] = watched.blocks.evidence[arm] + _log_scale_weight(watched)
-    return values
-
-
-def _block_samples(
-    watched: Watched, arm: int, scale: int
-) -> tuple[tuple[int, float], tuple[int, float]]:
-    """The most striking block of a scale: size and sum of what came before it, and of itself."""
-    blocks, size = watched.blocks, block_size(scale)
-    before = int(blocks.ends[arm, scale]) - size, float(blocks.before[arm, scale])
-    return before, (size, float(blocks.within[arm, scale]))
+    return pairs, scales
 
 
 def _change_in_blocks(watched: Watched, arm: int) -> Change | None:
-    values = _block_values(watched, arm)
-    scale = int(np.argmax(values))
-    if not np.isfinite(values[scale]):
+    pairs, scales = _block_pairs(watched, arm)
+    if not scales.size:
         return None
-    (earlier, total), (size, within) = _block_samples(watched, arm, scale)
-    return Change(
-        log_value=float(values[scale]),
-        since=int(watched.blocks.first_rounds[arm, scale]),
-        until=int(watched.blocks.last_rounds[arm, scale]),
-        pulls=(earlier, size),
-        means=(total / earlier, within / size),
-    )
+    best = int(np.argmax(pairs.evidence))
+    since = int(watched.blocks.first_rounds[arm, scales[best]])
+    until = int(watched.blocks.last_rounds[arm, scales[best]])
+    return _change(pairs, best, float(pairs.evidence[best]), since, until)
+
+
+def _wave_pairs(watched: Watched, arm: int) -> Pairs:
+    """What came in bad times and what came in good ones, for each memory that knows both."""
+    pulls, sums = watched.waves.pulls[arm], watched.waves.sums[arm]
+    both = np.flatnonzero(pulls.min(axis=1))
+    sharing = math.log(_SHARES * pulls.shape[0])
+    return pairs_of(pulls[both, 0], sums[both, 0], pulls[both, 1], sums[both, 1], sharing)

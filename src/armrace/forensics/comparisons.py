@@ -23,8 +23,8 @@ from armrace.kernels.watching import log_evidence
 __all__ = ["Comparison", "compare_samples"]
 
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
-_GOLDEN_STEPS = 45
-_HALVINGS = 45
+_GOLDEN_STEPS = 36
+_HALVINGS = 42
 
 
 class Comparison(NamedTuple):

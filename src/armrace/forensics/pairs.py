@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from armrace.forensics.comparisons import Comparison, compare_samples
 
-__all__ = ["Pairs", "pairs_of"]
+__all__ = ["Pairs", "join", "pairs_of"]
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
@@ -20,7 +20,10 @@ _TRIED = 3
 
 
 class Pairs(NamedTuple):
-    """Pairs of samples: sizes and sums, how much they diverge, and what the mixtures cost."""
+    """Pairs of samples: sizes and sums, and how much they diverge.
+
+    The mixtures have a price, and so has being one of many pairs that share a level.
+    """
 
     pulls: Floats
     sums: Floats
@@ -28,11 +31,12 @@ class Pairs(NamedTuple):
     other_sums: Floats
     divergence: Floats
     price: Floats
+    sharing: Floats
 
     @property
     def evidence(self) -> Floats:
-        """Logarithms of the e-values."""
-        found: Floats = self.divergence - self.price
+        """Logarithms of the e-values, each times its weight."""
+        found: Floats = self.divergence - self.price - self.sharing
         return found
 
     @property
@@ -52,7 +56,7 @@ class Pairs(NamedTuple):
             float(self.sums[index]),
             float(self.other_pulls[index]),
             float(self.other_sums[index]),
-            log_term,
+            log_term + float(self.sharing[index]),
         )
 
     def rejected(self, log_term: float) -> Iterator[Comparison]:
@@ -70,13 +74,19 @@ class Pairs(NamedTuple):
         """About what it takes to reconcile each pair: divergence grows as a gap's square."""
         n, m = self.pulls[found], self.other_pulls[found]
         gap = np.abs(self.means - self.other_means)[found]
-        kept = np.sqrt((log_term + self.price[found]) / self.divergence[found])
+        kept = np.sqrt((log_term + self.price + self.sharing)[found] / self.divergence[found])
         promised: Floats = np.minimum(n, m) * gap * (1.0 - kept)
         return promised
 
 
-def pairs_of(pulls: Counts, sums: Floats, other_pulls: Counts, other_sums: Floats) -> Pairs:
-    """Pairs of samples given by arrays of one length.
+def pairs_of(
+    pulls: Counts,
+    sums: Floats,
+    other_pulls: Counts,
+    other_sums: Floats,
+    sharing: Floats | float = 0.0,
+) -> Pairs:
+    """Pairs of samples given by arrays of one length; ``sharing`` is minus the log of a weight.
 
     >>> size = np.array([50])
     >>> found = pairs_of(size, np.zeros(1), size, np.full(1, 50.0))
@@ -87,7 +97,12 @@ def pairs_of(pulls: Counts, sums: Floats, other_pulls: Counts, other_sums: Float
     x, y = np.clip(sums, 0.0, n), np.clip(other_sums, 0.0, m)
     divergence = _entropy(n + m, x + y) - _entropy(n, x) - _entropy(m, y)
     price = 0.5 * np.log(np.pi**2 * (n + 0.5) * (m + 0.5))
-    return Pairs(n, x, m, y, np.maximum(divergence, 0.0), price)
+    return Pairs(n, x, m, y, np.maximum(divergence, 0.0), price, np.zeros(n.size) + sharing)
+
+
+def join(*groups: Pairs) -> Pairs:
+    """All pairs of several groups."""
+    return Pairs(*(np.concatenate(column) for column in zip(*groups, strict=True)))
 
 
 def _entropy(pulls: Floats, sums: Floats) -> Floats:
