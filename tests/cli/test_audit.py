@@ -43,14 +43,14 @@ def test_json_has_the_audit_beside_figures_that_are_unchanged(
 
 
 def test_the_table_says_it_in_words(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*ATTACKED, "--audit", "--audit-level", "0.01"]) == 0
+    assert run([*ATTACKED, "--audit-level", "0.01"]) == 0
     output = capsys.readouterr().out
     for words in ("runs with", "certified,", "The first replication:", "Feedback on arm", "0.01"):
         assert words in output
 
 
 @pytest.mark.parametrize(
-    ("level", "sentence"), [("2", "audit must be in (0, 1); got 2"), ("x", "audit-level")]
+    ("level", "sentence"), [("2", "audit-level must be in (0, 1); got 2"), ("x", "audit-level")]
 )
 def test_a_bad_level_is_refused(
     level: str, sentence: str, capsys: pytest.CaptureFixture[str]
@@ -68,7 +68,7 @@ def test_the_report_has_a_section_if_asked(
     text = page.read_text()
     assert "What the feedback shows of the attack" in text
     assert text.count("says in the first replication") == 2
-    assert "--audit --audit-level 0.05" in text
+    assert "--audit-level 0.05<" in text
     assert "layers" in capsys.readouterr().out
     assert run(words) == 0
     assert "What the feedback shows" not in page.read_text()

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from armrace.cli import options
-from armrace.cli.experiments import warn_of_idle_attack
+from armrace.cli.experiments import audit_level, warn_of_idle_attack
 from armrace.cli.outputs import (
     STANDARD_OUTPUT,
     check_targets,
     say,
     write_json,
 )
-from armrace.cli.parsing import number
 from armrace.cli.requests import Request, make_request, override
 from armrace.cli.running import end, run_batches
 from armrace.cli.sweeping import can_be_swept, sweep
@@ -113,7 +112,7 @@ def compare(
     executor: options.Executor = "threads",
     address: options.Address = None,
     audit: options.Audit = False,
-    audit_level: options.AuditLevel = "0.05",
+    level: options.AuditLevel = None,
     json: options.Json = None,
     folder: Folder = None,
     report: Report = Path("armrace-report.html"),
@@ -138,8 +137,7 @@ def compare(
         horizon,
         replications,
     )
-    level = number("audit-level", audit_level) if audit else None
-    request = make_request(stories, policies, seed, workers, words, level)
+    request = make_request(stories, policies, seed, workers, words, audit_level(audit, level))
     page = None if no_report else report
     check_executor(executor, address, request.workers)
     batches = request.batches()

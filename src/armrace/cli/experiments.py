@@ -14,9 +14,17 @@ if TYPE_CHECKING:
     from armrace.environments import Environment
     from armrace.policies import Policy
 
-__all__ = ["bernoulli", "make_attack", "make_environment", "make_policy", "warn_of_idle_attack"]
+__all__ = [
+    "audit_level",
+    "bernoulli",
+    "make_attack",
+    "make_environment",
+    "make_policy",
+    "warn_of_idle_attack",
+]
 
 DEFAULT_MEANS = "0.5,0.4,0.4"
+USUAL_AUDIT_LEVEL = 0.05
 
 
 def make_policy(name: str, settings: Sequence[str] | None, delta: str | None) -> Policy:
@@ -71,6 +79,18 @@ def make_attack(
         parameters = {**usual.to_builtins(), **parameters}
         parameters.pop("name")
     return ADVERSARIES.find(name or "none").from_parameters(parameters)
+
+
+def audit_level(audit: bool, level: str | None) -> float | None:
+    """The level of an audit, if ``--audit`` or ``--audit-level`` asks for one."""
+    from armrace.forensics.audit import LEVEL
+    from armrace.specification import check_number
+
+    if level is None:
+        return USUAL_AUDIT_LEVEL if audit else None
+    given = number("audit-level", level)
+    check_number("audit-level", given, LEVEL)
+    return given
 
 
 def warn_of_idle_attack(attack: Adversary, budget: float) -> None:

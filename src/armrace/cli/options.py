@@ -178,11 +178,12 @@ Audit = Annotated[
     ),
 ]
 AuditLevel = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--audit-level",
         metavar="NUMBER",
-        help="The chance that an audit's alarms or certificate may be wrong, over all times.",
+        help="The chance that an audit's alarms or certificate may be wrong, over all times; by "
+        "default 0.05. Asks for an audit.",
         rich_help_panel=_AUDIT,
     ),
 ]

@@ -66,7 +66,7 @@ class Request(NamedTuple):
         words += ["--budget", ",".join(budgets), "--horizon", str(story.horizon)]
         words += ["--replications", str(story.replications), "--seed", str(self.seed)]
         if self.audit is not None:
-            words += ["--audit", "--audit-level", f"{self.audit:g}"]
+            words += ["--audit-level", repr(self.audit)]
         return shlex.join(words)
 
 

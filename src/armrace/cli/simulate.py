@@ -8,6 +8,7 @@ import typer
 
 from armrace.cli import options
 from armrace.cli.experiments import (
+    audit_level,
     make_attack,
     make_environment,
     make_policy,
@@ -64,7 +65,7 @@ def simulate(
     executor: options.Executor = "threads",
     address: options.Address = None,
     audit: options.Audit = False,
-    audit_level: options.AuditLevel = "0.05",
+    level: options.AuditLevel = None,
     json: options.Json = None,
     output: options.Output = None,
 ) -> None:
@@ -86,7 +87,7 @@ def simulate(
         replications=whole("replications", replications or ""),
         seed=whole("seed", seed),
         engine=engine,
-        audit=number("audit-level", audit_level) if audit else None,
+        audit=audit_level(audit, level),
     )
     count = worker_count(workers)
     check_executor(executor, address, count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -159,7 +160,8 @@ class Learner:
         whenever it is asked for, as long as delays do not depend on the rewards.
         """
         with self._lock:
-            return audit(self._kept, level, self.arms)
+            kept = copy.deepcopy(self._kept)  # decisions need not wait for the audit
+        return audit(kept, level, self.arms)
 
     def snapshot(self) -> Snapshot:
         """All of the learner as plain data."""
