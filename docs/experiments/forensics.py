@@ -140,7 +140,7 @@ def draw(cells: list[Cell]) -> None:
             panels[1, column].set(xlabel="corruption spent")
     panels[0, 0].set(ylabel="share of runs with an alarm")
     panels[1, 0].set(ylabel="certified share of it, mean")
-    panels[1, 1].legend(fontsize="x-small", loc="upper left")
+    panels[1, 1].legend(fontsize="x-small", loc="upper left", handlelength=4)
     figure.tight_layout()
     figure.savefig(PLOT, metadata={"Date": None})
 
