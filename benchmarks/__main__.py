@@ -17,6 +17,7 @@ from benchmarks.libraries import against_peers
 from benchmarks.live import live
 from benchmarks.plain_c import COMMAND, compiler
 from benchmarks.report import show, write_json
+from benchmarks.side_by_side import libraries, side_by_side_table
 from benchmarks.speed import Effort, against_c, under_attack
 
 _THOROUGH = Effort(turns=12, replications=4)
@@ -33,15 +34,19 @@ def main(words: Sequence[str] | None = None) -> int:
         console = Console(width=_PAGE)
     figures: list[Figure] = []
     agreements: list[Agreement] = []
+    peers = not (options.quick or options.no_peers)
     with console.status("measuring"):
-        for outcome in _measure(options.quick, peers=not (options.quick or options.no_peers)):
+        for outcome in _measure(options.quick, peers):
             if isinstance(outcome, Agreement):
                 agreements.append(outcome)
             else:
                 figures.append(outcome)
+        rows = list(libraries()) if peers else []
     show(console, figures, agreements)
+    if rows:
+        console.print(side_by_side_table(rows))
     if options.json is not None:
-        write_json(options.json, figures, agreements)
+        write_json(options.json, figures, agreements, rows)
     return 0 if all(agreement.holds for agreement in agreements) else 1
 
 

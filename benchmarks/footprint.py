@@ -8,18 +8,19 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from benchmarks.figures import Figure
 from benchmarks.problem import HARD
 
-__all__ = ["memory", "start_up"]
+__all__ = ["import_milliseconds", "memory", "peak_megabytes", "start_up"]
 
 _MEGABYTES = 400.0
 _SECONDS = 1.0
 
 _MEASURE_MEMORY = """
 import json, pathlib, resource, armrace
-armrace.simulate("multi-layer-race", {means}, horizon={horizon}, replications=1, progress=False)
+armrace.simulate("{policy}", {means}, horizon={horizon}, replications=1, progress=False)
 status = pathlib.Path("/proc/self/status")
 if status.exists():  # the peak of this program alone, not of what started it
     peak = int(status.read_text().split("VmHWM:")[1].split()[0])
@@ -49,8 +50,7 @@ print(json.dumps(time.process_time() - started))
 def memory() -> Iterator[Figure]:
     """Peak memory of a long run, and how much of it a short run needs as well."""
     first, second, long = (  # should the cache be empty, the first run fills it
-        _measure(_MEASURE_MEMORY.format(means=HARD.means, horizon=horizon))
-        for horizon in (10, 10, 10**7)
+        peak_megabytes("multi-layer-race", horizon) for horizon in (10, 10, 10**7)
     )
     short = min(first, second)
     yield Figure(
@@ -73,15 +73,28 @@ def start_up(repeats: int, cold: bool) -> Iterator[Figure]:
             seconds = _measure(code, {"NUMBA_CACHE_DIR": folder})
         yield Figure("compile, cache empty", seconds, "s", note="once after installing")
     for module in ("armrace", "armrace.simulation"):
-        code = _MEASURE_IMPORT.format(module=module)
-        milliseconds = min(_measure(code) for _ in range(repeats)) * 1000
-        yield Figure(f"import {module}", milliseconds, "ms")
+        yield Figure(f"import {module}", import_milliseconds(module, repeats), "ms")
 
 
-def _measure(code: str, settings: Mapping[str, str] | None = None) -> float:
+def peak_megabytes(policy: str, horizon: int) -> float:
+    """The largest memory of a process that runs one replication."""
+    return _measure(_MEASURE_MEMORY.format(policy=policy, means=HARD.means, horizon=horizon))
+
+
+def import_milliseconds(module: str, repeats: int, python: str | Path = sys.executable) -> float:
+    """The least time that an interpreter takes to import a module."""
+    code = _MEASURE_IMPORT.format(module=module)
+    return min(_measure(code, python=python) for _ in range(repeats)) * 1000
+
+
+def _measure(
+    code: str,
+    settings: Mapping[str, str] | None = None,
+    python: str | Path = sys.executable,
+) -> float:
     """Run ``code`` in a fresh interpreter and return the number it prints."""
     finished = subprocess.run(
-        [sys.executable, "-c", code],
+        [python, "-c", code],
         check=True,
         stdout=subprocess.PIPE,
         text=True,

@@ -1,4 +1,4 @@
-"""Other libraries, each in a virtual environment of its own, playing UCB1 on the same arms."""
+"""Other libraries, each in a virtual environment of its own, playing on the same arms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.live import learner_microseconds
 from benchmarks.problem import BUILD, HARD, run_armrace
 from benchmarks.speed import HORIZON
 
-__all__ = ["PEERS", "Peer", "Unavailable", "against_peers", "run_script"]
+__all__ = ["PEERS", "Peer", "Unavailable", "against_peers", "interpreter", "play", "run_script"]
 
 _SCRIPTS = Path(__file__).parent / "peers"
 _ROUNDS = 20_000
@@ -26,22 +26,26 @@ _LIMIT = 5.0
 
 
 class Peer(NamedTuple):
-    """A library: its name, the script that plays it, and what to install."""
+    """A library: its name, the script that plays it, what to import and what to install."""
 
     name: str
     script: str
+    module: str
     packages: tuple[str, ...]
 
 
 PEERS = (
-    Peer("PyMAB", "play_pymab.py", ("pymab",)),
-    Peer("river", "play_river.py", ("river",)),
+    Peer("PyMAB", "play_pymab.py", "pymab", ("pymab",)),
+    Peer("river", "play_river.py", "river.bandit", ("river",)),
     # its last release came before the SciPy, NumPy and pandas of today
     Peer(
-        "SMPyBandits", "play_smpybandits.py", ("SMPyBandits", "scipy<1.12", "numpy<2", "pandas<3")
+        "SMPyBandits",
+        "play_smpybandits.py",
+        "SMPyBandits.Policies",
+        ("SMPyBandits", "scipy<1.12", "numpy<2", "pandas<3"),
     ),
-    Peer("mabby", "play_mabby.py", ("mabby",)),
-    Peer("MABWiser", "play_mabwiser.py", ("mabwiser",)),
+    Peer("mabby", "play_mabby.py", "mabby", ("mabby",)),
+    Peer("MABWiser", "play_mabwiser.py", "mabwiser.mab", ("mabwiser",)),
 )
 
 
@@ -57,7 +61,7 @@ def against_peers() -> Iterator[Figure]:
     for seed, peer in enumerate(PEERS):
         times.append(run_armrace("ucb1", HARD, HORIZON, 4, seed).nanoseconds(HORIZON))
         try:
-            rows.append((peer, _play(peer)))
+            rows.append((peer, play(peer, "ucb1", _ROUNDS, _REPEATS)))
         except Unavailable as reason:
             yield Figure(f"UCB1 against {peer.name}", None, "", note=str(reason))
     ours = min(times)
@@ -108,14 +112,15 @@ def _remark(measured: dict[str, Any], expected: float, spread: float, ours: floa
     return remark
 
 
-def _play(peer: Peer) -> dict[str, Any]:
-    return run_script(peer, peer.script, str(_ROUNDS), str(_REPEATS))
+def play(peer: Peer, algorithm: str, rounds: int, repeats: int) -> dict[str, Any]:
+    """What a peer takes for an algorithm, by armrace's name; ``has`` says whether it has it."""
+    return run_script(peer, peer.script, algorithm, str(rounds), str(repeats))
 
 
 def run_script(peer: Peer, script: str, *arguments: str) -> dict[str, Any]:
     """What a script in ``peers`` prints last, read as JSON, run by the peer's interpreter."""
     finished = subprocess.run(
-        [_interpreter(peer), _SCRIPTS / script, *arguments],
+        [interpreter(peer), _SCRIPTS / script, *arguments],
         capture_output=True,
         text=True,
         cwd=BUILD,
@@ -128,7 +133,7 @@ def run_script(peer: Peer, script: str, *arguments: str) -> dict[str, Any]:
     return printed
 
 
-def _interpreter(peer: Peer) -> Path:
+def interpreter(peer: Peer) -> Path:
     """The interpreter of the peer's environment, made when first needed."""
     folder = BUILD / "peers" / peer.name
     python = folder / "bin" / "python"

@@ -16,6 +16,7 @@ from rich.table import Table
 import armrace
 from benchmarks.agreement import Agreement
 from benchmarks.figures import Figure
+from benchmarks.side_by_side import Library
 
 __all__ = ["machine", "show", "write_json"]
 
@@ -84,12 +85,18 @@ def machine() -> dict[str, Any]:
     }
 
 
-def write_json(path: Path, figures: Sequence[Figure], agreements: Sequence[Agreement]) -> None:
+def write_json(
+    path: Path,
+    figures: Sequence[Figure],
+    agreements: Sequence[Agreement],
+    libraries: Sequence[Library] = (),
+) -> None:
     """Write everything that the tables show."""
     content = {
         "date": datetime.now(UTC).date().isoformat(),
         "machine": machine(),
         "figures": [figure.to_builtins() for figure in figures],
         "agreements": [{**a._asdict(), "holds": a.holds} for a in agreements],
+        "libraries": [library.to_builtins() for library in libraries],
     }
     path.write_text(json.dumps(content, indent=2) + "\n")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import resource
 import sys
 import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, NamedTuple
 
 MEANS = [0.5] + [0.4] * 9
@@ -26,34 +28,72 @@ def elapsed(started: tuple[float, float]) -> float:
     return min(now - then for now, then in zip(stopwatch(), started, strict=True))
 
 
+Start = Callable[[int], tuple[Callable[[], int], Callable[[int, float], object]]]
+"""Makes a fresh policy for so many arms: how it decides, and how it learns."""
+
+_BLOCK, _BLOCKS = 500, 12
+
+
 def report(
     package: str,
-    play: Play,
+    players: dict[str, Play],
+    live: dict[str, Start],
     core_seconds: list[float] | None = None,
-    live: dict[int, float] | None = None,
+    live_arms: tuple[int, ...] = (len(MEANS),),
 ) -> None:
-    """Time ``play`` as often as the command line says, after a short run to warm up.
+    """Time the algorithm that the command line names, as often as it says, after a warm-up.
 
-    ``core_seconds`` is what ``play`` notes of the time in compiled code; ``live`` the
-    microseconds for one decision and its reward, by number of arms.
+    Algorithms have armrace's names. ``core_seconds`` is what a player notes of the time in
+    compiled code. One that the library lacks is reported as such.
     """
-    rounds, repeats = int(sys.argv[1]), int(sys.argv[2])
-    seconds, regrets = [], []
-    with redirect_stdout(sys.stderr):
-        play(200, 0)
-        if core_seconds is not None:
-            core_seconds.clear()
-        for seed in range(1, repeats + 1):
-            started = stopwatch()
-            best_pulls = play(rounds, seed)
-            seconds.append(elapsed(started))
-            regrets.append(GAP * (rounds - best_pulls))
-    result = {"version": version(package), "seconds": seconds, "regrets": regrets}
-    if core_seconds is not None:
-        result["core_seconds"] = core_seconds
-    if live is not None:
-        result["live"] = live
+    name, rounds, repeats = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    result: dict[str, Any] = {"version": version(package), "has": name in players}
+    if name in players:
+        with redirect_stdout(sys.stderr):
+            result |= _timed(players[name], rounds, repeats, core_seconds)
+            result["live"] = {arms: _live(live[name], arms) for arms in live_arms}
+    result["megabytes"] = _peak_megabytes()
     print(json.dumps(result))
+
+
+def _timed(
+    play: Play, rounds: int, repeats: int, core_seconds: list[float] | None
+) -> dict[str, Any]:
+    seconds, regrets = [], []
+    play(200, 0)
+    if core_seconds is not None:
+        core_seconds.clear()
+    for seed in range(1, repeats + 1):
+        started = stopwatch()
+        best_pulls = play(rounds, seed)
+        seconds.append(elapsed(started))
+        regrets.append(GAP * (rounds - best_pulls))
+    found: dict[str, Any] = {"seconds": seconds, "regrets": regrets}
+    return found | ({"core_seconds": core_seconds} if core_seconds else {})
+
+
+def _live(start: Start, arms: int) -> float:
+    """Microseconds for one decision and its reward, in the best of some blocks."""
+    import random
+
+    generator = random.Random(1)
+    decide, learn = start(arms)
+    best = float("inf")
+    for _ in range(_BLOCKS):
+        rewards = [float(generator.random() < 0.5) for _ in range(_BLOCK)]
+        started = stopwatch()
+        for reward in rewards:
+            learn(decide(), reward)
+        best = min(best, elapsed(started))
+    return best / _BLOCK * 1e6
+
+
+def _peak_megabytes() -> float:
+    """The largest memory that this program had."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        return int(status.read_text().split("VmHWM:")[1].split()[0]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 class Problem(NamedTuple):

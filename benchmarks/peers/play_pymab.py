@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pymab.simulation
-from common import MEANS, elapsed, report, stopwatch
+from common import MEANS, Play, Start, elapsed, report, stopwatch
 from pymab import BanditEnvironment, BernoulliReward, Experiment, ExperimentConfig
-from pymab.policies import UCBPolicy
+from pymab.policies import BernoulliThompsonSamplingPolicy, EXP3Policy, UCBPolicy
 
 core_seconds: list[float] = []
 native = getattr(pymab.simulation, "run_native_experiment", None)
@@ -25,31 +25,40 @@ if native is not None:
     pymab.simulation.run_native_experiment = timed_native
 
 
-def play(rounds: int, seed: int) -> int:
-    result = Experiment(
-        environment=BanditEnvironment(means=np.array(MEANS), reward_model=BernoulliReward()),
-        policies={"ucb1": UCBPolicy(n_arms=len(MEANS))},
-        config=ExperimentConfig(horizon=rounds, n_replicates=1, seed=seed),
-    ).run()
-    return int((result.actions == 0).sum())
+KINDS = {
+    "ucb1": UCBPolicy,
+    "thompson": BernoulliThompsonSamplingPolicy,
+    "exp3": EXP3Policy,
+}
 
 
-def live_microseconds(arms: int) -> float:
-    policy = UCBPolicy(n_arms=arms)
-    generator = np.random.default_rng(1)
-    rewards = (generator.random(2_000) < 0.5).astype(float).tolist()
-    seconds = []
-    for _ in range(50):
-        started = stopwatch()
-        for reward in rewards:
-            policy.update(action=policy.select_action(rng=generator), reward=reward)
-        seconds.append(elapsed(started))
-    return min(seconds[1:]) / len(rewards) * 1e6
+def player(kind: type) -> Play:
+    def play(rounds: int, seed: int) -> int:
+        result = Experiment(
+            environment=BanditEnvironment(means=np.array(MEANS), reward_model=BernoulliReward()),
+            policies={"policy": kind(n_arms=len(MEANS))},
+            config=ExperimentConfig(horizon=rounds, n_replicates=1, seed=seed),
+        ).run()
+        return int((result.actions == 0).sum())
+
+    return play
+
+
+def starter(kind: type) -> Start:
+    def start(arms: int) -> Any:
+        policy, generator = kind(n_arms=arms), np.random.default_rng(1)
+        return (
+            lambda: policy.select_action(rng=generator),
+            lambda arm, reward: policy.update(action=arm, reward=reward),
+        )
+
+    return start
 
 
 report(
     "pymab",
-    play,
+    {name: player(kind) for name, kind in KINDS.items()},
+    {name: starter(kind) for name, kind in KINDS.items()},
     core_seconds if native is not None else None,
-    {arms: live_microseconds(arms) for arms in (10, 1000)},
+    live_arms=(10, 1000),
 )
