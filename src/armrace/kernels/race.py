@@ -35,7 +35,9 @@ __all__ = [
     "delete_arm",
     "evidence",
     "fallback_arm",
+    "halving_layer_at",
     "interval",
+    "layer_at",
     "layer_from",
     "make_race",
     "play_layer",
@@ -43,6 +45,9 @@ __all__ = [
 
 NEVER = -1
 """The round and layer of an elimination that has not happened, and the leader of no arms."""
+
+_EXPONENT_OF_A_HALF, _MANTISSA = 1022, 52
+"""Of a double: its exponent as stored, and the bits below it."""
 
 _PATIENCE = 7
 """An interval is computed anew after ``n / 2^7`` further rewards."""
@@ -62,6 +67,9 @@ class Race(NamedTuple):
     lower: npt.NDArray[np.float64]
     """Lower ends of the intervals; minus infinity where deleted or without a reward."""
     upper: npt.NDArray[np.float64]
+    highest_lower: npt.NDArray[np.float64]
+    lowest_upper: npt.NDArray[np.float64]
+    """The extreme ends of each layer: an arm is to be deleted when they pass one another."""
     patience: npt.NDArray[np.int64]
     """Rewards to come before the interval is computed anew."""
     active: npt.NDArray[np.bool_]
@@ -79,6 +87,8 @@ class Race(NamedTuple):
     share: npt.NDArray[np.float64]
     tail: npt.NDArray[np.float64]
     """Probability of a layer or any slower one; one longer than there are layers."""
+    halving: npt.NDArray[np.bool_]
+    """Whether each layer but the first has half of the share before it, down to ``2^-layers``."""
     rule: Rule
     pooled: npt.NDArray[np.bool_]
     leading: npt.NDArray[np.int64]
@@ -105,6 +115,8 @@ def make_race(
         means=np.full(shape, -np.inf),
         lower=np.full(shape, -np.inf),
         upper=np.full(shape, np.inf),
+        highest_lower=np.full(layers, -np.inf),
+        lowest_upper=np.full(layers, np.inf),
         patience=np.zeros(shape, dtype=np.int64),
         active=np.ones(shape, dtype=np.bool_),
         active_count=np.full(layers, arms, dtype=np.int64),
@@ -116,11 +128,17 @@ def make_race(
         deletions=np.zeros(1, dtype=np.int64),
         share=share,
         tail=np.append(np.cumsum(share[::-1])[::-1], 0.0),
+        halving=np.array([_halves(share)]),
         rule=rule,
         pooled=np.array([pooled]),
         leading=np.array([leading], dtype=np.int64),
         rounds=np.zeros(1, dtype=np.int64),
     )
+
+
+def _halves(share: npt.NDArray[np.float64]) -> bool:
+    usual = 2.0 ** -np.arange(1.0, share.size + 1)
+    return share.size > 1 and bool(np.array_equal(share[1:], usual[1:]))
 
 
 @inlined
@@ -181,7 +199,8 @@ def play_layer(state: Race, layer: int, probability: float) -> Ticket:
         state.leads[layer] -= 1
     else:
         state.leads[layer] = state.leading[0]
-        _pass_turn(state, layer)
+        if state.active_count[layer] > 1:
+            _pass_turn(state, layer)
     return Ticket(arm, layer, probability, 0)
 
 
@@ -196,7 +215,8 @@ def race_learn(state: Race, ticket: Ticket, reward: float) -> None:
         state.squares[layer, arm] += reward * reward
     fastest = 0 if state.pooled[0] else layer
     for user in range(layer, fastest - 1, -1):
-        if state.active[user, arm]:
+        # where a single arm is left, no interval matters any more
+        if state.active_count[user] > 1 and state.active[user, arm]:
             _take_up(state, user, arm)
 
 
@@ -208,11 +228,11 @@ def _take_up(state: Race, layer: int, arm: int) -> None:
         return
     pulls, total, squares = evidence(state, layer, arm)
     low, high = interval(state, layer, pulls, total, squares)
-    state.lower[layer, arm] = low
-    state.upper[layer, arm] = high
     if state.rule.kind[0] != PAPER:
         state.patience[layer, arm] = pulls >> _PATIENCE
-    _eliminate(state, layer)
+    _move_interval(state, layer, arm, low, high)
+    if state.lowest_upper[layer] < state.highest_lower[layer]:
+        _eliminate(state, layer)
     if state.leading[0] > 0 and state.active[layer, arm]:
         _follow(state, layer, arm, total / pulls)
 
@@ -221,10 +241,30 @@ def _take_up(state: Race, layer: int, arm: int) -> None:
 def layer_from(state: Race, fastest: int, stream: Stream) -> int:
     """Draw a layer, given that it is none before ``fastest``."""
     level = uniform(stream) * state.tail[fastest]
+    if state.halving[0]:
+        return halving_layer_at(level, state.share)
+    return layer_at(level, state.tail, fastest)
+
+
+@inlined
+def layer_at(level: float, tail: npt.NDArray[np.float64], fastest: int) -> int:
+    """The layer whose stretch of [0, 1) holds ``level``; the slowest have the lowest levels."""
     layer = fastest
-    while level < state.tail[layer + 1]:
+    while level < tail[layer + 1]:
         layer += 1
     return layer
+
+
+@inlined
+def halving_layer_at(level: float, share: npt.NDArray[np.float64]) -> int:
+    """:func:`layer_at` for shares that halve from layer to layer, without a branch.
+
+    Then layer ``l``, from 0, begins at ``2^-(l+1) - 2^-layers``. With ``2^-layers`` added, the last
+    share, which is exact, a level's binary exponent tells its layer.
+    """
+    last = share.size - 1
+    bits = np.float64(level + share[last]).view(np.int64)
+    return int(min(max(_EXPONENT_OF_A_HALF - (bits >> _MANTISSA), 0), last))
 
 
 @inlined
@@ -251,7 +291,9 @@ def arm_probability(state: Race, arm: int) -> float:
 def fallback_arm(state: Race) -> int:
     """What an empty layer plays: the best mean of the fastest layer that is not empty."""
     layer = 0
-    while state.active_count[layer] == 0:
+    for _ in range(state.share.size - 1):  # a loop with an end is left out where nobody asks
+        if state.active_count[layer] > 0:
+            break
         layer += 1
     if layer == 0:
         return NEVER
@@ -282,21 +324,52 @@ def _pass_turn(state: Race, layer: int) -> None:
 
 
 @inlined
+def _move_interval(state: Race, layer: int, arm: int, low: float, high: float) -> None:
+    """Give an arm its new interval, and keep the extreme ends of the layer up to date.
+
+    The other ends are looked through only where the arm held an extreme and no longer does.
+    """
+    was_highest = state.lower[layer, arm] == state.highest_lower[layer]
+    was_lowest = state.upper[layer, arm] == state.lowest_upper[layer]
+    state.lower[layer, arm] = low
+    state.upper[layer, arm] = high
+    if low >= state.highest_lower[layer]:
+        state.highest_lower[layer] = low
+    elif was_highest:
+        state.highest_lower[layer] = _largest(state.lower[layer])
+    if high <= state.lowest_upper[layer]:
+        state.lowest_upper[layer] = high
+    elif was_lowest:
+        state.lowest_upper[layer] = _smallest(state.upper[layer])
+
+
+@inlined
+def _largest(ends: npt.NDArray[np.float64]) -> float:
+    largest = -np.inf
+    for arm in range(ends.size):
+        largest = max(largest, ends[arm])
+    return largest
+
+
+@inlined
+def _smallest(ends: npt.NDArray[np.float64]) -> float:
+    smallest = np.inf
+    for arm in range(ends.size):
+        smallest = min(smallest, ends[arm])
+    return smallest
+
+
+@inlined
 def _eliminate(state: Race, layer: int) -> None:
     """Delete every arm of ``layer`` whose interval lies below another's.
 
     One pass does what the paper's loop does: whoever is deleted on account of an arm that is
     itself deleted would also be deleted on account of the latter's better.
     """
-    lower, upper = state.lower[layer], state.upper[layer]
-    highest_lower, lowest_upper = -np.inf, np.inf
-    for arm in range(lower.size):
-        highest_lower = max(highest_lower, lower[arm])
-        lowest_upper = min(lowest_upper, upper[arm])
-    if lowest_upper < highest_lower:
-        for arm in range(lower.size):
-            if upper[arm] < highest_lower:
-                delete_arm(state, layer, arm)
+    highest_lower = state.highest_lower[layer]
+    for arm in range(state.upper.shape[1]):
+        if state.upper[layer, arm] < highest_lower:
+            delete_arm(state, layer, arm)
 
 
 @inlined
@@ -333,6 +406,8 @@ def delete_arm(state: Race, by_layer: int, arm: int) -> None:
             state.lower[layer, arm] = -np.inf
             state.upper[layer, arm] = np.inf
             state.means[layer, arm] = -np.inf
+            state.highest_lower[layer] = _largest(state.lower[layer])
+            state.lowest_upper[layer] = _smallest(state.upper[layer])
             state.eliminated_at[layer, arm] = state.rounds[0]
             state.eliminated_by[layer, arm] = by_layer
             if state.turn[layer] == arm:
