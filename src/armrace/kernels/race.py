@@ -263,8 +263,8 @@ def halving_layer_at(level: float, share: npt.NDArray[np.float64]) -> int:
     share, which is exact, a level's binary exponent tells its layer.
     """
     last = share.size - 1
-    bits = np.float64(level + share[last]).view(np.int64)
-    return int(min(max(_EXPONENT_OF_A_HALF - (bits >> _MANTISSA), 0), last))
+    exponent = int(np.float64(level + share[last]).view(np.int64) >> _MANTISSA)
+    return min(max(_EXPONENT_OF_A_HALF - exponent, 0), last)
 
 
 @inlined
