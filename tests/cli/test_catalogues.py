@@ -47,11 +47,13 @@ def test_everything_is_shown_to_a_person(command: str, capsys: pytest.CaptureFix
 FLAGS = {
     "simulate": (
         "--set --delta --means --environment --environment-set --attack --attack-set --budget "
-        "--horizon --replications --seed --workers --executor --address --json --output"
+        "--horizon --replications --seed --engine --workers --executor --address --audit "
+        "--audit-level --json --output"
     ),
     "compare": (
         "--policies --means --attack --attack-set --budget --horizon --replications --seed "
-        "--workers --executor --address --json --folder --report --no-report --no-sweep"
+        "--workers --executor --address --audit --audit-level --json --folder --report "
+        "--no-report --no-sweep"
     ),
     "arena": (
         "--quick --full --policies --replications --seed --workers --executor --address --json "

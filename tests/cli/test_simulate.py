@@ -27,7 +27,7 @@ def figures(capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, Any]:
 def test_json_has_exactly_the_promised_shape(capsys: pytest.CaptureFixture[str]) -> None:
     printed = figures(capsys, "--means", "0.5,0.4,0.4")
     assert list(printed) == [
-        "spec", "horizon", "replications", "seconds", "rounds_per_second", "summary",
+        "spec", "horizon", "replications", "seconds", "rounds_per_second", "summary", "engine",
     ]  # fmt: skip
     assert (printed["horizon"], printed["replications"]) == (200, 3)
     summary = printed["summary"]

@@ -79,5 +79,6 @@ def test_the_result_as_plain_data_has_the_promised_members(result):
         "seconds",
         "rounds_per_second",
         "summary",
+        "engine",
     ]
     assert data["rounds_per_second"] == pytest.approx(HORIZON * REPLICATIONS / data["seconds"])

@@ -176,10 +176,10 @@ class Result:
             "spec": self.spec,
             "horizon": self.horizon,
             "replications": self.replications,
-            "engine": {"name": self.engine, "share_leapt": self.share_leapt},
             "seconds": self.seconds,
             "rounds_per_second": self.horizon * self.replications / max(self.seconds, 1e-9),
             "summary": self.summary(),
+            "engine": {"name": self.engine, "share_leapt": self.share_leapt},
             **({} if audited is None else {"audit": audited.to_builtins()}),
         }
 

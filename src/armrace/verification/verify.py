@@ -96,8 +96,8 @@ def verify(
     form = QUICK if quick else FULL
     if asymptotic:
         return _verify_growth(policies, form, seed, executor, workers, progress)
-    checks, _ = try_claims(make_claims(policies, form, seed), executor, workers, progress)
-    return Verification(checks, seed, quick)
+    claims = make_claims(policies, form, seed)
+    return Verification(try_claims(claims, executor, workers, progress), seed, quick)
 
 
 def _verify_growth(
@@ -115,9 +115,9 @@ def _verify_growth(
         for each in asymptotic_series(subject, form.asymptotic_runs, seed)
     ]
     claims = [claim for each in series for claim in asymptotic_claims(each)]
-    checks, played = try_claims(claims, executor, workers, progress)
+    played = _play(claims, executor, workers, progress)
     curves = tuple(draw_up(each, played) for each in series)
-    return Verification(checks, seed, form is QUICK, curves)
+    return Verification(_judge_all(claims, played), seed, form is QUICK, curves)
 
 
 def _subjects(policies: Policies, usual: Sequence[str | Mapping[str, Any]]) -> list[Subject]:
@@ -144,11 +144,14 @@ def try_claims(
     executor: Executor | None = None,
     workers: int | None = None,
     progress: Progress = None,
-) -> tuple[tuple[Check, ...], dict[Experiment, Runs]]:
-    """A verdict for each claim, all of them together at the error probability; and the runs."""
-    played = _play(claims, executor, workers, progress)
+) -> tuple[Check, ...]:
+    """A verdict for each claim, all of them together at the error probability."""
+    return _judge_all(claims, _play(claims, executor, workers, progress))
+
+
+def _judge_all(claims: Sequence[Claim], played: Mapping[Experiment, Runs]) -> tuple[Check, ...]:
     level = ERROR_PROBABILITY / len(claims)
-    return tuple(_judge(claim, played, level) for claim in claims), played
+    return tuple(_judge(claim, played, level) for claim in claims)
 
 
 def _judge(claim: Claim, played: Mapping[Experiment, Runs], level: float) -> Check:
