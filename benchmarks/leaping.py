@@ -1,0 +1,120 @@
+"""How time grows with the horizon when a race leaps: ``python -m benchmarks.leaping``.
+
+Prints a table and draws ``docs/leaping.svg``. Times come with their ratio to a million rounds of
+the same race played one by one, measured beside them.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from matplotlib.ticker import FuncFormatter, NullFormatter
+
+from armrace.reports.drawing import label_ends, new_figure, own_style, tidy
+from armrace.reports.formatting import short
+from armrace.simulation import make_experiment
+from armrace.simulation.experiment import Experiment
+from armrace.simulation.replication import prepare, run_replication
+from benchmarks.figures import Figure
+from benchmarks.problem import HARD
+
+__all__ = ["leaps"]
+
+RACES = ("multi-layer-race", "sharp-race", "fast-slow-race", "active-arm-elimination")
+HORIZONS = tuple(10**power for power in range(6, 16))
+PLAIN = 10**6
+TARGETS = {10**9: 20.0, 10**12: 100.0}
+"""At most so many times a million rounds played one by one."""
+_TURNS = 3
+_INKS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+_PICTURE = Path(__file__).parent.parent / "docs" / "leaping.svg"
+
+
+def _experiment(race: str, horizon: int, engine: str) -> Experiment:
+    return make_experiment(
+        policy=race,
+        environment=HARD.means,
+        horizon=horizon,
+        replications=_TURNS,
+        seed=1,
+        engine=engine,
+    )
+
+
+def _seconds(race: str, horizon: int, engine: str) -> float:
+    """Processor time of the best of a few replications."""
+    experiment = _experiment(race, horizon, engine)
+    prepare(experiment)
+    best = float("inf")
+    for number in range(_TURNS):
+        started = time.thread_time()
+        run_replication(experiment, number)
+        best = min(best, time.thread_time() - started)
+    return best
+
+
+def leaps(race: str, horizons: tuple[int, ...] = HORIZONS) -> list[Figure]:
+    """The time of each horizon beside a million rounds played one by one."""
+    plain = _seconds(race, PLAIN, "plain")
+    figures = []
+    for horizon in horizons:
+        leapt = _seconds(race, horizon, "leap")
+        figures.append(
+            Figure(
+                f"{race}, T = {horizon:.0e}",
+                leapt,
+                "s",
+                against=f"10^6 rounds played: {plain:.3f} s",
+                ratio=leapt / plain,
+                target=TARGETS.get(horizon) if race == RACES[0] else None,
+            )
+        )
+    return figures
+
+
+def draw(found: dict[str, list[Figure]]) -> None:
+    """Seconds against rounds, both on logarithmic axes, and what playing would take."""
+    with own_style():
+        drawing, axes = new_figure(8.0, 4.4)
+        ends = []
+        for ink, (race, figures) in zip(_INKS, found.items(), strict=True):
+            seconds = [figure.value or 0.0 for figure in figures]
+            axes.plot(HORIZONS, seconds, color=ink, lw=1.6, marker="o", ms=3)
+            ends.append((seconds[-1], race, ink))
+        plain = _seconds(RACES[0], PLAIN, "plain")
+        axes.plot(
+            HORIZONS[:4],
+            [plain * horizon / PLAIN for horizon in HORIZONS[:4]],
+            color="#777777",
+            ls="--",
+            lw=1.0,
+        )
+        axes.annotate("round by round", (HORIZONS[2], plain * 100), xytext=(8, 0),
+                      textcoords="offset points", color="#777777", fontsize=9)  # fmt: skip
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel("rounds")
+        axes.set_ylabel("seconds a replication")
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        tidy(axes)
+        drawing.draw_without_rendering()
+        label_ends(axes, HORIZONS[-1], ends)
+        drawing.savefig(_PICTURE, metadata={"Date": None})
+
+
+def main() -> None:
+    """Measure, print and draw."""
+    found = {race: leaps(race) for race in RACES}
+    print("| rounds | " + " | ".join(f"`{race}`" for race in RACES) + " |")
+    print("|---|" + "---:|" * len(RACES))
+    for index, horizon in enumerate(HORIZONS):
+        cells = [found[race][index] for race in RACES]
+        times = " | ".join(f"{cell.value:.3f} s, {cell.ratio:.1f}" for cell in cells)
+        print(f"| {horizon:.0e} | {times} |")
+    draw(found)
+
+
+if __name__ == "__main__":
+    main()
