@@ -118,3 +118,30 @@ def test_interruption_shows_what_is_finished(tmp_path: Path) -> None:
     finished = armrace.load(saved).replications
     assert f"interrupted after {finished} of 1000 replications" in error
     assert "95% interval" in output
+
+
+def test_a_long_run_is_announced_and_a_leap_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    from armrace.cli.experiments import warn_of_long_run
+    from armrace.simulation import make_experiment
+
+    def announced(policy: str, attack: str = "none", budget: float = 0.0) -> str:
+        experiment = make_experiment(
+            policy=policy,
+            environment=[0.5, 0.4],
+            adversary=attack,
+            budget=budget,
+            horizon=10**12,
+            replications=1,
+        )
+        warn_of_long_run(experiment)
+        return capsys.readouterr().err
+
+    assert announced("sharp-race") == ""
+    assert announced("sharp-race", "observation-free", 100.0) == ""
+    assert "28 hours" in announced("ucb1")
+    assert "until zero-best has spent its budget" in announced("sharp-race", "zero-best", 100.0)
+
+
+def test_the_table_says_how_much_was_leapt(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["simulate", "sharp-race", "--horizon", "1e9", "--replications", "1"]) == 0
+    assert "The engine leapt over all but" in capsys.readouterr().out

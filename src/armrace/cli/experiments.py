@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from armrace.adversaries import Adversary
     from armrace.environments import Environment
     from armrace.policies import Policy
+    from armrace.simulation import Experiment
 
 __all__ = [
     "audit_level",
@@ -21,7 +22,11 @@ __all__ = [
     "make_environment",
     "make_policy",
     "warn_of_idle_attack",
+    "warn_of_long_run",
 ]
+
+_ROUNDS_AN_HOUR = 3.6e10
+"""Ten million a second."""
 
 DEFAULT_MEANS = "0.5,0.4,0.4"
 USUAL_AUDIT_LEVEL = 0.05
@@ -91,6 +96,23 @@ def audit_level(audit: bool, level: str | None) -> float | None:
     given = number("audit-level", level)
     check_number("audit-level", given, LEVEL)
     return given
+
+
+def warn_of_long_run(experiment: Experiment) -> None:
+    """Say so before a run that takes hours, or does if a race never gets to leap."""
+    from armrace.simulation.replication import rounds_at_most
+
+    most = rounds_at_most(experiment)
+    hours = most * experiment.replications / _ROUNDS_AN_HOUR
+    if hours < 1:
+        return
+    if most < experiment.horizon or experiment.budget > 0:
+        say(
+            f"armrace: rounds are played one by one until {experiment.adversary.tag()} has spent "
+            f"its budget; should it never do so, that takes some {hours:,.0f} hours of one core."
+        )
+    else:
+        say(f"armrace: all rounds are played one by one, some {hours:,.0f} hours of one core.")
 
 
 def warn_of_idle_attack(attack: Adversary, budget: float) -> None:

@@ -13,6 +13,7 @@ from armrace.cli.experiments import (
     make_environment,
     make_policy,
     warn_of_idle_attack,
+    warn_of_long_run,
 )
 from armrace.cli.outputs import check_targets, say, write_json
 from armrace.cli.parsing import number, whole, worker_count
@@ -93,6 +94,7 @@ def simulate(
     check_executor(executor, address, count)
     check_targets(json, output)
     warn_of_idle_attack(experiment.adversary, experiment.budget)
+    warn_of_long_run(experiment)
     with chosen_executor(executor, address, count) as chosen:
         result = run([experiment], count, chosen)[0]
     if json is not None:

@@ -82,7 +82,8 @@ def print_result(result: Result) -> None:
 def _leapt(result: Result) -> str:
     if result.engine == "plain":
         return ""
-    return f" The engine leapt over {100 * result.share_leapt:.6g}% of them."
+    played = (1 - result.share_leapt) * result.horizon
+    return f" The engine leapt over all but {count(round(played))} of each run's."
 
 
 def print_audits(results: Mapping[str, Result]) -> None:

@@ -31,6 +31,7 @@ __all__ = [
     "play_one_round",
     "play_out",
     "prepare",
+    "rounds_at_most",
     "run_replication",
     "runner_for",
 ]
@@ -133,6 +134,20 @@ def _leap(experiment: Experiment, state: Any, adversary: Any, law: Law) -> leapi
     windows = experiment.adversary.windows(adversary, horizon)
     shape = np.array(windows, dtype=np.int64).reshape(-1, 2)
     return leaping.make_leap(law.kind.size, state.share.size, shape)
+
+
+def rounds_at_most(experiment: Experiment) -> int:
+    """How many rounds of a replication may have to be played one by one.
+
+    Where rounds are skipped, those in which the attack may act still count while it has a budget.
+    """
+    parts = make_parts(experiment, 0)
+    if parts.leap is None:
+        return experiment.horizon
+    if experiment.budget == 0:
+        return 0
+    ends = np.minimum(parts.leap.windows, experiment.horizon)
+    return int((ends[:, 1] - ends[:, 0]).clip(min=0).sum())
 
 
 def runner_for(parts: Parts) -> Runner:
