@@ -14,6 +14,7 @@ import armrace
 from armrace.policies import POLICIES, Policy
 from armrace.reports.formatting import figure
 from armrace.simulation import make_experiment
+from armrace.simulation.arena import ATTACKS as ARENA_ATTACKS
 from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA
 from armrace.simulation.parallel import run_all
 from armrace.statistics import clopper_pearson
@@ -21,7 +22,9 @@ from armrace.verification.contracts import make_subject
 from armrace.verification.runs import examine, gather, prepare
 
 DELTA = 0.05
+HORIZON = 1_000_000
 RUNS_OF_REGRET = 20
+RUNS_OF_GRID = 3
 RUNS_OF_COVERAGE = 1000
 ATTACKS = ("zero-best-when-likely", "swap-best", "adaptive-constant")
 LEVEL = 0.01
@@ -52,13 +55,38 @@ def print_parts() -> None:
             ENVIRONMENTS_OF_THE_ARENA[environment],
             attack,
             budget,
-            horizon=1_000_000,
+            horizon=HORIZON,
             replications=RUNS_OF_REGRET,
         )
         for row, result in zip(rows.values(), found.results.values(), strict=True):
             row.append(figure(result.figure("pseudo_regret").mean))
     for label, cells in rows.items():
         print(f"| {label} | " + " | ".join(cells) + " |")
+
+
+def print_grid() -> None:
+    """Regret relative to the literal race, over the arena's cells of at most T^(1/2) corruption."""
+    literal, *others = [label for label, _ in races()]
+    ratios: dict[str, list[float]] = {label: [] for label in others}
+    budget = round(HORIZON**0.5)
+    for environment in ENVIRONMENTS_OF_THE_ARENA.values():
+        for attack in ("none", *ARENA_ATTACKS):
+            found = armrace.compare(
+                [policy for _, policy in races()],
+                environment,
+                attack,
+                0 if attack == "none" else budget,
+                horizon=HORIZON,
+                replications=RUNS_OF_GRID,
+            )
+            means = [r.figure("pseudo_regret").mean for r in found.results.values()]
+            for label, mean in zip(others, means[1:], strict=True):
+                ratios[label].append(mean / means[0])
+    print(f"| regret divided by that of {literal} | geometric mean | best cell | worst cell |")
+    print("|---|---|---|---|")
+    for label, cells in ratios.items():
+        middle = float(np.exp(np.mean(np.log(cells))))
+        print(f"| {label} | {middle:.2f} | {min(cells):.2f} | {max(cells):.2f} |")
 
 
 def print_coverage() -> None:
@@ -92,5 +120,7 @@ def print_coverage() -> None:
 
 if __name__ == "__main__":
     print_parts()
+    print()
+    print_grid()
     print()
     print_coverage()
