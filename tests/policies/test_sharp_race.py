@@ -158,3 +158,29 @@ def test_the_sharp_race_has_a_fraction_of_the_literal_races_regret():
     )
     regret = dict(results.table("pseudo_regret").select("policy", "mean").iter_rows())
     assert 5 * regret["sharp-race"] < regret["multi-layer-race"]
+
+
+def test_layers_say_what_they_tolerate():
+    assert SharpRace().start(2, 100).tolerated.tolist() == [16, 32, 64, 128]
+    literal = MultiLayerRace().start(2, 1024)
+    assert literal.tolerated == pytest.approx(1 / literal.share)
+    told = armrace.policies.FastSlowRace(corruption=30).start(2, 1000)
+    assert told.tolerated.tolist() == [0, 30]
+    assert armrace.policies.EnlargedArmElimination(corruption=7).start(2, 9).tolerated == [7]
+    assert armrace.policies.ActiveArmElimination().start(2, 9).tolerated == [0]
+
+
+@pytest.mark.parametrize("attack", ["zero-best", "swap-best", "zero-best-when-likely"])
+def test_no_layer_is_said_to_have_failed_that_tolerates_the_corruption(attack):
+    """Every layer tolerates 16; an audit at 0.05 of 10 runs may say otherwise in hardly any."""
+    result = armrace.simulate(
+        "sharp-race", [0.99, 0.02], attack, 15, horizon=20_000, replications=10, audit=0.05
+    )
+    kinds = [alarm.kind for audit in result.audits for alarm in audit.alarms]
+    assert "failed-layer" not in kinds
+
+
+def test_a_base_beyond_the_horizon_still_makes_two_layers():
+    """A single layer would have all rounds, and tolerate nothing."""
+    state = MultiLayerRace(base=1000).start(arms=2, horizon=1000)
+    assert state.share.tolist() == [1 - 1e-6, 1e-6]

@@ -152,8 +152,8 @@ def _alarm(race: Race, arm: int, found: _LayerPairs, best: int, chance: float) -
 
 
 def failed_layers(race: Race, certificate: float, level: float) -> list[Alarm]:
-    """The slowest layer that has failed: one with share ``p`` withstands a total of ``1/p``."""
-    failed = np.flatnonzero(certificate * race.share > 1.0)
+    """The slowest layer that has failed: there was more corruption than it tolerates."""
+    failed = np.flatnonzero(certificate > race.tolerated)
     if not failed.size:
         return []
     return [Alarm(kind="failed-layer", layers=(int(failed[-1]),), chance=level)]

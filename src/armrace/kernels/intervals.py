@@ -11,7 +11,8 @@ rewards before corruption and without allowance, does:
   worst one, intersected with Hoeffding's;
 - *kl*: Chernoff's, the means ``q`` with ``n kl(mean, q) <= t``, its ends moved by ``c/n``;
 - *kl-mixture*: ``n kl(mean, q) <= t + ln(n+1)``, which holds for all ``n`` at once;
-- *kl-jeffreys*: ``n kl(mean, q) <= t + ln(pi (n + 1/2))/2``, which also does, and is narrower.
+- *kl-jeffreys*: ``n kl(mean, q) <= t + ln(pi (n + 1/2))/2``, which also does, and is narrower
+  from ``n = 2`` on.
 
 The first four hold at one ``n``, so their logarithmic term must pay for all ``n``. Proofs are in
 the theory page of the documentation.

@@ -87,6 +87,8 @@ class Race(NamedTuple):
     share: npt.NDArray[np.float64]
     tail: npt.NDArray[np.float64]
     """Probability of a layer or any slower one; one longer than there are layers."""
+    tolerated: npt.NDArray[np.float64]
+    """The corruption up to which each layer is sure of its arms."""
     halving: npt.NDArray[np.bool_]
     """Whether each layer but the first has half of the share before it, down to ``2^-layers``."""
     rule: Rule
@@ -103,8 +105,12 @@ def make_race(
     rule: Rule,
     pooled: bool = False,
     leading: int = 0,
+    tolerated: npt.NDArray[np.float64] | None = None,
 ) -> Race:
-    """A race at its start: all arms active in all layers."""
+    """A race at its start: all arms active in all layers.
+
+    A layer tolerates a corruption of one over its share unless told otherwise.
+    """
     layers = share.size
     shape = (layers, arms)
     return Race(
@@ -128,12 +134,17 @@ def make_race(
         deletions=np.zeros(1, dtype=np.int64),
         share=share,
         tail=np.append(np.cumsum(share[::-1])[::-1], 0.0),
+        tolerated=_one_over(share) if tolerated is None else tolerated,
         halving=np.array([_halves(share)]),
         rule=rule,
         pooled=np.array([pooled]),
         leading=np.array([leading], dtype=np.int64),
         rounds=np.zeros(1, dtype=np.int64),
     )
+
+
+def _one_over(share: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return np.divide(1.0, share, out=np.full(share.size, np.inf), where=share > 0.0)
 
 
 def _halves(share: npt.NDArray[np.float64]) -> bool:
@@ -312,7 +323,7 @@ def _pass_turn(state: Race, layer: int) -> None:
     """Move to the next active arm.
 
     Arms leave but never enter, so going round in order of index always meets the active arm
-    with the fewest assigned plays, the lowest index first among equals.
+    that has had the fewest turns, the lowest index first among equals.
     """
     arms = state.active.shape[1]
     arm = state.turn[layer]

@@ -37,4 +37,4 @@ class ActiveArmElimination(RacePolicy, frozen=True, tag="active-arm-elimination"
 
     def start(self, arms: int, horizon: int) -> Race:
         log_term = math.log(2 * arms * horizon / self.delta)
-        return make_race(arms, np.ones(1), paper_rule(log_term, np.zeros(1)))
+        return make_race(arms, np.ones(1), paper_rule(log_term, np.zeros(1)), tolerated=np.zeros(1))

@@ -92,7 +92,12 @@ class BestOfAllWorlds(RacePolicy, frozen=True, tag="best-of-all-worlds"):
             share[0] = 1.0 - top_share - share[1:].sum()
             share /= share.sum()
         return BestOfAllWorldsState(
-            race=make_race(arms, share, paper_rule(log_term, np.full(layers - 1, log_term))),
+            race=make_race(
+                arms,
+                share,
+                paper_rule(log_term, np.full(layers - 1, log_term)),
+                tolerated=2.0 ** np.arange(1.0, layers),
+            ),
             top=make_sapo(arms, horizon, float(self.scale)),
             top_share=np.array([top_share]),
             horizon=np.array([horizon], dtype=np.int64),

@@ -35,4 +35,9 @@ class EnlargedArmElimination(RacePolicy, frozen=True, tag="enlarged-arm-eliminat
 
     def start(self, arms: int, horizon: int) -> Race:
         log_term = math.log(2 * arms * horizon / self.delta)
-        return make_race(arms, np.ones(1), paper_rule(log_term, np.array([float(self.corruption)])))
+        return make_race(
+            arms,
+            np.ones(1),
+            paper_rule(log_term, np.array([float(self.corruption)])),
+            tolerated=np.array([float(self.corruption)]),
+        )

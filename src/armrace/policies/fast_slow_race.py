@@ -45,4 +45,5 @@ class FastSlowRace(RacePolicy, frozen=True, tag="fast-slow-race"):
             arms,
             np.array([1.0 - slow, slow]),
             paper_rule(log_term, np.array([0.0, 2 * log_term])),
+            tolerated=np.array([0.0, max(self.corruption, 1.0)]),
         )

@@ -26,11 +26,12 @@ class MultiLayerRace(RacePolicy, frozen=True, tag="multi-layer-race"):
     plays the best arm of the fastest non-empty one and learns nothing. The paper's intervals are
     ``mean +- (sqrt(L/n) + L/n)`` with ``L = ln(4KT ceil(lg T) / delta)``; the other ``intervals``
     are narrower, and with ``pool`` a layer also uses the rewards of all slower ones. What is
-    guaranteed is the same.
+    guaranteed is of the same order; the theory page has the probabilities.
 
     With probability ``1 - delta`` and whatever the corruption ``C``, the regret is of order
-    ``sum over arms of (K C ln(KT/delta) + ln T) ln(KT/delta) / gap``. With fewer layers this
-    holds as long as ``C`` is at most ``base^layers``.
+    ``sum over arms of (K C ln(KT/delta) + ln T) ln(KT/delta) / gap``. With fewer layers, but at
+    least two, this holds as long as ``C`` is at most ``base^layers``; a single layer has all
+    rounds and tolerates a corruption of 1.
 
     >>> state = MultiLayerRace(delta=0.1).start(arms=2, horizon=1024)
     >>> state.share.size, state.share[0], f"{state.rule.log_lower[0]:.5f}"
@@ -68,7 +69,7 @@ class MultiLayerRace(RacePolicy, frozen=True, tag="multi-layer-race"):
         """The smallest number of layers whose slowest tolerates corruption in every round."""
         if self.layers is not None:
             return self.layers
-        layers = 1
+        layers = 1 if horizon <= 2 else 2  # a single layer has all rounds, and tolerates nothing
         while self.base**layers < horizon:
             layers += 1
         return layers

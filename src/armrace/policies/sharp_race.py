@@ -33,7 +33,8 @@ class SharpRace(RacePolicy, frozen=True, tag="sharp-race"):
       times. Every active arm still has its part, ``1/((1 + lead) K)``, of the layer's plays,
       which is all that the proof asks, and the best arm is known much better than the rest.
 
-    A third of ``delta`` each goes to intervals, to allowances and to the layers' coins.
+    A third of ``delta`` each goes to intervals, to allowances, and to the layers' coins and the
+    rewards' own luck.
 
     >>> SharpRace().layer_count(arms=10, horizon=10**6)
     17
@@ -57,9 +58,10 @@ class SharpRace(RacePolicy, frozen=True, tag="sharp-race"):
         return len(self._layers(arms, horizon))
 
     def start(self, arms: int, horizon: int) -> Race:
-        share, _, log_lower, log_upper, allowance = np.array(self._layers(arms, horizon)).T.copy()
+        columns = np.array(self._layers(arms, horizon)).T.copy()
+        share, tolerated, log_lower, log_upper, allowance = columns
         rule = make_rule(KL_JEFFREYS, log_lower, log_upper, allowance)
-        return make_race(arms, share, rule, pooled=True, leading=self.lead)
+        return make_race(arms, share, rule, pooled=True, leading=self.lead, tolerated=tolerated)
 
     def _layers(self, arms: int, horizon: int) -> list[SharpLayer]:
         return sharp_layers(arms, horizon, self.delta, self.first, self.most_corruption)

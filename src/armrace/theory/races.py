@@ -207,8 +207,8 @@ def agnostic_regret(
     ``(K C + ln T) ln(KT/delta) / D``: the theorem's without the second logarithm on ``C``. As
     the corruption may be chosen on the way, the moves are counted for all layers.
 
-    ``shares`` are those of :func:`layer_shares` unless given. The bound also holds with sharper
-    intervals than the paper's, which only shorten the plays.
+    ``shares`` are those of :func:`layer_shares` unless given. The bound also holds with the sharper
+    intervals of the race, with probability ``1 - 3 delta/2``: they spend all of delta themselves.
 
     >>> bound = agnostic_regret([1.0], 10**6, 0.1, 0)  # 20 layers with 495 plays each
     >>> bound.pseudo_regret

@@ -148,7 +148,7 @@ def sharp_regret(
         turns = [sharp_plays_until_deleted(gap, layer) for gap in gaps]
         followed = [min(each, float(horizon)) for each in (*turns, max(turns))]
         pseudo_regret += regret_of_limits(gaps, turns, horizon)
-        pseudo_regret += lead * sum(_gaps_followed(each, layer, max(gaps)) for each in followed)
+        pseudo_regret += lead * sum(_gaps_followed(each, layer, gaps, turns) for each in followed)
         bad_plays += (1 + lead) * sum(followed)
     if fastest > 0:
         layer, failure = layers[fastest], delta / (4 * arms * len(layers))
@@ -161,8 +161,26 @@ def sharp_regret(
     return bound_regret(gaps, pseudo_regret, bad_plays, horizon, log_term, 2 * spent)
 
 
-def _gaps_followed(turns: float, layer: SharpLayer, largest: float) -> float:
-    """The sum over turns of the leader's gap, by the integral of ``2 (w(n) + c/n)``."""
+def _gaps_followed(
+    turns: float, layer: SharpLayer, gaps: Sequence[float], limits: Sequence[float]
+) -> float:
+    """The sum over turns of the leader's gap, which is none that all have been deleted of.
+
+    From any arm's deletion on, the leader's gap is at most the largest that is left.
+    """
+    stages = sorted(zip(limits, gaps, strict=True), key=lambda stage: (stage[0], -stage[1]))
+    starts = [0.0, *(limit for limit, _ in stages)]
+    left = [max(gap for _, gap in stages[number:]) for number in range(len(stages))]
+    return min(
+        _gaps_at_first(min(turns, start), layer, max(gaps)) + gap * max(0.0, turns - start)
+        for start, gap in zip(starts, [*left, 0.0], strict=True)
+    )
+
+
+def _gaps_at_first(turns: float, layer: SharpLayer, largest: float) -> float:
+    """By the integral of ``2 (w(n) + c/n)``, which also covers the first turn of all."""
+    if turns < 1:
+        return largest * turns
     stochastic = 4 * math.sqrt(0.5 * turns * _log_term(turns, layer))
     corrupted = 2 * layer.allowance * (1 + math.log(turns))
     return min(largest * turns, _LATE_LOOK * (stochastic + corrupted))

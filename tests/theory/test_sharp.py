@@ -1,0 +1,74 @@
+"""The sharp race's bound: against the sum that it stands for, and where gaps vanish."""
+
+import math
+
+import pytest
+
+from armrace.errors import InvalidParameter
+from armrace.theory import agnostic_regret, sharp_layers, sharp_plays_until_deleted, sharp_regret
+
+
+def leaders_share(gaps, horizon, delta, lead):
+    """Plays of the leaders of all layers, turn by turn, until the last bad arm goes."""
+    total = 0.0
+    for layer in sharp_layers(len(gaps) + 1, horizon, delta, 16.0):
+        turns = [sharp_plays_until_deleted(gap, layer) for gap in gaps]
+        for limit in (*turns, max(turns)):
+            for n in range(1, limit):
+                width = math.sqrt((layer.log_lower + 0.5 * math.log(math.pi * (n + 0.5))) / (2 * n))
+                total += lead * min(max(gaps), 2 * (width + layer.allowance / n))
+            total += lead * max(gaps)
+    return total
+
+
+def test_the_bound_covers_every_turn_of_every_layer():
+    gaps, horizon, delta, lead = [0.5, 0.4], 10**9, 0.1, 5
+    turns = sum(
+        gap * sharp_plays_until_deleted(gap, layer)
+        for layer in sharp_layers(3, horizon, delta, 16.0)
+        for gap in gaps
+    )
+    least = turns + leaders_share(gaps, horizon, delta, lead)
+    assert least <= sharp_regret(gaps, horizon, delta, 0, lead).pseudo_regret <= 1.5 * least
+
+
+def test_without_a_leader_the_bound_is_that_of_the_turns():
+    gaps, horizon = [0.5], 10**9
+    layers = sharp_layers(2, horizon, 0.1, 16.0)
+    turns = sum(0.5 * sharp_plays_until_deleted(0.5, layer) for layer in layers)
+    assert sharp_regret(gaps, horizon, 0.1, 0, lead=0).pseudo_regret == pytest.approx(turns)
+
+
+@pytest.mark.parametrize("tiny", [0.0, 1e-6])
+def test_arms_as_good_as_the_best_cost_next_to_nothing(tiny):
+    alone = sharp_regret([0.1] * 8, 10**9, 0.05, 0).pseudo_regret
+    beside = sharp_regret([0.1] * 8 + [tiny], 10**9, 0.05, 0).pseudo_regret
+    assert beside < 1.3 * alone
+
+
+def test_the_bound_grows_with_the_corruption_and_never_beyond_all_rounds():
+    bounds = [sharp_regret([0.3], 10**12, 0.1, c).pseudo_regret for c in (0, 16, 17, 1e3, 1e6)]
+    assert bounds == sorted(bounds)
+    assert bounds[0] == bounds[1] < bounds[2]
+    assert sharp_regret([0.3], 1000, 0.1, 1000).pseudo_regret == pytest.approx(300)
+
+
+def test_it_promises_more_than_the_literal_race_under_corruption():
+    sharp = sharp_regret([0.1], 10**12, 0.05, 1000).pseudo_regret
+    assert sharp < agnostic_regret([0.1], 10**12, 0.05, 1000).pseudo_regret
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([], 1000, 0.1, 0), "gaps must have"),
+        (([0.1], 0, 0.1, 0), "horizon must be"),
+        (([0.1], 1000, 1.0, 0), "delta must be"),
+        (([0.1], 1000, 0.1, -1), "corruption must be"),
+        (([0.1], 1000, 0.1, 0, -1), "lead must be"),
+        (([0.1], 1000, 0.1, 0, 5, 0.5), "first must be"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, message):
+    with pytest.raises(InvalidParameter, match=message):
+        sharp_regret(*arguments)
