@@ -124,22 +124,26 @@ def test_a_long_run_is_announced_and_a_leap_is_not(capsys: pytest.CaptureFixture
     from armrace.cli.experiments import warn_of_long_run
     from armrace.simulation import make_experiment
 
-    def announced(policy: str, attack: str = "none", budget: float = 0.0) -> str:
+    def announced(
+        policy: str, attack: str = "none", budget: float = 0.0, other: float = 0.4
+    ) -> str:
         experiment = make_experiment(
             policy=policy,
-            environment=[0.5, 0.4],
+            environment=[0.5, other],
             adversary=attack,
             budget=budget,
             horizon=10**12,
             replications=1,
         )
-        warn_of_long_run(experiment)
+        warn_of_long_run([experiment])
         return capsys.readouterr().err
 
     assert announced("sharp-race") == ""
     assert announced("sharp-race", "observation-free", 100.0) == ""
     assert "28 hours" in announced("ucb1")
-    assert "until zero-best has spent its budget" in announced("sharp-race", "zero-best", 100.0)
+    assert "28 hours" in announced("ucb1", "zero-best", 100.0)
+    assert "until the attack has spent" in announced("sharp-race", "zero-best", 100.0)
+    assert "28 hours" in announced("sharp-race", other=0.5)
 
 
 def test_the_table_says_how_much_was_leapt(capsys: pytest.CaptureFixture[str]) -> None:

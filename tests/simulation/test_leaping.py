@@ -200,3 +200,20 @@ def test_equal_seeds_leap_equally_on_any_number_of_threads():
         for workers in (1, 2)
     ]
     assert runs[0].rows.equals(runs[1].rows)
+
+
+def test_a_leap_that_is_to_be_audited_is_refused():
+    with pytest.raises(InvalidParameter, match=r"^engine leap cannot be audited"):
+        armrace.simulate(
+            "sharp-race", [0.5, 0.4], horizon=100, replications=1, engine="leap", audit=0.05
+        )
+
+
+def test_a_comparison_with_leaps_does_not_claim_common_rewards():
+    def verdict(horizon):
+        policies = ["sharp-race", "active-arm-elimination"]
+        found = armrace.compare(policies, [0.9, 0.1], horizon=horizon, replications=10)
+        return found.verdict("pseudo_regret")
+
+    assert "on the same rewards" in verdict(10_000)
+    assert "on the same rewards" not in verdict(20_000_000)

@@ -5,7 +5,14 @@ import math
 import pytest
 
 from armrace.errors import InvalidParameter
-from armrace.theory import agnostic_regret, sharp_layers, sharp_plays_until_deleted, sharp_regret
+from armrace.theory import (
+    agnostic_regret,
+    gaps_of,
+    race_log_term,
+    sharp_layers,
+    sharp_plays_until_deleted,
+    sharp_regret,
+)
 
 
 def leaders_share(gaps, horizon, delta, lead):
@@ -72,3 +79,14 @@ def test_it_promises_more_than_the_literal_race_under_corruption():
 def test_bad_arguments_are_refused(arguments, message):
     with pytest.raises(InvalidParameter, match=message):
         sharp_regret(*arguments)
+
+
+@pytest.mark.parametrize("means", [[], [0.5], [0.5, 2.0], [-1.0, 0.5], [0.5, math.nan]])
+def test_gaps_of_what_are_no_means_are_refused(means):
+    with pytest.raises(InvalidParameter, match="means must"):
+        gaps_of(means)
+
+
+def test_a_race_of_no_rounds_is_refused():
+    with pytest.raises(InvalidParameter, match="horizon must"):
+        race_log_term(2, 0, 0.1)

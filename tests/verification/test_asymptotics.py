@@ -37,3 +37,8 @@ def test_a_race_that_was_promised_less_corruption_than_it_meets_is_caught():
     naive = SharpRace(most_corruption=0)
     found = verification.verify([naive], asymptotic=True, quick=True, progress=False)
     assert [check.verdict for check in found.checks][:3] == ["holds", "holds", "fails"]
+
+
+def test_a_race_that_is_fooled_from_some_corruption_on_still_grows_linearly():
+    found = verification.verify(["fast-slow-race"], asymptotic=True, quick=True, progress=False)
+    assert found.holds

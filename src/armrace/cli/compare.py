@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from armrace.cli import options
-from armrace.cli.experiments import audit_level, warn_of_idle_attack
+from armrace.cli.experiments import audit_level, warn_of_idle_attack, warn_of_long_run
 from armrace.cli.outputs import (
     STANDARD_OUTPUT,
     check_targets,
@@ -159,6 +159,7 @@ def _compare(
 
     if not request.is_grid:
         warn_of_idle_attack(request.scenario.adversary, request.scenario.budget)
+    warn_of_long_run([experiment for batch in batches for experiment in batch])
     if json != STANDARD_OUTPUT:
         print_story(request.scenarios)
     found = run_batches(batches, request.workers, request.executor, request.folder)

@@ -98,21 +98,25 @@ def audit_level(audit: bool, level: str | None) -> float | None:
     return given
 
 
-def warn_of_long_run(experiment: Experiment) -> None:
+def warn_of_long_run(experiments: Sequence[Experiment]) -> None:
     """Say so before a run that takes hours, or does if a race never gets to leap."""
-    from armrace.simulation.replication import rounds_at_most
+    from armrace.simulation.replication import rounds_to_play
 
-    most = rounds_at_most(experiment)
-    hours = most * experiment.replications / _ROUNDS_AN_HOUR
-    if hours < 1:
-        return
-    if most < experiment.horizon or experiment.budget > 0:
+    surely = perhaps = 0.0
+    for experiment in experiments:
+        expected = rounds_to_play(experiment)
+        surely += expected.surely * experiment.replications / _ROUNDS_AN_HOUR
+        perhaps += expected.perhaps * experiment.replications / _ROUNDS_AN_HOUR
+    if surely >= 1:
         say(
-            f"armrace: rounds are played one by one until {experiment.adversary.tag()} has spent "
-            f"its budget; should it never do so, that takes some {hours:,.0f} hours of one core."
+            f"armrace: this takes some {surely:,.0f} hours of one core, since rounds are played "
+            "one by one: only races leap, unaudited, once they have told their arms apart."
         )
-    else:
-        say(f"armrace: all rounds are played one by one, some {hours:,.0f} hours of one core.")
+    elif perhaps >= 1:
+        say(
+            "armrace: rounds are played one by one until the attack has spent all of its budget; "
+            f"should it never do so, that takes some {perhaps:,.0f} hours of one core."
+        )
 
 
 def warn_of_idle_attack(attack: Adversary, budget: float) -> None:

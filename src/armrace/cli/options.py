@@ -173,7 +173,7 @@ Audit = Annotated[
     typer.Option(
         "--audit",
         help="Say what the feedback of each run shows of corruption, next to the truth. Changes "
-        "no other figure.",
+        "no other figure; a race that is audited plays every round.",
         rich_help_panel=_AUDIT,
     ),
 ]

@@ -207,12 +207,12 @@ def _write_report(page: Path, found: Plan) -> None:
 def command(question: Question) -> str:
     """The command line that asks the same again, whatever the defaults become."""
     words = {
-        "--means": ",".join(f"{mean:.17g}" for mean in question.means),
-        "--gap": f"{question.gap:.17g}",
-        "--traffic": f"{question.traffic:.17g}",
-        "--days": f"{question.days:.17g}",
-        "--forged": f"{question.forged:.17g}",
-        "--delta": f"{question.delta:.17g}",
+        "--means": ",".join(f"{mean!r}" for mean in question.means),
+        "--gap": f"{question.gap!r}",
+        "--traffic": f"{question.traffic!r}",
+        "--days": f"{question.days!r}",
+        "--forged": f"{question.forged!r}",
+        "--delta": f"{question.delta!r}",
         "--policies": ",".join(policy.tag() for policy in question.policies),
         "--attacks": ",".join(attack.tag() for attack in question.attacks),
         "--rounds": str(question.rounds),

@@ -94,7 +94,7 @@ def simulate(
     check_executor(executor, address, count)
     check_targets(json, output)
     warn_of_idle_attack(experiment.adversary, experiment.budget)
-    warn_of_long_run(experiment)
+    warn_of_long_run([experiment])
     with chosen_executor(executor, address, count) as chosen:
         result = run([experiment], count, chosen)[0]
     if json is not None:

@@ -68,8 +68,13 @@ class Comparison:
             )
         return (
             f"{best} has the least mean {_words(measure)}, significantly less than every other "
-            f"policy here (5% level, jointly, {replications} replications on the same rewards)."
+            f"policy here (5% level, jointly, {replications} replications{self._common()})."
         )
+
+    def _common(self) -> str:
+        """That all met the same rewards, which a race that leaps does not."""
+        leapt = any(result.engine == "leap" for result in self.results.values())
+        return "" if leapt else " on the same rewards"
 
     def _samples(self, measure: str) -> dict[str, npt.NDArray[np.float64]]:
         return {label: result.sample(measure) for label, result in self.results.items()}

@@ -31,7 +31,7 @@ __all__ = [
     "play_one_round",
     "play_out",
     "prepare",
-    "rounds_at_most",
+    "rounds_to_play",
     "run_replication",
     "runner_for",
 ]
@@ -124,6 +124,11 @@ def _leap(experiment: Experiment, state: Any, adversary: Any, law: Law) -> leapi
         experiment.engine == "auto" and horizon <= LONGEST_PLAYED_BY_DEFAULT
     ):
         return None
+    if experiment.engine == "leap" and experiment.audit is not None:
+        raise InvalidParameter(
+            "engine leap cannot be audited, since an audit looks at every reward; "
+            "leave out the one or the other."
+        )
     if not isinstance(state, Race) or not np.isin(law.kind, leaping.LAWS_THAT_LEAP).all():
         if experiment.engine == "leap":
             raise InvalidParameter(
@@ -136,18 +141,30 @@ def _leap(experiment: Experiment, state: Any, adversary: Any, law: Law) -> leapi
     return leaping.make_leap(law.kind.size, state.share.size, shape)
 
 
-def rounds_at_most(experiment: Experiment) -> int:
-    """How many rounds of a replication may have to be played one by one.
+class RoundsToPlay(NamedTuple):
+    """How many rounds of a replication are played one by one, about."""
 
-    Where rounds are skipped, those in which the attack may act still count while it has a budget.
+    surely: float
+    """As the policy does not leap, or cannot tell its arms apart."""
+    perhaps: float
+    """While the attack has budget left, which it may have to the end."""
+
+
+def rounds_to_play(experiment: Experiment) -> RoundsToPlay:
+    """What is to be expected of a replication before it is begun.
+
+    A race leaps once it has told arms apart: after some ``500 / gap^2`` plays an arm and layer.
     """
-    parts = make_parts(experiment, 0)
+    parts, horizon = make_parts(experiment, 0), float(experiment.horizon)
     if parts.leap is None:
-        return experiment.horizon
+        return RoundsToPlay(horizon, 0.0)
+    gap = np.diff(np.sort(parts.means)[-2:])[0]
+    cells = parts.ledger.pulls.size * parts.ledger.layer_corruption.size
+    exploring = min(horizon, cells * 500 / gap**2) if gap > 0 else horizon
     if experiment.budget == 0:
-        return 0
+        return RoundsToPlay(exploring, 0.0)
     ends = np.minimum(parts.leap.windows, experiment.horizon)
-    return int((ends[:, 1] - ends[:, 0]).clip(min=0).sum())
+    return RoundsToPlay(exploring, float((ends[:, 1] - ends[:, 0]).clip(min=0).sum()))
 
 
 def runner_for(parts: Parts) -> Runner:

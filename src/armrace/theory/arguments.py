@@ -13,6 +13,7 @@ __all__ = [
     "check_at_least",
     "check_gaps",
     "check_horizon",
+    "check_means",
     "check_open_unit",
     "check_share",
 ]
@@ -50,6 +51,15 @@ def check_arms(arms: int) -> None:
 def check_horizon(horizon: int) -> None:
     """Refuse fewer than one round."""
     check_at_least("horizon", horizon, 1)
+
+
+def check_means(means: Sequence[float]) -> None:
+    """Refuse fewer than two means, and those that are not in [0, 1]."""
+    if len(means) < 2:
+        raise InvalidParameter(f"means must name at least 2 arms; got {len(means)}.")
+    for mean in means:
+        if not 0 <= mean <= 1:
+            raise InvalidParameter(f"each of means must be in [0, 1]; got {mean:g}.")
 
 
 def check_gaps(gaps: Sequence[float]) -> None:

@@ -14,6 +14,7 @@ from armrace.theory.arguments import (
     check_at_least,
     check_gaps,
     check_horizon,
+    check_means,
     check_open_unit,
 )
 from armrace.theory.plays import RegretBound, bound_regret, regret_of_limits
@@ -38,6 +39,7 @@ def gaps_of(means: Sequence[float]) -> list[float]:
     >>> gaps_of([0.25, 0.75, 0.5, 0.75])
     [0.5, 0.25, 0.0]
     """
+    check_means(means)
     best = max(means)
     gaps = [best - mean for mean in means]
     gaps.remove(0.0)

@@ -150,6 +150,8 @@ def tolerant_layer(shares: Sequence[float], corruption: float) -> int:
     (0, 2)
     """
     check_at_least("corruption", corruption, 0)
+    if not len(shares):
+        raise InvalidParameter("shares must have an entry for each layer; got none.")
     for layer, share in enumerate(shares):
         if share * corruption <= 1:
             return layer
@@ -166,6 +168,7 @@ def race_log_term(arms: int, horizon: int, delta: float, layers: int | None = No
     '13.61608'
     """
     check_arms(arms)
+    check_horizon(horizon)
     check_open_unit("delta", delta)
     layers = len(layer_shares(horizon)) if layers is None else layers
     check_at_least("layers", layers, 1)
