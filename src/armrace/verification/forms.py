@@ -40,7 +40,7 @@ QUICK = Form(
     asymptotic_runs=4,
 )
 FULL = Form(
-    runs=400,
+    runs=300,
     horizon=1_000_000,
     corruption=64.0,
     close_horizon=100_000,
