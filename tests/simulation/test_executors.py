@@ -11,22 +11,10 @@ from multiprocessing import get_context
 import pytest
 
 from armrace.errors import InvalidParameter, UnknownName, WorkersLost
-from armrace.simulation import make_experiment, on_dask, parallel
+from armrace.simulation import on_dask, parallel
 from armrace.simulation.executors import chosen_executor
 from armrace.simulation.simulate import run_experiments
-
-EXPERIMENTS = [
-    make_experiment(
-        policy=policy,
-        environment=[0.6, 0.5, 0.4],
-        adversary="zero-best",
-        budget=25.5,
-        horizon=5_000,
-        replications=60,
-        seed=3,
-    )
-    for policy in ("multi-layer-race", "ucb1")
-]
+from shared_experiments import EXPERIMENTS
 
 
 @pytest.fixture(scope="module")

@@ -7,24 +7,12 @@ import time
 import pytest
 
 from armrace.errors import InvalidParameter, WorkersLost
-from armrace.simulation import make_experiment, parallel
+from armrace.simulation import parallel
 from armrace.simulation.executors import chosen_executor
 from armrace.simulation.simulate import run_experiments
+from shared_experiments import EXPERIMENTS
 
 pytest.importorskip("ray")
-
-EXPERIMENTS = [
-    make_experiment(
-        policy=policy,
-        environment=[0.6, 0.5, 0.4],
-        adversary="zero-best",
-        budget=25.5,
-        horizon=5_000,
-        replications=60,
-        seed=3,
-    )
-    for policy in ("multi-layer-race", "ucb1")
-]
 
 
 @pytest.fixture(scope="module")

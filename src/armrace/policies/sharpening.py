@@ -17,10 +17,9 @@ import numpy.typing as npt
 from armrace.kernels import intervals
 from armrace.theory import corruption_allowance
 
-__all__ = ["KINDS", "sharp_rule"]
+__all__ = ["sharp_rule"]
 
-KINDS: dict[str, int] = {
-    "paper": intervals.PAPER,
+_KINDS: dict[str, int] = {
     "hoeffding": intervals.HOEFFDING,
     "bernstein": intervals.BERNSTEIN,
     "kl": intervals.KL,
@@ -53,7 +52,7 @@ def sharp_rule(
         log_term += math.log(2 * horizon * (2 if kind == "bernstein" else 1))
     log_terms = np.full(layers, log_term)
     return intervals.make_rule(
-        KINDS[kind],
+        _KINDS[kind],
         log_terms,
         log_terms.copy(),
         _allowances(share, pooled, 2 * layers / delta),
