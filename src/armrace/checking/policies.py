@@ -21,12 +21,12 @@ from armrace.checking.contract import (
     require_round_trip,
 )
 from armrace.kernels.generics import decide, distribution, learn
-from armrace.kernels.laws import fill_rewards
+from armrace.kernels.laws import rewards_between
 from armrace.kernels.streams import Stream
 from armrace.online import Learner
 from armrace.policies import Policy
 from armrace.randomness import Purpose, stream_for
-from armrace.simulation.experiment import Experiment, make_experiment
+from armrace.simulation.experiment import make_experiment
 from armrace.simulation.replication import make_parts, play_out
 
 __all__ = ["POLICY_CHECKS", "check_policy"]
@@ -143,8 +143,7 @@ def learner_equals_simulator(policy: Policy) -> None:
     )
     parts = make_parts(experiment, 0)
     learner = Learner(policy, arms=_ARMS, horizon=_HORIZON, seed=4)
-    rewards = _rewards_of(experiment)
-    for row in rewards:
+    for row in rewards_between(parts.law, 0, experiment.horizon):
         ticket = learner.decide()
         learner.learn(ticket, float(row[ticket.arm_index]))
     play_out(parts)
@@ -153,13 +152,6 @@ def learner_equals_simulator(policy: Policy) -> None:
         policy,
         "ends elsewhere live than in the simulator",
     )
-
-
-def _rewards_of(experiment: Experiment) -> Floats:
-    parts = make_parts(experiment, 0)
-    table = np.zeros((experiment.horizon, parts.law.kind.size))
-    fill_rewards(parts.law, 0, np.zeros((4, experiment.horizon), dtype=np.uint32), table)
-    return table
 
 
 def restoring_changes_nothing(policy: Policy) -> None:

@@ -20,7 +20,7 @@ from armrace.kernels.generics import (
     learn,
     observe,
 )
-from armrace.kernels.laws import fill_rewards
+from armrace.kernels.laws import rewards_between
 from armrace.randomness import Purpose, reward_place, stream_for
 from armrace.simulation.experiment import Experiment
 
@@ -84,15 +84,13 @@ def run_reference(experiment: Experiment, replication: int = 0) -> ReferenceRun:
     policy = experiment.policy.start(arms, experiment.horizon)
     adversary = experiment.adversary.start(experiment.setting())
     run = ReferenceRun(state=policy)
-    words = np.zeros((4, 1), dtype=np.uint32)
+    rewards = rewards_between(law, 0, experiment.horizon)
     for number in range(experiment.horizon):
         # 1. The learner fixes its distribution.
         weights = np.zeros(arms)
         distribution(policy, weights)
-        # 2. A stochastic reward is drawn for every arm.
-        table = np.zeros((1, arms))
-        fill_rewards(law, number, words, table)
-        clean = table[0]
+        # 2. Every arm has a stochastic reward.
+        clean = rewards[number]
         # 3. The adversary, who sees both and the past, changes the rewards.
         paid = clean.copy()
         left = experiment.budget - run.spent

@@ -26,7 +26,7 @@ import numba
 import numpy as np
 from numba.extending import register_jitable
 
-__all__ = ["entry", "fingerprint", "inlined", "kept_on_disk"]
+__all__ = ["entry", "fingerprint", "inlined", "kept_on_disk", "outlined"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Update = Callable[[bytes], None]
@@ -40,6 +40,16 @@ def inlined(function: F) -> F:
         "F",
         register_jitable(
             forceinline=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
+        )(function),
+    )
+
+
+def outlined(function: F) -> F:
+    """As :func:`inlined`, for what a hot loop rarely calls, so that the loop stays small."""
+    return cast(
+        "F",
+        register_jitable(
+            forceinline=False, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
         )(function),
     )
 

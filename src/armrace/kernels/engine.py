@@ -13,11 +13,10 @@ from armrace.kernels.attacking import NOWHERE, Attack, call_corrupt, call_observ
 from armrace.kernels.borrowing import borrow
 from armrace.kernels.compiling import entry, inlined
 from armrace.kernels.generics import NO_LAYER, decide, distribution, learn
-from armrace.kernels.laws import Law, fill_rewards
+from armrace.kernels.laws import CHUNK, Drawn, Law, add_totals, draw_chunk, make_drawn
 from armrace.kernels.streams import Stream
 
 __all__ = [
-    "CHUNK",
     "PLAYED",
     "STOP",
     "Ledger",
@@ -34,9 +33,6 @@ __all__ = [
 
 STOP, PLAYED = 0, 1
 """Places in a workspace's control."""
-
-CHUNK = 256
-"""Rounds whose rewards are drawn together, so that drawing vectorises."""
 
 
 class Ledger(NamedTuple):
@@ -77,8 +73,8 @@ class Workspace(NamedTuple):
     other threads write the one and read the other.
     """
 
-    words: npt.NDArray[np.uint32]
-    rewards: npt.NDArray[np.float64]
+    drawn: Drawn
+    clean: npt.NDArray[np.float64]
     proposal: npt.NDArray[np.float64]
     weights: npt.NDArray[np.float64]
     control: npt.NDArray[np.int64]
@@ -116,8 +112,8 @@ def make_record(checkpoints: npt.NDArray[np.int64], arms: int, layers: int) -> R
 def make_workspace(arms: int, control: npt.NDArray[np.int64] | None = None) -> Workspace:
     """Scratch space for ``arms`` arms."""
     return Workspace(
-        words=np.zeros((4, CHUNK), dtype=np.uint32),
-        rewards=np.zeros((CHUNK, arms)),
+        drawn=make_drawn(arms),
+        clean=np.zeros(arms),
         proposal=np.zeros(arms),
         weights=np.zeros(arms),
         control=np.zeros(2, dtype=np.int64) if control is None else control,
@@ -136,43 +132,69 @@ def play(
     last: int,
 ) -> None:
     """Play the rounds from ``first`` up to, not including, ``last``."""
-    pulls, totals = ledger.pulls, ledger.clean_totals
-    collected, clean_collected = ledger.collected[0], ledger.collected[1]
-    left = ledger.corruption[1] - ledger.corruption[0]
-    for start in range(first, last, CHUNK):
+    for chunk in range(first // CHUNK, (last + CHUNK - 1) // CHUNK):
         if workspace.control[STOP]:
             return
-        size = min(CHUNK, last - start)
-        rewards = workspace.rewards[:size]
-        fill_rewards(law, start, workspace.words, rewards)
-        _add_rows(rewards, totals)
-        for i in range(size):
-            clean = rewards[i]
-            attacked = left > 0.0
-            if attacked:
-                left = _corrupt_round(policy, attack, ledger, workspace, start + i, clean)
-            ticket = decide(policy, stream)
-            arm = ticket.arm
-            reward = workspace.proposal[arm] if attacked else clean[arm]
-            learn(policy, ticket, reward)
-            if attacked:
-                if ticket.layer != NO_LAYER:
-                    ledger.layer_corruption[ticket.layer] += abs(reward - clean[arm])
-                if attack.observe != NOWHERE:
-                    call_observe(attack.observe, attack.state, start + i, arm, reward)
-            pulls[arm] += 1
-            collected += reward
-            clean_collected += clean[arm]
-        workspace.control[PLAYED] = start + size
-    ledger.collected[0] = collected
-    ledger.collected[1] = clean_collected
+        start = chunk * CHUNK
+        begin, end = max(first - start, 0), min(last - start, CHUNK)
+        draw_chunk(law, chunk, workspace.drawn)
+        add_totals(law, workspace.drawn, begin, end, ledger.clean_totals)
+        quiet = _play_attacked(policy, attack, stream, ledger, workspace, start, begin, end)
+        _play_quietly(policy, stream, ledger, workspace.drawn.rewards, quiet, end)
+        workspace.control[PLAYED] = start + end
 
 
 @inlined
-def _add_rows(rewards: npt.NDArray[np.float64], totals: npt.NDArray[np.float64]) -> None:
-    for i in range(rewards.shape[0]):
-        for arm in range(rewards.shape[1]):
-            totals[arm] += rewards[i, arm]
+def _play_quietly(
+    policy: Any,
+    stream: Stream,
+    ledger: Ledger,
+    rewards: npt.NDArray[np.float64],
+    begin: int,
+    end: int,
+) -> None:
+    """Play the rounds of some columns of the drawn rewards, which nobody changes."""
+    collected = 0.0
+    for column in range(begin, end):
+        ticket = decide(policy, stream)
+        arm = np.uint64(ticket.arm)
+        reward = rewards[arm, np.uint64(column)]
+        learn(policy, ticket, reward)
+        ledger.pulls[arm] += 1
+        collected += reward
+    ledger.collected[0] += collected
+    ledger.collected[1] += collected
+
+
+@inlined
+def _play_attacked(
+    policy: Any,
+    attack: Attack,
+    stream: Stream,
+    ledger: Ledger,
+    workspace: Workspace,
+    start: int,
+    begin: int,
+    end: int,
+) -> int:
+    """Play on while the adversary has budget left, and return the column that was reached."""
+    left = ledger.corruption[1] - ledger.corruption[0]
+    for column in range(begin, end):
+        if left <= 0.0:
+            return column
+        left = _corrupt_round(policy, attack, ledger, workspace, start + column, column)
+        ticket = decide(policy, stream)
+        arm = ticket.arm
+        clean, reward = workspace.clean[arm], workspace.proposal[arm]
+        learn(policy, ticket, reward)
+        if ticket.layer != NO_LAYER:
+            ledger.layer_corruption[ticket.layer] += abs(reward - clean)
+        if attack.observe != NOWHERE:
+            call_observe(attack.observe, attack.state, start + column, arm, reward)
+        ledger.pulls[arm] += 1
+        ledger.collected[0] += reward
+        ledger.collected[1] += clean
+    return end
 
 
 @inlined
@@ -188,15 +210,18 @@ def _corrupt_round(
     ledger: Ledger,
     workspace: Workspace,
     round: int,
-    clean: npt.NDArray[np.float64],
+    column: int,
 ) -> float:
-    """Let the adversary change the round's rewards, charge it, and return what it has left.
+    """Let the adversary change a round's rewards, charge it, and return what it has left.
 
+    The round's rewards are in a column of the drawn ones.
     The rewards to be paid are left in the workspace's proposal. A change that is not within
     [0, 1] or within what is left is not applied at all.
     """
-    proposal = workspace.proposal
-    _copy(clean, proposal)
+    clean, proposal = workspace.clean, workspace.proposal
+    for arm in range(clean.size):
+        clean[arm] = workspace.drawn.rewards[arm, column]
+        proposal[arm] = clean[arm]
     if attack.sees_weights:
         distribution(policy, workspace.weights)
     left = ledger.corruption[1] - ledger.corruption[0]

@@ -2,8 +2,8 @@
 
 Every arm has a law of its own. The reward of an arm in a round is a pure function of (seed,
 replication, round, arm): all policies of a comparison meet the same rewards, and a run can be
-cut anywhere. One 32-bit word decides a reward, except for Beta arms, which reject and draw
-again; means are thus exact up to 2**-33.
+cut anywhere. Bernoulli arms are coins; for uniform arms and finite support one 32-bit word decides
+a reward, so that their means are exact up to 2^-33; Beta arms reject and draw again.
 """
 
 from __future__ import annotations
@@ -14,25 +14,42 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from armrace.kernels.coins import (
+    BLOCK,
+    BLOCKS,
+    SCRATCH,
+    count_heads,
+    flip_coins,
+    spread_heads,
+)
 from armrace.kernels.compiling import inlined
 from armrace.kernels.philox import MASK, counter_high, counter_lane, philox
 
 __all__ = [
     "BERNOULLI",
     "BETA",
+    "CHUNK",
     "DETERMINISTIC",
     "FINITE",
     "TABLE",
     "UNIFORM",
+    "Drawn",
     "Law",
-    "fill_rewards",
+    "add_totals",
+    "draw_chunk",
+    "make_drawn",
     "make_law",
     "pick",
+    "rewards_between",
 ]
 
 BERNOULLI, UNIFORM, BETA, FINITE, DETERMINISTIC, TABLE = range(6)
 
+CHUNK = BLOCK * BLOCKS
+"""Rounds whose rewards are drawn together, so that drawing vectorises."""
+
 _ARMS_A_GROUP = 4
+_PARTIAL_SUMS = 8
 _WORD_UNIT = 2.0**-32
 _TWO_PI = 2.0 * math.pi
 _NONE = np.uint64(0)
@@ -78,34 +95,103 @@ def make_law(
     )
 
 
-@inlined
-def fill_rewards(
-    law: Law, first_round: int, words: npt.NDArray[np.uint32], out: npt.NDArray[np.float64]
-) -> None:
-    """Write the rewards of ``len(out)`` rounds from ``first_round`` on, a row a round.
+class Drawn(NamedTuple):
+    """The rewards of a chunk of rounds, a row an arm."""
 
-    ``words`` is scratch space of four rows, at least as long as there are rounds.
-    """
-    rounds, arms = out.shape
-    for group in range((arms + _ARMS_A_GROUP - 1) // _ARMS_A_GROUP):
-        _draw_words(law.place, first_round, rounds, group, words)
-        start = group * _ARMS_A_GROUP
-        for arm in range(start, min(start + _ARMS_A_GROUP, arms)):
-            _fill_arm(law, arm, first_round, words[arm - start], out)
+    chunk: npt.NDArray[np.int64]
+    """Which chunk it is; -1 before the first."""
+    rewards: npt.NDArray[np.float64]
+    heads: npt.NDArray[np.uint64]
+    """The coins of Bernoulli arms, before they were spread into rewards."""
+    words: npt.NDArray[np.uint32]
+    scratch: npt.NDArray[np.uint64]
+    partial: npt.NDArray[np.float64]
+
+
+def make_drawn(arms: int) -> Drawn:
+    """Room for a chunk, with nothing drawn yet."""
+    return Drawn(
+        chunk=np.full(1, -1, dtype=np.int64),
+        rewards=np.zeros((arms, CHUNK)),
+        heads=np.zeros((arms, BLOCKS), dtype=np.uint64),
+        words=np.zeros((_ARMS_A_GROUP, CHUNK), dtype=np.uint32),
+        scratch=np.zeros(SCRATCH, dtype=np.uint64),
+        partial=np.zeros(_PARTIAL_SUMS),
+    )
+
+
+@inlined
+def draw_chunk(law: Law, chunk: int, drawn: Drawn) -> None:
+    """Have the rewards of the rounds from ``chunk * CHUNK`` on, unless they are there already."""
+    if drawn.chunk[0] == chunk:
+        return
+    drawn.chunk[0] = chunk
+    group_of_words = -1
+    for arm in range(law.kind.size):
+        kind, row = law.kind[arm], drawn.rewards[arm]
+        if kind == BERNOULLI:
+            heads = drawn.heads[arm]
+            flip_coins(law.place, arm, law.first[arm], chunk * BLOCKS, drawn.scratch, heads)
+            spread_heads(heads, row)
+            continue
+        group, place_in_group = divmod(arm, _ARMS_A_GROUP)
+        if kind in (UNIFORM, FINITE) and group != group_of_words:
+            _draw_words(law.place, chunk * CHUNK, group, drawn.words)
+            group_of_words = group
+        _fill_arm(law, arm, chunk * CHUNK, drawn.words[place_in_group], row)
+
+
+@inlined
+def add_totals(
+    law: Law, drawn: Drawn, begin: int, end: int, totals: npt.NDArray[np.float64]
+) -> None:
+    """Add what each arm pays in the rounds from ``begin`` to ``end`` of the chunk."""
+    for arm in range(law.kind.size):
+        if law.kind[arm] == BERNOULLI:
+            totals[arm] += count_heads(drawn.heads[arm], begin, end)
+        else:
+            totals[arm] += _sum_between(drawn.rewards[arm], begin, end, drawn.partial)
+
+
+@inlined
+def _sum_between(
+    row: npt.NDArray[np.float64], begin: int, end: int, partial: npt.NDArray[np.float64]
+) -> float:
+    """A sum in several parts, which need not wait for one another."""
+    for lane in range(_PARTIAL_SUMS):
+        partial[lane] = 0.0
+    whole = begin + (end - begin) // _PARTIAL_SUMS * _PARTIAL_SUMS
+    for i in range(begin, whole, _PARTIAL_SUMS):
+        for lane in range(_PARTIAL_SUMS):
+            partial[lane] += row[i + lane]
+    total = 0.0
+    for lane in range(_PARTIAL_SUMS):
+        total += partial[lane]
+    for i in range(whole, end):
+        total += row[i]
+    return total
+
+
+def rewards_between(law: Law, first: int, last: int) -> npt.NDArray[np.float64]:
+    """The rewards of the rounds from ``first`` up to, not including, ``last``, a row a round."""
+    drawn = make_drawn(law.kind.size)
+    chunks = range(first // CHUNK, -(-last // CHUNK))
+    table = [np.empty((0, law.kind.size))]
+    for chunk in chunks:
+        draw_chunk(law, chunk, drawn)
+        table.append(drawn.rewards.T.copy())
+    start = chunks.start * CHUNK
+    return np.vstack(table)[first - start : last - start]
 
 
 @inlined
 def _draw_words(
-    place: npt.NDArray[np.uint64],
-    first_round: int,
-    rounds: int,
-    group: int,
-    words: npt.NDArray[np.uint32],
+    place: npt.NDArray[np.uint64], first_round: int, group: int, words: npt.NDArray[np.uint32]
 ) -> None:
     """One word an arm and round, for a group of four arms; this loop vectorises."""
     k0, k1, replication = place[0], place[1], place[3]
     lane = counter_lane(np.uint64(group), place[2])
-    for i in range(rounds):
+    for i in range(CHUNK):
         position = np.uint64(first_round + i)
         a, b, c, d = philox(
             position & MASK, counter_high(position, _NONE), lane, replication, k0, k1
@@ -124,29 +210,25 @@ def _fill_arm(
     words: npt.NDArray[np.uint32],
     out: npt.NDArray[np.float64],
 ) -> None:
+    """The rewards of an arm that is no Bernoulli arm."""
     kind = law.kind[arm]
     first = law.first[arm]
-    rounds = out.shape[0]
-    if kind == BERNOULLI:
-        threshold = np.uint64(np.rint(first / _WORD_UNIT))
-        for i in range(rounds):
-            out[i, arm] = 1.0 if words[i] < threshold else 0.0
-    elif kind == UNIFORM:
+    if kind == UNIFORM:
         span = law.second[arm] - first
-        for i in range(rounds):
-            out[i, arm] = first + span * _open_unit(words[i])
+        for i in range(CHUNK):
+            out[i] = first + span * _open_unit(words[i])
     elif kind == FINITE:
-        for i in range(rounds):
-            out[i, arm] = pick(law.values[arm], law.cumulative[arm], _open_unit(words[i]))
+        for i in range(CHUNK):
+            out[i] = pick(law.values[arm], law.cumulative[arm], _open_unit(words[i]))
     elif kind == BETA:
-        for i in range(rounds):
-            out[i, arm] = _beta(law, arm, np.uint64(first_round + i))
+        for i in range(CHUNK):
+            out[i] = _beta(law, arm, np.uint64(first_round + i))
     elif kind == DETERMINISTIC:
-        for i in range(rounds):
-            out[i, arm] = first
+        for i in range(CHUNK):
+            out[i] = first
     else:
-        for i in range(rounds):
-            out[i, arm] = law.table[first_round + i, arm]
+        for i in range(min(CHUNK, law.table.shape[0] - first_round)):
+            out[i] = law.table[first_round + i, arm]
 
 
 @inlined

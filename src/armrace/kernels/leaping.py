@@ -26,7 +26,6 @@ from armrace.kernels.attacking import Attack
 from armrace.kernels.borrowing import borrow
 from armrace.kernels.compiling import entry, inlined
 from armrace.kernels.engine import (
-    CHUNK,
     PLAYED,
     STOP,
     Ledger,
@@ -37,7 +36,7 @@ from armrace.kernels.engine import (
 )
 from armrace.kernels.generics import learn
 from armrace.kernels.intervals import needs_squares
-from armrace.kernels.laws import BERNOULLI, DETERMINISTIC, FINITE, Law
+from armrace.kernels.laws import BERNOULLI, CHUNK, DETERMINISTIC, FINITE, Law
 from armrace.kernels.race import Race, fallback_arm, layer_from, play_layer
 from armrace.kernels.streams import Stream
 from armrace.kernels.sums import draw_reward, total_of
@@ -103,9 +102,9 @@ def _survey(race: Race, leap: Leap) -> None:
     """Write down which layers are settled, and what they play."""
     fallback = fallback_arm(race)
     layer = 0
-    while layer < race.share.size and race.active_count[layer] <= 1:
-        leap.learns[layer] = race.active_count[layer] == 1
-        leap.settled_arm[layer] = race.turn[layer] if leap.learns[layer] else fallback
+    while layer < race.share.size and race.layers[layer].active_count <= 1:
+        leap.learns[layer] = race.layers[layer].active_count == 1
+        leap.settled_arm[layer] = race.layers[layer].turn if leap.learns[layer] else fallback
         layer += 1
     leap.counts[_SETTLED] = layer
 
@@ -126,11 +125,12 @@ def _draw_skipped(race: Race, law: Law, luck: Stream, ledger: Ledger, leap: Leap
         share -= race.share[layer]
         total, squares = total_of(law, arm, plays, luck)
         if leap.learns[layer]:
-            race.assigned[layer, arm] += plays
-            race.pulls[layer, arm] += plays
-            race.sums[layer, arm] += total
+            cell = race.cells[layer, arm]
+            cell.assigned += plays
+            cell.pulls += plays
+            cell.sums += total
             if needs_squares(race.rule.kind[0]):
-                race.squares[layer, arm] += squares
+                cell.squares += squares
         _enter(ledger, leap, arm, plays, total)
 
 

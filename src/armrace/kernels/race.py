@@ -11,24 +11,29 @@ is deleted when its interval lies wholly below that of another active arm, and t
 faster layers too. A layer plays its active arms in turn; in a race that *leads*, so many plays
 after each turn go to the arm with the best mean instead.
 
-A reward changes only the intervals of its own arm. Those that are costly to compute are computed
-anew only when the number of rewards has grown by a hundredth or so: an interval that holds for
-all times holds at those of one's choice.
+Most rewards need not be looked at when they come. An arm has a *patience*: so many of its rewards
+are only counted and added up. With the paper's intervals, patience ends before any rewards
+whatsoever could make two intervals of the layer pass one another, so that every deletion happens
+when the paper says. Other intervals, which are costly to compute, are computed anew when the number
+of rewards has grown by a hundredth or so: an interval that holds for all times holds at those of
+one's choice. And where nothing is left to be deleted, patience has no end.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from armrace.kernels.compiling import inlined
+from armrace.kernels.compiling import inlined, outlined
 from armrace.kernels.generics import NO_LAYER, Ticket, decide, distribution, implement, learn
 from armrace.kernels.intervals import PAPER, Rule, ends, needs_squares
 from armrace.kernels.streams import Stream, uniform
 
 __all__ = [
+    "CELL",
+    "LAYER",
     "NEVER",
     "Race",
     "arm_probability",
@@ -49,41 +54,74 @@ NEVER = -1
 _EXPONENT_OF_A_HALF, _MANTISSA = 1022, 52
 """Of a double: its exponent as stored, and the bits below it."""
 
+FOREVER = 2**62
+"""The patience of an arm whose intervals no longer matter."""
 _PATIENCE = 7
-"""An interval is computed anew after ``n / 2^7`` further rewards."""
+"""Intervals other than the paper's are computed anew after ``n / 2^7`` further rewards."""
+_CAUTION = 0.999
+"""Keeps rounding errors from making patience too long."""
+
+
+CELL = np.dtype(
+    [
+        ("assigned", np.int64),
+        # rewards of the layer's own plays; what others contribute is in no count of a layer's
+        ("pulls", np.int64),
+        ("sums", np.float64),
+        # rewards that may come before the arm's interval is looked at
+        ("patience", np.int64),
+        # whose turn it is after this arm's, while it is active
+        ("next", np.int64),
+        # ends of the interval as last looked at; infinite where deleted or without a reward
+        ("lower", np.float64),
+        ("upper", np.float64),
+        ("active", np.bool_),
+        # sums of the rewards' squares, where the rule needs them
+        ("squares", np.float64),
+        # centres of the intervals, where the race leads; minus infinity as for the lower ends
+        ("means", np.float64),
+        ("eliminated_at", np.int64),
+        ("eliminated_by", np.int64),
+    ],
+    align=True,
+)
+"""What a layer knows of an arm."""
+
+LAYER = np.dtype(
+    [
+        ("active_count", np.int64),
+        # the active arm whose turn it is, if there is one
+        ("turn", np.int64),
+        # how many plays the leader has before it is another arm's turn
+        ("leads", np.int64),
+        # the active arm with the best mean, in a race that leads
+        ("leader", np.int64),
+        # the extreme ends: an arm is to be deleted when they pass one another
+        ("highest_lower", np.float64),
+        ("lowest_upper", np.float64),
+        # whether intervals of the paper's kind have become old while nothing could be deleted
+        ("patient", np.bool_),
+        # the active arm that had the fewest rewards when that was last of interest
+        ("slowest", np.int64),
+    ],
+    align=True,
+)
+"""What a layer knows of itself."""
 
 
 class Race(NamedTuple):
-    """State of a race; two-dimensional arrays have a row a layer and a column an arm."""
+    """State of a race.
 
-    assigned: npt.NDArray[np.int64]
-    pulls: npt.NDArray[np.int64]
-    """Rewards of the layer's own plays; what others contribute is in no count of a layer's."""
-    sums: npt.NDArray[np.float64]
-    squares: npt.NDArray[np.float64]
-    """Sums of the rewards' squares, where the rule needs them."""
-    means: npt.NDArray[np.float64]
-    """Centres of the intervals, where the race leads; minus infinity as for ``lower``."""
-    lower: npt.NDArray[np.float64]
-    """Lower ends of the intervals; minus infinity where deleted or without a reward."""
-    upper: npt.NDArray[np.float64]
-    highest_lower: npt.NDArray[np.float64]
-    lowest_upper: npt.NDArray[np.float64]
-    """The extreme ends of each layer: an arm is to be deleted when they pass one another."""
-    patience: npt.NDArray[np.int64]
-    """Rewards to come before the interval is computed anew."""
-    active: npt.NDArray[np.bool_]
-    active_count: npt.NDArray[np.int64]
-    turn: npt.NDArray[np.int64]
-    """The active arm whose turn it is, for each layer that has active arms."""
-    leader: npt.NDArray[np.int64]
-    """The active arm with the best mean, for each layer of a race that leads."""
-    leads: npt.NDArray[np.int64]
-    """How many plays the leader has before it is another arm's turn."""
-    eliminated_at: npt.NDArray[np.int64]
-    eliminated_by: npt.NDArray[np.int64]
+    A cell is what a layer knows of an arm. What one round touches lies side by side in memory,
+    and is found once; ``race.pulls`` and the like are one field of all cells or of all layers.
+    """
+
+    cells: Any
+    """A row a layer and a column an arm, each a :data:`CELL`."""
+    layers: Any
+    """A :data:`LAYER` each."""
     deletions: npt.NDArray[np.int64]
-    """How many entries of ``active`` have become false."""
+    """How many cells are no longer active."""
     share: npt.NDArray[np.float64]
     tail: npt.NDArray[np.float64]
     """Probability of a layer or any slower one; one longer than there are layers."""
@@ -98,6 +136,12 @@ class Race(NamedTuple):
     rounds: npt.NDArray[np.int64]
     """How many decisions have been made."""
 
+    def __getattr__(self, name: str) -> Any:
+        for records in (self.cells, self.layers):
+            if name in records.dtype.names:
+                return records[name]
+        raise AttributeError(f"a race has no {name!r}")
+
 
 def make_race(
     arms: int,
@@ -111,26 +155,19 @@ def make_race(
 
     A layer tolerates a corruption of one over its share unless told otherwise.
     """
-    layers = share.size
-    shape = (layers, arms)
+    cells = np.zeros((share.size, arms), dtype=CELL).view(np.recarray)
+    cells.active = True
+    cells.next = (np.arange(arms) + 1) % arms
+    cells.lower = cells.means = -np.inf
+    cells.upper = np.inf
+    cells.eliminated_at = cells.eliminated_by = NEVER
+    layers = np.zeros(share.size, dtype=LAYER).view(np.recarray)
+    layers.active_count = arms
+    layers.highest_lower, layers.lowest_upper = -np.inf, np.inf
+    layers.leader = NEVER
     return Race(
-        assigned=np.zeros(shape, dtype=np.int64),
-        pulls=np.zeros(shape, dtype=np.int64),
-        sums=np.zeros(shape),
-        squares=np.zeros(shape),
-        means=np.full(shape, -np.inf),
-        lower=np.full(shape, -np.inf),
-        upper=np.full(shape, np.inf),
-        highest_lower=np.full(layers, -np.inf),
-        lowest_upper=np.full(layers, np.inf),
-        patience=np.zeros(shape, dtype=np.int64),
-        active=np.ones(shape, dtype=np.bool_),
-        active_count=np.full(layers, arms, dtype=np.int64),
-        turn=np.zeros(layers, dtype=np.int64),
-        leader=np.full(layers, NEVER, dtype=np.int64),
-        leads=np.zeros(layers, dtype=np.int64),
-        eliminated_at=np.full(shape, NEVER, dtype=np.int64),
-        eliminated_by=np.full(shape, NEVER, dtype=np.int64),
+        cells=cells,
+        layers=layers,
         deletions=np.zeros(1, dtype=np.int64),
         share=share,
         tail=np.append(np.cumsum(share[::-1])[::-1], 0.0),
@@ -153,15 +190,28 @@ def _halves(share: npt.NDArray[np.float64]) -> bool:
 
 
 @inlined
+def cell_of(state: Race, layer: int, arm: int) -> Any:
+    """What a layer knows of an arm; compiled code need not ask if unsigned places are negative."""
+    return state.cells[np.uint64(layer), np.uint64(arm)]
+
+
+@inlined
+def layer_of(state: Race, layer: int) -> Any:
+    """What a layer knows of itself."""
+    return state.layers[np.uint64(layer)]
+
+
+@inlined
 def evidence(state: Race, layer: int, arm: int) -> tuple[int, float, float]:
     """Number, sum and sum of squares of the rewards that a layer goes by."""
-    pulls, total = state.pulls[layer, arm], state.sums[layer, arm]
-    squares = state.squares[layer, arm]
+    cell = cell_of(state, layer, arm)
+    pulls, total, squares = cell.pulls, cell.sums, cell.squares
     if state.pooled[0]:
         for slower in range(layer + 1, state.share.size):
-            pulls += state.pulls[slower, arm]
-            total += state.sums[slower, arm]
-            squares += state.squares[slower, arm]
+            cell = cell_of(state, slower, arm)
+            pulls += cell.pulls
+            total += cell.sums
+            squares += cell.squares
     return pulls, total, squares
 
 
@@ -187,74 +237,148 @@ def race_distribution(state: Race, out: npt.NDArray[np.float64]) -> None:
     out.fill(0.0)
     fallback = fallback_arm(state)
     for layer in range(state.share.size):
-        arm = _next_arm(state, layer) if state.active_count[layer] > 0 else fallback
-        out[arm] += state.share[layer]
+        out[_next_arm_or(fallback, layer_of(state, layer))] += state.share[layer]
 
 
 @implement(decide, Race)
 def race_decide(state: Race, stream: Stream) -> Ticket:
     state.rounds[0] += 1
-    layer = layer_from(state, 0, stream) if state.share.size > 1 else 0
-    if state.active_count[layer] == 0:
+    layer = draw_layer(state, stream) if state.share.size > 1 else 0
+    if layer_of(state, layer).active_count == 0:
         arm = fallback_arm(state)
         return Ticket(arm, NO_LAYER, arm_probability(state, arm), 0)
-    return play_layer(state, layer, arm_probability(state, _next_arm(state, layer)))
+    return play_layer(state, layer, arm_probability(state, _next_arm(layer_of(state, layer))))
 
 
 @inlined
-def play_layer(state: Race, layer: int, probability: float) -> Ticket:
+def play_layer(state: Race, number: int, probability: float) -> Ticket:
     """Let a layer with active arms make its next play, which had this probability."""
-    arm = _next_arm(state, layer)
-    state.assigned[layer, arm] += 1
-    if state.leads[layer] > 0:
-        state.leads[layer] -= 1
+    layer = layer_of(state, number)
+    arm = _next_arm(layer)
+    cell = cell_of(state, number, arm)
+    cell.assigned += 1
+    if state.leading[0] > 0 and layer.leads > 0:
+        layer.leads -= 1
     else:
-        state.leads[layer] = state.leading[0]
-        if state.active_count[layer] > 1:
-            _pass_turn(state, layer)
-    return Ticket(arm, layer, probability, 0)
+        layer.turn = cell.next
+        if state.leading[0] > 0:
+            layer.leads = state.leading[0]
+    return Ticket(arm, number, probability, 0)
 
 
 @implement(learn, Race)
 def race_learn(state: Race, ticket: Ticket, reward: float) -> None:
-    layer, arm = ticket.layer, ticket.arm
-    if layer == NO_LAYER:
+    if ticket.layer == NO_LAYER:
         return
-    state.pulls[layer, arm] += 1
-    state.sums[layer, arm] += reward
+    cell = cell_of(state, ticket.layer, ticket.arm)
+    cell.pulls += 1
+    cell.sums += reward
     if needs_squares(state.rule.kind[0]):
-        state.squares[layer, arm] += reward * reward
-    fastest = 0 if state.pooled[0] else layer
-    for user in range(layer, fastest - 1, -1):
-        # where a single arm is left, no interval matters any more
-        if state.active_count[user] > 1 and state.active[user, arm]:
-            _take_up(state, user, arm)
+        cell.squares += reward * reward
+    if state.pooled[0]:
+        for layer in range(ticket.layer, -1, -1):
+            _take_up(state, layer, ticket.arm)
+    else:
+        _take_up(state, ticket.layer, ticket.arm)
 
 
 @inlined
-def _take_up(state: Race, layer: int, arm: int) -> None:
-    """Let a layer look at one more reward of an active arm."""
-    if state.patience[layer, arm] > 0:
-        state.patience[layer, arm] -= 1
+def _take_up(state: Race, number: int, arm: int) -> None:
+    """Let a layer know of one more reward of an arm."""
+    cell = cell_of(state, number, arm)
+    cell.patience -= 1
+    if cell.patience < 0:
+        _look_at(state, number, arm)
+
+
+@outlined
+def _look_at(state: Race, number: int, arm: int) -> None:
+    """Compute the interval of an active arm anew, and delete whom that speaks against."""
+    cell, layer = cell_of(state, number, arm), layer_of(state, number)
+    pulls, total, squares = evidence(state, number, arm)
+    if layer.patient:
+        _look_at_all(state, number)
+    else:
+        low, high = interval(state, number, pulls, total, squares)
+        _move_interval(state, number, arm, low, high)
+    if layer.lowest_upper < layer.highest_lower:
+        _eliminate(state, number)
+    if not cell.active or layer.active_count == 1:
         return
-    pulls, total, squares = evidence(state, layer, arm)
-    low, high = interval(state, layer, pulls, total, squares)
-    if state.rule.kind[0] != PAPER:
-        state.patience[layer, arm] = pulls >> _PATIENCE
-    _move_interval(state, layer, arm, low, high)
-    if state.lowest_upper[layer] < state.highest_lower[layer]:
-        _eliminate(state, layer)
-    if state.leading[0] > 0 and state.active[layer, arm]:
-        _follow(state, layer, arm, total / pulls)
+    if state.rule.kind[0] == PAPER:
+        cell.patience = 0
+        _be_patient(state, number)
+    else:
+        cell.patience = pulls >> _PATIENCE
+    if state.leading[0] > 0:
+        _follow(state, number, arm, total / pulls)
+
+
+@inlined
+def _look_at_all(state: Race, number: int) -> None:
+    """Compute all intervals of a layer anew, now that its patience is at an end."""
+    layer = layer_of(state, number)
+    layer.patient = False
+    for arm in range(state.cells.shape[1]):
+        cell = cell_of(state, number, arm)
+        if cell.active:
+            cell.patience = 0
+            cell.lower, cell.upper = interval(state, number, *evidence(state, number, arm))
+    layer.highest_lower = _highest_lower(state, number)
+    layer.lowest_upper = _lowest_upper(state, number)
+
+
+@inlined
+def _be_patient(state: Race, number: int) -> None:
+    """Let intervals of the paper's kind grow old for as long as no arm can possibly be deleted.
+
+    A further reward moves the mean of ``n`` rewards by at most ``1/n``, and makes the half-width
+    ``w``, a sum of powers of ``1/n`` up to the first, shorter by at most ``w/n``. So ``m`` further
+    rewards of each arm bring two intervals closer to passing one another by at most
+    ``2 m (1 + w)/n``, where ``n`` is the least number of rewards of an arm.
+    """
+    layer = layer_of(state, number)
+    if _longest_patience(state, number, layer.slowest) == 0:
+        return
+    fewest = evidence(state, number, layer.slowest)[0]
+    for arm in range(state.cells.shape[1]):
+        if cell_of(state, number, arm).active:
+            pulls = evidence(state, number, arm)[0]
+            if pulls < fewest:
+                layer.slowest, fewest = arm, pulls
+    patience = _longest_patience(state, number, layer.slowest)
+    layer.patient = patience > 0
+    for arm in range(state.cells.shape[1]):
+        if cell_of(state, number, arm).active:
+            cell_of(state, number, arm).patience = patience
+
+
+@inlined
+def _longest_patience(state: Race, number: int, arm: int) -> int:
+    """How many rewards each arm may have before any is deleted, if this one has the fewest."""
+    pulls = evidence(state, number, arm)[0]
+    if pulls == 0:
+        return 0
+    layer = layer_of(state, number)
+    low, high = interval(state, number, pulls, 0.0, 0.0)
+    half_width = 0.5 * (high - low)
+    distance = layer.lowest_upper - layer.highest_lower
+    return int(_CAUTION * 0.5 * distance * pulls / (1.0 + half_width))
+
+
+@inlined
+def draw_layer(state: Race, stream: Stream) -> int:
+    """Draw the layer of a round."""
+    level = uniform(stream)
+    if state.halving[0]:
+        return halving_layer_at(level, state.share.size)
+    return layer_at(level, state.tail, 0)
 
 
 @inlined
 def layer_from(state: Race, fastest: int, stream: Stream) -> int:
     """Draw a layer, given that it is none before ``fastest``."""
-    level = uniform(stream) * state.tail[fastest]
-    if state.halving[0]:
-        return halving_layer_at(level, state.share)
-    return layer_at(level, state.tail, fastest)
+    return layer_at(uniform(stream) * state.tail[fastest], state.tail, fastest)
 
 
 @inlined
@@ -267,23 +391,27 @@ def layer_at(level: float, tail: npt.NDArray[np.float64], fastest: int) -> int:
 
 
 @inlined
-def halving_layer_at(level: float, share: npt.NDArray[np.float64]) -> int:
-    """:func:`layer_at` for shares that halve from layer to layer, without a branch.
+def halving_layer_at(level: float, layers: int) -> int:
+    """The layer for a level in [0, 1), where shares halve: a binary exponent, and no branch.
 
-    Then layer ``l``, from 0, begins at ``2^-(l+1) - 2^-layers``. With ``2^-layers`` added, the last
-    share, which is exact, a level's binary exponent tells its layer.
+    Layer ``l > 0`` has the levels from ``2^-(l+1)`` to ``2^-l``, layer 0 all that are left.
     """
-    last = share.size - 1
-    exponent = int(np.float64(level + share[last]).view(np.int64) >> _MANTISSA)
-    return min(max(_EXPONENT_OF_A_HALF - exponent, 0), last)
+    layer = _EXPONENT_OF_A_HALF - int(np.float64(level).view(np.int64) >> _MANTISSA)
+    return layer if layer < layers else 0
 
 
 @inlined
-def _next_arm(state: Race, layer: int) -> int:
+def _next_arm(layer: Any) -> int:
     """What a layer with active arms plays next."""
-    if state.leads[layer] > 0 and state.leader[layer] != NEVER:
-        return state.leader[layer]
-    return state.turn[layer]
+    if layer.leads > 0 and layer.leader != NEVER:
+        return layer.leader
+    return layer.turn
+
+
+@inlined
+def _next_arm_or(fallback: int, layer: Any) -> int:
+    """What a layer plays next; the fallback if it is empty."""
+    return _next_arm(layer) if layer.active_count > 0 else fallback
 
 
 @inlined
@@ -292,8 +420,7 @@ def arm_probability(state: Race, arm: int) -> float:
     total = 0.0
     fallback = fallback_arm(state)
     for layer in range(state.share.size):
-        following = _next_arm(state, layer) if state.active_count[layer] > 0 else fallback
-        if following == arm:
+        if _next_arm_or(fallback, layer_of(state, layer)) == arm:
             total += state.share[layer]
     return total
 
@@ -303,125 +430,131 @@ def fallback_arm(state: Race) -> int:
     """What an empty layer plays: the best mean of the fastest layer that is not empty."""
     layer = 0
     for _ in range(state.share.size - 1):  # a loop with an end is left out where nobody asks
-        if state.active_count[layer] > 0:
+        if layer_of(state, layer).active_count > 0:
             break
         layer += 1
     if layer == 0:
         return NEVER
     best, best_mean = NEVER, -1.0
-    for arm in range(state.active.shape[1]):
-        if state.active[layer, arm]:
-            pulls = state.pulls[layer, arm]
-            mean = state.sums[layer, arm] / pulls if pulls > 0 else 0.0
+    for arm in range(state.cells.shape[1]):
+        cell = cell_of(state, layer, arm)
+        if cell.active:
+            mean = cell.sums / cell.pulls if cell.pulls > 0 else 0.0
             if mean > best_mean:
                 best, best_mean = arm, mean
     return best
 
 
 @inlined
-def _pass_turn(state: Race, layer: int) -> None:
-    """Move to the next active arm.
-
-    Arms leave but never enter, so going round in order of index always meets the active arm
-    that has had the fewest turns, the lowest index first among equals.
-    """
-    arms = state.active.shape[1]
-    arm = state.turn[layer]
-    for _ in range(arms):
-        arm = arm + 1 if arm + 1 < arms else 0
-        if state.active[layer, arm]:
-            break
-    state.turn[layer] = arm
-
-
-@inlined
-def _move_interval(state: Race, layer: int, arm: int, low: float, high: float) -> None:
+def _move_interval(state: Race, number: int, arm: int, low: float, high: float) -> None:
     """Give an arm its new interval, and keep the extreme ends of the layer up to date.
 
     The other ends are looked through only where the arm held an extreme and no longer does.
     """
-    was_highest = state.lower[layer, arm] == state.highest_lower[layer]
-    was_lowest = state.upper[layer, arm] == state.lowest_upper[layer]
-    state.lower[layer, arm] = low
-    state.upper[layer, arm] = high
-    if low >= state.highest_lower[layer]:
-        state.highest_lower[layer] = low
+    cell, layer = cell_of(state, number, arm), layer_of(state, number)
+    was_highest = cell.lower == layer.highest_lower
+    was_lowest = cell.upper == layer.lowest_upper
+    cell.lower = low
+    cell.upper = high
+    if low >= layer.highest_lower:
+        layer.highest_lower = low
     elif was_highest:
-        state.highest_lower[layer] = _largest(state.lower[layer])
-    if high <= state.lowest_upper[layer]:
-        state.lowest_upper[layer] = high
+        layer.highest_lower = _highest_lower(state, number)
+    if high <= layer.lowest_upper:
+        layer.lowest_upper = high
     elif was_lowest:
-        state.lowest_upper[layer] = _smallest(state.upper[layer])
+        layer.lowest_upper = _lowest_upper(state, number)
 
 
 @inlined
-def _largest(ends: npt.NDArray[np.float64]) -> float:
-    largest = -np.inf
-    for arm in range(ends.size):
-        largest = max(largest, ends[arm])
-    return largest
+def _highest_lower(state: Race, number: int) -> float:
+    highest = -np.inf
+    for arm in range(state.cells.shape[1]):
+        highest = max(highest, cell_of(state, number, arm).lower)
+    return highest
 
 
 @inlined
-def _smallest(ends: npt.NDArray[np.float64]) -> float:
-    smallest = np.inf
-    for arm in range(ends.size):
-        smallest = min(smallest, ends[arm])
-    return smallest
+def _lowest_upper(state: Race, number: int) -> float:
+    lowest = np.inf
+    for arm in range(state.cells.shape[1]):
+        lowest = min(lowest, cell_of(state, number, arm).upper)
+    return lowest
 
 
 @inlined
-def _eliminate(state: Race, layer: int) -> None:
-    """Delete every arm of ``layer`` whose interval lies below another's.
+def _eliminate(state: Race, number: int) -> None:
+    """Delete every arm of a layer whose interval lies below another's.
 
     One pass does what the paper's loop does: whoever is deleted on account of an arm that is
     itself deleted would also be deleted on account of the latter's better.
     """
-    highest_lower = state.highest_lower[layer]
-    for arm in range(state.upper.shape[1]):
-        if state.upper[layer, arm] < highest_lower:
-            delete_arm(state, layer, arm)
+    highest_lower = layer_of(state, number).highest_lower
+    for arm in range(state.cells.shape[1]):
+        if cell_of(state, number, arm).upper < highest_lower:
+            delete_arm(state, number, arm)
 
 
 @inlined
-def _follow(state: Race, layer: int, arm: int, mean: float) -> None:
+def _follow(state: Race, number: int, arm: int, mean: float) -> None:
     """Let the layer be led by its best mean, now that this arm's has changed."""
-    state.means[layer, arm] = mean
-    leader = state.leader[layer]
-    if leader in (arm, NEVER):
-        state.leader[layer] = _best_mean(state, layer)
+    layer = layer_of(state, number)
+    cell_of(state, number, arm).means = mean
+    if layer.leader in (arm, NEVER):
+        layer.leader = _best_mean(state, number)
         return
-    best = state.means[layer, leader]
-    if mean > best or (mean == best and arm < leader):
-        state.leader[layer] = arm
+    best = cell_of(state, number, layer.leader).means
+    if mean > best or (mean == best and arm < layer.leader):
+        layer.leader = arm
 
 
 @inlined
-def _best_mean(state: Race, layer: int) -> int:
+def _best_mean(state: Race, number: int) -> int:
     """The active arm with the best mean, the first of equals; none before the first reward."""
     best, best_mean = NEVER, -np.inf
-    for arm in range(state.means.shape[1]):
-        if state.means[layer, arm] > best_mean:
-            best, best_mean = arm, state.means[layer, arm]
+    for arm in range(state.cells.shape[1]):
+        mean = cell_of(state, number, arm).means
+        if mean > best_mean:
+            best, best_mean = arm, mean
     return best
 
 
 @inlined
 def delete_arm(state: Race, by_layer: int, arm: int) -> None:
     """Delete an arm from ``by_layer``, which may be one beyond the race's own, and all faster."""
-    for layer in range(min(by_layer + 1, state.share.size)):
-        if state.active[layer, arm]:
-            state.active[layer, arm] = False
-            state.active_count[layer] -= 1
+    for number in range(min(by_layer + 1, state.share.size)):
+        cell, layer = cell_of(state, number, arm), layer_of(state, number)
+        if cell.active:
+            cell.active = False
+            layer.active_count -= 1
             state.deletions[0] += 1
-            state.lower[layer, arm] = -np.inf
-            state.upper[layer, arm] = np.inf
-            state.means[layer, arm] = -np.inf
-            state.highest_lower[layer] = _largest(state.lower[layer])
-            state.lowest_upper[layer] = _smallest(state.upper[layer])
-            state.eliminated_at[layer, arm] = state.rounds[0]
-            state.eliminated_by[layer, arm] = by_layer
-            if state.turn[layer] == arm:
-                _pass_turn(state, layer)
-            if state.leader[layer] == arm:
-                state.leader[layer] = _best_mean(state, layer)
+            cell.lower = -np.inf
+            cell.upper = np.inf
+            cell.means = -np.inf
+            cell.patience = FOREVER
+            layer.highest_lower = _highest_lower(state, number)
+            layer.lowest_upper = _lowest_upper(state, number)
+            cell.eliminated_at = state.rounds[0]
+            cell.eliminated_by = by_layer
+            _close_ranks(state, number, arm)
+            if layer.leader == arm:
+                layer.leader = _best_mean(state, number)
+            if layer.slowest == arm:
+                layer.slowest = layer.turn
+            if layer.active_count == 1:
+                cell_of(state, number, layer.turn).patience = FOREVER
+
+
+@inlined
+def _close_ranks(state: Race, number: int, arm: int) -> None:
+    """Let turns pass over an arm from now on.
+
+    Arms leave but never enter, so going round in order of index always meets the active arm
+    that has had the fewest turns, the lowest index first among equals.
+    """
+    layer, after = layer_of(state, number), cell_of(state, number, arm).next
+    for other in range(state.cells.shape[1]):
+        if cell_of(state, number, other).next == arm:
+            cell_of(state, number, other).next = after
+    if layer.turn == arm:
+        layer.turn = after

@@ -49,7 +49,7 @@ def uniform(stream: Stream) -> float:
         _refill(stream)
         used = 0
     stream.position[1] = used + 1
-    return stream.buffer[used]
+    return stream.buffer[np.uint64(used)]
 
 
 @inlined

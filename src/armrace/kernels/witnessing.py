@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.generics import NO_LAYER, Ticket, decide, distribution, implement, learn
-from armrace.kernels.race import Race
+from armrace.kernels.race import Race, evidence, interval
 from armrace.kernels.streams import Stream
 
 __all__ = ["WitnessedRace", "make_witnessed_race"]
@@ -47,7 +47,10 @@ def witnessed_learn(state: WitnessedRace, ticket: Ticket, reward: float) -> None
     learn(state.race, ticket, reward)
     if ticket.layer == NO_LAYER:
         return
-    arm, mean = ticket.arm, state.means[ticket.arm]
-    for layer in range(ticket.layer + 1):
-        if state.race.lower[layer, arm] > mean or state.race.upper[layer, arm] < mean:
-            state.missed[layer] = True
+    arm, mean, race = ticket.arm, state.means[ticket.arm], state.race
+    fastest = 0 if race.pooled[0] else ticket.layer
+    for layer in range(fastest, ticket.layer + 1):
+        if race.cells[layer, arm].active:
+            low, high = interval(race, layer, *evidence(race, layer, arm))
+            if low > mean or high < mean:
+                state.missed[layer] = True

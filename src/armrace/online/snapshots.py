@@ -91,7 +91,10 @@ def _named_arrays(state: Any, prefix: str = "") -> Iterator[tuple[str, np.ndarra
     """The arrays of a (nested) state, by dotted name."""
     for name, member in zip(state._fields, state, strict=True):
         if isinstance(member, np.ndarray):
-            yield prefix + name, member
+            for field in member.dtype.names or ():
+                yield f"{prefix}{name}.{field}", member[field]
+            if member.dtype.names is None:
+                yield prefix + name, member
         elif hasattr(member, "_fields"):
             yield from _named_arrays(member, f"{prefix}{name}.")
 

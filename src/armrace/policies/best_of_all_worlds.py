@@ -111,7 +111,7 @@ class BestOfAllWorlds(RacePolicy, frozen=True, tag="best-of-all-worlds"):
 def _race_is_over(race: Race) -> bool:
     """Whether no layer has an arm; the slowest is the last to lose its own."""
     layers = race.share.size
-    return layers == 0 or race.active_count[layers - 1] == 0
+    return layers == 0 or race.layers[layers - 1].active_count == 0
 
 
 @implement(distribution, BestOfAllWorldsState)

@@ -17,12 +17,31 @@ from armrace.policies.counting import CountingPolicy
 __all__ = ["Ucb1"]
 
 
+_BRACKET = 11
+"""What is known of the others is used while the number of the round grows by ``2^-11``."""
+
+_SHORTEST = 8
+"""For fewer rounds, looking at the others once more is not worth its while."""
+
+
+class Lead(NamedTuple):
+    """What makes it needless to look at all arms: up to a round, no other arm's index is higher."""
+
+    arm: npt.NDArray[np.int64]
+    until: npt.NDArray[np.int64]
+    scale: npt.NDArray[np.float64]
+    """A bonus scale that is not larger than that of any of these rounds."""
+    rival: npt.NDArray[np.float64]
+    """The highest index that another arm can have in these rounds."""
+
+
 class Ucb1State(NamedTuple):
     """Counts, means and ``spread``, 1/sqrt(assigned), which changes for one arm a round."""
 
     counts: Counts
     means: npt.NDArray[np.float64]
     spread: npt.NDArray[np.float64]
+    lead: Lead
 
 
 class Ucb1(CountingPolicy, frozen=True, tag="ucb1"):
@@ -43,7 +62,17 @@ class Ucb1(CountingPolicy, frozen=True, tag="ucb1"):
     )
 
     def start(self, arms: int, horizon: int) -> Ucb1State:
-        return Ucb1State(counts=make_counts(arms), means=np.ones(arms), spread=np.zeros(arms))
+        return Ucb1State(
+            counts=make_counts(arms),
+            means=np.ones(arms),
+            spread=np.zeros(arms),
+            lead=Lead(
+                arm=np.zeros(1, dtype=np.int64),
+                until=np.zeros(1, dtype=np.int64),
+                scale=np.zeros(1),
+                rival=np.zeros(1),
+            ),
+        )
 
     def upper_bound(self, state: Ucb1State, arm: int) -> float:
         scale = bonus_scale(int(state.counts.rounds[0]))
@@ -64,6 +93,7 @@ def upper_bound(mean: float, spread: float, scale: float) -> float:
 
 @inlined
 def _next_arm(state: Ucb1State) -> int:
+    """The arm with the largest index, the first of equals; each arm once before."""
     played = state.counts.rounds[0]
     arms = state.means.size
     if played < arms:
@@ -77,6 +107,38 @@ def _next_arm(state: Ucb1State) -> int:
     return best
 
 
+@inlined
+def _still_leads(state: Ucb1State) -> bool:
+    """Whether the leader's index is the largest for sure, with no need to look at the others'."""
+    lead = state.lead
+    arm = lead.arm[0]
+    index = upper_bound(state.means[arm], state.spread[arm], lead.scale[0])
+    return state.counts.rounds[0] < lead.until[0] and index > lead.rival[0]
+
+
+@inlined
+def _find_leader(state: Ucb1State) -> int:
+    """The next arm; and for how long it leads on, as long as its index is above what.
+
+    The others are not played meanwhile: their means stay, and their bonuses grow with the round,
+    by less than along the tangent of the bonus scale.
+    """
+    arm, lead, played = _next_arm(state), state.lead, state.counts.rounds[0]
+    rounds = played >> _BRACKET
+    lead.arm[0], lead.until[0] = arm, 0
+    if rounds >= _SHORTEST:
+        lead.until[0] = played + rounds
+        lead.scale[0] = bonus_scale(played + 1)
+        highest = lead.scale[0] + rounds / (played * lead.scale[0])
+        rival = -np.inf
+        for other in range(state.means.size):
+            if other != arm:
+                index = upper_bound(state.means[other], state.spread[other], highest)
+                rival = max(rival, index)
+        lead.rival[0] = rival
+    return arm
+
+
 @implement(distribution, Ucb1State)
 def ucb1_distribution(state: Ucb1State, out: npt.NDArray[np.float64]) -> None:
     out.fill(0.0)
@@ -85,7 +147,7 @@ def ucb1_distribution(state: Ucb1State, out: npt.NDArray[np.float64]) -> None:
 
 @implement(decide, Ucb1State)
 def ucb1_decide(state: Ucb1State, stream: Stream) -> Ticket:
-    arm = _next_arm(state)
+    arm = state.lead.arm[0] if _still_leads(state) else _find_leader(state)
     assign(state.counts, arm)
     state.spread[arm] = 1.0 / math.sqrt(state.counts.assigned[arm])
     return Ticket(arm, 0, 1.0, 0)
@@ -94,3 +156,5 @@ def ucb1_decide(state: Ucb1State, stream: Stream) -> Ticket:
 @implement(learn, Ucb1State)
 def ucb1_learn(state: Ucb1State, ticket: Ticket, reward: float) -> None:
     state.means[ticket.arm] = record(state.counts, ticket.arm, reward)
+    if ticket.arm != state.lead.arm[0]:
+        state.lead.until[0] = 0

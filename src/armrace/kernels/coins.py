@@ -1,0 +1,147 @@
+"""Coins of any bias, 64 of them in a word: what Bernoulli rewards are made of.
+
+A coin of probability ``p`` shows heads if a uniform number is below ``p``. Compare the two bit by
+bit, from the first: where they differ, the coin is decided. Each bit decides half of the coins,
+so that 64 coins side by side, the first bits of all in one word, the second bits in the next,
+need eight words or so in place of 64 numbers. That is exact for every ``p`` that is a multiple of
+2^-64.
+
+The coins of an arm come in *blocks* of 64 rounds; a block is a pure function of its place in
+Philox's counter space. One call of Philox gives two words.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.compiling import inlined
+from armrace.kernels.philox import MASK, WORD, counter_high, counter_lane, philox
+
+__all__ = ["BLOCK", "BLOCKS", "SCRATCH", "count_heads", "flip_coins", "spread_heads"]
+
+BLOCK = 64
+"""Coins in a word."""
+BLOCKS = 4
+"""Blocks that are flipped together."""
+
+_CALLS = 5
+"""Calls of Philox that every block begins with; one block in sixteen needs more."""
+_LANES = _CALLS * BLOCKS
+SCRATCH = 2 * _LANES + BLOCKS
+"""Words of scratch space: the first random ones, and which coins of a block are undecided."""
+_FIRST_CALL = np.uint64(2**11)
+"""Calls for coins are numbered from here, beyond all further draws of a round."""
+
+_NONE, _ONE, _ALL = np.uint64(0), np.uint64(1), np.uint64(2**64 - 1)
+_TOP = np.uint64(BLOCK - 1)
+_PAIRS, _FOURS = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
+_BYTES, _BYTE = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0xFF)
+
+
+@inlined
+def flip_coins(
+    place: npt.NDArray[np.uint64],
+    arm: int,
+    probability: float,
+    first_block: int,
+    scratch: npt.NDArray[np.uint64],
+    heads: npt.NDArray[np.uint64],
+) -> None:
+    """Flip an arm's coins in :data:`BLOCKS` blocks: ``heads`` has a word a block, a bit a round."""
+    if probability >= 1.0:
+        for block in range(BLOCKS):
+            heads[block] = _ALL
+        return
+    _draw_first_words(place, arm, first_block, scratch)
+    undecided = scratch[2 * _LANES :]
+    for block in range(BLOCKS):
+        heads[block] = _NONE
+        undecided[block] = _ALL
+    bits = np.uint64(probability * 2.0**BLOCK)
+    for word in range(2 * _CALLS):
+        for block in range(BLOCKS):
+            random = scratch[word * BLOCKS + block]
+            if bits >> _TOP:
+                heads[block] |= undecided[block] & ~random
+                undecided[block] &= random
+            else:
+                undecided[block] &= ~random
+        bits = bits << _ONE
+    for block in range(BLOCKS):
+        if undecided[block] and bits:
+            heads[block] |= _decide(place, arm, first_block + block, undecided[block], bits)
+
+
+@inlined
+def _draw_first_words(
+    place: npt.NDArray[np.uint64], arm: int, first_block: int, words: npt.NDArray[np.uint64]
+) -> None:
+    """The first words of all blocks: for each of the bits a word a block; this loop vectorises."""
+    k0, k1, replication = place[0], place[1], place[3]
+    lane = counter_lane(np.uint64(arm), place[2])
+    for i in range(_LANES):
+        block = np.uint64(first_block + i % BLOCKS)
+        call = _FIRST_CALL + np.uint64(i // BLOCKS)
+        a, b, c, d = philox(block & MASK, counter_high(block, call), lane, replication, k0, k1)
+        words[i] = (a << WORD) | b
+        words[_LANES + i] = (c << WORD) | d
+
+
+@inlined
+def _decide(
+    place: npt.NDArray[np.uint64], arm: int, block: int, undecided: np.uint64, bits: np.uint64
+) -> np.uint64:
+    """The heads among the coins that the first words have left undecided."""
+    heads = _NONE
+    position = np.uint64(block)
+    lane = counter_lane(np.uint64(arm), place[2])
+    call = _FIRST_CALL + np.uint64(_CALLS)
+    while undecided and bits:
+        a, b, c, d = philox(
+            position & MASK, counter_high(position, call), lane, place[3], place[0], place[1]
+        )
+        for random in ((a << WORD) | b, (c << WORD) | d):
+            if bits >> _TOP:
+                heads |= undecided & ~random
+                undecided &= random
+            else:
+                undecided &= ~random
+            bits = bits << _ONE
+        call += _ONE
+    return heads
+
+
+@inlined
+def spread_heads(heads: npt.NDArray[np.uint64], rewards: npt.NDArray[np.float64]) -> None:
+    """A number a coin: 1 for heads."""
+    for block in range(heads.size):
+        word = heads[block]
+        for i in range(BLOCK):
+            rewards[block * BLOCK + i] = np.float64(np.int64((word >> np.uint64(i)) & _ONE))
+
+
+@inlined
+def count_heads(heads: npt.NDArray[np.uint64], begin: int, end: int) -> int:
+    """How many coins from ``begin`` up to, not including, ``end`` show heads."""
+    total = 0
+    for block in range(heads.size):
+        first, last = begin - block * BLOCK, end - block * BLOCK
+        if first < BLOCK and last > 0:
+            word = heads[block]
+            if last < BLOCK:
+                word = word & ((_ONE << np.uint64(last)) - _ONE)
+            total += _count_ones(word >> np.uint64(max(first, 0)))
+    return total
+
+
+@inlined
+def _count_ones(word: np.uint64) -> int:
+    """Set bits of a word: those of each pair, then of twice as many bits, up to all of them."""
+    word = (word & _PAIRS) + ((word >> np.uint64(1)) & _PAIRS)
+    word = (word & _FOURS) + ((word >> np.uint64(2)) & _FOURS)
+    word = (word & _BYTES) + ((word >> np.uint64(4)) & _BYTES)
+    word = word + (word >> np.uint64(8))
+    word = word + (word >> np.uint64(16))
+    word = word + (word >> np.uint64(32))
+    return int(np.int64(word & _BYTE))
