@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from armrace.adversaries import ADVERSARIES
-from armrace.checking import ADVERSARY_CHECKS, POLICY_CHECKS
+from armrace.adversaries import ADVERSARIES, ZeroBest
+from armrace.checking import ADVERSARY_CHECKS, POLICY_CHECKS, ContractBroken, check_adversary
 from armrace.policies import POLICIES
 
 
@@ -19,3 +19,16 @@ def test_every_policy_keeps_its_contract(name, check):
 @pytest.mark.parametrize("name", ADVERSARIES)
 def test_every_attack_keeps_its_contract(name, check):
     check(ADVERSARIES.make(name))
+
+
+class Miser(ZeroBest, frozen=True, tag="miser"):
+    """Says that it makes large changes only, and makes smaller ones too."""
+
+    def smallest_cost(self, state, setting):
+        return 0.7
+
+
+def test_an_attack_that_understates_its_changes_is_found_out():
+    sentence = r"^miser declares changes of 0\.7 or more, and makes one of 0\.3\.$"
+    with pytest.raises(ContractBroken, match=sentence):
+        check_adversary(Miser())

@@ -142,7 +142,8 @@ def test_a_long_run_is_announced_and_a_leap_is_not(capsys: pytest.CaptureFixture
     assert announced("sharp-race", "observation-free", 100.0) == ""
     assert "28 hours" in announced("ucb1")
     assert "28 hours" in announced("ucb1", "zero-best", 100.0)
-    assert "until the attack has spent" in announced("sharp-race", "zero-best", 100.0)
+    assert "until the attack can spend no more" in announced("sharp-race", "zero-best", 100.0)
+    assert announced("sharp-race", "zero-best", 0.5) == ""
     assert "28 hours" in announced("sharp-race", other=0.5)
 
 

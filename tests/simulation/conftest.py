@@ -80,6 +80,7 @@ class ScriptedAttack(Adversary, frozen=True, tag="scripted-attack"):
     sees_weights: ClassVar[bool] = True
 
     proposals: Annotated[tuple[tuple[float, ...] | None, ...], "rewards of each round, or none"]
+    smallest: Annotated[float, "what it says that its changes cost at least"] = 0.0
 
     def start(self, setting):
         rounds, arms = setting.horizon, setting.arms
@@ -95,6 +96,9 @@ class ScriptedAttack(Adversary, frozen=True, tag="scripted-attack"):
             np.full(rounds, -1, dtype=np.int64),
             np.full(rounds, np.nan),
         )
+
+    def smallest_cost(self, state, setting):
+        return self.smallest
 
 
 @implement(corrupt, ScriptedAttackState)
@@ -117,11 +121,11 @@ def scripted_observe(state, round, arm, reward):
 def scripted():
     """Makes an experiment from a table of rewards, arms played and proposals."""
 
-    def make(rewards, script, proposals=(), budget=100.0, layers=()):
+    def make(rewards, script, proposals=(), budget=100.0, layers=(), smallest=0.0):
         return make_experiment(
             policy=ScriptedPlay(script=tuple(script), layers=tuple(layers)),
             environment=Table(rewards=np.array(rewards, dtype=np.float64)),
-            adversary=ScriptedAttack(proposals=tuple(proposals)),
+            adversary=ScriptedAttack(proposals=tuple(proposals), smallest=smallest),
             budget=budget,
             horizon=len(rewards),
             replications=1,

@@ -26,7 +26,7 @@ CASES = {
         {"name": "fast-slow-race", "corruption": 8},
         [0.9, 0.3],
         6_000,
-        {"adversary": "zero-best", "budget": 8},
+        {"adversary": "zero-best", "budget": 8.5},
     ),
     "literal": ("multi-layer-race", [0.9, 0.1, 0.2], 12_000, {}),
     "pooled": (
@@ -162,6 +162,48 @@ def test_a_budget_that_runs_out_starts_the_leaping():
         "sharp-race", [0.9, 0.1], "zero-best", 50, horizon=10**8, replications=2, engine="leap"
     )
     assert result.final["corruption"].to_list() == [50.0, 50.0]
+    assert result.share_leapt > 0.99
+
+
+@pytest.mark.parametrize("attack", ["zero-best", "swap-best", "random-flips", "fake-reviews"])
+def test_a_rest_that_no_change_can_cost_does_not_stop_the_leaping(attack):
+    """Clicks change by 1 or not at all: half a click more makes no difference, to the last bit."""
+    whole, more = (
+        armrace.simulate(
+            "sharp-race", [0.9, 0.1], attack, budget, horizon=10**8, replications=2, engine="leap"
+        )
+        for budget in (50, 50.5)
+    )
+    assert more.final["corruption"].to_list() == [50.0, 50.0]
+    assert more.share_leapt > 0.99
+    assert more.rows.equals(whole.rows)
+
+
+def test_deterministic_rewards_leap_with_a_rest_to_exactly_what_is_played():
+    """133 changes of 0.75 leave 0.25 of 100, with which nothing can be done."""
+    environment = {"name": "deterministic", "rewards": (0.75, 0.25)}
+    plain, leapt = (
+        armrace.simulate(
+            "active-arm-elimination",
+            environment,
+            "zero-best",
+            100,
+            horizon=5_000,
+            replications=1,
+            engine=engine,
+        )
+        for engine in ("plain", "leap")
+    )
+    assert leapt.sample("corruption")[0] == 99.75
+    assert leapt.share_leapt > 0.5
+    assert leapt.rows.drop("leapt").equals(plain.rows.drop("leapt"))
+
+
+def test_an_attack_that_spends_in_parts_leaps_with_any_budget():
+    result = armrace.simulate(
+        "sharp-race", [0.9, 0.1], "oracle", 50.3, horizon=10**8, replications=2, engine="leap"
+    )
+    assert result.final["corruption"].to_list() == [50.3, 50.3]
     assert result.share_leapt > 0.99
 
 

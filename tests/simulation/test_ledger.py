@@ -180,6 +180,28 @@ def test_a_spent_attack_is_left_out(scripted, parts_after):
     assert np.isnan(parts.adversary.shown_left).tolist() == [False, True, True, True]
 
 
+@pytest.mark.parametrize(("budget", "asked"), [(1.25, False), (1.5, True)])
+def test_an_attack_is_left_out_once_its_smallest_change_does_not_fit(
+    scripted, parts_after, budget, asked
+):
+    # Changes of .5 in rounds 1 and 3 leave .25 or .5; another one would take .5.
+    proposals = [(0.5, 0.5), None, (0.5, 0.25), None]
+    parts = parts_after(scripted(REWARDS, SCRIPT, proposals, budget=budget, smallest=0.5))
+    assert np.isnan(parts.adversary.shown_left).tolist() == [False, False, False, not asked]
+    assert parts.adversary.seen_arms.tolist() == [*SCRIPT[:3], SCRIPT[3] if asked else -1]
+    assert parts.ledger.corruption.tolist() == [1.0, budget]
+
+
+def test_whether_a_change_fits_is_asked_as_it_is_charged(scripted, outcome_of):
+    # .7 - .6 is below .1 in binary, yet .6 + .1 is .7: the seventh change is paid for.
+    rounds = 9
+    experiment = scripted(
+        [[0.1, 0.0]] * rounds, [0] * rounds, [(0.0, 0.0)] * rounds, budget=0.7, smallest=0.1
+    )
+    assert 0.7 - 0.6 < 0.1
+    assert outcome_of(experiment).corruption[-1] == 0.7
+
+
 def test_a_long_run_is_summed_across_the_engines_chunks(scripted, outcome_of):
     # 600 rounds of (1, 0), every third turned to (0, 1), arms played in turn.
     rounds = 600

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Annotated, ClassVar, NamedTuple
 
+import numpy as np
+
 from armrace.adversaries.base import Adversary, Setting
 from armrace.kernels.generics import Floats, corrupt, implement
 from armrace.kernels.streams import Stream
@@ -50,6 +52,12 @@ class AaeOpening(Adversary, frozen=True, tag="aae-opening"):
 
     def windows(self, state: AaeOpeningState, horizon: int) -> list[tuple[int, int]]:
         return [(0, state.rounds)]
+
+    def smallest_cost(self, state: AaeOpeningState, setting: Setting) -> float:
+        zeroing = setting.smallest_change(np.zeros_like, state.best)
+        if not state.boost:
+            return zeroing
+        return min(zeroing, setting.smallest_change(np.ones_like, state.second))
 
     def _needed(self, setting: Setting, shown_mean: float) -> int:
         if shown_mean <= 0:

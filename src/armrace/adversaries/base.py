@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -12,15 +13,19 @@ from armrace.specification import Specification
 
 __all__ = ["Adversary", "Setting"]
 
+Floats = npt.NDArray[np.float64]
+
 
 class Setting(NamedTuple):
     """What an adversary knows beforehand: everything but the learner's and nature's coins."""
 
-    means: npt.NDArray[np.float64]
+    means: Floats
     horizon: int
     budget: float
     policy: Any = None
     """The specification of the learner, which an adversary may simulate."""
+    support: Floats | None = None
+    """All rewards that nature may draw, a row an arm; none where they are too many to name."""
 
     @property
     def arms(self) -> int:
@@ -47,6 +52,24 @@ class Setting(NamedTuple):
             raise InvalidParameter(f"{name} must be an arm in [0, {self.arms - 1}]; got {arm}.")
         return arm
 
+    def smallest_change(self, shown: Callable[[Floats], Floats], *arms: int) -> float:
+        """The least that it costs to pay ``shown(reward)`` in place of a reward of these arms.
+
+        What costs nothing does not count; infinity if all of it does, and 0 if nobody knows.
+
+        >>> rewards = np.array([[0.0, 1.0], [0.0, 0.75]])
+        >>> setting = Setting(np.array([0.5, 0.3]), 1000, budget=9, support=rewards)
+        >>> setting.smallest_change(np.zeros_like, 0)
+        1.0
+        >>> setting.smallest_change(lambda reward: 1 - reward, 0, 1)
+        0.5
+        """
+        if self.support is None:
+            return 0.0
+        rewards = self.support[list(arms)]
+        costs = np.abs(shown(rewards) - rewards)
+        return float(costs[costs > 0.0].min(initial=np.inf))
+
 
 class Adversary(Specification, frozen=True):
     """An attack, described by its parameters.
@@ -69,3 +92,10 @@ class Adversary(Specification, frozen=True):
         Between them it must leave all rewards alone, whatever happens; a race may leap there.
         """
         return [(0, horizon)]
+
+    def smallest_cost(self, state: Any, setting: Setting) -> float:
+        """What a round that it changes costs at least; 0 if that may be any amount.
+
+        With less than that left it is not asked any more, and a race may leap.
+        """
+        return 0.0

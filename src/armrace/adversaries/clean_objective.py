@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, NamedTuple
 
+import numpy as np
+
 from armrace.adversaries.base import Adversary, Setting
 from armrace.kernels.generics import Floats, corrupt, implement
 from armrace.kernels.streams import Stream
@@ -42,6 +44,9 @@ class CleanObjective(Adversary, frozen=True, tag="clean-objective"):
 
     def windows(self, state: CleanObjectiveState, horizon: int) -> list[tuple[int, int]]:
         return [(0, state.rounds)]
+
+    def smallest_cost(self, state: CleanObjectiveState, setting: Setting) -> float:
+        return setting.smallest_change(np.zeros_like, *range(setting.arms))
 
 
 @implement(corrupt, CleanObjectiveState)

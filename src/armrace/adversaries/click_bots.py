@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, NamedTuple
 
+import numpy as np
+
 from armrace.adversaries.base import Adversary, Setting
 from armrace.errors import InvalidParameter
 from armrace.kernels.generics import Floats, corrupt, implement
@@ -59,6 +61,9 @@ class ClickBots(Adversary, frozen=True, tag="click-bots"):
         if horizon > _MANY_BURSTS * state.period:
             return super().windows(state, horizon)
         return [(first, first + state.burst) for first in range(0, horizon, state.period)]
+
+    def smallest_cost(self, state: ClickBotsState, setting: Setting) -> float:
+        return setting.smallest_change(np.zeros_like, state.ad)
 
 
 @implement(corrupt, ClickBotsState)

@@ -49,6 +49,9 @@ class Construction(Adversary, frozen=True, tag="construction"):
     def windows(self, state: ConstructionState, horizon: int) -> list[tuple[int, int]]:
         return [(state.first, state.last)]
 
+    def smallest_cost(self, state: ConstructionState, setting: Setting) -> float:
+        return setting.smallest_change(lambda reward: reward * state.remaining, state.arm)
+
 
 @implement(corrupt, ConstructionState)
 def shrink_in_window(

@@ -42,6 +42,9 @@ class FakeReviews(Adversary, frozen=True, tag="fake-reviews"):
         decoy = setting.arm_or(worst, "decoy", self.decoy)
         return FakeReviewsState(decoy, float(self.rate))
 
+    def smallest_cost(self, state: FakeReviewsState, setting: Setting) -> float:
+        return setting.smallest_change(np.ones_like, state.decoy)
+
 
 @implement(corrupt, FakeReviewsState)
 def praise_decoy(

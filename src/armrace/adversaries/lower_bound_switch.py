@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -117,6 +118,9 @@ class LowerBoundSwitch(Adversary, frozen=True, tag="lower-bound-switch"):
     def windows(self, state: LowerBoundSwitchState, horizon: int) -> list[tuple[int, int]]:
         return [(0, state.rounds)]
 
+    def smallest_cost(self, state: LowerBoundSwitchState, setting: Setting) -> float:
+        return setting.smallest_change(np.zeros_like, state.best)
+
     def shown_means(self, setting: Setting) -> tuple[float, ...]:
         """The means that the learner sees before the switch."""
         means = setting.means.tolist()
@@ -177,7 +181,7 @@ def _simulate(
     state = policy.start(arms, horizon)
     record = engine.make_record(np.array(borders, dtype=np.int64), arms, layers)
     nobody = LiveAttack(
-        LowerBoundSwitchState(0, 0, 0.0), stream_for(_SEED, Purpose.ADVERSARY, run), False
+        LowerBoundSwitchState(0, 0, 0.0), stream_for(_SEED, Purpose.ADVERSARY, run), False, math.inf
     )
     engine.make_runner(fingerprint(implementations(state)))(
         state,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar, NamedTuple
 
 from armrace.adversaries.base import Adversary, Setting
@@ -27,6 +28,9 @@ class NoAttack(Adversary, frozen=True, tag="none"):
 
     def windows(self, state: NoAttackState, horizon: int) -> list[tuple[int, int]]:
         return []
+
+    def smallest_cost(self, state: NoAttackState, setting: Setting) -> float:
+        return math.inf
 
 
 @implement(corrupt, NoAttackState)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, NamedTuple
 
+import numpy as np
+
 from armrace.adversaries.base import Adversary, Setting
 from armrace.kernels.generics import Floats, corrupt, implement
 from armrace.kernels.streams import Stream
@@ -42,6 +44,12 @@ class ObservationFree(Adversary, frozen=True, tag="observation-free"):
 
     def windows(self, state: ObservationFreeState, horizon: int) -> list[tuple[int, int]]:
         return [(0, state.praised_until)]
+
+    def smallest_cost(self, state: ObservationFreeState, setting: Setting) -> float:
+        return min(
+            setting.smallest_change(np.zeros_like, *range(setting.arms)),
+            setting.smallest_change(np.ones_like, state.target),
+        )
 
 
 @implement(corrupt, ObservationFreeState)

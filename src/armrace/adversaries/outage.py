@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, NamedTuple
 
+import numpy as np
+
 from armrace.adversaries.base import Adversary, Setting
 from armrace.kernels.generics import Floats, corrupt, implement
 from armrace.kernels.streams import Stream
@@ -42,6 +44,9 @@ class Outage(Adversary, frozen=True, tag="outage"):
 
     def windows(self, state: OutageState, horizon: int) -> list[tuple[int, int]]:
         return [(state.first, state.last)]
+
+    def smallest_cost(self, state: OutageState, setting: Setting) -> float:
+        return setting.smallest_change(np.zeros_like, state.arm)
 
 
 @implement(corrupt, OutageState)

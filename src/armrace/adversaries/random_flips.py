@@ -30,6 +30,9 @@ class RandomFlips(Adversary, frozen=True, tag="random-flips"):
     def start(self, setting: Setting) -> RandomFlipsState:
         return RandomFlipsState(float(self.rate))
 
+    def smallest_cost(self, state: RandomFlipsState, setting: Setting) -> float:
+        return setting.smallest_change(lambda reward: 1.0 - reward, *range(setting.arms))
+
 
 @implement(corrupt, RandomFlipsState)
 def flip_at_random(

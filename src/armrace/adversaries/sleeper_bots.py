@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, NamedTuple
 
+import numpy as np
+
 from armrace.adversaries.base import Adversary, Setting
 from armrace.errors import InvalidParameter
 from armrace.kernels.generics import Floats, corrupt, implement
@@ -48,6 +50,12 @@ class SleeperBots(Adversary, frozen=True, tag="sleeper-bots"):
 
     def windows(self, state: SleeperBotsState, horizon: int) -> list[tuple[int, int]]:
         return [(state.wake, horizon)]
+
+    def smallest_cost(self, state: SleeperBotsState, setting: Setting) -> float:
+        return min(
+            setting.smallest_change(np.zeros_like, state.best),
+            setting.smallest_change(np.ones_like, state.decoy),
+        )
 
 
 @implement(corrupt, SleeperBotsState)

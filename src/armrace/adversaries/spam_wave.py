@@ -44,6 +44,9 @@ class SpamWave(Adversary, frozen=True, tag="spam-wave"):
         onset = min(1.0, self.waves / setting.horizon)
         return SpamWaveState(onset, length, float(self.rate), np.zeros(1, dtype=np.int64))
 
+    def smallest_cost(self, state: SpamWaveState, setting: Setting) -> float:
+        return setting.smallest_change(lambda reward: 1.0 - reward, *range(setting.arms))
+
 
 @implement(corrupt, SpamWaveState)
 def spam_in_waves(

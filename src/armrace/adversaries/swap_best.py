@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, NamedTuple
 
+import numpy as np
+
 from armrace.adversaries.base import Adversary, Setting
 from armrace.errors import InvalidParameter
 from armrace.kernels.generics import Floats, corrupt, implement
@@ -36,6 +38,12 @@ class SwapBest(Adversary, frozen=True, tag="swap-best"):
         if decoy == setting.best:
             raise InvalidParameter(f"decoy must not be the best arm; got {decoy}.")
         return SwapBestState(setting.best, decoy)
+
+    def smallest_cost(self, state: SwapBestState, setting: Setting) -> float:
+        return min(
+            setting.smallest_change(np.zeros_like, state.best),
+            setting.smallest_change(np.ones_like, state.decoy),
+        )
 
 
 @implement(corrupt, SwapBestState)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, NamedTuple
 
+import numpy as np
+
 from armrace.adversaries.base import Adversary, Setting
 from armrace.kernels.generics import Floats, corrupt, implement
 from armrace.kernels.streams import Stream
@@ -26,6 +28,9 @@ class ZeroBest(Adversary, frozen=True, tag="zero-best"):
 
     def start(self, setting: Setting) -> ZeroBestState:
         return ZeroBestState(setting.best)
+
+    def smallest_cost(self, state: ZeroBestState, setting: Setting) -> float:
+        return setting.smallest_change(np.zeros_like, state.best)
 
 
 @implement(corrupt, ZeroBestState)

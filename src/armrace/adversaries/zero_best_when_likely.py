@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, NamedTuple
 
+import numpy as np
+
 from armrace.adversaries.base import Adversary, Setting
 from armrace.kernels.generics import Floats, corrupt, implement
 from armrace.kernels.streams import Stream
@@ -34,6 +36,9 @@ class ZeroBestWhenLikely(Adversary, frozen=True, tag="zero-best-when-likely"):
 
     def start(self, setting: Setting) -> ZeroBestWhenLikelyState:
         return ZeroBestWhenLikelyState(setting.best, float(self.likely))
+
+    def smallest_cost(self, state: ZeroBestWhenLikelyState, setting: Setting) -> float:
+        return setting.smallest_change(np.zeros_like, state.best)
 
 
 @implement(corrupt, ZeroBestWhenLikelyState)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -9,12 +10,19 @@ import numpy as np
 from armrace.adversaries import Adversary
 from armrace.checking.contract import compare_with_reference, expect, require_round_trip
 from armrace.checking.reference import run_reference
+from armrace.environments import Bernoulli, Deterministic, Environment, FiniteSupport
 from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.simulation.replication import run_replication
 
 __all__ = ["ADVERSARY_CHECKS", "check_adversary"]
 
 _HORIZON = 600
+_CLICKS = Bernoulli(means=(0.9, 0.5, 0.1))
+_STARS = FiniteSupport(
+    values=(0.0, 0.3, 0.6, 1.0),
+    probabilities=((0.1, 0.1, 0.1, 0.7), (0.2, 0.3, 0.3, 0.2), (0.7, 0.1, 0.1, 0.1)),
+)
+_CERTAIN = Deterministic(rewards=(0.75, 0.4, 0.1))
 
 
 def check_adversary(adversary: Adversary) -> None:
@@ -23,10 +31,12 @@ def check_adversary(adversary: Adversary) -> None:
         check(adversary)
 
 
-def _experiment(adversary: Adversary, budget: float) -> Experiment:
+def _experiment(
+    adversary: Adversary, budget: float, environment: Environment = _CLICKS
+) -> Experiment:
     return make_experiment(
         policy="exp3",
-        environment=(0.9, 0.5, 0.1),
+        environment=environment,
         adversary=adversary,
         budget=budget,
         horizon=_HORIZON,
@@ -60,6 +70,21 @@ def proposals_are_rewards(adversary: Adversary) -> None:
     expect(bool(np.all((paid >= 0) & (paid <= 1))), adversary, "pays rewards outside [0, 1]")
 
 
+def smallest_cost_is_honest(adversary: Adversary) -> None:
+    """No change that it makes costs less than it declares, also when little is left."""
+    for environment in (_CLICKS, _STARS, _CERTAIN):
+        for budget in (3.3, 1e9):
+            experiment = _experiment(adversary, budget, environment)
+            setting = experiment.setting()
+            declared = adversary.smallest_cost(adversary.start(setting), setting)
+            # The reference asks to the last round, so that no declaration hides anything.
+            run = run_reference(experiment)
+            costs = np.abs(np.array(run.paid) - np.array(run.clean)).max(axis=1)
+            least = float(costs[costs > 0].min(initial=math.inf))
+            breach = f"declares changes of {declared:g} or more, and makes one of {least:g}"
+            expect(least >= declared, adversary, breach)
+
+
 def equal_seeds_equal_attacks(adversary: Adversary) -> None:
     """The same seed gives the same attack."""
     one, other = (run_replication(_experiment(adversary, 20.5), 0) for _ in range(2))
@@ -72,5 +97,6 @@ ADVERSARY_CHECKS: tuple[Callable[[Adversary], None], ...] = (
     compiled_agrees,
     budget_is_kept,
     proposals_are_rewards,
+    smallest_cost_is_honest,
     equal_seeds_equal_attacks,
 )

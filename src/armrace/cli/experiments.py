@@ -114,8 +114,8 @@ def warn_of_long_run(experiments: Sequence[Experiment]) -> None:
         )
     elif perhaps >= 1:
         say(
-            "armrace: rounds are played one by one until the attack has spent all of its budget; "
-            f"should it never do so, that takes some {perhaps:,.0f} hours of one core."
+            "armrace: rounds are played one by one until the attack can spend no more of its "
+            f"budget; should it never get there, that takes some {perhaps:,.0f} hours of one core."
         )
 
 

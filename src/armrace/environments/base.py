@@ -29,6 +29,10 @@ class Environment(Specification, frozen=True):
         """Each arm's expected reward, over a run of ``horizon`` rounds."""
         raise NotImplementedError(f"{type(self).__name__} does not say its means")
 
+    def support(self) -> npt.NDArray[np.float64] | None:
+        """All rewards that may occur, a row an arm; none where they are too many to name."""
+        return None
+
     def law(self) -> Law:
         """The laws of all arms, for the engine."""
         raise NotImplementedError(f"{type(self).__name__} does not say its law")

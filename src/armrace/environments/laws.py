@@ -33,6 +33,9 @@ class Bernoulli(Environment, frozen=True, tag="bernoulli"):
     def mean_rewards(self, horizon: int) -> Floats:
         return np.array(self.means)
 
+    def support(self) -> Floats:
+        return np.tile([0.0, 1.0], (len(self.means), 1))
+
     def law(self) -> laws.Law:
         return laws.make_law(laws.BERNOULLI, len(self.means), first=self.means)
 
@@ -47,6 +50,9 @@ class Deterministic(Environment, frozen=True, tag="deterministic"):
 
     def mean_rewards(self, horizon: int) -> Floats:
         return np.array(self.rewards)
+
+    def support(self) -> Floats:
+        return np.array(self.rewards, dtype=np.float64)[:, np.newaxis]
 
     def law(self) -> laws.Law:
         return laws.make_law(laws.DETERMINISTIC, len(self.rewards), first=self.rewards)
@@ -119,11 +125,14 @@ class FiniteSupport(Environment, frozen=True, tag="finite-support"):
     def mean_rewards(self, horizon: int) -> Floats:
         return np.asarray(np.array(self.probabilities) @ np.array(self.values))
 
+    def support(self) -> Floats:
+        return np.tile(np.array(self.values, dtype=np.float64), (len(self.probabilities), 1))
+
     def law(self) -> laws.Law:
         arms = len(self.probabilities)
         return laws.make_law(
             laws.FINITE,
             arms,
-            values=np.tile(np.array(self.values), (arms, 1)),
+            values=self.support(),
             cumulative=np.cumsum(np.array(self.probabilities), axis=1),
         )

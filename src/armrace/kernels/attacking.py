@@ -32,24 +32,30 @@ _NUMBERS = types.CPointer(types.float64)
 
 
 class Attack(NamedTuple):
-    """Addresses of an attack's state and of its two functions, and whether it looks at weights."""
+    """Addresses of an attack's state and of its two functions, and what the engine is spared."""
 
     state: int
     corrupt: int
     observe: int
     sees_weights: bool
+    smallest_cost: float
+    """No change that it makes costs less, unless it costs nothing."""
 
 
 class LiveAttack:
     """An attack that the engine can call; keeps alive what its addresses point to."""
 
-    def __init__(self, state: Any, stream: Stream, sees_weights: bool) -> None:
+    def __init__(
+        self, state: Any, stream: Stream, sees_weights: bool, smallest_cost: float
+    ) -> None:
         code = fingerprint(implementations(state))
         self._handle = Handle(Live(state, stream), make_live_calls(code).put_down)
         corrupt_at, observe_at = _addresses(code, self._handle._numba_type_)
         if not implements(observe, type(state)):
             observe_at = NOWHERE
-        self.attack = Attack(self._handle.address, corrupt_at, observe_at, sees_weights)
+        self.attack = Attack(
+            self._handle.address, corrupt_at, observe_at, sees_weights, smallest_cost
+        )
 
 
 @cache

@@ -22,6 +22,7 @@ __all__ = [
     "Ledger",
     "Record",
     "Workspace",
+    "is_spent",
     "make_ledger",
     "make_record",
     "make_runner",
@@ -121,6 +122,17 @@ def make_workspace(arms: int, control: npt.NDArray[np.int64] | None = None) -> W
 
 
 @inlined
+def is_spent(ledger: Ledger, smallest_cost: float) -> bool:
+    """Whether a change that costs ``smallest_cost`` or more can no longer be paid for.
+
+    It is what charging such a change would find, rounding included, since rounded sums keep the
+    order of what is added.
+    """
+    spent, budget = ledger.corruption[0], ledger.corruption[1]
+    return spent >= budget or spent + smallest_cost > budget
+
+
+@inlined
 def play(
     policy: Any,
     attack: Attack,
@@ -177,12 +189,11 @@ def _play_attacked(
     begin: int,
     end: int,
 ) -> int:
-    """Play on while the adversary has budget left, and return the column that was reached."""
-    left = ledger.corruption[1] - ledger.corruption[0]
+    """Play on until the adversary has spent its budget, and return the column that was reached."""
     for column in range(begin, end):
-        if left <= 0.0:
+        if is_spent(ledger, attack.smallest_cost):
             return column
-        left = _corrupt_round(policy, attack, ledger, workspace, start + column, column)
+        _corrupt_round(policy, attack, ledger, workspace, start + column, column)
         ticket = decide(policy, stream)
         arm = ticket.arm
         clean, reward = workspace.clean[arm], workspace.proposal[arm]
@@ -198,12 +209,6 @@ def _play_attacked(
 
 
 @inlined
-def _copy(source: npt.NDArray[np.float64], target: npt.NDArray[np.float64]) -> None:
-    for i in range(source.size):
-        target[i] = source[i]
-
-
-@inlined
 def _corrupt_round(
     policy: Any,
     attack: Attack,
@@ -211,10 +216,9 @@ def _corrupt_round(
     workspace: Workspace,
     round: int,
     column: int,
-) -> float:
-    """Let the adversary change a round's rewards, charge it, and return what it has left.
+) -> None:
+    """Let the adversary change a round's rewards, a column of the drawn ones, and charge it.
 
-    The round's rewards are in a column of the drawn ones.
     The rewards to be paid are left in the workspace's proposal. A change that is not within
     [0, 1] or within what is left is not applied at all.
     """
@@ -230,17 +234,15 @@ def _corrupt_round(
     for arm in range(clean.size):
         legal = legal and 0.0 <= proposal[arm] <= 1.0
         cost = max(cost, abs(proposal[arm] - clean[arm]))
-    if cost == 0.0 and legal:
-        return left
     if not legal or ledger.corruption[0] + cost > ledger.corruption[1]:
-        _copy(clean, proposal)
-        return left
-    ledger.corruption[0] += cost
-    for arm in range(clean.size):
-        change = proposal[arm] - clean[arm]
-        ledger.shifts[arm] += change
-        ledger.arm_corruption[arm] += abs(change)
-    return ledger.corruption[1] - ledger.corruption[0]
+        for arm in range(clean.size):
+            proposal[arm] = clean[arm]
+    elif cost > 0.0:
+        ledger.corruption[0] += cost
+        for arm in range(clean.size):
+            change = proposal[arm] - clean[arm]
+            ledger.shifts[arm] += change
+            ledger.arm_corruption[arm] += abs(change)
 
 
 @inlined

@@ -31,6 +31,7 @@ from armrace.kernels.engine import (
     Ledger,
     Record,
     Workspace,
+    is_spent,
     play,
     write_row,
 )
@@ -87,9 +88,9 @@ def rounds_leapt(leap: Leap) -> int:
 
 
 @inlined
-def _silent_until(leap: Leap, ledger: Ledger, position: int, last: int) -> int:
+def _silent_until(attack: Attack, leap: Leap, ledger: Ledger, position: int, last: int) -> int:
     """Up to which round the adversary surely changes nothing; ``position`` if it may at once."""
-    if ledger.corruption[1] - ledger.corruption[0] <= 0.0:
+    if is_spent(ledger, attack.smallest_cost):
         return last
     for row in range(leap.windows.shape[0]):
         if position < leap.windows[row, 1]:
@@ -261,7 +262,7 @@ def _run_leaping(
     for row in range(record.checkpoints.size):
         last = record.checkpoints[row]
         while position < last and not workspace.control[STOP]:
-            silent = _silent_until(leap, ledger, position, last)
+            silent = _silent_until(attack, leap, ledger, position, last)
             if silent > position:
                 _leap(race, law, stream, luck, ledger, workspace, leap, position, silent)
                 position = silent

@@ -53,8 +53,8 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
 
     def setting(self) -> Setting:
         """What the adversary knows beforehand."""
-        means = self.environment.mean_rewards(self.horizon)
-        return Setting(means, self.horizon, float(self.budget), self.policy)
+        means, support = self.environment.mean_rewards(self.horizon), self.environment.support()
+        return Setting(means, self.horizon, float(self.budget), self.policy, support)
 
 
 def make_experiment(

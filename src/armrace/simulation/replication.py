@@ -79,6 +79,8 @@ class Parts(NamedTuple):
     record: engine.Record
     workspace: engine.Workspace
     sees_weights: bool
+    smallest_cost: float
+    """No change that the adversary makes costs less, unless it costs nothing."""
     means: Floats
     luck: Stream
     """For what is drawn at once instead of round by round."""
@@ -111,6 +113,7 @@ def make_parts(
         record=engine.make_record(checkpoints_for(horizon), arms, layers),
         workspace=engine.make_workspace(arms, control),
         sees_weights=experiment.adversary.sees_weights,
+        smallest_cost=experiment.adversary.smallest_cost(adversary, setting),
         means=setting.means,
         luck=stream_for(experiment.seed, Purpose.SKIPPED_ROUNDS, replication),
         leap=_leap(experiment, state, adversary, law),
@@ -147,7 +150,7 @@ class RoundsToPlay(NamedTuple):
     surely: float
     """As the policy does not leap, or cannot tell its arms apart."""
     perhaps: float
-    """While the attack has budget left, which it may have to the end."""
+    """While the attack can spend more, which may be to the end."""
 
 
 def rounds_to_play(experiment: Experiment) -> RoundsToPlay:
@@ -161,7 +164,7 @@ def rounds_to_play(experiment: Experiment) -> RoundsToPlay:
     gap = np.diff(np.sort(parts.means)[-2:])[0]
     cells = parts.ledger.pulls.size * parts.ledger.layer_corruption.size
     exploring = min(horizon, cells * 500 / gap**2) if gap > 0 else horizon
-    if experiment.budget == 0:
+    if engine.is_spent(parts.ledger, parts.smallest_cost):
         return RoundsToPlay(exploring, 0.0)
     ends = np.minimum(parts.leap.windows, experiment.horizon)
     return RoundsToPlay(exploring, float((ends[:, 1] - ends[:, 0]).clip(min=0).sum()))
@@ -180,7 +183,9 @@ def is_on_disk(experiment: Experiment) -> bool:
 
 def play_out(parts: Parts) -> None:
     """Run the compiled loop to the last checkpoint."""
-    attack = LiveAttack(parts.adversary, parts.adversary_stream, parts.sees_weights)
+    attack = LiveAttack(
+        parts.adversary, parts.adversary_stream, parts.sees_weights, parts.smallest_cost
+    )
     before = (parts.policy, attack.attack, parts.law, parts.learner_stream)
     after = (parts.ledger, parts.record, parts.workspace)
     if parts.leap is None:
