@@ -13,7 +13,13 @@ from armrace.environments import (
     Table,
     Uniform,
 )
-from armrace.kernels.laws import _fill_arm, fill_rewards
+from armrace.kernels.laws import (
+    CHUNK,
+    add_totals,
+    draw_chunk,
+    make_drawn,
+    rewards_between,
+)
 from armrace.randomness import reward_place
 
 ERROR_PROBABILITY = 1e-6
@@ -23,16 +29,19 @@ ROUNDS = 100_000
 
 
 @numba.njit
-def compiled_fill(law, first_round, words, out):
-    fill_rewards(law, first_round, words, out)
+def compiled_draw(law, chunk, drawn):
+    draw_chunk(law, chunk, drawn)
 
 
-def rewards_of(environment, first_round=0, rounds=ROUNDS, replication=0, fill=compiled_fill):
+def law_of(environment, replication=0):
     law = environment.law()
     law.place[:] = reward_place(seed=11, replication=replication)
-    out = np.full((rounds, law.kind.size), np.nan)
-    fill(law, first_round, np.zeros((4, rounds), dtype=np.uint32), out)
-    return out
+    return law
+
+
+def rewards_of(environment, first_round=0, rounds=ROUNDS, replication=0, draw=compiled_draw):
+    law = law_of(environment, replication)
+    return rewards_between(law, first_round, first_round + rounds, draw)
 
 
 ENVIRONMENTS = [
@@ -57,12 +66,37 @@ def test_the_table_of_rewards_does_not_depend_on_where_it_is_cut(environment):
 
 @named
 def test_interpreted_and_compiled_laws_agree(environment):
-    interpreted = rewards_of(environment, rounds=60, fill=fill_rewards)
+    interpreted = rewards_of(environment, rounds=60, draw=draw_chunk)
     compiled = rewards_of(environment, rounds=60)
     # An interpreter's and a compiler's logarithm may differ in the last bit.
     assert np.allclose(interpreted, compiled, rtol=1e-12, atol=1e-300)
     if environment.tag() != "beta":
         assert np.array_equal(interpreted, compiled)
+
+
+@named
+def test_totals_are_those_of_the_rewards(environment):
+    law, drawn = law_of(environment), make_drawn(environment.law().kind.size)
+    compiled_draw(law, 1, drawn)
+    table = rewards_of(environment, CHUNK, CHUNK)
+    for begin, end in ((0, CHUNK), (0, 1), (3, 61), (60, 200), (128, 192), (7, 7)):
+        totals = np.full(law.kind.size, 10.0)
+        add_totals(law, drawn, begin, end, totals)
+        assert np.allclose(totals, 10.0 + table[begin:end].sum(axis=0), rtol=1e-14)
+
+
+def test_arms_of_all_kinds_stand_side_by_side():
+    parts = [environment.law() for environment in ENVIRONMENTS[:2]]
+    mixed = parts[0]._replace(
+        kind=np.concatenate([law.kind for law in parts]),
+        first=np.concatenate([law.first for law in parts]),
+        second=np.concatenate([law.second for law in parts]),
+        place=reward_place(seed=11, replication=0),
+    )
+    table = rewards_between(mixed, 0, 300, compiled_draw)
+    bernoulli = rewards_of(ENVIRONMENTS[0], rounds=300)
+    assert np.array_equal(table[:, :5], bernoulli)
+    assert np.unique(table[:, 5]).size == 300
 
 
 @named
@@ -115,24 +149,6 @@ def test_bernoulli_arms_pay_0_or_1_and_nothing_else():
 def test_sure_bernoulli_arms_are_sure():
     rewards = rewards_of(Bernoulli(means=(0.0, 1.0)))
     assert rewards.sum(axis=0).tolist() == [0.0, ROUNDS]
-
-
-@pytest.mark.parametrize(
-    ("rate", "word", "reward"),
-    [
-        (0.0, 0, 0.0),
-        (1.0, 2**32 - 1, 1.0),
-        (0.5, 2**31 - 1, 1.0),
-        (0.5, 2**31, 0.0),
-        (2.0**-32, 0, 1.0),
-        (2.0**-32, 1, 0.0),
-    ],
-)
-def test_bernoulli_arms_pay_for_exactly_their_share_of_the_words(rate, word, reward):
-    out = np.full((1, 2), np.nan)
-    law = Bernoulli(means=(rate, rate)).law()
-    _fill_arm(law, 1, 0, np.array([word], dtype=np.uint32), out)
-    assert out[0, 1] == reward
 
 
 def test_bernoulli_arms_are_independent_of_one_another():

@@ -77,7 +77,10 @@ def flip_coins(
 def _draw_first_words(
     place: npt.NDArray[np.uint64], arm: int, first_block: int, words: npt.NDArray[np.uint64]
 ) -> None:
-    """The first words of all blocks: for each of the bits a word a block; this loop vectorises."""
+    """The first words of all blocks, a row of blocks a bit; this loop vectorises.
+
+    The first halves of all calls come first, then the second halves.
+    """
     k0, k1, replication = place[0], place[1], place[3]
     lane = counter_lane(np.uint64(arm), place[2])
     for i in range(_LANES):

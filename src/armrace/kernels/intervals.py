@@ -91,12 +91,12 @@ def ends(
     allowance: float,
 ) -> tuple[float, float]:
     """The ends of the interval after ``pulls`` rewards of the given sum and sum of squares."""
-    each = 1.0 / pulls
-    mean, shift = total * each, allowance * each
+    mean, shift = total / pulls, allowance / pulls
     if kind == PAPER:
-        # the terms of both ends are the same; a division and a root are what a round can afford
-        width = math.sqrt(log_lower * each) + shift
-        return mean - width, mean + width
+        return (
+            mean - math.sqrt(log_lower / pulls) - shift,
+            mean + math.sqrt(log_upper / pulls) + shift,
+        )
     if kind <= BERNSTEIN:
         low, high = _hoeffding(pulls, log_lower), _hoeffding(pulls, log_upper)
         if kind == BERNSTEIN and pulls >= 2:

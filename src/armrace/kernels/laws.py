@@ -9,6 +9,7 @@ a reward, so that their means are exact up to 2^-33; Beta arms reject and draw a
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -172,13 +173,18 @@ def _sum_between(
     return total
 
 
-def rewards_between(law: Law, first: int, last: int) -> npt.NDArray[np.float64]:
-    """The rewards of the rounds from ``first`` up to, not including, ``last``, a row a round."""
+def rewards_between(
+    law: Law, first: int, last: int, draw: Callable[[Law, int, Drawn], None] = draw_chunk
+) -> npt.NDArray[np.float64]:
+    """The rewards of the rounds from ``first`` up to, not including, ``last``, a row a round.
+
+    ``draw`` may be a compiled :func:`draw_chunk`.
+    """
     drawn = make_drawn(law.kind.size)
     chunks = range(first // CHUNK, -(-last // CHUNK))
     table = [np.empty((0, law.kind.size))]
     for chunk in chunks:
-        draw_chunk(law, chunk, drawn)
+        draw(law, chunk, drawn)
         table.append(drawn.rewards.T.copy())
     start = chunks.start * CHUNK
     return np.vstack(table)[first - start : last - start]

@@ -361,9 +361,8 @@ def _longest_patience(state: Race, number: int, arm: int) -> int:
         return 0
     layer = layer_of(state, number)
     low, high = interval(state, number, pulls, 0.0, 0.0)
-    half_width = 0.5 * (high - low)
     distance = layer.lowest_upper - layer.highest_lower
-    return int(_CAUTION * 0.5 * distance * pulls / (1.0 + half_width))
+    return int(_CAUTION * 0.5 * distance * pulls / (1.0 + max(-low, high)))
 
 
 @inlined
