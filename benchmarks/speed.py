@@ -22,7 +22,7 @@ _ATTACKS: dict[str, armrace.Adversary | str] = {
     "race, every reward rewritten": FlipWhatMayBePlayed(),
 }
 _LASTING = 2.0 * HORIZON
-_TO_C = 1.2
+_TO_C = {_RACE: 0.4, "ucb1": 0.5}
 _TO_PLAIN_RACE = 3.0
 
 
@@ -48,7 +48,7 @@ def against_c(effort: Effort) -> Iterator[Figure | Agreement]:
         for seed in effort.seeds():
             theirs.append(run_program(program, HARD, HORIZON, replications, seed))
             ours.append(run_armrace(policy, HARD, HORIZON, replications, seed))
-        yield ratio_figure(policy, _times(ours), _times(theirs), "plain C", _TO_C)
+        yield ratio_figure(policy, _times(ours), _times(theirs), "plain C", _TO_C[policy])
         yield _agreement(policy, HARD, ours, theirs)
         total = effort.turns * replications
         yield _agreement(

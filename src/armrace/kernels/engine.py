@@ -230,19 +230,31 @@ def _corrupt_round(
         distribution(policy, workspace.weights)
     left = ledger.corruption[1] - ledger.corruption[0]
     call_corrupt(attack.corrupt, attack.state, round, workspace.weights, proposal, left)
+    changed = False
+    for arm in range(clean.size):
+        changed |= proposal[arm] != clean[arm]
+    if changed:
+        _charge(ledger, clean, proposal)
+
+
+@inlined
+def _charge(
+    ledger: Ledger, clean: npt.NDArray[np.float64], proposal: npt.NDArray[np.float64]
+) -> None:
+    """Charge a change, or take it back if it is not legal or costs more than there is left."""
     cost, legal = 0.0, True
     for arm in range(clean.size):
-        legal = legal and 0.0 <= proposal[arm] <= 1.0
+        legal &= (proposal[arm] >= 0.0) & (proposal[arm] <= 1.0)
         cost = max(cost, abs(proposal[arm] - clean[arm]))
     if not legal or ledger.corruption[0] + cost > ledger.corruption[1]:
         for arm in range(clean.size):
             proposal[arm] = clean[arm]
-    elif cost > 0.0:
-        ledger.corruption[0] += cost
-        for arm in range(clean.size):
-            change = proposal[arm] - clean[arm]
-            ledger.shifts[arm] += change
-            ledger.arm_corruption[arm] += abs(change)
+        return
+    ledger.corruption[0] += cost
+    for arm in range(clean.size):
+        change = proposal[arm] - clean[arm]
+        ledger.shifts[arm] += change
+        ledger.arm_corruption[arm] += abs(change)
 
 
 @inlined

@@ -50,7 +50,6 @@ CHUNK = BLOCK * BLOCKS
 """Rounds whose rewards are drawn together, so that drawing vectorises."""
 
 _ARMS_A_GROUP = 4
-_PARTIAL_SUMS = 8
 _WORD_UNIT = 2.0**-32
 _TWO_PI = 2.0 * math.pi
 _NONE = np.uint64(0)
@@ -106,7 +105,6 @@ class Drawn(NamedTuple):
     """The coins of Bernoulli arms, before they were spread into rewards."""
     words: npt.NDArray[np.uint32]
     scratch: npt.NDArray[np.uint64]
-    partial: npt.NDArray[np.float64]
 
 
 def make_drawn(arms: int) -> Drawn:
@@ -117,7 +115,6 @@ def make_drawn(arms: int) -> Drawn:
         heads=np.zeros((arms, BLOCKS), dtype=np.uint64),
         words=np.zeros((_ARMS_A_GROUP, CHUNK), dtype=np.uint32),
         scratch=np.zeros(SCRATCH, dtype=np.uint64),
-        partial=np.zeros(_PARTIAL_SUMS),
     )
 
 
@@ -146,31 +143,22 @@ def draw_chunk(law: Law, chunk: int, drawn: Drawn) -> None:
 def add_totals(
     law: Law, drawn: Drawn, begin: int, end: int, totals: npt.NDArray[np.float64]
 ) -> None:
-    """Add what each arm pays in the rounds from ``begin`` to ``end`` of the chunk."""
+    """Add what each arm pays in the rounds from ``begin`` to ``end`` of the chunk.
+
+    Rewards are added in their order, so that the sums do not depend on where a run is cut; round by
+    round, so that no sum waits for itself.
+    """
+    others = False
     for arm in range(law.kind.size):
         if law.kind[arm] == BERNOULLI:
             totals[arm] += count_heads(drawn.heads[arm], begin, end)
         else:
-            totals[arm] += _sum_between(drawn.rewards[arm], begin, end, drawn.partial)
-
-
-@inlined
-def _sum_between(
-    row: npt.NDArray[np.float64], begin: int, end: int, partial: npt.NDArray[np.float64]
-) -> float:
-    """A sum in several parts, which need not wait for one another."""
-    for lane in range(_PARTIAL_SUMS):
-        partial[lane] = 0.0
-    whole = begin + (end - begin) // _PARTIAL_SUMS * _PARTIAL_SUMS
-    for i in range(begin, whole, _PARTIAL_SUMS):
-        for lane in range(_PARTIAL_SUMS):
-            partial[lane] += row[i + lane]
-    total = 0.0
-    for lane in range(_PARTIAL_SUMS):
-        total += partial[lane]
-    for i in range(whole, end):
-        total += row[i]
-    return total
+            others = True
+    if others:
+        for column in range(begin, end):
+            for arm in range(law.kind.size):
+                if law.kind[arm] != BERNOULLI:
+                    totals[arm] += drawn.rewards[arm, column]
 
 
 def rewards_between(
