@@ -1,9 +1,12 @@
 """Workers that are lost, versions that differ, clusters that are not there."""
 
 import os
+import pickle
 import signal
 import socket
+import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from multiprocessing import get_context
@@ -11,8 +14,9 @@ from multiprocessing import get_context
 import pytest
 
 from armrace.errors import InvalidParameter, UnknownName, WorkersLost
-from armrace.simulation import on_dask, parallel
+from armrace.simulation import knocking, on_dask, parallel
 from armrace.simulation.executors import chosen_executor
+from armrace.simulation.on_ray import RayExecutor
 from armrace.simulation.simulate import run_experiments
 from shared_experiments import EXPERIMENTS
 
@@ -149,6 +153,56 @@ def test_a_server_that_is_no_scheduler_is_refused_within_seconds(monkeypatch):
         with refused, chosen_executor("dask", address):
             pass
         assert time.monotonic() - started < 10
+
+
+@pytest.fixture
+def short_silence(monkeypatch):
+    monkeypatch.setattr(knocking, "_SECONDS_BETWEEN_KNOCKS", 0.05)
+    monkeypatch.setattr(knocking, "_SECONDS_OF_SILENCE", 0.5)
+
+
+def test_a_vigil_tells_once_nobody_answers_any_more(short_silence):
+    told = threading.Event()
+    server = socket.create_server(("127.0.0.1", 0))
+    with knocking.vigil(f"127.0.0.1:{server.getsockname()[1]}", told.set):
+        assert not told.wait(1.5)
+        server.close()
+        assert told.wait(10)
+
+
+def test_a_vigil_that_has_ended_tells_nothing(short_silence):
+    told = threading.Event()
+    with knocking.vigil("127.0.0.1:1", told.set):
+        pass
+    assert not told.wait(1)
+
+
+def test_what_takes_too_long_to_connect_is_given_up():
+    with pytest.raises(TimeoutError):
+        knocking.within(0.1, lambda: time.sleep(1))
+
+
+def test_tasks_fail_with_the_process_that_talks_to_ray():
+    program = "import sys; sys.stdin.buffer.read(1)"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}
+    with subprocess.Popen([sys.executable, "-c", program], **pipes) as relay:
+        executor = RayExecutor(relay, "here:1", pickle.dumps)
+        for _ in range(2):  # the second finds nobody there
+            with pytest.raises(WorkersLost, match=r"^the cluster of Ray at here:1 is gone\.$"):
+                executor.submit(os.getpid).result(30)
+            relay.wait()
+
+
+def test_tasks_fail_when_a_cluster_of_ray_is_given_up():
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}
+    with subprocess.Popen([sys.executable, "-c", "input()"], **pipes) as relay:
+        executor = RayExecutor(relay, "here:1", pickle.dumps)
+        waiting = executor.submit(os.getpid)
+        executor.give_up()
+        for future in (waiting, executor.submit(os.getpid)):
+            with pytest.raises(WorkersLost, match="is gone"):
+                future.result(30)
+        relay.kill()
 
 
 @pytest.mark.parametrize(("name", "module"), [("dask", "distributed"), ("ray", "ray")])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import ExitStack, contextmanager
@@ -13,7 +12,7 @@ from armrace.errors import InvalidParameter, WorkersLost
 from armrace.simulation.code import package_code
 from armrace.simulation.forwarding import forwarded
 from armrace.simulation.interrupts import deaf_children
-from armrace.simulation.knocking import SECONDS_TO_ANSWER, somebody_listens
+from armrace.simulation.knocking import SECONDS_TO_ANSWER, somebody_listens, within
 
 __all__ = ["dask_executor"]
 
@@ -58,25 +57,12 @@ def _connect(distributed: Any, address: str) -> Any:
     if not somebody_listens(address):
         raise unreachable
     try:
-        return _within_seconds(
-            lambda: distributed.Client(address, timeout=SECONDS_TO_ANSWER, set_as_default=False)
+        return within(
+            2 * SECONDS_TO_ANSWER,
+            lambda: distributed.Client(address, timeout=SECONDS_TO_ANSWER, set_as_default=False),
         )
     except (OSError, ValueError) as error:
         raise unreachable from error
-
-
-def _within_seconds(connect: Callable[[], Any]) -> Any:
-    """Connect on a thread of its own: Dask waits forever for a server that is no scheduler."""
-    client: Future[Any] = Future()
-
-    def attempt() -> None:
-        try:
-            client.set_result(connect())
-        except Exception as error:
-            client.set_exception(error)
-
-    threading.Thread(target=attempt, daemon=True).start()
-    return client.result(2 * SECONDS_TO_ANSWER)
 
 
 @contextmanager

@@ -2,60 +2,97 @@
 
 from __future__ import annotations
 
-import logging
+import itertools
+import os
+import pickle
+import subprocess
+import sys
+import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
-from contextlib import contextmanager
+from concurrent.futures import Executor, Future, InvalidStateError
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from armrace.errors import InvalidParameter, WorkersLost
 from armrace.simulation.code import package_code
-from armrace.simulation.forwarding import forwarded
 from armrace.simulation.interrupts import deaf_children
-from armrace.simulation.knocking import somebody_listens
+from armrace.simulation.knocking import somebody_listens, vigil, within
+from armrace.simulation.ray_relay import ON_THIS_MACHINE, RUNNING_HERE
 
 __all__ = ["ray_executor"]
 
 _NO_EXTRA = "the executor ray needs Ray; install it with: pip install 'armrace[ray]'."
+_RELAY = "armrace.simulation.ray_relay"
+_SECONDS_TO_CONNECT = 40.0
+_SECONDS_TO_END = 15.0
 _SECONDS_FOR_A_WORKER = 60
 """Ray starts a worker for the first task."""
 
-_RUNNING_HERE = "auto"
+Process = Any
+"""A process with pipes as its standard input and output."""
 
 
 @contextmanager
 def ray_executor(address: str | None, workers: int) -> Iterator[Executor]:
     """An executor of the cluster at an address, or of one that is started on this machine."""
     try:
-        import ray
+        from ray import cloudpickle
     except ImportError as error:
         raise InvalidParameter(_NO_EXTRA) from error
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
-    if address is None:
-        options |= {
-            "num_cpus": workers,
-            "include_dashboard": False,
-            "_node_ip_address": "127.0.0.1",
-        }
-    elif address != _RUNNING_HERE and not somebody_listens(address):
+    if address not in {None, RUNNING_HERE} and not somebody_listens(str(address)):
         raise _unreachable(address)
+    with _relay(address or ON_THIS_MACHINE, workers) as relay:
+        head = _head_of(relay, address)
+        executor = RayExecutor(relay, address, cloudpickle.dumps)
+        try:
+            with vigil(head, executor.give_up):
+                executor.check_workers()
+                yield executor
+        finally:
+            executor.shutdown()
+
+
+@contextmanager
+def _relay(address: str, workers: int) -> Iterator[Process]:
+    """The process that talks to Ray; it ends with the context, in whatever it does."""
+    relay = _start_relay(address, workers)
     try:
-        with deaf_children():
-            ray.init(address=address or "local", **options)
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        raise _unreachable(address or "this machine") from error
-    try:
-        executor = RayExecutor(ray, address)
-        executor.check_workers()
-        yield executor
+        yield relay
     finally:
-        ray.shutdown()
+        with suppress(OSError):  # what was not written yet cannot be any more
+            relay.stdin.close()
+        relay.kill()
+        relay.wait()
+        relay.stdout.close()
 
 
-def _unreachable(address: str) -> WorkersLost:
+def _start_relay(address: str, workers: int) -> Process:
+    paths = os.pathsep.join(path for path in sys.path if path)
+    with deaf_children():
+        return subprocess.Popen(
+            [sys.executable, "-m", _RELAY, address, str(workers), sys.argv[0]],
+            env={**os.environ, "PYTHONPATH": paths},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+
+
+def _head_of(relay: Process, address: str | None) -> str:
+    """Where to knock, once there is a connection."""
+    try:
+        head = within(_SECONDS_TO_CONNECT, lambda: pickle.load(relay.stdout))
+    except (EOFError, TimeoutError) as error:
+        raise _unreachable(address) from error
+    return str(head) if address in {None, RUNNING_HERE} else str(address)
+
+
+def _unreachable(address: str | None) -> WorkersLost:
+    if address is None:
+        return WorkersLost("Ray cannot start a cluster on this machine; try another executor.")
     return WorkersLost(
         f"no cluster of Ray answers at {address}; start one with ray start --head, and give the "
-        "address that it prints."
+        "address that it prints, and its authentication token if it has one."
     )
 
 
@@ -66,10 +103,17 @@ class RayExecutor(Executor):
     :class:`WorkersLost`.
     """
 
-    def __init__(self, ray: Any, address: str | None) -> None:
-        self._ray = ray
+    def __init__(self, relay: Process, address: str | None, write: Callable[[Any], bytes]) -> None:
         self.on_this_machine = address is None
         self._place = address or "this machine"
+        self._relay = relay
+        self._tasks, self._outcomes = relay.stdin, relay.stdout
+        self._write = write
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+        self._waiting: dict[int, Future[Any]] = {}
+        self._is_gone = False
+        threading.Thread(target=self._listen, daemon=True).start()
 
     def check_workers(self) -> None:
         """Refuse a cluster without workers, or with workers that have other code."""
@@ -87,29 +131,68 @@ class RayExecutor(Executor):
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         """As of any executor."""
+        number, future = next(self._numbers), Future[Any]()
+        self._waiting[number] = future
+        future.add_done_callback(lambda done: self._forget(number, done))
+        self._tell(number, self._write((function, arguments, named)))
+        if self._is_gone:
+            self.give_up()
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take leave of the cluster, and stop one that was started here; its tasks end with it."""
+        if not self._is_gone:
+            with suppress(OSError, subprocess.TimeoutExpired), self._lock:
+                self._tasks.close()
+                self._relay.wait(_SECONDS_TO_END)
+
+    def give_up(self) -> None:
+        """Fail all tasks, those to come as well: there is nobody who would do them."""
+        self._is_gone = True
+        for future in list(self._waiting.values()):
+            with suppress(InvalidStateError):
+                future.set_exception(WorkersLost(f"the cluster of Ray at {self._place} is gone."))
+
+    def _forget(self, number: int, done: Future[Any]) -> None:
+        self._waiting.pop(number, None)
+        if done.cancelled():
+            self._tell(number, None)
+
+    def _tell(self, number: int, task: bytes | None) -> None:
         try:
-            reference = self._ray.remote(_call).remote(function, *arguments, **named)
-        except (ConnectionError, RuntimeError) as error:
-            raise WorkersLost(f"the cluster of Ray at {self._place} is gone.") from error
-        inner = reference.future()
-        return forwarded(inner, self._translate, lambda: self._ray.cancel(reference, force=True))
+            with self._lock:
+                pickle.dump((number, task), self._tasks)
+                self._tasks.flush()
+        except (OSError, ValueError):  # the relay has ended, or its pipe is closed
+            self._is_gone = True
 
-    def _translate(self, error: BaseException) -> BaseException:
-        """A task's own error as it was raised, and losses in one sentence."""
-        cause = getattr(error, "cause", None)
-        if isinstance(cause, Exception):
-            error = cause
-        if isinstance(error, ImportError):
-            return InvalidParameter(
-                f"the workers at {self._place} cannot load what they are to run ({error}); install "
+    def _listen(self) -> None:
+        """Take what comes from the relay for as long as it lives."""
+        with suppress(EOFError, OSError, ValueError, pickle.UnpicklingError):
+            while True:
+                self._take(*pickle.load(self._outcomes))
+        self.give_up()
+
+    def _take(self, number: int, outcome: bytes | None, words: str) -> None:
+        future = self._waiting.get(number)
+        if future is None:
+            return
+        with suppress(InvalidStateError):
+            try:
+                future.set_result(self._read(outcome, words))
+            except Exception as error:
+                future.set_exception(error)
+
+    def _read(self, outcome: bytes | None, words: str) -> Any:
+        """A task's result, its own error as it was raised, and losses in one sentence."""
+        if outcome is None:
+            raise WorkersLost(f"the cluster of Ray at {self._place} lost a task: {words}")
+        went_well, found = pickle.loads(outcome)
+        if went_well:
+            return found
+        if isinstance(found, ImportError):
+            raise InvalidParameter(
+                f"the workers at {self._place} cannot load what they are to run ({found}); install "
                 "the same version of armrace there."
-            )
-        if type(error).__module__.startswith("ray."):
-            words = str(error).strip().partition("\n")[0]
-            return WorkersLost(f"the cluster of Ray at {self._place} lost a task: {words}")
-        return error
-
-
-def _call(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """What Ray runs: it takes plain functions only, which not all that can be called are."""
-    return function(*arguments, **named)
+            ) from found
+        raise found
