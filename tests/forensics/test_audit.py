@@ -13,9 +13,10 @@ from scipy.stats import binom
 
 from armrace.errors import InvalidParameter
 from armrace.forensics import Audit, audit, watch
-from armrace.forensics.layers import exposure_of
+from armrace.forensics.layers import exposure_of, race_in
 from armrace.kernels.race import Race
-from armrace.policies import MultiLayerRace, Ucb1
+from armrace.online import Learner
+from armrace.policies import POLICIES, MultiLayerRace, Ucb1
 from armrace.simulation import make_experiment, simulate
 from armrace.simulation.replication import make_parts, play_out
 
@@ -174,6 +175,53 @@ def test_what_cannot_be_audited_is_refused():
     assert audit(watch(bare, 2, 100)).alarms == []
     with pytest.raises(InvalidParameter, match="arms must name 2 arms; got 3"):
         audit(race_of([50], [0.0]), arms=["a", "b", "c"])
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_wrong_number_of_arms_is_refused(name):
+    state = POLICIES.make(name).start(23, 1000)
+    assert watch(state, 23, 1000).pulls.size == 23
+    for arms in (22, 24, 1):
+        refused = f"arms must be the number of arms of the state; got {arms}, and nothing in this"
+        with pytest.raises(InvalidParameter, match=refused):
+            watch(state, arms, 1000)
+
+
+def test_the_arms_of_a_race_are_not_taken_for_its_layers():
+    state = POLICIES.make("multi-layer-race").start(3, 1000)
+    layers = race_in(state).share.size
+    assert layers != 3
+    with pytest.raises(InvalidParameter, match=f"got {layers}, and nothing in this Race"):
+        watch(state, layers, 1000)
+
+
+@pytest.mark.parametrize(
+    ("arms", "horizon", "words"),
+    [
+        (0, 100, "arms must be at least 1; got 0."),
+        (-2, 100, "arms must be at least 1; got -2."),
+        (2.0, 100, "arms must be a whole number; got 2.0."),
+        (True, 100, "arms must be a whole number; got True."),
+        (2, 0, "horizon must be in [1, 1e+15]; got 0."),
+    ],
+)
+def test_what_cannot_be_watched_is_refused(arms, horizon, words):
+    with pytest.raises(InvalidParameter) as refusal:
+        watch(Ucb1().start(2, 100), arms, horizon)
+    assert str(refusal.value) == words
+
+
+@pytest.mark.parametrize("arms", ["ab", 2])
+def test_names_of_arms_are_a_list(arms):
+    with pytest.raises(InvalidParameter, match="arms must be a list of names; got"):
+        audit(race_of([50, 50], [0.0, 50.0]), arms=arms)
+
+
+def test_a_live_learner_names_its_own_arms():
+    learner = Learner("ucb1", arms=["a", "b"], horizon=100)
+    assert audit(learner).arms == ["a", "b"]
+    with pytest.raises(InvalidParameter, match="a live learner has names for its arms"):
+        audit(learner, arms=["x", "y", "z"])
 
 
 def test_a_race_within_another_policy_is_found():

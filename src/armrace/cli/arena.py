@@ -10,7 +10,7 @@ import typer
 
 from armrace.cli import options
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
-from armrace.cli.parsing import names, whole, worker_count
+from armrace.cli.parsing import names, place, whole, worker_count
 from armrace.cli.running import say_how_to_go_on
 from armrace.errors import InvalidParameter
 
@@ -49,6 +49,7 @@ Folder = Annotated[
     typer.Option(
         "--folder",
         metavar="FOLDER",
+        parser=place,
         help="Where the results go, as Parquet files; what is there is not played again.",
         rich_help_panel="Output",
     ),
@@ -56,7 +57,11 @@ Folder = Annotated[
 Report = Annotated[
     Path,
     typer.Option(
-        "--report", metavar="FILE", help="Where the HTML page goes.", rich_help_panel="Output"
+        "--report",
+        metavar="FILE",
+        parser=place,
+        help="Where the HTML page goes.",
+        rich_help_panel="Output",
     ),
 ]
 
@@ -106,7 +111,7 @@ def _grid(
         raise InvalidParameter("--quick and --full exclude each other; give one of them.")
     changes: dict[str, object] = {"seed": whole("seed", seed)}
     if policies is not None:
-        listed = names("policies", policies)
+        listed = names("policies", policies, POLICIES)
         changes["policies"] = tuple(POLICIES.find(name).tag() for name in listed)
     if replications is not None:
         changes["replications"] = whole("replications", replications)

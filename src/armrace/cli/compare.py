@@ -16,6 +16,7 @@ from armrace.cli.outputs import (
     say,
     write_json,
 )
+from armrace.cli.parsing import place
 from armrace.cli.requests import Request, make_request, override
 from armrace.cli.running import end, run_batches
 from armrace.cli.sweeping import can_be_swept, sweep
@@ -72,7 +73,11 @@ Budgets = Annotated[
 Report = Annotated[
     Path,
     typer.Option(
-        "--report", metavar="FILE", help="Where the HTML page goes.", rich_help_panel="Output"
+        "--report",
+        metavar="FILE",
+        parser=place,
+        help="Where the HTML page goes.",
+        rich_help_panel="Output",
     ),
 ]
 Folder = Annotated[
@@ -80,6 +85,7 @@ Folder = Annotated[
     typer.Option(
         "--folder",
         metavar="FOLDER",
+        parser=place,
         help="Keep what is finished there, as Parquet files; what is there is not played again.",
         rich_help_panel="Output",
     ),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from armrace.cli.outputs import say
-from armrace.cli.parsing import assignments, number, numbers
+from armrace.cli.parsing import assignments, names, share, shares
 from armrace.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from armrace.simulation import Experiment
 
 __all__ = [
+    "attack_names",
     "audit_level",
     "bernoulli",
     "make_attack",
@@ -43,7 +44,7 @@ def make_policy(name: str, settings: Sequence[str] | None, delta: str | None) ->
             raise InvalidParameter(f"{name} has no delta; leave --delta out.")
         if "delta" in parameters:
             raise InvalidParameter("delta is given twice, by --delta and by --set.")
-        parameters["delta"] = number("delta", delta)
+        parameters["delta"] = share("delta", delta)
     return policy.from_parameters(parameters)
 
 
@@ -69,7 +70,7 @@ def bernoulli(means: str) -> Environment:
     """Bernoulli arms from means between commas."""
     from armrace.environments import Bernoulli
 
-    return Bernoulli(means=numbers("means", means))
+    return Bernoulli(means=shares("means", means))
 
 
 def make_attack(
@@ -83,7 +84,14 @@ def make_attack(
         name = usual.tag()
         parameters = {**usual.to_builtins(), **parameters}
         parameters.pop("name")
-    return ADVERSARIES.find(name or "none").from_parameters(parameters)
+    return ADVERSARIES.find("none" if name is None else name).from_parameters(parameters)
+
+
+def attack_names(option: str, text: str) -> list[str]:
+    """The attacks that are named between commas; all are all that do anything."""
+    from armrace.adversaries import ADVERSARIES
+
+    return names(option, text, [name for name in ADVERSARIES if name != "none"])
 
 
 def audit_level(audit: bool, level: str | None) -> float | None:
@@ -93,7 +101,7 @@ def audit_level(audit: bool, level: str | None) -> float | None:
 
     if level is None:
         return USUAL_AUDIT_LEVEL if audit else None
-    given = number("audit-level", level)
+    given = share("audit-level", level)
     check_number("audit-level", given, LEVEL)
     return given
 

@@ -11,6 +11,8 @@ from typing import Annotated
 
 import typer
 
+from armrace.cli.parsing import place
+
 __all__ = [
     "Address",
     "Attack",
@@ -40,7 +42,7 @@ Means = Annotated[
     typer.Option(
         "--means",
         metavar="NUMBERS",
-        help="Means of Bernoulli arms, between commas.",
+        help="Means of Bernoulli arms, between commas, as 0.05 or 5%.",
         rich_help_panel=_ARMS,
     ),
 ]
@@ -164,6 +166,7 @@ Json = Annotated[
     typer.Option(
         "--json",
         metavar="FILE",
+        parser=place,
         help="Write the figures as JSON; - for standard output, and nothing else there.",
         rich_help_panel=_OUTPUT,
     ),
@@ -192,6 +195,7 @@ Output = Annotated[
     typer.Option(
         "--output",
         metavar="FILE",
+        parser=place,
         help="Save everything as Parquet, for [bold]armrace.load[/bold].",
         rich_help_panel=_OUTPUT,
     ),

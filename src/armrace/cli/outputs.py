@@ -20,10 +20,13 @@ def say(sentence: str) -> None:
     typer.echo(sentence, err=True)
 
 
-def check_targets(*targets: Path | None) -> None:
+def check_targets(json: Path | None, *others: Path | None) -> None:
     """Refuse files that cannot be written, before anything is computed."""
     from armrace.simulation.files import check_writable
 
+    if STANDARD_OUTPUT in others:
+        raise InvalidParameter("only --json takes - for standard output; give the name of a file.")
+    targets = (json, *others)
     files = [target for target in targets if target is not None and target != STANDARD_OUTPUT]
     for target in files:
         check_writable(target)

@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import msgspec
+import typer
 
 from armrace.errors import InvalidParameter
 
-__all__ = ["assignments", "names", "number", "numbers", "share", "value", "whole", "worker_count"]
+__all__ = [
+    "ALL",
+    "assignments",
+    "names",
+    "number",
+    "place",
+    "share",
+    "shares",
+    "value",
+    "whole",
+    "worker_count",
+]
+
+ALL = "all"
+"""What stands for every name there is, where several may be given."""
 
 
 def number(name: str, text: str) -> float:
@@ -59,31 +76,47 @@ def worker_count(text: str | None) -> int | None:
     return parsed
 
 
-def names(name: str, text: str) -> list[str]:
-    """At least one name, each once, between commas.
+def names(name: str, text: str, known: Iterable[str]) -> list[str]:
+    """At least one name, each once, between commas; or all that are known.
 
-    >>> names("policies", "ucb1, exp3, ucb1")
+    >>> names("policies", "ucb1, exp3, ucb1", known=["exp3", "moss", "ucb1"])
     ['ucb1', 'exp3']
+    >>> names("policies", "all", known=["exp3", "moss", "ucb1"])
+    ['exp3', 'moss', 'ucb1']
     """
     found = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if not found:
         raise InvalidParameter(f"{name} must name at least one; got {text!r}.")
-    return found
-
-
-def numbers(name: str, text: str) -> tuple[float, ...]:
-    """Numbers between commas."""
-    return tuple(number(f"each of {name}", part.strip()) for part in text.split(","))
+    return list(known) if found == [ALL] else found
 
 
 def share(name: str, text: str) -> float:
-    """A number, or a percentage.
+    """A rate or a probability: a number, or a percentage, which is the very same number.
 
-    >>> share("forged", "0.5%"), share("forged", "0.005")
-    (0.005, 0.005)
+    >>> share("forged", "0.7%"), share("forged", "0.007")
+    (0.007, 0.007)
     """
     bare = text.strip()
-    return number(name, bare[:-1]) / 100 if bare.endswith("%") else number(name, bare)
+    if not bare.endswith("%"):
+        return number(name, bare)
+    number(name, bare[:-1])
+    return float(Decimal(bare[:-1]).scaleb(-2))
+
+
+def shares(name: str, text: str) -> tuple[float, ...]:
+    """Rates between commas.
+
+    >>> shares("means", "0.05, 4%")
+    (0.05, 0.04)
+    """
+    return tuple(share(f"each of {name}", part) for part in text.split(","))
+
+
+def place(text: str) -> Path:
+    """A file or a folder; no name at all would be the folder where one happens to be."""
+    if not str(text).strip():
+        raise typer.BadParameter("its name is empty")
+    return Path(text)
 
 
 def assignments(option: str, texts: Sequence[str]) -> dict[str, Any]:

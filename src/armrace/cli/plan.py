@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from armrace.cli import options
+from armrace.cli.experiments import attack_names
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
-from armrace.cli.parsing import names, number, numbers, share, whole, worker_count
+from armrace.cli.parsing import names, number, place, share, shares, whole, worker_count
 from armrace.cli.precompiling import precompile
 from armrace.cli.running import INTERRUPTED
 
@@ -82,8 +83,8 @@ Attacks = Annotated[
     typer.Option(
         "--attacks",
         metavar="NAMES",
-        help="Which attacks, between commas; by default one that strikes at once, one that strikes "
-        "where it is seen, and one that waits.",
+        help="Which attacks, between commas, or all; by default one that strikes at once, one that "
+        "strikes where it is seen, and one that waits.",
         rich_help_panel=_ATTACK,
     ),
 ]
@@ -92,7 +93,7 @@ Policies = Annotated[
     typer.Option(
         "--policies",
         metavar="NAMES",
-        help="Which policies, between commas; by default some of each kind.",
+        help="Which policies, between commas, or all; by default some of each kind.",
     ),
 ]
 Delta = Annotated[
@@ -116,7 +117,11 @@ Rounds = Annotated[
 Report = Annotated[
     Path,
     typer.Option(
-        "--report", metavar="FILE", help="Where the HTML page goes.", rich_help_panel=_OUTPUT
+        "--report",
+        metavar="FILE",
+        parser=place,
+        help="Where the HTML page goes.",
+        rich_help_panel=_OUTPUT,
     ),
 ]
 
@@ -151,24 +156,27 @@ def plan(
     The cost is the mean pseudo-regret, in lost clicks a day; under attack that of the costliest
     attack. A run has decided once it gives 90% of its plays to one arm until the end; the table
     says after how many days 95% of the runs had.
+
+    Rates, shares and probabilities may be given as 0.05 or as 5%.
     """
     from armrace.planning import make_question
+    from armrace.policies import POLICIES
     from armrace.simulation.executors import check_executor, chosen_executor
 
     question = make_question(
-        None if means is None else numbers("means", means),
+        None if means is None else shares("means", means),
         arms=None if arms is None else whole("arms", arms),
-        gap=None if gap is None else number("gap", gap),
-        base_rate=None if base_rate is None else number("base-rate", base_rate),
+        gap=None if gap is None else share("gap", gap),
+        base_rate=None if base_rate is None else share("base-rate", base_rate),
         traffic=number("traffic", traffic),
         days=number("days", days),
         forged=share("forged", forged),
-        delta=number("delta", delta),
+        delta=share("delta", delta),
         replications=whole("replications", replications or ""),
         seed=whole("seed", seed),
         rounds=whole("rounds", rounds),
-        **{} if policies is None else {"policies": names("policies", policies)},
-        **{} if attacks is None else {"attacks": names("attacks", attacks)},
+        **{} if policies is None else {"policies": names("policies", policies, POLICIES)},
+        **{} if attacks is None else {"attacks": attack_names("attacks", attacks)},
     )
     count = worker_count(workers)
     check_executor(executor, address, count)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from armrace.cli.experiments import bernoulli, make_attack
+from armrace.cli.experiments import attack_names, bernoulli, make_attack
 from armrace.cli.parsing import names, number, whole, worker_count
 from armrace.errors import InvalidParameter
 
@@ -79,9 +79,11 @@ def make_request(
     audit: float | None,
 ) -> Request:
     """A request from the text of its options."""
+    from armrace.policies import POLICIES
+
     return Request(
         scenarios=scenarios,
-        policies=[] if policies is None else names("policies", policies),
+        policies=[] if policies is None else names("policies", policies, POLICIES),
         seed=whole("seed", seed),
         workers=worker_count(workers),
         overrides=overrides,
@@ -113,7 +115,7 @@ def override(
         changes["replications"] = whole("replications", replications)
     if changes.keys() - {"replications"} or attack or attack_settings or budget:
         changes["summary"] = f"A variation of the scenario {scenario.name}."
-    words += ["--attack", ",".join(names("attack", attack))] if attack is not None else []
+    words += ["--attack", ",".join(attack_names("attack", attack))] if attack is not None else []
     words += [word for text in attack_settings for word in ("--attack-set", text)]
     changed = msgspec.structs.replace(scenario, **changes)
     grid = [
@@ -127,7 +129,7 @@ def override(
 def _attacks(scenario: Scenario, attack: str | None, settings: Sequence[str]) -> list[Any]:
     if attack is None:
         return [make_attack(None, settings, usual=scenario.adversary)]
-    listed = names("attack", attack)
+    listed = attack_names("attack", attack)
     if settings and len(listed) > 1:
         raise InvalidParameter(f"--attack-set needs a single --attack; got {', '.join(listed)}.")
     return [make_attack(name, settings, usual=scenario.adversary) for name in listed]

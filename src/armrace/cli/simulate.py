@@ -83,7 +83,7 @@ def simulate(
         policy=make_policy(policy, settings, delta),
         environment=make_environment(means, environment, environment_settings),
         adversary=make_attack(attack, attack_settings),
-        budget=number("budget", budget or "0"),
+        budget=number("budget", "0" if budget is None else budget),
         horizon=whole("horizon", horizon or ""),
         replications=whole("replications", replications or ""),
         seed=whole("seed", seed),

@@ -9,7 +9,7 @@ import typer
 
 from armrace.cli import options
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
-from armrace.cli.parsing import names, whole, worker_count
+from armrace.cli.parsing import ALL, names, place, whole, worker_count
 from armrace.cli.running import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -50,13 +50,18 @@ Policies = Annotated[
         "--policy",
         "--policies",
         metavar="NAMES",
-        help="Which races, between commas; by default all of them, and UCB1 under the lower "
-        "bounds.",
+        help="Which races, between commas; by default all, with UCB1 under the lower bounds.",
     ),
 ]
 Report = Annotated[
     Path | None,
-    typer.Option("--report", metavar="FILE", help="Write an HTML page.", rich_help_panel="Output"),
+    typer.Option(
+        "--report",
+        metavar="FILE",
+        parser=place,
+        help="Write an HTML page.",
+        rich_help_panel="Output",
+    ),
 ]
 
 
@@ -78,7 +83,7 @@ def verify(
     probability 99%, no true claim of the whole table is called refuted. The exit code is 1 if
     some claim fails.
     """
-    chosen = None if policies is None else names("policy", policies)
+    chosen = _chosen(policies)
     from armrace.simulation.executors import check_executor, chosen_executor
 
     number, count = whole("seed", seed), worker_count(workers)
@@ -94,6 +99,13 @@ def verify(
         _write_report(report, found, _command(quick, asymptotic, chosen, number))
     if not found.holds:
         raise typer.Exit(_REFUTED)
+
+
+def _chosen(policies: str | None) -> list[str] | None:
+    """The races that are named; None stands for all, as without a name."""
+    if policies is None or policies.strip() == ALL:
+        return None
+    return names("policy", policies, known=())
 
 
 def _run(

@@ -2,6 +2,7 @@
 
 from armrace.forensics.audit import audit
 from armrace.forensics.findings import ALARMS, Alarm, Audit
-from armrace.kernels.watching import Watched, watch
+from armrace.forensics.watching import watch
+from armrace.kernels.watching import Watched
 
 __all__ = ["ALARMS", "Alarm", "Audit", "Watched", "audit", "watch"]

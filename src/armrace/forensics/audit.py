@@ -31,9 +31,12 @@ def audit(state: Any, level: float = 0.05, arms: Sequence[str | int] | None = No
 
     ``state`` is that of a race, or any under :func:`~armrace.forensics.watch`, whatever the
     policy; or a live learner. ``level`` bounds the probability that anything the audit says is
-    wrong, over all times at which it might be called. ``arms`` gives the arms' names.
+    wrong, over all times at which it might be called. ``arms`` gives the arms' names, which a live
+    learner knows.
     """
     if hasattr(state, "audit"):
+        if arms is not None:
+            raise InvalidParameter("a live learner has names for its arms; leave arms out.")
         found: Audit = state.audit(level)
         return found
     check_number("level", level, LEVEL)
@@ -77,6 +80,8 @@ def _named(found: Audit, arms: Sequence[str | int] | None) -> Audit:
     """The same with the arms' own names."""
     if arms is None:
         return found
+    if isinstance(arms, (str, int)):
+        raise InvalidParameter(f"arms must be a list of names; got {arms!r}.")
     if len(arms) != len(found.arms):
         raise InvalidParameter(f"arms must name {len(found.arms)} arms; got {len(arms)}.")
     return msgspec.structs.replace(

@@ -11,12 +11,12 @@ import numpy as np
 
 from armrace.errors import ForeignTicket, InvalidParameter
 from armrace.forensics import Audit, audit
-from armrace.forensics import watch as put_under_watch
 from armrace.kernels.borrowing import Handle
 from armrace.kernels.compiling import fingerprint
 from armrace.kernels.generics import NO_LAYER, implementations
 from armrace.kernels.live import Live, make_live_calls
 from armrace.kernels.streams import seek, tell
+from armrace.kernels.watching import watch as put_under_watch
 from armrace.online.snapshots import Snapshot, read_arrays, write_arrays
 from armrace.policies import POLICIES, ArmView, Policy
 from armrace.randomness import MAXIMAL_SEED, Purpose, stream_for
@@ -69,6 +69,8 @@ class Learner:
         seed: int = 0,
         watch: bool = True,
     ) -> None:
+        if isinstance(arms, str):
+            raise InvalidParameter(f"arms must be a list of names or a number; got {arms!r}.")
         labels: list[str | int] = list(range(arms)) if isinstance(arms, int) else list(arms)
         if len(labels) < 2:
             raise InvalidParameter(f"arms must name at least 2 arms; got {len(labels)}.")

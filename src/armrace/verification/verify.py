@@ -123,6 +123,8 @@ def _verify_growth(
 def _subjects(policies: Policies, usual: Sequence[str | Mapping[str, Any]]) -> list[Subject]:
     if policies is not None and not policies:
         raise InvalidParameter("policies must name at least one race; got none.")
+    if isinstance(policies, (str, Policy, Mapping)):
+        raise InvalidParameter(f"policies must be a list of races; got {policies!r}.")
     return [make_subject(policy) for policy in (usual if policies is None else policies)]
 
 

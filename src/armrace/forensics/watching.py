@@ -1,0 +1,48 @@
+"""Putting a state under watch, with the number of its arms checked.
+
+Compiled code does not check bounds: with too few arms it would write beyond its arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from armrace.errors import InvalidParameter
+from armrace.forensics.layers import race_in
+from armrace.kernels import watching
+from armrace.kernels.watching import Watched
+from armrace.specification import MAXIMAL_HORIZON, Limits, check_number
+
+__all__ = ["watch"]
+
+_ARMS = Limits("arms", 1)
+_HORIZON = Limits("decisions", 1, MAXIMAL_HORIZON)
+
+
+def watch(state: Any, arms: int, horizon: int) -> Watched:
+    """The same policy, with its rewards noted from now on.
+
+    A number of arms that cannot be the state's is refused: that of a race is known, and any other
+    policy that tells its arms apart has an array with an entry for each.
+    """
+    check_number("arms", arms, _ARMS, whole=True)
+    check_number("horizon", horizon, _HORIZON, whole=True)
+    race = race_in(state)
+    lengths = {race.pulls.shape[1]} if race is not None else set(_lengths(state)) - {1}
+    if lengths and arms not in lengths:
+        raise InvalidParameter(
+            f"arms must be the number of arms of the state; got {arms}, and nothing in this "
+            f"{type(state).__name__} has as many entries."
+        )
+    return watching.watch(state, arms, horizon)
+
+
+def _lengths(state: Any) -> Iterator[int]:
+    """How long the arrays within a state are, along each of their axes."""
+    if isinstance(state, np.ndarray):
+        yield from state.shape
+    for member in state if isinstance(state, tuple) else ():
+        yield from _lengths(member)

@@ -1,0 +1,96 @@
+"""What several options have in common: percentages, and ``all`` in place of names."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from armrace import planning, verification
+from armrace.adversaries import ADVERSARIES
+from armrace.cli import arena, compare, verify
+from armrace.cli.main import run
+from armrace.cli.requests import Request
+from armrace.planning import Question
+from armrace.policies import POLICIES
+from armrace.simulation import arena as played
+
+EVERY_ATTACK = [name for name in ADVERSARIES if name != "none"]
+PLAN = ["plan", "--traffic", "1000", "--report"]
+
+
+class Stopped(Exception):
+    """Enough is known: nothing needs to be run."""
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, owner: Any, function: str, words: Sequence[str]) -> Any:
+    """The first argument with which a command calls the function that does its work."""
+    found = []
+
+    def stop(first: Any, *others: Any, **named: Any) -> None:
+        found.append(first)
+        raise Stopped
+
+    monkeypatch.setattr(owner, function, stop)
+    with pytest.raises(Stopped):
+        run(list(words))
+    return found[0]
+
+
+def question(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *words: str) -> Question:
+    page = str(tmp_path / "plan.html")
+    monkeypatch.setattr("armrace.cli.plan.precompile", lambda *arguments: None)
+    found: Question = asked(monkeypatch, planning, "answer", [*PLAN, page, *words])
+    return found
+
+
+def test_every_share_of_a_plan_may_be_a_percentage(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shares = ["--gap", "0.7%", "--forged", "0.3%", "--delta", "7%"]
+    asked_by = question(monkeypatch, tmp_path, "--means", "5%, 0.7%", *shares)
+    assert asked_by.means == (0.05, 0.007)
+    assert (asked_by.gap, asked_by.forged, asked_by.delta) == (0.007, 0.003, 0.07)
+    rates = question(
+        monkeypatch, tmp_path, "--arms", "2", "--gap", "1%", "--base-rate", "2.9%"
+    ).means
+    assert rates == (0.029, 0.029 + 0.01)
+
+
+def test_percentages_are_the_very_same_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    small = ["simulate", "multi-layer-race", "--horizon", "200", "--replications", "2"]
+    summaries = []
+    for means, delta in (("0.7%,0.9%", "0.7%"), ("0.007,0.009", "0.007")):
+        assert run([*small, "--means", means, "--delta", delta, "--json", "-"]) == 0
+        parsed = json.loads(capsys.readouterr().out)
+        summaries.append([parsed["spec"], parsed["summary"]])
+    assert summaries[0] == summaries[1]
+
+
+def test_all_are_all_in_a_plan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    every = ["--means", "0.5,0.4", "--policies", "all", "--attacks", "all"]
+    found = question(monkeypatch, tmp_path, *every)
+    assert [policy.tag() for policy in found.policies] == list(POLICIES)
+    assert [attack.tag() for attack in found.attacks] == EVERY_ATTACK
+
+
+def test_all_are_all_in_a_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["compare", "--policies", "all", "--attack", " all ", "--no-report"]
+    found: Request = asked(monkeypatch, compare, "_compare", words)
+    assert found.policies == list(POLICIES)
+    assert [each.adversary.tag() for each in found.scenarios] == EVERY_ATTACK
+    assert f"--attack {','.join(EVERY_ATTACK)} " in found.command()
+
+
+def test_all_are_all_in_the_arena(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    page = str(tmp_path / "arena.html")
+    grid = asked(monkeypatch, arena, "_play", ["arena", "--policies", "all", "--report", page])
+    assert grid == played.FORMS["usual"]
+
+
+def test_all_are_all_in_a_verification(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked(monkeypatch, verification, "verify", ["verify", "--policy", "all"]) is None
+    named = asked(monkeypatch, verification, "verify", ["verify", "--policy", "sharp-race"])
+    assert named == ["sharp-race"]
+    assert "--policy" not in verify._command(True, False, None, 0)
