@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, Self, TypeVar
@@ -28,6 +28,7 @@ __all__ = [
     "Parameter",
     "Specification",
     "check_number",
+    "is_list",
 ]
 
 MAXIMAL_HORIZON = 10**15
@@ -72,6 +73,15 @@ def check_number(name: str, value: Any, limits: Limits, whole: bool = False) -> 
         raise InvalidParameter(f"{name} must be finite; got {value}.")
     if value not in limits:
         raise InvalidParameter(f"{name} must be {limits}; got {_shown(value)}.")
+
+
+def is_list(value: Any) -> bool:
+    """Whether it has members, other than a text, which has letters, or one thing by itself.
+
+    >>> is_list(["ucb1"]), is_list("ucb1"), is_list({"name": "ucb1"}), is_list(5)
+    (True, False, False, False)
+    """
+    return isinstance(value, Collection) and not isinstance(value, (str, bytes, Mapping))
 
 
 def _shown(value: Any) -> str:

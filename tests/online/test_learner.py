@@ -98,6 +98,7 @@ def test_a_reward_outside_the_unit_interval_is_refused(learner, reward):
     [
         ({"arms": ["red"]}, "arms must name at least 2 arms; got 1."),
         ({"arms": 1}, "arms must name at least 2 arms; got 1."),
+        ({"arms": 2.5}, "arms must be a list of names or a number; got 2.5."),
         ({"arms": "red"}, "arms must be a list of names or a number; got 'red'."),
         ({"arms": ["red", "red"]}, "arms must have different names; some are equal."),
         ({"horizon": 0}, r"horizon must be in \[1, 1e\+15\]; got 0."),

@@ -5,7 +5,7 @@ import pytest
 
 import armrace
 from armrace.errors import InvalidParameter
-from armrace.policies import ActiveArmElimination, EnlargedArmElimination, FastSlowRace
+from armrace.policies import ActiveArmElimination, EnlargedArmElimination, FastSlowRace, Ucb1
 from armrace.simulation.experiment import make_experiment
 
 SETTING = {
@@ -72,9 +72,10 @@ def test_curves_carry_the_policy():
     assert curves.height == sum(result.curves.height for result in comparison.results.values())
 
 
-def test_an_empty_comparison_is_refused():
+@pytest.mark.parametrize("policies", [[], "ucb1", {"name": "ucb1"}, Ucb1(), 5, None])
+def test_what_is_no_list_of_policies_is_refused(policies):
     with pytest.raises(InvalidParameter, match="policies must be a list of policies; got"):
-        armrace.compare([], **SETTING)
+        armrace.compare(policies, **SETTING)
 
 
 def test_ranks_are_by_mean_and_by_tail():

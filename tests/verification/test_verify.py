@@ -179,7 +179,7 @@ def test_nonsense_is_refused():
         verify([Ucb1()], quick=True)
     with pytest.raises(UnknownName, match="multi-layer-race"):
         verify(["multi-layer-rice"], quick=True)
-    for single in ("sharp-race", {"name": "sharp-race"}, MultiLayerRace()):
+    for single in ("sharp-race", {"name": "sharp-race"}, MultiLayerRace(), 5):
         for asymptotic in (False, True):
             with pytest.raises(InvalidParameter, match="policies must be a list of races; got"):
                 verify(single, quick=True, asymptotic=asymptotic)

@@ -19,7 +19,7 @@ from armrace.forensics.findings import Alarm, Audit, Finding
 from armrace.forensics.layers import examine_layers, failed_layers, race_in
 from armrace.kernels.race import Race
 from armrace.kernels.watching import Watched
-from armrace.specification import Limits, check_number
+from armrace.specification import Limits, check_number, is_list
 
 __all__ = ["LEVEL", "audit"]
 
@@ -80,7 +80,7 @@ def _named(found: Audit, arms: Sequence[str | int] | None) -> Audit:
     """The same with the arms' own names."""
     if arms is None:
         return found
-    if isinstance(arms, (str, int)):
+    if not is_list(arms):
         raise InvalidParameter(f"arms must be a list of names; got {arms!r}.")
     if len(arms) != len(found.arms):
         raise InvalidParameter(f"arms must name {len(found.arms)} arms; got {len(arms)}.")

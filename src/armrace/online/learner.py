@@ -20,7 +20,7 @@ from armrace.kernels.watching import watch as put_under_watch
 from armrace.online.snapshots import Snapshot, read_arrays, write_arrays
 from armrace.policies import POLICIES, ArmView, Policy
 from armrace.randomness import MAXIMAL_SEED, Purpose, stream_for
-from armrace.specification import MAXIMAL_HORIZON, Limits, check_number
+from armrace.specification import MAXIMAL_HORIZON, Limits, check_number, is_list
 
 __all__ = ["Learner", "Ticket"]
 
@@ -69,7 +69,7 @@ class Learner:
         seed: int = 0,
         watch: bool = True,
     ) -> None:
-        if isinstance(arms, str):
+        if not isinstance(arms, int) and not is_list(arms):
             raise InvalidParameter(f"arms must be a list of names or a number; got {arms!r}.")
         labels: list[str | int] = list(range(arms)) if isinstance(arms, int) else list(arms)
         if len(labels) < 2:

@@ -15,7 +15,7 @@ from armrace.errors import InvalidParameter
 from armrace.policies import POLICIES, Policy
 from armrace.randomness import MAXIMAL_SEED
 from armrace.simulation.experiment import Experiment, make_experiment
-from armrace.specification import Confidence, Limits, Specification, check_number
+from armrace.specification import Confidence, Limits, Specification, check_number, is_list
 
 __all__ = ["ATTACKS_TRIED", "POLICIES_TRIED", "Question", "make_question"]
 
@@ -193,7 +193,7 @@ def make_question(
     ([0.2, 0.3, 0.2], 7000, 70.0)
     """
     for name, listed in (("policies", policies), ("attacks", attacks)):
-        if isinstance(listed, (str, Mapping, Specification)) or not listed:
+        if not is_list(listed) or not len(listed):
             raise InvalidParameter(f"{name} must be a list of at least one; got {listed!r}.")
     question = Question(
         means=_one_better(arms, gap, base_rate)
@@ -216,6 +216,8 @@ def make_question(
 def _given(means: Sequence[float], arms: int | None, base_rate: float | None) -> tuple[float, ...]:
     if arms is not None or base_rate is not None:
         raise InvalidParameter("means say all of the arms; leave arms and base_rate out.")
+    if not is_list(means):
+        raise InvalidParameter(f"means must be a list of numbers; got {means!r}.")
     return tuple(means)
 
 

@@ -20,6 +20,7 @@ from armrace.simulation.parallel import run_all, shares_this_disk
 from armrace.simulation.progress import Progress, progress_bar
 from armrace.simulation.replication import prepare
 from armrace.simulation.results import Result
+from armrace.specification import is_list
 
 __all__ = ["compare", "compile_experiments", "run_experiments", "simulate"]
 
@@ -89,7 +90,7 @@ def compare(
 
     Policies that leap (see :func:`simulate`) meet rewards of the same law, but not the same.
     """
-    if isinstance(policies, (str, Policy, Mapping)) or not policies:
+    if not is_list(policies) or not len(policies):
         raise InvalidParameter(f"policies must be a list of policies; got {policies!r}.")
     experiments = [
         make_experiment(

@@ -15,6 +15,7 @@ from armrace.simulation.interrupts import postponed_interrupts
 from armrace.simulation.parallel import run_all
 from armrace.simulation.progress import Progress, progress_bar
 from armrace.simulation.replication import LONGEST_PLAYED_BY_DEFAULT
+from armrace.specification import is_list
 from armrace.verification.asymptotics import (
     RACES_THAT_LEAP,
     Curve,
@@ -121,10 +122,10 @@ def _verify_growth(
 
 
 def _subjects(policies: Policies, usual: Sequence[str | Mapping[str, Any]]) -> list[Subject]:
-    if policies is not None and not policies:
-        raise InvalidParameter("policies must name at least one race; got none.")
-    if isinstance(policies, (str, Policy, Mapping)):
+    if policies is not None and not is_list(policies):
         raise InvalidParameter(f"policies must be a list of races; got {policies!r}.")
+    if policies is not None and not len(policies):
+        raise InvalidParameter("policies must name at least one race; got none.")
     return [make_subject(policy) for policy in (usual if policies is None else policies)]
 
 
