@@ -9,7 +9,7 @@ import pytest
 
 from armrace.kernels.generics import NO_LAYER, Ticket, decide, distribution, learn
 from armrace.kernels.intervals import PAPER, ends
-from armrace.kernels.streams import uniform
+from armrace.kernels.race import draw_layer
 from armrace.policies import (
     ActiveArmElimination,
     EnlargedArmElimination,
@@ -207,11 +207,11 @@ def test_compiled_races_play_as_the_algorithm_is_printed(policy, share, widths):
     table = np.random.default_rng(seed).random((horizon, arms)) < [0.2, 0.9, 0.85, 0.3]
     table[:400, 1] = False  # an outage of the best arm, so that fast layers err and empty
     table = table.astype(float)
-    printed = TextbookRace(arms, share, widths)
+    printed, fresh = TextbookRace(arms, share, widths), policy.start(arms, horizon)
     stream = stream_for(seed, Purpose.LEARNER, 0)
     played = np.zeros(arms, dtype=int)
     for row in table:
-        layer = printed.layer_at(uniform(stream)) if len(share) > 1 else 0
+        layer = draw_layer(fresh, stream) if len(share) > 1 else 0
         played[printed.play(layer, row)] += 1
 
     experiment = make_experiment(

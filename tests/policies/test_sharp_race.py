@@ -8,7 +8,7 @@ import pytest
 import armrace
 from armrace.errors import InvalidParameter
 from armrace.kernels.generics import Ticket, decide, distribution, learn
-from armrace.kernels.streams import uniform
+from armrace.kernels.race import draw_layer
 from armrace.policies import MultiLayerRace, SharpRace
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import make_experiment
@@ -95,12 +95,13 @@ def test_the_compiled_sharp_race_plays_as_its_description_does(lead):
     table = np.random.default_rng(seed).random((horizon, arms)) < [0.2, 0.9, 0.8, 0.3]
     table[:300, 1] = False  # an outage of the best arm, so that fast layers err and empty
     table = table.astype(float)
-    described = TextbookSharpRace(arms, horizon, delta=0.1, lead=lead, first=2.0)
+    policy = SharpRace(delta=0.1, lead=lead, first=2.0)
+    described, fresh = TextbookSharpRace(arms, horizon, 0.1, lead, 2.0), policy.start(arms, horizon)
     stream = stream_for(seed, Purpose.LEARNER, 0)
     pulls = np.zeros(arms, dtype=int)
     for row in table:
-        pulls[described.play(described.layer_at(uniform(stream)), row)] += 1
-    parts = played(SharpRace(delta=0.1, lead=lead, first=2.0), table, seed)
+        pulls[described.play(draw_layer(fresh, stream), row)] += 1
+    parts = played(policy, table, seed)
     state = parts.policy
     assert parts.ledger.pulls.tolist() == pulls.tolist()
     assert state.pulls.tolist() == described.pulls

@@ -9,6 +9,7 @@ import pytest
 
 from armrace.kernels.generics import Ticket, decide, distribution, learn
 from armrace.kernels.streams import uniform
+from armrace.online import Learner
 from armrace.policies import Exp3, Ucb1
 from armrace.policies.ucb1 import bonus_scale, upper_bound
 from armrace.randomness import Purpose, stream_for
@@ -37,9 +38,16 @@ def test_ucb1_index_as_computed_by_hand():
     assert upper_bound(0.5, 1 / math.sqrt(10), bonus_scale(100)) == pytest.approx(1.45971, abs=5e-6)
 
 
-def test_compiled_ucb1_plays_as_printed():
+LONG_TABLE = (np.random.default_rng(SEED).random((60_000, ARMS)) < [0.2, 0.6, 0.55, 0.3]).astype(
+    float
+)
+"""Long enough that a leader is followed without a look at the other arms."""
+
+
+@pytest.mark.parametrize("table", [TABLE, LONG_TABLE], ids=["short", "long"])
+def test_compiled_ucb1_plays_as_printed(table):
     pulls, sums = [0] * ARMS, [0.0] * ARMS
-    for number, row in enumerate(TABLE, start=1):
+    for number, row in enumerate(table, start=1):
         indices = [
             ucb1_index(sums[a] / pulls[a] if pulls[a] else 0.0, pulls[a], number)
             for a in range(ARMS)
@@ -47,9 +55,25 @@ def test_compiled_ucb1_plays_as_printed():
         arm = indices.index(max(indices))
         pulls[arm] += 1
         sums[arm] += row[arm]
-    state = final_state(Ucb1())
+    state = final_state(Ucb1(), table)
     assert state.counts.pulls.tolist() == pulls
     assert state.counts.sums.tolist() == sums
+
+
+def test_ucb1_looks_at_all_arms_again_when_one_of_them_has_a_late_reward():
+    """With feedback outstanding, every decision is that of the plain rule."""
+    late, coins = [], np.random.default_rng(3)
+    learner = Learner(Ucb1(), arms=3, horizon=60_000, seed=1)
+    for _ in range(40_000):
+        plain = learner.distribution()
+        ticket = learner.decide()
+        assert plain[ticket.arm] == 1.0
+        late.append(ticket)
+        if coins.random() < 0.97:
+            early = late.pop(int(coins.integers(len(late))))
+            learner.learn(early, float(coins.random() < (0.5, 0.45, 0.2)[early.arm_index]))
+        if len(late) > 20:
+            learner.learn(late.pop(0), 0.0)
 
 
 def test_ucb1_does_not_repeat_an_arm_while_feedback_is_outstanding():

@@ -220,10 +220,15 @@ def specification_survives_json(policy: Policy) -> None:
 
 
 def _has_nan(state: Any) -> bool:
-    return any(
-        _has_nan(member) if isinstance(member, tuple) else bool(np.any(np.isnan(member)))
-        for member in state
-    )
+    return any(_has_nan(m) if isinstance(m, tuple) else _holds_nan(m) for m in state)
+
+
+def _holds_nan(numbers: Any) -> bool:
+    """Whether an array, or a field of an array of records, holds a NaN."""
+    names = numbers.dtype.names if isinstance(numbers, np.ndarray) else None
+    if names:
+        return any(_holds_nan(numbers[name]) for name in names)
+    return bool(np.any(np.isnan(numbers)))
 
 
 POLICY_CHECKS: tuple[Callable[[Policy], None], ...] = (

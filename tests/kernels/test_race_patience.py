@@ -1,0 +1,98 @@
+"""A race that is patient deletes what, and when, one would that looks at every reward."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from armrace.kernels.generics import Ticket, learn
+from armrace.kernels.intervals import paper_rule
+from armrace.kernels.race import FOREVER, make_race
+
+
+class Attentive:
+    """All intervals of a layer, after every reward."""
+
+    def __init__(self, layers, arms, log_term, allowance, pooled):
+        self.log_term, self.allowance, self.pooled = log_term, allowance, pooled
+        self.rewards = [[[] for _ in range(arms)] for _ in range(layers)]
+        self.active = np.ones((layers, arms), dtype=bool)
+
+    def interval(self, layer, arm):
+        seen = self.rewards[layer][arm]
+        if self.pooled:
+            seen = [reward for row in self.rewards[layer:] for reward in row[arm]]
+        if not seen:
+            return -math.inf, math.inf
+        n = len(seen)
+        width = math.sqrt(self.log_term / n) + self.allowance / n
+        return math.fsum(seen) / n - width, math.fsum(seen) / n + width
+
+    def learn(self, layer, arm, reward):
+        self.rewards[layer][arm].append(reward)
+        for user in range(layer, -1 if self.pooled else layer - 1, -1):
+            if not self.active[user, arm]:
+                continue
+            ends = {a: self.interval(user, a) for a in np.flatnonzero(self.active[user])}
+            highest = max(low for low, _ in ends.values())
+            for other, (_, high) in ends.items():
+                if high < highest:
+                    self.active[: user + 1, other] = False
+
+
+plays = st.lists(
+    st.tuples(st.integers(0, 1), st.integers(0, 3), st.sampled_from([0.0, 0.25, 1.0])),
+    min_size=1,
+    max_size=60,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    plays,
+    st.integers(1, 40),
+    st.sampled_from([0.02, 0.3, 2.0]),
+    st.sampled_from([0.0, 0.5]),
+    st.booleans(),
+)
+def test_whatever_comes_in_whatever_order(given_plays, repeated, log_term, allowance, pooled):
+    share = np.array([0.75, 0.25])
+    race = make_race(4, share, paper_rule(log_term, np.full(2, allowance)), pooled)
+    attentive = Attentive(2, 4, log_term, allowance, pooled)
+    for layer, arm, reward in given_plays:
+        for _ in range(repeated):
+            learn(race, Ticket(arm, layer, 1.0, 0), reward)
+            attentive.learn(layer, arm, reward)
+            assert np.array_equal(race.active, attentive.active)
+
+
+def test_many_rewards_are_not_looked_at():
+    race = make_race(2, np.array([1.0]), paper_rule(10.0, np.zeros(1)))
+    intervals = set()
+    for _ in range(200):
+        for arm in (0, 1):
+            learn(race, Ticket(arm, 0, 1.0, 0), 0.5)
+            intervals.add(float(race.lower[0, 0]))
+    assert race.layers[0].patient
+    assert len(intervals) < 30
+
+
+def test_an_arm_without_a_reward_keeps_its_layer_attentive():
+    race = make_race(3, np.array([1.0]), paper_rule(10.0, np.zeros(1)))
+    for _ in range(50):
+        for arm in (0, 1):
+            learn(race, Ticket(arm, 0, 1.0, 0), 0.5)
+    assert not race.layers[0].patient
+    assert race.pulls[0, 2] == 0
+
+
+@pytest.mark.parametrize("arms", [2, 5])
+def test_where_nothing_is_left_to_be_deleted_patience_has_no_end(arms):
+    race = make_race(arms, np.array([1.0]), paper_rule(1.0, np.zeros(1)))
+    for _ in range(400):
+        for arm in range(arms):
+            learn(race, Ticket(arm, 0, 1.0, 0), float(arm == 0))
+    assert race.active[0].tolist() == [True] + [False] * (arms - 1)
+    assert (race.patience[0] > FOREVER - 1000).all()
