@@ -63,14 +63,16 @@ def test_a_coin_shows_heads_where_its_number_is_below_its_bias(by, probability, 
         assert int(heads[block]) == expected
 
 
-def test_some_block_needs_more_words_than_all_blocks_begin_with():
-    # One block in sixteen or so: otherwise the tests above would not try the rest of the words.
+def test_coins_that_the_first_words_leave_undecided_are_decided_by_the_next():
     undecided = 0
-    for block in range(0, 400, BLOCKS):
-        for place in range(BLOCKS):
-            first_bits = [number >> 54 for number in numbers_of(3, block + place)]
-            undecided += any(bits == int(0.4 * 2**10) for bits in first_bits)
-    assert 10 <= undecided <= 50
+    for first_block in range(0, 160, BLOCKS):
+        heads = flip(0.4, first_block=first_block)
+        for block in range(BLOCKS):
+            numbers = numbers_of(3, first_block + block)
+            undecided += sum(number >> 54 == int(0.4 * 2**10) for number in numbers)
+            expected = sum((number < int(0.4 * 2**64)) << i for i, number in enumerate(numbers))
+            assert int(heads[block]) == expected
+    assert undecided > 3  # otherwise nothing was tried here
 
 
 def test_arms_and_blocks_have_coins_of_their_own():

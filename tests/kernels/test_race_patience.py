@@ -68,6 +68,25 @@ def test_whatever_comes_in_whatever_order(given_plays, repeated, log_term, allow
             assert np.array_equal(race.active, attentive.active)
 
 
+@pytest.mark.parametrize("log_term", [0.01, 0.1, 1.0])
+@pytest.mark.parametrize("before", [50, 400, 2000])
+@pytest.mark.parametrize("level", [0.2, 0.5, 0.9])
+def test_the_worst_that_can_come_is_noticed_at_once(log_term, before, level):
+    """One arm pays all and the other nothing from now on; each turn in the other order as well."""
+    for order in ((0, 1), (1, 0)):
+        race = make_race(2, np.array([1.0]), paper_rule(log_term, np.zeros(1)))
+        attentive = Attentive(1, 2, log_term, 0.0, pooled=False)
+        for turn in range(before + 300):
+            for arm in order:
+                reward = level if turn < before else float(arm == 0)
+                learn(race, Ticket(arm, 0, 1.0, 0), reward)
+                attentive.learn(0, arm, reward)
+                assert np.array_equal(race.active, attentive.active)
+            if not race.active.all():
+                break
+        assert not race.active[0, 1]
+
+
 def test_many_rewards_are_not_looked_at():
     race = make_race(2, np.array([1.0]), paper_rule(10.0, np.zeros(1)))
     intervals = set()

@@ -332,10 +332,12 @@ def _look_at_all(state: Race, number: int) -> None:
 def _be_patient(state: Race, number: int) -> None:
     """Let intervals of the paper's kind grow old for as long as no arm can possibly be deleted.
 
-    A further reward moves the mean of ``n`` rewards by at most ``1/n``, and makes the half-width
-    ``w``, a sum of powers of ``1/n`` up to the first, shorter by at most ``w/n``. So ``m`` further
-    rewards of each arm bring two intervals closer to passing one another by at most
-    ``2 m (1 + w)/n``, where ``n`` is the least number of rewards of an arm.
+    Let ``n`` be the least number of rewards of an arm and ``w`` the half-width for it, and let
+    every arm have up to ``m < n`` further rewards. A mean ``x`` grows by at most ``(1 - x) m/n``
+    and falls by at most ``x m/n``; a half-width, a sum of powers of ``1/n`` up to the first,
+    shrinks by at most ``w m/n``. So a lower and an upper end come closer by ``(1 + 2w) m/n`` or
+    less if the mean of the former is not the smaller. If it is, by ``g``, they come closer by up
+    to ``g m/n`` more, but are ``g`` further apart to begin with than the extreme ends.
     """
     layer = layer_of(state, number)
     if _longest_patience(state, number, layer.slowest) == 0:
@@ -362,7 +364,7 @@ def _longest_patience(state: Race, number: int, arm: int) -> int:
     layer = layer_of(state, number)
     low, high = interval(state, number, pulls, 0.0, 0.0)
     distance = layer.lowest_upper - layer.highest_lower
-    return int(_CAUTION * 0.5 * distance * pulls / (1.0 + max(-low, high)))
+    return int(_CAUTION * distance * pulls / (1.0 + 2.0 * max(-low, high)))
 
 
 @inlined

@@ -55,7 +55,7 @@ def simulate(
 
     >>> result = simulate("ucb1", [0.9, 0.1], horizon=100, replications=2, seed=7)
     >>> result.final["pulls"].to_list()
-    [[90, 10], [93, 7]]
+    [[94, 6], [94, 6]]
     """
     experiment = make_experiment(
         policy=policy,
