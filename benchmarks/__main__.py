@@ -64,9 +64,9 @@ def _measure(quick: bool, peers: bool) -> Iterator[Figure | Agreement]:
         yield Figure("plain C", None, "", note=f"{COMMAND[0]} is not installed")
     else:
         yield from against_c(effort)
-    yield from under_attack(effort)
-    if not quick:
-        yield from all_policies(_CATALOGUE)
+        yield from under_attack(effort)
+        if not quick:
+            yield from all_policies(_CATALOGUE)
     yield from memory()
     yield from start_up(repeats=2 if quick else 5, cold=not quick)
     yield from live(blocks=10 if quick else 100)
