@@ -38,7 +38,14 @@ from armrace.kernels.engine import (
 from armrace.kernels.generics import learn
 from armrace.kernels.intervals import needs_squares
 from armrace.kernels.laws import BERNOULLI, CHUNK, DETERMINISTIC, FINITE, Law
-from armrace.kernels.race import Race, fallback_arm, layer_from, play_layer
+from armrace.kernels.race import (
+    Race,
+    cell_of,
+    fallback_arm,
+    layer_from,
+    layer_of,
+    play_layer,
+)
 from armrace.kernels.streams import Stream
 from armrace.kernels.sums import draw_reward, total_of
 from armrace.kernels.variates import binomial, geometric
@@ -103,9 +110,9 @@ def _survey(race: Race, leap: Leap) -> None:
     """Write down which layers are settled, and what they play."""
     fallback = fallback_arm(race)
     layer = 0
-    while layer < race.share.size and race.layers[layer].active_count <= 1:
-        leap.learns[layer] = race.layers[layer].active_count == 1
-        leap.settled_arm[layer] = race.layers[layer].turn if leap.learns[layer] else fallback
+    while layer < race.share.size and layer_of(race, layer).active_count <= 1:
+        leap.learns[layer] = layer_of(race, layer).active_count == 1
+        leap.settled_arm[layer] = layer_of(race, layer).turn if leap.learns[layer] else fallback
         layer += 1
     leap.counts[_SETTLED] = layer
 
@@ -126,7 +133,7 @@ def _draw_skipped(race: Race, law: Law, luck: Stream, ledger: Ledger, leap: Leap
         share -= race.share[layer]
         total, squares = total_of(law, arm, plays, luck)
         if leap.learns[layer]:
-            cell = race.cells[layer, arm]
+            cell = cell_of(race, layer, arm)
             cell.assigned += plays
             cell.pulls += plays
             cell.sums += total

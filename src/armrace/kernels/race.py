@@ -33,17 +33,21 @@ from armrace.kernels.streams import Stream, uniform
 
 __all__ = [
     "CELL",
+    "FOREVER",
     "LAYER",
     "NEVER",
     "Race",
     "arm_probability",
+    "cell_of",
     "delete_arm",
+    "draw_layer",
     "evidence",
     "fallback_arm",
     "halving_layer_at",
     "interval",
     "layer_at",
     "layer_from",
+    "layer_of",
     "make_race",
     "play_layer",
 ]
@@ -257,12 +261,11 @@ def play_layer(state: Race, number: int, probability: float) -> Ticket:
     arm = _next_arm(layer)
     cell = cell_of(state, number, arm)
     cell.assigned += 1
-    if state.leading[0] > 0 and layer.leads > 0:
+    if layer.leads > 0:
         layer.leads -= 1
     else:
+        layer.leads = state.leading[0]
         layer.turn = cell.next
-        if state.leading[0] > 0:
-            layer.leads = state.leading[0]
     return Ticket(arm, number, probability, 0)
 
 
@@ -275,6 +278,8 @@ def race_learn(state: Race, ticket: Ticket, reward: float) -> None:
     cell.sums += reward
     if needs_squares(state.rule.kind[0]):
         cell.squares += reward * reward
+    # Kept apart, so that a race that is not pooled has no branch that depends on the layer: the
+    # layer is random, and a processor would guess wrong in every other round.
     if state.pooled[0]:
         for layer in range(ticket.layer, -1, -1):
             _take_up(state, layer, ticket.arm)

@@ -13,7 +13,7 @@ from armrace.kernels.compiling import inlined
 from armrace.kernels.exp3p import draw_from_gains, fill_probabilities, restart_gains
 from armrace.kernels.generics import NO_LAYER, Ticket, decide, distribution, implement, learn
 from armrace.kernels.intervals import paper_rule
-from armrace.kernels.race import Race, arm_probability, delete_arm, make_race
+from armrace.kernels.race import Race, arm_probability, delete_arm, layer_of, make_race
 from armrace.kernels.sapo import (
     SapoState,
     best_active,
@@ -111,7 +111,7 @@ class BestOfAllWorlds(RacePolicy, frozen=True, tag="best-of-all-worlds"):
 def _race_is_over(race: Race) -> bool:
     """Whether no layer has an arm; the slowest is the last to lose its own."""
     layers = race.share.size
-    return layers == 0 or race.layers[layers - 1].active_count == 0
+    return layers == 0 or layer_of(race, layers - 1).active_count == 0
 
 
 @implement(distribution, BestOfAllWorldsState)
