@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.generics import NO_LAYER, Ticket, decide, distribution, implement, learn
+from armrace.kernels.intervals import PAPER
 from armrace.kernels.race import Race, cell_of, evidence, interval
 from armrace.kernels.streams import Stream
 
@@ -50,7 +51,10 @@ def witnessed_learn(state: WitnessedRace, ticket: Ticket, reward: float) -> None
     arm, mean, race = ticket.arm, state.means[ticket.arm], state.race
     fastest = 0 if race.pooled[0] else ticket.layer
     for layer in range(fastest, ticket.layer + 1):
-        if cell_of(race, layer, arm).active:
-            low, high = interval(race, layer, *evidence(race, layer, arm))
+        cell = cell_of(race, layer, arm)
+        if cell.active:
+            low, high = cell.lower, cell.upper
+            if race.rule.kind[0] == PAPER:  # which a patient race has not computed anew
+                low, high = interval(race, layer, *evidence(race, layer, arm))
             if low > mean or high < mean:
                 state.missed[layer] = True
