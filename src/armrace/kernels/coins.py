@@ -62,15 +62,21 @@ def flip_coins(
     for word in range(2 * _CALLS):
         for block in range(BLOCKS):
             random = scratch[word * BLOCKS + block]
-            if bits >> _TOP:
-                heads[block] |= undecided[block] & ~random
-                undecided[block] &= random
-            else:
-                undecided[block] &= ~random
+            heads[block], undecided[block] = _compare(bits, random, heads[block], undecided[block])
         bits = bits << _ONE
     for block in range(BLOCKS):
         if undecided[block] and bits:
             heads[block] |= _decide(place, arm, first_block + block, undecided[block], bits)
+
+
+@inlined
+def _compare(
+    bits: np.uint64, random: np.uint64, heads: np.uint64, undecided: np.uint64
+) -> tuple[np.uint64, np.uint64]:
+    """Compare the first of ``bits`` with a bit of each coin: where they differ, it is decided."""
+    if bits >> _TOP:
+        return heads | (undecided & ~random), undecided & random
+    return heads, undecided & ~random
 
 
 @inlined
@@ -105,11 +111,7 @@ def _decide(
             position & MASK, counter_high(position, call), lane, place[3], place[0], place[1]
         )
         for random in ((a << WORD) | b, (c << WORD) | d):
-            if bits >> _TOP:
-                heads |= undecided & ~random
-                undecided &= random
-            else:
-                undecided &= ~random
+            heads, undecided = _compare(bits, random, heads, undecided)
             bits = bits << _ONE
         call += _ONE
     return heads

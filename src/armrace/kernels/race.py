@@ -21,14 +21,26 @@ one's choice. And where nothing is left to be deleted, patience has no end.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from armrace.kernels.cells import (
+    CELL,
+    FOREVER,
+    LAYER,
+    NEVER,
+    Race,
+    cell_of,
+    evidence,
+    interval,
+    layer_of,
+    make_race,
+)
 from armrace.kernels.compiling import inlined, outlined
 from armrace.kernels.generics import NO_LAYER, Ticket, decide, distribution, implement, learn
-from armrace.kernels.intervals import PAPER, Rule, ends, needs_squares
+from armrace.kernels.intervals import PAPER, needs_squares
 from armrace.kernels.streams import Stream, uniform
 
 __all__ = [
@@ -52,188 +64,13 @@ __all__ = [
     "play_layer",
 ]
 
-NEVER = -1
-"""The round and layer of an elimination that has not happened, and the leader of no arms."""
-
 _EXPONENT_OF_A_HALF, _MANTISSA = 1022, 52
 """Of a double: its exponent as stored, and the bits below it."""
 
-FOREVER = 2**62
-"""The patience of an arm whose intervals no longer matter."""
 _PATIENCE = 7
 """Intervals other than the paper's are computed anew after ``n / 2^7`` further rewards."""
 _CAUTION = 0.999
 """Keeps rounding errors from making patience too long."""
-
-
-CELL = np.dtype(
-    [
-        ("assigned", np.int64),
-        # rewards of the layer's own plays; what others contribute is in no count of a layer's
-        ("pulls", np.int64),
-        ("sums", np.float64),
-        # rewards that may come before the arm's interval is looked at
-        ("patience", np.int64),
-        # whose turn it is after this arm's, while it is active
-        ("next", np.int64),
-        # ends of the interval as last looked at; infinite where deleted or without a reward
-        ("lower", np.float64),
-        ("upper", np.float64),
-        ("active", np.bool_),
-        # sums of the rewards' squares, where the rule needs them
-        ("squares", np.float64),
-        # centres of the intervals, where the race leads; minus infinity as for the lower ends
-        ("means", np.float64),
-        ("eliminated_at", np.int64),
-        ("eliminated_by", np.int64),
-    ],
-    align=True,
-)
-"""What a layer knows of an arm."""
-
-LAYER = np.dtype(
-    [
-        ("active_count", np.int64),
-        # the active arm whose turn it is, if there is one
-        ("turn", np.int64),
-        # how many plays the leader has before it is another arm's turn
-        ("leads", np.int64),
-        # the active arm with the best mean, in a race that leads
-        ("leader", np.int64),
-        # the extreme ends: an arm is to be deleted when they pass one another
-        ("highest_lower", np.float64),
-        ("lowest_upper", np.float64),
-        # whether intervals of the paper's kind have become old while nothing could be deleted
-        ("patient", np.bool_),
-        # the active arm that had the fewest rewards when that was last of interest
-        ("slowest", np.int64),
-    ],
-    align=True,
-)
-"""What a layer knows of itself."""
-
-
-class Race(NamedTuple):
-    """State of a race.
-
-    A cell is what a layer knows of an arm. What one round touches lies side by side in memory,
-    and is found once; ``race.pulls`` and the like are one field of all cells or of all layers.
-    """
-
-    cells: Any
-    """A row a layer and a column an arm, each a :data:`CELL`."""
-    layers: Any
-    """A :data:`LAYER` each."""
-    deletions: npt.NDArray[np.int64]
-    """How many cells are no longer active."""
-    share: npt.NDArray[np.float64]
-    tail: npt.NDArray[np.float64]
-    """Probability of a layer or any slower one; one longer than there are layers."""
-    tolerated: npt.NDArray[np.float64]
-    """The corruption up to which each layer is sure of its arms."""
-    halving: npt.NDArray[np.bool_]
-    """Whether each layer but the first has half of the share before it, down to ``2^-layers``."""
-    rule: Rule
-    pooled: npt.NDArray[np.bool_]
-    leading: npt.NDArray[np.int64]
-    """How many plays the leader of a layer has after each turn; 0 in a race that does not lead."""
-    rounds: npt.NDArray[np.int64]
-    """How many decisions have been made."""
-
-    def __getattr__(self, name: str) -> Any:
-        for records in (self.cells, self.layers):
-            if name in records.dtype.names:
-                return records[name]
-        raise AttributeError(f"a race has no {name!r}")
-
-
-def make_race(
-    arms: int,
-    share: npt.NDArray[np.float64],
-    rule: Rule,
-    pooled: bool = False,
-    leading: int = 0,
-    tolerated: npt.NDArray[np.float64] | None = None,
-) -> Race:
-    """A race at its start: all arms active in all layers.
-
-    A layer tolerates a corruption of one over its share unless told otherwise.
-    """
-    cells = np.zeros((share.size, arms), dtype=CELL).view(np.recarray)
-    cells.active = True
-    cells.next = (np.arange(arms) + 1) % arms
-    cells.lower = cells.means = -np.inf
-    cells.upper = np.inf
-    cells.eliminated_at = cells.eliminated_by = NEVER
-    layers = np.zeros(share.size, dtype=LAYER).view(np.recarray)
-    layers.active_count = arms
-    layers.highest_lower, layers.lowest_upper = -np.inf, np.inf
-    layers.leader = NEVER
-    return Race(
-        cells=cells,
-        layers=layers,
-        deletions=np.zeros(1, dtype=np.int64),
-        share=share,
-        tail=np.append(np.cumsum(share[::-1])[::-1], 0.0),
-        tolerated=_one_over(share) if tolerated is None else tolerated,
-        halving=np.array([_halves(share)]),
-        rule=rule,
-        pooled=np.array([pooled]),
-        leading=np.array([leading], dtype=np.int64),
-        rounds=np.zeros(1, dtype=np.int64),
-    )
-
-
-def _one_over(share: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return np.divide(1.0, share, out=np.full(share.size, np.inf), where=share > 0.0)
-
-
-def _halves(share: npt.NDArray[np.float64]) -> bool:
-    usual = 2.0 ** -np.arange(1.0, share.size + 1)
-    return share.size > 1 and bool(np.array_equal(share[1:], usual[1:]))
-
-
-@inlined
-def cell_of(state: Race, layer: int, arm: int) -> Any:
-    """What a layer knows of an arm; compiled code need not ask if unsigned places are negative."""
-    return state.cells[np.uint64(layer), np.uint64(arm)]
-
-
-@inlined
-def layer_of(state: Race, layer: int) -> Any:
-    """What a layer knows of itself."""
-    return state.layers[np.uint64(layer)]
-
-
-@inlined
-def evidence(state: Race, layer: int, arm: int) -> tuple[int, float, float]:
-    """Number, sum and sum of squares of the rewards that a layer goes by."""
-    cell = cell_of(state, layer, arm)
-    pulls, total, squares = cell.pulls, cell.sums, cell.squares
-    if state.pooled[0]:
-        for slower in range(layer + 1, state.share.size):
-            cell = cell_of(state, slower, arm)
-            pulls += cell.pulls
-            total += cell.sums
-            squares += cell.squares
-    return pulls, total, squares
-
-
-@inlined
-def interval(
-    state: Race, layer: int, pulls: int, total: float, squares: float
-) -> tuple[float, float]:
-    """The interval that a layer makes of so many rewards."""
-    rule = state.rule
-    return ends(
-        rule.kind[0],
-        pulls,
-        total,
-        squares,
-        rule.log_lower[layer],
-        rule.log_upper[layer],
-        rule.allowance[layer],
-    )
 
 
 @implement(distribution, Race)
