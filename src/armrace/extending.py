@@ -9,7 +9,6 @@ arrays and numbers, and three functions registered for the state's class by :fun
 
 from armrace.adversaries import Adversary, Setting
 from armrace.kernels.compiling import inlined
-from armrace.kernels.counts import Counts, assign, make_counts, record
 from armrace.kernels.generics import (
     NO_LAYER,
     Floats,
@@ -24,7 +23,8 @@ from armrace.kernels.generics import (
 from armrace.kernels.sampling import draw_arm, total_weight
 from armrace.kernels.streams import Stream, uniform
 from armrace.policies import Policy
-from armrace.policies.counting import CountingPolicy
+from armrace.policies.common.counting_policy import CountingPolicy
+from armrace.policies.common.counts import Counts, assign, make_counts, record
 from armrace.specification import Confidence, Limits
 
 __all__ = [

@@ -8,7 +8,7 @@ import pytest
 from armrace.adversaries import Setting
 from armrace.adversaries.jun_greedy import JunGreedy, excess_over_allowed
 from armrace.kernels.generics import observe
-from armrace.kernels.tampering import deviation
+from armrace.adversaries.attack_tally import deviation
 from proposals import strike
 
 

@@ -14,7 +14,7 @@ from scipy.stats import binom
 from armrace.errors import InvalidParameter
 from armrace.forensics import Audit, audit, watch
 from armrace.forensics.layers import exposure_of, race_in
-from armrace.kernels.race import Race
+from armrace.policies.races.race import Race
 from armrace.online import Learner
 from armrace.policies import POLICIES, MultiLayerRace, Ucb1
 from armrace.simulation import make_experiment, simulate

@@ -12,9 +12,9 @@ from scipy.stats import binom
 
 from armrace.forensics.comparisons import compare_samples
 from armrace.forensics.pairs import pairs_of
-from armrace.kernels.divergence import lower_kl, upper_kl
-from armrace.kernels.intervals import KL_MIXTURE, ends
-from armrace.kernels.watching import log_evidence
+from armrace.policies.common.divergence import lower_kl, upper_kl
+from armrace.policies.races.intervals import KL_MIXTURE, ends
+from armrace.forensics.audit_trail import log_evidence
 
 SAMPLES = [
     (50, 0.0, 50, 50.0),

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from armrace.kernels.divergence import improve_upper_kl, kl, lower_kl, upper_kl
+from armrace.policies.common.divergence import improve_upper_kl, kl, lower_kl, upper_kl
 
 
 def bisect(p, level):

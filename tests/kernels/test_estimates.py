@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from armrace.kernels.estimates import (
+from armrace.policies.leaders.estimates import (
     LOGARITHMIC_BARRIER,
     TSALLIS_ENTROPY,
     add_loss,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from armrace.kernels.exp3p import (
+from armrace.policies.leaders.exponential_gains import (
     add_bonuses,
     add_reward,
     draw_from_gains,

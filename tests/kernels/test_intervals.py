@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betaln
 
-from armrace.kernels.intervals import (
+from armrace.policies.races.intervals import (
     BERNSTEIN,
     HOEFFDING,
     KL,

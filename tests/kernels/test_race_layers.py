@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from armrace.kernels.race import halving_layer_at, layer_at
+from armrace.policies.races.race import halving_layer_at, layer_at
 from armrace.policies import FastSlowRace, MultiLayerRace, SharpRace
 
 FINE = 2**13

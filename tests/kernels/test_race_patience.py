@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from armrace.kernels.generics import Ticket, learn
-from armrace.kernels.intervals import paper_rule
-from armrace.kernels.race import FOREVER, make_race
+from armrace.policies.races.intervals import paper_rule
+from armrace.policies.races.race import FOREVER, make_race
 
 
 class Attentive:

@@ -9,7 +9,7 @@ import pytest
 
 from armrace.checking import check_policy
 from armrace.errors import InvalidParameter
-from armrace.kernels.epochs import epoch_mean
+from armrace.policies.epochs.epochs import epoch_mean
 from armrace.kernels.generics import decide, learn
 from armrace.policies.barbar import Barbar
 from armrace.randomness import Purpose, stream_for

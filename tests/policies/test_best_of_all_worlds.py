@@ -9,7 +9,7 @@ import pytest
 
 from armrace.errors import InvalidParameter
 from armrace.kernels.generics import NO_LAYER, Ticket, decide, distribution, learn
-from armrace.kernels.sapo import AFTER_SWITCH, has_switched
+from armrace.policies.switching.sapo import AFTER_SWITCH, has_switched
 from armrace.kernels.streams import uniform
 from armrace.policies.best_of_all_worlds import BestOfAllWorlds
 from armrace.policies.sapo import Sapo

@@ -9,7 +9,7 @@ import pytest
 
 from armrace.checking import check_policy
 from armrace.errors import InvalidParameter
-from armrace.kernels.exp3p import BONUS, EXPLORATION, LEARNING_RATE
+from armrace.policies.leaders.exponential_gains import BONUS, EXPLORATION, LEARNING_RATE
 from armrace.kernels.generics import decide, learn
 from armrace.policies.exp3p import Exp3P
 from armrace.randomness import Purpose, stream_for

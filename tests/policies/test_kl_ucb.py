@@ -9,7 +9,7 @@ import pytest
 
 from armrace.checking import check_policy
 from armrace.kernels.generics import decide, learn
-from armrace.kernels.kl_indices import exploration, kl_index
+from armrace.policies.indices.kl_indices import exploration, kl_index
 from armrace.policies.kl_ucb import KlUcb
 from armrace.randomness import Purpose, stream_for
 from playing import final_state, is_sound, make_table, play

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from armrace.kernels.generics import NO_LAYER, Ticket, decide, distribution, learn
-from armrace.kernels.intervals import PAPER, ends
-from armrace.kernels.race import draw_layer
+from armrace.policies.races.intervals import PAPER, ends
+from armrace.policies.races.race import draw_layer
 from armrace.policies import (
     ActiveArmElimination,
     EnlargedArmElimination,

@@ -9,7 +9,7 @@ import pytest
 
 from armrace.checking import check_policy
 from armrace.errors import InvalidParameter
-from armrace.kernels.beta import draw_beta
+from armrace.policies.posteriors.beta import draw_beta
 from armrace.kernels.generics import Ticket, learn
 from armrace.kernels.streams import uniform
 from armrace.policies.thompson import Thompson

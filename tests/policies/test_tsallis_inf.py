@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from armrace.checking import check_policy
-from armrace.kernels.estimates import TSALLIS_ENTROPY, power_weights
+from armrace.policies.leaders.estimates import TSALLIS_ENTROPY, power_weights
 from armrace.kernels.generics import Ticket, decide, learn
 from armrace.policies.tsallis_inf import TsallisInf
 from armrace.randomness import Purpose, stream_for

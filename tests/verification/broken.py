@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from armrace.extending import Floats, Stream, Ticket, decide, distribution, implement, learn
-from armrace.kernels.race import Race
+from armrace.policies.races.race import Race
 from armrace.policies import EnlargedArmElimination, FastSlowRace, MultiLayerRace
 
 

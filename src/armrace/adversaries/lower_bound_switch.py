@@ -12,7 +12,7 @@ import numpy.typing as npt
 from armrace.adversaries.base import Adversary, Setting
 from armrace.errors import InvalidParameter
 from armrace.kernels import engine, laws
-from armrace.kernels.attacking import LiveAttack
+from armrace.kernels.attack_pointers import LiveAttack
 from armrace.kernels.compiling import fingerprint
 from armrace.kernels.generics import Floats, corrupt, implement, implementations
 from armrace.kernels.streams import Stream, uniform

@@ -14,11 +14,11 @@ import msgspec
 import numpy as np
 
 from armrace.errors import InvalidParameter
+from armrace.forensics.audit_trail import Watched
 from armrace.forensics.changes import examine_time
 from armrace.forensics.findings import Alarm, Audit, Finding
 from armrace.forensics.layers import examine_layers, failed_layers, race_in
-from armrace.kernels.race import Race
-from armrace.kernels.watching import Watched
+from armrace.policies.races.race import Race
 from armrace.specification import Limits, check_number, is_list
 
 __all__ = ["LEVEL", "audit"]

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from armrace.forensics.audit_trail import Watched, block_size, log_block_weight
 from armrace.forensics.findings import Alarm, Finding, direction_of
 from armrace.forensics.pairs import Pairs, join, pairs_of
-from armrace.kernels.watching import Watched, block_size, log_block_weight
 
 __all__ = ["Change", "examine_time", "find_change", "find_waves", "least_change"]
 

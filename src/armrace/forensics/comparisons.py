@@ -17,8 +17,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from armrace.kernels.divergence import kl
-from armrace.kernels.watching import log_evidence
+from armrace.forensics.audit_trail import log_evidence
+from armrace.policies.common.divergence import kl
 
 __all__ = ["Comparison", "compare_samples"]
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from armrace.forensics.comparisons import Comparison
 from armrace.forensics.findings import Alarm, Finding, direction_of
 from armrace.forensics.pairs import Pairs, pairs_of
-from armrace.kernels.race import NEVER, Race
+from armrace.policies.races.race import NEVER, Race
 from armrace.theory.allowance import corruption_allowance
 
 __all__ = ["Exposure", "examine_layers", "exposure_of", "failed_layers", "race_in"]

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from armrace.errors import InvalidParameter
+from armrace.forensics import audit_trail as watching
+from armrace.forensics.audit_trail import Watched
 from armrace.forensics.layers import race_in
-from armrace.kernels import watching
-from armrace.kernels.watching import Watched
 from armrace.specification import MAXIMAL_HORIZON, Limits, check_number
 
 __all__ = ["watch"]

@@ -94,7 +94,8 @@ def fingerprint(functions: Collection[Callable[..., Any]]) -> str:
 
 @cache
 def _kernels_digest() -> bytes:
-    sources = sorted(Path(__file__).parent.glob("*.py"))
+    rooms = (Path(__file__).parent, Path(__file__).parents[1] / "policies")
+    sources = sorted(source for room in rooms for source in room.rglob("*.py"))
     return b"".join(_file_digest(str(source)) for source in sources)
 
 

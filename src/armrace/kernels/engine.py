@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.kernels.attacking import NOWHERE, Attack, call_corrupt, call_observe
-from armrace.kernels.borrowing import borrow
+from armrace.kernels.attack_pointers import NOWHERE, Attack, call_corrupt, call_observe
 from armrace.kernels.compiling import entry, inlined
 from armrace.kernels.generics import NO_LAYER, decide, distribution, learn
 from armrace.kernels.laws import CHUNK, Drawn, Law, add_totals, draw_chunk, make_drawn
 from armrace.kernels.streams import Stream
+from armrace.kernels.unowned_arrays import borrow
 
 __all__ = [
     "PLAYED",

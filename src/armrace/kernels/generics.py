@@ -15,22 +15,29 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 from numba.core import types
-from numba.extending import overload
+from numba.extending import overload, register_jitable
 
 from armrace.kernels.streams import Stream
 
 __all__ = [
     "NO_LAYER",
+    "Eligible",
     "Floats",
     "Ticket",
+    "assign",
+    "choose",
     "corrupt",
     "decide",
     "distribution",
+    "drop",
     "implement",
     "implementations",
     "implements",
+    "is_restrictable",
     "learn",
+    "make_ticket",
     "observe",
+    "stamped",
 ]
 
 NO_LAYER = -1
@@ -38,22 +45,53 @@ NO_LAYER = -1
 
 State = Any
 Floats = npt.NDArray[np.float64]
+Eligible = npt.NDArray[np.bool_] | None
+"""Which arms may be chosen; ``None`` for all of them, which compiled code does not pay for."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Ticket(NamedTuple):
-    """What a decision hands out and feedback brings back.
+    """A decision as the policy needs it back when the reward comes.
 
-    ``layer`` is the layer that learns from the reward (0 for a policy without layers,
-    :data:`NO_LAYER` for a play that teaches nothing); ``probability`` is that with which
-    ``arm`` was chosen; ``note`` is whatever else of the moment of decision the policy needs
-    when the reward comes. A note may come back forged: it is never an index.
+    ``choose`` fills in what the draw determines: arm, layer, probability. ``assign`` fills in
+    what the state determines: phase and memo. A ticket may come back forged, so that only
+    ``arm``, ``layer`` and ``inner_layer``, whose ranges are checked, may be used as indices.
     """
 
     arm: int
-    layer: int
-    probability: float
-    note: int
+    layer: int = 0
+    """The layer that learns from the reward: 0 for a policy without layers, :data:`NO_LAYER`
+    for a decision from which nothing is learned."""
+    probability: float = 1.0
+    """The probability with which the arm was chosen; NaN where the policy does not compute it."""
+    phase: int = 0
+    """The stage of the policy's own schedule: an epoch, a restart, a side of a switch."""
+    memo: float = 0.0
+    """One more number of the moment of decision: a baseline, a rate, a coin."""
+    inner_layer: int = 0
+    """The layer of an inner policy, in a policy that is composed of others."""
+    inner_probability: float = 1.0
+    """The probability that an inner policy gave the arm."""
+
+
+@register_jitable(forceinline=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def make_ticket(arm: int, layer: int = 0, probability: float = 1.0, memo: float = 0.0) -> Ticket:
+    """A ticket that ``choose`` returns. Compiled code cannot leave out members of a tuple."""
+    return Ticket(arm, layer, probability, 0, memo, 0, 1.0)
+
+
+@register_jitable(forceinline=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def stamped(ticket: Ticket, phase: int, memo: float) -> Ticket:
+    """The ticket with the phase and memo that the state gives it."""
+    return Ticket(
+        ticket.arm,
+        ticket.layer,
+        ticket.probability,
+        phase,
+        memo,
+        ticket.inner_layer,
+        ticket.inner_probability,
+    )
 
 
 def distribution(state: State, out: Floats) -> None:
@@ -61,15 +99,47 @@ def distribution(state: State, out: Floats) -> None:
     find(distribution, type(state))(state, out)
 
 
-def decide(state: State, stream: Stream) -> Ticket:
-    """Choose an arm, count it as assigned, and return its ticket."""
-    ticket: Ticket = find(decide, type(state))(state, stream)
+def choose(state: State, stream: Stream, eligible: Eligible = None) -> Ticket:
+    """Draw an arm, among the ``eligible`` ones if given, and return its ticket.
+
+    Changes nothing but the stream and scratch space. The probability on the ticket is that of
+    the restricted draw. Compiled code passes all three arguments.
+    """
+    implementation = find(choose, type(state))
+    if eligible is None:
+        ticket: Ticket = implementation(state, stream)
+    else:
+        ticket = implementation(state, stream, eligible)
     return ticket
 
 
+def assign(state: State, ticket: Ticket) -> Ticket:
+    """Count a decision, whoever made it, and return its ticket as the state completes it.
+
+    The decision need not be one that the state would have made itself: when a log is folded
+    again after a retraction, decisions of the past are assigned to a different state.
+    """
+    completed: Ticket = find(assign, type(state))(state, ticket)
+    return completed
+
+
+@register_jitable(forceinline=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def decide(state: State, stream: Stream) -> Ticket:
+    """Choose an arm and assign the decision: what a policy does when nobody comes between."""
+    return assign(state, choose(state, stream, None))
+
+
 def learn(state: State, ticket: Ticket, reward: float) -> None:
-    """Take the reward of the decision that ``ticket`` was given for."""
+    """Take the reward of a decision that was assigned."""
     find(learn, type(state))(state, ticket, reward)
+
+
+def drop(state: State, ticket: Ticket) -> None:
+    """Take note that the reward of an assigned decision will never come.
+
+    Policies that treat outstanding rewards like any others need not implement this.
+    """
+    find(drop, type(state))(state, ticket)
 
 
 def corrupt(
@@ -91,26 +161,38 @@ def observe(state: State, round: int, arm: int, reward: float) -> None:
     find(observe, type(state))(state, round, arm, reward)
 
 
-_GENERICS: tuple[Callable[..., Any], ...] = (distribution, decide, learn, corrupt, observe)
+_GENERICS: tuple[Callable[..., Any], ...] = (
+    distribution,
+    choose,
+    assign,
+    learn,
+    drop,
+    corrupt,
+    observe,
+)
 _REGISTRY: dict[tuple[str, type], Callable[..., Any]] = {}
 
 
 def implement(generic: Callable[..., Any], state_class: type) -> Callable[[F], F]:
-    """Register the decorated function as ``generic`` for states of ``state_class``."""
+    """Register the decorated function as ``generic`` for states of ``state_class``.
+
+    ``choose`` may leave out ``eligible``; the policy can then not be restricted to some arms.
+    """
     expected = list(inspect.signature(generic).parameters)
 
     def register(function: F) -> F:
         given = list(inspect.signature(function).parameters)
-        if given != expected:
+        unrestricted = generic is choose and given == expected[:-1]
+        if given != expected and not unrestricted:
             raise TypeError(
                 f"an implementation of {generic.__name__} takes ({', '.join(expected)}); "
                 f"{function.__name__} takes ({', '.join(given)})"
             )
         if (generic.__name__, state_class) in _REGISTRY:
-            # Numba keeps what it compiled for a class of states, and would go on using it.
+            # Numba keeps what it compiled for a class of states and would go on using it.
             raise TypeError(
-                f"{state_class.__name__} has an implementation of {generic.__name__} already; "
-                f"define the class of the state anew with it"
+                f"{state_class.__name__} already has an implementation of {generic.__name__}; "
+                f"define the class of the state again with the new one"
             )
         _REGISTRY[generic.__name__, state_class] = function
         return function
@@ -122,19 +204,31 @@ def _observe_nothing(state: State, round: int, arm: int, reward: float) -> None:
     pass
 
 
+def _drop_nothing(state: State, ticket: Ticket) -> None:
+    pass
+
+
+_DEFAULTS: dict[str, Callable[..., Any]] = {"observe": _observe_nothing, "drop": _drop_nothing}
+
+
 def find(generic: Callable[..., Any], state_class: type) -> Callable[..., Any]:
     """The implementation of ``generic`` for ``state_class``."""
-    found = _REGISTRY.get((generic.__name__, state_class))
-    if found is not None:
-        return found
-    if generic is observe:
-        return _observe_nothing
-    raise TypeError(f"{state_class.__name__} has no implementation of {generic.__name__}")
+    name = generic.__name__
+    found = _REGISTRY.get((name, state_class)) or _DEFAULTS.get(name)
+    if found is None:
+        raise TypeError(f"{state_class.__name__} has no implementation of {name}")
+    return found
 
 
 def implements(generic: Callable[..., Any], state_class: type) -> bool:
     """Whether ``generic`` is registered for ``state_class``."""
     return (generic.__name__, state_class) in _REGISTRY
+
+
+def is_restrictable(state: State) -> bool:
+    """Whether choices from this state can be restricted to some arms."""
+    found = _REGISTRY.get((choose.__name__, type(state)))
+    return found is not None and "eligible" in inspect.signature(found).parameters
 
 
 def implementations(state: State) -> list[Callable[..., Any]]:
@@ -146,6 +240,20 @@ def implementations(state: State) -> list[Callable[..., Any]]:
     return found
 
 
+def _ignore_eligible(choose_any: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a ``choose`` that knows nothing of eligible arms the generic's parameters.
+
+    Callers check :func:`is_restrictable` before they restrict; here the argument is ``None``.
+    """
+    inner = register_jitable(forceinline=True, error_model="numpy")(choose_any)
+
+    def choose_unrestricted(state: State, stream: Stream, eligible: Eligible = None) -> Ticket:
+        ticket: Ticket = inner(state, stream)
+        return ticket
+
+    return choose_unrestricted
+
+
 def _dispatch_when_compiling(generic: Callable[..., Any]) -> None:
     """Make ``generic`` callable from compiled code, by the class of its first argument.
 
@@ -155,9 +263,11 @@ def _dispatch_when_compiling(generic: Callable[..., Any]) -> None:
 
     def resolve(*arguments: Any, **named: Any) -> Callable[..., Any] | None:
         state = arguments[0] if arguments else named["state"]
-        if isinstance(state, (types.NamedTuple, types.NamedUniTuple)):
-            return find(generic, state.instance_class)
-        return None
+        if not isinstance(state, (types.NamedTuple, types.NamedUniTuple)):
+            return None
+        found = find(generic, state.instance_class)
+        unrestricted = generic is choose and len(inspect.signature(found).parameters) == 2
+        return _ignore_eligible(found) if unrestricted else found
 
     overload(
         generic,

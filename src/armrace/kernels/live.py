@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.kernels.borrowing import Handle, borrow, opened, store
 from armrace.kernels.compiling import entry
 from armrace.kernels.generics import Ticket, decide, distribution, learn
 from armrace.kernels.streams import Stream
+from armrace.kernels.unowned_arrays import Handle, borrow, opened, store
 
 __all__ = ["Live", "LiveCalls", "make_live_calls"]
 
@@ -28,8 +28,8 @@ class LiveCalls(NamedTuple):
     """What the online learner calls."""
 
     put_down: Callable[[Live, npt.NDArray[np.uint64]], None]
-    decide: Callable[[Handle], tuple[int, int, float, int]]
-    learn: Callable[[Handle, int, int, float, int, float], None]
+    decide: Callable[[Handle], Ticket]
+    learn: Callable[..., None]
     distribution: Callable[[Handle, npt.NDArray[np.float64]], None]
 
 
@@ -42,16 +42,24 @@ def make_live_calls(code: str) -> LiveCalls:
         store(borrow(live), memory)
 
     @entry(code)
-    def live_decide(handle: Handle) -> tuple[int, int, float, int]:
+    def live_decide(handle: Handle) -> Ticket:
         live = opened(handle)
-        ticket = decide(live.policy, live.stream)
-        return ticket.arm, ticket.layer, ticket.probability, ticket.note
+        return decide(live.policy, live.stream)
 
     @entry(code)
     def live_learn(
-        handle: Handle, arm: int, layer: int, probability: float, note: int, reward: float
+        handle: Handle,
+        arm: int,
+        layer: int,
+        probability: float,
+        phase: int,
+        memo: float,
+        inner_layer: int,
+        inner_probability: float,
+        reward: float,
     ) -> None:
-        learn(opened(handle).policy, Ticket(arm, layer, probability, note), reward)
+        ticket = Ticket(arm, layer, probability, phase, memo, inner_layer, inner_probability)
+        learn(opened(handle).policy, ticket, reward)
 
     @entry(code)
     def live_distribution(handle: Handle, out: npt.NDArray[np.float64]) -> None:

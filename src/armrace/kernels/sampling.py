@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
+from armrace.kernels.generics import Eligible, Ticket, make_ticket
 from armrace.kernels.streams import Stream, uniform
 
-__all__ = ["draw_arm", "total_weight"]
+__all__ = ["choose_by_weights", "draw_arm", "restricted_probability", "total_weight"]
 
 
 @inlined
@@ -22,7 +23,7 @@ def total_weight(weights: npt.NDArray[np.float64]) -> float:
 
 @inlined
 def draw_arm(weights: npt.NDArray[np.float64], total: float, stream: Stream) -> int:
-    """An arm with probability proportional to its weight; never one of weight zero."""
+    """Draw an arm with probability proportional to its weight, never one of weight zero."""
     level = uniform(stream) * total
     passed, last = 0.0, 0
     for arm in range(weights.size):
@@ -32,3 +33,51 @@ def draw_arm(weights: npt.NDArray[np.float64], total: float, stream: Stream) -> 
             if level < passed:
                 break
     return last
+
+
+@inlined
+def choose_by_weights(
+    weights: npt.NDArray[np.float64], total: float, stream: Stream, eligible: Eligible
+) -> Ticket:
+    """Draw an arm in proportion to its weight, among the eligible arms if they are given.
+
+    ``total`` is the sum of all weights. If the weights of all eligible arms are zero, each of
+    them is equally likely.
+    """
+    if eligible is None:
+        arm = draw_arm(weights, total, stream)
+        return make_ticket(arm, 0, weights[arm] / total)
+    eligible_weight, count = _weight_of_eligible(weights, eligible)
+    level = uniform(stream) * (eligible_weight if eligible_weight > 0.0 else float(count))
+    passed, last = 0.0, 0
+    for arm in range(weights.size):
+        weight = weights[arm] if eligible_weight > 0.0 else 1.0
+        if eligible[arm] and weight > 0.0:
+            passed += weight
+            last = arm
+            if level < passed:
+                break
+    return make_ticket(last, 0, restricted_probability(weights, last, eligible))
+
+
+@inlined
+def restricted_probability(
+    weights: npt.NDArray[np.float64], arm: int, eligible: npt.NDArray[np.bool_]
+) -> float:
+    """The probability of an arm when it is drawn by its weight among eligible arms."""
+    if not eligible[arm]:
+        return 0.0
+    eligible_weight, count = _weight_of_eligible(weights, eligible)
+    return weights[arm] / eligible_weight if eligible_weight > 0.0 else 1.0 / count
+
+
+@inlined
+def _weight_of_eligible(
+    weights: npt.NDArray[np.float64], eligible: npt.NDArray[np.bool_]
+) -> tuple[float, int]:
+    total, count = 0.0, 0
+    for arm in range(weights.size):
+        if eligible[arm]:
+            total += weights[arm]
+            count += 1
+    return total, count

@@ -11,12 +11,12 @@ import numpy as np
 
 from armrace.errors import ForeignTicket, InvalidParameter
 from armrace.forensics import Audit, audit
-from armrace.kernels.borrowing import Handle
+from armrace.forensics.audit_trail import watch as put_under_watch
 from armrace.kernels.compiling import fingerprint
 from armrace.kernels.generics import NO_LAYER, implementations
 from armrace.kernels.live import Live, make_live_calls
 from armrace.kernels.streams import seek, tell
-from armrace.kernels.watching import watch as put_under_watch
+from armrace.kernels.unowned_arrays import Handle
 from armrace.online.snapshots import Snapshot, read_arrays, write_arrays
 from armrace.policies import POLICIES, ArmView, Policy
 from armrace.randomness import MAXIMAL_SEED, Purpose, stream_for

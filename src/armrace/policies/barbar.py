@@ -9,8 +9,21 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.counts import Counts, assign, make_counts, record
-from armrace.kernels.epochs import (
+from armrace.kernels.generics import (
+    Eligible,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    implement,
+    learn,
+    stamped,
+)
+from armrace.kernels.sampling import choose_by_weights, total_weight
+from armrace.kernels.streams import Stream
+from armrace.policies.common.counting_policy import CountingPolicy
+from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.epochs.epochs import (
     Epochs,
     add_to_epoch,
     epoch_is_over,
@@ -18,10 +31,6 @@ from armrace.kernels.epochs import (
     make_epochs,
     next_epoch,
 )
-from armrace.kernels.generics import Ticket, decide, distribution, implement, learn
-from armrace.kernels.sampling import draw_arm, total_weight
-from armrace.kernels.streams import Stream
-from armrace.policies.counting import CountingPolicy
 from armrace.specification import Confidence, Limits
 
 __all__ = ["Barbar"]
@@ -112,19 +121,27 @@ def barbar_distribution(state: BarbarState, out: npt.NDArray[np.float64]) -> Non
             out[arm] = epochs.planned[arm] / epochs.total[0]
 
 
-@implement(decide, BarbarState)
-def barbar_decide(state: BarbarState, stream: Stream) -> Ticket:
+@implement(choose, BarbarState)
+def barbar_choose(state: BarbarState, stream: Stream, eligible: Eligible = None) -> Ticket:
+    epochs = state.epochs
+    if epoch_is_over(epochs):  # the next epoch begins when a decision is assigned to it
+        distribution(state, epochs.scratch)
+        return choose_by_weights(epochs.scratch, 1.0, stream, eligible)
+    return choose_by_weights(epochs.planned, epochs.total[0], stream, eligible)
+
+
+@implement(assign, BarbarState)
+def barbar_assign(state: BarbarState, ticket: Ticket) -> Ticket:
     epochs = state.epochs
     if epoch_is_over(epochs):
         _estimate_gaps(epochs, epochs.gaps)
         _begin_epoch(state)
-    arm = draw_arm(epochs.planned, epochs.total[0], stream)
-    assign(state.counts, arm)
+    count_play(state.counts, ticket.arm)
     epochs.played[0] += 1
-    return Ticket(arm, 0, epochs.planned[arm] / epochs.total[0], epochs.number[0])
+    return stamped(ticket, epochs.number[0], 0.0)
 
 
 @implement(learn, BarbarState)
 def barbar_learn(state: BarbarState, ticket: Ticket, reward: float) -> None:
     record(state.counts, ticket.arm, reward)
-    add_to_epoch(state.epochs, ticket.note, ticket.arm, reward)
+    add_to_epoch(state.epochs, ticket.phase, ticket.arm, reward)

@@ -9,8 +9,21 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.counts import Counts, assign, make_counts, record
-from armrace.kernels.epochs import (
+from armrace.kernels.generics import (
+    Eligible,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    implement,
+    learn,
+    stamped,
+)
+from armrace.kernels.sampling import choose_by_weights
+from armrace.kernels.streams import Stream
+from armrace.policies.common.counting_policy import CountingPolicy
+from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.epochs.epochs import (
     Epochs,
     add_to_epoch,
     epoch_is_over,
@@ -19,10 +32,6 @@ from armrace.kernels.epochs import (
     make_epochs,
     next_epoch,
 )
-from armrace.kernels.generics import Ticket, decide, distribution, implement, learn
-from armrace.kernels.sampling import draw_arm
-from armrace.kernels.streams import Stream
-from armrace.policies.counting import CountingPolicy
 from armrace.specification import Limits
 
 __all__ = ["Barbat"]
@@ -136,18 +145,26 @@ def barbat_distribution(state: BarbatState, out: npt.NDArray[np.float64]) -> Non
             out[arm] = epochs.planned[arm] / epochs.total[0]
 
 
-@implement(decide, BarbatState)
-def barbat_decide(state: BarbatState, stream: Stream) -> Ticket:
+@implement(choose, BarbatState)
+def barbat_choose(state: BarbatState, stream: Stream, eligible: Eligible = None) -> Ticket:
+    epochs = state.epochs
+    if epoch_is_over(epochs):  # the next epoch begins when a decision is assigned to it
+        distribution(state, epochs.scratch)
+        return choose_by_weights(epochs.scratch, 1.0, stream, eligible)
+    return choose_by_weights(epochs.planned, epochs.total[0], stream, eligible)
+
+
+@implement(assign, BarbatState)
+def barbat_assign(state: BarbatState, ticket: Ticket) -> Ticket:
     epochs = state.epochs
     if epoch_is_over(epochs):
         _begin_epoch(state, _estimate_gaps(epochs, epochs.gaps))
-    arm = draw_arm(epochs.planned, epochs.total[0], stream)
-    assign(state.counts, arm)
+    count_play(state.counts, ticket.arm)
     epochs.played[0] += 1
-    return Ticket(arm, 0, epochs.planned[arm] / epochs.total[0], epochs.number[0])
+    return stamped(ticket, epochs.number[0], 0.0)
 
 
 @implement(learn, BarbatState)
 def barbat_learn(state: BarbatState, ticket: Ticket, reward: float) -> None:
     record(state.counts, ticket.arm, reward)
-    add_to_epoch(state.epochs, ticket.note, ticket.arm, reward)
+    add_to_epoch(state.epochs, ticket.phase, ticket.arm, reward)

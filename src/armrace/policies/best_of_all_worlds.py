@@ -10,27 +10,40 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.exp3p import draw_from_gains, fill_probabilities, restart_gains
-from armrace.kernels.generics import NO_LAYER, Ticket, decide, distribution, implement, learn
-from armrace.kernels.intervals import paper_rule
-from armrace.kernels.race import Race, arm_probability, delete_arm, layer_of, make_race
-from armrace.kernels.sapo import (
+from armrace.kernels.generics import (
+    NO_LAYER,
+    Eligible,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    drop,
+    implement,
+    learn,
+    make_ticket,
+    stamped,
+)
+from armrace.kernels.sampling import restricted_probability
+from armrace.kernels.streams import Stream, uniform
+from armrace.policies.base import ArmView
+from armrace.policies.leaders.exponential_gains import (
+    fill_probabilities,
+    restart_gains,
+)
+from armrace.policies.races.intervals import paper_rule
+from armrace.policies.races.race import Race, arm_probability, delete_arm, layer_of, make_race
+from armrace.policies.races.race_policy import RacePolicy
+from armrace.policies.switching.arm_views import view_sapo
+from armrace.policies.switching.sapo import (
     SapoState,
     best_active,
     has_switched,
     make_sapo,
 )
-from armrace.kernels.streams import Stream, uniform
-from armrace.kernels.switching import AFTER_SWITCH, BEFORE_SWITCH
-from armrace.policies.base import ArmView
-from armrace.policies.eliminating import view_sapo
-from armrace.policies.racing import RacePolicy
+from armrace.policies.switching.switching import AFTER_SWITCH, BEFORE_SWITCH
 from armrace.specification import Confidence, Limits
 
 __all__ = ["BestOfAllWorlds"]
-
-_ONE = 2.0**52
-"""A note carries SAPO's own probability of the arm, in units of 1/2^52."""
 
 
 class BestOfAllWorldsState(NamedTuple):
@@ -123,7 +136,7 @@ def best_of_all_worlds_distribution(
         return
     if _race_is_over(state.race):
         out.fill(0.0)
-        out[best_active(state.top)] = 1.0
+        out[best_active(state.top, None)] = 1.0
     else:
         distribution(state.race, out)
     for arm in range(out.size):
@@ -136,35 +149,61 @@ def _mix(state: BestOfAllWorldsState, racing: float, top: float) -> float:
     return (1.0 - share) * racing + share * top
 
 
-@implement(decide, BestOfAllWorldsState)
-def best_of_all_worlds_decide(state: BestOfAllWorldsState, stream: Stream) -> Ticket:
+@implement(choose, BestOfAllWorldsState)
+def best_of_all_worlds_choose(
+    state: BestOfAllWorldsState, stream: Stream, eligible: Eligible = None
+) -> Ticket:
     layers = state.race.share.size
     if layers == 0 or uniform(stream) < state.top_share[0]:
-        state.race.rounds[0] += 1
-        inner = decide(state.top, stream)
-        if inner.note == AFTER_SWITCH:
-            return Ticket(inner.arm, layers, inner.probability, AFTER_SWITCH)
-        probability = _mix(state, _race_probability(state, inner.arm), inner.probability)
-        return Ticket(inner.arm, layers, probability, int(inner.probability * _ONE + 0.5))
+        inner = choose(state.top, stream, eligible)
+        probability = inner.probability
+        if not has_switched(state.top):
+            racing = _race_probability(state, inner.arm, eligible)
+            probability = _mix(state, racing, inner.probability)
+        return Ticket(inner.arm, layers, probability, 0, 0.0, 0, inner.probability)
     if has_switched(state.top):
-        state.race.rounds[0] += 1
-        arm = draw_from_gains(state.top.fallback, stream)
-        return Ticket(arm, NO_LAYER, state.top.fallback.drawn_with[arm], AFTER_SWITCH)
+        inner = choose(state.top, stream, eligible)
+        return make_ticket(inner.arm, NO_LAYER, inner.probability)
     if _race_is_over(state.race):
-        state.race.rounds[0] += 1
-        arm = best_active(state.top)
-        return Ticket(arm, NO_LAYER, _mix(state, 1.0, state.top.probabilities[arm]), 0)
-    inner = decide(state.race, stream)
-    probability = _mix(state, inner.probability, state.top.probabilities[inner.arm])
-    return Ticket(inner.arm, inner.layer, probability, 0)
+        arm = best_active(state.top, eligible)
+        return make_ticket(arm, NO_LAYER, _mix(state, 1.0, _top_probability(state, arm, eligible)))
+    inner = choose(state.race, stream, eligible)
+    top = _top_probability(state, inner.arm, eligible)
+    return make_ticket(inner.arm, inner.layer, _mix(state, inner.probability, top))
 
 
 @inlined
-def _race_probability(state: BestOfAllWorldsState, arm: int) -> float:
+def _race_probability(state: BestOfAllWorldsState, arm: int, eligible: Eligible) -> float:
     """With which probability a round that is not SAPO's plays ``arm``."""
     if _race_is_over(state.race):
-        return 1.0 if arm == best_active(state.top) else 0.0
-    return arm_probability(state.race, arm)
+        return 1.0 if arm == best_active(state.top, eligible) else 0.0
+    return arm_probability(state.race, arm, eligible)
+
+
+@inlined
+def _top_probability(state: BestOfAllWorldsState, arm: int, eligible: Eligible) -> float:
+    """With which probability SAPO plays ``arm`` before its switch."""
+    if eligible is None:
+        return state.top.probabilities[arm]
+    return restricted_probability(state.top.probabilities, arm, eligible)
+
+
+@implement(assign, BestOfAllWorldsState)
+def best_of_all_worlds_assign(state: BestOfAllWorldsState, ticket: Ticket) -> Ticket:
+    if ticket.layer == state.race.share.size:
+        state.race.rounds[0] += 1
+        inner = assign(state.top, make_ticket(ticket.arm, 0, ticket.inner_probability))
+        return stamped(ticket, inner.phase, 0.0)
+    if has_switched(state.top):
+        state.race.rounds[0] += 1
+        return stamped(ticket, AFTER_SWITCH, 0.0)
+    return stamped(assign(state.race, ticket), BEFORE_SWITCH, 0.0)
+
+
+@implement(drop, BestOfAllWorldsState)
+def best_of_all_worlds_drop(state: BestOfAllWorldsState, ticket: Ticket) -> None:
+    if ticket.layer != state.race.share.size:
+        drop(state.race, ticket)
 
 
 @implement(learn, BestOfAllWorldsState)
@@ -178,10 +217,8 @@ def best_of_all_worlds_learn(state: BestOfAllWorldsState, ticket: Ticket, reward
 @inlined
 def _learn_top(state: BestOfAllWorldsState, ticket: Ticket, reward: float) -> None:
     top, switched_before = state.top, has_switched(state.top)
-    probability, note = ticket.probability, AFTER_SWITCH
-    if ticket.note > AFTER_SWITCH:
-        probability, note = ticket.note / _ONE, BEFORE_SWITCH
-    learn(top, Ticket(ticket.arm, 0, probability, note), reward)
+    inner = make_ticket(ticket.arm, 0, ticket.inner_probability)
+    learn(top, stamped(inner, ticket.phase, 0.0), reward)
     if switched_before:
         return
     for arm in range(top.active.size):

@@ -9,18 +9,27 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.counts import Counts, assign, make_counts, record
-from armrace.kernels.estimates import (
+from armrace.kernels.generics import (
+    Eligible,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    implement,
+    learn,
+    stamped,
+)
+from armrace.kernels.sampling import choose_by_weights
+from armrace.kernels.streams import Stream
+from armrace.policies.common.counting_policy import CountingPolicy
+from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.leaders.estimates import (
     LOGARITHMIC_BARRIER,
     Estimates,
     add_loss,
     make_estimates,
     power_weights,
 )
-from armrace.kernels.generics import Ticket, decide, distribution, implement, learn
-from armrace.kernels.sampling import draw_arm
-from armrace.kernels.streams import Stream
-from armrace.policies.counting import CountingPolicy
 from armrace.specification import Limits
 
 __all__ = ["Broad"]
@@ -31,6 +40,7 @@ class BroadState(NamedTuple):
 
     counts: Counts
     estimates: Estimates
+    weights: npt.NDArray[np.float64]
     learning_rate: npt.NDArray[np.float64]
     variation: npt.NDArray[np.float64]
     phase: npt.NDArray[np.int64]
@@ -53,7 +63,7 @@ class Broad(CountingPolicy, frozen=True, tag="broad"):
     variation are those of when the reward comes: exact where that is at once.
 
     >>> state = Broad().start(arms=2, horizon=100)
-    >>> learn(state, Ticket(arm=0, layer=0, probability=0.5, note=0), reward=0.0)
+    >>> learn(state, Ticket(arm=0, layer=0, probability=0.5), reward=0.0)
     >>> float(state.variation[0])
     0.5
     """
@@ -70,6 +80,7 @@ class Broad(CountingPolicy, frozen=True, tag="broad"):
         state = BroadState(
             counts=make_counts(arms),
             estimates=make_estimates(arms),
+            weights=np.zeros(arms),
             learning_rate=np.array([2.0 * self.learning_rate]),
             variation=np.zeros(1),
             phase=np.full(1, -1, dtype=np.int64),
@@ -90,7 +101,7 @@ def _begin_phase(state: BroadState) -> None:
     estimates.normaliser[0] = -arms / state.learning_rate[0]
     for arm in range(arms):
         estimates.losses[arm] = 0.0
-        estimates.weights[arm] = 1.0 / arms
+        state.weights[arm] = 1.0 / arms
 
 
 @inlined
@@ -107,29 +118,32 @@ def _variation(
 @implement(distribution, BroadState)
 def broad_distribution(state: BroadState, out: npt.NDArray[np.float64]) -> None:
     for arm in range(out.size):
-        out[arm] = state.estimates.weights[arm]
+        out[arm] = state.weights[arm]
 
 
-@implement(decide, BroadState)
-def broad_decide(state: BroadState, stream: Stream) -> Ticket:
-    weights = state.estimates.weights
-    arm = draw_arm(weights, 1.0, stream)
-    assign(state.counts, arm)
-    return Ticket(arm, 0, weights[arm], state.phase[0])
+@implement(choose, BroadState)
+def broad_choose(state: BroadState, stream: Stream, eligible: Eligible = None) -> Ticket:
+    return choose_by_weights(state.weights, 1.0, stream, eligible)
+
+
+@implement(assign, BroadState)
+def broad_assign(state: BroadState, ticket: Ticket) -> Ticket:
+    count_play(state.counts, ticket.arm)
+    return stamped(ticket, state.phase[0], 0.0)
 
 
 @implement(learn, BroadState)
 def broad_learn(state: BroadState, ticket: Ticket, reward: float) -> None:
     arm, estimates, rate = ticket.arm, state.estimates, state.learning_rate[0]
     record(state.counts, arm, reward)
-    if ticket.note != state.phase[0] or reward >= 1.0:
+    if ticket.phase != state.phase[0] or reward >= 1.0:
         return
     loss = 1.0 - reward
-    state.variation[0] += _variation(estimates.weights, arm, ticket.probability, loss)
+    state.variation[0] += _variation(state.weights, arm, ticket.probability, loss)
     if state.variation[0] * rate * rate >= state.patience:
         _begin_phase(state)
         return
     add_loss(estimates.losses, arm, loss, ticket.probability)
     estimates.normaliser[0] = power_weights(
-        estimates.losses, rate, LOGARITHMIC_BARRIER, estimates.normaliser[0], estimates.weights
+        estimates.losses, rate, LOGARITHMIC_BARRIER, estimates.normaliser[0], state.weights
     )

@@ -9,11 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.counts import Counts, assign, make_counts, record
-from armrace.kernels.generics import Ticket, decide, distribution, implement, learn
-from armrace.kernels.sampling import draw_arm, total_weight
+from armrace.kernels.generics import (
+    Eligible,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    implement,
+    learn,
+)
+from armrace.kernels.sampling import choose_by_weights, total_weight
 from armrace.kernels.streams import Stream
-from armrace.policies.counting import CountingPolicy
+from armrace.policies.common.counting_policy import CountingPolicy
+from armrace.policies.common.counts import Counts, count_play, make_counts, record
 from armrace.specification import Limits
 
 __all__ = ["Exp3"]
@@ -41,7 +49,7 @@ class Exp3(CountingPolicy, frozen=True, tag="exp3"):
 
     >>> from armrace.kernels.generics import distribution, learn
     >>> state = Exp3(learning_rate=0.1).start(arms=2, horizon=100)
-    >>> learn(state, Ticket(arm=0, layer=0, probability=0.5, note=0), reward=0.0)
+    >>> learn(state, Ticket(arm=0, layer=0, probability=0.5), reward=0.0)
     >>> weights = np.empty(2)
     >>> distribution(state, weights)
     >>> weights.round(6)
@@ -77,12 +85,15 @@ def exp3_distribution(state: Exp3State, out: npt.NDArray[np.float64]) -> None:
         out[arm] = state.weights[arm] / total
 
 
-@implement(decide, Exp3State)
-def exp3_decide(state: Exp3State, stream: Stream) -> Ticket:
-    total = total_weight(state.weights)
-    arm = draw_arm(state.weights, total, stream)
-    assign(state.counts, arm)
-    return Ticket(arm, 0, state.weights[arm] / total, 0)
+@implement(choose, Exp3State)
+def exp3_choose(state: Exp3State, stream: Stream, eligible: Eligible = None) -> Ticket:
+    return choose_by_weights(state.weights, total_weight(state.weights), stream, eligible)
+
+
+@implement(assign, Exp3State)
+def exp3_assign(state: Exp3State, ticket: Ticket) -> Ticket:
+    count_play(state.counts, ticket.arm)
+    return ticket
 
 
 @implement(learn, Exp3State)

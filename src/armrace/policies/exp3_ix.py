@@ -10,12 +10,21 @@ import numpy.typing as npt
 
 from armrace.errors import InvalidParameter
 from armrace.kernels.compiling import inlined
-from armrace.kernels.counts import Counts, assign, make_counts, record
-from armrace.kernels.estimates import Estimates, add_loss, exponential_weights, make_estimates
-from armrace.kernels.generics import Ticket, decide, distribution, implement, learn
-from armrace.kernels.sampling import draw_arm
+from armrace.kernels.generics import (
+    Eligible,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    implement,
+    learn,
+    stamped,
+)
+from armrace.kernels.sampling import choose_by_weights
 from armrace.kernels.streams import Stream
-from armrace.policies.counting import CountingPolicy
+from armrace.policies.common.counting_policy import CountingPolicy
+from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.leaders.estimates import add_loss, exponential_weights
 from armrace.specification import Limits
 
 __all__ = ["Exp3Ix"]
@@ -25,10 +34,11 @@ class Exp3IxState(NamedTuple):
     """Estimated losses; where ``anytime``, both rates are divided by ``sqrt(t)``."""
 
     counts: Counts
-    estimates: Estimates
+    losses: npt.NDArray[np.float64]
     learning_rate: float
     exploration: float
     anytime: bool
+    scratch: npt.NDArray[np.float64]
 
 
 class Exp3Ix(CountingPolicy, frozen=True, tag="exp3-ix"):
@@ -42,11 +52,11 @@ class Exp3Ix(CountingPolicy, frozen=True, tag="exp3-ix"):
     ``2 sqrt(2KT ln K) + (sqrt(2KT/ln K) + 1) ln(2/delta)``. With ``anytime`` the rate in
     round ``t`` is ``sqrt(ln K/(Kt))`` and the bound
     ``4 sqrt(KT ln K) + (2 sqrt(KT/ln K) + 1) ln(2/delta)``. These rates and bounds are given
-    from memory. A late reward is weighed with the exploration of its decision's round, which
-    the ticket notes.
+    from memory. A late reward is weighed with the exploration of its decision's round, the
+    memo of its ticket.
 
     >>> state = Exp3Ix(learning_rate=0.1).start(arms=2, horizon=100)
-    >>> learn(state, Ticket(arm=0, layer=0, probability=0.5, note=1), reward=0.0)
+    >>> learn(state, Ticket(arm=0, layer=0, probability=0.5, memo=0.05), reward=0.0)
     >>> weights = np.empty(2)
     >>> distribution(state, weights)
     >>> weights.round(6)
@@ -81,7 +91,8 @@ class Exp3Ix(CountingPolicy, frozen=True, tag="exp3-ix"):
         exploration = 0.5 * rate if self.exploration is None else self.exploration
         return Exp3IxState(
             counts=make_counts(arms),
-            estimates=make_estimates(arms),
+            losses=np.zeros(arms),
+            scratch=np.zeros(arms),
             learning_rate=float(rate),
             exploration=float(exploration),
             anytime=self.anytime,
@@ -97,20 +108,23 @@ def _at_round(state: Exp3IxState, rate: float, number: int) -> float:
 @implement(distribution, Exp3IxState)
 def exp3_ix_distribution(state: Exp3IxState, out: npt.NDArray[np.float64]) -> None:
     rate = _at_round(state, state.learning_rate, state.counts.rounds[0] + 1)
-    exponential_weights(state.estimates.losses, rate, out)
+    exponential_weights(state.losses, rate, out)
 
 
-@implement(decide, Exp3IxState)
-def exp3_ix_decide(state: Exp3IxState, stream: Stream) -> Ticket:
-    weights = state.estimates.weights
+@implement(choose, Exp3IxState)
+def exp3_ix_choose(state: Exp3IxState, stream: Stream, eligible: Eligible = None) -> Ticket:
+    weights = state.scratch
     distribution(state, weights)
-    arm = draw_arm(weights, 1.0, stream)
-    assign(state.counts, arm)
-    return Ticket(arm, 0, weights[arm], state.counts.rounds[0])
+    return choose_by_weights(weights, 1.0, stream, eligible)
+
+
+@implement(assign, Exp3IxState)
+def exp3_ix_assign(state: Exp3IxState, ticket: Ticket) -> Ticket:
+    count_play(state.counts, ticket.arm)
+    return stamped(ticket, 0, _at_round(state, state.exploration, state.counts.rounds[0]))
 
 
 @implement(learn, Exp3IxState)
 def exp3_ix_learn(state: Exp3IxState, ticket: Ticket, reward: float) -> None:
     record(state.counts, ticket.arm, reward)
-    exploration = _at_round(state, state.exploration, ticket.note)
-    add_loss(state.estimates.losses, ticket.arm, 1.0 - reward, ticket.probability + exploration)
+    add_loss(state.losses, ticket.arm, 1.0 - reward, ticket.probability + ticket.memo)

@@ -9,18 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.counts import Counts, assign, make_counts, record
-from armrace.kernels.estimates import (
-    Estimates,
-    add_loss,
-    exponential_weights,
-    make_estimates,
-    smallest,
+from armrace.kernels.generics import (
+    Eligible,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    implement,
+    learn,
 )
-from armrace.kernels.generics import Ticket, decide, distribution, implement, learn
-from armrace.kernels.sampling import draw_arm
+from armrace.kernels.sampling import choose_by_weights
 from armrace.kernels.streams import Stream
-from armrace.policies.counting import CountingPolicy
+from armrace.policies.common.counting_policy import CountingPolicy
+from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.leaders.estimates import add_loss, exponential_weights, smallest
 
 __all__ = ["Exp3PlusPlus"]
 
@@ -32,11 +34,12 @@ class Exp3PlusPlusState(NamedTuple):
     """Estimated losses, and for the bounds on mean losses ``spread``, 1/sqrt(2 pulls)."""
 
     counts: Counts
-    estimates: Estimates
+    losses: npt.NDArray[np.float64]
     mean_losses: npt.NDArray[np.float64]
     spread: npt.NDArray[np.float64]
     bounds_gaps: bool
     """Whether gaps are estimated from confidence bounds, as in 2017."""
+    scratch: npt.NDArray[np.float64]
 
 
 class Exp3PlusPlus(CountingPolicy, frozen=True, tag="exp3-plus-plus"):
@@ -56,7 +59,7 @@ class Exp3PlusPlus(CountingPolicy, frozen=True, tag="exp3-plus-plus"):
     constants the gaps begin to matter only after 10^8 rounds and more.
 
     >>> state = Exp3PlusPlus(version="2014").start(arms=2, horizon=100)
-    >>> learn(state, Ticket(arm=0, layer=0, probability=0.5, note=0), reward=0.0)
+    >>> learn(state, Ticket(arm=0, layer=0, probability=0.5), reward=0.0)
     >>> state.counts.rounds[0] = 1
     >>> weights = np.empty(2)
     >>> distribution(state, weights)
@@ -75,10 +78,11 @@ class Exp3PlusPlus(CountingPolicy, frozen=True, tag="exp3-plus-plus"):
     def start(self, arms: int, horizon: int) -> Exp3PlusPlusState:
         return Exp3PlusPlusState(
             counts=make_counts(arms),
-            estimates=make_estimates(arms),
+            losses=np.zeros(arms),
             mean_losses=np.full(arms, 0.5),
             spread=np.full(arms, np.inf),
             bounds_gaps=self.version == "2017",
+            scratch=np.zeros(arms),
         )
 
 
@@ -95,7 +99,7 @@ def _gap(state: Exp3PlusPlusState, arm: int, least: float, width: float, number:
     """How much worse than ``least`` the arm seems to be; 0 or less if it need not be worse."""
     if state.bounds_gaps:
         return max(0.0, state.mean_losses[arm] - width * state.spread[arm]) - least
-    return min(1.0, (state.estimates.losses[arm] - least) / number)
+    return min(1.0, (state.losses[arm] - least) / number)
 
 
 @inlined
@@ -116,8 +120,8 @@ def _mix(state: Exp3PlusPlusState, number: int, out: npt.NDArray[np.float64]) ->
         strength, least = _BETA * log_round, _least_upper_bound(state, width)
     else:
         strength = _STRENGTH_2014 * log_round * log_round
-        least = smallest(state.estimates.losses)
-    exponential_weights(state.estimates.losses, rate, out)
+        least = smallest(state.losses)
+    exponential_weights(state.losses, rate, out)
     left = 1.0
     for arm in range(arms):
         left -= _exploration(_gap(state, arm, least, width, number), strength, number, most)
@@ -136,13 +140,19 @@ def exp3_plus_plus_distribution(state: Exp3PlusPlusState, out: npt.NDArray[np.fl
         _mix(state, played + 1, out)
 
 
-@implement(decide, Exp3PlusPlusState)
-def exp3_plus_plus_decide(state: Exp3PlusPlusState, stream: Stream) -> Ticket:
-    weights = state.estimates.weights
+@implement(choose, Exp3PlusPlusState)
+def exp3_plus_plus_choose(
+    state: Exp3PlusPlusState, stream: Stream, eligible: Eligible = None
+) -> Ticket:
+    weights = state.scratch
     distribution(state, weights)
-    arm = draw_arm(weights, 1.0, stream)
-    assign(state.counts, arm)
-    return Ticket(arm, 0, weights[arm], 0)
+    return choose_by_weights(weights, 1.0, stream, eligible)
+
+
+@implement(assign, Exp3PlusPlusState)
+def exp3_plus_plus_assign(state: Exp3PlusPlusState, ticket: Ticket) -> Ticket:
+    count_play(state.counts, ticket.arm)
+    return ticket
 
 
 @implement(learn, Exp3PlusPlusState)
@@ -150,4 +160,4 @@ def exp3_plus_plus_learn(state: Exp3PlusPlusState, ticket: Ticket, reward: float
     arm = ticket.arm
     state.mean_losses[arm] = 1.0 - record(state.counts, arm, reward)
     state.spread[arm] = math.sqrt(0.5 / state.counts.pulls[arm])
-    add_loss(state.estimates.losses, arm, 1.0 - reward, ticket.probability)
+    add_loss(state.losses, arm, 1.0 - reward, ticket.probability)

@@ -8,18 +8,27 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.kernels.counts import Counts, assign, make_counts, record
-from armrace.kernels.exp3p import (
+from armrace.kernels.generics import (
+    Eligible,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    implement,
+    learn,
+)
+from armrace.kernels.sampling import choose_by_weights
+from armrace.kernels.streams import Stream
+from armrace.policies.common.counting_policy import CountingPolicy
+from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.leaders.exponential_gains import (
     ExponentialGains,
     add_bonuses,
     add_reward,
-    draw_from_gains,
     fill_probabilities,
+    gain_probabilities,
     make_gains,
 )
-from armrace.kernels.generics import Ticket, decide, distribution, implement, learn
-from armrace.kernels.streams import Stream
-from armrace.policies.counting import CountingPolicy
 from armrace.specification import Limits
 
 __all__ = ["Exp3P"]
@@ -78,12 +87,16 @@ def exp3p_distribution(state: Exp3PState, out: npt.NDArray[np.float64]) -> None:
     fill_probabilities(state.exponential, out)
 
 
-@implement(decide, Exp3PState)
-def exp3p_decide(state: Exp3PState, stream: Stream) -> Ticket:
-    arm = draw_from_gains(state.exponential, stream)
-    assign(state.counts, arm)
+@implement(choose, Exp3PState)
+def exp3p_choose(state: Exp3PState, stream: Stream, eligible: Eligible = None) -> Ticket:
+    return choose_by_weights(gain_probabilities(state.exponential), 1.0, stream, eligible)
+
+
+@implement(assign, Exp3PState)
+def exp3p_assign(state: Exp3PState, ticket: Ticket) -> Ticket:
+    count_play(state.counts, ticket.arm)
     add_bonuses(state.exponential)
-    return Ticket(arm, 0, state.exponential.drawn_with[arm], 0)
+    return ticket
 
 
 @implement(learn, Exp3PState)

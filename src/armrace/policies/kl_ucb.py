@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from armrace.kernels.kl_indices import KlIndices, kl_index, make_kl_indices
-from armrace.policies.counting import CountingPolicy
+from armrace.policies.common.counting_policy import CountingPolicy
+from armrace.policies.indices.kl_indices import KlIndices, kl_index, make_kl_indices
 from armrace.specification import Limits
 
 __all__ = ["KlUcb"]
@@ -23,7 +23,7 @@ class KlUcb(CountingPolicy, frozen=True, tag="kl-ucb"):
     first reward has not come has the mean 1/2.
 
     >>> import math
-    >>> from armrace.kernels.divergence import upper_kl
+    >>> from armrace.policies.common.divergence import upper_kl
     >>> f"{upper_kl(0.9, math.log(1000) / 20):.6f}"
     '0.998761'
     """

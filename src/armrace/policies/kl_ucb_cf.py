@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from armrace.errors import InvalidParameter
-from armrace.kernels.kl_indices import KlIndices, kl_index, make_kl_indices
-from armrace.policies.counting import CountingPolicy
+from armrace.policies.common.counting_policy import CountingPolicy
+from armrace.policies.indices.kl_indices import KlIndices, kl_index, make_kl_indices
 from armrace.specification import Limits
 
 __all__ = ["KlUcbCf"]

@@ -8,18 +8,26 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.kernels.counts import Counts, assign, make_counts, record
-from armrace.kernels.estimates import (
+from armrace.kernels.generics import (
+    Eligible,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    implement,
+    learn,
+)
+from armrace.kernels.sampling import choose_by_weights
+from armrace.kernels.streams import Stream
+from armrace.policies.common.counting_policy import CountingPolicy
+from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.leaders.estimates import (
     LOGARITHMIC_BARRIER,
     Estimates,
     add_loss,
     make_estimates,
     power_weights,
 )
-from armrace.kernels.generics import Ticket, decide, distribution, implement, learn
-from armrace.kernels.sampling import draw_arm
-from armrace.kernels.streams import Stream
-from armrace.policies.counting import CountingPolicy
 from armrace.specification import Limits
 
 __all__ = ["LogBarrier"]
@@ -30,6 +38,7 @@ class LogBarrierState(NamedTuple):
 
     counts: Counts
     estimates: Estimates
+    weights: npt.NDArray[np.float64]
     learning_rate: float
 
 
@@ -44,7 +53,7 @@ class LogBarrier(CountingPolicy, frozen=True, tag="log-barrier"):
     and bound are given from memory.
 
     >>> state = LogBarrier(learning_rate=0.1).start(arms=2, horizon=100)
-    >>> learn(state, Ticket(arm=0, layer=0, probability=0.5, note=0), reward=0.0)
+    >>> learn(state, Ticket(arm=0, layer=0, probability=0.5), reward=0.0)
     >>> weights = np.empty(2)
     >>> distribution(state, weights)
     >>> weights.round(6)
@@ -67,21 +76,25 @@ class LogBarrier(CountingPolicy, frozen=True, tag="log-barrier"):
             rate = min(0.5, math.sqrt(arms * math.log(max(horizon, 2)) / horizon))
         estimates = make_estimates(arms)
         estimates.normaliser[0] = -arms / rate
-        return LogBarrierState(make_counts(arms), estimates, float(rate))
+        weights = np.full(arms, 1.0 / arms)
+        return LogBarrierState(make_counts(arms), estimates, weights, float(rate))
 
 
 @implement(distribution, LogBarrierState)
 def log_barrier_distribution(state: LogBarrierState, out: npt.NDArray[np.float64]) -> None:
     for arm in range(out.size):
-        out[arm] = state.estimates.weights[arm]
+        out[arm] = state.weights[arm]
 
 
-@implement(decide, LogBarrierState)
-def log_barrier_decide(state: LogBarrierState, stream: Stream) -> Ticket:
-    weights = state.estimates.weights
-    arm = draw_arm(weights, 1.0, stream)
-    assign(state.counts, arm)
-    return Ticket(arm, 0, weights[arm], 0)
+@implement(choose, LogBarrierState)
+def log_barrier_choose(state: LogBarrierState, stream: Stream, eligible: Eligible = None) -> Ticket:
+    return choose_by_weights(state.weights, 1.0, stream, eligible)
+
+
+@implement(assign, LogBarrierState)
+def log_barrier_assign(state: LogBarrierState, ticket: Ticket) -> Ticket:
+    count_play(state.counts, ticket.arm)
+    return ticket
 
 
 @implement(learn, LogBarrierState)
@@ -95,5 +108,5 @@ def log_barrier_learn(state: LogBarrierState, ticket: Ticket, reward: float) -> 
             state.learning_rate,
             LOGARITHMIC_BARRIER,
             estimates.normaliser[0],
-            estimates.weights,
+            state.weights,
         )

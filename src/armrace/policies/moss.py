@@ -9,10 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.counts import Counts, assign, make_counts, record
-from armrace.kernels.generics import Ticket, decide, distribution, implement, learn
+from armrace.kernels.generics import (
+    Eligible,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    implement,
+    learn,
+    make_ticket,
+)
 from armrace.kernels.streams import Stream
-from armrace.policies.counting import CountingPolicy
+from armrace.policies.common.counting_policy import CountingPolicy
+from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.indices.argmax import make_argmax
 
 __all__ = ["Moss"]
 
@@ -63,31 +73,30 @@ def bonus(plays: int, fair_share: float) -> float:
 
 
 @inlined
-def _next_arm(state: MossState) -> int:
-    played = state.counts.rounds[0]
-    arms = state.means.size
-    if played < arms:
-        return played
-    best, best_index = 0, -np.inf
-    for arm in range(arms):
-        index = state.means[arm] + state.bonuses[arm]
-        if index > best_index:
-            best, best_index = arm, index
-    return best
+def _index(state: MossState, arm: int, term: float) -> float:
+    return state.means[arm] + state.bonuses[arm]
+
+
+_next_arm = make_argmax(_index)
 
 
 @implement(distribution, MossState)
 def moss_distribution(state: MossState, out: npt.NDArray[np.float64]) -> None:
     out.fill(0.0)
-    out[_next_arm(state)] = 1.0
+    out[_next_arm(state, 0.0, None)] = 1.0
 
 
-@implement(decide, MossState)
-def moss_decide(state: MossState, stream: Stream) -> Ticket:
-    arm = _next_arm(state)
-    assign(state.counts, arm)
+@implement(choose, MossState)
+def moss_choose(state: MossState, stream: Stream, eligible: Eligible = None) -> Ticket:
+    return make_ticket(_next_arm(state, 0.0, eligible))
+
+
+@implement(assign, MossState)
+def moss_assign(state: MossState, ticket: Ticket) -> Ticket:
+    arm = ticket.arm
+    count_play(state.counts, arm)
     state.bonuses[arm] = bonus(state.counts.assigned[arm], state.fair_share[0])
-    return Ticket(arm, 0, 1.0, 0)
+    return ticket
 
 
 @implement(learn, MossState)

@@ -8,10 +8,10 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 
 from armrace.errors import InvalidParameter
-from armrace.kernels.intervals import paper_rule
-from armrace.kernels.race import Race, make_race
-from armrace.policies.racing import RacePolicy
-from armrace.policies.sharpening import sharp_rule
+from armrace.policies.races.intervals import paper_rule
+from armrace.policies.races.race import Race, make_race
+from armrace.policies.races.race_policy import RacePolicy
+from armrace.policies.races.sharp_rule import sharp_rule
 from armrace.specification import Confidence, Limits
 
 __all__ = ["MultiLayerRace"]

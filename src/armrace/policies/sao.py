@@ -10,19 +10,32 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.counts import Counts, make_counts, record
-from armrace.kernels.exp3p import (
+from armrace.kernels.generics import (
+    Eligible,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    implement,
+    learn,
+)
+from armrace.kernels.streams import Stream
+from armrace.policies.base import ArmView, Policy
+from armrace.policies.common.counts import Counts, make_counts, record
+from armrace.policies.leaders.exponential_gains import (
     ExponentialGains,
     add_reward,
     make_gains,
     restart_gains,
 )
-from armrace.kernels.generics import Ticket, decide, distribution, implement, learn
-from armrace.kernels.race import NEVER
-from armrace.kernels.streams import Stream
-from armrace.kernels.switching import AFTER_SWITCH, decide_on_a_side, fill_a_side
-from armrace.policies.base import ArmView, Policy
-from armrace.policies.eliminating import view_arms
+from armrace.policies.races.race import NEVER
+from armrace.policies.switching.arm_views import view_arms
+from armrace.policies.switching.switching import (
+    AFTER_SWITCH,
+    assign_on_a_side,
+    choose_on_a_side,
+    fill_a_side,
+)
 from armrace.specification import Confidence
 
 __all__ = ["Sao"]
@@ -123,11 +136,16 @@ def sao_distribution(state: SaoState, out: npt.NDArray[np.float64]) -> None:
     fill_a_side(_has_switched(state), state.probabilities, state.fallback, out)
 
 
-@implement(decide, SaoState)
-def sao_decide(state: SaoState, stream: Stream) -> Ticket:
-    return decide_on_a_side(
-        _has_switched(state), state.probabilities, state.fallback, state.counts, stream
+@implement(choose, SaoState)
+def sao_choose(state: SaoState, stream: Stream, eligible: Eligible = None) -> Ticket:
+    return choose_on_a_side(
+        _has_switched(state), state.probabilities, state.fallback, stream, eligible
     )
+
+
+@implement(assign, SaoState)
+def sao_assign(state: SaoState, ticket: Ticket) -> Ticket:
+    return assign_on_a_side(_has_switched(state), state.fallback, state.counts, ticket)
 
 
 @implement(learn, SaoState)
@@ -135,7 +153,7 @@ def sao_learn(state: SaoState, ticket: Ticket, reward: float) -> None:
     arm = ticket.arm
     mean = record(state.counts, arm, reward)
     if _has_switched(state):
-        if ticket.note == AFTER_SWITCH:
+        if ticket.phase == AFTER_SWITCH:
             add_reward(state.fallback, arm, ticket.probability, reward)
         return
     state.clock[_SEEN] += 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
-from armrace.kernels.sapo import SapoState, make_sapo
 from armrace.policies.base import ArmView, Policy
-from armrace.policies.eliminating import view_sapo
+from armrace.policies.switching.arm_views import view_sapo
+from armrace.policies.switching.sapo import SapoState, make_sapo
 from armrace.specification import Limits
 
 __all__ = ["Sapo"]

@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from armrace.kernels.intervals import KL_JEFFREYS, make_rule
-from armrace.kernels.race import Race, make_race
-from armrace.policies.racing import RacePolicy
+from armrace.policies.races.intervals import KL_JEFFREYS, make_rule
+from armrace.policies.races.race import Race, make_race
+from armrace.policies.races.race_policy import RacePolicy
 from armrace.specification import Confidence, Limits
 from armrace.theory import SharpLayer, sharp_layers
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from armrace.kernels.posteriors import Posteriors, make_posteriors
-from armrace.policies.counting import CountingPolicy
+from armrace.policies.common.counting_policy import CountingPolicy
+from armrace.policies.posteriors.posteriors import Posteriors, make_posteriors
 
 __all__ = ["Thompson"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from armrace.errors import InvalidParameter
-from armrace.kernels.posteriors import Posteriors, make_posteriors
-from armrace.policies.counting import CountingPolicy
+from armrace.policies.common.counting_policy import CountingPolicy
+from armrace.policies.posteriors.posteriors import Posteriors, make_posteriors
 from armrace.specification import Limits
 
 __all__ = ["ThompsonCf"]
@@ -30,7 +30,7 @@ class ThompsonCf(CountingPolicy, frozen=True, tag="thompson-cf"):
     >>> import numpy as np
     >>> from armrace.kernels.generics import Ticket, distribution, learn
     >>> state = ThompsonCf(p00=0.1, p11=0.2).start(arms=2, horizon=100)
-    >>> learn(state, Ticket(arm=0, layer=0, probability=np.nan, note=0), reward=1.0)
+    >>> learn(state, Ticket(arm=0, probability=np.nan), reward=1.0)
     >>> weights = np.empty(2)
     >>> distribution(state, weights)
     >>> weights.round(6)

@@ -9,24 +9,35 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.counts import Counts, assign, make_counts, record
-from armrace.kernels.estimates import (
+from armrace.kernels.generics import (
+    Eligible,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    implement,
+    learn,
+    stamped,
+)
+from armrace.kernels.sampling import choose_by_weights
+from armrace.kernels.streams import Stream
+from armrace.policies.common.counting_policy import CountingPolicy
+from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.leaders.estimates import (
     TSALLIS_ENTROPY,
     Estimates,
+    Solution,
     add_loss,
     make_estimates,
+    make_solution,
     power_weights,
 )
-from armrace.kernels.generics import Ticket, decide, distribution, implement, learn
-from armrace.kernels.sampling import draw_arm
-from armrace.kernels.streams import Stream
-from armrace.policies.counting import CountingPolicy
 
 __all__ = ["TsallisInf"]
 
 _BASELINE = 0.5
-_WITHOUT_BASELINE, _WITH_BASELINE = 0, 1
-"""What a ticket notes: whether the baseline was taken off its arm's loss."""
+"""Added to the estimated loss of every likely arm when a decision is assigned; the memo of a
+ticket is what its own arm got."""
 
 
 class TsallisInfState(NamedTuple):
@@ -36,6 +47,7 @@ class TsallisInfState(NamedTuple):
     estimates: Estimates
     rate_scale: float
     reduced_variance: bool
+    scratch: Solution
 
 
 class TsallisInf(CountingPolicy, frozen=True, tag="tsallis-inf"):
@@ -82,6 +94,7 @@ class TsallisInf(CountingPolicy, frozen=True, tag="tsallis-inf"):
             estimates=make_estimates(arms),
             rate_scale=4.0 if reduced else 2.0,
             reduced_variance=reduced,
+            scratch=make_solution(arms),
         )
 
 
@@ -91,38 +104,54 @@ def _learning_rate(state: TsallisInfState) -> float:
 
 
 @inlined
-def _solve(state: TsallisInfState, rate: float, out: npt.NDArray[np.float64]) -> float:
-    estimates = state.estimates
-    return power_weights(
-        estimates.losses, 0.5 * rate, TSALLIS_ENTROPY, estimates.normaliser[0], out
-    )
+def _solved(state: TsallisInfState) -> Solution:
+    """The probabilities of the next decision."""
+    estimates, solution = state.estimates, state.scratch
+    if not solution.up_to_date[0]:
+        solution.normaliser[0] = power_weights(
+            estimates.losses,
+            0.5 * _learning_rate(state),
+            TSALLIS_ENTROPY,
+            estimates.normaliser[0],
+            solution.weights,
+        )
+        solution.up_to_date[0] = True
+    return solution
 
 
 @implement(distribution, TsallisInfState)
 def tsallis_inf_distribution(state: TsallisInfState, out: npt.NDArray[np.float64]) -> None:
-    _solve(state, _learning_rate(state), out)
+    weights = _solved(state).weights
+    for arm in range(out.size):
+        out[arm] = weights[arm]
 
 
-@implement(decide, TsallisInfState)
-def tsallis_inf_decide(state: TsallisInfState, stream: Stream) -> Ticket:
-    estimates, rate = state.estimates, _learning_rate(state)
-    weights = estimates.weights
-    estimates.normaliser[0] = _solve(state, rate, weights)
-    arm = draw_arm(weights, 1.0, stream)
-    assign(state.counts, arm)
-    note = _WITHOUT_BASELINE
+@implement(choose, TsallisInfState)
+def tsallis_inf_choose(state: TsallisInfState, stream: Stream, eligible: Eligible = None) -> Ticket:
+    return choose_by_weights(_solved(state).weights, 1.0, stream, eligible)
+
+
+@implement(assign, TsallisInfState)
+def tsallis_inf_assign(state: TsallisInfState, ticket: Ticket) -> Ticket:
+    estimates, solution = state.estimates, _solved(state)
+    estimates.normaliser[0] = solution.normaliser[0]
+    baseline = 0.0
     if state.reduced_variance:
+        rate = _learning_rate(state)
         threshold = rate * rate
-        note = _WITH_BASELINE if weights[arm] >= threshold else _WITHOUT_BASELINE
-        for other in range(weights.size):
-            if weights[other] >= threshold:
-                estimates.losses[other] += _BASELINE
-    return Ticket(arm, 0, weights[arm], note)
+        for arm in range(solution.weights.size):
+            if solution.weights[arm] >= threshold:
+                estimates.losses[arm] += _BASELINE
+        if solution.weights[ticket.arm] >= threshold:
+            baseline = _BASELINE
+    count_play(state.counts, ticket.arm)
+    solution.up_to_date[0] = False
+    return stamped(ticket, 0, baseline)
 
 
 @implement(learn, TsallisInfState)
 def tsallis_inf_learn(state: TsallisInfState, ticket: Ticket, reward: float) -> None:
-    arm = ticket.arm
-    baseline = _BASELINE if ticket.note == _WITH_BASELINE else 0.0
-    record(state.counts, arm, reward)
-    add_loss(state.estimates.losses, arm, 1.0 - reward - baseline, ticket.probability)
+    record(state.counts, ticket.arm, reward)
+    loss = 1.0 - reward - ticket.memo
+    add_loss(state.estimates.losses, ticket.arm, loss, ticket.probability)
+    state.scratch.up_to_date[0] = False

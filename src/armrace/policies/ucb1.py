@@ -9,10 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.counts import Counts, assign, make_counts, record
-from armrace.kernels.generics import Ticket, decide, distribution, implement, learn
+from armrace.kernels.generics import (
+    Eligible,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    implement,
+    learn,
+    make_ticket,
+)
 from armrace.kernels.streams import Stream
-from armrace.policies.counting import CountingPolicy
+from armrace.policies.common.counting_policy import CountingPolicy
+from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.indices.argmax import make_argmax
 
 __all__ = ["Ucb1"]
 
@@ -41,7 +51,7 @@ class Ucb1State(NamedTuple):
     counts: Counts
     means: npt.NDArray[np.float64]
     spread: npt.NDArray[np.float64]
-    lead: Lead
+    scratch: Lead
 
 
 class Ucb1(CountingPolicy, frozen=True, tag="ucb1"):
@@ -66,7 +76,7 @@ class Ucb1(CountingPolicy, frozen=True, tag="ucb1"):
             counts=make_counts(arms),
             means=np.ones(arms),
             spread=np.zeros(arms),
-            lead=Lead(
+            scratch=Lead(
                 arm=np.zeros(1, dtype=np.int64),
                 until=np.zeros(1, dtype=np.int64),
                 scale=np.zeros(1),
@@ -92,25 +102,23 @@ def upper_bound(mean: float, spread: float, scale: float) -> float:
 
 
 @inlined
-def _next_arm(state: Ucb1State) -> int:
+def _index(state: Ucb1State, arm: int, scale: float) -> float:
+    return upper_bound(state.means[arm], state.spread[arm], scale)
+
+
+_arm_of_largest_index = make_argmax(_index)
+
+
+@inlined
+def _next_arm(state: Ucb1State, eligible: Eligible) -> int:
     """The arm with the largest index, the first of equals; each arm once before."""
-    played = state.counts.rounds[0]
-    arms = state.means.size
-    if played < arms:
-        return played
-    scale = bonus_scale(played + 1)
-    best, best_index = 0, -np.inf
-    for arm in range(arms):
-        index = upper_bound(state.means[arm], state.spread[arm], scale)
-        if index > best_index:
-            best, best_index = arm, index
-    return best
+    return _arm_of_largest_index(state, bonus_scale(state.counts.rounds[0] + 1), eligible)
 
 
 @inlined
 def _still_leads(state: Ucb1State) -> bool:
     """Whether the leader's index is the largest for sure, with no need to look at the others'."""
-    lead = state.lead
+    lead = state.scratch
     arm = lead.arm[0]
     index = upper_bound(state.means[arm], state.spread[arm], lead.scale[0])
     return state.counts.rounds[0] < lead.until[0] and index > lead.rival[0]
@@ -123,7 +131,7 @@ def _find_leader(state: Ucb1State) -> int:
     The others are not played meanwhile: their means stay, and their bonuses grow with the round,
     by less than along the tangent of the bonus scale.
     """
-    arm, lead, played = _next_arm(state), state.lead, state.counts.rounds[0]
+    arm, lead, played = _next_arm(state, None), state.scratch, state.counts.rounds[0]
     rounds = played >> _BRACKET
     lead.arm[0], lead.until[0] = arm, 0
     if rounds >= _SHORTEST:
@@ -134,6 +142,8 @@ def _find_leader(state: Ucb1State) -> int:
         for other in range(state.means.size):
             if other != arm:
                 index = upper_bound(state.means[other], state.spread[other], highest)
+                if state.counts.assigned[other] == 0:
+                    index = np.inf
                 rival = max(rival, index)
         lead.rival[0] = rival
     return arm
@@ -142,19 +152,25 @@ def _find_leader(state: Ucb1State) -> int:
 @implement(distribution, Ucb1State)
 def ucb1_distribution(state: Ucb1State, out: npt.NDArray[np.float64]) -> None:
     out.fill(0.0)
-    out[_next_arm(state)] = 1.0
+    out[_next_arm(state, None)] = 1.0
 
 
-@implement(decide, Ucb1State)
-def ucb1_decide(state: Ucb1State, stream: Stream) -> Ticket:
-    arm = state.lead.arm[0] if _still_leads(state) else _find_leader(state)
-    assign(state.counts, arm)
-    state.spread[arm] = 1.0 / math.sqrt(state.counts.assigned[arm])
-    return Ticket(arm, 0, 1.0, 0)
+@implement(choose, Ucb1State)
+def ucb1_choose(state: Ucb1State, stream: Stream, eligible: Eligible = None) -> Ticket:
+    if eligible is None:
+        return make_ticket(state.scratch.arm[0] if _still_leads(state) else _find_leader(state))
+    return make_ticket(_next_arm(state, eligible))
+
+
+@implement(assign, Ucb1State)
+def ucb1_assign(state: Ucb1State, ticket: Ticket) -> Ticket:
+    count_play(state.counts, ticket.arm)
+    state.spread[ticket.arm] = 1.0 / math.sqrt(state.counts.assigned[ticket.arm])
+    return ticket
 
 
 @implement(learn, Ucb1State)
 def ucb1_learn(state: Ucb1State, ticket: Ticket, reward: float) -> None:
     state.means[ticket.arm] = record(state.counts, ticket.arm, reward)
-    if ticket.arm != state.lead.arm[0]:
-        state.lead.until[0] = 0
+    if ticket.arm != state.scratch.arm[0]:
+        state.scratch.until[0] = 0

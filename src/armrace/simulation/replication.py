@@ -11,15 +11,16 @@ import numpy.typing as npt
 
 from armrace.errors import InvalidParameter
 from armrace.forensics import Audit, audit
-from armrace.kernels import engine, leaping
-from armrace.kernels.attacking import LiveAttack
+from armrace.forensics.audit_trail import watch
+from armrace.kernels import engine
+from armrace.kernels.attack_pointers import LiveAttack
 from armrace.kernels.compiling import fingerprint, kept_on_disk
 from armrace.kernels.generics import implementations
 from armrace.kernels.laws import Law
-from armrace.kernels.race import Race
 from armrace.kernels.streams import Stream
-from armrace.kernels.watching import watch
 from armrace.policies import ArmView
+from armrace.policies.races import leaping
+from armrace.policies.races.race import Race
 from armrace.randomness import Purpose, reward_place, stream_for
 from armrace.simulation.experiment import Experiment, checkpoints_for
 

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.kernels.race import Race
-from armrace.kernels.witnessing import make_witnessed_race
 from armrace.policies import ArmView
+from armrace.policies.races.race import Race
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.replication import Parts, make_parts, play_one_round, play_out
+from armrace.verification.coverage_probe import make_witnessed_race
 
 __all__ = ["Books", "Runs", "examine", "gather", "prepare"]
 

@@ -1,0 +1,257 @@
+"""A policy under watch: what it decides and learns is unchanged, and each arm's rewards are noted.
+
+Clean rewards of an arm are alike in whatever order they come, so a change over time is a sign of
+corruption. To see one afterwards it is enough to keep each arm's sum
+
+- at *marks*, numbers of pulls that grow by a fifth or so from one to the next;
+- in *blocks* of 16, 32, 64, ... pulls, of which the most striking of each size is kept: a short
+  attack on an arm that has long been played would be lost between two marks;
+- in *waves*, of the rewards that follow good ones and of those that follow bad ones: bursts that
+  come back again and again change no long stretch, but rewards within a burst resemble each other.
+
+How striking two samples of one arm are is measured by :func:`log_evidence`, the logarithm of an
+e-value: of samples from one law with mean ``m``, both mixed likelihoods (Jeffreys' prior) divided
+by the likelihood of ``m`` have expectation at most 1, and dividing by the largest likelihood
+instead can only lower it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.compiling import inlined
+from armrace.kernels.generics import (
+    Eligible,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    drop,
+    implement,
+    learn,
+)
+from armrace.kernels.streams import Stream
+from armrace.policies.common.divergence import kl
+
+__all__ = [
+    "Blocks",
+    "Marks",
+    "Watched",
+    "Waves",
+    "block_size",
+    "log_block_weight",
+    "log_evidence",
+    "watch",
+]
+
+_FIRST_MARK = 8
+_MARKS_A_DOUBLING = 4
+_MEMORIES = np.array([4.0, 16.0, 64.0])
+_SMALLEST_BLOCK = 16
+"""Fewer rewards than these prove nothing at any useful level."""
+
+
+class Marks(NamedTuple):
+    """Sum of each arm's rewards, and the round, after certain numbers of pulls."""
+
+    pulls: npt.NDArray[np.int64]
+    reached: npt.NDArray[np.int64]
+    """How many marks each arm has passed."""
+    sums: npt.NDArray[np.float64]
+    rounds: npt.NDArray[np.int64]
+
+
+class Blocks(NamedTuple):
+    """The current and the most striking block of each arm (row) and size (column)."""
+
+    sums: npt.NDArray[np.float64]
+    """The arm's sum at the beginning of the current block."""
+    rounds: npt.NDArray[np.int64]
+    evidence: npt.NDArray[np.float64]
+    """Of the most striking block against all before it, with the weight of its place."""
+    ends: npt.NDArray[np.int64]
+    """The arm's pulls at the end of the most striking block."""
+    before: npt.NDArray[np.float64]
+    """Sum of the rewards before it."""
+    within: npt.NDArray[np.float64]
+    first_rounds: npt.NDArray[np.int64]
+    last_rounds: npt.NDArray[np.int64]
+
+
+class Waves(NamedTuple):
+    """Rewards that come while an arm pays less than usual, and while it pays more.
+
+    Each arm (row) has three memories (column), means of its latest rewards with weights that fade
+    within 4, 16 or 64 of them; on the last axis are the rewards that came while that was at most
+    the mean of all, and those that came while it was above.
+    """
+
+    recent: npt.NDArray[np.float64]
+    pulls: npt.NDArray[np.int64]
+    sums: npt.NDArray[np.float64]
+
+
+class Watched(NamedTuple):
+    """A policy's state, and what its rewards have been."""
+
+    inner: Any
+    rounds: npt.NDArray[np.int64]
+    """How many decisions have been made."""
+    pulls: npt.NDArray[np.int64]
+    """How many rewards of each arm have come, whichever layer has learned from them."""
+    sums: npt.NDArray[np.float64]
+    marks: Marks
+    blocks: Blocks
+    waves: Waves
+
+
+def watch(state: Any, arms: int, horizon: int) -> Watched:
+    """The same policy, with its rewards noted from now on."""
+    marks = _mark_pulls(horizon)
+    marked = (arms, marks.size)
+    blocks = (arms, max(1, int(math.log2(max(2, horizon // _SMALLEST_BLOCK)))))
+    return Watched(
+        inner=state,
+        rounds=np.zeros(1, dtype=np.int64),
+        pulls=np.zeros(arms, dtype=np.int64),
+        sums=np.zeros(arms),
+        marks=Marks(
+            pulls=marks,
+            reached=np.zeros(arms, dtype=np.int64),
+            sums=np.zeros(marked),
+            rounds=np.zeros(marked, dtype=np.int64),
+        ),
+        blocks=Blocks(
+            sums=np.zeros(blocks),
+            rounds=np.zeros(blocks, dtype=np.int64),
+            evidence=np.full(blocks, -np.inf),
+            ends=np.zeros(blocks, dtype=np.int64),
+            before=np.zeros(blocks),
+            within=np.zeros(blocks),
+            first_rounds=np.zeros(blocks, dtype=np.int64),
+            last_rounds=np.zeros(blocks, dtype=np.int64),
+        ),
+        waves=Waves(
+            recent=np.zeros((arms, _MEMORIES.size)),
+            pulls=np.zeros((arms, _MEMORIES.size, 2), dtype=np.int64),
+            sums=np.zeros((arms, _MEMORIES.size, 2)),
+        ),
+    )
+
+
+def _mark_pulls(horizon: int) -> npt.NDArray[np.int64]:
+    """Whole numbers from 8 on, four a doubling, the last of them at most the horizon."""
+    doublings = math.log2(max(horizon, _FIRST_MARK) / _FIRST_MARK)
+    steps = np.arange(1 + int(_MARKS_A_DOUBLING * doublings))
+    return np.rint(_FIRST_MARK * 2.0 ** (steps / _MARKS_A_DOUBLING)).astype(np.int64)
+
+
+@inlined
+def block_size(scale: int) -> int:
+    """How many pulls a block of this scale has."""
+    return _SMALLEST_BLOCK << scale
+
+
+@inlined
+def log_evidence(pulls: float, total: float, other_pulls: float, other_total: float) -> float:
+    """Logarithm of the e-value of two samples of one arm, given by size and sum.
+
+    It is ``n kl(x, z) + m kl(y, z) - ln(pi (n + 1/2))/2 - ln(pi (m + 1/2))/2`` for samples of
+    sizes ``n`` and ``m`` with means ``x`` and ``y``, where ``z`` is the mean of all.
+    """
+    common = (total + other_total) / (pulls + other_pulls)
+    divergence = 0.0
+    if 0.0 < common < 1.0:  # else all rewards are alike but for rounding errors
+        divergence = pulls * kl(total / pulls, common)
+        divergence += other_pulls * kl(other_total / other_pulls, common)
+    return divergence - 0.5 * math.log(math.pi**2 * (pulls + 0.5) * (other_pulls + 0.5))
+
+
+@inlined
+def log_block_weight(position: float) -> float:
+    """Logarithm of ``1 / (2 i ln(i+2)^2)``, whose sum over the blocks ``i = 1, 2, ...`` is below 1.
+
+    Early blocks are cheap, and late ones not much dearer than if their number were known.
+    """
+    return -math.log(2.0 * position * math.log(position + 2.0) ** 2)
+
+
+@implement(distribution, Watched)
+def watched_distribution(state: Watched, out: npt.NDArray[np.float64]) -> None:
+    distribution(state.inner, out)
+
+
+@implement(choose, Watched)
+def watched_choose(state: Watched, stream: Stream, eligible: Eligible = None) -> Ticket:
+    return choose(state.inner, stream, eligible)
+
+
+@implement(assign, Watched)
+def watched_assign(state: Watched, ticket: Ticket) -> Ticket:
+    state.rounds[0] += 1
+    return assign(state.inner, ticket)
+
+
+@implement(drop, Watched)
+def watched_drop(state: Watched, ticket: Ticket) -> None:
+    drop(state.inner, ticket)
+
+
+@implement(learn, Watched)
+def watched_learn(state: Watched, ticket: Ticket, reward: float) -> None:
+    learn(state.inner, ticket, reward)
+    arm = ticket.arm
+    _ride_waves(state.waves, arm, state.pulls[arm], state.sums[arm], reward)
+    pulls, total = state.pulls[arm] + 1, state.sums[arm] + reward
+    state.pulls[arm] = pulls
+    state.sums[arm] = total
+    marks, reached = state.marks, state.marks.reached[arm]
+    if reached < marks.pulls.size and pulls == marks.pulls[reached]:
+        marks.sums[arm, reached] = total
+        marks.rounds[arm, reached] = state.rounds[0]
+        marks.reached[arm] = reached + 1
+    if pulls % _SMALLEST_BLOCK == 0:
+        _end_blocks(state.blocks, arm, pulls, total, state.rounds[0])
+
+
+@inlined
+def _ride_waves(waves: Waves, arm: int, pulls: int, total: float, reward: float) -> None:
+    """Count a reward as one that came in good times or in bad ones, by those before it."""
+    for memory in range(waves.recent.shape[1]):
+        recent = waves.recent[arm, memory]
+        if pulls == 0:
+            recent = reward
+        else:
+            side = 1 if recent * pulls > total else 0
+            waves.pulls[arm, memory, side] += 1
+            waves.sums[arm, memory, side] += reward
+            recent += (reward - recent) / _MEMORIES[memory]
+        waves.recent[arm, memory] = recent
+
+
+@inlined
+def _end_blocks(blocks: Blocks, arm: int, pulls: int, total: float, round: int) -> None:
+    """Compare each block that ends here with all that came before it, and begin the next."""
+    scale, size = 0, _SMALLEST_BLOCK
+    while scale < blocks.sums.shape[1] and pulls % size == 0:
+        earlier, before = blocks.sums[arm, scale], pulls - size
+        if before > 0:
+            # differences of long sums may leave the range by a rounding error
+            within = min(max(total - earlier, 0.0), float(size))
+            evidence = log_evidence(before, earlier, size, within)
+            evidence += log_block_weight(before // size)
+            if evidence > blocks.evidence[arm, scale]:
+                blocks.evidence[arm, scale] = evidence
+                blocks.ends[arm, scale] = pulls
+                blocks.before[arm, scale] = earlier
+                blocks.within[arm, scale] = within
+                blocks.first_rounds[arm, scale] = blocks.rounds[arm, scale]
+                blocks.last_rounds[arm, scale] = round
+        blocks.sums[arm, scale] = total
+        blocks.rounds[arm, scale] = round
+        scale += 1
+        size *= 2

@@ -1,0 +1,137 @@
+"""Attacks behind function pointers, so that a policy is compiled once and not for each attack.
+
+An attack is compiled on its own, which takes a fraction of a second, and the engine calls it by
+address: some 6 ns a round while there is a budget left. Inlining it instead would compile the
+whole engine again for every pair of policy and attack, at 3 seconds each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numba
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+from numba.np import arrayobj
+
+from armrace.kernels.compiling import entry, fingerprint
+from armrace.kernels.generics import corrupt, implementations, implements, observe
+from armrace.kernels.live import Live, make_live_calls
+from armrace.kernels.streams import Stream
+from armrace.kernels.unowned_arrays import Handle, opened
+
+__all__ = ["NOWHERE", "Attack", "LiveAttack", "call_corrupt", "call_observe"]
+
+NOWHERE = 0
+"""The address of ``observe`` of an attack that does not learn from the past."""
+
+_NUMBERS = types.CPointer(types.float64)
+
+
+class Attack(NamedTuple):
+    """Addresses of an attack's state and of its two functions, and what the engine is spared."""
+
+    state: int
+    corrupt: int
+    observe: int
+    sees_weights: bool
+    smallest_cost: float
+    """No change that it makes costs less, unless it costs nothing."""
+
+
+class LiveAttack:
+    """An attack that the engine can call; keeps alive what its addresses point to."""
+
+    def __init__(
+        self, state: Any, stream: Stream, sees_weights: bool, smallest_cost: float
+    ) -> None:
+        code = fingerprint(implementations(state))
+        self._handle = Handle(Live(state, stream), make_live_calls(code).put_down)
+        corrupt_at, observe_at = _addresses(code, self._handle._numba_type_)
+        if not implements(observe, type(state)):
+            observe_at = NOWHERE
+        self.attack = Attack(
+            self._handle.address, corrupt_at, observe_at, sees_weights, smallest_cost
+        )
+
+
+@cache
+def _addresses(code: str, kind: Any) -> tuple[int, int]:
+    """Addresses of ``corrupt`` and ``observe``, compiled for one type of handle."""
+
+    @entry(code)
+    def attack_corrupt(
+        handle: Handle, round: int, weights: Any, rewards: Any, arms: int, left: float
+    ) -> None:
+        live = opened(handle)
+        shown, paid = numba.carray(weights, (arms,)), numba.carray(rewards, (arms,))
+        corrupt(live.policy, round, shown, paid, left, live.stream)
+
+    @entry(code)
+    def attack_observe(handle: Handle, round: int, arm: int, reward: float) -> None:
+        observe(opened(handle).policy, round, arm, reward)
+
+    integer, number = types.int64, types.float64
+    return (
+        _address_of(attack_corrupt, (kind, integer, _NUMBERS, _NUMBERS, integer, number)),
+        _address_of(attack_observe, (kind, integer, integer, number)),
+    )
+
+
+def _address_of(function: Any, argument_types: tuple[Any, ...]) -> int:
+    """Where the compiled function can be called with the calling convention of C."""
+    function.compile(argument_types)
+    compiled = function.overloads[argument_types]
+    name = compiled.fndesc.llvm_cfunc_wrapper_name
+    return int(compiled.library.get_pointer_to_function(name))
+
+
+_POINTER = ir.IntType(8).as_pointer()
+
+
+def _call(builder: Any, address: Any, arguments: list[Any]) -> None:
+    kind = ir.FunctionType(ir.VoidType(), [argument.type for argument in arguments])
+    builder.call(builder.inttoptr(address, kind.as_pointer()), arguments)
+
+
+@intrinsic
+def _call_corrupt(
+    typing_context: Any,
+    address: Any,
+    state: Any,
+    round: Any,
+    weights: Any,
+    rewards: Any,
+    left: Any,
+) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        function, handle, number, shown, paid, rest = arguments
+        shown = arrayobj.make_array(signature.args[3])(context, builder, shown)
+        paid = arrayobj.make_array(signature.args[4])(context, builder, paid)
+        handle = builder.inttoptr(handle, _POINTER)
+        _call(builder, function, [handle, number, shown.data, paid.data, paid.nitems, rest])
+        return context.get_dummy_value()
+
+    return types.void(address, state, types.int64, weights, rewards, left), generate
+
+
+@intrinsic
+def _call_observe(
+    typing_context: Any, address: Any, state: Any, round: Any, arm: Any, reward: Any
+) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        function, handle, number, played, paid = arguments
+        _call(builder, function, [builder.inttoptr(handle, _POINTER), number, played, paid])
+        return context.get_dummy_value()
+
+    return types.void(address, state, types.int64, types.int64, types.float64), generate
+
+
+call_corrupt: Callable[..., None] = _call_corrupt
+"""Call ``corrupt`` at its address: (address, state, round, weights, rewards, left)."""
+
+call_observe: Callable[..., None] = _call_observe
+"""Call ``observe`` at its address: (address, state, round, arm, reward)."""

@@ -1,0 +1,1 @@
+"""What policies of every family share: counts of plays and rewards, the Bernoulli divergence."""

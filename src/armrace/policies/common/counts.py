@@ -1,0 +1,52 @@
+"""Plays and rewards of each arm: what nearly every policy keeps.
+
+A play counts as *assigned* when it is decided and as *pulled* when its reward has come; the
+two differ only while feedback is outstanding.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.compiling import inlined
+
+__all__ = ["Counts", "count_play", "make_counts", "record"]
+
+
+class Counts(NamedTuple):
+    """Counts and reward sums, one an arm, and the number of decisions."""
+
+    assigned: npt.NDArray[np.int64]
+    pulls: npt.NDArray[np.int64]
+    sums: npt.NDArray[np.float64]
+    rounds: npt.NDArray[np.int64]
+
+
+def make_counts(arms: int) -> Counts:
+    """Counts before the first round."""
+    return Counts(
+        assigned=np.zeros(arms, dtype=np.int64),
+        pulls=np.zeros(arms, dtype=np.int64),
+        sums=np.zeros(arms),
+        rounds=np.zeros(1, dtype=np.int64),
+    )
+
+
+@inlined
+def count_play(counts: Counts, arm: int) -> None:
+    """Count a decision."""
+    counts.rounds[0] += 1
+    counts.assigned[arm] += 1
+
+
+@inlined
+def record(counts: Counts, arm: int, reward: float) -> float:
+    """Count a reward, and return the arm's new mean."""
+    pulls = counts.pulls[arm] + 1
+    total = counts.sums[arm] + reward
+    counts.pulls[arm] = pulls
+    counts.sums[arm] = total
+    return total / pulls

@@ -1,0 +1,1 @@
+"""Epochs of fixed sampling probabilities, as BARBAR and BARBAT use them."""

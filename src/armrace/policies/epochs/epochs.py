@@ -1,0 +1,96 @@
+"""Epochs of fixed probabilities: what BARBAR and its successors share.
+
+An epoch plans how often to play each arm, plays so many rounds in all with probabilities in
+proportion, and estimates the arms' means from its own rewards alone. It ends with its last
+*decision*. Rewards that are then outstanding come too late for it; their plays are taken out
+of the plan in proportion, and where none is outstanding the estimates are the published ones.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.compiling import inlined
+
+__all__ = [
+    "Epochs",
+    "add_to_epoch",
+    "epoch_is_over",
+    "epoch_mean",
+    "epoch_plays",
+    "make_epochs",
+    "next_epoch",
+]
+
+
+class Epochs(NamedTuple):
+    """The current epoch; ``number`` counts from 1, ``gaps`` are those it was planned with."""
+
+    gaps: npt.NDArray[np.float64]
+    planned: npt.NDArray[np.float64]
+    sums: npt.NDArray[np.float64]
+    total: npt.NDArray[np.float64]
+    """Sum of ``planned``."""
+    number: npt.NDArray[np.int64]
+    length: npt.NDArray[np.int64]
+    played: npt.NDArray[np.int64]
+    seen: npt.NDArray[np.int64]
+    """How many rewards of this epoch have come."""
+    scratch: npt.NDArray[np.float64]
+    """Probabilities of the next epoch, before its first decision is assigned."""
+
+
+def make_epochs(arms: int) -> Epochs:
+    """Before the first epoch: one of no rounds."""
+    return Epochs(
+        gaps=np.ones(arms),
+        planned=np.zeros(arms),
+        sums=np.zeros(arms),
+        total=np.zeros(1),
+        number=np.zeros(1, dtype=np.int64),
+        length=np.zeros(1, dtype=np.int64),
+        played=np.zeros(1, dtype=np.int64),
+        seen=np.zeros(1, dtype=np.int64),
+        scratch=np.zeros(arms),
+    )
+
+
+@inlined
+def epoch_is_over(epochs: Epochs) -> bool:
+    """Whether the next decision belongs to another epoch."""
+    return epochs.played[0] >= epochs.length[0]
+
+
+@inlined
+def next_epoch(epochs: Epochs, total: float, length: int) -> None:
+    """Begin an epoch of ``length`` rounds, whose gaps and plan have been filled in."""
+    epochs.total[0] = total
+    epochs.number[0] += 1
+    epochs.length[0] = length
+    epochs.played[0] = 0
+    epochs.seen[0] = 0
+    for arm in range(epochs.sums.size):
+        epochs.sums[arm] = 0.0
+
+
+@inlined
+def add_to_epoch(epochs: Epochs, number: int, arm: int, reward: float) -> None:
+    """Count a reward decided in the epoch ``number``, unless that is over."""
+    if number == epochs.number[0]:
+        epochs.sums[arm] += reward
+        epochs.seen[0] += 1
+
+
+@inlined
+def epoch_plays(epochs: Epochs, arm: int) -> float:
+    """Planned plays of an arm, less the share whose rewards have not come."""
+    return epochs.planned[arm] * (max(epochs.seen[0], 1) / epochs.length[0])
+
+
+@inlined
+def epoch_mean(epochs: Epochs, arm: int) -> float:
+    """The arm's rewards over its planned, not its actual, plays; it may exceed 1."""
+    return epochs.sums[arm] / epoch_plays(epochs, arm)

@@ -1,0 +1,23 @@
+"""Policies that keep every reward."""
+
+from __future__ import annotations
+
+from armrace.errors import InvalidParameter
+from armrace.policies.common.counting_policy import CountingPolicy
+
+__all__ = ["KeepingPolicy"]
+
+_MOST = 2**31
+
+
+class KeepingPolicy(CountingPolicy, frozen=True):
+    """A counting policy whose memory grows with the horizon."""
+
+    def room(self, horizon: int) -> int:
+        """How many rewards to make room for; refuses what no memory could hold."""
+        if horizon > _MOST:
+            raise InvalidParameter(
+                f"{self.tag()} keeps all rewards, so horizon must be at most {_MOST}; "
+                f"got {horizon}."
+            )
+        return horizon

@@ -1,0 +1,176 @@
+"""Playing the arm whose mean may be largest by the divergence of Bernoulli laws.
+
+The index of an arm with mean ``p`` after ``n`` plays is ``q = upper_kl(p, d)``, where
+``d = (ln t + c max(0, ln ln t)) / n``, held between a floor and a ceiling. For given ``p`` it is
+concave in ``d``, so a tangent at an earlier ``d`` bounds it from above and costs no logarithm.
+Only arms whose bound reaches the best index found so far are solved for, from where they were
+last: one or two arms a round, and still the exact maximum.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.compiling import inlined
+from armrace.kernels.generics import (
+    Eligible,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    implement,
+    learn,
+    make_ticket,
+)
+from armrace.kernels.streams import Stream
+from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.common.divergence import improve_upper_kl, upper_kl
+from armrace.policies.indices.argmax import make_argmax
+
+__all__ = ["KlIndices", "exploration", "kl_index", "make_kl_indices"]
+
+_TIE = 1e-12
+"""Indices closer than this are equal: their last digits depend on where the solver started."""
+_UNSEEN = 0.5
+_UNSOLVED = -1.0
+
+
+class SolvedIndices(NamedTuple):
+    """Each arm's index where it was last solved for: where the next solution starts."""
+
+    levels: npt.NDArray[np.float64]
+    """The ``d`` at which the arm was last solved for."""
+    indices: npt.NDArray[np.float64]
+    slopes: npt.NDArray[np.float64]
+    """How fast the index grew there with ``d``; negative once the mean has changed."""
+
+
+class KlIndices(NamedTuple):
+    """Counts and means, and what the index is made of."""
+
+    counts: Counts
+    means: npt.NDArray[np.float64]
+    """Means of what counts as a reward; 1/2 before the first, so that the index of an arm
+    whose rewards are late falls as it is played."""
+    share: npt.NDArray[np.float64]
+    """1/assigned."""
+    weight: npt.NDArray[np.float64]
+    """The factor ``c`` of the iterated logarithm."""
+    limits: npt.NDArray[np.float64]
+    """Floor and ceiling of the indices."""
+    turned: npt.NDArray[np.bool_]
+    """Whether small rewards are the good ones, and 1 - reward counts."""
+    scratch: SolvedIndices
+
+
+def make_kl_indices(
+    arms: int, weight: float, floor: float, ceiling: float, turned: bool
+) -> KlIndices:
+    """The state before the first round."""
+    return KlIndices(
+        counts=make_counts(arms),
+        means=np.full(arms, _UNSEEN),
+        share=np.zeros(arms),
+        weight=np.array([weight]),
+        limits=np.array([floor, ceiling]),
+        turned=np.array([turned]),
+        scratch=SolvedIndices(
+            levels=np.zeros(arms), indices=np.ones(arms), slopes=np.full(arms, _UNSOLVED)
+        ),
+    )
+
+
+@inlined
+def exploration(round_number: int, weight: float) -> float:
+    """What ``n kl`` may reach in this round."""
+    logarithm = math.log(round_number)
+    if weight == 0.0 or logarithm <= 1.0:
+        return logarithm
+    return logarithm + weight * math.log(logarithm)
+
+
+@inlined
+def kl_index(state: KlIndices, arm: int, round_number: int) -> float:
+    """The index of an arm that was played, from scratch."""
+    level = exploration(round_number, state.weight[0]) * state.share[arm]
+    return _held(state, upper_kl(state.means[arm], level))
+
+
+@inlined
+def _held(state: KlIndices, index: float) -> float:
+    return min(max(index, state.limits[0]), state.limits[1])
+
+
+@inlined
+def _bound(state: KlIndices, arm: int, threshold: float) -> float:
+    """No less than the index, without a logarithm."""
+    solved = state.scratch
+    slope = solved.slopes[arm]
+    if slope < 0.0:
+        return state.limits[1]
+    change = threshold * state.share[arm] - solved.levels[arm]
+    return _held(state, solved.indices[arm] + change * slope)
+
+
+@inlined
+def _solve(state: KlIndices, arm: int, threshold: float) -> float:
+    mean, solved = state.means[arm], state.scratch
+    level = threshold * state.share[arm]
+    index = improve_upper_kl(mean, level, solved.indices[arm])
+    reach = index - mean
+    solved.levels[arm] = level
+    solved.indices[arm] = index
+    solved.slopes[arm] = index * (1.0 - index) / reach if reach > 0.0 else _UNSOLVED
+    return _held(state, index)
+
+
+_first_guess = make_argmax(_bound)
+"""The arm of the largest bound: solving it first spares most of the others."""
+
+
+@inlined
+def _next_arm(state: KlIndices, eligible: Eligible) -> int:
+    """The arm of the largest index."""
+    threshold = exploration(state.counts.rounds[0] + 1, state.weight[0])
+    first = _first_guess(state, threshold, eligible)
+    if state.counts.assigned[first] == 0:
+        return first
+    best, best_index = first, _solve(state, first, threshold)
+    for arm in range(state.means.size):
+        if eligible is not None and not eligible[arm]:
+            continue
+        if arm != first and _bound(state, arm, threshold) >= best_index - _TIE:
+            index = _solve(state, arm, threshold)
+            if index > best_index + _TIE or (index >= best_index - _TIE and arm < best):
+                best = arm
+            best_index = max(best_index, index)
+    return best
+
+
+@implement(distribution, KlIndices)
+def kl_indices_distribution(state: KlIndices, out: npt.NDArray[np.float64]) -> None:
+    out.fill(0.0)
+    out[_next_arm(state, None)] = 1.0
+
+
+@implement(choose, KlIndices)
+def kl_indices_choose(state: KlIndices, stream: Stream, eligible: Eligible = None) -> Ticket:
+    return make_ticket(_next_arm(state, eligible))
+
+
+@implement(assign, KlIndices)
+def kl_indices_assign(state: KlIndices, ticket: Ticket) -> Ticket:
+    count_play(state.counts, ticket.arm)
+    state.share[ticket.arm] = 1.0 / state.counts.assigned[ticket.arm]
+    return ticket
+
+
+@implement(learn, KlIndices)
+def kl_indices_learn(state: KlIndices, ticket: Ticket, reward: float) -> None:
+    mean = record(state.counts, ticket.arm, reward)
+    state.means[ticket.arm] = 1.0 - mean if state.turned[0] else mean
+    state.scratch.slopes[ticket.arm] = _UNSOLVED

@@ -1,0 +1,172 @@
+"""The rewards of every arm in order of size, one inserted at a time.
+
+An arm's rewards fill sorted pages; a full page is split in two. To insert costs a binary search
+and the shift of half a page. Order statistics are reached by *cursors*, which remember the page
+they were on last: an order statistic moves little from one reward to the next.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.compiling import inlined
+from armrace.policies.indices.pages import PAGE, Pages, insert_page, make_pages, page_start
+
+__all__ = ["Ordered", "insert", "make_ordered", "median", "reward_of_rank", "sum_of_ranks"]
+
+_HALF = PAGE // 2
+
+
+class Ordered(NamedTuple):
+    """Pages of sorted rewards; ``fill``, ``least`` and ``totals`` go by pages of the pool."""
+
+    pages: Pages
+    fill: npt.NDArray[np.int32]
+    least: npt.NDArray[np.float64]
+    totals: npt.NDArray[np.float64]
+    sizes: npt.NDArray[np.int64]
+    """Rewards kept of each arm."""
+    cursor_page: npt.NDArray[np.int64]
+    """For each arm and cursor a page's number in the arm's directory."""
+    cursor_rank: npt.NDArray[np.int64]
+    """The rank of the first reward on that page."""
+
+
+def make_ordered(arms: int, capacity: int, cursors: int) -> Ordered:
+    """Room for ``capacity`` rewards of all arms together."""
+    pages = make_pages(arms, capacity)
+    count = pages.pool.size // PAGE
+    ordered = Ordered(
+        pages=pages,
+        fill=np.zeros(count, dtype=np.int32),
+        least=np.zeros(count),
+        totals=np.zeros(count),
+        sizes=np.zeros(arms, dtype=np.int64),
+        cursor_page=np.zeros((arms, cursors), dtype=np.int64),
+        cursor_rank=np.zeros((arms, cursors), dtype=np.int64),
+    )
+    for arm in range(arms):
+        insert_page(pages, arm, 0)
+    return ordered
+
+
+@inlined
+def insert(ordered: Ordered, arm: int, reward: float) -> bool:
+    """Put a reward in its place; False, and nothing done, if there is no room for it."""
+    number = _page_for(ordered, arm, reward)
+    page = page_start(ordered.pages, arm, number) // PAGE
+    if ordered.fill[page] == PAGE:
+        if not _split(ordered, arm, number):
+            return False
+        if reward >= ordered.pages.pool[page_start(ordered.pages, arm, number + 1)]:
+            number += 1
+        page = page_start(ordered.pages, arm, number) // PAGE
+    _insert_on_page(ordered, page, reward)
+    ordered.sizes[arm] += 1
+    for cursor in range(ordered.cursor_page.shape[1]):
+        if number < ordered.cursor_page[arm, cursor]:
+            ordered.cursor_rank[arm, cursor] += 1
+    return True
+
+
+@inlined
+def _page_for(ordered: Ordered, arm: int, reward: float) -> int:
+    """The last page that begins with no more than the reward, or the first page."""
+    low, high = 0, ordered.pages.length[arm] - 1
+    begin = ordered.pages.begins[arm]
+    while low < high:
+        middle = (low + high + 1) // 2
+        if ordered.least[ordered.pages.directory[begin + middle]] <= reward:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+@inlined
+def _split(ordered: Ordered, arm: int, number: int) -> bool:
+    """Move the upper half of a full page to a new one after it."""
+    pages = ordered.pages
+    if not insert_page(pages, arm, number + 1):
+        return False
+    source, target = page_start(pages, arm, number), page_start(pages, arm, number + 1)
+    for place in range(_HALF):
+        pages.pool[target + place] = pages.pool[source + _HALF + place]
+    ordered.least[target // PAGE] = pages.pool[target]
+    for half in (source, target):
+        ordered.fill[half // PAGE] = _HALF
+        ordered.totals[half // PAGE] = _sum(pages.pool, half, half + _HALF)
+    for cursor in range(ordered.cursor_page.shape[1]):
+        if number < ordered.cursor_page[arm, cursor]:
+            ordered.cursor_page[arm, cursor] += 1
+    return True
+
+
+@inlined
+def _sum(pool: npt.NDArray[np.float64], first: int, last: int) -> float:
+    total = 0.0
+    for place in range(first, last):
+        total += pool[place]
+    return total
+
+
+@inlined
+def _insert_on_page(ordered: Ordered, page: int, reward: float) -> None:
+    pool, begin = ordered.pages.pool, PAGE * page
+    place = begin + np.int64(ordered.fill[page])
+    while place > begin and pool[place - 1] > reward:
+        pool[place] = pool[place - 1]
+        place -= 1
+    pool[place] = reward
+    ordered.fill[page] += 1
+    ordered.totals[page] += reward
+    ordered.least[page] = pool[begin]
+
+
+@inlined
+def reward_of_rank(ordered: Ordered, arm: int, cursor: int, rank: int) -> float:
+    """The reward that ``rank`` others of the arm precede; ``rank`` must be below its size."""
+    pages, number = ordered.pages, ordered.cursor_page[arm, cursor]
+    first = ordered.cursor_rank[arm, cursor]
+    start = page_start(pages, arm, number)
+    while rank < first:
+        number -= 1
+        start = page_start(pages, arm, number)
+        first -= ordered.fill[start // PAGE]
+    while rank >= first + ordered.fill[start // PAGE]:
+        first += ordered.fill[start // PAGE]
+        number += 1
+        start = page_start(pages, arm, number)
+    ordered.cursor_page[arm, cursor] = number
+    ordered.cursor_rank[arm, cursor] = first
+    return pages.pool[start + rank - first]
+
+
+@inlined
+def median(ordered: Ordered, arm: int, cursor: int) -> float:
+    """The middle reward, or the mean of the two middle ones; the arm must have rewards."""
+    size = ordered.sizes[arm]
+    upper = reward_of_rank(ordered, arm, cursor, size // 2)
+    if size % 2 == 1:
+        return upper
+    return 0.5 * (upper + reward_of_rank(ordered, arm, cursor, size // 2 - 1))
+
+
+@inlined
+def sum_of_ranks(ordered: Ordered, arm: int, cursor: int, first: int, last: int) -> float:
+    """Sum of the rewards with ranks from ``first`` up to, not including, ``last``."""
+    total = 0.0
+    while first < last:
+        reward_of_rank(ordered, arm, cursor, first)
+        begin = page_start(ordered.pages, arm, ordered.cursor_page[arm, cursor])
+        rank, fill = ordered.cursor_rank[arm, cursor], ordered.fill[begin // PAGE]
+        if first == rank and rank + fill <= last:
+            total += ordered.totals[begin // PAGE]
+        else:
+            end = min(rank + fill, last)
+            total += _sum(ordered.pages.pool, begin + first - rank, begin + end - rank)
+        first = rank + fill
+    return total

@@ -1,0 +1,137 @@
+"""Estimated losses, and the probabilities that follow from them.
+
+A reward seen with probability ``p`` stands for ``1/p`` of its kind, so that the sum of
+``loss / p`` over the plays of an arm estimates, without bias, what the arm would have lost in
+all rounds. Probabilities then solve ``min <w, losses> + regulariser(w) / rate``:
+
+- negative entropy gives ``w`` proportional to ``exp(-rate * loss)`` (EXP3 and its kin);
+- Tsallis entropy gives ``w = 1 / (rate/2 * (loss - x))^2`` and the logarithmic barrier
+  ``w = 1 / (rate * (loss - x))``, each with the one ``x`` below all losses that makes them
+  sum to 1.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.compiling import inlined
+
+__all__ = [
+    "LOGARITHMIC_BARRIER",
+    "TSALLIS_ENTROPY",
+    "Estimates",
+    "Solution",
+    "add_loss",
+    "exponential_weights",
+    "make_estimates",
+    "make_solution",
+    "power_weights",
+    "smallest",
+]
+
+LOGARITHMIC_BARRIER, TSALLIS_ENTROPY = 1, 2
+"""Powers of ``1 / (scale * (loss - x))``."""
+
+_SMALLEST_PROBABILITY = 1e-300
+_TOLERANCE = 1e-12
+_MOST_STEPS = 100
+
+
+class Estimates(NamedTuple):
+    """Estimated losses, and the ``x`` from which the next solution starts."""
+
+    losses: npt.NDArray[np.float64]
+    normaliser: npt.NDArray[np.float64]
+
+
+def make_estimates(arms: int) -> Estimates:
+    """Estimates before the first round."""
+    return Estimates(np.zeros(arms), np.zeros(1))
+
+
+class Solution(NamedTuple):
+    """The probabilities of the next decision, solved for once and used until the state changes.
+
+    It is scratch space: ``distribution`` and ``choose`` fill it, ``assign`` and ``learn``
+    declare it out of date.
+    """
+
+    weights: npt.NDArray[np.float64]
+    normaliser: npt.NDArray[np.float64]
+    up_to_date: npt.NDArray[np.bool_]
+
+
+def make_solution(arms: int) -> Solution:
+    """A solution that is yet to be found."""
+    return Solution(np.full(arms, 1.0 / arms), np.zeros(1), np.zeros(1, dtype=np.bool_))
+
+
+@inlined
+def add_loss(losses: npt.NDArray[np.float64], arm: int, loss: float, probability: float) -> None:
+    """Count a loss that was seen with ``probability``."""
+    losses[arm] += loss / max(probability, _SMALLEST_PROBABILITY)
+
+
+@inlined
+def smallest(losses: npt.NDArray[np.float64]) -> float:
+    """The least of the losses."""
+    least = losses[0]
+    for arm in range(1, losses.size):
+        least = min(least, losses[arm])
+    return least
+
+
+@inlined
+def exponential_weights(
+    losses: npt.NDArray[np.float64], rate: float, out: npt.NDArray[np.float64]
+) -> None:
+    """Probabilities proportional to ``exp(-rate * loss)``."""
+    least = smallest(losses)
+    total = 0.0
+    for arm in range(losses.size):
+        weight = math.exp(-rate * (losses[arm] - least))
+        out[arm] = weight
+        total += weight
+    for arm in range(losses.size):
+        out[arm] /= total
+
+
+@inlined
+def power_weights(
+    losses: npt.NDArray[np.float64],
+    scale: float,
+    power: int,
+    normaliser: float,
+    out: npt.NDArray[np.float64],
+) -> float:
+    """Probabilities ``(scale * (loss - x))^-power``; returns ``x``.
+
+    Newton's method for ``distance = scale * (least loss - x)``, which lies between 1 and
+    ``K^(1/power)``. Where it is too small the sum exceeds 1; the sum being convex, the steps
+    from there never pass the root, and a step from beyond the root lands before it. So any
+    start will do, and ``normaliser``, the ``x`` of the round before, makes two or three steps
+    enough. Losses are measured from the least, whatever their size.
+    """
+    least = smallest(losses)
+    distance = max(1.0, scale * (least - normaliser))
+    total = 1.0
+    for _ in range(_MOST_STEPS):
+        for arm in range(losses.size):
+            out[arm] = 1.0 / (scale * (losses[arm] - least) + distance)
+        total, slope = 0.0, 0.0
+        for arm in range(losses.size):
+            root = out[arm]
+            weight = root * root if power == TSALLIS_ENTROPY else root
+            total += weight
+            slope += weight * root
+        if abs(total - 1.0) < _TOLERANCE:
+            break
+        distance = max(1.0, distance + (total - 1.0) / (power * slope))
+    for arm in range(losses.size):
+        root = out[arm]
+        out[arm] = (root * root if power == TSALLIS_ENTROPY else root) / total
+    return least - distance / scale

@@ -1,0 +1,259 @@
+"""Beta laws with whole parameters: drawing from them, and which of several draws is largest.
+
+A law is given by ``above = a - 1`` successes and ``below = b - 1`` failures seen since the
+uniform prior, so its density is ``exp(peak - n kl(above/n, x))`` with ``n = above + below``:
+in this form nothing cancels, however large the counts.
+
+The probability that arm ``i`` draws the largest is the integral of ``f_i prod_{j != i} F_j``.
+It is taken over panels that march from left to right, each as wide as the densities that live
+there allow, with the nodes of Gauss and Legendre; the distribution functions come from the same
+nodes, by integrating the interpolating polynomial. Chernoff's bound says where a law, or the
+law of the largest, has less than ``exp(-30)`` of its mass left; what lies beyond is left out.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.compiling import inlined
+from armrace.kernels.streams import Stream, uniform
+from armrace.policies.common.divergence import kl, lower_kl, upper_kl
+
+__all__ = ["draw_beta", "law_of_largest", "log_density", "log_peak"]
+
+Floats = npt.NDArray[np.float64]
+
+_NODES = 16
+_TAIL = 30.0
+_LEAST = 1e-17
+_HALVINGS = 20
+_SCALES = 4.0
+"""Widest panel, in local standard deviations of a density."""
+_FOLDS = 16.0
+"""Widest panel, in factors of e by which a density changes."""
+
+
+def _nodes_and_weights() -> tuple[Floats, Floats, Floats]:
+    """Nodes on [0, 1], weights, and weights for the integrals from 0 to each node."""
+    places, weights = np.polynomial.legendre.leggauss(_NODES)
+    powers = np.polynomial.legendre.legvander(places, _NODES)
+    integrals = np.empty((_NODES, _NODES))
+    integrals[:, 0] = places + 1.0
+    for degree in range(1, _NODES):
+        integrals[:, degree] = (powers[:, degree + 1] - powers[:, degree - 1]) / (2 * degree + 1)
+    coefficients = powers[:, :_NODES].T * weights * (np.arange(_NODES) + 0.5)[:, np.newaxis]
+    return (places + 1.0) / 2.0, weights / 2.0, integrals @ coefficients / 2.0
+
+
+_PLACES, _WEIGHTS, _PARTIAL = _nodes_and_weights()
+
+
+@inlined
+def draw_beta(first: float, second: float, stream: Stream) -> float:
+    """A number from Beta(first, second), both at least 1, as a ratio of two gamma numbers.
+
+    Marsaglia and Tsang (2000): ``d v^3`` with ``v = 1 + x/sqrt(9 d)``, ``d = shape - 1/3`` and
+    ``x`` normal has nearly the gamma law, and rejection makes it exact. The two come together:
+    one pair of normal numbers by the polar method, one uniform to accept both.
+    """
+    d, e = first - 1.0 / 3.0, second - 1.0 / 3.0
+    c, f = 1.0 / math.sqrt(9.0 * d), 1.0 / math.sqrt(9.0 * e)
+    v, w = 1.0, 1.0
+    accepted = False
+    while not accepted:
+        x, y, square = 0.0, 0.0, 2.0
+        while square >= 1.0 or square == 0.0:
+            x, y = 2.0 * uniform(stream) - 1.0, 2.0 * uniform(stream) - 1.0
+            square = x * x + y * y
+        radius = math.sqrt(-2.0 * math.log(square) / square)
+        x, y = x * radius, y * radius
+        v, w = 1.0 + c * x, 1.0 + f * y
+        if v > 0.0 and w > 0.0:
+            v, w = v * v * v, w * w * w
+            level = 1.0 - uniform(stream)
+            squeeze = 1.0 - 0.0331 * (x * x * x * x + y * y * y * y)
+            accepted = level < squeeze or math.log(level) < (
+                0.5 * (x * x + y * y) + d * (1.0 - v + math.log(v)) + e * (1.0 - w + math.log(w))
+            )
+    return d * v / (d * v + e * w)
+
+
+@inlined
+def log_peak(above: float, below: float) -> float:
+    """Logarithm of the largest density, by Stirling's series with exact remainders."""
+    total = above + below
+    peak = math.log(total + 1.0)
+    if above > 0.0 and below > 0.0:
+        peak += 0.5 * math.log(total / (2.0 * math.pi * above * below))
+        peak += _remainder(total) - _remainder(above) - _remainder(below)
+    return peak
+
+
+@inlined
+def _remainder(count: float) -> float:
+    """``ln count!`` minus Stirling's formula."""
+    if count < 16.0:
+        stirling = (count + 0.5) * math.log(count) - count + 0.5 * math.log(2.0 * math.pi)
+        return math.lgamma(count + 1.0) - stirling
+    square = 1.0 / (count * count)
+    series = 1.0 / 12.0 - square * (1.0 / 360.0 - square * (1.0 / 1260.0 - square / 1680.0))
+    return series / count
+
+
+@inlined
+def log_density(above: float, below: float, peak: float, x: float) -> float:
+    """Logarithm of the density at ``x`` in (0, 1), given :func:`log_peak`."""
+    total = above + below
+    return peak if total == 0.0 else peak - total * kl(above / total, x)
+
+
+@inlined
+def _widest_panel(above: float, below: float, x: float) -> float:
+    """How far from ``x`` the density is still like a polynomial of the nodes' degree."""
+    slope = abs(above / x - below / (1.0 - x))
+    curvature = above / (x * x) + below / ((1.0 - x) * (1.0 - x))
+    widest = 1.0
+    if curvature > 0.0:
+        widest = min(widest, _SCALES / math.sqrt(curvature))
+    if slope > 0.0:
+        widest = min(widest, _FOLDS / slope)
+    return widest
+
+
+@inlined
+def law_of_largest(above: Floats, below: Floats, out: Floats) -> None:
+    """Write into ``out`` the probability that each law's draw is the largest."""
+    arms = above.size
+    peaks, high, mass = np.empty(arms), np.empty(arms), np.empty(arms)
+    stop = 0.0
+    for arm in range(arms):
+        draws = above[arm] + below[arm] + 1.0
+        peaks[arm] = log_peak(above[arm], below[arm])
+        high[arm] = upper_kl(above[arm] / draws, _TAIL / draws)
+        stop = max(stop, high[arm])
+        out[arm] = 0.0
+    start = _start(above, below, stop)
+    for arm in range(arms):
+        mass[arm] = _mass_below(above[arm], below[arm], peaks[arm], min(start, high[arm]))
+    densities, functions = np.empty((arms, _NODES)), np.empty((arms, _NODES))
+    suffix = np.empty((arms + 1, _NODES))
+    while start < stop:
+        width = _panel(above, below, peaks, high, mass, start, stop)
+        for arm in range(arms):
+            if start < high[arm]:
+                _evaluate(above[arm], below[arm], peaks[arm], start, width, densities[arm])
+                mass[arm] = _accumulate(densities[arm], functions[arm], mass[arm], width)
+            else:
+                densities[arm].fill(0.0)
+                functions[arm].fill(1.0)
+        _add_panel(densities, functions, suffix, width, out)
+        start += width
+    total = 0.0
+    for arm in range(arms):
+        total += out[arm]
+    for arm in range(arms):
+        out[arm] /= total
+
+
+@inlined
+def _start(above: Floats, below: Floats, stop: float) -> float:
+    """A point below which the largest draw almost never is, by halving on Chernoff's bound."""
+    low, high = 0.0, stop
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        exponent = 0.0
+        for arm in range(above.size):
+            draws = above[arm] + below[arm] + 1.0
+            mean = (above[arm] + 1.0) / draws
+            if middle < mean:
+                exponent += draws * kl(mean, middle)
+        if exponent >= _TAIL:
+            low = middle
+        else:
+            high = middle
+    return max(low, _LEAST)
+
+
+@inlined
+def _panel(
+    above: Floats,
+    below: Floats,
+    peaks: Floats,
+    high: Floats,
+    mass: Floats,
+    start: float,
+    stop: float,
+) -> float:
+    """Width of the panel from ``start``, which everything that is integrated must allow.
+
+    That is every density there, and the product of all distribution functions, whose logarithm
+    grows by the sum of ``f/F``.
+    """
+    width, growth = stop - start, 0.0
+    for arm in range(above.size):
+        if start < high[arm]:
+            width = min(width, _widest_panel(above[arm], below[arm], start))
+            density = math.exp(log_density(above[arm], below[arm], peaks[arm], start))
+            if density > 0.0:
+                # The second is what F is at least, and all there is before any mass is counted.
+                growth += density / max(mass[arm], start * density / (above[arm] + 1.0))
+    return width if growth * width < _FOLDS else _FOLDS / growth
+
+
+@inlined
+def _evaluate(
+    above: float, below: float, peak: float, start: float, width: float, densities: Floats
+) -> None:
+    for node in range(_NODES):
+        x = start + width * _PLACES[node]
+        densities[node] = math.exp(log_density(above, below, peak, x))
+
+
+@inlined
+def _accumulate(densities: Floats, functions: Floats, mass: float, width: float) -> float:
+    """The distribution function at the nodes; returns it at the end of the panel."""
+    whole = 0.0
+    for node in range(_NODES):
+        part = 0.0
+        for other in range(_NODES):
+            part += _PARTIAL[node, other] * densities[other]
+        functions[node] = mass + width * part
+        whole += _WEIGHTS[node] * densities[node]
+    return mass + width * whole
+
+
+@inlined
+def _mass_below(above: float, below: float, peak: float, high: float) -> float:
+    """The mass below a point, by panels of one law alone."""
+    draws = above + below + 1.0
+    low = max(_LEAST, lower_kl((above + 1.0) / draws, _TAIL / draws))
+    mass = 0.0
+    while low < high:
+        width = min(high - low, _widest_panel(above, below, low))
+        part = 0.0
+        for node in range(_NODES):
+            x = low + width * _PLACES[node]
+            part += _WEIGHTS[node] * math.exp(log_density(above, below, peak, x))
+        mass += width * part
+        low += width
+    return mass
+
+
+@inlined
+def _add_panel(
+    densities: Floats, functions: Floats, suffix: Floats, width: float, out: Floats
+) -> None:
+    """Add to each law the integral of its density times all others' distribution functions."""
+    arms = out.size
+    for node in range(_NODES):
+        suffix[arms, node] = 1.0
+        for arm in range(arms - 1, -1, -1):
+            suffix[arm, node] = suffix[arm + 1, node] * functions[arm, node]
+        prefix = 1.0
+        for arm in range(arms):
+            others = prefix * suffix[arm + 1, node]
+            out[arm] += width * _WEIGHTS[node] * densities[arm, node] * others
+            prefix *= functions[arm, node]

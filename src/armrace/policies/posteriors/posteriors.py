@@ -1,0 +1,89 @@
+"""Thompson's rule with Beta posteriors: draw a mean for every arm, play the largest.
+
+A reward that is neither 0 nor 1 is turned into one of them by a coin of the learner's. The coin
+is flipped with the decision and travels as the ticket's memo, so that late feedback changes
+nothing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.compiling import inlined
+from armrace.kernels.generics import (
+    Eligible,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    implement,
+    learn,
+    make_ticket,
+)
+from armrace.kernels.streams import Stream, uniform
+from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.posteriors.beta import draw_beta, law_of_largest
+
+__all__ = ["Posteriors", "make_posteriors"]
+
+
+class Posteriors(NamedTuple):
+    """Successes and failures of each arm since the uniform prior."""
+
+    counts: Counts
+    successes: npt.NDArray[np.float64]
+    failures: npt.NDArray[np.float64]
+    turned: npt.NDArray[np.bool_]
+    """Whether a reward of 0 is the success."""
+
+
+def make_posteriors(arms: int, turned: bool) -> Posteriors:
+    """Uniform posteriors."""
+    return Posteriors(
+        counts=make_counts(arms),
+        successes=np.zeros(arms),
+        failures=np.zeros(arms),
+        turned=np.array([turned]),
+    )
+
+
+@inlined
+def _draw_arm(state: Posteriors, stream: Stream, eligible: Eligible) -> int:
+    best, best_draw = 0, -1.0
+    for arm in range(state.successes.size):
+        if eligible is not None and not eligible[arm]:
+            continue
+        draw = draw_beta(state.successes[arm] + 1.0, state.failures[arm] + 1.0, stream)
+        if draw > best_draw:
+            best, best_draw = arm, draw
+    return best
+
+
+@implement(distribution, Posteriors)
+def posteriors_distribution(state: Posteriors, out: npt.NDArray[np.float64]) -> None:
+    law_of_largest(state.successes, state.failures, out)
+
+
+@implement(choose, Posteriors)
+def posteriors_choose(state: Posteriors, stream: Stream, eligible: Eligible = None) -> Ticket:
+    arm = _draw_arm(state, stream, eligible)
+    return make_ticket(arm, 0, np.nan, uniform(stream))
+
+
+@implement(assign, Posteriors)
+def posteriors_assign(state: Posteriors, ticket: Ticket) -> Ticket:
+    count_play(state.counts, ticket.arm)
+    return ticket
+
+
+@implement(learn, Posteriors)
+def posteriors_learn(state: Posteriors, ticket: Ticket, reward: float) -> None:
+    record(state.counts, ticket.arm, reward)
+    rewarded = ticket.memo < reward
+    if rewarded != state.turned[0]:
+        state.successes[ticket.arm] += 1.0
+    else:
+        state.failures[ticket.arm] += 1.0

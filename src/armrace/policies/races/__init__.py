@@ -1,0 +1,1 @@
+"""The race: layered active arm elimination, its intervals and its leaping engine."""

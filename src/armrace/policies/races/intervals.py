@@ -1,0 +1,144 @@
+"""Confidence intervals for the mean of rewards of which some may have been corrupted.
+
+An interval is made of the observed mean of ``n`` rewards, a logarithmic term that says how
+surely it holds, and an allowance ``c`` for the sum of all changes to the rewards. If the changes
+do add up to at most ``c``, an interval covers the true mean whenever its clean form, made of the
+rewards before corruption and without allowance, does:
+
+- *paper*: ``mean +- sqrt(t/n) + c/n``, the widths of Lykouris, Mirrokni and Paes Leme;
+- *hoeffding*: ``mean +- sqrt(t/2n) + c/n``;
+- *bernstein*: Maurer and Pontil's widths, in which the sample's deviation takes the place of the
+  worst one, intersected with Hoeffding's;
+- *kl*: Chernoff's, the means ``q`` with ``n kl(mean, q) <= t``, its ends moved by ``c/n``;
+- *kl-mixture*: ``n kl(mean, q) <= t + ln(n+1)``, which holds for all ``n`` at once;
+- *kl-jeffreys*: ``n kl(mean, q) <= t + ln(pi (n + 1/2))/2``, which also does, and is narrower
+  from ``n = 2`` on.
+
+The first four hold at one ``n``, so their logarithmic term must pay for all ``n``. Proofs are in
+the theory page of the documentation.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.compiling import inlined
+from armrace.policies.common.divergence import lower_kl, upper_kl
+
+__all__ = [
+    "BERNSTEIN",
+    "HOEFFDING",
+    "KL",
+    "KL_JEFFREYS",
+    "KL_MIXTURE",
+    "PAPER",
+    "Rule",
+    "ends",
+    "make_rule",
+    "needs_squares",
+    "paper_rule",
+]
+
+PAPER, HOEFFDING, BERNSTEIN, KL, KL_MIXTURE, KL_JEFFREYS = range(6)
+
+
+class Rule(NamedTuple):
+    """How the intervals of each layer are made; an entry a layer."""
+
+    kind: npt.NDArray[np.int64]
+    """A single number, the kind of all."""
+    log_lower: npt.NDArray[np.float64]
+    """Logarithmic terms of the lower ends."""
+    log_upper: npt.NDArray[np.float64]
+    allowance: npt.NDArray[np.float64]
+    """What the rewards that a layer uses may have been changed by, in all."""
+
+
+def make_rule(
+    kind: int,
+    log_lower: npt.NDArray[np.float64],
+    log_upper: npt.NDArray[np.float64],
+    allowance: npt.NDArray[np.float64],
+) -> Rule:
+    """A rule for as many layers as the arrays are long."""
+    return Rule(np.array([kind], dtype=np.int64), log_lower, log_upper, allowance)
+
+
+def paper_rule(log_term: float, allowance: npt.NDArray[np.float64]) -> Rule:
+    """The paper's widths, with the same logarithmic term in all layers."""
+    log_terms = np.full(allowance.size, log_term)
+    return make_rule(PAPER, log_terms, log_terms.copy(), allowance)
+
+
+@inlined
+def needs_squares(kind: int) -> bool:
+    """Whether intervals of this kind look at the sample's variance."""
+    return kind == BERNSTEIN
+
+
+@inlined
+def ends(
+    kind: int,
+    pulls: float,
+    total: float,
+    squares: float,
+    log_lower: float,
+    log_upper: float,
+    allowance: float,
+) -> tuple[float, float]:
+    """The ends of the interval after ``pulls`` rewards of the given sum and sum of squares."""
+    mean, shift = total / pulls, allowance / pulls
+    if kind == PAPER:
+        return (
+            mean - math.sqrt(log_lower / pulls) - shift,
+            mean + math.sqrt(log_upper / pulls) + shift,
+        )
+    if kind <= BERNSTEIN:
+        low, high = _hoeffding(pulls, log_lower), _hoeffding(pulls, log_upper)
+        if kind == BERNSTEIN and pulls >= 2:
+            deviation = _deviation_at_most(pulls, total, squares, allowance)
+            low = min(low, _bernstein(pulls, deviation, log_lower))
+            high = min(high, _bernstein(pulls, deviation, log_upper))
+        return mean - low - shift, mean + high + shift
+    extra = _for_all_times(kind, pulls)
+    # the ends grow with the mean, so that the changed rewards move them by no more than this
+    return (
+        lower_kl(max(0.0, mean - shift), (log_lower + extra) / pulls),
+        upper_kl(min(1.0, mean + shift), (log_upper + extra) / pulls),
+    )
+
+
+@inlined
+def _hoeffding(pulls: float, log_term: float) -> float:
+    return math.sqrt(0.5 * log_term / pulls)
+
+
+@inlined
+def _deviation_at_most(pulls: float, total: float, squares: float, allowance: float) -> float:
+    """The deviation of the rewards before corruption, at most.
+
+    Changes move a vector of rewards by at most the root of their sum, since none exceeds 1.
+    """
+    spread = max(0.0, squares - total * total / pulls)
+    return (math.sqrt(spread) + math.sqrt(allowance)) / math.sqrt(pulls - 1.0)
+
+
+@inlined
+def _bernstein(pulls: float, deviation: float, log_term: float) -> float:
+    """Maurer and Pontil's width, at half the level of :func:`_hoeffding`'s with the same term."""
+    doubled = log_term + math.log(2.0)
+    return deviation * math.sqrt(2.0 * doubled / pulls) + 7.0 * doubled / (3.0 * (pulls - 1.0))
+
+
+@inlined
+def _for_all_times(kind: int, pulls: float) -> float:
+    """What is added to the logarithmic term so that the interval holds for all ``n``."""
+    if kind == KL_MIXTURE:
+        return math.log(pulls + 1.0)
+    if kind == KL_JEFFREYS:
+        return 0.5 * math.log(math.pi * (pulls + 0.5))
+    return 0.0

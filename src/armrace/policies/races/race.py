@@ -1,0 +1,485 @@
+"""The race: layers of active arm elimination, coupled by global eliminations.
+
+One mechanism carries the races of Lykouris, Mirrokni and Paes Leme (STOC 2018) and their sharper
+forms: plain and enlarged active arm elimination are races of one layer, the Fast-Slow race has
+two, the Multi-layer race ``ceil(lg T)``. Layers run from the fastest (0) to the most robust (the
+last).
+
+A layer keeps a confidence interval for each arm, made by the race's :class:`Rule` of the rewards
+of its own plays or, if the race is *pooled*, of those and the plays of all slower layers. An arm
+is deleted when its interval lies wholly below that of another active arm, and then from all
+faster layers too. A layer plays its active arms in turn; in a race that *leads*, so many plays
+after each turn go to the arm with the best mean instead.
+
+Most rewards need not be looked at when they come. An arm has a *patience*: so many of its rewards
+are only counted and added up. With the paper's intervals, patience ends before any rewards
+whatsoever could make two intervals of the layer pass one another, so that every deletion happens
+when the paper says. Other intervals, which are costly to compute, are computed anew when the number
+of rewards has grown by a hundredth or so: an interval that holds for all times holds at those of
+one's choice. And where nothing is left to be deleted, patience has no end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.compiling import inlined, outlined
+from armrace.kernels.generics import (
+    NO_LAYER,
+    Eligible,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    drop,
+    implement,
+    learn,
+    make_ticket,
+)
+from armrace.kernels.streams import Stream, uniform
+from armrace.policies.races.intervals import PAPER, needs_squares
+from armrace.policies.races.state import (
+    CELL,
+    FOREVER,
+    LAYER,
+    NEVER,
+    Race,
+    cell_of,
+    evidence,
+    interval,
+    layer_of,
+    make_race,
+)
+
+__all__ = [
+    "CELL",
+    "FOREVER",
+    "LAYER",
+    "NEVER",
+    "Race",
+    "arm_probability",
+    "assign_to_layer",
+    "cell_of",
+    "delete_arm",
+    "draw_layer",
+    "evidence",
+    "fallback_arm",
+    "halving_layer_at",
+    "interval",
+    "layer_at",
+    "layer_from",
+    "layer_of",
+    "make_race",
+    "next_arm",
+]
+
+_EXPONENT_OF_A_HALF, _MANTISSA = 1022, 52
+"""Of a double: its exponent as stored, and the bits below it."""
+
+_PATIENCE = 7
+"""Intervals other than the paper's are computed anew after ``n / 2^7`` further rewards."""
+_CAUTION = 0.999
+"""Keeps rounding errors from making patience too long."""
+
+
+@implement(distribution, Race)
+def race_distribution(state: Race, out: npt.NDArray[np.float64]) -> None:
+    out.fill(0.0)
+    fallback = fallback_arm(state)
+    for layer in range(state.share.size):
+        out[_next_arm_or(fallback, layer_of(state, layer))] += state.share[layer]
+
+
+@implement(choose, Race)
+def race_choose(state: Race, stream: Stream, eligible: Eligible = None) -> Ticket:
+    number = draw_layer(state, stream) if state.share.size > 1 else 0
+    if eligible is not None:
+        return _choose_eligible(state, number, eligible)
+    if layer_of(state, number).active_count == 0:
+        arm = fallback_arm(state)
+        return make_ticket(arm, NO_LAYER, arm_probability(state, arm, None))
+    arm = next_arm(layer_of(state, number))
+    return make_ticket(arm, number, arm_probability(state, arm, None))
+
+
+@implement(assign, Race)
+def race_assign(state: Race, ticket: Ticket) -> Ticket:
+    state.rounds[0] += 1
+    if ticket.layer != NO_LAYER:
+        assign_to_layer(state, ticket.layer, ticket.arm)
+    return ticket
+
+
+@inlined
+def assign_to_layer(state: Race, number: int, arm: int) -> None:
+    """Count a play of an arm in a layer, and pass the turn on if it was this arm's."""
+    layer, cell = layer_of(state, number), cell_of(state, number, arm)
+    cell.assigned += 1
+    if layer.leads > 0:
+        layer.leads -= 1
+    else:
+        layer.leads = state.leading[0]
+        if arm == layer.turn:  # it is not if the choice was restricted, or made by another state
+            layer.turn = cell.next
+
+
+@implement(drop, Race)
+def race_drop(state: Race, ticket: Ticket) -> None:
+    if ticket.layer != NO_LAYER:
+        cell_of(state, ticket.layer, ticket.arm).assigned -= 1
+
+
+@outlined
+def _choose_eligible(state: Race, number: int, eligible: npt.NDArray[np.bool_]) -> Ticket:
+    """The ticket of a layer's next play when only some arms may be played."""
+    arm, learns = _eligible_arm(state, number, eligible)
+    probability = arm_probability(state, arm, eligible)
+    return make_ticket(arm, number if learns else NO_LAYER, probability)
+
+
+@inlined
+def _eligible_arm(state: Race, number: int, eligible: npt.NDArray[np.bool_]) -> tuple[int, bool]:
+    """What a layer plays next among eligible arms, and whether it learns from the reward.
+
+    It is the layer's leader if that is due, else the active arm with the fewest plays. A layer
+    without an eligible active arm plays the best mean of the fastest layer that has one, or of
+    the slowest layer if every eligible arm is deleted everywhere.
+    """
+    layer = layer_of(state, number)
+    if layer.active_count > 0:
+        if layer.leads > 0 and layer.leader != NEVER and eligible[layer.leader]:
+            return layer.leader, True
+        fewest = NEVER
+        for arm in range(state.cells.shape[1]):
+            cell = cell_of(state, number, arm)
+            if not (eligible[arm] and cell.active):
+                continue
+            if fewest == NEVER or cell.assigned < cell_of(state, number, fewest).assigned:
+                fewest = arm
+        if fewest != NEVER:
+            return fewest, True
+    for other in range(state.share.size):
+        arm = _best_eligible_mean(state, other, eligible, True)
+        if arm != NEVER:
+            return arm, False
+    return _best_eligible_mean(state, state.share.size - 1, eligible, False), False
+
+
+@inlined
+def _best_eligible_mean(
+    state: Race, number: int, eligible: npt.NDArray[np.bool_], active: bool
+) -> int:
+    """The eligible arm with the best mean in a layer, among its active arms if asked."""
+    best, best_mean = NEVER, -1.0
+    for arm in range(state.cells.shape[1]):
+        cell = cell_of(state, number, arm)
+        if eligible[arm] and (cell.active or not active):
+            mean = cell.sums / cell.pulls if cell.pulls > 0 else 0.0
+            if mean > best_mean:
+                best, best_mean = arm, mean
+    return best
+
+
+@implement(learn, Race)
+def race_learn(state: Race, ticket: Ticket, reward: float) -> None:
+    if ticket.layer == NO_LAYER:
+        return
+    cell = cell_of(state, ticket.layer, ticket.arm)
+    cell.pulls += 1
+    cell.sums += reward
+    if needs_squares(state.rule.kind[0]):
+        cell.squares += reward * reward
+    # Kept apart, so that a race that is not pooled has no branch that depends on the layer: the
+    # layer is random, and a processor would guess wrong in every other round.
+    if state.pooled[0]:
+        for layer in range(ticket.layer, -1, -1):
+            _take_up(state, layer, ticket.arm)
+    else:
+        _take_up(state, ticket.layer, ticket.arm)
+
+
+@inlined
+def _take_up(state: Race, number: int, arm: int) -> None:
+    """Let a layer know of one more reward of an arm."""
+    cell = cell_of(state, number, arm)
+    cell.patience -= 1
+    if cell.patience < 0:
+        _look_at(state, number, arm)
+
+
+@outlined
+def _look_at(state: Race, number: int, arm: int) -> None:
+    """Compute the interval of an active arm anew, and delete whom that speaks against."""
+    cell, layer = cell_of(state, number, arm), layer_of(state, number)
+    pulls, total, squares, due = evidence(state, number, arm)
+    if layer.patient:
+        _look_at_all(state, number)
+    else:
+        low, high = interval(state, number, pulls, total, squares, due)
+        _move_interval(state, number, arm, low, high)
+    if layer.lowest_upper < layer.highest_lower:
+        _eliminate(state, number)
+    if not cell.active or layer.active_count == 1:
+        return
+    if state.rule.kind[0] == PAPER:
+        cell.patience = 0
+        _be_patient(state, number)
+    else:
+        cell.patience = pulls >> _PATIENCE
+    if state.leading[0] > 0:
+        _follow(state, number, arm, total / pulls)
+
+
+@inlined
+def _look_at_all(state: Race, number: int) -> None:
+    """Compute all intervals of a layer anew, now that its patience is at an end."""
+    layer = layer_of(state, number)
+    layer.patient = False
+    for arm in range(state.cells.shape[1]):
+        cell = cell_of(state, number, arm)
+        if cell.active:
+            cell.patience = 0
+            cell.lower, cell.upper = interval(state, number, *evidence(state, number, arm))
+    layer.highest_lower = _highest_lower(state, number)
+    layer.lowest_upper = _lowest_upper(state, number)
+
+
+@inlined
+def _be_patient(state: Race, number: int) -> None:
+    """Let intervals of the paper's kind grow old for as long as no arm can possibly be deleted.
+
+    Let ``n`` be the least number of rewards of an arm and ``w`` the half-width for it, and let
+    every arm have up to ``m < n`` further rewards. A mean ``x`` grows by at most ``(1 - x) m/n``
+    and falls by at most ``x m/n``; a half-width, a sum of powers of ``1/n`` up to the first,
+    shrinks by at most ``w m/n``. So a lower and an upper end come closer by ``(1 + 2w) m/n`` or
+    less if the mean of the former is not the smaller. If it is, by ``g``, they come closer by up
+    to ``g m/n`` more, but are ``g`` further apart to begin with than the extreme ends.
+    """
+    layer = layer_of(state, number)
+    if _longest_patience(state, number, layer.slowest) == 0:
+        return
+    fewest = evidence(state, number, layer.slowest)[0]
+    for arm in range(state.cells.shape[1]):
+        if cell_of(state, number, arm).active:
+            pulls = evidence(state, number, arm)[0]
+            if pulls < fewest:
+                layer.slowest, fewest = arm, pulls
+    patience = _longest_patience(state, number, layer.slowest)
+    layer.patient = patience > 0
+    for arm in range(state.cells.shape[1]):
+        if cell_of(state, number, arm).active:
+            cell_of(state, number, arm).patience = patience
+
+
+@inlined
+def _longest_patience(state: Race, number: int, arm: int) -> int:
+    """How many rewards each arm may have before any is deleted, if this one has the fewest."""
+    pulls = evidence(state, number, arm)[0]
+    if pulls == 0:
+        return 0
+    layer = layer_of(state, number)
+    low, high = interval(state, number, pulls, 0.0, 0.0, 0)
+    distance = layer.lowest_upper - layer.highest_lower
+    return int(_CAUTION * distance * pulls / (1.0 + 2.0 * max(-low, high)))
+
+
+@inlined
+def draw_layer(state: Race, stream: Stream) -> int:
+    """Draw the layer of a round."""
+    level = uniform(stream)
+    if state.halving[0]:
+        return halving_layer_at(level, state.share.size)
+    return layer_at(level, state.tail, 0)
+
+
+@inlined
+def layer_from(state: Race, fastest: int, stream: Stream) -> int:
+    """Draw a layer, given that it is none before ``fastest``."""
+    return layer_at(uniform(stream) * state.tail[fastest], state.tail, fastest)
+
+
+@inlined
+def layer_at(level: float, tail: npt.NDArray[np.float64], fastest: int) -> int:
+    """The layer whose stretch of [0, 1) holds ``level``; the slowest have the lowest levels."""
+    layer = fastest
+    while level < tail[layer + 1]:
+        layer += 1
+    return layer
+
+
+@inlined
+def halving_layer_at(level: float, layers: int) -> int:
+    """The layer for a level in [0, 1), where shares halve: a binary exponent, and no branch.
+
+    Layer ``l > 0`` has the levels from ``2^-(l+1)`` to ``2^-l``, layer 0 all that are left.
+    """
+    layer = _EXPONENT_OF_A_HALF - int(np.float64(level).view(np.int64) >> _MANTISSA)
+    return layer if layer < layers else 0
+
+
+@inlined
+def next_arm(layer: Any) -> int:
+    """What a layer with active arms plays next."""
+    if layer.leads > 0 and layer.leader != NEVER:
+        return layer.leader
+    return layer.turn
+
+
+@inlined
+def _next_arm_or(fallback: int, layer: Any) -> int:
+    """What a layer plays next; the fallback if it is empty."""
+    return next_arm(layer) if layer.active_count > 0 else fallback
+
+
+@inlined
+def arm_probability(state: Race, arm: int, eligible: Eligible) -> float:
+    """Total share of the layers whose next play is ``arm``."""
+    total = 0.0
+    if eligible is None:
+        fallback = fallback_arm(state)
+        for layer in range(state.share.size):
+            if _next_arm_or(fallback, layer_of(state, layer)) == arm:
+                total += state.share[layer]
+    else:
+        for layer in range(state.share.size):
+            if _eligible_arm(state, layer, eligible)[0] == arm:
+                total += state.share[layer]
+    return total
+
+
+@inlined
+def fallback_arm(state: Race) -> int:
+    """What an empty layer plays: the best mean of the fastest layer that is not empty."""
+    layer = 0
+    for _ in range(state.share.size - 1):  # a loop with an end is left out where nobody asks
+        if layer_of(state, layer).active_count > 0:
+            break
+        layer += 1
+    if layer == 0:
+        return NEVER
+    best, best_mean = NEVER, -1.0
+    for arm in range(state.cells.shape[1]):
+        cell = cell_of(state, layer, arm)
+        if cell.active:
+            mean = cell.sums / cell.pulls if cell.pulls > 0 else 0.0
+            if mean > best_mean:
+                best, best_mean = arm, mean
+    return best
+
+
+@inlined
+def _move_interval(state: Race, number: int, arm: int, low: float, high: float) -> None:
+    """Give an arm its new interval, and keep the extreme ends of the layer up to date.
+
+    The other ends are looked through only where the arm held an extreme and no longer does.
+    """
+    cell, layer = cell_of(state, number, arm), layer_of(state, number)
+    was_highest = cell.lower == layer.highest_lower
+    was_lowest = cell.upper == layer.lowest_upper
+    cell.lower = low
+    cell.upper = high
+    if low >= layer.highest_lower:
+        layer.highest_lower = low
+    elif was_highest:
+        layer.highest_lower = _highest_lower(state, number)
+    if high <= layer.lowest_upper:
+        layer.lowest_upper = high
+    elif was_lowest:
+        layer.lowest_upper = _lowest_upper(state, number)
+
+
+@inlined
+def _highest_lower(state: Race, number: int) -> float:
+    highest = -np.inf
+    for arm in range(state.cells.shape[1]):
+        highest = max(highest, cell_of(state, number, arm).lower)
+    return highest
+
+
+@inlined
+def _lowest_upper(state: Race, number: int) -> float:
+    lowest = np.inf
+    for arm in range(state.cells.shape[1]):
+        lowest = min(lowest, cell_of(state, number, arm).upper)
+    return lowest
+
+
+@inlined
+def _eliminate(state: Race, number: int) -> None:
+    """Delete every arm of a layer whose interval lies below another's.
+
+    One pass does what the paper's loop does: whoever is deleted on account of an arm that is
+    itself deleted would also be deleted on account of the latter's better.
+    """
+    highest_lower = layer_of(state, number).highest_lower
+    for arm in range(state.cells.shape[1]):
+        if cell_of(state, number, arm).upper < highest_lower:
+            delete_arm(state, number, arm)
+
+
+@inlined
+def _follow(state: Race, number: int, arm: int, mean: float) -> None:
+    """Let the layer be led by its best mean, now that this arm's has changed."""
+    layer = layer_of(state, number)
+    cell_of(state, number, arm).means = mean
+    if layer.leader in (arm, NEVER):
+        layer.leader = _best_mean(state, number)
+        return
+    best = cell_of(state, number, layer.leader).means
+    if mean > best or (mean == best and arm < layer.leader):
+        layer.leader = arm
+
+
+@inlined
+def _best_mean(state: Race, number: int) -> int:
+    """The active arm with the best mean, the first of equals; none before the first reward."""
+    best, best_mean = NEVER, -np.inf
+    for arm in range(state.cells.shape[1]):
+        mean = cell_of(state, number, arm).means
+        if mean > best_mean:
+            best, best_mean = arm, mean
+    return best
+
+
+@inlined
+def delete_arm(state: Race, by_layer: int, arm: int) -> None:
+    """Delete an arm from ``by_layer``, which may be one beyond the race's own, and all faster."""
+    for number in range(min(by_layer + 1, state.share.size)):
+        cell, layer = cell_of(state, number, arm), layer_of(state, number)
+        if cell.active:
+            cell.active = False
+            layer.active_count -= 1
+            state.deletions[0] += 1
+            cell.lower = -np.inf
+            cell.upper = np.inf
+            cell.means = -np.inf
+            cell.patience = FOREVER
+            layer.highest_lower = _highest_lower(state, number)
+            layer.lowest_upper = _lowest_upper(state, number)
+            cell.eliminated_at = state.rounds[0]
+            cell.eliminated_by = by_layer
+            _close_ranks(state, number, arm)
+            if layer.leader == arm:
+                layer.leader = _best_mean(state, number)
+            if layer.slowest == arm:
+                layer.slowest = layer.turn
+            if layer.active_count == 1:
+                cell_of(state, number, layer.turn).patience = FOREVER
+
+
+@inlined
+def _close_ranks(state: Race, number: int, arm: int) -> None:
+    """Let turns pass over an arm from now on.
+
+    Arms leave but never enter, so going round in order of index always meets the active arm
+    that has had the fewest turns, the lowest index first among equals.
+    """
+    layer, after = layer_of(state, number), cell_of(state, number, arm).next
+    for other in range(state.cells.shape[1]):
+        if cell_of(state, number, other).next == arm:
+            cell_of(state, number, other).next = after
+    if layer.turn == arm:
+        layer.turn = after

@@ -1,0 +1,154 @@
+"""rUCB and rUCB-Tune: upper confidence bounds around the median."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.compiling import inlined
+from armrace.kernels.generics import (
+    Eligible,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    implement,
+    learn,
+    make_ticket,
+)
+from armrace.kernels.streams import Stream
+from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.indices.argmax import make_argmax
+from armrace.policies.indices.keeping_policy import KeepingPolicy
+from armrace.policies.indices.ordered import Ordered, insert, make_ordered, median
+from armrace.policies.rucb.deviation import median_deviation
+from armrace.specification import Limits
+
+__all__ = ["RUcb"]
+
+_CONSISTENCY = 1.4826
+"""Makes the median deviation of a normal law its standard deviation."""
+_MIDDLE, _LOW, _HIGH = 0, 1, 2
+
+
+class RUcbState(NamedTuple):
+    """Counts, all rewards in order of size, and their medians and median deviations."""
+
+    counts: Counts
+    ordered: Ordered
+    medians: npt.NDArray[np.float64]
+    deviations: npt.NDArray[np.float64]
+    windows: npt.NDArray[np.int64]
+    """Rank of the lowest of the rewards nearest to the median."""
+    share: npt.NDArray[np.float64]
+    """1/assigned."""
+    rho: npt.NDArray[np.float64]
+    eta: npt.NDArray[np.float64]
+    tuned: npt.NDArray[np.bool_]
+
+
+class RUcb(KeepingPolicy, frozen=True, tag="rucb"):
+    """Plays the arm with the largest ``median + sqrt(rho ln t / n) + sqrt(rho) eta``.
+
+    Tuned (rUCB-Tune), the index is ``median + sqrt(rho 1.4826 D (ln t / n + eta))`` instead,
+    where ``D`` is the median distance of the arm's rewards from their median. ``eta`` should be
+    at least the rate at which rewards are corrupted; without tuning it adds the same to every
+    arm and so decides nothing. Up to ``eta T`` of regret remains. On Bernoulli arms the median
+    is 0 or 1 whatever the mean, so the policy is of no use there. The authors give no default
+    for ``rho``; 2 makes the bonus that of UCB1.
+
+    All rewards are kept, in order of size: 16 bytes each; the median and the exact median
+    distance are found from where they were last. Rewards beyond the horizon count as plays but
+    are no longer kept. While feedback is outstanding, ``n`` counts the plays assigned; before
+    its first reward an arm has the median 1 and the distance 1/2, the largest possible.
+
+    >>> from armrace.kernels.generics import learn
+    >>> state = RUcb(tuned=True).start(arms=2, horizon=100)
+    >>> for reward in (0, 0.2, 0.4, 0.6, 1):
+    ...     learn(state, Ticket(arm=0), reward)
+    >>> f"{state.medians[0]:.1f} {state.deviations[0]:.1f}"
+    '0.4 0.2'
+    """
+
+    reference: ClassVar[str] = "Kapoor, Patel and Kar (2019), Corruption-tolerant bandit learning"
+
+    rho: Annotated[float, Limits("weight of the bonus", 0, 1e6, low_open=True)] = 2.0
+    eta: Annotated[float, Limits("rate at which rewards may be corrupted", 0, 1)] = 0.0
+    tuned: Annotated[bool, "scale the bonus by the spread of the rewards (rUCB-Tune)"] = False
+
+    def start(self, arms: int, horizon: int) -> RUcbState:
+        return RUcbState(
+            counts=make_counts(arms),
+            ordered=make_ordered(arms, self.room(horizon), cursors=3),
+            medians=np.ones(arms),
+            deviations=np.full(arms, 0.5),
+            windows=np.zeros(arms, dtype=np.int64),
+            share=np.zeros(arms),
+            rho=np.array([float(self.rho)]),
+            eta=np.array([float(self.eta)]),
+            tuned=np.array([bool(self.tuned)]),
+        )
+
+    def upper_bound(self, state: RUcbState, arm: int) -> float:
+        return float(_index(state, arm, math.log(state.counts.rounds[0])))
+
+
+@inlined
+def bonus(rate: float, rho: float, eta: float) -> float:
+    """The bonus without tuning; ``rate`` is ``ln t / n``."""
+    return math.sqrt(rho * rate) + math.sqrt(rho) * eta
+
+
+@inlined
+def tuned_bonus(rate: float, rho: float, eta: float, deviation: float) -> float:
+    """The bonus with tuning."""
+    return math.sqrt(rho * _CONSISTENCY * deviation * (rate + eta))
+
+
+@inlined
+def _index(state: RUcbState, arm: int, logarithm: float) -> float:
+    rate, rho, eta = logarithm * state.share[arm], state.rho[0], state.eta[0]
+    if state.tuned[0]:
+        return state.medians[arm] + tuned_bonus(rate, rho, eta, state.deviations[arm])
+    return state.medians[arm] + bonus(rate, rho, eta)
+
+
+_arm_of_largest_index = make_argmax(_index)
+
+
+@inlined
+def _next_arm(state: RUcbState, eligible: Eligible) -> int:
+    return _arm_of_largest_index(state, math.log(state.counts.rounds[0] + 1), eligible)
+
+
+@implement(distribution, RUcbState)
+def rucb_distribution(state: RUcbState, out: npt.NDArray[np.float64]) -> None:
+    out.fill(0.0)
+    out[_next_arm(state, None)] = 1.0
+
+
+@implement(choose, RUcbState)
+def rucb_choose(state: RUcbState, stream: Stream, eligible: Eligible = None) -> Ticket:
+    return make_ticket(_next_arm(state, eligible))
+
+
+@implement(assign, RUcbState)
+def rucb_assign(state: RUcbState, ticket: Ticket) -> Ticket:
+    count_play(state.counts, ticket.arm)
+    state.share[ticket.arm] = 1.0 / state.counts.assigned[ticket.arm]
+    return ticket
+
+
+@implement(learn, RUcbState)
+def rucb_learn(state: RUcbState, ticket: Ticket, reward: float) -> None:
+    arm = ticket.arm
+    record(state.counts, arm, reward)
+    if insert(state.ordered, arm, reward):
+        state.medians[arm] = median(state.ordered, arm, _MIDDLE)
+        if state.tuned[0]:
+            state.deviations[arm], state.windows[arm] = median_deviation(
+                state.ordered, arm, _LOW, _HIGH, state.medians[arm], state.windows[arm]
+            )

@@ -1,0 +1,330 @@
+"""SAPO: play evenly, eliminate, but keep testing what was eliminated, and switch if it lied.
+
+All quantities are losses, ``1 - reward``. Of every active arm SAPO keeps two estimates of the
+mean loss, the plain mean with half-width ``sqrt(2 ln T / n)`` and the importance-weighted one
+with ``sqrt(2 K ln T / t)``, and the running intersection of both intervals. ``U*`` is the
+smallest upper end. An arm is eliminated when its mean lies 9 half-widths above ``U*``. From
+then on it is played in phases, with a small probability that halves after every phase in which
+it was as bad as believed and doubles after an *error*, a phase in which it was clearly better.
+
+Estimates that contradict each other, too much regret against ``U*``, too many errors or no
+active arm left do not happen (with high probability) if rewards are stochastic. Any of them
+makes SAPO switch to a fresh EXP3.P for the rounds that remain.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.compiling import inlined
+from armrace.kernels.generics import (
+    Eligible,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    implement,
+    learn,
+)
+from armrace.kernels.streams import Stream
+from armrace.policies.common.counts import Counts, make_counts, record
+from armrace.policies.leaders.exponential_gains import (
+    ExponentialGains,
+    add_reward,
+    make_gains,
+    restart_gains,
+)
+from armrace.policies.races.race import NEVER
+from armrace.policies.switching.switching import (
+    AFTER_SWITCH,
+    assign_on_a_side,
+    choose_on_a_side,
+    fill_a_side,
+)
+
+__all__ = [
+    "Phases",
+    "SapoState",
+    "best_active",
+    "has_switched",
+    "make_sapo",
+]
+
+_SEEN, _SWITCHED_AT, _ACTIVE = 0, 1, 2
+"""Places in ``clock``: rewards seen, when the switch happened, how many arms are active."""
+
+_LOG_TERM, _GAP_WIDTHS, _PHASE_FACTOR, _LARGEST_REGRET, _HORIZON = 0, 1, 2, 3, 4
+"""Places in ``constants``."""
+
+_LEAST_UPPER, _LOSSES = 0, 1
+"""Places in ``totals``: ``U*`` and the sum of all losses."""
+
+
+class Phases(NamedTuple):
+    """What is remembered of each eliminated arm."""
+
+    believed_loss: npt.NDArray[np.float64]
+    believed_gap: npt.NDArray[np.float64]
+    first_probability: npt.NDArray[np.float64]
+    first_length: npt.NDArray[np.float64]
+    length: npt.NDArray[np.float64]
+    errors: npt.NDArray[np.int64]
+    rounds: npt.NDArray[np.int64]
+    """Rounds of the present phase so far."""
+    losses: npt.NDArray[np.float64]
+    """Importance-weighted losses of the present phase."""
+
+
+class SapoState(NamedTuple):
+    """State of SAPO; ``lower`` and ``upper`` bound each arm's mean loss."""
+
+    counts: Counts
+    probabilities: npt.NDArray[np.float64]
+    active: npt.NDArray[np.bool_]
+    eliminated_at: npt.NDArray[np.int64]
+    mean_losses: npt.NDArray[np.float64]
+    half_widths: npt.NDArray[np.float64]
+    weighted_losses: npt.NDArray[np.float64]
+    lower: npt.NDArray[np.float64]
+    upper: npt.NDArray[np.float64]
+    phases: Phases
+    totals: npt.NDArray[np.float64]
+    clock: npt.NDArray[np.int64]
+    constants: npt.NDArray[np.float64]
+    fallback: ExponentialGains
+
+
+def make_sapo(arms: int, horizon: int, scale: float) -> SapoState:
+    """SAPO before its first round; a ``scale`` other than 1 is not covered by its proof."""
+    log_term = math.log(max(horizon, 2))
+    regret = 272.0 * scale * math.sqrt(arms * horizon * log_term)
+    return SapoState(
+        counts=make_counts(arms),
+        probabilities=np.full(arms, 1.0 / arms),
+        active=np.ones(arms, dtype=np.bool_),
+        eliminated_at=np.full(arms, NEVER, dtype=np.int64),
+        mean_losses=np.zeros(arms),
+        half_widths=np.ones(arms),
+        weighted_losses=np.zeros(arms),
+        lower=np.zeros(arms),
+        upper=np.ones(arms),
+        phases=_make_phases(arms),
+        totals=np.array([1.0, 0.0]),
+        clock=np.array([0, NEVER, arms], dtype=np.int64),
+        constants=np.array([log_term, 8.0 * scale, 1280.0 * scale, regret, float(horizon)]),
+        fallback=make_gains(arms, float(horizon), math.log(arms)),
+    )
+
+
+def _make_phases(arms: int) -> Phases:
+    numbers = [np.zeros(arms) for _ in range(6)]
+    return Phases(
+        believed_loss=numbers[0],
+        believed_gap=numbers[1],
+        first_probability=numbers[2],
+        first_length=numbers[3],
+        length=numbers[4],
+        errors=np.zeros(arms, dtype=np.int64),
+        rounds=np.zeros(arms, dtype=np.int64),
+        losses=numbers[5],
+    )
+
+
+@inlined
+def has_switched(state: SapoState) -> bool:
+    """Whether SAPO has given up on rewards being stochastic."""
+    return state.clock[_SWITCHED_AT] != NEVER
+
+
+@inlined
+def best_active(state: SapoState, eligible: Eligible) -> int:
+    """The active arm with the best mean; before its first reward, an arm counts as worthless.
+
+    Among eligible arms, one that is not active is taken if no other is left.
+    """
+    best, best_loss = 0, np.inf
+    for arm in range(state.active.size):
+        if eligible is not None and not eligible[arm]:
+            continue
+        loss = state.mean_losses[arm] if state.counts.pulls[arm] > 0 else 1.0
+        if not state.active[arm]:
+            loss += 2.0
+        if loss < best_loss:
+            best, best_loss = arm, loss
+    return best
+
+
+@implement(distribution, SapoState)
+def sapo_distribution(state: SapoState, out: npt.NDArray[np.float64]) -> None:
+    fill_a_side(has_switched(state), state.probabilities, state.fallback, out)
+
+
+@implement(choose, SapoState)
+def sapo_choose(state: SapoState, stream: Stream, eligible: Eligible = None) -> Ticket:
+    return choose_on_a_side(
+        has_switched(state), state.probabilities, state.fallback, stream, eligible
+    )
+
+
+@implement(assign, SapoState)
+def sapo_assign(state: SapoState, ticket: Ticket) -> Ticket:
+    return assign_on_a_side(has_switched(state), state.fallback, state.counts, ticket)
+
+
+@implement(learn, SapoState)
+def sapo_learn(state: SapoState, ticket: Ticket, reward: float) -> None:
+    arm = ticket.arm
+    mean = record(state.counts, arm, reward)
+    if has_switched(state):
+        if ticket.phase == AFTER_SWITCH:
+            add_reward(state.fallback, arm, ticket.probability, reward)
+        return
+    weighted = (1.0 - reward) / ticket.probability
+    state.clock[_SEEN] += 1
+    state.totals[_LOSSES] += 1.0 - reward
+    state.weighted_losses[arm] += weighted
+    _update_mean(state, arm, 1.0 - mean)
+    changed, failed = False, _contradicts(state) or _regrets(state)
+    if not failed:
+        changed, failed = _continue_phases(state, arm, weighted)
+        changed = _eliminate(state) or changed
+    if failed or state.clock[_ACTIVE] == 0:
+        _switch(state)
+    elif changed:
+        _share_among_active(state)
+
+
+@inlined
+def _update_mean(state: SapoState, arm: int, mean_loss: float) -> None:
+    width = min(1.0, math.sqrt(2.0 * state.constants[_LOG_TERM] / state.counts.pulls[arm]))
+    state.mean_losses[arm] = mean_loss
+    state.half_widths[arm] = width
+    state.lower[arm] = max(state.lower[arm], mean_loss - width)
+    state.upper[arm] = min(state.upper[arm], mean_loss + width)
+    state.totals[_LEAST_UPPER] = min(state.totals[_LEAST_UPPER], state.upper[arm])
+
+
+@inlined
+def _contradicts(state: SapoState) -> bool:
+    """Narrow the bounds of active arms by their weighted means; say if one lies outside them.
+
+    A half-width of 1 or more says nothing, not even that the weighted mean is near: it may be
+    as large as K after the first round.
+    """
+    seen, arms = state.clock[_SEEN], state.active.size
+    squared = 2.0 * arms * state.constants[_LOG_TERM] / seen
+    if squared >= 1.0:
+        return False
+    width, contradiction, least = math.sqrt(squared), False, state.totals[_LEAST_UPPER]
+    for arm in range(arms):
+        if state.active[arm]:
+            mean = state.weighted_losses[arm] / seen
+            lower = max(state.lower[arm], mean - width)
+            upper = min(state.upper[arm], mean + width)
+            state.lower[arm], state.upper[arm] = lower, upper
+            least = min(least, upper)
+            contradiction = contradiction or mean < lower - width or mean > upper + width
+    state.totals[_LEAST_UPPER] = least
+    return contradiction
+
+
+@inlined
+def _regrets(state: SapoState) -> bool:
+    """Whether the losses exceed what the best arm should have lost by more than is plausible."""
+    regret = state.totals[_LOSSES] - state.clock[_SEEN] * state.totals[_LEAST_UPPER]
+    return regret > state.constants[_LARGEST_REGRET]
+
+
+@inlined
+def _continue_phases(state: SapoState, played: int, weighted: float) -> tuple[bool, bool]:
+    """Add the round to the phase of every eliminated arm.
+
+    Says whether a probability changed, and whether an arm has erred too often.
+    """
+    changed, failed = False, False
+    phases = state.phases
+    if state.clock[_ACTIVE] == state.active.size:
+        return changed, failed
+    for arm in range(state.active.size):
+        if not state.active[arm]:
+            phases.rounds[arm] += 1
+            if arm == played:
+                phases.losses[arm] += weighted
+            surplus = phases.rounds[arm] * phases.believed_loss[arm] - phases.losses[arm]
+            error = surplus >= 0.25 * phases.believed_gap[arm] * phases.length[arm]
+            if error or phases.rounds[arm] >= math.floor(phases.length[arm]):
+                _end_phase(state, arm, error)
+                changed = True
+                failed = failed or phases.errors[arm] >= 3.0 * state.constants[_LOG_TERM]
+    return changed, failed
+
+
+@inlined
+def _end_phase(state: SapoState, arm: int, error: bool) -> None:
+    phases = state.phases
+    if error:
+        phases.errors[arm] += 1
+        phases.length[arm] = max(phases.first_length[arm], 0.5 * phases.length[arm])
+        doubled = 2.0 * state.probabilities[arm]
+        state.probabilities[arm] = min(phases.first_probability[arm], doubled)
+    else:
+        phases.length[arm] *= 2.0
+        state.probabilities[arm] *= 0.5
+    phases.rounds[arm] = 0
+    phases.losses[arm] = 0.0
+
+
+@inlined
+def _eliminate(state: SapoState) -> bool:
+    """Eliminate every arm far above ``U*``; its first phase begins with the next round."""
+    eliminated = False
+    threshold, widths = state.totals[_LEAST_UPPER], 1.0 + state.constants[_GAP_WIDTHS]
+    if state.clock[_SEEN] > state.constants[_HORIZON]:
+        return eliminated  # beyond the horizon, probabilities would no longer fit into 1
+    for arm in range(state.active.size):
+        if state.active[arm]:
+            excess = state.mean_losses[arm] - widths * state.half_widths[arm]
+            if excess > threshold:
+                _begin_phases(state, arm)
+                eliminated = True
+    return eliminated
+
+
+@inlined
+def _begin_phases(state: SapoState, arm: int) -> None:
+    phases, constants, arms = state.phases, state.constants, state.active.size
+    gap = constants[_GAP_WIDTHS] * state.half_widths[arm]
+    share = 0.5 / arms + 0.5 * state.counts.pulls[arm] / constants[_HORIZON]
+    length = constants[_PHASE_FACTOR] / (share * gap * gap)
+    phases.believed_loss[arm] = state.mean_losses[arm]
+    phases.believed_gap[arm] = gap
+    phases.first_probability[arm] = share
+    phases.first_length[arm] = length
+    phases.length[arm] = length
+    state.probabilities[arm] = share
+    state.active[arm] = False
+    state.clock[_ACTIVE] -= 1
+    state.eliminated_at[arm] = state.counts.rounds[0]
+
+
+@inlined
+def _share_among_active(state: SapoState) -> None:
+    rest = 1.0
+    for arm in range(state.active.size):
+        if not state.active[arm]:
+            rest -= state.probabilities[arm]
+    for arm in range(state.active.size):
+        if state.active[arm]:
+            state.probabilities[arm] = rest / state.clock[_ACTIVE]
+
+
+@inlined
+def _switch(state: SapoState) -> None:
+    """Begin EXP3.P, tuned without a confidence, for the rounds that remain."""
+    remaining = max(1.0, state.constants[_HORIZON] - state.clock[_SEEN])
+    restart_gains(state.fallback, remaining, math.log(state.active.size))
+    state.clock[_SWITCHED_AT] = state.counts.rounds[0]
