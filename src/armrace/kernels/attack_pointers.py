@@ -19,7 +19,7 @@ from numba.np import arrayobj
 
 from armrace.kernels.compiling import entry, fingerprint
 from armrace.kernels.generics import corrupt, implementations, implements, observe
-from armrace.kernels.live import Live, make_live_calls
+from armrace.kernels.live import make_put_down
 from armrace.kernels.streams import Stream
 from armrace.kernels.unowned_arrays import Handle, opened
 
@@ -42,6 +42,13 @@ class Attack(NamedTuple):
     """No change that it makes costs less, unless it costs nothing."""
 
 
+class _AttackState(NamedTuple):
+    """An attack's state and the stream that it draws from."""
+
+    attack: Any
+    stream: Stream
+
+
 class LiveAttack:
     """An attack that the engine can call; keeps alive what its addresses point to."""
 
@@ -49,7 +56,7 @@ class LiveAttack:
         self, state: Any, stream: Stream, sees_weights: bool, smallest_cost: float
     ) -> None:
         code = fingerprint(implementations(state))
-        self._handle = Handle(Live(state, stream), make_live_calls(code).put_down)
+        self._handle = Handle(_AttackState(state, stream), make_put_down(code))
         corrupt_at, observe_at = _addresses(code, self._handle._numba_type_)
         if not implements(observe, type(state)):
             observe_at = NOWHERE
@@ -66,13 +73,13 @@ def _addresses(code: str, kind: Any) -> tuple[int, int]:
     def attack_corrupt(
         handle: Handle, round: int, weights: Any, rewards: Any, arms: int, left: float
     ) -> None:
-        live = opened(handle)
+        state = opened(handle)
         shown, paid = numba.carray(weights, (arms,)), numba.carray(rewards, (arms,))
-        corrupt(live.policy, round, shown, paid, left, live.stream)
+        corrupt(state.attack, round, shown, paid, left, state.stream)
 
     @entry(code)
     def attack_observe(handle: Handle, round: int, arm: int, reward: float) -> None:
-        observe(opened(handle).policy, round, arm, reward)
+        observe(opened(handle).attack, round, arm, reward)
 
     integer, number = types.int64, types.float64
     return (

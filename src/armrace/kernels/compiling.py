@@ -54,17 +54,20 @@ def outlined(function: F) -> F:
     )
 
 
-def entry(code: str) -> Callable[[F], F]:
+def entry(code: str, holds_lock: bool = False) -> Callable[[F], F]:
     """Compile the decorated function on first call, cached on disk under the name of ``code``.
 
     What a script itself defines has another identity in every process, so that Numba would
-    never find it again: it is not put on disk.
+    never find it again: it is not put on disk. To let go of the interpreter lock costs more than
+    a call of a microsecond takes, so that short calls keep it (``holds_lock``).
     """
     kept = not code.startswith(_SCRIPT)
 
     def compile_lazily(function: F) -> F:
         function.__qualname__ = f"{function.__name__}.{code}"
-        return cast("F", numba.njit(cache=kept, nogil=True, error_model="numpy")(function))
+        return cast(
+            "F", numba.njit(cache=kept, nogil=not holds_lock, error_model="numpy")(function)
+        )
 
     return compile_lazily
 

@@ -1,4 +1,12 @@
-"""Compiled calls for live traffic: one decision or one reward at a time."""
+"""Compiled calls for live traffic: decisions and rewards one by one or in batches.
+
+What must not come apart is done in one compiled call, which holds the interpreter lock: a
+decision and its number, a reward and the bit that says that it has come. An exception out of a
+signal handler can then not separate them.
+
+The calls have fixed argument types. Numba would otherwise compile again for every new
+combination of Python types, and spend most of a call on finding out which there are.
+"""
 
 from __future__ import annotations
 
@@ -8,46 +16,281 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numba.core import types
+from numba.np.numpy_support import from_dtype
 
-from armrace.kernels.compiling import entry
-from armrace.kernels.generics import Ticket, decide, distribution, learn
-from armrace.kernels.streams import Stream
+from armrace.kernels.compiling import entry, inlined
+from armrace.kernels.generics import (
+    NO_LAYER,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    drop,
+    learn,
+)
+from armrace.kernels.streams import Stream, tell
 from armrace.kernels.unowned_arrays import Handle, borrow, opened, store
 
-__all__ = ["Live", "LiveCalls", "make_live_calls"]
+__all__ = [
+    "ADDED_EVENT",
+    "ASSIGNED",
+    "ASSIGNED_EVENT",
+    "DECISION",
+    "DECISIONS",
+    "DROPPED_EVENT",
+    "EVENTS",
+    "FIRST",
+    "LEARNED_EVENT",
+    "REPEATED",
+    "REWARDS",
+    "TAKEN",
+    "UNKNOWN",
+    "Live",
+    "LiveCalls",
+    "Log",
+    "enlarge_log",
+    "make_live_calls",
+    "make_log",
+    "make_put_down",
+    "ticket_of",
+]
+
+TAKEN, UNKNOWN, REPEATED = 0, 1, 2
+"""What becomes of a reward: it was learned, no decision fits it, its decision had one before."""
+
+DECISIONS, REWARDS = 0, 1
+"""Places in ``counters``."""
+
+DECISION = np.dtype(
+    [
+        ("number", np.int64),
+        ("taken", np.int64),  # how far the stream was then
+        ("arm", np.int64),
+        ("layer", np.int64),
+        ("probability", np.float64),
+        ("phase", np.int64),
+        ("memo", np.float64),
+        ("inner_layer", np.int64),
+        ("inner_probability", np.float64),
+    ]
+)
+"""A decision as a record: its number, the position of the stream, and its ticket."""
+
+
+ASSIGNED_EVENT, LEARNED_EVENT, DROPPED_EVENT, ADDED_EVENT = range(4)
+"""Kinds of events in a log."""
+
+FIRST, ASSIGNED, EVENTS = 0, 1, 2
+"""Places in a log's ``counters``: number of its first decision, decisions, events."""
+
+
+class Log(NamedTuple):
+    """What has happened, in order. Whoever calls sees to it that there is room."""
+
+    decisions: Any
+    """A :data:`DECISION` each; of length 0 if no log is kept."""
+    kinds: npt.NDArray[np.uint8]
+    numbers: npt.NDArray[np.int64]
+    """The decision that each event is about."""
+    rewards: npt.NDArray[np.float64]
+    counters: npt.NDArray[np.int64]
 
 
 class Live(NamedTuple):
-    """A policy's state and the stream it decides with."""
+    """A policy's state, the stream it decides with, and which decisions have had a reward."""
 
     policy: Any
     stream: Stream
+    counters: npt.NDArray[np.int64]
+    rewarded: npt.NDArray[np.uint8]
+    """A bit for each decision; longer than there are decisions."""
+    shape: npt.NDArray[np.int64]
+    """Numbers of arms and of layers."""
+    log: Log
+
+
+def make_log(room: int, first: int) -> Log:
+    """An empty log with room for so many decisions, each with its reward, from ``first`` on."""
+    return Log(
+        decisions=np.zeros(room, dtype=DECISION).view(np.recarray),
+        kinds=np.zeros(2 * room, dtype=np.uint8),
+        numbers=np.zeros(2 * room, dtype=np.int64),
+        rewards=np.zeros(2 * room),
+        counters=np.array([first, 0, 0], dtype=np.int64),
+    )
+
+
+def enlarge_log(log: Log, decisions: int, events: int) -> Log:
+    """The same log with room for so many more."""
+    return Log(
+        decisions=_enlarged(log.decisions, decisions).view(np.recarray),
+        kinds=_enlarged(log.kinds, events),
+        numbers=_enlarged(log.numbers, events),
+        rewards=_enlarged(log.rewards, events),
+        counters=log.counters,
+    )
+
+
+def _enlarged(array: np.ndarray, room: int) -> np.ndarray:
+    return np.concatenate([np.asarray(array), np.zeros(room, dtype=array.dtype)])
 
 
 class LiveCalls(NamedTuple):
     """What the online learner calls."""
 
-    put_down: Callable[[Live, npt.NDArray[np.uint64]], None]
-    decide: Callable[[Handle], Ticket]
-    learn: Callable[..., None]
+    choose: Callable[[Handle], tuple[Any, ...]]
+    choose_among: Callable[[Handle, npt.NDArray[np.bool_]], tuple[Any, ...]]
+    assign: Callable[..., tuple[Any, ...]]
+    decide: Callable[[Handle], tuple[Any, ...]]
+    learn: Callable[..., int]
+    drop: Callable[..., int]
     distribution: Callable[[Handle, npt.NDArray[np.float64]], None]
+    decide_many: Callable[[Handle, Any], None]
+    learn_many: Callable[[Handle, Any, npt.NDArray[np.float64]], int]
+
+
+def ticket_of(record: Any) -> Ticket:
+    """The ticket in a record of a decision."""
+    return Ticket(*record.item()[2:])
+
+
+@inlined
+def _unpacked(
+    live: Live, ticket: Ticket
+) -> tuple[int, int, int, int, float, int, float, int, float]:
+    """A decision as plain numbers, in the order of :data:`DECISION`."""
+    return (
+        live.counters[DECISIONS] - 1,
+        tell(live.stream),
+        ticket.arm,
+        ticket.layer,
+        ticket.probability,
+        ticket.phase,
+        ticket.memo,
+        ticket.inner_layer,
+        ticket.inner_probability,
+    )
+
+
+@inlined
+def _write(record: Any, live: Live, ticket: Ticket) -> None:
+    """Write the latest decision into a record."""
+    record.number = live.counters[DECISIONS] - 1
+    record.taken = tell(live.stream)
+    record.arm = ticket.arm
+    record.layer = ticket.layer
+    record.probability = ticket.probability
+    record.phase = ticket.phase
+    record.memo = ticket.memo
+    record.inner_layer = ticket.inner_layer
+    record.inner_probability = ticket.inner_probability
+
+
+@inlined
+def _read(record: Any) -> Ticket:
+    """The ticket in a record."""
+    return Ticket(
+        record.arm,
+        record.layer,
+        record.probability,
+        record.phase,
+        record.memo,
+        record.inner_layer,
+        record.inner_probability,
+    )
+
+
+@inlined
+def _is_same(one: Ticket, other: Ticket) -> bool:
+    same_probability = one.probability == other.probability or (
+        np.isnan(one.probability) and np.isnan(other.probability)
+    )
+    return (
+        same_probability
+        and one.arm == other.arm
+        and one.layer == other.layer
+        and one.phase == other.phase
+        and one.memo == other.memo
+        and one.inner_layer == other.inner_layer
+        and one.inner_probability == other.inner_probability
+    )
+
+
+@inlined
+def _add_event(log: Log, kind: int, number: int, reward: float) -> None:
+    if log.decisions.size > 0:
+        place = log.counters[EVENTS]
+        log.kinds[place] = kind
+        log.numbers[place] = number
+        log.rewards[place] = reward
+        log.counters[EVENTS] = place + 1
+
+
+@inlined
+def _assign_next(live: Live, ticket: Ticket) -> Ticket:
+    number, log = live.counters[DECISIONS], live.log
+    live.counters[DECISIONS] = number + 1
+    completed = assign(live.policy, ticket)
+    if log.decisions.size > 0:
+        _write(log.decisions[log.counters[ASSIGNED]], live, completed)
+        log.counters[ASSIGNED] += 1
+    _add_event(log, ASSIGNED_EVENT, number, 0.0)
+    return completed
+
+
+@inlined
+def _status(live: Live, number: int, ticket: Ticket) -> int:
+    """Whether a reward can be taken. Compiled code does not check bounds anywhere else."""
+    arms, layers = live.shape[0], live.shape[1]
+    if not (
+        0 <= number < live.counters[DECISIONS]
+        and 0 <= ticket.arm < arms
+        and NO_LAYER <= ticket.layer < layers
+        and NO_LAYER <= ticket.inner_layer < layers
+    ):
+        return UNKNOWN
+    place = number - live.log.counters[FIRST]
+    logged = live.log.decisions.size > 0 and place >= 0
+    if logged and not _is_same(_read(live.log.decisions[place]), ticket):
+        return UNKNOWN
+    byte, bit = number >> 3, np.uint8(1 << (number & 7))
+    return REPEATED if live.rewarded[byte] & bit else TAKEN
+
+
+@inlined
+def _mark(live: Live, number: int) -> None:
+    live.rewarded[number >> 3] |= np.uint8(1 << (number & 7))
+    live.counters[REWARDS] += 1
 
 
 @cache
-def make_live_calls(code: str) -> LiveCalls:
-    """The compiled calls for states whose implementations have the fingerprint ``code``."""
+def make_put_down(code: str) -> Callable[[Any, npt.NDArray[np.uint64]], None]:
+    """The call that puts states with the fingerprint ``code`` down in memory."""
 
     @entry(code)
-    def live_put_down(live: Live, memory: npt.NDArray[np.uint64]) -> None:
-        store(borrow(live), memory)
+    def put_down(state: Any, memory: npt.NDArray[np.uint64]) -> None:
+        store(borrow(state), memory)
 
-    @entry(code)
-    def live_decide(handle: Handle) -> Ticket:
+    return put_down
+
+
+@cache
+def make_live_calls(code: str, kind: Any) -> LiveCalls:
+    """The compiled calls for one type of handle, with the fingerprint ``code``."""
+
+    @entry(code, holds_lock=True)
+    def live_choose(handle: Handle) -> tuple[Any, ...]:
         live = opened(handle)
-        return decide(live.policy, live.stream)
+        return _unpacked(live, choose(live.policy, live.stream, None))
 
-    @entry(code)
-    def live_learn(
+    @entry(code, holds_lock=True)
+    def live_choose_among(handle: Handle, eligible: npt.NDArray[np.bool_]) -> tuple[Any, ...]:
+        live = opened(handle)
+        return _unpacked(live, choose(live.policy, live.stream, eligible))
+
+    @entry(code, holds_lock=True)
+    def live_assign(
         handle: Handle,
         arm: int,
         layer: int,
@@ -56,13 +299,115 @@ def make_live_calls(code: str) -> LiveCalls:
         memo: float,
         inner_layer: int,
         inner_probability: float,
-        reward: float,
-    ) -> None:
+    ) -> tuple[Any, ...]:
+        live = opened(handle)
         ticket = Ticket(arm, layer, probability, phase, memo, inner_layer, inner_probability)
-        learn(opened(handle).policy, ticket, reward)
+        return _unpacked(live, _assign_next(live, ticket))
 
-    @entry(code)
+    @entry(code, holds_lock=True)
+    def live_decide(handle: Handle) -> tuple[Any, ...]:
+        live = opened(handle)
+        return _unpacked(live, _assign_next(live, choose(live.policy, live.stream, None)))
+
+    @entry(code, holds_lock=True)
+    def live_learn(
+        handle: Handle,
+        number: int,
+        arm: int,
+        layer: int,
+        probability: float,
+        phase: int,
+        memo: float,
+        inner_layer: int,
+        inner_probability: float,
+        reward: float,
+    ) -> int:
+        live = opened(handle)
+        ticket = Ticket(arm, layer, probability, phase, memo, inner_layer, inner_probability)
+        status = _status(live, number, ticket)
+        if status == TAKEN:
+            _mark(live, number)
+            learn(live.policy, ticket, reward)
+            _add_event(live.log, LEARNED_EVENT, number, reward)
+        return status
+
+    @entry(code, holds_lock=True)
+    def live_drop(
+        handle: Handle,
+        number: int,
+        arm: int,
+        layer: int,
+        probability: float,
+        phase: int,
+        memo: float,
+        inner_layer: int,
+        inner_probability: float,
+    ) -> int:
+        live = opened(handle)
+        ticket = Ticket(arm, layer, probability, phase, memo, inner_layer, inner_probability)
+        status = _status(live, number, ticket)
+        if status == TAKEN:
+            _mark(live, number)
+            drop(live.policy, ticket)
+            _add_event(live.log, DROPPED_EVENT, number, 0.0)
+        return status
+
+    @entry(code, holds_lock=True)
     def live_distribution(handle: Handle, out: npt.NDArray[np.float64]) -> None:
         distribution(opened(handle).policy, out)
 
-    return LiveCalls(live_put_down, live_decide, live_learn, live_distribution)
+    @entry(code, holds_lock=True)
+    def live_decide_many(handle: Handle, out: Any) -> None:
+        live = opened(handle)
+        for place in range(out.size):
+            ticket = _assign_next(live, choose(live.policy, live.stream, None))
+            _write(out[place], live, ticket)
+
+    @entry(code, holds_lock=True)
+    def live_learn_many(handle: Handle, records: Any, rewards: npt.NDArray[np.float64]) -> int:
+        """Learn the rewards in order; stops at the first that cannot be taken."""
+        live = opened(handle)
+        for place in range(records.size):
+            number, ticket = records[place].number, _read(records[place])
+            if _status(live, number, ticket) != TAKEN:
+                return place
+            _mark(live, number)
+            learn(live.policy, ticket, rewards[place])
+            _add_event(live.log, LEARNED_EVENT, number, rewards[place])
+        return records.size
+
+    integer, number = types.int64, types.float64
+    ticket = (integer, integer, number, integer, number, integer, number)
+    numbers = types.Array(number, 1, "C")
+    records = types.Array(from_dtype(DECISION), 1, "C")
+    return LiveCalls(
+        choose=_entry_point_later(live_choose, (kind,)),
+        choose_among=_entry_point_later(
+            live_choose_among, (kind, types.Array(types.boolean, 1, "C"))
+        ),
+        assign=_entry_point_later(live_assign, (kind, *ticket)),
+        decide=_entry_point(live_decide, (kind,)),
+        learn=_entry_point(live_learn, (kind, integer, *ticket, number)),
+        drop=_entry_point_later(live_drop, (kind, integer, *ticket)),
+        distribution=_entry_point_later(live_distribution, (kind, numbers)),
+        decide_many=_entry_point_later(live_decide_many, (kind, records)),
+        learn_many=_entry_point_later(live_learn_many, (kind, records, numbers)),
+    )
+
+
+def _entry_point(function: Any, argument_types: tuple[Any, ...]) -> Callable[..., Any]:
+    """The compiled function as Python calls it when the types of arguments are known."""
+    function.compile(argument_types)
+    return function.overloads[argument_types].entry_point
+
+
+def _entry_point_later(function: Any, argument_types: tuple[Any, ...]) -> Callable[..., Any]:
+    """As :func:`_entry_point`, compiled when it is first called: not every learner needs it."""
+    found: list[Callable[..., Any]] = []
+
+    def call(*arguments: Any) -> Any:
+        if not found:
+            found.append(_entry_point(function, argument_types))
+        return found[0](*arguments)
+
+    return call

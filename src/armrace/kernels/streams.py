@@ -64,9 +64,10 @@ def _refill(stream: Stream) -> None:
     stream.position[0] = first + _BLOCKS
 
 
+@inlined
 def tell(stream: Stream) -> int:
     """How many numbers have been taken."""
-    return int(stream.position[0] * 2 - _SIZE + stream.position[1])
+    return stream.position[0] * 2 - _SIZE + stream.position[1]
 
 
 def seek(stream: Stream, taken: int) -> None:

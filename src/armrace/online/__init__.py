@@ -1,6 +1,21 @@
 """Live use: the same compiled policies, one decision at a time."""
 
-from armrace.online.learner import Learner, Ticket
+from armrace.kernels.generics import Ticket
+from armrace.online.batches import DecisionBatch
+from armrace.online.events import ArmAdded, Assigned, Decision, Dropped, Event, EventLog, Learned
+from armrace.online.learner import Learner
 from armrace.online.snapshots import Snapshot
 
-__all__ = ["Learner", "Snapshot", "Ticket"]
+__all__ = [
+    "ArmAdded",
+    "Assigned",
+    "Decision",
+    "DecisionBatch",
+    "Dropped",
+    "Event",
+    "EventLog",
+    "Learned",
+    "Learner",
+    "Snapshot",
+    "Ticket",
+]

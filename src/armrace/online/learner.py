@@ -4,59 +4,80 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from armrace.errors import ForeignTicket, InvalidParameter
 from armrace.forensics import Audit, audit
-from armrace.forensics.audit_trail import watch as put_under_watch
+from armrace.forensics import watch as put_under_watch
 from armrace.kernels.compiling import fingerprint
-from armrace.kernels.generics import NO_LAYER, implementations
-from armrace.kernels.live import Live, make_live_calls
+from armrace.kernels.generics import Ticket, implementations, is_restrictable
+from armrace.kernels.live import (
+    ADDED_EVENT,
+    ASSIGNED,
+    DECISION,
+    DECISIONS,
+    EVENTS,
+    FIRST,
+    REPEATED,
+    REWARDS,
+    TAKEN,
+    Live,
+    enlarge_log,
+    make_live_calls,
+    make_log,
+    make_put_down,
+    ticket_of,
+)
+from armrace.kernels.states import grow_state
 from armrace.kernels.streams import seek, tell
 from armrace.kernels.unowned_arrays import Handle
-from armrace.online.snapshots import Snapshot, read_arrays, write_arrays
+from armrace.online.arguments import (
+    check_arm,
+    check_arms,
+    check_count,
+    check_decision,
+    check_flag,
+    check_horizon,
+    check_reward,
+    check_rewards,
+    check_seed,
+    check_ticket,
+    eligible_mask,
+)
+from armrace.online.batches import DecisionBatch
+from armrace.online.events import ArmAdded, Assigned, Decision, Dropped, Event, EventLog, Learned
+from armrace.online.snapshots import Snapshot, pack_rewarded, read_arrays, write_arrays
 from armrace.policies import POLICIES, ArmView, Policy
-from armrace.randomness import MAXIMAL_SEED, Purpose, stream_for
-from armrace.specification import MAXIMAL_HORIZON, Limits, check_number, is_list
+from armrace.randomness import Purpose, stream_for
 
-__all__ = ["Learner", "Ticket"]
+__all__ = ["Learner"]
 
-_HORIZON = Limits("expected number of decisions", 1, MAXIMAL_HORIZON)
-_SEED = Limits("seed", 0, MAXIMAL_SEED)
-_GROWTH = bytes(4096)
-
-
-class Ticket(NamedTuple):
-    """A decision: what to play, and what feedback must bring back.
-
-    It is plain data and may be stored. Whoever can forge rewards should not see ``layer``:
-    knowing it, they could aim at one layer of a race.
-    """
-
-    arm: str | int
-    probability: float
-    number: int
-    arm_index: int
-    layer: int
-    note: int
+_FIRST_ROOM = 1024
 
 
 class Learner:
-    """The compiled functions of the simulator, for one decision at a time.
+    """The compiled functions of the simulator, for live traffic.
 
-    ``decide`` counts an arm as assigned, which steers what is chosen next; ``learn`` counts
-    its reward, which feeds the intervals. Rewards may come late, in any order, or never. A
-    learner is safe under threads. Unless told not to ``watch``, it keeps what :meth:`audit`
-    needs; that changes no decision.
+    ``decide`` chooses an arm and counts it as assigned, which steers what is chosen next;
+    ``learn`` takes its reward. Rewards may come late, in any order, or never. A learner is the
+    fold of its :attr:`log`: applied to a fresh learner, the events lead to the same state, bit for
+    bit. It is safe under threads.
+
+    :param policy: a policy, its name, or plain data with a ``name`` and parameters.
+    :param arms: the arms' names (text or whole numbers), or how many there are.
+    :param horizon: how many decisions are expected; guarantees cover that many.
+    :param seed: decisions repeat exactly from it.
+    :param watch: keep what :meth:`audit` needs; this changes no decision.
+    :param log: keep the events, some 110 bytes for a decision with its reward.
 
     >>> learner = Learner("multi-layer-race", arms=["red", "green"], horizon=1000, seed=1)
-    >>> ticket = learner.decide()
-    >>> ticket.arm, ticket.probability
+    >>> decision = learner.decide()
+    >>> decision.arm, decision.probability
     ('red', 1.0)
-    >>> learner.learn(ticket, reward=1.0)
+    >>> learner.learn(decision, reward=1.0)
     >>> learner.pending
     0
     """
@@ -68,86 +89,271 @@ class Learner:
         horizon: int,
         seed: int = 0,
         watch: bool = True,
+        log: bool = True,
     ) -> None:
-        if not isinstance(arms, int) and not is_list(arms):
-            raise InvalidParameter(f"arms must be a list of names or a number; got {arms!r}.")
-        labels: list[str | int] = list(range(arms)) if isinstance(arms, int) else list(arms)
-        if len(labels) < 2:
-            raise InvalidParameter(f"arms must name at least 2 arms; got {len(labels)}.")
-        if len(set(labels)) < len(labels):
-            raise InvalidParameter("arms must have different names; some are equal.")
-        check_number("horizon", horizon, _HORIZON, whole=True)
-        check_number("seed", seed, _SEED, whole=True)
+        self.arms = check_arms(arms)
+        self.horizon = check_horizon(horizon)
+        self.seed = check_seed(seed)
+        self.watch = check_flag("watch", watch)
+        self._keeps_log = check_flag("log", log)
         self.policy = POLICIES.make(policy)
-        self.arms = labels
-        self.horizon = horizon
-        self.seed = seed
-        self.watch = watch
-        self.decisions = 0
-        self.rewards = 0
+        self._first_arms = len(self.arms)
         self._lock = threading.Lock()
-        self._learned = bytearray()
-        self._layers = self.policy.layer_count(len(labels), horizon)
-        self._state = self.policy.start(len(labels), horizon)
-        self._kept = put_under_watch(self._state, len(labels), horizon) if watch else self._state
-        self._stream = stream_for(seed, Purpose.LEARNER, replication=0)
-        calls = make_live_calls(fingerprint(implementations(self._kept)))
-        self._decide, self._learn = calls.decide, calls.learn
-        self._distribution = calls.distribution
-        self._handle = Handle(Live(self._kept, self._stream), calls.put_down)
+        self._stream = stream_for(self.seed, Purpose.LEARNER, replication=0)
+        self._state, kept = self._start(len(self.arms))
+        self._put_down(
+            Live(
+                policy=kept,
+                stream=self._stream,
+                counters=np.zeros(2, dtype=np.int64),
+                rewarded=np.zeros(_FIRST_ROOM // 8, dtype=np.uint8),
+                shape=self._shape(),
+                log=make_log(_FIRST_ROOM if self._keeps_log else 0, first=0),
+            )
+        )
+
+    def _start(self, arms: int) -> tuple[Any, Any]:
+        """A fresh state for so many arms, and the same under watch if that is wanted."""
+        state = self.policy.start(arms, self.horizon)
+        return state, put_under_watch(state, arms, self.horizon) if self.watch else state
+
+    def _shape(self) -> np.ndarray:
+        arms = len(self.arms)
+        return np.array([arms, self.policy.layer_count(arms, self.horizon)], dtype=np.int64)
+
+    def _put_down(self, live: Live) -> None:
+        """Go on with this; compiled code finds it through the handle."""
+        self._live = live
+        code = fingerprint(implementations(live.policy))
+        self._handle = Handle(live, make_put_down(code))
+        self._calls = make_live_calls(code, self._handle._numba_type_)
+        self._room = 8 * live.rewarded.size
+
+    def _make_room(self, decisions: int) -> None:
+        """See to it that so many more decisions, and all rewards that are due, find room."""
+        live, room = self._live, max(decisions, self._room)
+        log = live.log
+        if self._keeps_log:
+            log = enlarge_log(log, room, 2 * room + self.pending)
+        more = np.zeros(-(-room // 8), dtype=np.uint8)
+        rewarded = np.concatenate([live.rewarded, more])
+        self._put_down(live._replace(rewarded=rewarded, log=log))
+
+    @property
+    def decisions(self) -> int:
+        """How many decisions have been made."""
+        return int(self._live.counters[DECISIONS])
+
+    @property
+    def rewards(self) -> int:
+        """How many decisions have had their reward, or are known never to have one."""
+        return int(self._live.counters[REWARDS])
 
     @property
     def pending(self) -> int:
         """Decisions whose reward has not come."""
         return self.decisions - self.rewards
 
-    def decide(self) -> Ticket:
-        """Choose an arm."""
-        with self._lock:
-            index, layer, probability, note = self._decide(self._handle)
-            number = self.decisions
-            self.decisions = number + 1
-            if number >> 3 >= len(self._learned):
-                self._learned += _GROWTH
-        return Ticket(self.arms[index], probability, number, index, layer, note)
+    # --- deciding -------------------------------------------------------------------------
 
-    def learn(self, ticket: Ticket, reward: float) -> None:
-        """Take the reward of a decision; each decision takes one."""
-        try:
-            arm, probability, number, index, layer, note = ticket
-            known = self._fits(number, index, layer, probability) and self.arms[index] == arm
-        except (TypeError, ValueError):
-            known = False
-        if not known:
-            raise ForeignTicket(f"no decision of this learner has the ticket {ticket}.")
-        try:
-            legal = 0.0 <= reward <= 1.0
-        except TypeError:
-            legal = False
-        if not legal:
-            raise InvalidParameter(f"reward must be in [0, 1]; got {reward!r}.")
-        byte, bit = number >> 3, 1 << (number & 7)
-        with self._lock:
-            if self._learned[byte] & bit:
-                raise ForeignTicket(f"decision {number} has had its reward already.")
-            self._learn(self._handle, index, layer, probability, note, float(reward))
-            self._learned[byte] |= bit
-            self.rewards += 1
+    def choose(self, eligible: Iterable[str | int] | None = None) -> Ticket:
+        """Draw an arm without counting the decision; only the random stream moves on.
 
-    def _fits(self, number: int, index: int, layer: int, probability: float) -> bool:
-        """Compiled code does not check bounds, so nothing else may reach it."""
-        return (
-            0 <= number < self.decisions
-            and 0 <= index < len(self.arms)
-            and NO_LAYER <= layer < self._layers
-            and (0.0 < probability <= 1.0 or not self.policy.exact_tickets)
+        :param eligible: the arms that may be chosen; by default all.
+        """
+        with self._lock:
+            return Ticket(*self._choose(eligible)[2:])
+
+    def _choose(self, eligible: Iterable[str | int] | None) -> tuple[Any, ...]:
+        if eligible is None:
+            return self._calls.choose(self._handle)
+        if not is_restrictable(self._state):
+            raise InvalidParameter(f"{self.policy.tag()} cannot be restricted to eligible arms.")
+        return self._calls.choose_among(self._handle, eligible_mask(eligible, self.arms))
+
+    def assign(self, ticket: Ticket) -> Decision:
+        """Count a decision, whoever made it, and return it with its number.
+
+        The ticket in the decision is the one to learn from: it is completed by what this state
+        says of its own schedule.
+        """
+        checked = check_ticket(ticket, self._live.shape, self.policy.exact_tickets)
+        with self._lock:
+            return self._assign(checked)
+
+    def _assign(self, ticket: tuple[Any, ...]) -> Decision:
+        values = self._calls.assign(self._handle, *ticket)
+        if values[0] + 1 >= self._room:
+            self._make_room(1)
+        return self._decision(values)
+
+    def _decision(self, values: tuple[Any, ...]) -> Decision:
+        return Decision(values[0], self.arms[values[2]], Ticket(*values[2:]))
+
+    def decide(self, eligible: Iterable[str | int] | None = None) -> Decision:
+        """Choose an arm, among the ``eligible`` ones if given, and count the decision."""
+        with self._lock:
+            if eligible is not None:
+                return self._assign(self._choose(eligible)[2:])
+            values = self._calls.decide(self._handle)
+            if values[0] + 1 >= self._room:
+                self._make_room(1)
+        return Decision(values[0], self.arms[values[2]], Ticket(*values[2:]))
+
+    def decide_many(self, count: int) -> DecisionBatch:
+        """Make ``count`` decisions at once: the same that :meth:`decide` would make one by one."""
+        records = np.zeros(check_count(count), dtype=DECISION)
+        with self._lock:
+            if self.decisions + records.size >= self._room:
+                self._make_room(records.size + 1)
+            self._calls.decide_many(self._handle, records)
+        return DecisionBatch(records, self.arms)
+
+    # --- learning -------------------------------------------------------------------------
+
+    def learn(self, decision: Decision, reward: float) -> None:
+        """Take the reward, in [0, 1], of a decision; each decision takes one."""
+        number, ticket = check_decision(
+            decision, self.arms, self._live.shape, self.policy.exact_tickets
         )
+        value = reward if type(reward) is float else check_reward(reward)
+        if not 0.0 <= value <= 1.0:
+            raise InvalidParameter(f"reward must be in [0, 1]; got {reward!r}.")
+        with self._lock:
+            status = self._calls.learn(self._handle, number, *ticket, value)
+        if status != TAKEN:
+            self._refuse(status, decision)
+
+    def drop(self, decision: Decision) -> None:
+        """Give up on the reward of a decision, which then counts as never made.
+
+        Until then a race must allow for any reward that may still come, and its intervals stay
+        wider. To drop decisions is sound if whether a reward is missing does not depend on it.
+        """
+        number, ticket = check_decision(
+            decision, self.arms, self._live.shape, self.policy.exact_tickets
+        )
+        with self._lock:
+            status = self._calls.drop(self._handle, number, *ticket)
+        if status != TAKEN:
+            self._refuse(status, decision)
+
+    def learn_many(self, batch: DecisionBatch, rewards: Sequence[float] | np.ndarray) -> None:
+        """Take the rewards of many decisions, in order, as :meth:`learn` would one by one.
+
+        If one cannot be taken, those before it have been, and the error names it.
+        """
+        values = check_rewards(rewards, len(batch))
+        records = np.ascontiguousarray(batch.records)
+        with self._lock:
+            taken = self._calls.learn_many(self._handle, records, values)
+        if taken < len(batch):
+            known = 0 <= records["number"][taken] < self.decisions
+            self._refuse(REPEATED if known else TAKEN + 1, batch[taken])
+
+    def _refuse(self, status: int, decision: Any) -> None:
+        if status == REPEATED:
+            raise ForeignTicket(f"decision {decision[0]} has had its reward already.")
+        raise ForeignTicket(f"no decision of this learner is {decision}.")
+
+    # --- arms -----------------------------------------------------------------------------
+
+    def add_arm(self, arm: str | int) -> None:
+        """Add an arm, if the policy can say what it thinks of an arm that it has never seen."""
+        label = check_arm(arm, self.arms)
+        if not self.policy.takes_new_arms:
+            raise InvalidParameter(
+                f"{self.policy.tag()} cannot take on an arm while it runs; start a new learner."
+            )
+        with self._lock:
+            self._add_arm(label)
+
+    def _add_arm(self, label: str | int) -> None:
+        state, kept = self._start(len(self.arms) + 1)
+        grow_state(self._live.policy, kept)
+        self.arms = [*self.arms, label]
+        self._state = state
+        log = self._live.log
+        if self._keeps_log:
+            log = enlarge_log(log, 0, 1)
+            place = log.counters[EVENTS]
+            log.kinds[place] = ADDED_EVENT
+            log.numbers[place] = len(self.arms) - 1 - self._first_arms
+            log.counters[EVENTS] += 1
+        self._put_down(self._live._replace(policy=kept, shape=self._shape(), log=log))
+
+    # --- the log --------------------------------------------------------------------------
+
+    @property
+    def log(self) -> EventLog:
+        """What has happened so far, as plain events, since the learner was made or restored."""
+        if not self._keeps_log:
+            raise InvalidParameter("this learner keeps no log; make it with log=True.")
+        with self._lock:
+            return EventLog(self._live.log, self.arms[self._first_arms :])
+
+    def apply(self, event: Event) -> None:
+        """Apply an event of a log: a decision is counted, not drawn again."""
+        if isinstance(event, Assigned):
+            self._apply_assigned(event)
+        elif isinstance(event, Learned):
+            self.learn(self._logged(event.number), event.reward)
+        elif isinstance(event, Dropped):
+            self.drop(self._logged(event.number))
+        elif isinstance(event, ArmAdded):
+            self.add_arm(event.arm)
+        else:
+            raise InvalidParameter(
+                f"event must be Assigned, Learned, Dropped or ArmAdded; got {event!r}."
+            )
+
+    def _apply_assigned(self, event: Assigned) -> None:
+        if event.number != self.decisions:
+            raise InvalidParameter(
+                f"the next event must assign decision {self.decisions}; got {event.number}."
+            )
+        ticket = check_ticket(event.ticket, self._live.shape, self.policy.exact_tickets)
+        with self._lock:
+            if event.taken > tell(self._stream):
+                seek(self._stream, event.taken)
+            self._assign(ticket)
+
+    def _logged(self, number: int) -> Decision:
+        """A decision out of this learner's own log."""
+        log = self._live.log
+        place = number - int(log.counters[FIRST])
+        if not (isinstance(number, int) and 0 <= place < log.counters[ASSIGNED]):
+            raise ForeignTicket(f"the log of this learner has no decision {number!r}.")
+        ticket = ticket_of(log.decisions[place])
+        return Decision(number, self.arms[ticket.arm], ticket)
+
+    @classmethod
+    def replay(
+        cls,
+        log: Iterable[Event],
+        policy: Policy | str | Mapping[str, Any],
+        arms: Sequence[str | int] | int,
+        horizon: int,
+        seed: int = 0,
+        watch: bool = True,
+    ) -> Learner:
+        """The learner that a log leads to.
+
+        Events may be left out, rewards above all: without those that were retracted, the result
+        is the learner that never got them. ``arms`` are those at the beginning of the log.
+        """
+        learner = cls(policy, arms, horizon, seed, watch)
+        for event in log:
+            learner.apply(event)
+        return learner
+
+    # --- looking --------------------------------------------------------------------------
 
     def distribution(self) -> dict[str | int, float]:
         """The probability with which the next decision will choose each arm."""
         out = np.zeros(len(self.arms))
         with self._lock:
-            self._distribution(self._handle, out)
+            self._calls.distribution(self._handle, out)
         return dict(zip(self.arms, out.tolist(), strict=True))
 
     def inspect(self) -> Sequence[ArmView]:
@@ -159,46 +365,82 @@ class Learner:
         """What the feedback so far shows of corruption.
 
         ``level`` bounds the probability that anything it says is wrong, however often and
-        whenever it is asked for, as long as delays do not depend on the rewards.
+        whenever it is asked for.
         """
         with self._lock:
-            kept = copy.deepcopy(self._kept)  # decisions need not wait for the audit
+            kept = copy.deepcopy(self._live.policy)  # decisions need not wait for the audit
         return audit(kept, level, self.arms)
 
-    def snapshot(self) -> Snapshot:
-        """All of the learner as plain data."""
+    # --- saving ---------------------------------------------------------------------------
+
+    def snapshot(self, key: bytes | None = None) -> Snapshot:
+        """All of the learner but its log, as plain data.
+
+        :param key: a secret that only the owner knows; who restores must give the same.
+        """
         with self._lock:
+            settled, rewarded = pack_rewarded(self._live.rewarded, self.decisions)
             return Snapshot(
                 policy=self.policy.to_builtins(),
-                arms=self.arms,
+                arms=list(self.arms),
                 horizon=self.horizon,
                 seed=self.seed,
                 watch=self.watch,
                 decisions=self.decisions,
-                taken=tell(self._stream),
-                learned=bytes(self._learned[: (self.decisions + 7) // 8]),
-                state=write_arrays(self._kept),
-            ).sealed()
+                taken=int(tell(self._stream)),
+                settled=settled,
+                rewarded=rewarded,
+                state=write_arrays(self._live.policy),
+            ).sealed(key)
 
     @classmethod
     def restore(
-        cls, data: Snapshot | bytes | str | dict[str, Any], policy: Policy | None = None
+        cls,
+        data: Snapshot | bytes | str | dict[str, Any],
+        policy: Policy | None = None,
+        key: bytes | None = None,
+        log: bool = True,
     ) -> Learner:
         """A learner that goes on exactly as the one that was saved.
 
-        ``policy`` is needed only for a policy that is not in the catalogue.
+        :param data: a snapshot, its JSON or MessagePack form, or the plain data that JSON gives.
+        :param policy: needed only for a policy that cannot be found by its name.
+        :param key: the secret that the snapshot was sealed with, if any.
+        :param log: whether to keep a log from now on.
         """
-        snapshot = Snapshot.read(data)
+        snapshot = Snapshot.read(data, key)
         learner = cls(
             policy or snapshot.policy,
             snapshot.arms,
             snapshot.horizon,
             snapshot.seed,
             snapshot.watch,
+            log,
         )
-        read_arrays(learner._kept, snapshot.state)
-        seek(learner._stream, snapshot.taken)
-        learner.decisions = snapshot.decisions
-        learner._learned = bytearray(snapshot.learned) + bytearray(_GROWTH)
-        learner.rewards = int.from_bytes(snapshot.learned, "little").bit_count()
+        learner._resume(snapshot)
         return learner
+
+    def _resume(self, snapshot: Snapshot) -> None:
+        read_arrays(self._live.policy, snapshot.state)
+        self.policy.check_state(self._state, len(self.arms), self.horizon)
+        seek(self._stream, snapshot.taken)
+        rewarded = snapshot.rewarded_bits()
+        live = self._live
+        live.counters[DECISIONS] = snapshot.decisions
+        live.counters[REWARDS] = int(np.unpackbits(rewarded).sum())
+        live.log.counters[FIRST] = snapshot.decisions
+        self._put_down(live._replace(rewarded=rewarded))
+        self._make_room(_FIRST_ROOM)
+
+    def __copy__(self) -> Learner:
+        return type(self).restore(self.snapshot(), self.policy, log=self._keeps_log)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Learner:
+        return self.__copy__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore_copy, (self.snapshot().to_bytes(), self.policy, self._keeps_log)
+
+
+def _restore_copy(data: bytes, policy: Policy, log: bool) -> Learner:
+    return Learner.restore(data, policy, log=log)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import hmac
 from typing import Any, Self
 
 import msgspec
 import numpy as np
 
-from armrace.errors import DamagedFile
+from armrace.errors import DamagedFile, InvalidParameter
+from armrace.kernels.states import lasting_arrays
+from armrace.specification import MAXIMAL_HORIZON
 
-__all__ = ["ArrayData", "Snapshot", "read_arrays", "write_arrays"]
+__all__ = ["ArrayData", "Snapshot", "pack_rewarded", "read_arrays", "write_arrays"]
 
-_FORMAT = 1
+_FORMAT = 2
+_MOST_TAKEN = 2**60
 
 
 class ArrayData(msgspec.Struct, frozen=True):
@@ -25,32 +28,55 @@ class ArrayData(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All that a learner is: how it was made, what it has learned, where its stream stands."""
+    """All that a learner is but its log: how it was made, what it knows, where its stream is."""
 
     policy: dict[str, Any]
     arms: list[str | int]
     horizon: int
     seed: int
+    watch: bool
     decisions: int
     taken: int
     """Random numbers taken from the stream so far."""
-    learned: bytes
-    """A bit a decision, set when its reward has come."""
+    settled: int
+    """All decisions below this number have had their rewards; a multiple of 8."""
+    rewarded: bytes
+    """A bit for each later decision, set if its reward has come."""
     state: dict[str, ArrayData]
-    watch: bool = False
-    """Whether the state has what an audit needs; those of earlier versions have not."""
     format: int = _FORMAT
     digest: str = ""
 
-    def sealed(self) -> Self:
-        """The same snapshot with its digest."""
-        return msgspec.structs.replace(self, digest=self._content_digest())
+    def sealed(self, key: bytes | None = None) -> Self:
+        """The same snapshot with its digest, which needs the ``key`` to be made if there is one."""
+        return msgspec.structs.replace(self, digest=self._content_digest(key))
 
-    def _content_digest(self) -> str:
+    def _content_digest(self, key: bytes | None) -> str:
         bare = {**msgspec.structs.asdict(self), "digest": ""}
-        if not self.watch:  # as in snapshots from before there was a watch
-            del bare["watch"]
-        return hashlib.sha256(msgspec.msgpack.encode(bare, order="sorted")).hexdigest()
+        content = msgspec.msgpack.encode(bare, order="sorted")
+        if key is None:
+            return hashlib.sha256(content).hexdigest()
+        if not isinstance(key, bytes) or not key:
+            raise InvalidParameter("key must be bytes, at least one.")
+        return hmac.new(key, content, "sha256").hexdigest()
+
+    def rewarded_bits(self) -> np.ndarray:
+        """Which decisions have had their reward, a bit each."""
+        later = -(-self.decisions // 8) * 8 - self.settled
+        sound = (
+            0 <= self.decisions <= MAXIMAL_HORIZON
+            and 0 <= self.taken <= _MOST_TAKEN
+            and 0 <= self.settled <= self.decisions
+            and self.settled % 8 == 0
+            and later == 8 * len(self.rewarded)
+        )
+        if not sound:
+            raise DamagedFile("the snapshot's counts of decisions do not agree.")
+        bits = np.full(self.settled // 8, 255, dtype=np.uint8)
+        bits = np.concatenate([bits, np.frombuffer(self.rewarded, dtype=np.uint8)])
+        beyond = np.unpackbits(bits[-1:], bitorder="little")[(self.decisions - 1) % 8 + 1 :]
+        if self.decisions and beyond.any():
+            raise DamagedFile("the snapshot has rewards of decisions that were not made.")
+        return bits
 
     def to_json(self) -> bytes:
         """As JSON; arrays are base64."""
@@ -61,7 +87,7 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return msgspec.msgpack.encode(self)
 
     @classmethod
-    def read(cls, data: Self | bytes | str | dict[str, Any]) -> Self:
+    def read(cls, data: Self | bytes | str | dict[str, Any], key: bytes | None = None) -> Self:
         """A snapshot from either form, or from the plain data that JSON stands for."""
         if isinstance(data, cls):
             snapshot = data
@@ -74,47 +100,50 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise DamagedFile(
                 f"the snapshot has format {snapshot.format}; this version reads {_FORMAT}."
             )
-        if snapshot.digest != snapshot._content_digest():
-            raise DamagedFile("the snapshot is damaged: it does not match its digest.")
+        if not hmac.compare_digest(snapshot.digest, snapshot._content_digest(key)):
+            secret = "" if key is None else " or was not sealed with this key"
+            raise DamagedFile(f"the snapshot is damaged{secret}: it does not match its digest.")
         return snapshot
 
     @classmethod
     def _decode(cls, data: Any) -> Self:
         if isinstance(data, dict):
             return msgspec.convert(data, cls)
-        if isinstance(data, bytes) and not data.lstrip().startswith(b"{"):
+        if not isinstance(data, (bytes, bytearray, memoryview, str)):
+            raise DamagedFile(f"a snapshot is text, bytes or plain data; got {data!r}.")
+        if not isinstance(data, str) and not bytes(data).lstrip().startswith(b"{"):
             return msgspec.msgpack.decode(data, type=cls)
         return msgspec.json.decode(data, type=cls)
 
 
-def _named_arrays(state: Any, prefix: str = "") -> Iterator[tuple[str, np.ndarray]]:
-    """The arrays of a (nested) state, by dotted name."""
-    for name, member in zip(state._fields, state, strict=True):
-        if isinstance(member, np.ndarray):
-            for field in member.dtype.names or ():
-                yield f"{prefix}{name}.{field}", member[field]
-            if member.dtype.names is None:
-                yield prefix + name, member
-        elif hasattr(member, "_fields"):
-            yield from _named_arrays(member, f"{prefix}{name}.")
+def pack_rewarded(bits: np.ndarray, decisions: int) -> tuple[int, bytes]:
+    """The number up to which all decisions have had their reward, and the bits of the rest."""
+    used = bits[: -(-decisions // 8)]
+    incomplete = np.flatnonzero(used != 255)
+    first = int(incomplete[0]) if incomplete.size else decisions // 8
+    return 8 * first, used[first:].tobytes()
 
 
 def write_arrays(state: Any) -> dict[str, ArrayData]:
-    """The arrays of a state as bytes."""
+    """The lasting arrays of a state as bytes."""
     return {
         name: ArrayData(array.dtype.newbyteorder("<").str, array.shape, array.tobytes())
-        for name, array in _named_arrays(state)
+        for name, array in lasting_arrays(state)
     }
 
 
 def read_arrays(state: Any, saved: dict[str, ArrayData]) -> None:
     """Put saved arrays into a fresh state of the same policy."""
-    arrays = dict(_named_arrays(state))
+    arrays = dict(lasting_arrays(state))
     if arrays.keys() != saved.keys():
         raise DamagedFile("the snapshot's state is not one of this policy.")
     for name, array in arrays.items():
-        stored = saved[name]
-        kind = np.dtype(stored.dtype)
-        if tuple(stored.shape) != array.shape or kind != array.dtype:
+        stored, kind = saved[name], array.dtype.newbyteorder("<")
+        fits = (
+            stored.dtype == kind.str
+            and tuple(stored.shape) == array.shape
+            and len(stored.data) == array.size * kind.itemsize
+        )
+        if not fits:
             raise DamagedFile(f"the snapshot's {name} does not fit this policy.")
         array[...] = np.frombuffer(stored.data, dtype=kind).reshape(array.shape)

@@ -32,13 +32,17 @@ class Policy(Specification, frozen=True):
     """A bandit algorithm, described by its parameters.
 
     A policy of your own subclasses this, gives a ``tag`` and a ``start``, and registers
-    ``distribution``, ``decide`` and ``learn`` for the class of its state.
+    ``distribution``, ``choose``, ``assign`` and ``learn`` for the class of its state.
     """
 
     kind: ClassVar[str] = "policy"
     exact_tickets: ClassVar[bool] = True
     """Whether tickets carry the probability of their arm. Where it is costly they carry NaN,
     and ``distribution`` gives it to those who ask."""
+
+    takes_new_arms: ClassVar[bool] = False
+    """Whether arms can be added while it runs: whether the state of an arm that was never played
+    is the same whenever the arm comes, as for an index that is then infinite."""
 
     def start(self, arms: int, horizon: int) -> Any:
         """The state before the first round, for so many arms and rounds."""
@@ -47,6 +51,9 @@ class Policy(Specification, frozen=True):
     def layer_count(self, arms: int, horizon: int) -> int:
         """How many layers learn separately."""
         return 1
+
+    def check_state(self, state: Any, arms: int, horizon: int) -> None:
+        """Raise ``ValueError`` if a state read from outside could make compiled code misbehave."""
 
     def inspect(self, state: Any) -> Sequence[ArmView]:
         """What the state says of each layer and arm; empty if it cannot be looked at."""

@@ -73,6 +73,7 @@ class RUcb(KeepingPolicy, frozen=True, tag="rucb"):
     '0.4 0.2'
     """
 
+    takes_new_arms: ClassVar[bool] = True
     reference: ClassVar[str] = "Kapoor, Patel and Kar (2019), Corruption-tolerant bandit learning"
 
     rho: Annotated[float, Limits("weight of the bonus", 0, 1e6, low_open=True)] = 2.0

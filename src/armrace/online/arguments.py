@@ -1,0 +1,208 @@
+"""What a learner accepts, converted to plain Python types; all else is refused in a sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from armrace.errors import ForeignTicket, InvalidParameter
+from armrace.kernels.generics import NO_LAYER, Ticket
+from armrace.randomness import MAXIMAL_SEED
+from armrace.specification import MAXIMAL_HORIZON, Limits, check_number, is_list
+
+__all__ = [
+    "check_arm",
+    "check_arms",
+    "check_count",
+    "check_decision",
+    "check_flag",
+    "check_horizon",
+    "check_reward",
+    "check_rewards",
+    "check_seed",
+    "check_ticket",
+    "eligible_mask",
+]
+
+_HORIZON = Limits("expected number of decisions", 1, MAXIMAL_HORIZON)
+_SEED = Limits("seed", 0, MAXIMAL_SEED)
+_MOST_ARMS = 100_000
+_MOST_AT_ONCE = 10_000_000
+_LARGEST = 2**63
+_TICKET_TYPES = (int, int, float, int, float, int, float)
+_INTEGERS = (int, np.integer)
+_NUMBERS = (int, float, np.integer, np.floating)
+
+
+def check_horizon(horizon: Any) -> int:
+    """The horizon as a whole number."""
+    check_number("horizon", horizon, _HORIZON, whole=True)
+    return int(horizon)
+
+
+def check_seed(seed: Any) -> int:
+    """The seed as a whole number."""
+    check_number("seed", seed, _SEED, whole=True)
+    return int(seed)
+
+
+def check_flag(name: str, flag: Any) -> bool:
+    """A parameter that is true or false."""
+    if not isinstance(flag, (bool, np.bool_)):
+        raise InvalidParameter(f"{name} must be true or false; got {flag!r}.")
+    return bool(flag)
+
+
+def check_count(count: Any) -> int:
+    """How many decisions are wanted at once."""
+    check_number("count", count, Limits("decisions", 0, _MOST_AT_ONCE), whole=True)
+    return int(count)
+
+
+def check_arms(arms: Any) -> list[str | int]:
+    """The names of the arms."""
+    if isinstance(arms, _INTEGERS) and not isinstance(arms, bool):
+        count = int(arms)
+    elif is_list(arms):
+        count = len(arms)
+    else:
+        raise InvalidParameter(f"arms must be a list of names or a number; got {arms!r}.")
+    if count < 2:
+        raise InvalidParameter(f"arms must name at least 2 arms; got {count}.")
+    if count > _MOST_ARMS:
+        raise InvalidParameter(f"arms must be at most {_MOST_ARMS}; got {count}.")
+    labels: list[str | int] = []
+    if not is_list(arms):
+        labels.extend(range(count))
+    else:
+        labels.extend(_label(arm) for arm in arms)
+    if len(set(labels)) < len(labels):
+        raise InvalidParameter("arms must have different names; some are equal.")
+    return labels
+
+
+def check_arm(arm: Any, others: Sequence[str | int]) -> str | int:
+    """The name of a new arm."""
+    label = _label(arm)
+    if label in others:
+        raise InvalidParameter(f"arm must have a new name; {label!r} is there already.")
+    if len(others) >= _MOST_ARMS:
+        raise InvalidParameter(f"arms must be at most {_MOST_ARMS}.")
+    return label
+
+
+def _label(arm: Any) -> str | int:
+    """Names must survive JSON, or a snapshot could not be read again."""
+    if isinstance(arm, str):
+        return str(arm)
+    if isinstance(arm, _INTEGERS) and not isinstance(arm, bool) and -_LARGEST <= arm < _LARGEST:
+        return int(arm)
+    raise InvalidParameter(f"names of arms must be text or whole numbers; got {arm!r}.")
+
+
+def eligible_mask(eligible: Any, arms: Sequence[str | int]) -> np.ndarray:
+    """Which arms are eligible, as an array."""
+    if isinstance(eligible, str) or not isinstance(eligible, Iterable):
+        raise InvalidParameter(f"eligible must be a list of arms; got {eligible!r}.")
+    mask = np.zeros(len(arms), dtype=np.bool_)
+    for arm in eligible:
+        if arm not in arms:
+            raise InvalidParameter(f"eligible must name arms of this learner; got {arm!r}.")
+        mask[arms.index(arm)] = True
+    if not mask.any():
+        raise InvalidParameter("eligible must name at least one arm; got none.")
+    return mask
+
+
+def check_reward(reward: Any) -> float:
+    """A reward that is not a plain float as one, or NaN if it is no number at all."""
+    if isinstance(reward, (bool, np.bool_, *_NUMBERS)):
+        return float(reward)
+    return math.nan
+
+
+def check_rewards(rewards: Any, count: int) -> np.ndarray:
+    """Rewards of ``count`` decisions as an array."""
+    try:
+        values = np.ascontiguousarray(rewards, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidParameter("rewards must be numbers in [0, 1].") from None
+    if values.shape != (count,):
+        raise InvalidParameter(
+            f"rewards must be one for each of {count} decisions; got the shape {values.shape}."
+        )
+    outside = ~((values >= 0.0) & (values <= 1.0))
+    if outside.any():
+        raise InvalidParameter(f"rewards must be in [0, 1]; got {values[outside][0]:g}.")
+    return values
+
+
+def check_decision(
+    decision: Any, arms: Sequence[str | int], shape: np.ndarray, exact: bool
+) -> tuple[int, tuple[Any, ...]]:
+    """The number and ticket of a decision, both of the types that compiled code expects."""
+    try:
+        number, arm, ticket = decision
+        if type(number) is not int or tuple(map(type, ticket)) != _TICKET_TYPES:
+            number, ticket = _whole(number), _converted(ticket)
+        fits = _fits(ticket, shape, exact) and arms[ticket[0]] == arm
+    except (TypeError, ValueError, OverflowError):
+        fits = False
+    if not fits:
+        raise ForeignTicket(f"no decision of this learner is {decision}.")
+    return number, ticket
+
+
+def check_ticket(ticket: Any, shape: np.ndarray, exact: bool) -> tuple[Any, ...]:
+    """A ticket that can be assigned to a state with so many arms and layers."""
+    try:
+        converted = _converted(ticket)
+        fits = _fits(converted, shape, exact)
+    except (TypeError, ValueError, OverflowError):
+        fits = False
+    if not fits:
+        raise ForeignTicket(f"no decision of this learner could have the ticket {ticket}.")
+    return converted
+
+
+def _fits(ticket: Sequence[Any], shape: np.ndarray, exact: bool) -> bool:
+    arm, layer, probability, _, memo, inner_layer, inner_probability = ticket
+    arms, layers = shape.tolist()
+    return (
+        0 <= arm < arms
+        and NO_LAYER <= layer < layers
+        and NO_LAYER <= inner_layer < layers
+        and (0.0 < probability <= 1.0 or not exact)
+        and 0.0 < inner_probability <= 1.0
+        and math.isfinite(memo)
+    )
+
+
+def _converted(ticket: Any) -> tuple[Any, ...]:
+    arm, layer, probability, phase, memo, inner_layer, inner_probability = ticket
+    return Ticket(
+        _whole(arm),
+        _whole(layer),
+        _number(probability),
+        _whole(phase),
+        _number(memo),
+        _whole(inner_layer),
+        _number(inner_probability),
+    )
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, _INTEGERS):
+        raise TypeError
+    if not -_LARGEST <= value < _LARGEST:
+        raise OverflowError
+    return int(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, _NUMBERS):
+        raise TypeError
+    return float(value)

@@ -1,0 +1,110 @@
+"""What happens to a learner, as plain events; and the log of them.
+
+A learner is the fold of its log: applied in order to a fresh learner, the events lead to the same
+state, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, overload
+
+from armrace.kernels.generics import Ticket
+from armrace.kernels.live import (
+    ASSIGNED_EVENT,
+    DROPPED_EVENT,
+    EVENTS,
+    FIRST,
+    LEARNED_EVENT,
+    Log,
+    ticket_of,
+)
+
+__all__ = ["ArmAdded", "Assigned", "Decision", "Dropped", "Event", "EventLog", "Learned"]
+
+
+class Decision(NamedTuple):
+    """A decision of a learner: what to play, and what feedback must bring back.
+
+    It is plain data and may be stored. Keep ``ticket`` from anyone who could forge rewards: who
+    knows the layer of a decision can aim at one layer of a race.
+    """
+
+    number: int
+    """Decisions are numbered from 0."""
+    arm: str | int
+    """The arm to play, as the user calls it."""
+    ticket: Ticket
+
+    @property
+    def probability(self) -> float:
+        """The probability with which the arm was chosen; NaN if the policy does not compute it."""
+        return self.ticket.probability
+
+
+class Assigned(NamedTuple):
+    """A decision was made, by the learner or elsewhere, and counted."""
+
+    number: int
+    ticket: Ticket
+    taken: int = 0
+    """How many random numbers the learner had taken by then."""
+
+
+class Learned(NamedTuple):
+    """The reward of a decision was learned."""
+
+    number: int
+    reward: float
+
+
+class Dropped(NamedTuple):
+    """The reward of a decision is known never to come."""
+
+    number: int
+
+
+class ArmAdded(NamedTuple):
+    """A new arm came after those there were."""
+
+    arm: str | int
+
+
+Event = Assigned | Learned | Dropped | ArmAdded
+
+
+class EventLog(Sequence[Event]):
+    """The events of a learner up to the moment at which the log was asked for."""
+
+    def __init__(self, log: Log, added: Sequence[str | int]) -> None:
+        self._log = log
+        self._added = list(added)
+        self._length = int(log.counters[EVENTS])
+        self.first = int(log.counters[FIRST])
+        """The number of the first decision in the log; the learner may be older."""
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Event]:
+        return map(self._event, range(self._length))
+
+    @overload
+    def __getitem__(self, index: int) -> Event: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Event]: ...
+    def __getitem__(self, index: int | slice) -> Event | list[Event]:
+        if isinstance(index, slice):
+            return [self._event(place) for place in range(*index.indices(self._length))]
+        if not -self._length <= index < self._length:
+            raise IndexError(f"the log has {self._length} events; got the index {index}.")
+        return self._event(index % self._length)
+
+    def _event(self, place: int) -> Event:
+        kind, number = self._log.kinds[place], int(self._log.numbers[place])
+        if kind == ASSIGNED_EVENT:
+            record = self._log.decisions[number - self.first]
+            return Assigned(number, ticket_of(record), int(record.taken))
+        if kind == LEARNED_EVENT:
+            return Learned(number, float(self._log.rewards[place]))
+        return Dropped(number) if kind == DROPPED_EVENT else ArmAdded(self._added[number])
