@@ -1,55 +1,138 @@
 """All that a policy or an attack of your own needs, in one place.
 
 A policy is a subclass of :class:`Policy` whose ``start`` returns a state, a ``NamedTuple`` of
-arrays and numbers, and three functions registered for the state's class by :func:`implement`:
-``distribution``, ``decide`` and ``learn``. An attack is a subclass of :class:`Adversary` with
-``corrupt`` and, if it learns from the past, ``observe``. Functions that they call are marked
-:func:`inlined`. All of them run compiled, at the speed of what is built in.
+arrays and numbers, and four functions registered for the state's class by :func:`implement`:
+``distribution``, ``choose``, ``assign`` and ``learn``. An attack is a subclass of
+:class:`Adversary` with ``corrupt`` and, if it learns from the past, ``observe``. Functions that
+they call are marked :func:`inlined`, or :func:`outlined` where a hot loop rarely calls them. All
+of them run compiled, at the speed of what is built in.
+
+Parts for composed policies and serious attacks:
+
+- counts: :class:`Counts`, :func:`make_counts`, :func:`count_play`, :func:`record`;
+- races: :class:`Race`, :func:`make_race`, :func:`paper_rule`, :func:`delete_arm`,
+  :func:`fallback_arm`, and the members of :class:`Race`;
+- intervals and divergences: :func:`kl`, :func:`upper_kl`, :func:`lower_kl`;
+- regularised leaders: :func:`exponential_weights`, :func:`power_weights`, :func:`add_loss`,
+  :class:`Estimates`, :class:`Solution`;
+- indices: :func:`make_argmax`;
+- attacks: :class:`Tally`, which keeps what an attacker sees of each arm.
 """
 
 from armrace.adversaries import Adversary, Setting
-from armrace.kernels.compiling import inlined
+from armrace.adversaries.attack_tally import (
+    Tally,
+    deviation,
+    lower_reward,
+    make_tally,
+    remember_clean,
+    tally_play,
+)
+from armrace.kernels.compiling import inlined, outlined
 from armrace.kernels.generics import (
     NO_LAYER,
+    Eligible,
     Floats,
     Ticket,
+    assign,
+    choose,
     corrupt,
     decide,
     distribution,
+    drop,
     implement,
     learn,
+    make_ticket,
     observe,
+    stamped,
 )
-from armrace.kernels.sampling import draw_arm, total_weight
+from armrace.kernels.sampling import (
+    choose_by_weights,
+    draw_arm,
+    restricted_probability,
+    total_weight,
+)
 from armrace.kernels.streams import Stream, uniform
 from armrace.policies import Policy
 from armrace.policies.common.counting_policy import CountingPolicy
-from armrace.policies.common.counts import Counts, assign, make_counts, record
+from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.common.divergence import kl, lower_kl, upper_kl
+from armrace.policies.indices.argmax import make_argmax
+from armrace.policies.leaders.estimates import (
+    LOGARITHMIC_BARRIER,
+    TSALLIS_ENTROPY,
+    Estimates,
+    Solution,
+    add_loss,
+    exponential_weights,
+    make_estimates,
+    make_solution,
+    power_weights,
+)
+from armrace.policies.races.intervals import make_rule, paper_rule
+from armrace.policies.races.race import delete_arm, fallback_arm
+from armrace.policies.races.race_policy import RacePolicy
+from armrace.policies.races.state import Race, make_race
 from armrace.specification import Confidence, Limits
 
 __all__ = [
+    "LOGARITHMIC_BARRIER",
     "NO_LAYER",
+    "TSALLIS_ENTROPY",
     "Adversary",
     "Confidence",
     "CountingPolicy",
     "Counts",
+    "Eligible",
+    "Estimates",
     "Floats",
     "Limits",
     "Policy",
+    "Race",
+    "RacePolicy",
     "Setting",
+    "Solution",
     "Stream",
+    "Tally",
     "Ticket",
+    "add_loss",
     "assign",
+    "choose",
+    "choose_by_weights",
     "corrupt",
+    "count_play",
     "decide",
+    "delete_arm",
+    "deviation",
     "distribution",
     "draw_arm",
+    "drop",
+    "exponential_weights",
+    "fallback_arm",
     "implement",
     "inlined",
+    "kl",
     "learn",
+    "lower_kl",
+    "lower_reward",
+    "make_argmax",
     "make_counts",
+    "make_estimates",
+    "make_race",
+    "make_rule",
+    "make_solution",
+    "make_tally",
+    "make_ticket",
     "observe",
+    "outlined",
+    "paper_rule",
+    "power_weights",
     "record",
+    "remember_clean",
+    "restricted_probability",
+    "stamped",
+    "tally_play",
     "total_weight",
     "uniform",
+    "upper_kl",
 ]

@@ -130,7 +130,9 @@ from typing import NamedTuple
 import numpy as np
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.generics import Ticket, decide, distribution, implement, learn
+from armrace.kernels.generics import (
+    assign, choose, distribution, implement, learn, make_ticket
+)
 from armrace.policies import Policy
 
 ARM = {arm}
@@ -156,9 +158,14 @@ def always_distribution(state, out):
     out[favourite()] = 1.0
 
 
-@implement(decide, AlwaysState)
-def always_decide(state, stream):
-    return Ticket(favourite(), 0, 1.0, 0)
+@implement(choose, AlwaysState)
+def always_choose(state, stream):
+    return make_ticket(favourite())
+
+
+@implement(assign, AlwaysState)
+def always_assign(state, ticket):
+    return ticket
 
 
 @implement(learn, AlwaysState)
@@ -213,12 +220,12 @@ def test_a_replaced_implementation_is_refused_or_takes_effect_but_is_never_stale
 ):
     replacing = """
 from always import AlwaysState
-from armrace.kernels.generics import Ticket, decide, implement
+from armrace.kernels.generics import choose, implement, make_ticket
 
 try:
-    @implement(decide, AlwaysState)
-    def always_decide(state, stream):
-        return Ticket(1, 0, 1.0, 0)
+    @implement(choose, AlwaysState)
+    def always_choose(state, stream):
+        return make_ticket(1)
 except TypeError:
     print("0 100 0")
     raise SystemExit from None

@@ -38,8 +38,7 @@ def run(policy, environment, horizon, seed=1, **attack):
 
 
 def top_ticket(state, arm, probability, share):
-    note = round(probability * 2**52)
-    return Ticket(arm, state.race.share.size, share, note)
+    return Ticket(arm, state.race.share.size, share, inner_probability=probability)
 
 
 @pytest.mark.parametrize("alpha", [0, 0.5])
@@ -174,7 +173,7 @@ def test_a_race_without_arms_plays_sapos_best_and_learns_nothing():
     slowest = state.race.share.size - 1
     while state.race.active[slowest].sum() > 1:
         for arm, reward in ((0, 1.0), (2, 0.0)):
-            learn(state, Ticket(arm, slowest, 0.5, 0), reward)
+            learn(state, Ticket(arm, slowest, 0.5), reward)
     assert state.race.active[slowest].tolist() == [True, False, False]
     # Now SAPO finds the race's only arm wanting.
     while not has_switched(state.top) and state.top.active[0]:
@@ -222,7 +221,7 @@ def test_after_the_switch_every_round_is_exp3ps_but_only_sapos_rounds_teach_it()
         expected, before = weights_of(state), state.top.fallback.gains.copy()
         ticket = decide(state, stream)
         assert ticket.probability == pytest.approx(expected[ticket.arm])
-        assert ticket.note == AFTER_SWITCH
+        assert ticket.phase == AFTER_SWITCH
         learn(state, ticket, 1.0)
         taught = not np.array_equal(before, state.top.fallback.gains)
         assert taught == (ticket.layer == layers)
@@ -233,7 +232,7 @@ def test_after_the_switch_every_round_is_exp3ps_but_only_sapos_rounds_teach_it()
 
 def test_late_rewards_of_the_race_and_of_sapo_teach_nothing_after_the_switch():
     state = switched()
-    learn(state, Ticket(0, 0, 0.5, 0), 1.0)
+    learn(state, Ticket(0, 0, 0.5), 1.0)
     learn(state, top_ticket(state, 0, 1 / 3, 0.5), 1.0)
     assert state.race.pulls.sum() == 0
     assert state.top.fallback.gains.tolist() == [0.0] * 3

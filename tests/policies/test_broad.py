@@ -16,7 +16,7 @@ from playing import final_state, is_sound, make_table, play, play_textbook, prob
 
 def test_variation_as_computed_by_hand():
     state = Broad().start(arms=2, horizon=100)
-    learn(state, Ticket(0, 0, 0.5, 0), 0.0)
+    learn(state, Ticket(0, 0, 0.5), 0.0)
     assert state.variation[0] == 0.5
     assert state.learning_rate[0] == 1 / 162
 
@@ -24,7 +24,7 @@ def test_variation_as_computed_by_hand():
 def test_a_certain_arm_adds_no_variation():
     state = Broad().start(arms=3, horizon=100)
     state.estimates.weights[:] = 0.0, 1.0, 0.0
-    learn(state, Ticket(1, 0, 1.0, 0), 0.0)
+    learn(state, Ticket(1, 0, 1.0), 0.0)
     assert state.variation[0] == 0
 
 

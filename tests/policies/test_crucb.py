@@ -49,7 +49,7 @@ def textbook_arms(table, alpha, estimator):
 def learned(policy, rewards):
     state = policy.start(arms=2, horizon=100)
     for reward in rewards:
-        learn(state, Ticket(0, 0, 1.0, 0), reward)
+        learn(state, Ticket(0, 0, 1.0), reward)
     return state
 
 

@@ -31,13 +31,13 @@ def state_with(weights, rate):
 )
 def test_a_step_as_computed_by_hand(weights, arm, expected):
     state = state_with(weights, 0.1)
-    learn(state, Ticket(arm, 0, weights[arm], 0), 0.0)
+    learn(state, Ticket(arm, 0, weights[arm]), 0.0)
     assert probabilities(state, len(weights)) == pytest.approx(expected, abs=5e-7)
 
 
 def test_the_multiplier_as_computed_by_hand():
     state = state_with((0.5, 0.5), 0.1)
-    learn(state, Ticket(0, 0, 0.5, 0), 0.0)
+    learn(state, Ticket(0, 0, 0.5), 0.0)
     assert state.estimates.normaliser[0] == pytest.approx(0.950124, abs=5e-7)
 
 

@@ -34,7 +34,7 @@ def set_log_term(state, log_term):
 
 def feed(state, layer, arm, reward, times=1):
     for _ in range(times):
-        learn(state, Ticket(arm, layer, 1.0, 0), reward)
+        learn(state, Ticket(arm, layer, 1.0), reward)
 
 
 def play_deterministic(policy, rewards, horizon):
@@ -100,7 +100,7 @@ def test_fast_slow_race_has_the_published_shares_and_widths():
 def test_fast_slow_race_below_one_unit_of_corruption_is_the_slow_layer_alone(corruption):
     state = FastSlowRace(corruption=corruption).start(arms=2, horizon=1000)
     feed(state, 0, 0, 1.0)
-    state.turn[1] = 1
+    state.layers.turn[1] = 1
     assert weights_of(state) == [0.0, 1.0]
 
 

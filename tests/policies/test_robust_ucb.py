@@ -70,7 +70,7 @@ def textbook_arms(table, estimator):
 def learned(estimator, rewards):
     state = RobustUcb(estimator=estimator).start(arms=2, horizon=len(rewards))
     for reward in rewards:
-        learn(state, Ticket(0, 0, 1.0, 0), reward)
+        learn(state, Ticket(0, 0, 1.0), reward)
     return state
 
 

@@ -40,7 +40,7 @@ def textbook_arms(table, rho, eta, tuned):
 def test_median_and_deviation_as_computed_by_hand():
     state = RUcb(tuned=True).start(arms=2, horizon=100)
     for reward in (1.0, 0.2, 0.0, 0.6, 0.4):
-        learn(state, Ticket(0, 0, 1.0, 0), reward)
+        learn(state, Ticket(0, 0, 1.0), reward)
     assert state.medians[0] == 0.4
     assert state.deviations[0] == pytest.approx(0.2)
 

@@ -44,7 +44,7 @@ def test_a_gap_of_one_sets_an_arm_aside_first_in_round_9566():
     for number in range(9566):
         assert state.active.all()
         arm = 1 - number % 2
-        learn(state, Ticket(arm, 0, 0.5, 0), float(arm == 0))
+        learn(state, Ticket(arm, 0, 0.5), float(arm == 0))
     assert state.active.tolist() == [True, False]
     assert state.set_aside_at.tolist() == [NEVER, 9566]
     assert weights_of(state)[1] == pytest.approx(0.5 * 9566 / 9567)
@@ -91,7 +91,7 @@ def test_an_estimate_out_of_bounds_switches_and_late_rewards_of_before_teach_not
     state = policy.start(arms=2, horizon=1000)
     stream = stream_for(0, Purpose.LEARNER, 0)
     held = decide(state, stream)
-    learn(state, Ticket(0, 0, 1e-9, 0), 1.0)
+    learn(state, Ticket(0, 0, 1e-9), 1.0)
     assert state.clock[1] != NEVER
     assert weights_of(state).tolist() == [0.5, 0.5]
     learn(state, held, 1.0)
@@ -106,7 +106,7 @@ def test_an_estimate_out_of_bounds_switches_and_late_rewards_of_before_teach_not
 
 def test_after_the_switch_exp3p_is_tuned_for_the_rounds_that_remain():
     state = Sao().start(arms=2, horizon=1000)
-    learn(state, Ticket(0, 0, 1e-9, 0), 1.0)
+    learn(state, Ticket(0, 0, 1e-9), 1.0)
     log_term = state.constants[0]
     assert state.fallback.rates[0] == pytest.approx(math.sqrt(log_term / (999 * 2)))
 

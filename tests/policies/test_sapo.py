@@ -54,7 +54,7 @@ def test_an_arm_is_eliminated_first_after_more_than_162_log_t_plays():
     state = Sapo().start(arms=2, horizon=horizon)
     while state.active.all():
         for arm in (0, 1):
-            learn(state, Ticket(arm, 0, 0.5, 0), float(arm == 0))
+            learn(state, Ticket(arm, 0, 0.5), float(arm == 0))
     assert state.active.tolist() == [True, False]
     least = 162 * math.log(horizon)
     assert least < state.counts.pulls[1] < 1.3 * least
@@ -127,7 +127,7 @@ def crafted(horizon=10**6):
     state = Sapo(scale=0.05).start(arms=2, horizon=horizon)
     while state.active.all():
         for arm in (0, 1):
-            learn(state, Ticket(arm, 0, 0.5, 0), 0.5 + 0.5 * (arm == 0) - 0.3 * (arm == 1))
+            learn(state, Ticket(arm, 0, 0.5), 0.5 + 0.5 * (arm == 0) - 0.3 * (arm == 1))
     assert not has_switched(state)
     return state
 
@@ -148,27 +148,27 @@ def test_it_switches_after_too_many_errors():
     state.phases.errors[1] = math.ceil(3 * math.log(10**6)) - 1
     state.phases.losses[1] = -1e12
     assert not has_switched(state)
-    learn(state, Ticket(0, 0, 0.9, 0), 1.0)
+    learn(state, Ticket(0, 0, 0.9), 1.0)
     assert has_switched(state)
 
 
 def test_it_switches_when_the_two_estimates_contradict_each_other():
     state = crafted()
-    learn(state, Ticket(0, 0, 1e-9, 0), 0.0)
+    learn(state, Ticket(0, 0, 1e-9), 0.0)
     assert has_switched(state)
 
 
 def test_it_switches_when_it_regrets_too_much():
     state = crafted()
     state.constants[LARGEST_REGRET] = -math.inf
-    learn(state, Ticket(0, 0, 0.9, 0), 1.0)
+    learn(state, Ticket(0, 0, 0.9), 1.0)
     assert has_switched(state)
 
 
 def test_it_switches_rather_than_have_no_active_arm():
     state = crafted()
     state.totals[0] = -100.0
-    learn(state, Ticket(0, 0, 0.9, 0), 1.0)
+    learn(state, Ticket(0, 0, 0.9), 1.0)
     assert has_switched(state)
     assert weights_of(state).tolist() == [0.5, 0.5]
 
@@ -177,7 +177,7 @@ def test_rewards_of_before_the_switch_teach_exp3p_nothing():
     state = crafted()
     stream = stream_for(0, Purpose.LEARNER, 0)
     held = decide(state, stream)
-    learn(state, Ticket(0, 0, 1e-9, 0), 0.0)
+    learn(state, Ticket(0, 0, 1e-9), 0.0)
     learn(state, held, 1.0)
     assert state.fallback.gains.tolist() == [0.0, 0.0]
     later = decide(state, stream)
@@ -188,7 +188,7 @@ def test_rewards_of_before_the_switch_teach_exp3p_nothing():
 
 def test_late_rewards_are_weighted_by_the_probability_on_their_ticket():
     state = Sapo().start(arms=2, horizon=1000)
-    learn(state, Ticket(1, 0, 0.25, 0), 0.5)
+    learn(state, Ticket(1, 0, 0.25), 0.5)
     assert state.weighted_losses.tolist() == [0.0, 2.0]
 
 
@@ -222,5 +222,5 @@ def test_inspection_shows_the_eliminated_arm():
     policy, state = Sapo(scale=0.05), crafted()
     kept, gone = policy.inspect(state)
     assert (kept.active, gone.active, gone.eliminated_by) == (True, False, 0)
-    learn(state, Ticket(0, 0, 1e-9, 0), 0.0)
+    learn(state, Ticket(0, 0, 1e-9), 0.0)
     assert all(view.active for view in policy.inspect(state))

@@ -33,7 +33,7 @@ def played(policy, table, seed=0):
 
 def feed(state, layer, arm, reward, times=1):
     for _ in range(times):
-        learn(state, Ticket(arm, layer, 1.0, 0), reward)
+        learn(state, Ticket(arm, layer, 1.0), reward)
 
 
 def test_hoeffding_deletes_after_48_pulls_where_the_paper_needs_102():
@@ -129,12 +129,12 @@ def test_a_deleted_leader_is_followed_by_the_next_best():
     feed(state, 0, 0, 1.0, 3)
     feed(state, 0, 1, 0.6, 3)
     feed(state, 0, 2, 0.5, 3)
-    assert state.leader[0] == 0
+    assert state.layers.leader[0] == 0
     slowest = state.share.size - 1
     feed(state, slowest, 0, 0.0, 300)
     feed(state, slowest, 1, 0.6, 300)
     assert not state.active[0, 0]
-    assert state.leader[0] == 1
+    assert state.layers.leader[0] == 1
 
 
 def test_every_active_arm_has_its_part_of_a_layers_plays():

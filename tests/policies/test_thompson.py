@@ -14,7 +14,7 @@ from armrace.policies.thompson import Thompson
 from armrace.randomness import Purpose, stream_for
 from playing import SEED, final_state, is_sound, make_table, play, probabilities
 
-SUCCESS, FAILURE = 0, 2**53 - 1
+SUCCESS, FAILURE = 0.0, 1.0 - 2.0**-53
 
 
 def state_with(successes, failures):
@@ -71,16 +71,16 @@ def test_plays_as_printed(binary):
 
 def test_the_coin_travels_on_the_ticket():
     state = Thompson().start(arms=2, horizon=100)
-    learn(state, Ticket(0, 0, math.nan, SUCCESS), 0.3)
-    learn(state, Ticket(1, 0, math.nan, FAILURE), 0.999)
+    learn(state, Ticket(0, 0, math.nan, memo=SUCCESS), 0.3)
+    learn(state, Ticket(1, 0, math.nan, memo=FAILURE), 0.999)
     assert (state.successes.tolist(), state.failures.tolist()) == ([1, 0], [0, 1])
 
 
 def test_extreme_rewards_leave_nothing_to_the_coin():
     state = Thompson().start(arms=2, horizon=100)
-    for note in (SUCCESS, FAILURE):
-        learn(state, Ticket(0, 0, math.nan, note), 1.0)
-        learn(state, Ticket(1, 0, math.nan, note), 0.0)
+    for coin in (SUCCESS, FAILURE):
+        learn(state, Ticket(0, 0, math.nan, memo=coin), 1.0)
+        learn(state, Ticket(1, 0, math.nan, memo=coin), 0.0)
     assert (state.successes.tolist(), state.failures.tolist()) == ([2, 0], [0, 2])
 
 

@@ -51,8 +51,8 @@ def test_plays_as_printed(p00, p11):
 def test_where_feedback_is_mostly_flipped_zeros_are_good():
     state = ThompsonCf(p00=0.1, p11=0.1).start(arms=2, horizon=100)
     for _ in range(20):
-        learn(state, Ticket(0, 0, math.nan, 0), 1.0)
-        learn(state, Ticket(1, 0, math.nan, 0), 0.0)
+        learn(state, Ticket(0, 0, math.nan), 1.0)
+        learn(state, Ticket(1, 0, math.nan), 0.0)
     assert probabilities(state, 2)[1] > 0.999999
 
 

@@ -93,7 +93,7 @@ def test_mean_regret_of_ucb1_is_below_its_bound():
 
 def test_exp3_weights_as_computed_by_hand():
     state = Exp3(learning_rate=0.1).start(arms=2, horizon=100)
-    learn(state, Ticket(arm=0, layer=0, probability=0.5, note=0), 0.0)
+    learn(state, Ticket(arm=0, layer=0, probability=0.5), 0.0)
     weights = np.empty(2)
     distribution(state, weights)
     assert weights == pytest.approx([0.450166, 0.549834], abs=5e-7)
@@ -124,7 +124,7 @@ def test_exp3_takes_late_feedback_at_the_probability_of_its_ticket():
     stream = stream_for(0, Purpose.LEARNER, 0)
     first = decide(state, stream)
     for _ in range(50):
-        learn(state, Ticket(first.arm, 0, 0.5, 0), 0.0)
+        learn(state, Ticket(first.arm, 0, 0.5), 0.0)
     before = state.losses[first.arm]
     learn(state, first, 0.0)
     assert state.losses[first.arm] - before == pytest.approx(2.0)

@@ -8,12 +8,13 @@ import pytest
 from armrace.adversaries import Adversary
 from armrace.environments import Table
 from armrace.kernels.generics import (
-    Ticket,
+    assign,
+    choose,
     corrupt,
-    decide,
     distribution,
     implement,
     learn,
+    make_ticket,
     observe,
 )
 from armrace.policies import Policy
@@ -53,11 +54,16 @@ def scripted_distribution(state, out):
     out[state.arms[state.position[0]]] = 1.0
 
 
-@implement(decide, ScriptedPlayState)
-def scripted_decide(state, stream):
+@implement(choose, ScriptedPlayState)
+def scripted_choose(state, stream):
     at = state.position[0]
+    return make_ticket(state.arms[at], state.layers[at])
+
+
+@implement(assign, ScriptedPlayState)
+def scripted_assign(state, ticket):
     state.position[0] += 1
-    return Ticket(state.arms[at], state.layers[at], 1.0, 0)
+    return ticket
 
 
 @implement(learn, ScriptedPlayState)

@@ -4,7 +4,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from armrace.extending import Floats, Stream, Ticket, decide, distribution, implement, learn
+from armrace.extending import (
+    Eligible,
+    Floats,
+    Stream,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    implement,
+    learn,
+    make_ticket,
+)
 from armrace.policies.races.race import Race
 from armrace.policies import EnlargedArmElimination, FastSlowRace, MultiLayerRace
 
@@ -51,15 +62,20 @@ def leaky_distribution(state: LeakyState, out: Floats) -> None:
     distribution(state.race, out)
 
 
-@implement(decide, LeakyState)
-def leaky_decide(state: LeakyState, stream: Stream) -> Ticket:
-    return decide(state.race, stream)
+@implement(choose, LeakyState)
+def leaky_choose(state: LeakyState, stream: Stream, eligible: Eligible = None) -> Ticket:
+    return choose(state.race, stream, eligible)
+
+
+@implement(assign, LeakyState)
+def leaky_assign(state: LeakyState, ticket: Ticket) -> Ticket:
+    return assign(state.race, ticket)
 
 
 @implement(learn, LeakyState)
 def leaky_learn(state: LeakyState, ticket: Ticket, reward: float) -> None:
     for layer in range(state.share.size):
-        learn(state.race, Ticket(ticket.arm, layer, ticket.probability, ticket.note), reward)
+        learn(state.race, make_ticket(ticket.arm, layer, ticket.probability), reward)
 
 
 class HastySlowLayer(FastSlowRace, frozen=True, tag="hasty-slow-layer"):

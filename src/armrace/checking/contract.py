@@ -9,6 +9,7 @@ import numpy as np
 
 from armrace.checking.reference import run_reference
 from armrace.errors import ArmraceError
+from armrace.kernels.states import equal_states
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.replication import make_parts, play_out, run_replication
 from armrace.specification import Specification
@@ -16,7 +17,6 @@ from armrace.specification import Specification
 __all__ = [
     "ContractBroken",
     "compare_with_reference",
-    "equal_states",
     "expect",
     "require_round_trip",
 ]
@@ -72,11 +72,3 @@ def compare_with_reference(experiment: Experiment) -> None:
     play_out(parts)
     same = equal_states(parts.policy, reference.state)
     expect(same, policy, "ends in another state compiled than interpreted")
-
-
-def equal_states(one: Any, other: Any) -> bool:
-    """Whether two (nested) states hold the same numbers, to the last bit."""
-    return all(
-        equal_states(a, b) if isinstance(a, tuple) else np.array_equal(a, b)
-        for a, b in zip(one, other, strict=True)
-    )

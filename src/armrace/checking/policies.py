@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,14 @@ import numpy.typing as npt
 
 from armrace.checking.contract import (
     compare_with_reference,
-    equal_states,
     expect,
     require_round_trip,
 )
-from armrace.kernels.generics import decide, distribution, learn
+from armrace.kernels.generics import Ticket, choose, decide, distribution, is_restrictable, learn
 from armrace.kernels.laws import rewards_between
+from armrace.kernels.states import equal_states
 from armrace.kernels.streams import Stream
-from armrace.online import Learner
+from armrace.online import Assigned, Decision, Dropped, Event, Learned, Learner
 from armrace.policies import Policy
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation.experiment import make_experiment
@@ -144,8 +144,8 @@ def learner_equals_simulator(policy: Policy) -> None:
     parts = make_parts(experiment, 0)
     learner = Learner(policy, arms=_ARMS, horizon=_HORIZON, seed=4)
     for row in rewards_between(parts.law, 0, experiment.horizon):
-        ticket = learner.decide()
-        learner.learn(ticket, float(row[ticket.arm_index]))
+        decision = learner.decide()
+        learner.learn(decision, float(row[decision.ticket.arm]))
     play_out(parts)
     expect(
         equal_states(parts.policy, learner._state),
@@ -159,17 +159,17 @@ def restoring_changes_nothing(policy: Policy) -> None:
     learner = Learner(policy, arms=_ARMS, horizon=_HORIZON, seed=6)
     coins = np.random.default_rng(6)
     held = [learner.decide() for _ in range(40)]
-    for ticket in held[::2]:
-        learner.learn(ticket, float(coins.random() < _MEANS[ticket.arm_index]))
+    for decision in held[::2]:
+        learner.learn(decision, float(coins.random() < _MEANS[decision.ticket.arm]))
     restored = Learner.restore(learner.snapshot().to_json(), policy=policy)
-    for ticket in held[1::2]:
-        learner.learn(ticket, 1.0)
-        restored.learn(ticket, 1.0)
+    for decision in held[1::2]:
+        learner.learn(decision, 1.0)
+        restored.learn(decision, 1.0)
     for _ in range(200):
         one, other = learner.decide(), restored.decide()
         same = str(one) == str(other)  # where the probability is NaN, == would never hold
         expect(same, policy, f"decides {one} but restored {other}")
-        reward = float(coins.random() < _MEANS[one.arm_index])
+        reward = float(coins.random() < _MEANS[one.ticket.arm])
         learner.learn(one, reward)
         restored.learn(other, reward)
     expect(learner.snapshot() == restored.snapshot(), policy, "ends elsewhere when it was restored")
@@ -204,14 +204,164 @@ def feedback_may_come_anyhow(policy: Policy) -> None:
     """Late, reordered and missing rewards are taken, and counted once each."""
     learner = Learner(policy, arms=_ARMS, horizon=_HORIZON, seed=8)
     coins = np.random.default_rng(8)
-    tickets = [learner.decide() for _ in range(150)]
+    decisions = [learner.decide() for _ in range(150)]
     order = coins.permutation(150)
     for position in order[:100]:
-        ticket = tickets[position]
-        learner.learn(ticket, float(coins.random() < _MEANS[ticket.arm_index]))
+        decision = decisions[position]
+        learner.learn(decision, float(coins.random() < _MEANS[decision.ticket.arm]))
     expect(learner.pending == 50, policy, f"has {learner.pending} rewards pending, not 50")
     weights = _weights(learner._state)
     expect(abs(float(weights.sum()) - 1) < _SUM_TOLERANCE, policy, f"gives the weights {weights}")
+
+
+def _live(policy: Policy, seed: int) -> Learner:
+    """A learner after feedback that was partly late, reordered, missing and dropped."""
+    learner = Learner(policy, arms=_ARMS, horizon=_HORIZON, seed=seed)
+    coins = np.random.default_rng(seed)
+    waiting: list[Decision] = []
+    for _ in range(300):
+        waiting.append(learner.decide())
+        while len(waiting) > 20 or (waiting and coins.random() < 0.4):
+            decision = waiting.pop(int(coins.integers(len(waiting))))
+            if coins.random() < 0.05:
+                learner.drop(decision)
+            else:
+                learner.learn(decision, float(coins.random() < _MEANS[decision.ticket.arm]))
+    return learner
+
+
+def _replayed(policy: Policy, log: Iterable[Event], seed: int) -> Learner:
+    return Learner.replay(log, policy, _ARMS, _HORIZON, seed)
+
+
+def folded_log_is_the_state(policy: Policy) -> None:
+    """Applied to a fresh learner, the log leads to the same state, and goes on the same way."""
+    learner = _live(policy, 21)
+    replayed = _replayed(policy, learner.log, 21)
+    same = equal_states(learner._live.policy, replayed._live.policy)
+    expect(same, policy, "has another state than its folded log")
+    same = str(list(learner.log)) == str(list(replayed.log))  # NaN is not equal to itself
+    expect(same, policy, "completes tickets otherwise when its log is folded")
+    one, other = learner.decide(), replayed.decide()
+    expect(str(one) == str(other), policy, f"decides {one} live but {other} from its log")
+
+
+def retracted_rewards_leave_no_trace(policy: Policy) -> None:
+    """A log without some rewards leads to the learner that never got them.
+
+    The decisions are those of the state that had the rewards, so that they are in general not
+    the ones that the state without them would make.
+    """
+    log = list(_live(policy, 22).log)
+    kept = [e for e in log if not (isinstance(e, Learned) and e.number % 3 == 0)]
+    refolded = _replayed(policy, kept, 22)
+    never = Learner(policy, arms=_ARMS, horizon=_HORIZON, seed=22)
+    assigned: dict[int, Decision] = {}
+    for event in log:
+        if isinstance(event, Assigned):
+            assigned[event.number] = never.assign(event.ticket)
+        elif isinstance(event, Learned) and event.number % 3:
+            never.learn(assigned[event.number], event.reward)
+        elif isinstance(event, Dropped):
+            never.drop(assigned[event.number])
+    same = equal_states(refolded._live.policy, never._live.policy)
+    expect(same, policy, "remembers rewards that were retracted")
+    weights = _weights(refolded._state)
+    sound = bool(np.all(weights >= 0)) and abs(float(weights.sum()) - 1) < _SUM_TOLERANCE
+    expect(sound, policy, f"gives the weights {weights} after a retraction")
+    expect(not _has_nan(refolded._state), policy, "has a NaN in its state after a retraction")
+
+
+def foreign_decisions_are_taken(policy: Policy) -> None:
+    """Decisions that the state would never make are counted and learned from."""
+    learner = Learner(policy, arms=_ARMS, horizon=_HORIZON, seed=23)
+    coins = np.random.default_rng(23)
+    for _ in range(200):
+        arm = int(coins.integers(_ARMS))
+        decision = learner.assign(Ticket(arm=arm, probability=1.0 / _ARMS))
+        expect(decision.arm == arm, policy, f"assigns arm {decision.arm} for {arm}")
+        learner.learn(decision, float(coins.random() < _MEANS[arm]))
+    weights = _weights(learner._state)
+    expect(abs(float(weights.sum()) - 1) < _SUM_TOLERANCE, policy, f"gives the weights {weights}")
+    expect(not _has_nan(learner._state), policy, "has a NaN in its state")
+
+
+def choosing_leaves_no_trace(policy: Policy) -> None:
+    """A choice that is not assigned changes nothing that lasts."""
+    state, stream = _walk(policy, 120)
+    before, weights = copy.deepcopy(state), _weights(state)
+    for _ in range(5):
+        choose(state, stream)
+    expect(equal_states(before, state), policy, "changes its state when it chooses")
+    same = bool(np.allclose(weights, _weights(state), rtol=1e-9, atol=0))
+    expect(same, policy, "has other weights after a choice that was not assigned")
+
+
+def restricted_choices_are_as_announced(policy: Policy) -> None:
+    """Only eligible arms are chosen, as often as the probability on the ticket says."""
+    state, stream = _walk(policy, 90)
+    if not is_restrictable(state):
+        return
+    eligible = np.array([True, False, True])
+    draws, counts = 1000, np.zeros(_ARMS)
+    announced = np.zeros(_ARMS)
+    for _ in range(draws):
+        ticket = choose(state, stream, eligible)
+        counts[ticket.arm] += 1
+        announced[ticket.arm] = ticket.probability
+    expect(counts[1] == 0, policy, "chooses an arm that is not eligible")
+    if not policy.exact_tickets:
+        return
+    drawn = announced > 0
+    total = float(announced.sum()) if drawn[eligible].all() else 1.0
+    expect(abs(total - 1) < _SUM_TOLERANCE, policy, f"announces {announced} among eligible arms")
+    expected = draws * announced[drawn]
+    statistic = float(((counts[drawn] - expected) ** 2 / expected).sum())
+    expect(
+        statistic < _LARGEST_STATISTIC,
+        policy,
+        f"draws {counts} where {draws * announced} were expected",
+    )
+
+
+def batches_equal_single_calls(policy: Policy) -> None:
+    """Many decisions and rewards in one call are the same as one by one."""
+    one = Learner(policy, arms=_ARMS, horizon=_HORIZON, seed=24)
+    many = Learner(policy, arms=_ARMS, horizon=_HORIZON, seed=24)
+    coins = np.random.default_rng(24)
+    for size in (1, 7, 40):
+        batch = many.decide_many(size)
+        singles = [one.decide() for _ in range(size)]
+        expect(str(list(batch)) == str(singles), policy, "decides otherwise in a batch")
+        rewards = (coins.random(size) < 0.5).astype(np.float64)
+        for decision, reward in zip(singles, rewards.tolist(), strict=True):
+            one.learn(decision, reward)
+        many.learn_many(batch, rewards)
+    same = equal_states(one._live.policy, many._live.policy)
+    expect(same, policy, "learns otherwise from a batch")
+
+
+def new_arms_are_unknown(policy: Policy) -> None:
+    """An arm that is added while the policy runs is as an arm that was never played."""
+    if not policy.takes_new_arms:
+        return
+    learner = Learner(policy, arms=_ARMS - 1, horizon=_HORIZON, seed=25)
+    for _ in range(60):
+        decision = learner.decide()
+        learner.learn(decision, float(decision.number % 2))
+    before = {view.arm: view for view in learner.inspect()}
+    learner.add_arm("new")
+    after = {view.arm: view for view in learner.inspect()}
+    kept = all(after[arm].pulls == view.pulls for arm, view in before.items())
+    expect(kept, policy, "forgets its arms when one is added")
+    expect(after[_ARMS - 1].pulls == 0, policy, "has rewards of an arm that is new")
+    for _ in range(100):
+        decision = learner.decide()
+        learner.learn(decision, 1.0 if decision.arm == "new" else 0.0)
+    expect(learner.decide().arm == "new", policy, "does not find out that the new arm is best")
+    replayed = Learner.replay(learner.log, policy, _ARMS - 1, _HORIZON, 25)
+    same = equal_states(learner._live.policy, replayed._live.policy)
+    expect(same, policy, "has another state than its folded log once an arm was added")
 
 
 def specification_survives_json(policy: Policy) -> None:
@@ -242,4 +392,11 @@ POLICY_CHECKS: tuple[Callable[[Policy], None], ...] = (
     restoring_changes_nothing,
     extremes_leave_it_sound,
     feedback_may_come_anyhow,
+    folded_log_is_the_state,
+    retracted_rewards_leave_no_trace,
+    foreign_decisions_are_taken,
+    choosing_leaves_no_trace,
+    restricted_choices_are_as_announced,
+    batches_equal_single_calls,
+    new_arms_are_unknown,
 )

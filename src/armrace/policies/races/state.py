@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.kernels.compiling import inlined
+from armrace.kernels.compiling import inlined, outlined
 from armrace.policies.races.intervals import Rule, ends, needs_squares
 
 __all__ = [
@@ -253,7 +253,7 @@ def interval(
     return low, high
 
 
-@inlined
+@outlined
 def _ends(
     state: Race, layer: int, pulls: int, total: float, squares: float, unsure: float
 ) -> tuple[float, float]:

@@ -10,11 +10,12 @@ import pytest
 from armrace.policies.leaders.exponential_gains import (
     add_bonuses,
     add_reward,
-    draw_from_gains,
     fill_probabilities,
+    gain_probabilities,
     make_gains,
     restart_gains,
 )
+from armrace.kernels.sampling import draw_arm
 from armrace.kernels.streams import uniform
 from armrace.randomness import Purpose, stream_for
 from textbook_switching import TextbookExp3P, draw
@@ -42,11 +43,12 @@ def test_gains_and_probabilities_are_those_of_the_textbook():
     ours, theirs = (stream_for(3, Purpose.LEARNER, 0) for _ in range(2))
     rewards = np.random.default_rng(3).random((horizon, arms))
     for row in rewards:
-        arm = draw_from_gains(state, ours)
+        weights = gain_probabilities(state).copy()
+        arm = draw_arm(weights, 1.0, ours)
         assert arm == draw(printed.weights(), uniform(theirs))
-        assert state.drawn_with.tolist() == pytest.approx(printed.weights(), rel=1e-12)
+        assert weights.tolist() == pytest.approx(printed.weights(), rel=1e-12)
         add_bonuses(state)
-        add_reward(state, arm, state.drawn_with[arm], row[arm])
+        add_reward(state, arm, weights[arm], row[arm])
         printed.update(arm, row[arm])
     assert state.gains.tolist() == pytest.approx(printed.gains, rel=1e-12)
 

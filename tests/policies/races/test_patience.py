@@ -63,7 +63,7 @@ def test_whatever_comes_in_whatever_order(given_plays, repeated, log_term, allow
     attentive = Attentive(2, 4, log_term, allowance, pooled)
     for layer, arm, reward in given_plays:
         for _ in range(repeated):
-            learn(race, Ticket(arm, layer, 1.0, 0), reward)
+            learn(race, Ticket(arm, layer, 1.0), reward)
             attentive.learn(layer, arm, reward)
             assert np.array_equal(race.active, attentive.active)
 
@@ -79,7 +79,7 @@ def test_the_worst_that_can_come_is_noticed_at_once(log_term, before, level):
         for turn in range(before + 300):
             for arm in order:
                 reward = level if turn < before else float(arm == 0)
-                learn(race, Ticket(arm, 0, 1.0, 0), reward)
+                learn(race, Ticket(arm, 0, 1.0), reward)
                 attentive.learn(0, arm, reward)
                 assert np.array_equal(race.active, attentive.active)
             if not race.active.all():
@@ -92,7 +92,7 @@ def test_many_rewards_are_not_looked_at():
     intervals = set()
     for _ in range(200):
         for arm in (0, 1):
-            learn(race, Ticket(arm, 0, 1.0, 0), 0.5)
+            learn(race, Ticket(arm, 0, 1.0), 0.5)
             intervals.add(float(race.lower[0, 0]))
     assert race.layers[0].patient
     assert len(intervals) < 30
@@ -102,7 +102,7 @@ def test_an_arm_without_a_reward_keeps_its_layer_attentive():
     race = make_race(3, np.array([1.0]), paper_rule(10.0, np.zeros(1)))
     for _ in range(50):
         for arm in (0, 1):
-            learn(race, Ticket(arm, 0, 1.0, 0), 0.5)
+            learn(race, Ticket(arm, 0, 1.0), 0.5)
     assert not race.layers[0].patient
     assert race.pulls[0, 2] == 0
 
@@ -112,6 +112,6 @@ def test_where_nothing_is_left_to_be_deleted_patience_has_no_end(arms):
     race = make_race(arms, np.array([1.0]), paper_rule(1.0, np.zeros(1)))
     for _ in range(400):
         for arm in range(arms):
-            learn(race, Ticket(arm, 0, 1.0, 0), float(arm == 0))
+            learn(race, Ticket(arm, 0, 1.0), float(arm == 0))
     assert race.active[0].tolist() == [True] + [False] * (arms - 1)
     assert (race.patience[0] > FOREVER - 1000).all()
