@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from armrace.adversaries import Setting
+from armrace.adversaries.attack_tally import deviation
 from armrace.adversaries.jun_ucb import JunUcb, excess_over_allowed
 from armrace.errors import InvalidParameter
 from armrace.kernels.generics import observe
-from armrace.kernels.tampering import deviation
 from proposals import SETTING, ledger_of, strike
 
 

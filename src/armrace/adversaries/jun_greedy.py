@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, NamedTuple
 
-from armrace.adversaries.base import Adversary, Setting
-from armrace.kernels.compiling import inlined
-from armrace.kernels.generics import Floats, corrupt, implement, observe
-from armrace.kernels.streams import Stream
-from armrace.kernels.tampering import (
+from armrace.adversaries.attack_tally import (
     Tally,
     deviation,
     lower_reward,
@@ -16,6 +12,10 @@ from armrace.kernels.tampering import (
     remember_clean,
     tally_play,
 )
+from armrace.adversaries.base import Adversary, Setting
+from armrace.kernels.compiling import inlined
+from armrace.kernels.generics import Floats, corrupt, implement, observe
+from armrace.kernels.streams import Stream
 from armrace.specification import Confidence, Limits
 
 __all__ = ["JunGreedy"]

@@ -7,10 +7,10 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from armrace.adversaries.attack_tally import lower_reward
 from armrace.adversaries.base import Adversary, Setting
 from armrace.kernels.generics import Floats, corrupt, implement
 from armrace.kernels.streams import Stream
-from armrace.kernels.tampering import lower_reward
 from armrace.specification import Limits
 
 __all__ = ["Oracle"]

@@ -1,8 +1,8 @@
 """Alarms with a proven false-alarm rate, and certificates of corruption."""
 
 from armrace.forensics.audit import audit
+from armrace.forensics.audit_trail import watch
 from armrace.forensics.findings import ALARMS, Alarm, Audit
-from armrace.forensics.watching import watch
 from armrace.kernels.watching import Watched
 
 __all__ = ["ALARMS", "Alarm", "Audit", "Watched", "audit", "watch"]

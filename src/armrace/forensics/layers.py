@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.forensics.comparisons import Comparison
 from armrace.forensics.findings import Alarm, Finding, direction_of
 from armrace.forensics.pairs import Pairs, pairs_of
+from armrace.forensics.two_samples import TwoSamples
 from armrace.kernels.race import NEVER, Race
 from armrace.theory.allowance import corruption_allowance
 
@@ -51,12 +51,12 @@ class Exposure(NamedTuple):
         met = ((math.expm1(rate) * load + self.log_term) / rate for rate in self.rates)
         return min(corruption, *met)
 
-    def rejects(self, found: Comparison, layers: tuple[int, int], corruption: float) -> bool:
+    def rejects(self, found: TwoSamples, layers: tuple[int, int], corruption: float) -> bool:
         """Whether the two layers differ by more than a total of ``corruption`` can explain."""
         return found.rejects(*(self.most(layer, corruption) for layer in layers))
 
     def least_corruption(
-        self, found: Comparison, layers: tuple[int, int], at_least: float, at_most: float
+        self, found: TwoSamples, layers: tuple[int, int], at_least: float, at_most: float
     ) -> float:
         """The largest total that cannot explain how two layers differ, rounded down.
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.forensics.comparisons import Comparison, compare_samples
+from armrace.forensics.two_samples import TwoSamples, compare_samples
 
 __all__ = ["Pairs", "join", "pairs_of"]
 
@@ -49,7 +49,7 @@ class Pairs(NamedTuple):
         """Means of the second samples."""
         return self.other_sums / self.other_pulls
 
-    def comparison(self, index: int, log_term: float) -> Comparison:
+    def comparison(self, index: int, log_term: float) -> TwoSamples:
         """One of the pairs, at the level ``exp(-log_term)``."""
         return compare_samples(
             float(self.pulls[index]),
@@ -59,7 +59,7 @@ class Pairs(NamedTuple):
             log_term + float(self.sharing[index]),
         )
 
-    def rejected(self, log_term: float) -> Iterator[Comparison]:
+    def rejected(self, log_term: float) -> Iterator[TwoSamples]:
         """The pairs that cannot both be honest, those first that promise most."""
         found = np.flatnonzero(self.evidence > log_term)
         for index in found[np.argsort(-self._promise(found, log_term))]:

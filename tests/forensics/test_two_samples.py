@@ -10,8 +10,8 @@ import pytest
 from scipy.special import betaln
 from scipy.stats import binom
 
-from armrace.forensics.comparisons import compare_samples
 from armrace.forensics.pairs import pairs_of
+from armrace.forensics.two_samples import compare_samples
 from armrace.kernels.divergence import lower_kl, upper_kl
 from armrace.kernels.intervals import KL_MIXTURE, ends
 from armrace.kernels.watching import log_evidence

@@ -20,14 +20,14 @@ from typing import NamedTuple
 from armrace.kernels.divergence import kl
 from armrace.kernels.watching import log_evidence
 
-__all__ = ["Comparison", "compare_samples"]
+__all__ = ["TwoSamples", "compare_samples"]
 
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 _GOLDEN_STEPS = 36
 _HALVINGS = 42
 
 
-class Comparison(NamedTuple):
+class TwoSamples(NamedTuple):
     """Two samples of one arm, of which the second has the larger mean.
 
     Where it is the other way round, rewards are counted from 1 downwards: that changes nothing.
@@ -110,7 +110,7 @@ class Comparison(NamedTuple):
 
 def compare_samples(
     pulls: float, total: float, other_pulls: float, other_total: float, log_term: float
-) -> Comparison:
+) -> TwoSamples:
     """A comparison at the level ``exp(-log_term)``, for all sizes of both samples at once.
 
     >>> found = compare_samples(50, 0.0, 50, 50.0, log_term=6.8)
@@ -121,4 +121,4 @@ def compare_samples(
     mean, other_mean = total / pulls, other_total / other_pulls
     if mean > other_mean:
         mean, other_mean = 1.0 - mean, 1.0 - other_mean
-    return Comparison(pulls, mean, other_pulls, other_mean, log_term + price)
+    return TwoSamples(pulls, mean, other_pulls, other_mean, log_term + price)
