@@ -145,17 +145,17 @@ def test_layers_whose_rewards_agree_raise_nothing():
 def test_more_is_found_at_a_larger_level():
     state = race_of([40, 45], [10.0, 40.0])
     loose, strict = audit(state, level=0.5), audit(state, level=1e-6)
-    assert loose.corrupted
-    assert not strict.corrupted
-    assert audit(state, level=1.01 * loose.alarms[0].chance).corrupted
-    assert not audit(state, level=0.99 * loose.alarms[0].chance).corrupted
+    assert loose.alarmed
+    assert not strict.alarmed
+    assert audit(state, level=1.01 * loose.alarms[0].chance).alarmed
+    assert not audit(state, level=0.99 * loose.alarms[0].chance).alarmed
 
 
 def test_names_of_arms_and_plain_data():
     found = audit(race_of([50, 50], [0.0, 50.0]), arms=["red", "green"])
     assert found.alarms[0].arm == "red"
     assert found.alarms[0].words.startswith(
-        "Feedback on arm red was corrupted: layer 0 saw it pay 0"
+        "Layers disagree on arm red: layer 0 saw it pay 0, the slower layer 1 sees 1"
     )
     plain = found.to_builtins()
     assert plain["alarms"][0]["words"] in plain["words"]
