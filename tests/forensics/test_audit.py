@@ -162,10 +162,23 @@ def test_names_of_arms_and_plain_data():
     assert msgspec.convert(msgspec.json.decode(msgspec.json.encode(found)), Audit) == found
 
 
-@pytest.mark.parametrize("level", [0, 1, -0.1, float("nan"), "much", None])
+@pytest.mark.parametrize("level", [0, 1, -0.1, 5e-324, 1e-307, float("nan"), "much", None, True])
 def test_a_level_that_is_none_is_refused(level):
     with pytest.raises(InvalidParameter, match="level must be"):
         audit(race_of([50], [0.0]), level=level)
+
+
+@pytest.mark.parametrize("level", [1e-300, np.float32(0.05), np.float64(0.05), np.nextafter(1, 0)])
+def test_odd_levels_are_plain_numbers_in_what_is_found(level):
+    found = audit(race_of([50, 50], [0.0, 50.0]), level=level)
+    assert type(found.level) is float
+    assert msgspec.convert(msgspec.json.decode(msgspec.json.encode(found)), Audit) == found
+
+
+def test_a_level_that_is_too_small_is_refused_by_one_sentence():
+    with pytest.raises(InvalidParameter) as refusal:
+        audit(race_of([50], [0.0]), level=5e-324)
+    assert str(refusal.value) == "level must be in [1e-300, 1); got 4.94066e-324."
 
 
 def test_what_cannot_be_audited_is_refused():
