@@ -283,3 +283,37 @@ def test_what_a_layer_meets_of_a_corruption_that_it_is_made_for_is_its_allowance
     assert exposure.most(layer, 2.0) == 2.0
     much = exposure.most(layer, 3.2e5)
     assert much == pytest.approx((np.expm1(0.25) * 1e4 + np.log(200)) / 0.25)
+
+
+def arrays_of(state):
+    """The arrays within a state, records field by field."""
+    for member in state if isinstance(state, tuple) else ():
+        if isinstance(member, np.ndarray):
+            yield from (member[field] for field in member.dtype.names or ())
+            if member.dtype.names is None:
+                yield member
+        yield from arrays_of(member)
+
+
+STRANGE = {
+    "i": [-(2**62), -1, 0, 1, 7, 16, 10**6, 2**62],
+    "f": [np.nan, np.inf, -np.inf, -1.0, 1e300],
+    "b": [False, True],
+}
+
+
+@pytest.mark.parametrize("policy", [MultiLayerRace(), Ucb1()], ids=["race", "ucb1"])
+def test_states_with_strange_values_are_audited_without_an_error(policy):
+    coins = np.random.default_rng(3)
+    for _ in range(200):
+        state = watch(policy.start(3, 2000), 3, 2000)
+        state.pulls[:], state.assigned[:], state.sums[:] = 200, 210, 50
+        state.marks.reached[:], state.blocks.ends[:, :2] = 5, 64
+        arrays = [array for array in arrays_of(state) if array.size]
+        for index in coins.integers(len(arrays), size=3):
+            array = arrays[index]
+            strange = STRANGE[array.dtype.kind]
+            array[tuple(coins.integers(array.shape))] = strange[coins.integers(len(strange))]
+        found = audit(state, level=0.3)
+        assert str(found)
+        assert not np.isnan(found.certificate)

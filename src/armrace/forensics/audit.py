@@ -38,8 +38,7 @@ def audit(state: Any, level: float = 0.05, arms: Sequence[str | int] | None = No
     if hasattr(state, "audit"):
         if arms is not None:
             raise InvalidParameter("a live learner has names for its arms; leave arms out.")
-        found: Audit = state.audit(level)
-        return found
+        return _audit_learner(state, level)
     check_number("level", level, LEVEL)
     race, watched = race_in(state), state if isinstance(state, Watched) else None
     if race is None and watched is None:
@@ -47,7 +46,15 @@ def audit(state: Any, level: float = 0.05, arms: Sequence[str | int] | None = No
             "an audit needs a race of several layers or a state under watch; "
             f"got {type(state).__name__}."
         )
-    return _named(_examine(race, watched, float(level)), arms)
+    # A restored state may hold anything: what is not a number then rejects nothing.
+    with np.errstate(all="ignore"):
+        found = _examine(race, watched, float(level))
+    return _named(found, arms)
+
+
+def _audit_learner(learner: Any, level: float) -> Audit:
+    found: Audit = learner.audit(level)
+    return found
 
 
 def _examine(race: Race | None, watched: Watched | None, level: float) -> Audit:

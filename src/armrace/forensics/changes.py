@@ -159,7 +159,7 @@ def _mark_pairs(watched: Watched, arm: int) -> _MarkPairs:
     marks, reached = watched.marks, int(watched.marks.reached[arm])
     pulls, sums = marks.pulls[:reached], marks.sums[arm, :reached]
     rounds, outstanding = marks.rounds[arm, :reached], marks.outstanding[arm, :reached]
-    if reached and watched.pulls[arm] > pulls[-1]:
+    if pulls.size and watched.pulls[arm] > pulls[-1]:
         pulls = np.append(pulls, watched.pulls[arm])
         sums = np.append(sums, watched.sums[arm])
         rounds = np.append(rounds, watched.rounds[0])
@@ -205,8 +205,9 @@ def _change_at_marks(watched: Watched, arm: int) -> Change | None:
 def _block_pairs(watched: Watched, arm: int) -> tuple[npt.NDArray[np.intp], Pairs]:
     """The scales that have a block, and the most striking block of each against all before it."""
     blocks = watched.blocks
-    scales = np.flatnonzero(blocks.ends[arm])
-    sizes = np.array([block_size(int(scale)) for scale in scales], dtype=np.int64)
+    sizes = np.array([block_size(scale) for scale in range(blocks.ends.shape[1])], dtype=np.int64)
+    scales = np.flatnonzero(blocks.ends[arm] > sizes)  # others have no block after the first
+    sizes = sizes[scales]
     before = blocks.ends[arm, scales] - sizes
     weights = np.array([log_block_weight(place) for place in before // sizes], dtype=np.float64)
     found = _Stretches(
