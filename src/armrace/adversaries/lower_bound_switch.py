@@ -181,12 +181,12 @@ def _simulate(
     law.place[:] = reward_place(_SEED, run)
     state = policy.start(arms, horizon)
     record = engine.make_record(np.array(borders, dtype=np.int64), arms, layers)
-    nobody = LiveAttack(
+    no_attack = LiveAttack(
         LowerBoundSwitchState(0, 0, 0.0), stream_for(_SEED, Purpose.ADVERSARY, run), False, math.inf
     )
     engine.make_runner(fingerprint(implementations(state)))(
         state,
-        nobody.attack,
+        no_attack.attack,
         law,
         stream_for(_SEED, Purpose.LEARNER, run),
         engine.make_ledger(arms, layers, 0.0),

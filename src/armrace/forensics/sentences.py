@@ -31,7 +31,7 @@ STILL = "If the world stood still"
 """What every certificate assumes."""
 
 HIDDEN = (
-    "whoever changes rewards fixed an answer for every arm before the arm was drawn, without "
+    "those who change rewards fixed an answer for every arm before the arm was drawn, without "
     "seeing its layer"
 )
 """What a certificate beyond the changes to learned rewards assumes as well."""
@@ -98,8 +98,8 @@ def _odds(chance: float) -> str:
 def certificate_sentences(seen: float, total: float) -> list[str]:
     """Say what is certified: changes to learned rewards, and the total corruption C.
 
-    ``seen`` bounds the changes to rewards that were learned, whoever saw what. A ``total`` above
-    it comes from how little of C each layer meets, which is true only of hidden layers.
+    ``seen`` bounds the changes to rewards that were learned, whatever the adversary saw. A larger
+    ``total`` comes from how little of C each layer meets, which is true only of hidden layers.
 
     >>> for sentence in certificate_sentences(26.1, 0.0):
     ...     print(sentence)

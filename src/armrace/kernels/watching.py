@@ -185,7 +185,7 @@ def log_evidence(pulls: float, total: float, other_pulls: float, other_total: fl
     """
     common = (total + other_total) / (pulls + other_pulls)
     divergence = 0.0
-    if 0.0 < common < 1.0:  # else all rewards are alike but for rounding errors
+    if 0.0 < common < 1.0:  # else all rewards are equal, up to rounding errors
         divergence = pulls * kl(total / pulls, common)
         divergence += other_pulls * kl(other_total / other_pulls, common)
     return divergence - 0.5 * math.log(math.pi**2 * (pulls + 0.5) * (other_pulls + 0.5))
