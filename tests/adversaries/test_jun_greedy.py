@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from armrace.adversaries import Setting
+from armrace.adversaries.attack_tally import deviation
 from armrace.adversaries.jun_greedy import JunGreedy, excess_over_allowed
 from armrace.kernels.generics import observe
-from armrace.adversaries.attack_tally import deviation
 from proposals import strike
 
 

@@ -24,6 +24,12 @@ def test_the_published_stages(round, paid):
     assert strike(ObservationFree().start(SETTING), REWARDS, round=round) == paid
 
 
+def test_lengths_for_other_cases_as_computed_by_hand():
+    """ln(50,000)/0.64 = 16.9, so 2 x 17; 0.8 x 34/0.2 = 136. ln(1000)/0.25 = 27.6, so 3 x 28."""
+    assert ObservationFree.lengths(2, 50_000, 0.8) == (34, 136)
+    assert ObservationFree.lengths(3, 1000, 0.5) == (84, 84)
+
+
 def test_target_and_lengths_are_options():
     state = ObservationFree(target=0, spoil=1, praise=1).start(SETTING)
     assert strike(state, REWARDS, round=1) == [1.0, 0.0, 0.0]

@@ -108,3 +108,19 @@ def test_forensics_page_says_what_comes_out() -> None:
         assert shares_said[4] == shares_found[1] == 100
     assert "above the corruption spent in 0 of 240 runs" in quick
     assert "above the corruption spent in 0 of 7,200 runs" in page
+
+
+def test_who_sees_the_arm_misleads_a_race_at_a_price_that_it_withstands_within_the_model() -> None:
+    """The guide's table, and the quick form for the race whose contrast is plain at its length."""
+    guide = rows((ROOT / "docs" / "guide" / "the-model.md").read_text(encoding="utf-8"))
+    quick = rows(printed("who_sees_the_arm.py", "--quick"))
+    names = [name for name in quick if ", " in name and name.split("`")[0].endswith("-race")]
+    assert len(names) == 10
+    for name in names:
+        ((said, _),), ((found, spent),) = guide[name], quick[name]
+        if "sees the arm" in name:
+            assert said > 99
+        else:
+            assert said < 50
+        if name.startswith("sharp-race"):
+            assert (found > 99 and spent < 500) if "sees the arm" in name else found < 50

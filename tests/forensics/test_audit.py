@@ -14,9 +14,9 @@ from scipy.stats import binom
 from armrace.errors import InvalidParameter
 from armrace.forensics import Audit, audit, watch
 from armrace.forensics.layers import exposure_of, race_in
-from armrace.policies.races.race import Race
 from armrace.online import Learner
 from armrace.policies import POLICIES, MultiLayerRace, Ucb1
+from armrace.policies.races.race import Race
 from armrace.simulation import make_experiment, simulate
 from armrace.simulation.replication import make_parts, play_out
 
@@ -145,27 +145,40 @@ def test_layers_whose_rewards_agree_raise_nothing():
 def test_more_is_found_at_a_larger_level():
     state = race_of([40, 45], [10.0, 40.0])
     loose, strict = audit(state, level=0.5), audit(state, level=1e-6)
-    assert loose.corrupted
-    assert not strict.corrupted
-    assert audit(state, level=1.01 * loose.alarms[0].chance).corrupted
-    assert not audit(state, level=0.99 * loose.alarms[0].chance).corrupted
+    assert loose.alarmed
+    assert not strict.alarmed
+    assert audit(state, level=1.01 * loose.alarms[0].chance).alarmed
+    assert not audit(state, level=0.99 * loose.alarms[0].chance).alarmed
 
 
 def test_names_of_arms_and_plain_data():
     found = audit(race_of([50, 50], [0.0, 50.0]), arms=["red", "green"])
     assert found.alarms[0].arm == "red"
     assert found.alarms[0].words.startswith(
-        "Feedback on arm red was corrupted: layer 0 saw it pay 0"
+        "Layers disagree on arm red: layer 0 saw it pay 0, the slower layer 1 sees 1"
     )
     plain = found.to_builtins()
     assert plain["alarms"][0]["words"] in plain["words"]
     assert msgspec.convert(msgspec.json.decode(msgspec.json.encode(found)), Audit) == found
 
 
-@pytest.mark.parametrize("level", [0, 1, -0.1, float("nan"), "much", None])
+@pytest.mark.parametrize("level", [0, 1, -0.1, 5e-324, 1e-307, float("nan"), "much", None, True])
 def test_a_level_that_is_none_is_refused(level):
     with pytest.raises(InvalidParameter, match="level must be"):
         audit(race_of([50], [0.0]), level=level)
+
+
+@pytest.mark.parametrize("level", [1e-300, np.float32(0.05), np.float64(0.05), np.nextafter(1, 0)])
+def test_odd_levels_are_plain_numbers_in_what_is_found(level):
+    found = audit(race_of([50, 50], [0.0, 50.0]), level=level)
+    assert type(found.level) is float
+    assert msgspec.convert(msgspec.json.decode(msgspec.json.encode(found)), Audit) == found
+
+
+def test_a_level_that_is_too_small_is_refused_by_one_sentence():
+    with pytest.raises(InvalidParameter) as refusal:
+        audit(race_of([50], [0.0]), level=5e-324)
+    assert str(refusal.value) == "level must be in [1e-300, 1); got 4.94066e-324."
 
 
 def test_what_cannot_be_audited_is_refused():
@@ -270,3 +283,37 @@ def test_what_a_layer_meets_of_a_corruption_that_it_is_made_for_is_its_allowance
     assert exposure.most(layer, 2.0) == 2.0
     much = exposure.most(layer, 3.2e5)
     assert much == pytest.approx((np.expm1(0.25) * 1e4 + np.log(200)) / 0.25)
+
+
+def arrays_of(state):
+    """The arrays within a state, records field by field."""
+    for member in state if isinstance(state, tuple) else ():
+        if isinstance(member, np.ndarray):
+            yield from (member[field] for field in member.dtype.names or ())
+            if member.dtype.names is None:
+                yield member
+        yield from arrays_of(member)
+
+
+STRANGE = {
+    "i": [-(2**62), -1, 0, 1, 7, 16, 10**6, 2**62],
+    "f": [np.nan, np.inf, -np.inf, -1.0, 1e300],
+    "b": [False, True],
+}
+
+
+@pytest.mark.parametrize("policy", [MultiLayerRace(), Ucb1()], ids=["race", "ucb1"])
+def test_states_with_strange_values_are_audited_without_an_error(policy):
+    coins = np.random.default_rng(3)
+    for _ in range(200):
+        state = watch(policy.start(3, 2000), 3, 2000)
+        state.pulls[:], state.assigned[:], state.sums[:] = 200, 210, 50
+        state.marks.reached[:], state.blocks.ends[:, :2] = 5, 64
+        arrays = [array for array in arrays_of(state) if array.size]
+        for index in coins.integers(len(arrays), size=3):
+            array = arrays[index]
+            strange = STRANGE[array.dtype.kind]
+            array[tuple(coins.integers(array.shape))] = strange[coins.integers(len(strange))]
+        found = audit(state, level=0.3)
+        assert str(found)
+        assert not np.isnan(found.certificate)

@@ -34,7 +34,7 @@ def attacked(policy, **options):
 def test_what_happened_is_told_with_the_users_names(policy):
     learner = Learner(policy, arms=list(RATES), horizon=10_000, seed=3)
     play(learner, 0, 2000)
-    assert not learner.audit().corrupted
+    assert not learner.audit().alarmed
     learner = attacked(policy)
     found = learner.audit(level=0.01)
     assert found == audit(learner, level=0.01)
@@ -86,4 +86,4 @@ def test_late_feedback_in_another_order_is_honest_too():
             for ticket in waiting:
                 learner.learn(ticket, float(clicks.random() < RATES[ticket.arm]))
             waiting.clear()
-    assert not learner.audit().corrupted
+    assert not learner.audit().alarmed

@@ -8,8 +8,8 @@ import pytest
 
 from armrace.checking import check_policy
 from armrace.errors import InvalidParameter
-from armrace.policies.common.divergence import lower_kl, upper_kl
 from armrace.kernels.generics import decide, learn
+from armrace.policies.common.divergence import lower_kl, upper_kl
 from armrace.policies.kl_ucb import KlUcb
 from armrace.policies.kl_ucb_cf import KlUcbCf
 from armrace.randomness import Purpose, stream_for

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from armrace.kernels.generics import NO_LAYER, Ticket, decide, distribution, learn
-from armrace.policies.races.intervals import PAPER, ends
-from armrace.policies.races.race import draw_layer
 from armrace.policies import (
     ActiveArmElimination,
     EnlargedArmElimination,
     FastSlowRace,
     MultiLayerRace,
 )
+from armrace.policies.races.intervals import PAPER, ends
+from armrace.policies.races.race import draw_layer
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import make_experiment
 from armrace.simulation.replication import make_parts, play_out

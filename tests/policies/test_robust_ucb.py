@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from armrace.checking import check_policy
-from armrace.policies.robust_ucb.catoni import catoni_index, catoni_scale, influence
 from armrace.kernels.generics import Ticket, decide, learn
-from armrace.policies.robust_ucb.median_of_means import median_of_means_index
 from armrace.policies.robust_ucb import RobustUcb
+from armrace.policies.robust_ucb.catoni import catoni_index, catoni_scale, influence
+from armrace.policies.robust_ucb.median_of_means import median_of_means_index
 from armrace.randomness import Purpose, stream_for
 from playing import final_state, is_sound, make_table, play
 

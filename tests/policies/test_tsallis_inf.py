@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from armrace.checking import check_policy
+from armrace.kernels.generics import decide, learn
 from armrace.policies.leaders.estimates import TSALLIS_ENTROPY, power_weights
-from armrace.kernels.generics import Ticket, decide, learn
 from armrace.policies.tsallis_inf import TsallisInf
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import simulate

@@ -16,8 +16,8 @@ from armrace.extending import (
     learn,
     make_ticket,
 )
-from armrace.policies.races.race import Race
 from armrace.policies import EnlargedArmElimination, FastSlowRace, MultiLayerRace
+from armrace.policies.races.race import Race
 
 
 def scaled(policy: EnlargedArmElimination, arms: int, horizon: int, factor: float) -> Race:

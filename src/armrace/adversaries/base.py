@@ -1,14 +1,16 @@
-"""What every adversary is: a specification that starts a state against a setting."""
+"""The base of all attacks: a specification that makes a state for a setting."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.errors import InvalidParameter
+from armrace.kernels.generics import corrupt
+from armrace.randomness import Purpose, stream_for
 from armrace.specification import Specification
 
 __all__ = ["Adversary", "Setting"]
@@ -17,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Setting(NamedTuple):
-    """What an adversary knows beforehand: everything but the learner's and nature's coins."""
+    """What an adversary knows beforehand: everything except random numbers yet to be drawn."""
 
     means: Floats
     horizon: int
@@ -25,7 +27,7 @@ class Setting(NamedTuple):
     policy: Any = None
     """The specification of the learner, which an adversary may simulate."""
     support: Floats | None = None
-    """All rewards that nature may draw, a row an arm; none where they are too many to name."""
+    """All rewards that nature may draw, one row per arm; None for continuous laws."""
 
     @property
     def arms(self) -> int:
@@ -39,13 +41,13 @@ class Setting(NamedTuple):
 
     @property
     def runner_up(self) -> int:
-        """The arm with the largest mean but one."""
+        """The arm with the second largest mean."""
         others = self.means.copy()
         others[self.best] = -np.inf
         return int(np.argmax(others))
 
     def arm_or(self, default: int, name: str, arm: int | None) -> int:
-        """The arm that a parameter names, or ``default`` where it names none."""
+        """The arm given by parameter ``name``, checked; ``default`` if it is None."""
         if arm is None:
             return default
         if not 0 <= arm < self.arms:
@@ -53,9 +55,9 @@ class Setting(NamedTuple):
         return arm
 
     def smallest_change(self, shown: Callable[[Floats], Floats], *arms: int) -> float:
-        """The least that it costs to pay ``shown(reward)`` in place of a reward of these arms.
+        """The smallest positive cost of paying ``shown(reward)`` instead of a reward of ``arms``.
 
-        What costs nothing does not count; infinity if all of it does, and 0 if nobody knows.
+        Infinity if no change costs anything, and 0 if the possible rewards are not known.
 
         >>> rewards = np.array([[0.0, 1.0], [0.0, 0.75]])
         >>> setting = Setting(np.array([0.5, 0.3]), 1000, budget=9, support=rewards)
@@ -76,26 +78,46 @@ class Adversary(Specification, frozen=True):
 
     An attack of your own subclasses this, gives a ``tag`` and a ``start``, and registers
     ``corrupt`` and ``observe`` for the class of its state.
+
+    Every attack sees the round's honest rewards of all arms and fixes an answer for each of them
+    before the arm is drawn. Some also see the learner's distribution; none sees the arm.
     """
 
     kind: ClassVar[str] = "attack"
     sees_weights: ClassVar[bool] = False
-    """Whether it looks at the learner's distribution, which then is computed every round."""
+    """Whether it reads the learner's distribution, which is then computed in every round."""
 
     def start(self, setting: Setting) -> Any:
         """The state before the first round."""
         raise NotImplementedError(f"{type(self).__name__} does not say how it starts")
 
     def windows(self, state: Any, horizon: int) -> list[tuple[int, int]]:
-        """The stretches of rounds in which it may act, in order: the first, and one past the last.
+        """The intervals of rounds, ends excluded and in order, in which it may change rewards.
 
-        Between them it must leave all rewards alone, whatever happens; a race may leap there.
+        Outside them it must never change any, since the simulator may skip those rounds.
         """
         return [(0, horizon)]
 
     def smallest_cost(self, state: Any, setting: Setting) -> float:
-        """What a round that it changes costs at least; 0 if that may be any amount.
+        """A lower bound on the cost of a round in which it changes anything.
 
-        With less than that left it is not asked any more, and a race may leap.
+        With less than that left of the budget it is no longer called.
         """
         return 0.0
+
+    def change_rewards(
+        self,
+        setting: Setting,
+        rewards: Sequence[float],
+        weights: Sequence[float] | None = None,
+        round: int = 0,
+    ) -> list[float]:
+        """What the attack makes of the rewards of one round, without any rounds before it.
+
+        ``weights`` is the learner's distribution, by default uniform; ``round`` counts from 0.
+        """
+        changed = np.array(rewards, dtype=np.float64)
+        drawn = np.full(changed.size, 1.0 / changed.size) if weights is None else np.array(weights)
+        stream = stream_for(0, Purpose.ADVERSARY, 0)
+        corrupt(self.start(setting), round, drawn, changed, setting.budget, stream)
+        return [float(reward) for reward in changed]

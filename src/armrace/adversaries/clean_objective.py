@@ -1,4 +1,4 @@
-"""The instance of the uncorrupted objective: hide everything for as long as it can be paid."""
+"""The lower bound for the uncorrupted objective: hide all rewards while the budget lasts."""
 
 from __future__ import annotations
 
@@ -23,10 +23,14 @@ class CleanObjectiveState(NamedTuple):
 class CleanObjective(Adversary, frozen=True, tag="clean-objective"):
     """Pays nothing, whichever arm is played, in as many first rounds as the budget buys.
 
-    On two arms that always pay 1 and 0, or 0 and 1, nobody can tell the two cases apart during
-    the first ``C`` rounds. If a coin decides between them, every learner's expected regret on
-    the rewards before corruption is exactly ``C/2`` by then: regret linear in ``C`` is the price
-    of that objective, however good the learner is without corruption.
+    It looks at nothing. On two arms that always pay 1 and 0, or 0 and 1, a learner cannot tell the
+    two cases apart during the first ``C`` rounds. If a coin decides between them, every learner's
+    expected regret on the rewards before corruption is exactly ``C/2`` by then: for that objective,
+    regret linear in ``C`` cannot be avoided.
+
+    >>> setting = Setting(np.array([0.9, 0.5]), horizon=1000, budget=100)
+    >>> [CleanObjective().change_rewards(setting, [1, 0], round=at) for at in (99, 100)]
+    [[0.0, 0.0], [1.0, 0.0]]
     """
 
     reference: ClassVar[str] = (

@@ -19,7 +19,7 @@ _MANY_BURSTS = 10_000
 
 
 class ClickBotsState(NamedTuple):
-    """Whose clicks are missing, how often a burst comes and how long it lasts."""
+    """The ad, the rounds from burst to burst, and the rounds that a burst lasts."""
 
     ad: int
     period: int
@@ -30,7 +30,11 @@ class ClickBots(Adversary, frozen=True, tag="click-bots"):
     """Bots call up one ad and never click it, in bursts that come back periodically.
 
     In the first ``burst`` rounds of every ``period`` the ad pays nothing, so that it seems to have
-    a low click-through rate and its competitors gain.
+    a low click-through rate and its competitors gain. It knows the means and looks at nothing else.
+
+    >>> setting = Setting(np.array([0.9, 0.5]), horizon=1000, budget=100)
+    >>> [ClickBots().change_rewards(setting, [1, 1], round=at) for at in (1, 2, 10)]
+    [[0.0, 1.0], [1.0, 1.0], [0.0, 1.0]]
     """
 
     reference: ClassVar[str] = (

@@ -1,4 +1,4 @@
-"""Construction next door: for a while, a good arm is less than itself."""
+"""Construction next door: for a while, a good arm pays less than usual."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Construction"]
 
 
 class ConstructionState(NamedTuple):
-    """Who suffers, when, and what is left of its rewards."""
+    """The arm, the rounds from first to last, and the share of its rewards that remains."""
 
     arm: int
     first: int
@@ -22,9 +22,15 @@ class ConstructionState(NamedTuple):
 
 
 class Construction(Adversary, frozen=True, tag="construction"):
-    """One arm's rewards shrink by a factor in a window of rounds, without anybody's malice.
+    """One arm's rewards shrink by a factor in a window of rounds.
 
-    Unlike ``outage``, the arm keeps paying something, and its neighbours nothing more than usual.
+    Unlike in an ``outage``, the arm keeps paying something. It knows the means and looks at
+    nothing else.
+
+    >>> import numpy as np
+    >>> setting = Setting(np.array([0.9, 0.5]), horizon=1000, budget=100)
+    >>> Construction().change_rewards(setting, [1, 1], round=50)
+    [0.4, 1.0]
     """
 
     reference: ClassVar[str] = (

@@ -1,4 +1,4 @@
-"""Paid praise for an arm that does not deserve it."""
+"""Full marks for an arm that does not deserve them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["FakeReviews"]
 
 
 class FakeReviewsState(NamedTuple):
-    """Who is praised, and how often."""
+    """The arm that is praised, and in which share of the rounds."""
 
     decoy: int
     rate: float
@@ -24,8 +24,12 @@ class FakeReviewsState(NamedTuple):
 class FakeReviews(Adversary, frozen=True, tag="fake-reviews"):
     """In a random share of the rounds, a decoy's reward is a full mark, deserved or not.
 
-    Nobody else is touched. The learner who believes it keeps sending guests to the decoy, and
-    collects the praise as long as the budget lasts; after that, the truth.
+    Other arms keep their rewards. It knows the means and looks at nothing else. A learner that is
+    misled keeps playing the decoy, and is paid for it as long as the budget lasts.
+
+    >>> setting = Setting(np.array([0.9, 0.5]), horizon=1000, budget=100)
+    >>> FakeReviews(rate=1.0).change_rewards(setting, [1, 0])
+    [1.0, 1.0]
     """
 
     reference: ClassVar[str] = (

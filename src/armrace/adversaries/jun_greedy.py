@@ -1,4 +1,4 @@
-"""Jun et al.'s attack on epsilon-greedy: spoil the arm that is about to be exploited."""
+"""Jun et al.'s attack on epsilon-greedy: lower the arm that is about to be exploited."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["JunGreedy"]
 
 
 class JunGreedyState(NamedTuple):
-    """Whom to promote, and what was seen so far."""
+    """The arm to promote, and a tally of all plays so far."""
 
     target: int
     delta: float
@@ -33,10 +33,13 @@ class JunGreedy(Adversary, frozen=True, tag="jun-greedy"):
     """Lowers the rewards of the arm most likely to be played until it looks worse than the target.
 
     With ``b(N) = sqrt(ln(pi^2 K N^2/(3 delta))/(2N))``, the arm loses what brings its mean, as
-    paid, down to ``mean of the target - 2 b(plays of the target)``. The published attack waits
-    for rounds in which the learner exploits; an adversary who must fix rewards before the arm is
-    drawn attacks the most likely arm, which is the one to be exploited, whenever it is not the
-    target. Against epsilon-greedy the cost is of order ``log T``.
+    paid, down to ``mean of the target - 2 b(plays of the target)``. The original changes a reward
+    after the arm is known, whenever another arm than the target is played; of two public
+    implementations, one does that and the other spares plays that explore. An adversary who must
+    fix rewards before the arm is drawn cannot: this one sees the learner's distribution and attacks
+    the most likely arm, which is the one to be exploited, whenever that is not the target. Against
+    epsilon-greedy the cost is of order ``log T``. The formula was checked against both
+    implementations, not against the original text.
 
     >>> import numpy as np
     >>> state = JunGreedy(target=1).start(Setting(np.array([0.9, 0.5]), horizon=1000, budget=9))
@@ -48,8 +51,8 @@ class JunGreedy(Adversary, frozen=True, tag="jun-greedy"):
 
     sees_weights: ClassVar[bool] = True
     reference: ClassVar[str] = (
-        "Jun, Li, Ma and Zhu (2018), Adversarial attacks on stochastic bandits; formula as "
-        "implemented by others, for rewards in [0, 1]"
+        "Jun, Li, Ma and Zhu (2018), Adversarial attacks on stochastic bandits, here for rewards "
+        "in [0, 1]"
     )
 
     target: Annotated[
@@ -64,7 +67,7 @@ class JunGreedy(Adversary, frozen=True, tag="jun-greedy"):
 
 @inlined
 def excess_over_allowed(state: JunGreedyState, arm: int, reward: float) -> float:
-    """By how much ``arm``, paying ``reward``, would exceed what it may have collected by then."""
+    """What an arm that pays ``reward`` would have collected above its goal."""
     tally, target = state.tally, state.target
     pulls = tally.pulls[target]
     allowed = tally.paid_sums[target] / pulls

@@ -1,4 +1,4 @@
-"""Jun et al.'s attack on UCB: keep every other arm's mean well below the target's."""
+"""Jun et al.'s attack on UCB: keep every other arm's mean below the target's by a margin."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["JunUcb"]
 
 
 class JunUcbState(NamedTuple):
-    """Whom to promote, by how much at least, and what was seen so far."""
+    """The arm to promote, the margin, and a tally of all plays so far."""
 
     target: int
     margin: float
@@ -34,29 +34,35 @@ class JunUcb(Adversary, frozen=True, tag="jun-ucb"):
     """Lowers every other arm's rewards just enough to keep its mean below the target's.
 
     With ``b(N) = sqrt(ln(pi^2 K N^2/(3 delta))/(2N))``, a play of arm ``i`` loses what brings its
-    mean down to ``mean of the target - 2 b(plays of the target) - margin``. Rewards do not go
-    below 0; what could not be taken is taken from later plays. All arms that may be played are
-    lowered, which for a deterministic learner is one. UCB then plays them O(log T) times, at a
-    cost of that order. With rewards in [0, 1] a target of low mean cannot be made the best.
+    mean, as paid, down to ``mean of the target - 2 b(plays of the target) - margin``. Rewards do
+    not go below 0; what could not be taken is taken from later plays. It sees the learner's
+    distribution: all arms that may be played are lowered, which for a deterministic learner is one.
+    UCB then plays them O(log T) times, at a cost of that order. With rewards in [0, 1] a target of
+    low mean cannot be made the best.
+
+    The default margin is the standard deviation bound ``sigma = 1/2`` of rewards in [0, 1]: Liu and
+    Shroff (2019, p. 7) report that Jun et al. suggest it for an unknown horizon. The formula was
+    checked against public implementations, not against the original text. One of them has ``b`` of
+    the played arm in place of the target.
 
     >>> import numpy as np
     >>> state = JunUcb(target=1).start(Setting(means=np.array([0.9, 0.5]), horizon=1000, budget=9))
     >>> state.tally.pulls[:] = 9, 100
     >>> state.tally.clean_sums[:] = state.tally.paid_sums[:] = 8.1, 50.0
     >>> f"{excess_over_allowed(state, 0, 0.9):.4f}"
-    '10.3085'
+    '14.3085'
     """
 
     sees_weights: ClassVar[bool] = True
     reference: ClassVar[str] = (
-        "Jun, Li, Ma and Zhu (2018), Adversarial attacks on stochastic bandits; formula as "
-        "implemented by others, for rewards in [0, 1]"
+        "Jun, Li, Ma and Zhu (2018), Adversarial attacks on stochastic bandits, here for rewards "
+        "in [0, 1]"
     )
 
     target: Annotated[
         int | None, Limits("the arm to promote, from 0; by default the second best", 0)
     ] = None
-    margin: Annotated[float, Limits("by how much the others are kept lower", 0, 1, True)] = 0.1
+    margin: Annotated[float, Limits("by how much the others are kept lower", 0, 1, True)] = 0.5
     delta: Confidence = 0.05
 
     def start(self, setting: Setting) -> JunUcbState:
@@ -66,7 +72,7 @@ class JunUcb(Adversary, frozen=True, tag="jun-ucb"):
 
 @inlined
 def excess_over_allowed(state: JunUcbState, arm: int, reward: float) -> float:
-    """By how much ``arm``, paying ``reward``, would exceed what it may have collected by then."""
+    """What an arm that pays ``reward`` would have collected above its goal."""
     tally, target = state.tally, state.target
     pulls = tally.pulls[target]
     allowed = tally.clean_sums[target] / pulls - state.margin

@@ -1,4 +1,4 @@
-"""The adversary of the lower bound: false until the learner has stopped looking, then honest."""
+"""The adversary of the lower bound: misleads until the learner hardly explores, then stops."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from armrace.specification import Limits
 __all__ = ["Interval", "LowerBoundSwitch"]
 
 _SEED = MAXIMAL_SEED + 1
-"""No experiment can have it, so the search foresees nobody's coins."""
+"""No experiment can have this seed, so the search does not see any experiment's random numbers."""
 _GROWTH = 3
 
 
@@ -35,7 +35,7 @@ class Interval(NamedTuple):
 
 
 class LowerBoundSwitchState(NamedTuple):
-    """Whose rewards vanish, in how many first rounds, and with which probability."""
+    """The arm whose rewards become 0, for how many first rounds, and with which probability."""
 
     best: int
     rounds: int
@@ -48,9 +48,10 @@ class LowerBoundSwitch(Adversary, frozen=True, tag="lower-bound-switch"):
     Before the first round it simulates the learner on Bernoulli arms whose best has become worse
     than the runner-up by ``gap``, counts the plays of that arm in the intervals
     ``[3^(i-1) T^epsilon, 3^i T^epsilon)`` and takes the one with the fewest, ``[C, 3C)``. In the
-    first ``C`` rounds each reward of the best arm vanishes with the probability that gives it
-    the simulated mean (not below 0); then all is honest, and a learner that has no reason to play
-    the arm does not find out. Only intervals with ``C`` within the budget, below
+    first ``C`` rounds each reward of the best arm becomes 0 with the probability that gives it the
+    simulated mean (not below 0). After that all rewards are honest, but a learner that hardly plays
+    the arm does not find out. It knows the means and the learner's algorithm, and looks at nothing
+    during the run. Only intervals with ``C`` within the budget, below
     ``T^epsilon_prime`` and at most ``T/3`` are searched; if there is none, ``C`` is the smaller
     of the budget and ``T/3``. A round costs at most 1, so the budget never ends the attack.
 
@@ -61,7 +62,7 @@ class LowerBoundSwitch(Adversary, frozen=True, tag="lower-bound-switch"):
     linear in ``C`` with constant probability (Theorem 4). If its pseudo-regret is of order
     ``ln^(1 + a) T``, ``a < 1``, the positive part of its regret is still at least of order
     ``T^(epsilon - d)`` in expectation, for every ``d > 0`` (Theorem 5). That constant may be
-    tiny. At gap 1/6 and 10^5 rounds Thompson sampling, with ``m = 13``, pays the price in a third
+    tiny: at gap 1/6 and 10^5 rounds Thompson sampling, with ``m = 13``, pays the price in a third
     of the runs; UCB1, with ``m = 140``, soon finds out in all of them, so that only its clean
     regret and its pseudo-regret grow with ``C``.
 
@@ -141,7 +142,7 @@ class LowerBoundSwitch(Adversary, frozen=True, tag="lower-bound-switch"):
         return tuple(map(Interval, borders, borders[1:], pulls))
 
     def _borders(self, setting: Setting) -> tuple[int, ...]:
-        """Where the intervals begin, and where the last one ends."""
+        """Beginnings of the intervals, and the end of the last one."""
         horizon = float(setting.horizon)
         start = horizon**self.epsilon
         borders = [round(start)]
@@ -174,18 +175,18 @@ def _mean_pulls(
 def _simulate(
     policy: Any, horizon: int, means: tuple[float, ...], run: int, borders: tuple[int, ...]
 ) -> npt.NDArray[np.int64]:
-    """Pulls at each border, a row a border, when nobody attacks."""
+    """Pulls at each border (row) of each arm (column), without an attack."""
     arms, layers = len(means), policy.layer_count(len(means), horizon)
     law = laws.make_law(laws.BERNOULLI, arms, means)
     law.place[:] = reward_place(_SEED, run)
     state = policy.start(arms, horizon)
     record = engine.make_record(np.array(borders, dtype=np.int64), arms, layers)
-    nobody = LiveAttack(
+    no_attack = LiveAttack(
         LowerBoundSwitchState(0, 0, 0.0), stream_for(_SEED, Purpose.ADVERSARY, run), False, math.inf
     )
     engine.make_runner(fingerprint(implementations(state)))(
         state,
-        nobody.attack,
+        no_attack.attack,
         law,
         stream_for(_SEED, Purpose.LEARNER, run),
         engine.make_ledger(arms, layers, 0.0),

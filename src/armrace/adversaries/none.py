@@ -1,4 +1,4 @@
-"""Nobody attacks."""
+"""No attack."""
 
 from __future__ import annotations
 
@@ -13,13 +13,18 @@ __all__ = ["NoAttack"]
 
 
 class NoAttackState(NamedTuple):
-    """Nothing; a state needs a member all the same."""
+    """No information; a state must have a field."""
 
     unused: int
 
 
 class NoAttack(Adversary, frozen=True, tag="none"):
-    """Leaves every reward as it was drawn."""
+    """Leaves every reward as it was drawn.
+
+    >>> import numpy as np
+    >>> NoAttack().change_rewards(Setting(np.array([0.9, 0.5]), 1000, budget=0), [1, 0.5])
+    [1.0, 0.5]
+    """
 
     reference: ClassVar[str] = "the stochastic case"
 

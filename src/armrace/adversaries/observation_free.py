@@ -1,7 +1,8 @@
-"""An attack that looks at nothing: spoil all arms, then praise one, then leave."""
+"""An attack that observes nothing: first no arm pays, then only a target, then it stops."""
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ __all__ = ["ObservationFree"]
 
 
 class ObservationFreeState(NamedTuple):
-    """Whom to promote, and the rounds at which the two stages end."""
+    """The arm to promote, and the rounds at which the two stages end."""
 
     target: int
     spoiled_until: int
@@ -25,12 +26,19 @@ class ObservationFreeState(NamedTuple):
 class ObservationFree(Adversary, frozen=True, tag="observation-free"):
     """Pays nothing for a while, then 1 for a target and nothing for the rest, then stops.
 
-    It needs to know neither the rewards nor what the learner does. The two lengths published
-    for 50,000 rounds of arms with means 0.9 and 0.8 are 34 and 66 against UCB and Thompson
-    sampling (the defaults), and 150 and 150 against epsilon-greedy.
+    It observes neither rewards nor the learner. The two lengths published for 50,000 rounds of arms
+    with means 0.9 and 0.8 are 34 and 66 against UCB and Thompson sampling (the defaults), and 150
+    and 150 against epsilon-greedy; attack and lengths were checked against the paper's Table 1.
+    :meth:`lengths` has the paper's lengths for other cases.
+
+    >>> setting = Setting(np.array([0.9, 0.8]), horizon=50_000, budget=100)
+    >>> [ObservationFree().change_rewards(setting, [1, 0], round=at) for at in (33, 34, 100)]
+    [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
     """
 
-    reference: ClassVar[str] = "Xu, Kumar and Abernethy (2021), Observation-free attacks on bandits"
+    reference: ClassVar[str] = (
+        "Xu, Kumar and Abernethy (2021), Observation-free attacks on stochastic bandits"
+    )
 
     target: Annotated[
         int | None, Limits("the arm to promote, from 0; by default the second best", 0)
@@ -41,6 +49,21 @@ class ObservationFree(Adversary, frozen=True, tag="observation-free"):
     def start(self, setting: Setting) -> ObservationFreeState:
         target = setting.arm_or(setting.runner_up, "target", self.target)
         return ObservationFreeState(target, self.spoil, self.spoil + self.praise)
+
+    @staticmethod
+    def lengths(arms: int, horizon: int, mean: float) -> tuple[int, int]:
+        """Lengths of the two stages against UCB with bonus ``sqrt(ln T/n)``.
+
+        For a target with this ``mean``, in (0, 1), they are ``C1 = K ceil(ln T/mean^2)`` and
+        ``C2 = ceil(mean C1/(1 - mean))``. The source of these is a restatement of the paper's
+        appendix, not its text. The first is the published 34; the second is above the published 66.
+
+        >>> ObservationFree.lengths(arms=2, horizon=50_000, mean=0.8)
+        (34, 136)
+        """
+        spoil = arms * math.ceil(math.log(horizon) / mean**2)
+        praise = round(mean * spoil / (1.0 - mean), 9)  # 136 and a rounding error is not 137
+        return spoil, math.ceil(praise)
 
     def windows(self, state: ObservationFreeState, horizon: int) -> list[tuple[int, int]]:
         return [(0, state.praised_until)]

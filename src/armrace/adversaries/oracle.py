@@ -1,4 +1,4 @@
-"""The attack of one who knows the means: take away what makes others better than the target."""
+"""The oracle attack: take from every arm what its mean exceeds the target's, and a margin."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Oracle"]
 
 
 class OracleState(NamedTuple):
-    """What every arm loses; nothing for the target."""
+    """The amount that each arm loses; 0 for the target."""
 
     amounts: npt.NDArray[np.float64]
 
@@ -27,9 +27,13 @@ class Oracle(Adversary, frozen=True, tag="oracle"):
 
     A play of arm ``i`` loses ``mean of i - mean of the target + margin`` where that is positive, so
     that the target becomes the best by ``margin``, against any learner; one of logarithmic regret
-    then costs O(log T). All arms that may be played are lowered. Rewards do not go below 0: of a
-    reward that is 0 already nothing can be taken, so for Bernoulli arms far apart, or a low
-    target, it falls short.
+    then costs O(log T). It sees the learner's distribution: all arms that may be played are
+    lowered. Rewards do not go below 0, so with Bernoulli arms that are far apart, or with a target
+    of low mean, it does not reach its goal.
+
+    >>> setting = Setting(np.array([0.9, 0.5]), horizon=1000, budget=100)
+    >>> Oracle().change_rewards(setting, [1, 1])
+    [0.5, 1.0]
     """
 
     sees_weights: ClassVar[bool] = True

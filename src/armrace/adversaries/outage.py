@@ -1,4 +1,4 @@
-"""An arm that fails for a while, without malice."""
+"""An arm that fails for a while."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Outage"]
 
 
 class OutageState(NamedTuple):
-    """Which arm fails, from which round up to which."""
+    """The arm that fails, and the rounds from first to last, the last excluded."""
 
     arm: int
     first: int
@@ -23,7 +23,14 @@ class OutageState(NamedTuple):
 
 
 class Outage(Adversary, frozen=True, tag="outage"):
-    """One arm pays nothing in a window of rounds, as far as the budget reaches."""
+    """One arm pays nothing in a window of rounds while the budget lasts.
+
+    It knows the means and looks at nothing else.
+
+    >>> setting = Setting(np.array([0.9, 0.5]), horizon=1000, budget=100)
+    >>> [Outage().change_rewards(setting, [1, 1], round=at) for at in (99, 100, 200)]
+    [[1.0, 1.0], [0.0, 1.0], [1.0, 1.0]]
+    """
 
     reference: ClassVar[str] = (
         "the construction next door of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"

@@ -1,4 +1,4 @@
-"""Noise without a plan."""
+"""Random errors."""
 
 from __future__ import annotations
 
@@ -13,13 +13,21 @@ __all__ = ["RandomFlips"]
 
 
 class RandomFlipsState(NamedTuple):
-    """How often to strike."""
+    """The share of the rounds that are flipped."""
 
     rate: float
 
 
 class RandomFlips(Adversary, frozen=True, tag="random-flips"):
-    """In a random share of the rounds, turns every reward r into 1 - r."""
+    """In a random share of the rounds, turns every reward r into 1 - r.
+
+    It looks at nothing.
+
+    >>> import numpy as np
+    >>> setting = Setting(np.array([0.9, 0.5]), horizon=1000, budget=100)
+    >>> RandomFlips(rate=1.0).change_rewards(setting, [1, 0.25])
+    [0.0, 0.75]
+    """
 
     reference: ClassVar[str] = (
         "data errors as in section 1 of Lykouris, Mirrokni and Paes Leme (2018)"

@@ -1,4 +1,4 @@
-"""Bots that behave until they are trusted."""
+"""Bots that are honest for a long time and then attack."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["SleeperBots"]
 
 
 class SleeperBotsState(NamedTuple):
-    """Whom they harm, whom they serve, and when they wake."""
+    """The arm they attack, the arm they boost, and the round in which they begin."""
 
     best: int
     decoy: int
@@ -26,8 +26,12 @@ class SleeperBotsState(NamedTuple):
 class SleeperBots(Adversary, frozen=True, tag="sleeper-bots"):
     """Honest for a long time; then the best arm pays nothing and a decoy 1 while the budget lasts.
 
-    A learner that has settled by then has little left to learn from what it no longer plays: the
-    attack tells the cautious from those who trust an early verdict, in either direction.
+    It knows the means and looks at nothing else. A learner that has settled by then hardly plays
+    the other arms any more, so it learns slowly that the attack has ended.
+
+    >>> setting = Setting(np.array([0.9, 0.5]), horizon=1000, budget=100)
+    >>> [SleeperBots().change_rewards(setting, [1, 0], round=at) for at in (499, 500)]
+    [[1.0, 0.0], [0.0, 1.0]]
     """
 
     reference: ClassVar[str] = (

@@ -1,4 +1,4 @@
-"""Waves of spam: now and then, much of the feedback is the opposite of the truth."""
+"""Waves of spam, during which most feedback is inverted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["SpamWave"]
 
 
 class SpamWaveState(NamedTuple):
-    """How waves come and go, and the round in which the present one ends."""
+    """Chance that a wave begins, its length, its share of spam, and where the current one ends."""
 
     onset: float
     length: int
@@ -27,8 +27,12 @@ class SpamWaveState(NamedTuple):
 class SpamWave(Adversary, frozen=True, tag="spam-wave"):
     """Waves begin at random; during one, most rounds turn every reward r into 1 - r.
 
-    Between waves nothing is touched. On average ``waves`` of them would begin in a run made of
-    calm alone.
+    It looks at nothing. Outside waves rewards are unchanged. In every round outside a wave, one
+    begins with probability ``waves`` over the horizon.
+
+    >>> setting = Setting(np.array([0.9, 0.5]), horizon=1000, budget=100)
+    >>> SpamWave(waves=1000, rate=1.0).change_rewards(setting, [1, 0.25])
+    [0.0, 0.75]
     """
 
     reference: ClassVar[str] = (

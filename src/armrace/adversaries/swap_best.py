@@ -16,14 +16,21 @@ __all__ = ["SwapBest"]
 
 
 class SwapBestState(NamedTuple):
-    """Whom to attack and whom to boost."""
+    """The arm to attack and the arm to boost."""
 
     best: int
     decoy: int
 
 
 class SwapBest(Adversary, frozen=True, tag="swap-best"):
-    """Sets the best arm's reward to 0 and a decoy's to 1 while the budget lasts."""
+    """Sets the best arm's reward to 0 and a decoy's to 1 while the budget lasts.
+
+    It knows the means and looks at nothing else. A round costs the larger of the two changes.
+
+    >>> setting = Setting(np.array([0.9, 0.5]), horizon=1000, budget=100)
+    >>> SwapBest().change_rewards(setting, [1, 0])
+    [0.0, 1.0]
+    """
 
     reference: ClassVar[str] = (
         "the fake reviews of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"

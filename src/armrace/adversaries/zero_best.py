@@ -14,13 +14,20 @@ __all__ = ["ZeroBest"]
 
 
 class ZeroBestState(NamedTuple):
-    """Whom to attack."""
+    """The arm to attack."""
 
     best: int
 
 
 class ZeroBest(Adversary, frozen=True, tag="zero-best"):
-    """Sets the best arm's reward to 0 in every round while the budget lasts."""
+    """Sets the best arm's reward to 0 in every round while the budget lasts.
+
+    It knows the means and looks at nothing else.
+
+    >>> setting = Setting(np.array([0.9, 0.5]), horizon=1000, budget=100)
+    >>> ZeroBest().change_rewards(setting, [1, 1])
+    [0.0, 1.0]
+    """
 
     reference: ClassVar[str] = (
         "the click fraud of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"

@@ -1,4 +1,4 @@
-"""Spend only where it is likely to be seen: zero the best arm when it is about to be played."""
+"""Zero the best arm only in rounds in which it is likely to be played."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ZeroBestWhenLikely"]
 
 
 class ZeroBestWhenLikelyState(NamedTuple):
-    """Whom to attack, and from which probability of being played on."""
+    """The arm to attack, and the least probability of a play at which it is attacked."""
 
     best: int
     likely: float
@@ -24,7 +24,13 @@ class ZeroBestWhenLikelyState(NamedTuple):
 class ZeroBestWhenLikely(Adversary, frozen=True, tag="zero-best-when-likely"):
     """Sets the best arm's reward to 0 in rounds in which it is played with probability 1/2 or more.
 
-    Against a deterministic learner, nothing of the budget goes to rewards that nobody sees.
+    It sees the learner's distribution. Against a deterministic learner, the whole budget is spent
+    on rewards that the learner sees.
+
+    >>> setting = Setting(np.array([0.9, 0.5]), horizon=1000, budget=100)
+    >>> attack = ZeroBestWhenLikely()
+    >>> [attack.change_rewards(setting, [1, 1], weights=w) for w in ([0.6, 0.4], [0.4, 0.6])]
+    [[0.0, 1.0], [1.0, 1.0]]
     """
 
     sees_weights: ClassVar[bool] = True

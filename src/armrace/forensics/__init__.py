@@ -3,6 +3,6 @@
 from armrace.forensics.audit import audit
 from armrace.forensics.audit_trail import Watched
 from armrace.forensics.findings import ALARMS, Alarm, Audit
-from armrace.forensics.watching import watch
+from armrace.forensics.watched import watch
 
 __all__ = ["ALARMS", "Alarm", "Audit", "Watched", "audit", "watch"]

@@ -1,8 +1,8 @@
-"""The audit: every test of this room on one state, at one level for all of them together.
+"""The audit: all tests on one state, at one level for all of them together.
 
-The level is shared equally by what is claimed: that honest samples of two layers agree, that the
-layers' coins shield them as they should (which only certificates of a race rely on), and that
-honest rewards do not change over time. Each arm has an equal part of the first and the last.
+The level is shared equally by three claims: that honest samples of two layers agree, that each
+layer meets only its share of the corruption (which only certificates of a race rely on), and that
+honest rewards do not change over time. The arms share the first and the last equally.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from armrace.specification import Limits, check_number, is_list
 
 __all__ = ["LEVEL", "audit"]
 
-LEVEL = Limits("chance that an audit is wrong", 0, 1, True, True)
+LEVEL = Limits("chance that an audit is wrong", 1e-300, 1, high_open=True)
+"""The level is divided among many tests; below this, some of them would get 0."""
 
 
 def audit(state: Any, level: float = 0.05, arms: Sequence[str | int] | None = None) -> Audit:
-    """Say what the feedback behind a state shows of corruption.
+    """Look for traces of corruption, or of moved means, in the feedback behind a state.
 
-    ``state`` is that of a race, or any under :func:`~armrace.forensics.watch`, whatever the
-    policy; or a live learner. ``level`` bounds the probability that anything the audit says is
-    wrong, over all times at which it might be called. ``arms`` gives the arms' names, which a live
-    learner knows.
+    ``state`` is the state of a race, the state of any policy under
+    :func:`~armrace.forensics.watch`, or a live learner. ``level`` bounds the probability that
+    anything the audit says is wrong, over all times at which it might be called and whatever
+    delays of the feedback depend on. ``arms`` are the arms' names, which a live learner knows.
     """
     if hasattr(state, "audit"):
         if arms is not None:
             raise InvalidParameter("a live learner has names for its arms; leave arms out.")
-        found: Audit = state.audit(level)
-        return found
+        return _audit_learner(state, level)
     check_number("level", level, LEVEL)
     race, watched = race_in(state), state if isinstance(state, Watched) else None
     if race is None and watched is None:
@@ -46,14 +46,22 @@ def audit(state: Any, level: float = 0.05, arms: Sequence[str | int] | None = No
             "an audit needs a race of several layers or a state under watch; "
             f"got {type(state).__name__}."
         )
-    return _named(_examine(race, watched, level), arms)
+    # A restored state may hold anything: what is not a number then rejects nothing.
+    with np.errstate(all="ignore"):
+        found = _examine(race, watched, float(level))
+    return _named(found, arms)
+
+
+def _audit_learner(learner: Any, level: float) -> Audit:
+    found: Audit = learner.audit(level)
+    return found
 
 
 def _examine(race: Race | None, watched: Watched | None, level: float) -> Audit:
-    """Put the findings together; what is certified of different arms adds up.
+    """Combine the findings of all tests.
 
-    An arm is played in rounds of its own, and no round's corruption is below what was done to
-    the arm that was played.
+    Certificates of different arms add up: each round plays one arm, and the corruption of a round
+    is at least the change to the arm that was played.
     """
     claims = 2 * (race is not None) + (watched is not None)
     findings: list[Finding] = []
@@ -77,7 +85,7 @@ def _examine(race: Race | None, watched: Watched | None, level: float) -> Audit:
 
 
 def _named(found: Audit, arms: Sequence[str | int] | None) -> Audit:
-    """The same with the arms' own names."""
+    """The same audit with the arms' names in place of their indices."""
     if arms is None:
         return found
     if not is_list(arms):

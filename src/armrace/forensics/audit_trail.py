@@ -1,13 +1,18 @@
-"""A policy under watch: what it decides and learns is unchanged, and each arm's rewards are noted.
+"""A policy under watch: its decisions are unchanged, and each arm's rewards are recorded.
 
-Clean rewards of an arm are alike in whatever order they come, so a change over time is a sign of
-corruption. To see one afterwards it is enough to keep each arm's sum
+Honest rewards of an arm with a fixed mean have one law at all times, so a change over time is a
+sign of corruption or drift. To see one afterwards it is enough to keep each arm's sum
 
-- at *marks*, numbers of pulls that grow by a fifth or so from one to the next;
-- in *blocks* of 16, 32, 64, ... pulls, of which the most striking of each size is kept: a short
+- at *marks*, numbers of rewards that grow by a fifth or so from one to the next;
+- in *blocks* of 16, 32, 64, ... rewards, of which the most striking of each size is kept: a short
   attack on an arm that has long been played would be lost between two marks;
 - in *waves*, of the rewards that follow good ones and of those that follow bad ones: bursts that
   come back again and again change no long stretch, but rewards within a burst resemble each other.
+
+Rewards may be late, and how late may depend on what they are. The rewards that have come are then
+a biased sample, but the plays that have been *assigned* are not. So each mark and block also keeps
+how many rewards of the arm were outstanding at that moment, each of which may be anything in
+[0, 1]: samples consist of assigned plays, and their sums are known up to the outstanding ones.
 
 How striking two samples of one arm are is measured by :func:`log_evidence`, the logarithm of an
 e-value: of samples from one law with mean ``m``, both mixed likelihoods (Jeffreys' prior) divided
@@ -45,6 +50,7 @@ __all__ = [
     "block_size",
     "log_block_weight",
     "log_evidence",
+    "nearest_sums",
     "watch",
 ]
 
@@ -56,13 +62,15 @@ _SMALLEST_BLOCK = 16
 
 
 class Marks(NamedTuple):
-    """Sum of each arm's rewards, and the round, after certain numbers of pulls."""
+    """Sum of each arm's rewards, and the round, after certain numbers of rewards."""
 
     pulls: npt.NDArray[np.int64]
     reached: npt.NDArray[np.int64]
     """How many marks each arm has passed."""
     sums: npt.NDArray[np.float64]
     rounds: npt.NDArray[np.int64]
+    outstanding: npt.NDArray[np.int64]
+    """Plays of the arm without a reward at that moment."""
 
 
 class Blocks(NamedTuple):
@@ -71,28 +79,40 @@ class Blocks(NamedTuple):
     sums: npt.NDArray[np.float64]
     """The arm's sum at the beginning of the current block."""
     rounds: npt.NDArray[np.int64]
+    outstanding: npt.NDArray[np.int64]
+    """Plays of the arm without a reward at the beginning of the current block."""
     evidence: npt.NDArray[np.float64]
     """Of the most striking block against all before it, with the weight of its place."""
     ends: npt.NDArray[np.int64]
-    """The arm's pulls at the end of the most striking block."""
+    """The arm's rewards at the end of the most striking block."""
     before: npt.NDArray[np.float64]
     """Sum of the rewards before it."""
     within: npt.NDArray[np.float64]
     first_rounds: npt.NDArray[np.int64]
     last_rounds: npt.NDArray[np.int64]
+    first_outstanding: npt.NDArray[np.int64]
+    """Plays without a reward at its beginning."""
+    last_outstanding: npt.NDArray[np.int64]
 
 
 class Waves(NamedTuple):
     """Rewards that come while an arm pays less than usual, and while it pays more.
 
     Each arm (row) has three memories (column), means of its latest rewards with weights that fade
-    within 4, 16 or 64 of them; on the last axis are the rewards that came while that was at most
-    the mean of all, and those that came while it was above.
+    within 4, 16 or 64 of them; on the last axis are the plays made while that was at most the mean
+    of all, and those made while it was above.
+
+    A play is counted only if no other play of the arm is outstanding when it is made, since a
+    reward does not say which play it belongs to. If another play follows before its reward has
+    come, the reward stays unknown: the play is in ``assigned``, but never in ``pulls``.
     """
 
     recent: npt.NDArray[np.float64]
+    assigned: npt.NDArray[np.int64]
     pulls: npt.NDArray[np.int64]
     sums: npt.NDArray[np.float64]
+    waiting: npt.NDArray[np.bool_]
+    """Whether the arm's next reward is that of a counted play."""
 
 
 class Watched(NamedTuple):
@@ -101,6 +121,8 @@ class Watched(NamedTuple):
     inner: Any
     rounds: npt.NDArray[np.int64]
     """How many decisions have been made."""
+    assigned: npt.NDArray[np.int64]
+    """How often each arm has been played."""
     pulls: npt.NDArray[np.int64]
     """How many rewards of each arm have come, whichever layer has learned from them."""
     sums: npt.NDArray[np.float64]
@@ -117,6 +139,7 @@ def watch(state: Any, arms: int, horizon: int) -> Watched:
     return Watched(
         inner=state,
         rounds=np.zeros(1, dtype=np.int64),
+        assigned=np.zeros(arms, dtype=np.int64),
         pulls=np.zeros(arms, dtype=np.int64),
         sums=np.zeros(arms),
         marks=Marks(
@@ -124,21 +147,27 @@ def watch(state: Any, arms: int, horizon: int) -> Watched:
             reached=np.zeros(arms, dtype=np.int64),
             sums=np.zeros(marked),
             rounds=np.zeros(marked, dtype=np.int64),
+            outstanding=np.zeros(marked, dtype=np.int64),
         ),
         blocks=Blocks(
             sums=np.zeros(blocks),
             rounds=np.zeros(blocks, dtype=np.int64),
+            outstanding=np.zeros(blocks, dtype=np.int64),
             evidence=np.full(blocks, -np.inf),
             ends=np.zeros(blocks, dtype=np.int64),
             before=np.zeros(blocks),
             within=np.zeros(blocks),
             first_rounds=np.zeros(blocks, dtype=np.int64),
             last_rounds=np.zeros(blocks, dtype=np.int64),
+            first_outstanding=np.zeros(blocks, dtype=np.int64),
+            last_outstanding=np.zeros(blocks, dtype=np.int64),
         ),
         waves=Waves(
             recent=np.zeros((arms, _MEMORIES.size)),
+            assigned=np.zeros((arms, _MEMORIES.size, 2), dtype=np.int64),
             pulls=np.zeros((arms, _MEMORIES.size, 2), dtype=np.int64),
             sums=np.zeros((arms, _MEMORIES.size, 2)),
+            waiting=np.zeros(arms, dtype=np.bool_),
         ),
     )
 
@@ -165,10 +194,31 @@ def log_evidence(pulls: float, total: float, other_pulls: float, other_total: fl
     """
     common = (total + other_total) / (pulls + other_pulls)
     divergence = 0.0
-    if 0.0 < common < 1.0:  # else all rewards are alike but for rounding errors
+    if 0.0 < common < 1.0:  # else all rewards are equal, up to rounding errors
         divergence = pulls * kl(total / pulls, common)
         divergence += other_pulls * kl(other_total / other_pulls, common)
     return divergence - 0.5 * math.log(math.pi**2 * (pulls + 0.5) * (other_pulls + 0.5))
+
+
+@inlined
+def nearest_sums(
+    pulls: float,
+    low: float,
+    high: float,
+    other_pulls: float,
+    other_low: float,
+    other_high: float,
+) -> tuple[float, float]:
+    """The sums of two samples, each known up to an interval, that are least striking.
+
+    These are the ends that face each other, or sums of equal means where there are any.
+    """
+    if high * other_pulls <= other_low * pulls:
+        return high, other_low
+    if low * other_pulls >= other_high * pulls:
+        return low, other_high
+    common = max(low / pulls, other_low / other_pulls)
+    return common * pulls, common * other_pulls
 
 
 @inlined
@@ -193,12 +243,17 @@ def watched_choose(state: Watched, stream: Stream, eligible: Eligible = None) ->
 @implement(assign, Watched)
 def watched_assign(state: Watched, ticket: Ticket) -> Ticket:
     state.rounds[0] += 1
-    return assign(state.inner, ticket)
+    completed = assign(state.inner, ticket)
+    arm = ticket.arm
+    outstanding = state.assigned[arm] - state.pulls[arm]
+    _begin_waves(state.waves, arm, outstanding, state.pulls[arm], state.sums[arm])
+    state.assigned[arm] += 1
+    return completed
 
 
 @implement(drop, Watched)
 def watched_drop(state: Watched, ticket: Ticket) -> None:
-    drop(state.inner, ticket)
+    drop(state.inner, ticket)  # to the audit, a dropped reward stays unknown
 
 
 @implement(learn, Watched)
@@ -209,40 +264,71 @@ def watched_learn(state: Watched, ticket: Ticket, reward: float) -> None:
     pulls, total = state.pulls[arm] + 1, state.sums[arm] + reward
     state.pulls[arm] = pulls
     state.sums[arm] = total
+    outstanding = max(0, state.assigned[arm] - pulls)
     marks, reached = state.marks, state.marks.reached[arm]
     if reached < marks.pulls.size and pulls == marks.pulls[reached]:
         marks.sums[arm, reached] = total
         marks.rounds[arm, reached] = state.rounds[0]
+        marks.outstanding[arm, reached] = outstanding
         marks.reached[arm] = reached + 1
     if pulls % _SMALLEST_BLOCK == 0:
-        _end_blocks(state.blocks, arm, pulls, total, state.rounds[0])
+        _end_blocks(state.blocks, arm, pulls, total, outstanding, state.rounds[0])
+
+
+@inlined
+def _wave_side(recent: float, pulls: int, total: float) -> int:
+    """1 in good times, when the latest rewards are above the mean of all; 0 in bad times."""
+    return 1 if recent * pulls > total else 0
+
+
+@inlined
+def _begin_waves(waves: Waves, arm: int, outstanding: int, pulls: int, total: float) -> None:
+    """Count a play as one made in good times or in bad ones, by the rewards before it."""
+    waves.waiting[arm] = outstanding == 0
+    if outstanding == 0 and pulls > 0:
+        for memory in range(waves.recent.shape[1]):
+            side = _wave_side(waves.recent[arm, memory], pulls, total)
+            waves.assigned[arm, memory, side] += 1
 
 
 @inlined
 def _ride_waves(waves: Waves, arm: int, pulls: int, total: float, reward: float) -> None:
-    """Count a reward as one that came in good times or in bad ones, by those before it."""
+    """Take the reward of a counted play, and move the means of the latest rewards.
+
+    Nothing of the arm has been learned since that play, so its side is still what it was.
+    """
     for memory in range(waves.recent.shape[1]):
         recent = waves.recent[arm, memory]
         if pulls == 0:
             recent = reward
         else:
-            side = 1 if recent * pulls > total else 0
-            waves.pulls[arm, memory, side] += 1
-            waves.sums[arm, memory, side] += reward
+            if waves.waiting[arm]:
+                side = _wave_side(recent, pulls, total)
+                waves.pulls[arm, memory, side] += 1
+                waves.sums[arm, memory, side] += reward
             recent += (reward - recent) / _MEMORIES[memory]
         waves.recent[arm, memory] = recent
+    waves.waiting[arm] = False
 
 
 @inlined
-def _end_blocks(blocks: Blocks, arm: int, pulls: int, total: float, round: int) -> None:
+def _end_blocks(
+    blocks: Blocks, arm: int, pulls: int, total: float, outstanding: int, round: int
+) -> None:
     """Compare each block that ends here with all that came before it, and begin the next."""
     scale, size = 0, _SMALLEST_BLOCK
     while scale < blocks.sums.shape[1] and pulls % size == 0:
         earlier, before = blocks.sums[arm, scale], pulls - size
-        if before > 0:
+        lacking = blocks.outstanding[arm, scale]
+        plays = size + outstanding - lacking  # made since the block began
+        if before > 0 and plays > 0:
             # differences of long sums may leave the range by a rounding error
             within = min(max(total - earlier, 0.0), float(size))
-            evidence = log_evidence(before, earlier, size, within)
+            low, high = max(within - lacking, 0.0), min(within + outstanding, float(plays))
+            first, second = nearest_sums(
+                before + lacking, earlier, earlier + lacking, plays, low, high
+            )
+            evidence = log_evidence(before + lacking, first, plays, second)
             evidence += log_block_weight(before // size)
             if evidence > blocks.evidence[arm, scale]:
                 blocks.evidence[arm, scale] = evidence
@@ -251,7 +337,10 @@ def _end_blocks(blocks: Blocks, arm: int, pulls: int, total: float, round: int) 
                 blocks.within[arm, scale] = within
                 blocks.first_rounds[arm, scale] = blocks.rounds[arm, scale]
                 blocks.last_rounds[arm, scale] = round
+                blocks.first_outstanding[arm, scale] = lacking
+                blocks.last_outstanding[arm, scale] = outstanding
         blocks.sums[arm, scale] = total
         blocks.rounds[arm, scale] = round
+        blocks.outstanding[arm, scale] = outstanding
         scale += 1
         size *= 2

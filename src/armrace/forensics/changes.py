@@ -1,8 +1,12 @@
-"""Whether an arm's rewards were alike over time, for any policy.
+"""Changes of an arm's rewards over time, under any policy.
 
-A third of an arm's level goes to the marks: for every pair of them, what came before the first
-against what came between the two. A third goes to the blocks: each against all before it. The
-last goes to the waves: what came in good times against what came in bad ones.
+A third of an arm's level goes to the marks: for every pair of them, the plays made before the first
+against the plays made between the two. A third goes to the blocks: each against all before it. The
+last third goes to the waves: plays made in good times against plays made in bad times.
+
+Samples are plays in the order of decisions. At a moment when some rewards are outstanding, the sum
+over all plays made so far is known up to those; what came between two moments is then known up to
+the outstanding rewards of both.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ import numpy.typing as npt
 
 from armrace.forensics.audit_trail import Watched, block_size, log_block_weight
 from armrace.forensics.findings import Alarm, Finding, direction_of
-from armrace.forensics.pairs import Pairs, join, pairs_of
+from armrace.forensics.pairs import Pairs, Samples, join, nearest_pairs
 
 __all__ = ["Change", "examine_time", "find_change", "find_waves", "least_change"]
 
@@ -23,7 +27,7 @@ _SHARES = 3
 
 
 class Change(NamedTuple):
-    """A stretch of an arm's rewards against all that came before it; or good times against bad."""
+    """A stretch of an arm's rewards against all before it, or good times against bad."""
 
     log_value: float
     """Logarithm of the e-value, over all moments at which a change might have come."""
@@ -31,11 +35,12 @@ class Change(NamedTuple):
     until: int | None
     """The decisions made by the beginning and by the end of the stretch; waves have none."""
     pulls: tuple[int, int]
+    """Rewards that have come."""
     means: tuple[float, float]
 
 
 def examine_time(watched: Watched, level: float, claims: int) -> Finding:
-    """Look for a change in every arm, at ``level``, one of so many equal shares."""
+    """Look for a change in every arm at ``level``, one of ``claims`` equal shares."""
     arms = watched.pulls.size
     log_term = math.log(arms / level)
     alarms, by_arm = [], np.zeros(arms)
@@ -72,35 +77,78 @@ def find_change(watched: Watched, arm: int) -> Change | None:
 
 def find_waves(watched: Watched, arm: int) -> Change | None:
     """How much the rewards in good times differ from those in bad ones."""
-    pairs = _wave_pairs(watched, arm)
-    if not pairs.pulls.size:
+    memories, pairs = _wave_pairs(watched, arm)
+    if not memories.size:
         return None
     best = int(np.argmax(pairs.evidence))
-    return _change(pairs, best, float(pairs.evidence[best]), None, None)
+    memory = memories[best]
+    pulls, sums = watched.waves.pulls[arm, memory], watched.waves.sums[arm, memory]
+    return _change(float(pairs.evidence[best]), None, None, pulls, sums)
 
 
 def least_change(watched: Watched, arm: int, log_term: float) -> float:
-    """How much an arm's rewards were changed at least, at the level ``exp(-log_term)``."""
-    blocks, _ = _block_pairs(watched, arm)
-    pairs = join(_mark_pairs(watched, arm).pairs, blocks, _wave_pairs(watched, arm))
+    """A lower bound on the changes to an arm's rewards, at the level ``exp(-log_term)``."""
+    (_, blocks), (_, waves) = _block_pairs(watched, arm), _wave_pairs(watched, arm)
+    pairs = join(_mark_pairs(watched, arm).pairs, blocks, waves)
     return pairs.least_change(log_term)
 
 
 def _change(
-    pairs: Pairs, index: int, log_value: float, since: int | None, until: int | None
+    log_value: float,
+    since: int | None,
+    until: int | None,
+    pulls: npt.ArrayLike,
+    sums: npt.ArrayLike,
 ) -> Change:
+    """A change with the numbers and means of the rewards that have come."""
+    counts = np.asarray(pulls)
+    means = np.clip(sums, 0.0, counts) / counts
     return Change(
         log_value=log_value,
         since=since,
         until=until,
-        pulls=(int(pairs.pulls[index]), int(pairs.other_pulls[index])),
-        means=(float(pairs.means[index]), float(pairs.other_means[index])),
+        pulls=(int(counts[0]), int(counts[1])),
+        means=(float(means[0]), float(means[1])),
     )
 
 
-class _MarkPairs(NamedTuple):
-    """Pairs of moments; the stretch lies between the two."""
+class _Stretches(NamedTuple):
+    """Stretches of an arm's rewards in the order in which they came, and what was outstanding."""
 
+    before: npt.NDArray[np.int64]
+    before_sums: npt.NDArray[np.float64]
+    within: npt.NDArray[np.int64]
+    within_sums: npt.NDArray[np.float64]
+    first_outstanding: npt.NDArray[np.int64]
+    last_outstanding: npt.NDArray[np.int64]
+
+    @property
+    def plays(self) -> npt.NDArray[np.int64]:
+        """How many plays were made during each stretch."""
+        return self.within + self.last_outstanding - self.first_outstanding
+
+    def pairs(self, sharing: npt.NDArray[np.float64] | float) -> Pairs:
+        """Plays made before each stretch against plays made during it.
+
+        Of the rewards that came during a stretch, up to ``first_outstanding`` may belong to plays
+        made before it; of the plays made during it, up to ``last_outstanding`` lack their reward.
+        """
+        plays = self.plays
+        low = np.clip(self.within_sums - self.first_outstanding, 0.0, plays)
+        high = np.clip(self.within_sums + self.last_outstanding, 0.0, plays)
+        earlier = Samples(
+            self.before + self.first_outstanding,
+            self.before_sums,
+            self.before_sums + self.first_outstanding,
+        )
+        return nearest_pairs(earlier, Samples(plays, low, high), sharing)
+
+
+class _MarkPairs(NamedTuple):
+    """Moments, given by rewards, sums and rounds, and pairs of them that enclose a stretch."""
+
+    pulls: npt.NDArray[np.int64]
+    sums: npt.NDArray[np.float64]
     rounds: npt.NDArray[np.int64]
     first: npt.NDArray[np.int64]
     last: npt.NDArray[np.int64]
@@ -110,20 +158,32 @@ class _MarkPairs(NamedTuple):
 def _mark_pairs(watched: Watched, arm: int) -> _MarkPairs:
     marks, reached = watched.marks, int(watched.marks.reached[arm])
     pulls, sums = marks.pulls[:reached], marks.sums[arm, :reached]
-    rounds = marks.rounds[arm, :reached]
-    if reached and watched.pulls[arm] > pulls[-1]:
+    rounds, outstanding = marks.rounds[arm, :reached], marks.outstanding[arm, :reached]
+    if pulls.size and watched.pulls[arm] > pulls[-1]:
         pulls = np.append(pulls, watched.pulls[arm])
         sums = np.append(sums, watched.sums[arm])
         rounds = np.append(rounds, watched.rounds[0])
+        now = max(0, int(watched.assigned[arm] - watched.pulls[arm]))
+        outstanding = np.append(outstanding, now)
     first, last = np.triu_indices(pulls.size, k=1)
-    between = pulls[last] - pulls[first], sums[last] - sums[first]
+    made = pulls + outstanding
+    between = made[last] > made[first]  # else no play was made in between
+    first, last = first[between], last[between]
+    found = _Stretches(
+        pulls[first],
+        sums[first],
+        pulls[last] - pulls[first],
+        sums[last] - sums[first],
+        outstanding[first],
+        outstanding[last],
+    )
     sharing = math.log(_SHARES * marks.pulls.size)
-    return _MarkPairs(rounds, first, last, pairs_of(pulls[first], sums[first], *between, sharing))
+    return _MarkPairs(pulls, sums, rounds, first, last, found.pairs(sharing))
 
 
 def _change_at_marks(watched: Watched, arm: int) -> Change | None:
     """The e-value at the mark where it was largest: the mean over all moments before it."""
-    rounds, first, last, pairs = _mark_pairs(watched, arm)
+    pulls, sums, rounds, first, last, pairs = _mark_pairs(watched, arm)
     if not pairs.pulls.size:
         return None
     evidence = pairs.evidence
@@ -132,41 +192,61 @@ def _change_at_marks(watched: Watched, arm: int) -> Change | None:
     np.add.at(moments, last, np.exp(evidence - peak))
     when = int(np.argmax(moments))
     within = np.flatnonzero(last == when)
-    best = int(within[np.argmax(evidence[within])])
-    since, until = int(rounds[first[best]]), int(rounds[when])
-    return _change(pairs, best, peak + math.log(moments[when]), since, until)
+    best = first[within[np.argmax(evidence[within])]]
+    return _change(
+        peak + math.log(moments[when]),
+        int(rounds[best]),
+        int(rounds[when]),
+        (pulls[best], pulls[when] - pulls[best]),
+        (sums[best], sums[when] - sums[best]),
+    )
 
 
-def _block_pairs(watched: Watched, arm: int) -> tuple[Pairs, npt.NDArray[np.int64]]:
-    """The most striking block of each scale against all before it, and the scales."""
+def _block_pairs(watched: Watched, arm: int) -> tuple[npt.NDArray[np.intp], Pairs]:
+    """The scales that have a block, and the most striking block of each against all before it."""
     blocks = watched.blocks
-    scales = np.flatnonzero(blocks.ends[arm])
-    sizes = np.array([block_size(int(scale)) for scale in scales], dtype=np.int64)
+    sizes = np.array([block_size(scale) for scale in range(blocks.ends.shape[1])], dtype=np.int64)
+    scales = np.flatnonzero(blocks.ends[arm] > sizes)  # others have no block after the first
+    sizes = sizes[scales]
     before = blocks.ends[arm, scales] - sizes
     weights = np.array([log_block_weight(place) for place in before // sizes], dtype=np.float64)
-    pairs = pairs_of(
+    found = _Stretches(
         before,
         blocks.before[arm, scales],
         sizes,
         blocks.within[arm, scales],
-        math.log(_SHARES * blocks.sums.shape[1]) - weights,
+        blocks.first_outstanding[arm, scales],
+        blocks.last_outstanding[arm, scales],
     )
-    return pairs, scales
+    return scales, found.pairs(math.log(_SHARES * blocks.sums.shape[1]) - weights)
 
 
 def _change_in_blocks(watched: Watched, arm: int) -> Change | None:
-    pairs, scales = _block_pairs(watched, arm)
+    scales, pairs = _block_pairs(watched, arm)
     if not scales.size:
         return None
     best = int(np.argmax(pairs.evidence))
-    since = int(watched.blocks.first_rounds[arm, scales[best]])
-    until = int(watched.blocks.last_rounds[arm, scales[best]])
-    return _change(pairs, best, float(pairs.evidence[best]), since, until)
+    scale, blocks = int(scales[best]), watched.blocks
+    size = block_size(scale)
+    return _change(
+        float(pairs.evidence[best]),
+        int(blocks.first_rounds[arm, scale]),
+        int(blocks.last_rounds[arm, scale]),
+        (blocks.ends[arm, scale] - size, size),
+        (blocks.before[arm, scale], blocks.within[arm, scale]),
+    )
 
 
-def _wave_pairs(watched: Watched, arm: int) -> Pairs:
-    """What came in bad times and what came in good ones, for each memory that knows both."""
-    pulls, sums = watched.waves.pulls[arm], watched.waves.sums[arm]
-    both = np.flatnonzero(pulls.min(axis=1))
-    sharing = math.log(_SHARES * pulls.shape[0])
-    return pairs_of(pulls[both, 0], sums[both, 0], pulls[both, 1], sums[both, 1], sharing)
+def _wave_pairs(watched: Watched, arm: int) -> tuple[npt.NDArray[np.intp], Pairs]:
+    """The memories with rewards of both times, and plays in bad times against those in good."""
+    waves = watched.waves
+    both = np.flatnonzero(waves.pulls[arm].min(axis=1))
+    bad, good = (_wave_samples(watched, arm, both, side) for side in (0, 1))
+    return both, nearest_pairs(bad, good, math.log(_SHARES * waves.pulls.shape[1]))
+
+
+def _wave_samples(watched: Watched, arm: int, memories: npt.NDArray[np.intp], side: int) -> Samples:
+    waves = watched.waves
+    pulls, sums = waves.pulls[arm, memories, side], waves.sums[arm, memories, side]
+    unknown = np.maximum(waves.assigned[arm, memories, side] - pulls, 0)
+    return Samples(pulls + unknown, sums, sums + unknown)

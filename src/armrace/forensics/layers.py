@@ -1,8 +1,8 @@
-"""What the layers of a race say about one another.
+"""Comparing the layers of a race.
 
-Each layer gets rounds by coins that an adversary cannot see, so honest samples of one arm have
-one law in all layers. Fast layers meet much of the corruption and delete an arm on account of it,
-which freezes what they believe; slower ones go on and see it differently.
+Coins decide which layer has a round, so honest samples of an arm with a fixed mean have one law in
+all layers. Fast layers meet much of the corruption and delete an arm because of it, which freezes
+their sample; slower layers keep playing the arm and see another mean.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.forensics.comparisons import Comparison
 from armrace.forensics.findings import Alarm, Finding, direction_of
-from armrace.forensics.pairs import Pairs, pairs_of
+from armrace.forensics.pairs import Pairs, Samples, nearest_pairs
+from armrace.forensics.two_samples import TwoSamples
 from armrace.policies.races.race import NEVER, Race
 from armrace.theory.allowance import corruption_allowance
 
@@ -36,9 +36,10 @@ def race_in(state: Any) -> Race | None:
 class Exposure(NamedTuple):
     """How much of the total corruption each layer meets at most.
 
-    For each of two rates ``x``, but for a small probability and at all times at once, a layer
-    with share ``p`` meets ``Z <= ((e^x - 1) p C + a) / x``. One rate is the best where ``p C`` is
-    1, which is what the layer is made for; the other is good where it is large.
+    For each of two rates ``x``, with high probability and at all times at once, a layer with
+    share ``p`` meets ``Z <= ((e^x - 1) p C + a) / x``. One rate is the best where ``p C`` is 1,
+    which is what the layer is made for; the other is good where ``p C`` is large. This needs an
+    adversary who sees neither the layer nor the arm before it has fixed its answers.
     """
 
     share: npt.NDArray[np.float64]
@@ -46,21 +47,21 @@ class Exposure(NamedTuple):
     log_term: float
 
     def most(self, layer: int, corruption: float) -> float:
-        """What the layer meets at most of a total corruption."""
+        """The most that the layer meets of a total corruption."""
         load = float(self.share[layer]) * corruption
         met = ((math.expm1(rate) * load + self.log_term) / rate for rate in self.rates)
         return min(corruption, *met)
 
-    def rejects(self, found: Comparison, layers: tuple[int, int], corruption: float) -> bool:
+    def rejects(self, found: TwoSamples, layers: tuple[int, int], corruption: float) -> bool:
         """Whether the two layers differ by more than a total of ``corruption`` can explain."""
         return found.rejects(*(self.most(layer, corruption) for layer in layers))
 
     def least_corruption(
-        self, found: Comparison, layers: tuple[int, int], at_least: float, at_most: float
+        self, found: TwoSamples, layers: tuple[int, int], at_least: float, at_most: float
     ) -> float:
         """The largest total that cannot explain how two layers differ, rounded down.
 
-        ``at_least`` if that explains it already.
+        It is ``at_least`` if that total can explain it.
         """
         if not self.rejects(found, layers, at_least):
             return at_least
@@ -77,8 +78,8 @@ class Exposure(NamedTuple):
 def exposure_of(race: Race, level: float) -> Exposure:
     """The bounds that hold jointly for all layers and both rates with probability 1 - level.
 
-    In a race within another policy a layer's share is the probability that it has the round if
-    the race has it, which is more than its own: the bounds then hold all the more.
+    In a race within another policy, ``share`` is the probability of a layer given that the race
+    has the round. It is larger than the layer's own probability, so the bounds still hold.
     """
     log_term = math.log(2 * race.share.size / level)
     best_rate = math.log(corruption_allowance(1.0, log_term))
@@ -86,7 +87,7 @@ def exposure_of(race: Race, level: float) -> Exposure:
 
 
 def examine_layers(race: Race, level: float, claims: int) -> Finding:
-    """Compare all pairs of layers in all arms, at ``level``, one of so many equal shares."""
+    """Compare all pairs of layers in all arms at ``level``, one of ``claims`` equal shares."""
     layers, arms = race.pulls.shape
     log_term = math.log(arms * layers * (layers - 1) / 2 / level)
     exposure = exposure_of(race, level)
@@ -104,7 +105,7 @@ def examine_layers(race: Race, level: float, claims: int) -> Finding:
 
 
 class _LayerPairs(NamedTuple):
-    """Pairs of layers that have rewards of one arm, the faster first."""
+    """Pairs of layers with rewards of one arm, the faster first."""
 
     fast: npt.NDArray[np.int64]
     slow: npt.NDArray[np.int64]
@@ -112,11 +113,21 @@ class _LayerPairs(NamedTuple):
 
 
 def _pairs_of_layers(race: Race, arm: int) -> _LayerPairs:
-    pulls, sums = race.pulls[:, arm], race.sums[:, arm]
-    seen = np.flatnonzero(pulls)
+    samples = _samples(race, arm)
+    seen = np.flatnonzero(race.pulls[:, arm])
     first, second = np.triu_indices(seen.size, k=1)
     fast, slow = seen[first], seen[second]
-    return _LayerPairs(fast, slow, pairs_of(pulls[fast], sums[fast], pulls[slow], sums[slow]))
+    return _LayerPairs(fast, slow, nearest_pairs(samples.at(fast), samples.at(slow)))
+
+
+def _samples(race: Race, arm: int) -> Samples:
+    """All plays of an arm that each layer has assigned.
+
+    They are a prefix in the order of decisions, whichever of their rewards are late.
+    """
+    pulls, sums = race.pulls[:, arm], race.sums[:, arm]
+    outstanding = np.maximum(race.assigned[:, arm] - pulls, 0)
+    return Samples(pulls + outstanding, sums, sums + outstanding)
 
 
 def _least_total(
@@ -127,7 +138,7 @@ def _least_total(
     total: float,
     race: Race,
 ) -> float:
-    """The largest certificate of the total that any of the pairs gives, or the one at hand."""
+    """The largest lower bound on C that any of the pairs gives, or ``total`` if none is larger."""
     for index in rejected:
         layers = int(found.fast[index]), int(found.slow[index])
         compared = found.pairs.comparison(index, log_term)
@@ -136,23 +147,25 @@ def _least_total(
 
 
 def _alarm(race: Race, arm: int, found: _LayerPairs, best: int, chance: float) -> Alarm:
-    fast, pairs = int(found.fast[best]), found.pairs
+    fast, slow = int(found.fast[best]), int(found.slow[best])
+    both = [fast, slow]
+    pulls, sums = race.pulls[both, arm], race.sums[both, arm]
+    means = (np.clip(sums, 0.0, pulls) / pulls).tolist()
     deleted = int(race.eliminated_at[fast, arm])
-    means = float(pairs.means[best]), float(pairs.other_means[best])
     return Alarm(
         kind="disagreement",
         arm=arm,
-        layers=(fast, int(found.slow[best])),
+        layers=(fast, slow),
         direction=direction_of(means[1], means[0]),
         since=None if deleted == NEVER else deleted,
-        pulls=(int(pairs.pulls[best]), int(pairs.other_pulls[best])),
-        means=means,
+        pulls=(int(pulls[0]), int(pulls[1])),
+        means=(means[0], means[1]),
         chance=chance,
     )
 
 
 def failed_layers(race: Race, certificate: float, level: float) -> list[Alarm]:
-    """The slowest layer that has failed: there was more corruption than it tolerates."""
+    """An alarm for the slowest layer that tolerates less than the certificate, if there is one."""
     failed = np.flatnonzero(certificate > race.tolerated)
     if not failed.size:
         return []

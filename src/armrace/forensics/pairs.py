@@ -1,4 +1,4 @@
-"""All pairs among many samples of one arm at once: which of them cannot both be honest."""
+"""Many pairs of samples of one arm at once: which of them cannot come from one fixed mean."""
 
 from __future__ import annotations
 
@@ -8,21 +8,37 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.forensics.comparisons import Comparison, compare_samples
+from armrace.forensics.two_samples import TwoSamples, compare_samples
 
-__all__ = ["Pairs", "join", "pairs_of"]
+__all__ = ["Pairs", "Samples", "join", "nearest_pairs", "pairs_of"]
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
 _TRIED = 3
-"""Pairs whose certificate is worked out; others promise less."""
+"""How many pairs have their certificate computed; the others promise less."""
+
+
+class Samples(NamedTuple):
+    """Samples of assigned plays: how many, and the least and the largest that their sums may be.
+
+    The two differ where rewards are outstanding, each of which may be anything in [0, 1].
+    """
+
+    pulls: Counts
+    low: Floats
+    high: Floats
+
+    def at(self, places: npt.NDArray[np.intp]) -> Samples:
+        """The samples at these places."""
+        return Samples(self.pulls[places], self.low[places], self.high[places])
 
 
 class Pairs(NamedTuple):
-    """Pairs of samples: sizes and sums, and how much they diverge.
+    """Pairs of samples: sizes, sums, how much they diverge, and what is subtracted from that.
 
-    The mixtures have a price, and so has being one of many pairs that share a level.
+    ``price`` is the cost of the mixtures, ``sharing`` that of being one of many pairs that share a
+    level.
     """
 
     pulls: Floats
@@ -49,7 +65,7 @@ class Pairs(NamedTuple):
         """Means of the second samples."""
         return self.other_sums / self.other_pulls
 
-    def comparison(self, index: int, log_term: float) -> Comparison:
+    def comparison(self, index: int, log_term: float) -> TwoSamples:
         """One of the pairs, at the level ``exp(-log_term)``."""
         return compare_samples(
             float(self.pulls[index]),
@@ -59,19 +75,19 @@ class Pairs(NamedTuple):
             log_term + float(self.sharing[index]),
         )
 
-    def rejected(self, log_term: float) -> Iterator[Comparison]:
-        """The pairs that cannot both be honest, those first that promise most."""
+    def rejected(self, log_term: float) -> Iterator[TwoSamples]:
+        """The rejected pairs, in decreasing order of the certificate to expect."""
         found = np.flatnonzero(self.evidence > log_term)
         for index in found[np.argsort(-self._promise(found, log_term))]:
             yield self.comparison(index, log_term)
 
     def least_change(self, log_term: float) -> float:
-        """The largest certificate found among the pairs; 0 if none is rejected."""
+        """The largest certificate of the few most promising pairs; 0 if none is rejected."""
         tried = zip(range(_TRIED), self.rejected(log_term), strict=False)
         return max((found.least_change() for _, found in tried), default=0.0)
 
     def _promise(self, found: npt.NDArray[np.int64], log_term: float) -> Floats:
-        """About what it takes to reconcile each pair: divergence grows as a gap's square."""
+        """Approximate certificates: divergence grows like the square of the difference of means."""
         n, m = self.pulls[found], self.other_pulls[found]
         gap = np.abs(self.means - self.other_means)[found]
         kept = np.sqrt((log_term + self.price + self.sharing)[found] / self.divergence[found])
@@ -86,7 +102,7 @@ def pairs_of(
     other_sums: Floats,
     sharing: Floats | float = 0.0,
 ) -> Pairs:
-    """Pairs of samples given by arrays of one length; ``sharing`` is minus the log of a weight.
+    """Pairs of samples given by arrays of equal length; ``sharing`` is minus the log of a weight.
 
     >>> size = np.array([50])
     >>> found = pairs_of(size, np.zeros(1), size, np.full(1, 50.0))
@@ -98,6 +114,26 @@ def pairs_of(
     divergence = _entropy(n + m, x + y) - _entropy(n, x) - _entropy(m, y)
     price = 0.5 * np.log(np.pi**2 * (n + 0.5) * (m + 0.5))
     return Pairs(n, x, m, y, np.maximum(divergence, 0.0), price, np.zeros(n.size) + sharing)
+
+
+def nearest_pairs(first: Samples, second: Samples, sharing: Floats | float = 0.0) -> Pairs:
+    """Pairs of samples with those of the possible sums that diverge least.
+
+    Whatever the outstanding rewards turn out to be, the pairs diverge at least as much.
+
+    >>> first = Samples(np.array([10]), np.array([2.0]), np.array([5.0]))
+    >>> second = Samples(np.array([10]), np.array([7.0]), np.array([9.0]))
+    >>> found = nearest_pairs(first, second)
+    >>> found.sums.tolist(), found.other_sums.tolist()
+    ([5.0], [7.0])
+    """
+    n, m = first.pulls, second.pulls
+    below = first.high * m <= second.low * n
+    above = first.low * m >= second.high * n
+    common = np.maximum(first.low / n, second.low / m)
+    sums = np.where(below, first.high, np.where(above, first.low, common * n))
+    others = np.where(below, second.low, np.where(above, second.high, common * m))
+    return pairs_of(n, sums, m, others, sharing)
 
 
 def join(*groups: Pairs) -> Pairs:

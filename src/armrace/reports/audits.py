@@ -1,4 +1,4 @@
-"""What audits found, as rows of a table and as a section of the page."""
+"""Audits as rows of a table and as a section of the report."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from html import escape
 from typing import NamedTuple
 
 from armrace.forensics import Audit
+from armrace.forensics.sentences import describe_report
 from armrace.reports.formatting import figure
 from armrace.reports.layout import table
 from armrace.simulation import Comparison, Result
@@ -24,11 +25,11 @@ AUDIT_COLUMNS = {
     "corruption": "attack\nspent",
     "exceeded": "certified\ntoo much",
 }
-"""Headings of what :class:`AuditRow` holds beside the policy."""
+"""Headings of the fields of :class:`AuditRow` after the policy."""
 
 
 class AuditRow(NamedTuple):
-    """One policy's audits as they are written."""
+    """One policy's audits, formatted."""
 
     policy: str
     alarmed: str
@@ -43,7 +44,7 @@ class AuditRow(NamedTuple):
 
 
 def audit_rows(results: Mapping[str, Result]) -> list[AuditRow]:
-    """A row a policy; none if no audit was asked for."""
+    """One row for each policy that was audited."""
     rows = []
     for label, result in results.items():
         found = result.audit_summary()
@@ -71,7 +72,7 @@ def _share(count: int, total: int, applies: bool = True) -> str:
 
 
 def audit_section(comparison: Comparison, level: int = 2) -> str:
-    """The table of all policies, and what the audit of each one's first run said."""
+    """A table of all policies, and the sentences of the audit of each one's first run."""
     rows = audit_rows(comparison.results)
     if not rows:
         return ""
@@ -85,16 +86,7 @@ def audit_section(comparison: Comparison, level: int = 2) -> str:
     words = "".join(_words(label, result.audits[0]) for label, result in comparison.results.items())
     return (
         f"<section><h{level}>What the feedback shows of the attack</h{level}>"
-        f"<p>{escape(_caption(first))}</p>{table(columns, cells)}{words}</section>"
-    )
-
-
-def _caption(found: Audit) -> str:
-    return (
-        "Each run was audited at its end from what the policy had learned, without knowledge of "
-        "the attack. An alarm or a certificate, the least that the attack must have spent, is "
-        f"wrong with a probability of at most {found.level:g}, over all times together: without "
-        "an attack, at most that share of runs may raise an alarm."
+        f"<p>{escape(describe_report(first.level))}</p>{table(columns, cells)}{words}</section>"
     )
 
 

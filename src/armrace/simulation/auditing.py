@@ -47,7 +47,7 @@ def summarise_audits(audits: Sequence[Audit], corruption: npt.NDArray[np.float64
     return AuditSummary(
         level=audits[0].level,
         replications=len(audits),
-        alarmed=sum(found.corrupted for found in audits),
+        alarmed=sum(found.alarmed for found in audits),
         alarms={kind: sum(kind in found.kinds() for found in audits) for kind in ALARMS},
         certificate=summarise(certificates),
         exceeded=int(np.count_nonzero(certificates > corruption)),

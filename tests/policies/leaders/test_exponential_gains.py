@@ -7,6 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from armrace.kernels.sampling import draw_arm
+from armrace.kernels.streams import uniform
 from armrace.policies.leaders.exponential_gains import (
     add_bonuses,
     add_reward,
@@ -15,8 +17,6 @@ from armrace.policies.leaders.exponential_gains import (
     make_gains,
     restart_gains,
 )
-from armrace.kernels.sampling import draw_arm
-from armrace.kernels.streams import uniform
 from armrace.randomness import Purpose, stream_for
 from textbook_switching import TextbookExp3P, draw
 

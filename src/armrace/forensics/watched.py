@@ -1,4 +1,4 @@
-"""Putting a state under watch, with the number of its arms checked.
+"""Recording what an audit needs: a state under watch, with the number of its arms checked.
 
 Compiled code does not check bounds: with too few arms it would write beyond its arrays.
 """
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from armrace.errors import InvalidParameter
-from armrace.forensics import audit_trail as watching
+from armrace.forensics import audit_trail
 from armrace.forensics.audit_trail import Watched
 from armrace.forensics.layers import race_in
 from armrace.specification import MAXIMAL_HORIZON, Limits, check_number
@@ -23,10 +23,11 @@ _HORIZON = Limits("decisions", 1, MAXIMAL_HORIZON)
 
 
 def watch(state: Any, arms: int, horizon: int) -> Watched:
-    """The same policy, with its rewards noted from now on.
+    """Wrap a policy's state so that its rewards are recorded for audits.
 
-    A number of arms that cannot be the state's is refused: that of a race is known, and any other
-    policy that tells its arms apart has an array with an entry for each.
+    ``state`` must not have made a decision yet; ``arms`` is its number of arms, ``horizon`` the
+    expected number of decisions. A number of arms that cannot be the state's is refused: that of a
+    race is known, and any other policy has an array with an entry for each arm.
     """
     check_number("arms", arms, _ARMS, whole=True)
     check_number("horizon", horizon, _HORIZON, whole=True)
@@ -37,11 +38,11 @@ def watch(state: Any, arms: int, horizon: int) -> Watched:
             f"arms must be the number of arms of the state; got {arms}, and nothing in this "
             f"{type(state).__name__} has as many entries."
         )
-    return watching.watch(state, arms, horizon)
+    return audit_trail.watch(state, arms, horizon)
 
 
 def _lengths(state: Any) -> Iterator[int]:
-    """How long the arrays within a state are, along each of their axes."""
+    """The lengths of all axes of all arrays within a state."""
     if isinstance(state, np.ndarray):
         yield from state.shape
     for member in state if isinstance(state, tuple) else ():

@@ -1,15 +1,15 @@
-"""Two samples of one arm that cannot both be honest, and what it takes to reconcile them.
+"""Two samples of one arm: whether one mean explains both, and the least change that would.
 
-Every test of this room compares two samples of the same arm, given by their sizes and means: what
-two layers saw, or what came before and after a moment. A comparison's *threshold* ``t`` is such
-that of honest samples
+Every test of an audit compares two samples of the same arm, given by their sizes and means: plays
+of two layers, or plays before and after a moment. The *threshold* ``t`` of a comparison is such
+that honest samples with a fixed mean satisfy
 
     n kl(x, z) + m kl(y, z) <= t,    z = (n x + m y) / (n + m),
 
-in all comparisons of the audit and at all times at once, but for the audit's level. The left side
-is convex in ``(x, y)`` and grows with the distance between them. So if it is larger, then the
-rewards were changed by at least the cheapest way of moving the two means towards each other until
-it is not.
+in all comparisons of the audit and at all times at once, with probability one minus the level. The
+left side is convex in ``(x, y)`` and grows with the distance between them. If it is above ``t``,
+the rewards were changed by at least the cost of the cheapest move of the two means towards each
+other that brings it down to ``t``.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from typing import NamedTuple
 from armrace.forensics.audit_trail import log_evidence
 from armrace.policies.common.divergence import kl
 
-__all__ = ["Comparison", "compare_samples"]
+__all__ = ["TwoSamples", "compare_samples"]
 
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 _GOLDEN_STEPS = 36
 _HALVINGS = 42
 
 
-class Comparison(NamedTuple):
+class TwoSamples(NamedTuple):
     """Two samples of one arm, of which the second has the larger mean.
 
-    Where it is the other way round, rewards are counted from 1 downwards: that changes nothing.
+    Otherwise :func:`compare_samples` replaces each reward ``r`` by ``1 - r``, which changes neither
+    divergence nor costs.
     """
 
     pulls: float
@@ -38,10 +39,10 @@ class Comparison(NamedTuple):
     upper_pulls: float
     upper_mean: float
     threshold: float
-    """The most that the divergence of honest samples may be."""
+    """The largest divergence of honest samples."""
 
     def divergence(self, mean: float, upper_mean: float) -> float:
-        """The left side above, were these the means; 0 once they have met."""
+        """The left side above for other means; 0 if the first is not below the second."""
         if mean >= upper_mean:
             return 0.0
         n, m = self.pulls, self.upper_pulls
@@ -51,7 +52,7 @@ class Comparison(NamedTuple):
         return n * kl(mean, common) + m * kl(upper_mean, common)
 
     def rejects(self, change: float = 0.0, upper_change: float = 0.0) -> bool:
-        """Whether the samples differ although each was changed by at most so much in all."""
+        """Whether changes of at most these sums cannot explain how the samples differ."""
         lower = self.mean + change / self.pulls
         upper = self.upper_mean - upper_change / self.upper_pulls
         return self.divergence(lower, upper) > self.threshold
@@ -110,7 +111,7 @@ class Comparison(NamedTuple):
 
 def compare_samples(
     pulls: float, total: float, other_pulls: float, other_total: float, log_term: float
-) -> Comparison:
+) -> TwoSamples:
     """A comparison at the level ``exp(-log_term)``, for all sizes of both samples at once.
 
     >>> found = compare_samples(50, 0.0, 50, 50.0, log_term=6.8)
@@ -121,4 +122,4 @@ def compare_samples(
     mean, other_mean = total / pulls, other_total / other_pulls
     if mean > other_mean:
         mean, other_mean = 1.0 - mean, 1.0 - other_mean
-    return Comparison(pulls, mean, other_pulls, other_mean, log_term + price)
+    return TwoSamples(pulls, mean, other_pulls, other_mean, log_term + price)

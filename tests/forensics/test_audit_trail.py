@@ -9,8 +9,8 @@ import pytest
 
 from armrace.environments import Table
 from armrace.forensics import watch
-from armrace.kernels.generics import decide, learn
 from armrace.forensics.audit_trail import block_size, log_block_weight, log_evidence
+from armrace.kernels.generics import decide, learn
 from armrace.policies import POLICIES
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import make_experiment, simulate

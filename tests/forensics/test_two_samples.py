@@ -10,11 +10,11 @@ import pytest
 from scipy.special import betaln
 from scipy.stats import binom
 
-from armrace.forensics.comparisons import compare_samples
+from armrace.forensics.audit_trail import log_evidence
 from armrace.forensics.pairs import pairs_of
+from armrace.forensics.two_samples import compare_samples
 from armrace.policies.common.divergence import lower_kl, upper_kl
 from armrace.policies.races.intervals import KL_MIXTURE, ends
-from armrace.forensics.audit_trail import log_evidence
 
 SAMPLES = [
     (50, 0.0, 50, 50.0),

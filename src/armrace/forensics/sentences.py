@@ -1,0 +1,157 @@
+"""The sentences of an audit: what was found, what is certified, and what each claim assumes.
+
+Reports and the documentation take them from here, so that all of them claim the same. No sentence
+blames corruption alone: a test that compares samples of one arm also rejects if the arm's mean has
+moved, which takes no adversary.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from armrace.forensics.findings import Alarm
+
+__all__ = [
+    "HIDDEN",
+    "MOVED",
+    "STILL",
+    "certificate_sentences",
+    "describe_alarm",
+    "describe_level",
+    "describe_nothing",
+    "describe_report",
+]
+
+MOVED = "or the world has moved (a season, a changed page, a moved mean)"
+"""The other explanation of every alarm."""
+
+STILL = "If the world stood still"
+"""What every certificate assumes."""
+
+HIDDEN = (
+    "those who change rewards fixed an answer for every arm before the arm was drawn, without "
+    "seeing its layer"
+)
+"""What a certificate beyond the changes to learned rewards assumes as well."""
+
+_UNBELIEVABLE = 1e-12
+
+
+def describe_alarm(alarm: Alarm) -> str:
+    """Say what an alarm has seen, what may explain it, and how rare that is without either."""
+    return _DESCRIPTIONS[alarm.kind](alarm)
+
+
+def _describe_disagreement(alarm: Alarm) -> str:
+    (fast, slow), (mean, other) = alarm.layers, alarm.means or (0.0, 0.0)
+    when = "" if alarm.since is None else f" by round {alarm.since:,}, when it deleted the arm"
+    opposite = "up" if alarm.direction == "down" else "down"
+    return (
+        f"Layers disagree on arm {alarm.arm}: layer {fast} saw it pay {mean:.3g}{when}, the "
+        f"slower layer {slow} sees {other:.3g}. Rewards were corrupted ({alarm.direction} in layer "
+        f"{fast} or {opposite} in layer {slow}), {MOVED}. {_odds(alarm.chance)}"
+    )
+
+
+def _describe_change(alarm: Alarm) -> str:
+    (mean, other), (pulls, later) = alarm.means or (0.0, 0.0), alarm.pulls or (0, 0)
+    return (
+        f"Feedback on arm {alarm.arm} went {alarm.direction} around round {alarm.since or 0:,}: it "
+        f"paid {mean:.3g} in the {pulls:,} plays before and {other:.3g} in the {later:,} plays up "
+        f"to round {alarm.until or 0:,}. One of the two stretches was corrupted, {MOVED}. "
+        f"{_odds(alarm.chance)}"
+    )
+
+
+def _describe_waves(alarm: Alarm) -> str:
+    mean, other = alarm.means or (0.0, 0.0)
+    return (
+        f"Feedback on arm {alarm.arm} comes in waves: it pays {mean:.3g} after it has paid less "
+        f"than usual and {other:.3g} after it has paid more. Some of it was corrupted, in bursts, "
+        f"{MOVED}, more than once. {_odds(alarm.chance)}"
+    )
+
+
+def _describe_failed_layer(alarm: Alarm) -> str:
+    (layer,) = alarm.layers
+    named = "Layer 0 has lost its" if layer == 0 else f"Layers 0 to {layer} have lost their"
+    return f"{named} guarantee: there was more corruption than that covers, {MOVED}."
+
+
+_DESCRIPTIONS = {
+    "disagreement": _describe_disagreement,
+    "change": _describe_change,
+    "waves": _describe_waves,
+    "failed-layer": _describe_failed_layer,
+}
+
+
+def _odds(chance: float) -> str:
+    likely = f"below {_UNBELIEVABLE:g}"
+    if chance >= _UNBELIEVABLE:
+        likely = f"of at most {chance:.2g}"
+    return f"Honest feedback with fixed means does so with a probability {likely}."
+
+
+def certificate_sentences(seen: float, total: float) -> list[str]:
+    """Say what is certified: changes to learned rewards, and the total corruption C.
+
+    ``seen`` bounds the changes to rewards that were learned, whatever the adversary saw. A larger
+    ``total`` comes from how little of C each layer meets, which is true only of hidden layers.
+
+    >>> for sentence in certificate_sentences(26.1, 0.0):
+    ...     print(sentence)
+    If the world stood still, the rewards that were learned were changed by at least 26.1 in all.
+    """
+    sentences = []
+    if seen > 0.0:
+        sentences.append(
+            f"{STILL}, the rewards that were learned were changed by at least "
+            f"{_rounded_down(seen)} in all."
+        )
+    if total > seen:
+        sentences.append(
+            f"{STILL} and {HIDDEN}, then C is at least {_rounded_down(total)}; C counts the "
+            "largest change to any arm in each round, arms that were not played included."
+        )
+    return sentences
+
+
+def describe_level(level: float) -> str:
+    """Say how sure all sentences of an audit with alarms are, together."""
+    return f"The probability that any of this is wrong is at most {level:g}, over all times."
+
+
+def describe_nothing(rounds: int, level: float) -> str:
+    """Say that there is no alarm, and that this does not prove anything."""
+    return (
+        f"Nothing in the {rounds:,} rounds so far is out of the ordinary for honest feedback with "
+        f"fixed means, at a level of {level:g} for all times together. That does not prove it "
+        "honest: a change that is the same in all rounds leaves no trace."
+    )
+
+
+def describe_report(level: float) -> str:
+    """Say above a table of many audited runs what its alarms and certificates mean."""
+    return (
+        "Each run was audited at its end from what the policy had learned, without knowledge of "
+        f"the attack. An alarm says that rewards were corrupted, {MOVED}. {STILL} and {HIDDEN}, "
+        "a certificate is a lower bound on C, which counts the largest change to any arm in each "
+        "round, arms that were not played included. Alarms and certificates are wrong with a "
+        f"probability of at most {level:g}, over all times together: without an attack and with "
+        "fixed means, at most that share of runs may raise an alarm."
+    )
+
+
+def _rounded_down(number: float) -> str:
+    """A lower bound in three digits, or in whole numbers, that is still a lower bound.
+
+    >>> _rounded_down(264.68), _rounded_down(1999.7), _rounded_down(0.01239)
+    ('264', '1,999', '0.0123')
+    """
+    if number >= 100:
+        return f"{math.floor(number):,}"
+    scale = 10.0 ** (2 - math.floor(math.log10(number)))
+    return f"{math.floor(number * scale) / scale:g}"
