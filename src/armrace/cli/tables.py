@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
+from armrace.formatting import count, figure
 from armrace.reports.audits import AUDIT_COLUMNS, audit_rows
-from armrace.reports.formatting import cell_name, count, figure, interval, means_of, setting
+from armrace.reports.descriptions import cell_name, interval, means_of, setting
 from armrace.reports.growth import exponent_words
 from armrace.reports.rows import standings
 from armrace.reports.verification import by_claim, heading, short_interval

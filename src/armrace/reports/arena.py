@@ -10,9 +10,9 @@ import msgspec
 import polars as pl
 
 from armrace.environments import Environment
+from armrace.formatting import count, figure
 from armrace.reports.budgets import draw_budgets
 from armrace.reports.drawing import own_style
-from armrace.reports.formatting import count, figure
 from armrace.reports.heatmap import heat_map, heat_tables, legend
 from armrace.reports.highlighting import GREY, inks
 from armrace.reports.layout import data_block, document, figure_section, table

@@ -17,8 +17,8 @@ from matplotlib.ticker import (
     NullLocator,
 )
 
+from armrace.formatting import short
 from armrace.reports.drawing import label_decades, tidy
-from armrace.reports.formatting import short
 from armrace.reports.highlighting import GREY
 
 __all__ = ["draw_budgets"]

@@ -15,8 +15,8 @@ from matplotlib.ticker import (
     NullLocator,
 )
 
+from armrace.formatting import count, short
 from armrace.reports.drawing import label_decades, label_ends, new_figure, tidy
-from armrace.reports.formatting import count, short
 from armrace.reports.highlighting import GREY
 from armrace.simulation import Comparison
 

@@ -6,8 +6,8 @@ import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from armrace.formatting import short
 from armrace.reports.drawing import label_ends, new_figure, tidy
-from armrace.reports.formatting import short
 from armrace.reports.highlighting import GREY
 from armrace.reports.rows import comparison_inks
 from armrace.simulation import Comparison, Result

@@ -9,8 +9,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
+from armrace.formatting import short
 from armrace.reports.drawing import tidy
-from armrace.reports.formatting import short
 from armrace.reports.highlighting import inks
 from armrace.verification.asymptotics import Curve
 

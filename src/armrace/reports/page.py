@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from armrace.formatting import count
 from armrace.reports.audits import audit_section
+from armrace.reports.descriptions import cell_name, parameters
 from armrace.reports.drawing import own_style
-from armrace.reports.formatting import cell_name, count, parameters
 from armrace.reports.layout import data_block, document, table
 from armrace.reports.race import has_layers
 from armrace.reports.rows import comparison_inks

@@ -8,10 +8,9 @@ from typing import Any
 
 import polars as pl
 
+from armrace.formatting import count, days_in_figures, days_in_words, figure, percent
 from armrace.planning import Plan, Question
-from armrace.planning.wording import days_in_figures, days_in_words, percent, round_count
 from armrace.reports.drawing import own_style
-from armrace.reports.formatting import count, figure
 from armrace.reports.highlighting import GREY, inks
 from armrace.reports.layout import data_block, document, figure_section, table
 from armrace.reports.survival import draw_survival
@@ -57,7 +56,7 @@ def plan_setting(question: Question) -> str:
     best = max(question.means)
     words = (
         f"{len(question.means)} arms, the best with a mean of {best:g}; "
-        f"{round_count(question.traffic)} decisions a day for "
+        f"{figure(question.traffic)} decisions a day for "
         f"{days_in_words(question.days_of(question.horizon))}: T = {count(question.horizon)}. "
     )
     if question.is_cut:
@@ -70,7 +69,7 @@ def plan_setting(question: Question) -> str:
     clicks = question.suspected / (best * question.horizon) if best else 0.0
     return words + (
         f"Suspected: {percent(question.forged)} of the feedback forged, which is C = "
-        f"{round_count(question.suspected)}, as much as {percent(clicks)} of the clicks on "
+        f"{figure(question.suspected)}, as much as {percent(clicks)} of the clicks on "
         "the best arm played throughout."
     )
 

@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from armrace.formatting import short
+from armrace.reports.descriptions import means_of
 from armrace.reports.drawing import new_figure
-from armrace.reports.formatting import means_of, short
 from armrace.simulation import Result
 
 __all__ = ["draw_race", "has_layers"]

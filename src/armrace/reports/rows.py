@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from armrace.reports.formatting import figure, interval
+from armrace.formatting import figure, span
+from armrace.reports.descriptions import interval
 from armrace.reports.highlighting import inks
 from armrace.simulation import Comparison
 
@@ -56,9 +57,7 @@ def standings(comparison: Comparison) -> list[Standing]:
 def _excesses(comparison: Comparison) -> dict[str, str]:
     single = next(iter(comparison.results.values())).replications < 2
     return {
-        row["policy"]: figure(row["mean"])
-        if single
-        else f"{figure(row['low'])} to {figure(row['high'])}"
+        row["policy"]: figure(row["mean"]) if single else span(row["low"], row["high"])
         for row in comparison.differences("regret").iter_rows(named=True)
     }
 

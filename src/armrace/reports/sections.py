@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
+from armrace.formatting import count
 from armrace.reports.audits import audit_section
 from armrace.reports.corruption import draw_sweep
 from armrace.reports.curves import draw_curves
-from armrace.reports.formatting import cell_name, count
+from armrace.reports.descriptions import cell_name
 from armrace.reports.highlighting import GREY
 from armrace.reports.layout import figure_section
 from armrace.reports.race import draw_race

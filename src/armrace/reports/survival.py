@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
+from armrace.formatting import short
 from armrace.planning import Plan, Question, budget_levels
 from armrace.reports.corruption import scale_budgets, scale_regrets
 from armrace.reports.drawing import new_figure, tidy
-from armrace.reports.formatting import short
 from armrace.reports.highlighting import GREY
 
 __all__ = ["draw_survival"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from armrace.reports.formatting import parameters
+from armrace.reports.descriptions import parameters
 from armrace.reports.layout import table
 from armrace.reports.rows import comparison_inks, standings
 from armrace.simulation import Comparison

@@ -1,4 +1,4 @@
-"""How figures are written, in the terminal and on the page alike."""
+"""Policies, attacks, cells and settings as text, for the terminal and for the pages."""
 
 from __future__ import annotations
 
@@ -9,53 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.environments import ENVIRONMENTS
+from armrace.formatting import count, span
 from armrace.simulation import Result, Scenario
 from armrace.statistics import mean_interval
 
 __all__ = [
     "cell_name",
-    "count",
-    "figure",
     "interval",
     "means_of",
     "parameters",
     "setting",
-    "short",
 ]
-
-
-def figure(number: float) -> str:
-    """A figure with as many decimals as it deserves.
-
-    >>> figure(98153.7), figure(-12.34), figure(0.5), figure(-0.0)
-    ('98,154', '-12.3', '0.5', '0')
-    """
-    if number == 0:
-        return "0"
-    if abs(number) >= 100:
-        return f"{number:,.0f}"
-    return f"{number:.3g}"
-
-
-def count(number: float) -> str:
-    """A count or budget, in full.
-
-    >>> count(4_000_000), count(0.25)
-    ('4,000,000', '0.25')
-    """
-    return f"{int(number):,}" if number == int(number) else f"{number:g}"
-
-
-def short(number: float) -> str:
-    """A count in little room.
-
-    >>> short(950), short(12_345), short(3_400_000)
-    ('950', '12.3k', '3.4M')
-    """
-    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(number) >= size:
-            return f"{number / size:.3g}{letter}"
-    return f"{number:g}"
 
 
 def interval(result: Result, measure: str) -> str:
@@ -63,7 +27,7 @@ def interval(result: Result, measure: str) -> str:
     if result.replications < 2:
         return "-"
     low, high = mean_interval(result.sample(measure))
-    return f"{figure(low)} to {figure(high)}"
+    return span(low, high)
 
 
 def parameters(specification: Mapping[str, Any]) -> str:
