@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from armrace.environments import ENVIRONMENTS
-from armrace.formatting import count, span
-from armrace.simulation import Result, Scenario
+from armrace.environments import ENVIRONMENTS, Environment
+from armrace.formatting import count, percent, span
+from armrace.simulation import Comparison, Result, Scenario
 from armrace.statistics import mean_interval
 
 __all__ = [
@@ -18,12 +18,14 @@ __all__ = [
     "interval",
     "means_of",
     "parameters",
+    "refresh_note",
+    "refresh_words",
     "setting",
 ]
 
 
 def interval(result: Result, measure: str) -> str:
-    """The 95% interval of a mean; a single run has none."""
+    """The 95% interval of a mean; a dash for a single run, which has none."""
     if result.replications < 2:
         return "-"
     low, high = mean_interval(result.sample(measure))
@@ -41,9 +43,53 @@ def parameters(specification: Mapping[str, Any]) -> str:
     return f"{name} ({', '.join(given)})" if given else name
 
 
-def means_of(result: Result) -> npt.NDArray[np.float64]:
-    """The true mean of each arm."""
-    return ENVIRONMENTS.make(result.spec["environment"]).mean_rewards(result.horizon)
+def means_of(result: Result) -> npt.NDArray[np.float64] | None:
+    """The true mean of each arm; None where the environment's class is not known here.
+
+    A user's own environment is found without being registered, as long as its class exists in
+    this process. A result that was saved elsewhere may name a class that does not.
+    """
+    description = dict(result.spec["environment"])
+    name = str(description.pop("name", ""))
+    found = ENVIRONMENTS.get(name) or next(
+        (each for each in _subclasses(Environment) if each.tag() == name), None
+    )
+    return (
+        None if found is None else found.from_parameters(description).mean_rewards(result.horizon)
+    )
+
+
+def _subclasses(owner: type[Environment]) -> Iterator[type[Environment]]:
+    """All classes below ``owner``, the youngest first, since a user may define one twice."""
+    for each in reversed(owner.__subclasses__()):
+        yield each
+        yield from _subclasses(each)
+
+
+def refresh_note(*comparisons: Comparison) -> str:
+    """What an attack sees of policies whose distribution is costly; empty if there are none."""
+    refreshed = {
+        label: float(result.spec["refresh"])
+        for comparison in comparisons
+        for label, result in comparison.results.items()
+        if "refresh" in result.spec
+    }
+    return refresh_words(list(refreshed), max(refreshed.values(), default=0.0))
+
+
+def refresh_words(labels: Sequence[str], growth: float) -> str:
+    """The sentence that says so.
+
+    >>> refresh_words(["thompson"], 0.03)[:57]
+    'The attack sees the distribution of thompson as it was wh'
+    """
+    if not labels:
+        return ""
+    return (
+        f"The attack sees the distribution of {', '.join(labels)} as it was when it was last "
+        f"computed, which happens whenever an arm has {percent(growth)} more plays: less than an "
+        "adversary may see."
+    )
 
 
 def cell_name(spec: Mapping[str, Any]) -> str:
@@ -56,7 +102,7 @@ def cell_name(spec: Mapping[str, Any]) -> str:
 
 
 def setting(*scenarios: Scenario) -> str:
-    """Arms, attacks and length in a line, of scenarios that differ in attack and budget."""
+    """Arms, attacks and length in a line, for scenarios that differ in attack and budget."""
     first = scenarios[0]
     attacks = dict.fromkeys(parameters(each.adversary.to_builtins()) for each in scenarios)
     budgets = dict.fromkeys(count(each.budget) for each in scenarios)
