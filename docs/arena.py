@@ -13,7 +13,7 @@ import polars as pl
 
 from armrace.formatting import count, figure
 from armrace.simulation.arena import FORMS, load_cells
-from armrace.simulation.standings import leaderboard, verdict, worst_cases
+from armrace.simulation.leaderboard import leaderboard, verdict, worst_cases
 
 _BOARD = {
     "attacked": "attacked",
