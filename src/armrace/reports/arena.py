@@ -14,12 +14,11 @@ from armrace.formatting import count, figure
 from armrace.policies import POLICIES
 from armrace.reports.budgets import draw_budgets
 from armrace.reports.colours import GREY, Style, choose_styles
-from armrace.reports.descriptions import refresh_words
 from armrace.reports.drawing import own_style
 from armrace.reports.heatmap import heat_map, heat_tables, legend
 from armrace.reports.layout import data_block, document, figure_section, line_mark, table
 from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA, Grid
-from armrace.simulation.experiment import USUAL_REFRESH
+from armrace.simulation.experiment import USUAL_REFRESH, refresh_words
 from armrace.simulation.leaderboard import leaderboard, relative_regret, verdict, worst_cases
 
 __all__ = ["render_arena"]
@@ -100,7 +99,8 @@ def _heat_section(relative: pl.DataFrame, policies: Sequence[str]) -> str:
     )
     return (
         f"<section><h2>Regret relative to the best</h2>{legend()}"
-        f"<figure>{heat_map(relative, policies)}<figcaption>{caption}</figcaption></figure>"
+        f'<figure><div class="wide">{heat_map(relative, policies)}</div>'
+        f"<figcaption>{caption}</figcaption></figure>"
         f"{heat_tables(relative, policies)}</section>"
     )
 

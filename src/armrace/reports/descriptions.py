@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.environments import ENVIRONMENTS, Environment
-from armrace.formatting import count, percent, span
+from armrace.formatting import count, span
 from armrace.simulation import Comparison, Result, Scenario
+from armrace.simulation.experiment import refresh_words
 from armrace.statistics import mean_interval
 
 __all__ = [
@@ -19,7 +20,6 @@ __all__ = [
     "means_of",
     "parameters",
     "refresh_note",
-    "refresh_words",
     "setting",
 ]
 
@@ -75,21 +75,6 @@ def refresh_note(*comparisons: Comparison) -> str:
         if "refresh" in result.spec
     }
     return refresh_words(list(refreshed), max(refreshed.values(), default=0.0))
-
-
-def refresh_words(labels: Sequence[str], growth: float) -> str:
-    """The sentence that says so.
-
-    >>> refresh_words(["thompson"], 0.03)[:57]
-    'The attack sees the distribution of thompson as it was wh'
-    """
-    if not labels:
-        return ""
-    return (
-        f"The attack sees the distribution of {', '.join(labels)} as it was when it was last "
-        f"computed, which happens whenever an arm has {percent(growth)} more plays: less than an "
-        "adversary may see."
-    )
 
 
 def cell_name(spec: Mapping[str, Any]) -> str:

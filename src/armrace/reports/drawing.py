@@ -100,7 +100,7 @@ def _name_ends(axes: Axes, x: float, ends: Sequence[End]) -> None:
     heights = [float(axes.transData.transform((x, end.height))[1]) for end in ends]
     order = np.argsort(heights)
     bottom, top = axes.bbox.y0, axes.bbox.y1
-    places = _spread([heights[i] for i in order], gap=14.0, bottom=bottom, top=top)
+    places = _spread([heights[i] for i in order], gap=16.0, bottom=bottom, top=top)
     for place, index in zip(places, order, strict=True):
         end, ink = ends[index], ends[index].style.colour
         axes.annotate(
@@ -112,7 +112,13 @@ def _name_ends(axes: Axes, x: float, ends: Sequence[End]) -> None:
             color=ink,
             fontsize=9,
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": ink, "linewidth": 0.6, "shrinkA": 0},
+            arrowprops={
+                "arrowstyle": "-",
+                "color": ink,
+                "linewidth": 0.6,
+                "shrinkA": 0,
+                "relpos": (0, 0.5),  # from the left edge, so that it crosses no other name
+            },
         )
 
 

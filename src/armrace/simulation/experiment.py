@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -13,11 +13,19 @@ from armrace.adversaries import ADVERSARIES, Adversary, NoAttack, Setting
 from armrace.environments import ENVIRONMENTS, Bernoulli, Environment
 from armrace.errors import InvalidParameter
 from armrace.forensics.audit import LEVEL
+from armrace.formatting import percent
 from armrace.policies import POLICIES, Policy
 from armrace.randomness import MAXIMAL_SEED
 from armrace.specification import MAXIMAL_HORIZON, Limits, Specification
 
-__all__ = ["USUAL_REFRESH", "Experiment", "checkpoints_for", "make_experiment", "refresh_for"]
+__all__ = [
+    "USUAL_REFRESH",
+    "Experiment",
+    "checkpoints_for",
+    "make_experiment",
+    "refresh_for",
+    "refresh_words",
+]
 
 USUAL_REFRESH = 0.03
 """Plans, the arena and sweeps compute a costly distribution again for the attack when an arm's
@@ -114,6 +122,21 @@ def refresh_for(policy: Policy, attack: Adversary) -> float:
     """
     costly = attack.sees_weights and not policy.exact_tickets
     return USUAL_REFRESH if costly else 0.0
+
+
+def refresh_words(labels: Sequence[str], growth: float) -> str:
+    """What attacks see of policies whose distribution is computed now and then, in words.
+
+    >>> refresh_words(["thompson"], 0.03)[:57]
+    'The attack sees the distribution of thompson as it was wh'
+    """
+    if not labels:
+        return ""
+    return (
+        f"The attack sees the distribution of {', '.join(labels)} as it was when it was last "
+        f"computed, which happens whenever an arm has {percent(growth)} more plays: less than an "
+        "adversary may see."
+    )
 
 
 def _environment(given: Environment | Mapping[str, Any] | npt.ArrayLike) -> Environment:
