@@ -86,7 +86,8 @@ def arena(
     same rewards in a cell. After an interruption, the same command continues where it stopped.
 
     An attack that looks at the policy's distribution sees that of Thompson sampling, which is
-    costly, as it was when last computed: whenever an arm has 3% more plays.
+    costly, as it was when last computed: when an arm has 3% more plays and there are 1% more
+    rounds.
     """
     from armrace.simulation.executors import check_executor, chosen_executor
     from armrace.simulation.leaderboard import leaderboard

@@ -180,7 +180,8 @@ def plan(
     says after how many days 95% of the runs had.
 
     An attack that looks at the policy's distribution sees that of Thompson sampling, which is
-    costly, as it was when last computed: whenever an arm has 3% more plays.
+    costly, as it was when last computed: when an arm has 3% more plays and there are 1% more
+    rounds.
 
     Rates, shares and probabilities may be given as 0.05 or as 5%.
     """

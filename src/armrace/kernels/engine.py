@@ -75,8 +75,9 @@ class Workspace(NamedTuple):
     other threads write the one and read the other.
 
     ``weights`` is what the adversary sees of the learner's distribution. It is computed again
-    when ``stale`` says so: once an arm has been played ``due`` times. A ``growth`` of 0 leaves
-    ``due`` at 0, so that it is computed in every round.
+    once some arm has been played as often as ``due`` says (then it is ``stale``), in the round
+    that is last in ``due`` or later. A ``growth`` of 0 leaves ``due`` at 0, so that it is computed
+    in every round.
     """
 
     drawn: Drawn
@@ -129,7 +130,7 @@ def make_workspace(
         weights=np.zeros(arms),
         control=np.zeros(2, dtype=np.int64) if control is None else control,
         growth=np.array([growth]),
-        due=np.zeros(arms, dtype=np.int64),
+        due=np.zeros(arms + 1, dtype=np.int64),
         stale=np.ones(1, dtype=np.bool_),
     )
 
@@ -240,9 +241,9 @@ def _corrupt_round(
     for arm in range(clean.size):
         clean[arm] = workspace.drawn.rewards[arm, column]
         proposal[arm] = clean[arm]
-    if attack.sees_weights and workspace.stale[0]:
+    if attack.sees_weights and workspace.stale[0] and round >= workspace.due[clean.size]:
         distribution(policy, workspace.weights)
-        _postpone_refresh(ledger, workspace)
+        _postpone_refresh(ledger, workspace, round)
     left = ledger.corruption[1] - ledger.corruption[0]
     call_corrupt(attack.corrupt, attack.state, round, workspace.weights, proposal, left)
     changed = False
@@ -253,12 +254,14 @@ def _corrupt_round(
 
 
 @inlined
-def _postpone_refresh(ledger: Ledger, workspace: Workspace) -> None:
-    """Set how often each arm must be played before the weights are computed again."""
-    growth = workspace.growth[0]
+def _postpone_refresh(ledger: Ledger, workspace: Workspace, round: int) -> None:
+    """Set when the weights are computed again: when plays and rounds have grown enough."""
+    growth, arms = workspace.growth[0], ledger.pulls.size
     if growth > 0.0:
         workspace.stale[0] = False
-        for arm in range(workspace.due.size):
+        # Among many arms, some arm that was seldom played has grown by any share at once.
+        workspace.due[arms] = round + math.ceil(growth / 3.0 * round)
+        for arm in range(arms):
             pulls = ledger.pulls[arm]
             workspace.due[arm] = pulls + max(1, math.ceil(growth * pulls))
 

@@ -29,7 +29,7 @@ __all__ = [
 
 USUAL_REFRESH = 0.03
 """Plans, the arena and sweeps compute a costly distribution again for the attack when an arm's
-plays have grown by this share."""
+plays have grown by this share, and the rounds by a third of it."""
 
 _CHECKPOINTS_A_DECADE = 8
 _MAXIMAL_REPLICATIONS = 2**32 - 1
@@ -53,8 +53,8 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
     refresh: Annotated[
         float,
         Limits(
-            "growth of an arm's plays after which a costly distribution is computed again for an "
-            "attack that looks at it; 0 for every round",
+            "share by which an arm's plays, and by a third of it the rounds, must grow before a "
+            "costly distribution is computed again for an attack that looks at it; 0: every round",
             0,
             1,
         ),
@@ -134,8 +134,8 @@ def refresh_words(labels: Sequence[str], growth: float) -> str:
         return ""
     return (
         f"The attack sees the distribution of {', '.join(labels)} as it was when it was last "
-        f"computed, which happens whenever an arm has {percent(growth)} more plays: less than an "
-        "adversary may see."
+        f"computed, which happens when an arm has {percent(growth)} more plays and there are "
+        f"{percent(growth / 3)} more rounds: less than an adversary may see."
     )
 
 

@@ -54,7 +54,8 @@ def simulate(
     can beyond ten million rounds. Ctrl-C keeps the replications that are finished. With
     ``audit``, the level of an audit, every replication is audited at its end. An attack that
     looks at the distribution of a policy for which that is costly, such as Thompson sampling,
-    sees it refreshed whenever the plays of an arm have grown by ``refresh``; 0 means every round.
+    sees it refreshed when the plays of an arm have grown by ``refresh`` and the rounds by a third
+    of it; 0 means every round.
 
     >>> result = simulate("ucb1", [0.9, 0.1], horizon=100, replications=2, seed=7)
     >>> result.final["pulls"].to_list()
