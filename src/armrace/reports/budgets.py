@@ -1,4 +1,4 @@
-"""The arena's regret against corruption: a row of panels an environment, an attack a panel."""
+"""The arena's regret against corruption: one row of panels per environment, one per attack."""
 
 from __future__ import annotations
 

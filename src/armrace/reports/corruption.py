@@ -1,4 +1,4 @@
-"""Regret against corruption: the mean of each policy at each budget, and its spread."""
+"""Regret against corruption: the mean of each policy at each budget, and its quantiles."""
 
 from __future__ import annotations
 

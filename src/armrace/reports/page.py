@@ -57,7 +57,7 @@ def render_report(
 
 
 def render_grid(cells: Sequence[Comparison], title: str, summary: str, command: str) -> str:
-    """The page of several attacks or budgets: a section each, and regret against corruption."""
+    """The page of several attacks or budgets: one section each, and regret against corruption."""
     first = _first(cells[0])
     attacks = dict.fromkeys(parameters(_first(cell).spec["adversary"]) for cell in cells)
     setting = f"Attacks: {', '.join(attacks)}; {_length(first)}."
@@ -74,7 +74,7 @@ def render_grid(cells: Sequence[Comparison], title: str, summary: str, command: 
 
 
 def _by_attack(cells: Sequence[Comparison]) -> list[dict[float, Comparison]]:
-    """Budgets and comparisons of each attack that has several budgets."""
+    """For each attack that has several budgets, the comparison at each of them."""
     found: dict[str, dict[float, Comparison]] = {}
     for cell in cells:
         spec = _first(cell).spec

@@ -1,4 +1,4 @@
-"""The state of a race as the paper's figure shows it: layers by arms, deleted cells in red."""
+"""The state of a race as in the paper's figure: layers by arms, deleted cells in red."""
 
 from __future__ import annotations
 

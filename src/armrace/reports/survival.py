@@ -1,4 +1,4 @@
-"""Regret against corruption as a plan found it: a line a policy, until it is lost."""
+"""Regret against corruption in a plan: one line per policy, with a cross where it is lost."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from armrace.reports.drawing import new_figure, tidy
 __all__ = ["draw_survival"]
 
 _LEAST = 1.0
-"""Regrets below this are drawn here: a logarithmic axis has no zero."""
+"""Smaller regrets are drawn at this height, since a logarithmic axis has no zero."""
 
 
 def draw_survival(plan: Plan, styles: Mapping[str, Style]) -> Figure:
-    """Mean pseudo-regret under the costliest attack; a cross where the policy was lost."""
+    """Mean pseudo-regret under the costliest attack; a cross marks where a policy is lost."""
     drawing, axes = new_figure(9.6, 4.8)
     regret = pl.col("regret").max().clip(lower_bound=_LEAST)
     worst = plan.figures.group_by("policy", "budget").agg(regret=regret).sort("budget")
@@ -58,7 +58,7 @@ def _draw(axes: Axes, own: pl.DataFrame, style: Style, lost_at: float | None) ->
 
 
 def _mark_budgets(axes: Axes, budgets: list[float], question: Question) -> None:
-    """Round budgets on the axis, and the suspected one as a line of its own."""
+    """Label the round budgets on the axis, and mark the suspected one by a vertical line."""
     if not any(budgets):
         axes.xaxis.set_major_locator(FixedLocator([0.0]))
         axes.xaxis.set_minor_locator(NullLocator())

@@ -77,7 +77,7 @@ def verdict(board: pl.DataFrame, *, smoke_test: bool = False) -> str:
     """The leaders in words, among the policies that played every cell; none for a smoke test."""
     if smoke_test:
         return (
-            f"This is a smoke test: {max(board['cells'].to_list())} cells were played, but for too "
+            f"This is a smoke test: {max(board['cells'].to_list())} cells were played, with too "
             "few rounds to rank the policies."
         )
     complete = board.filter(pl.col("cells") == pl.col("cells").max())
