@@ -105,9 +105,9 @@ _ALL = (
         summary=(
             "Ten ads with click rates of 2 to 9 per cent; a competitor's bots hide up to 1,000 "
             "clicks on the best ad, each when it is likely to be shown. About 20 hidden clicks "
-            "make KL-UCB abandon it for the rest of a million rounds, 150 MOSS and 760 UCB1. Thompson "
-            "sampling and Tsallis-INF lose least, then EXP3 and its relatives, which do not "
-            "assume stochastic rewards. The race loses only a sixth more than without the "
+            "make KL-UCB abandon it for the rest of a million rounds, 150 MOSS and 760 UCB1. "
+            "Thompson sampling and Tsallis-INF lose least, then EXP3 and its relatives, which do "
+            "not assume stochastic rewards. The race loses only a sixth more than without the "
             "attack, but a million rounds are too few for it: it explores nearly all the time, "
             "and loses as much as the deceived UCB1."
         ),
@@ -152,8 +152,8 @@ _ALL = (
         summary=(
             "Five servers, of which the best answers nothing in the first 1,000 requests: a "
             "fault without an attacker. Plain arm elimination and the Fast-Slow race never try it "
-            "again, and BARBAR, BARBAT, SAO and rUCB lose even more; the race returns to it, and MOSS, "
-            "KL-UCB, UCB1, Tsallis-INF and EXP3 do so much sooner."
+            "again, and BARBAR, BARBAT, SAO and rUCB lose even more; the race returns to it, and "
+            "MOSS, KL-UCB, UCB1, Tsallis-INF and EXP3 do so much sooner."
         ),
         environment=_SERVERS,
         adversary=Outage(first=0, length=1_000),
