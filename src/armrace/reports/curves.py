@@ -9,7 +9,7 @@ from matplotlib.ticker import FuncFormatter
 
 from armrace.formatting import short
 from armrace.reports.colours import GREY
-from armrace.reports.drawing import PAGE_WIDTH, End, name_lines, new_figure, tidy
+from armrace.reports.drawing import PAGE_WIDTH, End, is_narrow, name_lines, new_figure, tidy
 from armrace.reports.rows import MEASURE_NAMES, comparison_styles
 from armrace.simulation import Comparison, Result
 
@@ -55,6 +55,7 @@ def draw_curves_on(axes: Axes, comparison: Comparison, measure: str | None = Non
     """Draw regret against rounds, on a logarithmic axis of rounds; of many policies, some grey."""
     measure = measure or comparison.measure
     styles, ends, horizon = comparison_styles(comparison), [], 1
+    width = 1.1 if is_narrow(axes) else 1.8
     for label, style in styles.items():
         result = comparison.results[label]
         frame = quantile_curves(result, measure)
@@ -63,7 +64,7 @@ def draw_curves_on(axes: Axes, comparison: Comparison, measure: str | None = Non
             axes.plot(frame["round"], frame["median"], color=ink, lw=0.8, zorder=1.5)
             continue
         axes.fill_between(frame["round"], frame["low"], frame["high"], color=ink, alpha=0.2, lw=0)
-        axes.plot(frame["round"], frame["median"], color=ink, ls=style.line, lw=1.8)
+        axes.plot(frame["round"], frame["median"], color=ink, ls=style.line, lw=width)
         ends.append(End(float(frame["median"][-1]), label, style))
     axes.set_xscale("log")
     axes.set_xlim(max(1, horizon / 10**_DECADES), max(2, horizon))

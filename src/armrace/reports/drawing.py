@@ -24,6 +24,7 @@ __all__ = [
     "PAGE_WIDTH",
     "End",
     "inline_svg",
+    "is_narrow",
     "label_decades",
     "name_lines",
     "new_figure",
@@ -70,6 +71,12 @@ def label_decades(axes: Axes, lowest: float, highest: float) -> None:
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
 
 
+def is_narrow(axes: Axes) -> bool:
+    """Whether the axes belong to a figure for one column of a paper."""
+    drawing = axes.get_figure(root=True)
+    return drawing is not None and drawing.get_figwidth() < _NARROW
+
+
 def name_lines(axes: Axes, x: float, ends: Sequence[End], *, others: bool = False) -> None:
     """Name each line beside its end, or in a legend below the axes if the figure is narrow.
 
@@ -79,7 +86,7 @@ def name_lines(axes: Axes, x: float, ends: Sequence[End], *, others: bool = Fals
     if drawing is None or not ends:
         return
     drawing.draw_without_rendering()  # the places of names depend on the final layout
-    if drawing.get_figwidth() < _NARROW:
+    if is_narrow(axes):
         _add_legend(axes, ends, others)
     else:
         _name_ends(axes, x, ends)
@@ -148,6 +155,7 @@ def own_style(font_size: float = 10.0) -> Iterator[None]:
         mpl.rcdefaults()
         mpl.rcParams["svg.fonttype"] = "none"  # text stays text: lighter, and can be read aloud
         mpl.rcParams["font.size"] = font_size
+        mpl.rcParams["axes.linewidth"] = 0.08 * font_size
         mpl.rcParams["axes.labelcolor"] = "#222222"
         yield
 

@@ -15,8 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from armrace.errors import UnwritableOutput
+from armrace.formatting import count
 from armrace.reports.curves import curves_data, draw_curves, draw_curves_on
-from armrace.reports.descriptions import parameters
 from armrace.reports.drawing import COLUMN_WIDTH, inline_svg, own_style
 from armrace.reports.layout import notebook_fragment
 from armrace.reports.page import render_report
@@ -131,7 +131,8 @@ def notebook_html(comparison: Comparison) -> str:
     spec = next(iter(comparison.results.values())).spec
     with own_style():
         svg = inline_svg(draw_curves(comparison), "curves", "Regret against rounds.")
-    attack = parameters(spec["adversary"])
-    return notebook_fragment(
-        f"{default_title(comparison)} ({attack})", comparison_table(comparison) + svg
+    title = (
+        f"{default_title(comparison)}; budget {count(spec['budget'])}; "
+        f"{count(spec['replications'])} x {count(spec['horizon'])} rounds"
     )
+    return notebook_fragment(title, comparison_table(comparison) + svg)

@@ -45,6 +45,10 @@ _DASHES = {"-": (), "--": (6, 3), ":": (2, 2), "-.": (6, 2, 2, 2)}
 """Pixels of line and of gap, in turn."""
 
 
+_MARK = "display:inline-block;width:24px;height:4px;margin-right:.5rem;vertical-align:middle"
+"""Written out, since a notebook does not have the style sheet of the pages."""
+
+
 def line_mark(style: Style) -> str:
     """A short piece of a policy's line, for tables."""
     dashes, position, stops = _DASHES[style.line], 0, []
@@ -53,7 +57,7 @@ def line_mark(style: Style) -> str:
         stops.append(f"{ink} {position}px {position + length}px")
         position += length
     fill = f"repeating-linear-gradient(90deg,{','.join(stops)})" if stops else style.colour
-    return f'<span class="mark" style="background:{fill}"></span>'
+    return f'<span style="{_MARK};background:{fill}"></span>'
 
 
 def figure_section(

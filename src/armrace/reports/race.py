@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 
 from armrace.formatting import figure, short
 from armrace.reports.descriptions import means_of
-from armrace.reports.drawing import PAGE_WIDTH, new_figure
+from armrace.reports.drawing import PAGE_WIDTH, is_narrow, new_figure
 from armrace.simulation import Result
 
 __all__ = ["draw_race", "has_layers"]
@@ -27,18 +27,22 @@ def has_layers(result: Result) -> bool:
 
 
 def draw_race(result: Result, width: float = PAGE_WIDTH) -> Figure:
-    """Layers by arms at the end of the first replication: mean and pulls in each cell."""
+    """Layers by arms at the end of the first replication: mean and pulls in each cell.
+
+    A figure for one column of a paper has room for the pulls only.
+    """
     cells = result.race.to_dicts()
     layers = 1 + max(cell["layer"] for cell in cells)
     arms = 1 + max(cell["arm"] for cell in cells)
-    drawing, axes = new_figure(width, 0.9 + 0.26 * layers)
+    drawing, axes = new_figure(width, 0.9 + (0.26 if width == PAGE_WIDTH else 0.14) * layers)
     for cell in cells:
-        _draw_cell(axes, cell, written=arms <= _ARMS_WITH_TEXT * width / PAGE_WIDTH)
+        _draw_cell(axes, cell, written=arms <= _ARMS_WITH_TEXT)
     axes.set_xlim(0, arms)
     axes.set_ylim(layers, 0)
     axes.set_yticks(np.arange(layers) + 0.5, [f"layer {layer}" for layer in range(layers)])
-    _name_arms(axes, result, arms, most=int(_ARMS_WITH_NAMES * width / PAGE_WIDTH))
-    axes.tick_params(length=0, labelsize=8, top=False, labeltop=True, labelbottom=False)
+    _name_arms(axes, result, arms)
+    size = 6 if is_narrow(axes) else 8
+    axes.tick_params(length=0, labelsize=size, top=False, labeltop=True, labelbottom=False)
     axes.spines[:].set_visible(False)
     return drawing
 
@@ -48,22 +52,24 @@ def _draw_cell(axes: Axes, cell: dict[str, Any], *, written: bool) -> None:
     fill = _WHITE if cell["active"] else _RED
     axes.add_patch(Rectangle((left, top), 1, 1, facecolor=fill, edgecolor="#555555", lw=0.5))
     if written and cell["pulls"]:
-        text = f"{cell['mean']:.3f}, {short(cell['pulls'])}"
-        axes.text(left + 0.5, top + 0.5, text, ha="center", va="center", fontsize=7.5)
+        pulls = short(cell["pulls"])
+        text, size = (pulls, 4.5) if is_narrow(axes) else (f"{cell['mean']:.3f}, {pulls}", 7.5)
+        axes.text(left + 0.5, top + 0.5, text, ha="center", va="center", fontsize=size)
 
 
-def _name_arms(axes: Axes, result: Result, arms: int, most: int) -> None:
-    """Name each arm and give its true mean, if it is known; the best has a star."""
+def _name_arms(axes: Axes, result: Result, arms: int) -> None:
+    """Name each arm and give its true mean, if there is room and it is known; star the best."""
     means = means_of(result)
-    if arms > most:
+    best = np.zeros(arms, dtype=np.bool_) if means is None else means == means.max()
+    if arms > _ARMS_WITH_NAMES:
         axes.set_xticks([])
-        best = "" if means is None else f"; the best is arm {int(np.argmax(means))}"
-        axes.set_xlabel(f"{arms} arms{best}")
+        starred = f"; the best is arm {int(np.argmax(best))}" if best.any() else ""
+        axes.set_xlabel(f"{arms} arms{starred}")
         return
-    names = [f"arm {arm}" for arm in range(arms)]
-    if means is not None:
-        names = [
-            f"{'★ ' if mean == means.max() else ''}{name}\n{figure(mean)}"
-            for name, mean in zip(names, means, strict=True)
-        ]
+    if is_narrow(axes):
+        names = [f"{'★' if best[arm] else ''}{arm}" for arm in range(arms)]
+    else:
+        names = [f"{'★ ' if best[arm] else ''}arm {arm}" for arm in range(arms)]
+        if means is not None:
+            names = [f"{name}\n{figure(mean)}" for name, mean in zip(names, means, strict=True)]
     axes.set_xticks(np.arange(arms) + 0.5, names)

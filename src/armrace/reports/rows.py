@@ -76,12 +76,12 @@ def comparison_styles(comparison: Comparison) -> dict[str, Style]:
 
 
 def reading(comparison: Comparison) -> str:
-    """The smallest and the largest mean, in one sentence."""
+    """The range of the means, in one sentence."""
     figures = comparison.table()
     if figures.height < 2:
         return ""
     best, worst = figures.row(0, named=True), figures.row(-1, named=True)
     return (
-        f"{best['policy']} has the smallest mean {MEASURE_NAMES[comparison.measure]}, "
-        f"{figure(best['mean'])}; {worst['policy']} has the largest, {figure(worst['mean'])}."
+        f"The mean {MEASURE_NAMES[comparison.measure]} ranges from {figure(best['mean'])} "
+        f"({best['policy']}) to {figure(worst['mean'])} ({worst['policy']})."
     )

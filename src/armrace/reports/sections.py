@@ -58,7 +58,7 @@ def figures_of(comparison: Comparison) -> str:
     told = [label for label, r in comparison.results.items() if "corruption" in r.spec["policy"]]
     notes = [f"Told the budget in advance: {', '.join(told)}."] if told else []
     notes += [note] if (note := refresh_note(comparison)) else []
-    words = " ".join(part for part in (reading(comparison), _verdict(comparison)) if part)
+    words = " ".join(part for part in (_verdict(comparison), reading(comparison)) if part)
     paragraphs = "".join(f"<p class='note'>{escape(note)}</p>" for note in notes)
     return f"<p>{escape(words)}</p>{comparison_table(comparison)}{paragraphs}"
 

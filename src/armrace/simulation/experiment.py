@@ -70,8 +70,8 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
         del data["name"]
         if self.audit is None:
             del data["audit"]
-        if self.refresh == 0:
-            del data["refresh"]
+        if refresh_for(self.policy, self.adversary) == 0 or self.refresh == 0:
+            del data["refresh"]  # it changes nothing here
         return data
 
     def setting(self) -> Setting:
