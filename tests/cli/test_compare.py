@@ -3,9 +3,11 @@
 import json
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from armrace.cli import sweeping
 from armrace.cli.main import run
 from armrace.simulation import SCENARIOS
 
@@ -26,7 +28,7 @@ def test_table_report_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert [entry["policy"] for entry in parsed] == ["multi-layer-race", "ucb1"]
     text = page.read_text()
     assert text.count("<svg ") == 3
-    assert "Regret against corruption" in text
+    assert "Pseudo-regret against corruption" in text
 
 
 def test_report_says_how_to_run_it_again(
@@ -66,7 +68,7 @@ def test_attacks_and_budgets_make_a_grid(
     more = ["--budget", "0,10,20", "--report", str(page), "--json", str(figures)]
     assert run([*GRID, *more]) == 0
     output = capsys.readouterr().out
-    assert output.count("has the least mean regret") == 6
+    assert output.count("has the least mean pseudo-regret") == 6
     assert "swap-best, budget 20" in output
     entries = json.loads(figures.read_text())
     met = [(e["spec"]["adversary"]["name"], e["spec"]["budget"], e["policy"]) for e in entries]
@@ -77,7 +79,7 @@ def test_attacks_and_budgets_make_a_grid(
         for policy in ("multi-layer-race", "ucb1")
     ]
     text = page.read_text()
-    assert text.count("Regret against corruption") == 2
+    assert text.count("Pseudo-regret against corruption") == 2
     assert text.count('<section id="cell-') == 6
 
 
@@ -101,14 +103,23 @@ def test_a_grid_says_how_to_run_it_again(
     assert pages[1].read_text() == text
 
 
-def test_only_policies_that_stand_out_are_swept(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_the_sweep_plays_every_policy_whatever_the_plot_draws(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    played: list[list[str]] = []
+    usual = sweeping.run_batches
+
+    def record(batches: Any, *rest: Any) -> Any:
+        played.extend([each.policy.tag() for each in batch] for batch in batches)
+        return usual(batches, *rest)
+
+    monkeypatch.setattr(sweeping, "run_batches", record)
     page = tmp_path / "report.html"
     policies = "ucb1,exp3,moss,thompson,tsallis-inf,sao,kl-ucb,broad,rucb"
     short = ["--horizon", "200", "--replications", "2", "--budget", "5", "--policies", policies]
     assert run(["compare", *short, "--report", str(page)]) == 0
-    assert "Only the policies with a colour are run again" in page.read_text()
+    assert played == [policies.split(",")] * 4
+    assert "The attack sees the distribution of thompson" in page.read_text()
 
 
 def test_no_sweep_and_no_attack_leave_the_sweep_out(
@@ -116,7 +127,7 @@ def test_no_sweep_and_no_attack_leave_the_sweep_out(
 ) -> None:
     page = tmp_path / "report.html"
     assert run([*SMALL, "--no-sweep", "--report", str(page)]) == 0
-    assert "Regret against corruption" not in page.read_text()
+    assert "Pseudo-regret against corruption" not in page.read_text()
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)

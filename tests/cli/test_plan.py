@@ -22,7 +22,7 @@ def test_table_words_page_and_json(tmp_path: Path, capsys: pytest.CaptureFixture
     assert run([*SMALL, "--report", str(page), "--json", str(figures)]) == 0
     output, error = capsys.readouterr()
     assert f"The report is in {page}." in error
-    for words in ("no attack", "survives", "thompson *", "* not tried under zero-best", "rests on"):
+    for words in ("no attack", "survives", "sees the distribution of thompson", "rests on"):
         assert words in output
     assert max(map(len, output.splitlines())) <= 80
     data = json.loads(figures.read_text())
@@ -52,6 +52,21 @@ def test_page_says_how_to_run_it_again(tmp_path: Path) -> None:
     command = text.split('<pre class="command"><code>')[1].split("</code>")[0]
     assert run([*shlex.split(command)[1:], "--report", str(pages[1])]) == 0
     assert pages[1].read_text() == text
+
+
+def test_the_share_of_clicks_or_of_visitors_may_be_given_in_place_of_the_share_of_decisions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = SMALL.index("--forged")
+    rest = [*SMALL[:at], *SMALL[at + 2 : at + 2], "--policies", "ucb1", "--replications", "1"]
+    page = ["--report", str(tmp_path / "plan.html"), "--attacks", "swap-best", "--json", "-"]
+    found = []
+    for words in (["--forged-clicks", "10%"], ["--bot-visitors", "9%"], ["--forged", "0.09"]):
+        assert run([*rest, *words, *page]) == 0
+        found.append(json.loads(capsys.readouterr().out)["suspected_corruption"])
+    assert found == pytest.approx([360.0] * 3)
+    assert run([*rest, "--forged-clicks", "10%", "--bot-visitors", "9%", *page]) == 2
+    assert "give one of them" in capsys.readouterr().err
 
 
 def test_interruption_keeps_nothing_and_says_so(

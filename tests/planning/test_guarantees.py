@@ -53,7 +53,7 @@ def test_a_race_that_says_nothing_yet_tells_when_it_will() -> None:
     for horizon, says in ((int(rounds), True), (int(rounds) - 1, False)):
         bound = agnostic_regret([0.9], horizon, 0.1, 0).pseudo_regret
         assert (bound < 0.9 * horizon) == says
-    assert f"Theorem 3 takes some {rounds / 200:,.0f} days" in found.recommendation
+    assert f"before about {rounds / 200:,.0f} days." in found.recommendation
 
 
 def test_a_race_that_is_covered_is_said_to_be() -> None:

@@ -93,13 +93,15 @@ def test_policies_are_told_delta_and_the_suspicion() -> None:
     ]  # fmt: skip
 
 
-def test_thompson_is_spared_attacks_that_look_at_its_distribution() -> None:
+def test_every_policy_meets_every_attack_and_costly_distributions_are_refreshed() -> None:
     question = ask(policies=["ucb1", "thompson"], attacks=["swap-best", "zero-best-when-likely"])
     met = [
-        (name, e.adversary.tag()) for name, e in question.experiments(["ucb1", "thompson"], 50.0)
+        (name, e.adversary.tag(), e.refresh)
+        for name, e in question.experiments(["ucb1", "thompson"], 50.0)
     ]
     assert met == [
-        ("ucb1", "swap-best"), ("thompson", "swap-best"), ("ucb1", "zero-best-when-likely"),
+        ("ucb1", "swap-best", 0.0), ("thompson", "swap-best", 0.0),
+        ("ucb1", "zero-best-when-likely", 0.0), ("thompson", "zero-best-when-likely", 0.03),
     ]  # fmt: skip
     assert len(question.experiments(["ucb1", "thompson"], 0.0)) == 2
 
@@ -110,3 +112,37 @@ def test_defaults_are_in_the_catalogues() -> None:
     assert [attack.tag() for attack in question.attacks] == list(ATTACKS_TRIED)
     assert set(POLICIES_TRIED) <= set(POLICIES)
     assert np.isclose(question.delta, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("share", "forged"),
+    [
+        ({}, 0.01),
+        ({"forged": 0.02}, 0.02),
+        ({"forged_clicks": 0.5}, 0.45),  # half of the clicks at the best arm's rate of 90%
+        ({"bot_visitors": 0.03}, 0.03),
+        ({"forged_clicks": 0.0}, 0.0),
+    ],
+)
+def test_what_is_known_of_forgery_becomes_a_share_of_all_rounds(
+    share: dict[str, float], forged: float
+) -> None:
+    question = make_question([0.9, 0.5], traffic=1000, days=1, policies=["ucb1"], **share)
+    assert question.forged == pytest.approx(forged)
+    assert question.suspected == pytest.approx(1000 * forged)
+
+
+@pytest.mark.parametrize(
+    ("share", "message"),
+    [
+        ({"forged": 0.1, "bot_visitors": 0.1}, "not forged and bot_visitors"),
+        ({"forged_clicks": 0.1, "bot_visitors": 0.0}, "not forged_clicks and bot_visitors"),
+        ({"forged_clicks": 1.5}, "forged_clicks must be"),
+        ({"bot_visitors": -0.1}, "bot_visitors must be"),
+    ],
+)
+def test_shares_of_forgery_that_make_no_sense_are_refused(
+    share: dict[str, float], message: str
+) -> None:
+    with pytest.raises(ArmraceError, match=message):
+        make_question([0.9, 0.5], traffic=1000, days=1, **share)

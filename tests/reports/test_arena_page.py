@@ -39,9 +39,17 @@ def test_every_cell_of_every_policy_is_in_the_heat_map_and_in_a_table(
     figures: pl.DataFrame,
 ) -> None:
     text = render_arena(GRID, figures, "")
-    assert len(re.findall(r"<rect class=", text)) == figures.height == 2 * (5 * 2 + 3)
-    assert text.count('class="absent"') == 2 * 2
+    assert len(re.findall(r"<rect class=", text)) == figures.height == 2 * 5 * 3
     assert len(re.findall(r'<td class="h\d"', text)) == figures.height
+
+
+def test_a_cell_that_was_not_played_is_left_white(figures: pl.DataFrame) -> None:
+    text = render_arena(GRID, figures.slice(1), "")
+    assert text.count('class="absent"') == 1
+
+
+def test_the_page_says_what_attacks_see_of_thompson(figures: pl.DataFrame) -> None:
+    assert "The attack sees the distribution of thompson" in render_arena(GRID, figures, "")
 
 
 def test_same_figures_give_the_same_page(figures: pl.DataFrame) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from armrace.planning import Plan, plan
+from armrace.reports.colours import Style
 from armrace.reports.planning import plan_setting, render_plan
 from armrace.reports.survival import draw_survival
 from reports.test_page import outline
@@ -46,7 +47,7 @@ def test_every_policy_and_every_figure_is_there(found: Plan) -> None:
 
 
 def test_a_cross_is_where_a_policy_was_lost(found: Plan) -> None:
-    axes = draw_survival(found, dict.fromkeys(ASKED["policies"], "#000000")).axes[0]
+    axes = draw_survival(found, dict.fromkeys(ASKED["policies"], Style("#000000"))).axes[0]
     crosses = [float(line.get_xdata()[0]) for line in axes.lines if line.get_marker() == "x"]
     lost = dict(found.table.select("policy", "lost_at").drop_nulls().iter_rows())
     assert crosses == [lost[policy] for policy in ASKED["policies"] if policy in lost]
@@ -73,4 +74,4 @@ def test_setting_says_what_c_means_and_what_was_cut() -> None:
     words = plan_setting(plan(**asked, forged=0.009).question)
     assert "1,000 decisions a day for 1 day: T = 1,000." in words
     assert "Of the 4 days asked for, only these are simulated" in words
-    assert "C = 9, as much as 1% of the clicks on the best arm" in words
+    assert "C = 9, as many as 1% of the clicks that the best arm" in words

@@ -1,5 +1,7 @@
 """The arena: cells that are played once, and what their figures say."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import msgspec
 import polars as pl
 import pytest
@@ -8,8 +10,9 @@ from armrace.adversaries import ADVERSARIES
 from armrace.errors import UnwritableOutput
 from armrace.policies import POLICIES
 from armrace.simulation import arena, sweeps
+from armrace.simulation.archives import pack, unpack
 from armrace.simulation.arena import ATTACKS, FORMS, Grid, load_cells, run_arena
-from armrace.simulation.standings import leaderboard, relative_regret, verdict, worst_cases
+from armrace.simulation.leaderboard import leaderboard, relative_regret, verdict, worst_cases
 
 TINY = Grid(
     horizon=60,
@@ -45,11 +48,13 @@ def test_the_grid_is_as_large_as_promised():
     assert {cell.budget for cell in cells} == {0.0, 316.0, 5623.0}
 
 
-def test_thompson_sits_out_where_the_attack_looks_at_the_distribution():
+def test_every_policy_plays_every_cell_and_costly_distributions_are_refreshed_now_and_then():
     for cell in FORMS["quick"].cells():
         looks = ADVERSARIES.find(cell.attack).sees_weights
-        assert ("thompson" in cell.competitors()) == (not looks)
-        assert "multi-layer-race" in cell.competitors()
+        found = {each.policy.tag(): each.refresh for each in cell.experiments()}
+        assert set(found) == set(POLICIES)
+        assert found["thompson"] == (0.03 if looks else 0.0)
+        assert found["multi-layer-race"] == 0.0
 
 
 def test_a_second_run_plays_nothing(tmp_path, played):
@@ -91,10 +96,50 @@ def test_progress_counts_cells(tmp_path):
     assert sorted(reports) == reports
 
 
-def test_cells_without_a_competitor_are_left_out(tmp_path, played):
-    lonely = msgspec.structs.replace(TINY, policies=("thompson",))
-    assert run_arena(lonely, tmp_path, workers=1).height == 3
-    assert {experiment.adversary.tag() for experiment in played} == {"none", "zero-best"}
+def test_a_finished_environment_is_one_archive(tmp_path):
+    run_arena(TINY, tmp_path, workers=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["two-arms.zip"]
+
+
+def test_more_replications_play_only_the_new_ones(tmp_path, monkeypatch):
+    run_arena(TINY, tmp_path, workers=1)
+    asked = []
+    usual = sweeps.run_missing
+
+    def run(experiments, numbers, *rest):
+        asked.extend(numbers)
+        return usual(experiments, numbers, *rest)
+
+    monkeypatch.setattr(sweeps, "run_missing", run)
+    more = msgspec.structs.replace(TINY, replications=3)
+    figures = run_arena(more, tmp_path, workers=1)
+    assert asked == [[2]] * 10
+    assert figures.equals(run_arena(more, tmp_path / "at-once", workers=1))
+
+
+def test_a_killed_run_goes_on_where_it_stopped(tmp_path, played):
+    """A killed process leaves single files, and perhaps an older archive beside them."""
+    run_arena(TINY, tmp_path, workers=1)
+    unpack(tmp_path / "two-arms.zip", tmp_path / "two-arms.unfinished")
+    files = sorted((tmp_path / "two-arms.unfinished").iterdir())
+    pack(files[:4], tmp_path / "two-arms.zip")
+    for file in files[7:]:
+        file.unlink()
+    played.clear()
+    figures = run_arena(TINY, tmp_path, workers=1)
+    assert len(played) == 3
+    assert figures.equals(load_cells(TINY, tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["two-arms.zip"]
+
+
+def test_two_processes_divide_the_environments(tmp_path, played):
+    grid = msgspec.structs.replace(TINY, environments=("two-arms", "ratings"))
+    with ThreadPoolExecutor(2) as pool:
+        runs = [pool.submit(run_arena, grid, tmp_path, 1) for _ in range(2)]
+        first, second = (run.result() for run in runs)
+    assert first.equals(second)
+    assert len(played) == 2 * 5 * 2
+    assert {path.name for path in tmp_path.iterdir()} == {"two-arms.zip", "ratings.zip"}
 
 
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
@@ -155,8 +200,16 @@ def test_worst_cases_by_hand():
 def test_verdict_names_the_leaders_and_who_is_not_judged():
     words = verdict(leaderboard(FIGURES))
     assert words.startswith("Under attack wary leads")
-    assert "Without attack bold does, with 1 times." in words
-    assert words.endswith("sat out some cells: away.")
+    assert "Without attack bold leads, with 1 times." in words
+    assert words.endswith("some of their cells are missing: away.")
+
+
+def test_a_smoke_test_announces_no_leader():
+    assert FORMS["quick"].is_smoke_test
+    assert not FORMS["usual"].is_smoke_test
+    words = verdict(leaderboard(FIGURES), smoke_test=True)
+    assert words.startswith("This is a smoke test")
+    assert "leads" not in words
 
 
 def test_no_environment_favours_the_lowest_index():

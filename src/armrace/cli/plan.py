@@ -25,9 +25,9 @@ __all__ = ["EPILOG", "plan"]
 EPILOG = """\
 [bold]Examples[/bold]
 
-armrace plan --means 0.05,0.04,0.04,0.035,0.03,0.03 --traffic 200000 --days 5 --forged 0.03%
+armrace plan --means 0.05,0.04,0.04,0.035,0.03,0.03 --traffic 200000 --days 5 --forged-clicks 1%
 
-armrace plan --arms 6 --gap 0.01 --base-rate 0.04 --traffic 200000 --days 5 --forged 0.03%
+armrace plan --arms 6 --gap 0.01 --base-rate 0.04 --traffic 200000 --days 5 --bot-visitors 0.03%
 
 armrace plan --arms 3 --gap 0.1 --traffic 1e4 --policies multi-layer-race,ucb1,tsallis-inf --json -
 """
@@ -68,13 +68,33 @@ Traffic = Annotated[
 ]
 Days = Annotated[str, typer.Option("--days", metavar="NUMBER", help="Days at most.")]
 Forged = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--forged",
         metavar="SHARE",
-        help="Which share of all feedback may be forged, as 0.01 or 1%: C is this share of the "
-        "decisions, since a forged feedback changes a reward by at most 1. Feedback without a "
-        "click counts too: 1% of the clicks at a rate of 5% is a share of 0.05%.",
+        help="The share of all decisions whose feedback may be forged, as 0.01 or 1%: C is this "
+        "share of the decisions, since forging changes a reward by at most 1. Decisions without "
+        "a click count too. 1% if none of the three shares is given.",
+        rich_help_panel=_ATTACK,
+    ),
+]
+ForgedClicks = Annotated[
+    str | None,
+    typer.Option(
+        "--forged-clicks",
+        metavar="SHARE",
+        help="In its place, the share of the clicks that may be forged. It is multiplied by the "
+        "click rate of the best arm: 10% of the clicks at a rate of 5% are 0.5% of the decisions.",
+        rich_help_panel=_ATTACK,
+    ),
+]
+BotVisitors = Annotated[
+    str | None,
+    typer.Option(
+        "--bot-visitors",
+        metavar="SHARE",
+        help="In its place, the share of the visitors that may be bots. A bot decides about all "
+        "feedback of its visit, click or not, so this is the same share of the decisions.",
         rich_help_panel=_ATTACK,
     ),
 ]
@@ -135,7 +155,9 @@ def plan(
     arms: Arms = None,
     gap: Gap = None,
     base_rate: BaseRate = None,
-    forged: Forged = "1%",
+    forged: Forged = None,
+    forged_clicks: ForgedClicks = None,
+    bot_visitors: BotVisitors = None,
     attacks: Attacks = None,
     rounds: Rounds = "1000000",
     replications: options.Replications = "20",
@@ -146,7 +168,7 @@ def plan(
     json: options.Json = None,
     report: Report = Path("armrace-plan.html"),
 ) -> None:
-    """How much corruption each policy survives on your arms and traffic, and what it costs.
+    """Find out how much corruption each policy survives on your arms and traffic, and its cost.
 
     Budgets of corruption C are tried from small to large. A policy survives C if at that and all
     smaller budgets, under every attack, at least 95% of the runs end right: in the last part of
@@ -157,6 +179,10 @@ def plan(
     attack. A run has decided once it gives 90% of its plays to one arm until the end; the table
     says after how many days 95% of the runs had.
 
+    An attack that looks at the policy's distribution sees that of Thompson sampling, which is
+    costly, as it was when last computed: when an arm has 3% more plays and there are 1% more
+    rounds.
+
     Rates, shares and probabilities may be given as 0.05 or as 5%.
     """
     from armrace.planning import make_question
@@ -166,11 +192,13 @@ def plan(
     question = make_question(
         None if means is None else shares("means", means),
         arms=None if arms is None else whole("arms", arms),
-        gap=None if gap is None else share("gap", gap),
-        base_rate=None if base_rate is None else share("base-rate", base_rate),
+        gap=_optional_share("gap", gap),
+        base_rate=_optional_share("base-rate", base_rate),
         traffic=number("traffic", traffic),
         days=number("days", days),
-        forged=share("forged", forged),
+        forged=_optional_share("forged", forged),
+        forged_clicks=_optional_share("forged-clicks", forged_clicks),
+        bot_visitors=_optional_share("bot-visitors", bot_visitors),
         delta=share("delta", delta),
         replications=whole("replications", replications or ""),
         seed=whole("seed", seed),
@@ -190,6 +218,10 @@ def plan(
 
         print_plan(found)
     _write_report(report, found)
+
+
+def _optional_share(name: str, text: str | None) -> float | None:
+    return None if text is None else share(name, text)
 
 
 def _answer(question: Question, executor: Executor | None, workers: int | None) -> Plan:

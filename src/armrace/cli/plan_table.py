@@ -6,7 +6,7 @@ from rich.console import Console
 
 from armrace.cli.tables import new_table, print_tables
 from armrace.planning import Plan
-from armrace.reports.planning import plan_cells, plan_setting, starred
+from armrace.reports.planning import plan_cells, plan_setting
 
 __all__ = ["print_plan"]
 
@@ -22,13 +22,11 @@ _COLUMNS = (
 
 
 def print_plan(plan: Plan) -> None:
-    """What was asked, a row a policy, and the recommendation."""
+    """Print the question, one row per policy, and the recommendation."""
     console = Console(highlight=False)
     console.print(f"[dim]{plan_setting(plan.question)}[/dim]\n")
     table = new_table(*_COLUMNS)
     for row in plan_cells(plan):
         table.add_row(*row)
     print_tables(table)
-    if starred(plan):
-        console.print(f"[dim]{starred(plan)}[/dim]\n")
     console.print(plan.recommendation)

@@ -1,7 +1,7 @@
-"""What is proven beside what is simulated: up to which corruption a theorem says anything.
+"""Proven guarantees: the largest corruption at which a theorem still says something.
 
-A bound on the pseudo-regret says something as long as it lies below ``D T``, with ``D`` what the
-next arm lacks that is not good enough: below what playing that arm throughout would cost.
+A bound on the pseudo-regret says something as long as it lies below ``D T``, where ``D`` is the
+gap of the best arm that is not good enough: below the cost of playing that arm in every round.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def guaranteed_corruption(question: Question, policy: Policy) -> float | None:
 
 
 def rounds_until_guarantee(question: Question, delta: float) -> float | None:
-    """How many decisions Theorem 3 needs before it says anything without corruption.
+    """The number of decisions from which on Theorem 3 says something without corruption.
 
     >>> from armrace.planning import make_question
     >>> question = make_question([0.9, 0.1], traffic=100, days=1)
@@ -71,13 +71,15 @@ def _sharp_says(question: Question, policy: SharpRace, corruption: float) -> boo
 
 
 def _next_gap(question: Question) -> float:
-    """What the best of the arms lacks that are not good enough."""
+    """The gap of the best arm that is not good enough."""
     means = question.arms()
     return float(means.max() - means[~question.good_enough()].max())
 
 
 def _last(holds: Callable[[int], bool], largest: int, first: int = 0) -> float | None:
-    """The largest whole number up to ``largest`` at which a condition holds that then ends.
+    """The largest whole number up to ``largest`` at which a condition holds, by bisection.
+
+    The condition must hold up to some number and fail from there on.
 
     >>> _last(lambda number: number < 9, 1000), _last(lambda number: False, 1000)
     (8.0, None)

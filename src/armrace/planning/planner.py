@@ -1,4 +1,4 @@
-"""The search: budgets from small to large, and at each only the policies that stood the last."""
+"""The search: budgets from small to large, each for the policies that survived the last one."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import Any
 
 import polars as pl
 
+from armrace.formatting import figure
 from armrace.planning.plans import Plan
 from armrace.planning.question import Question, make_question
-from armrace.planning.readings import REQUIRED, read
+from armrace.planning.run_metrics import REQUIRED, read_run
 from armrace.simulation.progress import progress_bar
 from armrace.simulation.simulate import run_experiments
 
 __all__ = ["answer", "budget_levels", "plan"]
 
 _LEVELS = (10, 50, 200)
-"""Round numbers, four or five times one another; the next are a hundred times these."""
+"""Budgets of two decades; the next ones are a hundred times these."""
 
 
 def plan(
@@ -31,8 +32,14 @@ def plan(
 ) -> Plan:
     """How much corruption each policy survives, what it costs, and how long until a decision.
 
-    All else that can be asked is what :func:`make_question` takes. Nothing of this depends on
-    the executor or the number of workers.
+    Args:
+        means: the probability of a click on each arm.
+        executor: runs the replications in place of threads.
+        workers: how many threads run at once; by default one per core.
+        progress: whether to show progress bars; by default on a terminal only.
+        asked: all other parameters of :func:`make_question`.
+
+    The result does not depend on the executor or the number of workers.
 
     >>> found = plan(
     ...     [0.8, 0.2], traffic=500, days=2, forged=0.01, policies=["ucb1"], attacks=["zero-best"]
@@ -60,7 +67,7 @@ def answer(
     workers: int | None = None,
     progress: bool | None = None,
 ) -> Plan:
-    """The plan for a question; Ctrl-C leaves nothing of it."""
+    """The plan for a question; an interruption discards it, since half a plan would mislead."""
     runner = _Runner(question, executor, workers, progress)
     names = list(question.learners())
     standing = runner.play("without attack", 0.0, names)
@@ -69,14 +76,14 @@ def answer(
         suspected = budget == question.suspected
         if standing or suspected:
             passed = runner.play(
-                f"C = {budget:,.0f}", budget, contenders if suspected else standing
+                f"C = {figure(budget)}", budget, contenders if suspected else standing
             )
             standing = [name for name in standing if name in passed]
     return Plan(question, pl.DataFrame(runner.rows, infer_schema_length=None))
 
 
 class _Runner:
-    """Plays a budget for some policies and keeps the figures."""
+    """Plays one budget after the other and collects the figures."""
 
     def __init__(
         self,
@@ -90,7 +97,7 @@ class _Runner:
         self._executor, self._workers, self._progress = executor, workers, progress
 
     def play(self, title: str, budget: float, names: Sequence[str]) -> list[str]:
-        """Those of the policies that end right under every attack at this budget."""
+        """Play a budget, and return the policies that end right under every attack."""
         experiments = self.question.experiments(names, budget)
         if not experiments:
             return []
@@ -103,7 +110,7 @@ class _Runner:
         if results[0].interrupted:
             raise KeyboardInterrupt
         for (name, _), result in zip(experiments, results, strict=True):
-            row = {"policy": name, **read(result, good)}
+            row = {"policy": name, **read_run(result, good)}
             passed[name] &= row["right"] >= REQUIRED * row["runs"]
             self.rows.append(row)
         return [name for name, right in passed.items() if right]

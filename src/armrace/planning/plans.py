@@ -1,4 +1,4 @@
-"""The answer: a row a policy, the figures behind it, and a recommendation."""
+"""The answer: one row per policy, the figures behind it, and a recommendation."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ import polars as pl
 
 from armrace.planning.guarantees import guaranteed_corruption
 from armrace.planning.question import Question
-from armrace.planning.readings import REQUIRED
-from armrace.planning.recommending import recommend
+from armrace.planning.recommendation import recommend
+from armrace.planning.run_metrics import REQUIRED
 
 __all__ = ["Plan"]
 
 _SCHEMA: dict[str, type[pl.DataType]] = {
     "policy": pl.String,
-    "attacks": pl.Int64,
     "runs": pl.Int64,
     "right": pl.Int64,
     "cost": pl.Float64,
@@ -39,7 +38,8 @@ _SCHEMA: dict[str, type[pl.DataType]] = {
 class Plan:
     """What a plan found.
 
-    ``figures`` holds a row a policy, attack and budget that was tried; ``table`` a row a policy.
+    ``figures`` holds one row for each policy, attack and budget that was tried; ``table`` one row
+    per policy.
     """
 
     def __init__(self, question: Question, figures: pl.DataFrame) -> None:
@@ -48,15 +48,15 @@ class Plan:
 
     @cached_property
     def table(self) -> pl.DataFrame:
-        """A row a policy, those first that survive the suspected corruption at the least cost.
+        """One row per policy; policies that survive the suspected corruption first, by cost.
 
         ``survives`` is the largest budget tried at which, as at all smaller ones, the policy
         ended right in 95% of the runs under every attack; 0 if it did so without attack only,
-        and none if not even then. ``lost_at`` is the smallest at which it did not. Costs are
-        mean pseudo-regrets, decisions the days after which 95% of the runs had decided. What
-        begins with ``suspected`` is at the suspected corruption, under the attack that is worst
-        for the column. ``guaranteed`` is the largest corruption at which a theorem still says
-        something, for any attack; see :mod:`armrace.planning.guarantees`.
+        and null if it failed even then. ``lost_at`` is the smallest budget at which it failed.
+        Costs are mean pseudo-regrets; ``decision_days`` are the days after which 95% of the runs
+        had decided. Columns that begin with ``suspected`` are at the suspected corruption, under
+        the attack that is worst for the column. ``guaranteed`` is the largest corruption at which
+        a theorem still says something, for any attack; see :mod:`armrace.planning.guarantees`.
         """
         rows = [self._row(name) for name in self.question.learners()]
         return (
@@ -75,7 +75,7 @@ class Plan:
 
     @cached_property
     def recommendation(self) -> str:
-        """In words: which policy to take and why, what it may cost, and what is not known."""
+        """Which policy to take and why, what it may cost, and what is not known, in words."""
         return recommend(self.question, self.table, self.samples())
 
     def samples(self) -> dict[str, Any]:
@@ -106,7 +106,6 @@ class Plan:
         a_day = asked.traffic / asked.horizon
         return {
             "policy": name,
-            "attacks": sum(asked.faces(asked.learners()[name], each) for each in asked.attacks),
             "runs": quiet["runs"],
             "right": quiet["right"],
             "cost": quiet["regret"],
@@ -121,7 +120,7 @@ class Plan:
         return None if rounds is None else self.question.days_of(rounds)
 
     def _under_suspicion(self, own: pl.DataFrame, a_day: float) -> dict[str, Any]:
-        """What is known at the suspected corruption; nothing of those that were lost before."""
+        """The columns at the suspected corruption; none for a policy that was not tried there."""
         tried = own.filter(pl.col("budget") == self.question.suspected)
         if tried.is_empty():
             return {}
@@ -139,7 +138,7 @@ class Plan:
 
 
 def _survival(own: pl.DataFrame) -> dict[str, Any]:
-    """How far it came, and where and to whom it was lost."""
+    """The largest budget that a policy survived, and the budget and attack that defeated it."""
     lost = own.filter(pl.col("right") < REQUIRED * pl.col("runs")).sort("budget", "right")
     if lost.is_empty():
         return {"survives": own["budget"].max()}

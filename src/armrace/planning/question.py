@@ -1,4 +1,4 @@
-"""What a plan is asked: arms, traffic, days, and how much of the feedback may be forged."""
+"""The question that a plan answers: arms, traffic, days, and how much feedback may be forged."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import numpy.typing as npt
 from armrace.adversaries import ADVERSARIES, Adversary, NoAttack
 from armrace.environments import Bernoulli
 from armrace.errors import InvalidParameter
+from armrace.planning.forgery import forged_share
 from armrace.policies import POLICIES, Policy
 from armrace.randomness import MAXIMAL_SEED
-from armrace.simulation.experiment import Experiment, make_experiment
+from armrace.simulation.experiment import Experiment, make_experiment, refresh_for
 from armrace.specification import Confidence, Limits, Specification, check_number, is_list
 
 __all__ = ["ATTACKS_TRIED", "POLICIES_TRIED", "Question", "make_question"]
@@ -32,32 +33,32 @@ POLICIES_TRIED = (
     "exp3",
     "tsallis-inf",
 )
-"""The races, and one or two of every other kind; a plan tries these unless others are named."""
+"""The races, and one or two policies of every other kind; tried unless others are named."""
 
 ATTACKS_TRIED = ("swap-best", "zero-best-when-likely", "sleeper-bots")
-"""One that strikes at once, one that strikes where it is seen, and one that waits."""
+"""One that strikes at once, one that strikes where its changes are seen, and one that waits."""
 
 _LEAST_ROUNDS = 100
 _MOST_ROUNDS = 10_000_000
 _MOST_REPLICATIONS = 10_000
 _HARDEST_RATE = 0.5
-"""Rewards vary most here, so that a plan for an unknown rate is on the safe side."""
+"""The rate at which rewards vary most: the cautious choice for a rate that is not known."""
 
 _ARMS = Limits("arms", 2, 10_000)
 _GAP = Limits("smallest difference worth caring about", 0, 1, low_open=True)
 _RATE = Limits("mean of the other arms", 0, 1)
 _SAME = 1e-12
-"""Differences of means below this come from rounding."""
+"""Smaller differences of means come from rounding."""
 
 
 class Question(Specification, frozen=True, tag="question", kw_only=True):
-    """Arms, traffic and suspicion: all that a plan is made from."""
+    """Arms, traffic and suspected corruption: all that a plan depends on."""
 
     means: Annotated[tuple[float, ...], Limits("probability of a 1, one an arm", 0, 1)]
     gap: Annotated[float, Limits("smallest difference worth caring about", 0, 1)] = 0.0
     traffic: Annotated[float, Limits("decisions a day", 0, 1e12, low_open=True)]
     days: Annotated[float, Limits("days at most", 0, 1e5, low_open=True)]
-    forged: Annotated[float, Limits("share of the feedback that may be forged", 0, 1)]
+    forged: Annotated[float, Limits("share of all rounds whose feedback may be forged", 0, 1)]
     delta: Confidence
     policies: tuple[Policy, ...]
     attacks: tuple[Adversary, ...]
@@ -82,12 +83,12 @@ class Question(Specification, frozen=True, tag="question", kw_only=True):
 
     @property
     def wanted(self) -> float:
-        """Decisions in all the days."""
+        """Decisions in all days together."""
         return self.traffic * self.days
 
     @property
     def horizon(self) -> int:
-        """Decisions that are simulated, T: all of them, or as many as may be."""
+        """Decisions that are simulated, T: all of them, or ``rounds`` if there are more."""
         return int(min(self.wanted, self.rounds))
 
     @property
@@ -101,13 +102,13 @@ class Question(Specification, frozen=True, tag="question", kw_only=True):
         return self.forged * self.horizon
 
     def days_of(self, rounds: float) -> float:
-        """How many days so many decisions take."""
+        """How many days a number of decisions takes."""
         return rounds / self.traffic
 
     def arms(self) -> npt.NDArray[np.float64]:
         """The means as they are simulated, with the best arm in the middle.
 
-        A policy that breaks ties by index plays the first arm anyway, and would pass for clever.
+        A policy that breaks ties by index would find the best arm by luck if it was the first.
         """
         means = np.array(self.means)
         best, middle = int(np.argmax(means)), means.size // 2
@@ -115,12 +116,12 @@ class Question(Specification, frozen=True, tag="question", kw_only=True):
         return means
 
     def good_enough(self) -> npt.NDArray[np.bool_]:
-        """Which of :meth:`arms` lack less than the gap; the best always does."""
+        """For each of :meth:`arms`, whether it is the best or worse by less than the gap."""
         lacks = self.arms().max() - self.arms()
         return np.asarray((lacks <= _SAME) | (lacks < self.gap - _SAME))
 
     def informed(self, description: Policy | str | Mapping[str, Any]) -> Policy:
-        """The policy with this delta, told the suspected corruption if it must know it.
+        """The policy with the question's delta and, if it has to know it, corruption.
 
         A policy that is given as a specification stays as it is.
         """
@@ -131,16 +132,8 @@ class Question(Specification, frozen=True, tag="question", kw_only=True):
         known = {"delta": self.delta, "corruption": self.suspected}
         return POLICIES.make({**{k: v for k, v in known.items() if k in fields}, **given})
 
-    def faces(self, policy: Policy, attack: Adversary) -> bool:
-        """Whether this policy is tried under this attack.
-
-        An attack that looks at the learner's distribution has it computed in every round; for
-        Thompson sampling that takes an integral, and a plan would take hours.
-        """
-        return policy.exact_tickets or not attack.sees_weights
-
     def learners(self) -> dict[str, Policy]:
-        """The policies by name, or by name and number where there are several of one name."""
+        """The policies by name, numbered where several have the same name."""
         found: dict[str, Policy] = {}
         for policy in self.policies:
             alike = sum(other.tag() == policy.tag() for other in found.values())
@@ -148,14 +141,13 @@ class Question(Specification, frozen=True, tag="question", kw_only=True):
         return found
 
     def experiments(self, names: Sequence[str], budget: float) -> list[tuple[str, Experiment]]:
-        """Some of the policies under each of the attacks, or under none without a budget."""
+        """The named policies under each attack, or without attack if the budget is 0."""
         learners = self.learners()
         attacks = self.attacks if budget else (NoAttack(),)
         return [
             (name, self._experiment(learners[name], attack, budget))
             for attack in attacks
             for name in names
-            if self.faces(learners[name], attack)
         ]
 
     def _experiment(self, policy: Policy, attack: Adversary, budget: float) -> Experiment:
@@ -167,6 +159,7 @@ class Question(Specification, frozen=True, tag="question", kw_only=True):
             horizon=self.horizon,
             replications=self.replications,
             seed=self.seed,
+            refresh=refresh_for(policy, attack),
         )
 
 
@@ -178,7 +171,9 @@ def make_question(
     base_rate: float | None = None,
     traffic: float,
     days: float = 14.0,
-    forged: float = 0.01,
+    forged: float | None = None,
+    forged_clicks: float | None = None,
+    bot_visitors: float | None = None,
     delta: float = 0.05,
     policies: Sequence[Policy | str | Mapping[str, Any]] = POLICIES_TRIED,
     attacks: Sequence[Adversary | str | Mapping[str, Any]] = ATTACKS_TRIED,
@@ -186,7 +181,25 @@ def make_question(
     seed: int = 0,
     rounds: int = 1_000_000,
 ) -> Question:
-    """A question from means, or from a number of arms of which one is better by a gap.
+    """A question from the arms' means, or from a number of arms of which one is better by a gap.
+
+    Args:
+        means: the probability of a click on each arm.
+        arms: the number of arms, in place of the means.
+        gap: the smallest difference worth caring about; with ``arms``, how much the best is better.
+        base_rate: the mean of the other arms, with ``arms``; by default 0.5, the hardest.
+        traffic: decisions per day.
+        days: how many days the test may last.
+        forged: the share of all rounds whose feedback may be forged; by default 1%.
+        forged_clicks: in its place, the share of the clicks that may be forged.
+        bot_visitors: in its place, the share of the visitors that may be bots. How the three
+            relate is in :mod:`armrace.planning.forgery`.
+        delta: the failure probability of policies that have one.
+        policies: names, plain data or specifications.
+        attacks: likewise.
+        replications: simulated runs of each policy under each attack at each budget.
+        seed: the seed of all randomness.
+        rounds: the most decisions that are simulated.
 
     >>> question = make_question(arms=3, gap=0.1, base_rate=0.2, traffic=500, forged=0.01)
     >>> question.arms().round(3).tolist(), question.horizon, question.suspected
@@ -195,14 +208,14 @@ def make_question(
     for name, listed in (("policies", policies), ("attacks", attacks)):
         if not is_list(listed) or not len(listed):
             raise InvalidParameter(f"{name} must be a list of at least one; got {listed!r}.")
+    rates = _one_better(arms, gap, base_rate) if means is None else _given(means, arms, base_rate)
+    Bernoulli(means=rates)  # refuses what is no list of rates, before the best of them is used
     question = Question(
-        means=_one_better(arms, gap, base_rate)
-        if means is None
-        else _given(means, arms, base_rate),
+        means=rates,
         gap=0.0 if gap is None else gap,
         traffic=traffic,
         days=days,
-        forged=forged,
+        forged=forged_share(max(rates), forged, forged_clicks, bot_visitors),
         delta=delta,
         policies=(),
         attacks=tuple(map(_attack, attacks)),

@@ -1,4 +1,4 @@
-"""Tables, plots and the HTML page; they read results, and run nothing.
+"""Tables, plots and HTML pages of results; nothing is simulated here.
 
-``page`` draws with matplotlib, which takes a while to load, so nothing is imported here.
+Matplotlib takes a while to load, so this package imports nothing by itself.
 """

@@ -10,14 +10,16 @@ import msgspec
 import polars as pl
 
 from armrace.environments import Environment
+from armrace.formatting import count, figure
+from armrace.policies import POLICIES
 from armrace.reports.budgets import draw_budgets
+from armrace.reports.colours import GREY, Style, choose_styles
 from armrace.reports.drawing import own_style
-from armrace.reports.formatting import count, figure
 from armrace.reports.heatmap import heat_map, heat_tables, legend
-from armrace.reports.highlighting import GREY, inks
-from armrace.reports.layout import data_block, document, figure_section, table
+from armrace.reports.layout import data_block, document, figure_section, line_mark, table
 from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA, Grid
-from armrace.simulation.standings import leaderboard, relative_regret, verdict, worst_cases
+from armrace.simulation.experiment import USUAL_REFRESH, refresh_words
+from armrace.simulation.leaderboard import leaderboard, relative_regret, verdict, worst_cases
 
 __all__ = ["render_arena"]
 
@@ -35,16 +37,16 @@ _COLUMNS = {
 
 
 def render_arena(grid: Grid, figures: pl.DataFrame, command: str) -> str:
-    """The whole page from the figures of the grid's cells."""
+    """The page as HTML, from the figures of the grid's cells."""
     board = leaderboard(figures)
     policies = board["policy"].to_list()
-    colours = inks([name for name in grid.policies if name in policies], policies)
+    styles = choose_styles([name for name in grid.policies if name in policies], policies)
     with own_style():
         sections = [
             _header(grid, board),
-            _leaderboard_section(board, colours),
+            _leaderboard_section(board, styles),
             _heat_section(relative_regret(figures), policies),
-            _budget_section(figures, colours),
+            _budget_section(figures, styles),
             _worst_section(figures),
             _environments_section(grid),
             _rerun_section(grid, command),
@@ -59,7 +61,7 @@ def _header(grid: Grid, board: pl.DataFrame) -> str:
         f"T = {count(grid.horizon)} rounds; seed {grid.seed}."
     )
     return (
-        f"<header><h1>The arena</h1><p>{escape(verdict(board))}</p>"
+        f"<header><h1>The arena</h1><p>{escape(verdict(board, smoke_test=grid.is_smoke_test))}</p>"
         f'<p class="setting">{escape(setting)}</p></header>'
     )
 
@@ -68,21 +70,21 @@ def _row(name: str, cells: Sequence[str], mark: str = "") -> str:
     return f'<tr><th scope="row">{mark}{escape(name)}</th>{"".join(cells)}</tr>'
 
 
-def _leaderboard_section(board: pl.DataFrame, colours: dict[str, str]) -> str:
+def _leaderboard_section(board: pl.DataFrame, styles: dict[str, Style]) -> str:
+    costly = [name for name in board["policy"] if not POLICIES.find(name).exact_tickets]
     rows = [
         _row(
             row["policy"],
             [f"<td>{figure(row[name])}</td>" for name in _COLUMNS],
-            f'<span style="background:{colours[row["policy"]]}"></span>',
+            line_mark(styles[row["policy"]]),
         )
         for row in board.iter_rows(named=True)
     ]
     note = (
         "Pseudo-regret relative to the best policy of each cell: geometric means over the cells "
         "with and without attack, the same of the 95th percentile, and the worst cell. Policies "
-        "that sat out cells come last: Thompson sampling does where the attack looks at the "
-        "learner's distribution, which takes it an integral a round. Those that take the "
-        "corruption as a parameter are told the budget."
+        "that take the corruption as a parameter are told the budget. "
+        f"{refresh_words(costly, USUAL_REFRESH)}"
     )
     return (
         f"<section><h2>Leaderboard</h2>{table(['policy', *_COLUMNS.values()], rows)}"
@@ -93,28 +95,31 @@ def _leaderboard_section(board: pl.DataFrame, colours: dict[str, str]) -> str:
 def _heat_section(relative: pl.DataFrame, policies: Sequence[str]) -> str:
     caption = (
         "Policies in the order of the leaderboard; of each attack, the smaller budget is on the "
-        "left. White: the policy sat out."
+        "left. White: not played."
     )
     return (
         f"<section><h2>Regret relative to the best</h2>{legend()}"
-        f"<figure>{heat_map(relative, policies)}<figcaption>{caption}</figcaption></figure>"
+        f'<figure><div class="wide">{heat_map(relative, policies)}</div>'
+        f"<figcaption>{caption}</figcaption></figure>"
         f"{heat_tables(relative, policies)}</section>"
     )
 
 
-def _budget_section(figures: pl.DataFrame, colours: dict[str, str]) -> str:
+def _budget_section(figures: pl.DataFrame, styles: dict[str, Style]) -> str:
     present = set(figures["attack"])
     attacks = [attack for attack in _SHOWN_ATTACKS if attack in present]
     if not attacks:
         return ""
     caption = (
-        "Mean pseudo-regret against the budget, both logarithmic but for a budget of 0. A line "
-        "that jumps belongs to a policy which the attack has talked out of the best arm."
+        "Mean pseudo-regret against the budget, both logarithmic except at a budget of 0. Where a "
+        "line jumps, the attack has misled the policy for good."
     )
-    if GREY in colours.values():
+    if GREY in styles.values():
         caption += " Grey lines are the other policies of the leaderboard."
-    drawing = draw_budgets(figures, attacks, colours)
-    description = f"Pseudo-regret against the budget of {', '.join(attacks)}, an environment a row."
+    drawing = draw_budgets(figures, attacks, styles)
+    description = (
+        f"Pseudo-regret against the budget of {', '.join(attacks)}, one row per environment."
+    )
     return figure_section("Regret against corruption", drawing, "budgets", description, caption)
 
 

@@ -1,4 +1,4 @@
-"""Regret relative to the best, policies by cells: a picture of all, and the figures in tables."""
+"""The heat map of regret relative to the best policy, and the same figures as tables."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 
 import polars as pl
 
-from armrace.reports.formatting import count, figure, short
+from armrace.formatting import count, figure, short
 
 __all__ = ["STEPS", "heat_class", "heat_map", "heat_tables", "legend"]
 
 STEPS = (1.2, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
-"""Where the colour changes: about logarithmic, light for near the best, dark for far from it."""
+"""Where the colour changes, on a roughly logarithmic scale: light is near the best policy."""
 
 _CELL, _ROW, _LEFT, _TOP, _GAP = 9.0, 17.0, 178.0, 126.0, 6.0
 
 
 def heat_class(relative: float) -> str:
-    """The name of a figure's colour in the style sheet.
+    """The class of a relative regret in the style sheet.
 
     >>> heat_class(1.0), heat_class(3.0), heat_class(1e6)
     ('h0', 'h2', 'h7')
@@ -40,7 +40,7 @@ def legend() -> str:
 
 
 def heat_map(relative: pl.DataFrame, policies: Sequence[str]) -> str:
-    """All cells as one SVG; each tells its figures where the pointer rests."""
+    """All cells as one SVG; a tooltip on each cell gives its figures."""
     cells = _cells(relative)
     columns: dict[tuple[str, str, float], float] = {}
     parts, x = [], _LEFT
@@ -66,7 +66,7 @@ def heat_map(relative: pl.DataFrame, policies: Sequence[str]) -> str:
 
 
 def _cells(relative: pl.DataFrame) -> list[tuple[str, str, float]]:
-    """The cells in their order: environment, attack, budget."""
+    """Environment, attack and budget of each cell, in order of appearance."""
     return list(
         relative.select("environment", "attack", "budget").unique(maintain_order=True).rows()
     )
@@ -78,7 +78,7 @@ def _environment_name(environment: str, x: float, width: int) -> str:
 
 
 def _attack_names(cells: Sequence[tuple[str, str, float]], x: float) -> list[str]:
-    """Each attack's name once, upright, over its budgets from small to large."""
+    """The name of each attack, turned upright, above its budgets."""
     names = []
     for attack in dict.fromkeys(cell[1] for cell in cells):
         places = [position for position, cell in enumerate(cells) if cell[1] == attack]
@@ -110,7 +110,7 @@ def _title(row: dict[str, Any]) -> str:
 
 
 def heat_tables(relative: pl.DataFrame, policies: Sequence[str]) -> str:
-    """The figures of the picture, a table an environment."""
+    """The figures of the heat map, one table per environment."""
     tables = []
     for environment in relative["environment"].unique(maintain_order=True):
         inside = relative.filter(pl.col("environment") == environment)

@@ -1,4 +1,4 @@
-"""The page of a plan: the recommendation, the table, regret against corruption, the figures."""
+"""The page of a plan: recommendation, table, regret against corruption, all figures."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from typing import Any
 
 import polars as pl
 
+from armrace.formatting import count, days_in_figures, days_in_words, figure, percent
 from armrace.planning import Plan, Question
-from armrace.planning.wording import days_in_figures, days_in_words, percent, round_count
+from armrace.reports.colours import GREY, Style, choose_styles
 from armrace.reports.drawing import own_style
-from armrace.reports.formatting import count, figure
-from armrace.reports.highlighting import GREY, inks
-from armrace.reports.layout import data_block, document, figure_section, table
+from armrace.reports.layout import data_block, document, figure_section, line_mark, table
 from armrace.reports.survival import draw_survival
 
-__all__ = ["plan_cells", "plan_setting", "render_plan", "starred"]
+__all__ = ["plan_cells", "plan_setting", "render_plan"]
 
 _COLUMNS = {
     "policy": "",
-    "lost a day": "mean pseudo-regret without attack, in clicks a day: what robustness costs when "
-    "it is not needed",
+    "lost a day": "mean pseudo-regret without attack, in clicks per day: the price of robustness "
+    "when it is not needed",
     "decided": "after how many days 95% of the runs, without attack, gave 90% of their plays to "
     "one arm until the end; a dash if fewer did",
     "survives": "the largest C tried at which, as at all smaller ones, at least 95% of the runs "
@@ -32,20 +31,20 @@ _COLUMNS = {
     "lost a day at C": "mean pseudo-regret at the suspected C, under the attack that costs most",
     "decided at C": "as decided, at the suspected C, under the attack that delays most; the "
     "decision may be a wrong one",
-    "proven": "the largest C at which a theorem of the paper still says something, for any attack: "
-    "that the policy loses less than by playing throughout the next arm that is not good enough; "
-    "a dash if there is none",
+    "proven": "the largest C at which a theorem of the paper guarantees, for any attack, that the "
+    "policy loses less than the best arm that is not good enough would if it was always "
+    "played; a dash if there is none",
 }
 
 
 def render_plan(plan: Plan, command: str) -> str:
     """The whole page."""
-    colours = _colours(plan)
+    styles = _styles(plan)
     with own_style():
         sections = [
             _header(plan),
-            _table_section(plan, colours),
-            _plot_section(plan, colours),
+            _table_section(plan, styles),
+            _plot_section(plan, styles),
             _figures_section(plan),
             _rerun_section(plan, command),
         ]
@@ -57,7 +56,7 @@ def plan_setting(question: Question) -> str:
     best = max(question.means)
     words = (
         f"{len(question.means)} arms, the best with a mean of {best:g}; "
-        f"{round_count(question.traffic)} decisions a day for "
+        f"{figure(question.traffic)} decisions a day for "
         f"{days_in_words(question.days_of(question.horizon))}: T = {count(question.horizon)}. "
     )
     if question.is_cut:
@@ -66,20 +65,20 @@ def plan_setting(question: Question) -> str:
             "rounds may be allowed, up to 10,000,000. "
         )
     if not question.suspected:
-        return words + "No feedback is suspected to be forged."
+        return words + "No feedback is suspected of being forged."
     clicks = question.suspected / (best * question.horizon) if best else 0.0
     return words + (
-        f"Suspected: {percent(question.forged)} of the feedback forged, which is C = "
-        f"{round_count(question.suspected)}, as much as {percent(clicks)} of the clicks on "
-        "the best arm played throughout."
+        f"Suspected: {percent(question.forged)} of all rounds forged, which is C = "
+        f"{figure(question.suspected)}, as many as {percent(clicks)} of the clicks that the best "
+        "arm would get in these rounds."
     )
 
 
 def plan_cells(plan: Plan) -> list[tuple[str, ...]]:
-    """The table's rows as text, in the terminal and on the page alike."""
+    """The table's rows as text, for the terminal and for the page."""
     return [
         (
-            row["policy"] + ("" if row["attacks"] == len(plan.question.attacks) else " *"),
+            row["policy"],
             figure(row["cost_a_day"]),
             _days(row["decision_days"]),
             _or_dash(row["survives"], count),
@@ -89,14 +88,6 @@ def plan_cells(plan: Plan) -> list[tuple[str, ...]]:
         )
         for row in plan.table.iter_rows(named=True)
     ]
-
-
-def starred(plan: Plan) -> str:
-    """What a star beside a policy means; empty if there is none."""
-    if all(row[0][-1] != "*" for row in plan_cells(plan)):
-        return ""
-    seeing = ", ".join(each.tag() for each in plan.question.attacks if each.sees_weights)
-    return f"* not tried under {seeing}: its distribution takes an integral in every round."
 
 
 def _or_dash(value: Any, shown: Callable[[Any], str]) -> str:
@@ -111,11 +102,11 @@ def _days(days: float | None) -> str:
     return _or_dash(days, days_in_figures)
 
 
-def _colours(plan: Plan) -> dict[str, str]:
-    """Those that are wrong even without attack are grey: they have but one point."""
+def _styles(plan: Plan) -> dict[str, Style]:
+    """The style of each policy; those that fail without attack have one point, and are grey."""
     slow = pl.col("survives").is_null()
     fit = plan.table.filter(~slow)["policy"].to_list()
-    return {**dict.fromkeys(plan.table.filter(slow)["policy"], GREY), **inks(fit, fit)}
+    return {**dict.fromkeys(plan.table.filter(slow)["policy"], GREY), **choose_styles(fit, fit)}
 
 
 def _header(plan: Plan) -> str:
@@ -126,33 +117,32 @@ def _header(plan: Plan) -> str:
     )
 
 
-def _table_section(plan: Plan, colours: dict[str, str]) -> str:
+def _table_section(plan: Plan, styles: dict[str, Style]) -> str:
     rows = []
     for row, cells in zip(plan.table.iter_rows(named=True), plan_cells(plan), strict=True):
         name, proven = row["policy"], _or_dash(row["guaranteed"], count)
-        mark = f'<span style="background:{colours[name]}"></span>'
+        mark = line_mark(styles[name])
         figures = "".join(f"<td>{escape(cell)}</td>" for cell in (*cells[1:], proven))
         rows.append(f'<tr><th scope="row">{mark}{escape(cells[0])}</th>{figures}</tr>')
     meanings = "".join(
         f"<dt>{name}</dt><dd>{text}.</dd>" for name, text in _COLUMNS.items() if text
     )
-    note = f'<p class="note">{escape(starred(plan))}</p>' if starred(plan) else ""
     return (
-        f"<section><h2>Policies</h2>{table(list(_COLUMNS), rows)}{note}"
+        f"<section><h2>Policies</h2>{table(list(_COLUMNS), rows)}"
         f'<dl class="note">{meanings}</dl></section>'
     )
 
 
-def _plot_section(plan: Plan, colours: dict[str, str]) -> str:
+def _plot_section(plan: Plan, styles: dict[str, Style]) -> str:
     caption = (
         "Mean pseudo-regret over the whole run against the budget C, under the attack that costs "
-        "most there; both axes are logarithmic, but for C = 0. A cross: there the policy is lost, "
-        "and larger budgets are not tried with it, except the suspected one."
+        "most there; both axes are logarithmic except at C = 0. A cross marks the budget at which "
+        "the policy is lost; larger ones are not tried with it, except the suspected one."
     )
-    if GREY in colours.values():
+    if GREY in styles.values():
         caption += " Grey: policies that do not settle on the right arm even without attack."
     return figure_section(
-        "Regret against corruption", draw_survival(plan, colours), "survival",
+        "Regret against corruption", draw_survival(plan, styles), "survival",
         "Mean pseudo-regret of each policy against the corruption budget.", caption,
     )  # fmt: skip
 

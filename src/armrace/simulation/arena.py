@@ -1,13 +1,16 @@
 """The arena: every policy in every environment under every attack, at several budgets.
 
 A *cell* is one environment, one attack and one budget; all policies meet the same rewards in
-it. What is finished is kept in a folder (:mod:`armrace.simulation.sweeps`), so that a run can be
-interrupted and taken up again, and nothing is computed twice.
+it. The results of an environment are one archive. While it is being played they are single
+files in a folder beside it (:mod:`armrace.simulation.sweeps`), so that a run that was interrupted
+or killed continues where it stopped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import shutil
+import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import NamedTuple
@@ -18,10 +21,13 @@ import polars as pl
 from armrace.adversaries import ADVERSARIES
 from armrace.environments import Bernoulli, Beta, Environment
 from armrace.policies import POLICIES
-from armrace.simulation.experiment import Experiment, make_experiment
+from armrace.simulation.archives import pack, unpack, unpacked
+from armrace.simulation.claims import claimed
+from armrace.simulation.experiment import Experiment, make_experiment, refresh_for
+from armrace.simulation.files import make_folder
 from armrace.simulation.results import MEASURES, Result
 from armrace.simulation.scenarios import told_the_budget
-from armrace.simulation.sweeps import finished_cells, run_sweep
+from armrace.simulation.sweeps import Report, finished_cells, run_sweep
 
 __all__ = [
     "ATTACKS",
@@ -60,8 +66,14 @@ BUDGET_EXPONENTS = (0.5, 0.75)
 """Budgets are these powers of the horizon; a budget of 0 is the cell without attack."""
 
 
+SHORTEST_JUDGED = 20_000
+"""In shorter runs policies still explore, and their order says little about longer ones."""
+
+_SECONDS_BETWEEN_LOOKS = 0.5
+
+
 class Grid(msgspec.Struct, frozen=True, kw_only=True):
-    """Which cells there are, and how long each is played."""
+    """Which cells there are, and for how many rounds and replications each is played."""
 
     horizon: int
     replications: int
@@ -70,8 +82,13 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     attacks: tuple[str, ...] = ATTACKS
     policies: tuple[str, ...] = tuple(POLICIES)
 
+    @property
+    def is_smoke_test(self) -> bool:
+        """Whether runs are too short to say anything about the policies."""
+        return self.horizon < SHORTEST_JUDGED
+
     def cells(self) -> Iterator[Cell]:
-        """One cell without attack an environment, and one for each attack and budget."""
+        """For each environment a cell without attack, and one for each attack and budget."""
         for environment in self.environments:
             yield Cell(self, environment, "none", 0.0)
             for attack in self.attacks:
@@ -86,7 +103,7 @@ FORMS: dict[str, Grid] = {
     "usual": Grid(horizon=100_000, replications=10),
     "full": Grid(horizon=1_000_000, replications=5),
 }
-"""The arena as it is usually run, in seconds for a check, and at length."""
+"""A smoke test of some seconds, the arena as it is usually run, and long runs."""
 
 
 class Cell(NamedTuple):
@@ -98,32 +115,29 @@ class Cell(NamedTuple):
     budget: float
 
     def experiments(self) -> list[Experiment]:
-        """One experiment a policy, on the same rewards; see :meth:`competitors`."""
+        """One experiment per policy, on the same rewards.
+
+        An attack that looks at a costly distribution, such as Thompson sampling's, sees one that
+        is computed now and then; see :func:`armrace.simulation.experiment.refresh_for`.
+        """
+        attack = ADVERSARIES.make(self.attack)
+        learners = [told_the_budget(name, self.budget) for name in self.grid.policies]
         return [
             make_experiment(
-                policy=told_the_budget(policy, self.budget),
+                policy=policy,
                 environment=ENVIRONMENTS_OF_THE_ARENA[self.environment],
-                adversary=ADVERSARIES.make(self.attack),
+                adversary=attack,
                 budget=self.budget,
                 horizon=self.grid.horizon,
                 replications=self.grid.replications,
                 seed=self.grid.seed,
+                refresh=refresh_for(policy, attack),
             )
-            for policy in self.competitors()
+            for policy in learners
         ]
 
-    def competitors(self) -> list[str]:
-        """The policies of the cell.
-
-        Where the attack looks at the learner's distribution in every round, those whose
-        distribution costs more than all else in the arena sit out: Thompson sampling needs an
-        integral for it.
-        """
-        seen = ADVERSARIES.find(self.attack).sees_weights
-        return [name for name in self.grid.policies if POLICIES[name].exact_tickets or not seen]
-
     def frame(self, results: Sequence[Result]) -> pl.DataFrame:
-        """A row a policy: the summaries of all figures."""
+        """One row per policy: the summaries of all measures."""
         rows = []
         for result in results:
             row: dict[str, object] = {
@@ -145,27 +159,82 @@ def run_arena(
     grid: Grid,
     folder: Path,
     workers: int | None = None,
-    report: Callable[[float, int], None] = lambda done, total: None,
+    report: Report = lambda done, total: None,
     executor: Executor | None = None,
 ) -> pl.DataFrame:
-    """Play all that ``folder`` does not hold yet, and return the figures of all cells.
+    """Play what ``folder`` does not hold yet, and return the figures of all cells.
 
-    ``report`` is told how many cells are done, of how many.
+    Args:
+        grid: the cells.
+        folder: where each environment has an archive of results; it is made if need be.
+        workers: how many threads play at once; by default one per core.
+        report: is told how many cells are done, of how many.
+        executor: runs the replications in place of threads.
     """
-    cells = list(_played(grid))
+    make_folder(folder)
+    total = sum(1 for _ in grid.cells())
+    frames: dict[str, pl.DataFrame] = {}
+    report(0, total)
+    while waiting := [name for name in grid.environments if name not in frames]:
+        for name in waiting:
+            cells, done = _cells_of(grid, name), sum(len(_cells_of(grid, each)) for each in frames)
+            with claimed([folder / f"{name}.lock"]) as (ours,):
+                if ours:
+                    progress = _shifted(report, done, total)
+                    results = _play_environment(cells, folder, executor, workers, progress)
+                    frames[name] = _frame(cells, results)
+        if set(waiting).isdisjoint(frames):  # other processes play all that is left
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+    return pl.concat(frames[name] for name in grid.environments)
+
+
+def _play_environment(
+    cells: Sequence[Cell],
+    folder: Path,
+    executor: Executor | None,
+    workers: int | None,
+    report: Report,
+) -> list[list[Result]]:
+    """Play the cells of one environment among single files, and put these into its archive."""
+    name = cells[0].environment
+    archive, loose = folder / f"{name}.zip", folder / f"{name}.unfinished"
     experiments = [cell.experiments() for cell in cells]
-    results = run_sweep(experiments, folder, executor, workers, report, curves=False)
-    return pl.concat(cell.frame(found) for cell, found in zip(cells, results, strict=True))
+    unpack(archive, loose)
+    try:
+        results = run_sweep(experiments, loose, executor, workers, report, curves=False)
+    except KeyboardInterrupt:
+        _put_away(loose, archive)
+        raise
+    _put_away(loose, archive)
+    return results
+
+
+def _put_away(loose: Path, archive: Path) -> None:
+    """Move single files into the archive; being killed before the end costs nothing."""
+    pack(sorted(loose.glob("*.parquet")), archive)
+    shutil.rmtree(loose, ignore_errors=True)
 
 
 def load_cells(grid: Grid, folder: Path) -> pl.DataFrame:
-    """The figures of the grid's cells that ``folder`` holds."""
-    cells = list(_played(grid))
-    found = finished_cells([cell.experiments() for cell in cells], folder, curves=False)
-    pairs = zip(cells, found, strict=True)
-    frames = [cell.frame(results) for cell, results in pairs if results is not None]
+    """The figures of the grid's cells that ``folder`` holds, without playing any."""
+    frames = []
+    for name in grid.environments:
+        cells = _cells_of(grid, name)
+        with unpacked(folder / f"{name}.zip") as loose:
+            found = finished_cells([cell.experiments() for cell in cells], loose, curves=False)
+        done = [(cell, results) for cell, results in zip(cells, found, strict=True) if results]
+        frames += [cell.frame(results) for cell, results in done]
     return pl.concat(frames) if frames else pl.DataFrame()
 
 
-def _played(grid: Grid) -> Iterator[Cell]:
-    return (cell for cell in grid.cells() if cell.competitors())
+def _cells_of(grid: Grid, environment: str) -> list[Cell]:
+    return [cell for cell in grid.cells() if cell.environment == environment]
+
+
+def _frame(cells: Sequence[Cell], results: Sequence[Sequence[Result]]) -> pl.DataFrame:
+    return pl.concat(cell.frame(found) for cell, found in zip(cells, results, strict=True))
+
+
+def _shifted(report: Report, done: int, total: int) -> Report:
+    """A report on some of the cells as one on all of them."""
+    return lambda some, _: report(done + some, total)

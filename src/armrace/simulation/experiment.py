@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -13,11 +13,23 @@ from armrace.adversaries import ADVERSARIES, Adversary, NoAttack, Setting
 from armrace.environments import ENVIRONMENTS, Bernoulli, Environment
 from armrace.errors import InvalidParameter
 from armrace.forensics.audit import LEVEL
+from armrace.formatting import percent
 from armrace.policies import POLICIES, Policy
 from armrace.randomness import MAXIMAL_SEED
 from armrace.specification import MAXIMAL_HORIZON, Limits, Specification
 
-__all__ = ["Experiment", "checkpoints_for", "make_experiment"]
+__all__ = [
+    "USUAL_REFRESH",
+    "Experiment",
+    "checkpoints_for",
+    "make_experiment",
+    "refresh_for",
+    "refresh_words",
+]
+
+USUAL_REFRESH = 0.03
+"""Plans, the arena and sweeps compute a costly distribution again for the attack when an arm's
+plays have grown by this share, and the rounds by a third of it."""
 
 _CHECKPOINTS_A_DECADE = 8
 _MAXIMAL_REPLICATIONS = 2**32 - 1
@@ -38,6 +50,15 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
         "whether rounds that cannot matter are skipped: exact in law, with other random numbers",
     ] = "auto"
     audit: Annotated[float | None, LEVEL] = None
+    refresh: Annotated[
+        float,
+        Limits(
+            "share by which an arm's plays, and by a third of it the rounds, must grow before a "
+            "costly distribution is computed again for an attack that looks at it; 0: every round",
+            0,
+            1,
+        ),
+    ] = 0.0
 
     def validate(self) -> None:
         self.environment.check_horizon(self.horizon)
@@ -49,6 +70,8 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
         del data["name"]
         if self.audit is None:
             del data["audit"]
+        if refresh_for(self.policy, self.adversary) == 0 or self.refresh == 0:
+            del data["refresh"]  # it changes nothing here
         return data
 
     def setting(self) -> Setting:
@@ -68,6 +91,7 @@ def make_experiment(
     seed: int = 0,
     engine: str = "auto",
     audit: float | None = None,
+    refresh: float = 0.0,
 ) -> Experiment:
     """An experiment from specifications, names or plain data; means alone make Bernoulli arms."""
     attack = ADVERSARIES.make(adversary)
@@ -83,6 +107,35 @@ def make_experiment(
         seed=seed,
         engine=engine,  # type: ignore[arg-type]  # the specification refuses other words
         audit=audit,
+        refresh=refresh,
+    )
+
+
+def refresh_for(policy: Policy, attack: Adversary) -> float:
+    """How seldom the distribution of ``policy`` is computed for ``attack`` in large campaigns.
+
+    A policy such as Thompson sampling needs integrals for it, which take as long as hundreds of
+    rounds. Every other policy, and every attack that does not look, is played exactly.
+
+    >>> refresh_for(POLICIES.make("thompson"), ADVERSARIES.make("zero-best-when-likely"))
+    0.03
+    """
+    costly = attack.sees_weights and not policy.exact_tickets
+    return USUAL_REFRESH if costly else 0.0
+
+
+def refresh_words(labels: Sequence[str], growth: float) -> str:
+    """What attacks see of policies whose distribution is computed now and then, in words.
+
+    >>> refresh_words(["thompson"], 0.03)[:57]
+    'The attack sees the distribution of thompson as it was wh'
+    """
+    if not labels:
+        return ""
+    return (
+        f"The attack sees the distribution of {', '.join(labels)} as it was when it was last "
+        f"computed, which happens when an arm has {percent(growth)} more plays and there are "
+        f"{percent(growth / 3)} more rounds: less than an adversary may see."
     )
 
 

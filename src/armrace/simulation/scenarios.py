@@ -1,7 +1,7 @@
-"""Ready-made comparisons: one story each, with arms, attack, budget and length.
+"""Ready-made comparisons, each with arms, an attack, a budget and a length.
 
-Every figure in a summary comes from the scenario itself, run as it stands, also where the
-paper's race loses.
+Every figure in a summary comes from running the scenario as it is, also where the paper's race
+loses.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from armrace.adversaries import Adversary, NoAttack, Outage, SwapBest, ZeroBestW
 from armrace.environments import Bernoulli, Environment, FiniteSupport
 from armrace.errors import UnknownName
 from armrace.policies import POLICIES, Policy
-from armrace.simulation.experiment import Experiment, make_experiment
+from armrace.simulation.experiment import Experiment, make_experiment, refresh_for
 
 __all__ = ["SCENARIOS", "Scenario", "find_scenario", "told_the_budget"]
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
-    """Arms, an attack and a length; without ``policies`` it is run on all there are."""
+    """Arms, an attack and a length; without ``policies``, all policies of the catalogue run."""
 
     name: str
     summary: str
@@ -39,12 +39,18 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         budget: float | None = None,
         seed: int = 0,
         audit: float | None = None,
+        refreshed: bool = False,
     ) -> list[Experiment]:
-        """One experiment a policy, on the same rewards."""
+        """One experiment per policy, on the same rewards.
+
+        With ``refreshed``, an attack that looks at a costly distribution sees one that is
+        computed now and then; see :func:`armrace.simulation.experiment.refresh_for`.
+        """
         spent = self.budget if budget is None else budget
+        learners = [told_the_budget(name, spent) for name in policies or self.policies or POLICIES]
         return [
             make_experiment(
-                policy=told_the_budget(name, spent),
+                policy=policy,
                 environment=self.environment,
                 adversary=self.adversary,
                 budget=spent,
@@ -52,8 +58,9 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
                 replications=self.replications,
                 seed=seed,
                 audit=audit,
+                refresh=refresh_for(policy, self.adversary) if refreshed else 0.0,
             )
-            for name in policies or self.policies or POLICIES
+            for policy in learners
         ]
 
     def to_builtins(self) -> dict[str, Any]:
@@ -97,11 +104,12 @@ _ALL = (
         name="click-fraud",
         summary=(
             "Ten ads with click rates of 2 to 9 per cent; a competitor's bots hide up to 1,000 "
-            "clicks on the best ad, each when it is likely to be shown. Some 20 talk KL-UCB out "
-            "of it for the rest of a million rounds, 150 MOSS and 760 UCB1. Thompson sampling and "
-            "Tsallis-INF lose least, then EXP3 and its kin, which trust no stochastic rewards at "
-            "all. The race gives way by a sixth only, but a million rounds are few for it: it "
-            "explores nearly throughout, and loses no less than UCB1 fooled."
+            "clicks on the best ad, each when it is likely to be shown. About 20 hidden clicks "
+            "make KL-UCB abandon it for the rest of a million rounds, 150 MOSS and 760 UCB1. "
+            "Thompson sampling and Tsallis-INF lose least, then EXP3 and its relatives, which do "
+            "not assume stochastic rewards. The race loses only a sixth more than without the "
+            "attack, but a million rounds are too few for it: it explores nearly all the time, "
+            "and loses as much as the deceived UCB1."
         ),
         environment=_ADS,
         adversary=ZeroBestWhenLikely(),
@@ -112,11 +120,11 @@ _ALL = (
     Scenario(
         name="quiet",
         summary=(
-            "The ten ads of click-fraud, and nobody attacks: what robustness costs when it is not "
+            "The ten ads of click-fraud without an attack: what robustness costs when it is not "
             "needed. Thompson sampling, KL-UCB, MOSS and Tsallis-INF lose fewer than 1,000 clicks "
-            "in a million rounds, UCB1 about 4,000, and the race ten times that, for its slow "
-            "layers. BARBAR, BARBAT, SAO, SAPO, rUCB and crUCB still show all ads alike when it "
-            "ends."
+            "in a million rounds, UCB1 about 4,000, and the race ten times that, because of "
+            "its slow layers. BARBAR, BARBAT, SAO, SAPO, rUCB and crUCB still show all ads "
+            "equally often at the end."
         ),
         environment=_ADS,
         adversary=NoAttack(),
@@ -129,9 +137,9 @@ _ALL = (
         summary=(
             "Six restaurants rated with one to five stars; forged reviews give the best one star "
             "and the worst five, until a budget of 2,000 is spent. Plain arm elimination and the "
-            "Fast-Slow race delete the best for ever, and BARBAR, BARBAT and SAO lose as much or "
+            "Fast-Slow race delete the best for good, and BARBAR, BARBAT and SAO lose as much or "
             "more; the multi-layer race corrects itself. KL-UCB, Thompson sampling, MOSS and UCB1 "
-            "shrug off an attack that does not aim at them."
+            "are hardly affected by an attack that does not aim at them."
         ),
         environment=_RESTAURANTS,
         adversary=SwapBest(decoy=5),
@@ -142,10 +150,10 @@ _ALL = (
     Scenario(
         name="outage",
         summary=(
-            "Five servers, of which the best answers nothing in the first 1,000 requests: no "
-            "malice at all. Plain arm elimination and the Fast-Slow race never try it again, and "
-            "BARBAR, BARBAT, SAO and rUCB lose still more; the race comes back to it, MOSS, "
-            "KL-UCB, UCB1, Tsallis-INF and EXP3 much sooner."
+            "Five servers, of which the best answers nothing in the first 1,000 requests: a "
+            "fault without an attacker. Plain arm elimination and the Fast-Slow race never try it "
+            "again, and BARBAR, BARBAT, SAO and rUCB lose even more; the race returns to it, and "
+            "MOSS, KL-UCB, UCB1, Tsallis-INF and EXP3 do so much sooner."
         ),
         environment=_SERVERS,
         adversary=Outage(first=0, length=1_000),

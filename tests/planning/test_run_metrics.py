@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from armrace.planning.readings import decision_rounds, ends_right, read, reading_points
+from armrace.planning.run_metrics import decision_rounds, ends_right, read_run, reading_points
 from armrace.simulation import simulate
 
 POINTS = np.array([10, 20, 40])
@@ -60,11 +60,11 @@ def test_decision_is_where_nearly_all_plays_begin(
 
 def test_a_result_is_read_run_by_run() -> None:
     result = simulate("ucb1", [0.1, 0.9], horizon=1000, replications=3, progress=False)
-    found = read(result, BEST)
+    found = read_run(result, BEST)
     assert (found["runs"], found["right"], found["budget"], found["attack"]) == (3, 3, 0.0, "none")
     assert found["regret"] == pytest.approx(result.sample("pseudo_regret").mean())
     assert found["regrets"] == result.sample("pseudo_regret").tolist()
     assert 0 < found["decision"] <= found["decision_p95"] < 750
-    wrong = read(result, ~BEST)
+    wrong = read_run(result, ~BEST)
     assert wrong["right"] == 0
     assert wrong["decision_p95"] == found["decision_p95"]

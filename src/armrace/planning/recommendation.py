@@ -1,4 +1,4 @@
-"""The recommendation in words, out of the table alone."""
+"""The recommendation in words."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from armrace.formatting import clicks, days_in_words, figure, percent, runs_in_words
 from armrace.planning.guarantees import rounds_until_guarantee
 from armrace.planning.question import Question
-from armrace.planning.wording import clicks, days_in_words, percent, round_count, runs_in_words
 from armrace.policies import MultiLayerRace
+from armrace.simulation.experiment import USUAL_REFRESH, refresh_words
 from armrace.statistics import clopper_pearson, indistinguishable_from
 
 __all__ = ["recommend"]
@@ -21,23 +22,22 @@ Samples = Mapping[str, npt.NDArray[np.float64]]
 Row = dict[str, Any]
 
 _ADVICE = (
-    "Filter the feedback before the policy sees it, test for longer, or care for larger gaps only."
+    "Filter the feedback before the policy sees it, test for longer, or look for larger gaps only."
 )
 
 
 def recommend(question: Question, table: pl.DataFrame, samples: Samples) -> str:
-    """Which policy, on what evidence, what else would do, and what the evidence is worth."""
+    """Which policy to take, on what evidence, the alternatives, and the limits of the evidence."""
     rows = table.to_dicts()
-    tried = [row for row in rows if row["attacks"] == len(question.attacks)]
-    stood = [row for row in tried if _stands(row, question)]
+    stood = [row for row in rows if _stands(row, question)]
     if stood:
         choice, rivals = _choice(question, stood[0]), _rivals(stood, samples)
     else:
-        choice, rivals = _nobody(question, tried), ""
+        choice, rivals = _none_stands(question, rows), ""
     paragraphs = (
         (choice,),
         (rivals, _cheapest(question, rows, stood)),
-        (_unfit(question, rows), _partly_tried(question, rows)),
+        (_unfit(question, rows), _what_attacks_see(question)),
         (_worth(question), _proven(question, rows)),
     )
     joined = (" ".join(part for part in parts if part) for parts in paragraphs)
@@ -45,10 +45,8 @@ def recommend(question: Question, table: pl.DataFrame, samples: Samples) -> str:
 
 
 def _suspicion(question: Question) -> str:
-    """The suspected corruption in words."""
-    return (
-        f"C = {round_count(question.suspected)} ({percent(question.forged)} of the feedback forged)"
-    )
+    """The suspected corruption, as C and as a share."""
+    return f"C = {figure(question.suspected)} ({percent(question.forged)} of all rounds forged)"
 
 
 def _stands(row: Row, question: Question) -> bool:
@@ -82,14 +80,14 @@ def _decided(days: float | None) -> str:
 
 
 def _reach(row: Row) -> str:
-    words = f"It survives up to C = {round_count(row['survives'])}"
+    words = f"It survives up to C = {figure(row['survives'])}"
     if row["lost_at"] is None:
         return f"{words}, the most that was tried."
-    return f"{words} and is lost at {round_count(row['lost_at'])}, to {row['lost_to']}."
+    return f"{words} and is lost at {figure(row['lost_at'])}, to {row['lost_to']}."
 
 
 def _rivals(stood: list[Row], samples: Samples) -> str:
-    """Who else survives, and whether the difference in cost is more than chance."""
+    """The other policies that survive, and whether their cost differs by more than chance."""
     if len(stood) < 2:
         return "No other policy here survives as much."
     first, names = stood[0]["policy"], [row["policy"] for row in stood]
@@ -103,33 +101,31 @@ def _rivals(stood: list[Row], samples: Samples) -> str:
     return f"Others survive it too: {others}."
 
 
-def _nobody(question: Question, tried: list[Row]) -> str:
-    if not tried:
-        return "No policy here can be recommended: none was tried under every attack."
-    if all(row["survives"] is None for row in tried):
+def _none_stands(question: Question, rows: list[Row]) -> str:
+    if all(row["survives"] is None for row in rows):
         return (
             f"No policy here can be recommended: none settles on the right arm in time. {_ADVICE}"
         )
-    able = [row for row in tried if row["survives"]]
+    able = [row for row in rows if row["survives"]]
     if not able:
         return f"No policy here survives {_suspicion(question)}, nor any smaller budget. {_ADVICE}"
     best = max(able, key=lambda row: float(row["survives"]))
     reach = best["survives"]
     return (
         f"No policy here survives {_suspicion(question)}. {best['policy']} comes furthest, up to "
-        f"C = {round_count(reach)} ({percent(reach / question.horizon)} of the feedback). {_ADVICE}"
+        f"C = {figure(reach)} ({percent(reach / question.horizon)} of all rounds). {_ADVICE}"
     )
 
 
 def _cheapest(question: Question, rows: list[Row], stood: list[Row]) -> str:
-    """The price of robustness: what would be cheapest if nobody attacked."""
+    """The policy that is cheapest without attack: the price of robustness."""
     right = [row for row in rows if row["survives"] is not None]
     if not right or not question.suspected:
         return ""
     best = min(right, key=lambda row: float(row["cost"]))
     if stood and best["policy"] == stood[0]["policy"]:
         return ""
-    fate = f", but is lost at C = {round_count(best['lost_at'])}" if best["lost_at"] else ""
+    fate = f", but is lost at C = {figure(best['lost_at'])}" if best["lost_at"] else ""
     return (
         f"Without attack {best['policy']} is cheapest, with {clicks(best['cost_a_day'])} a day"
         f"{fate}."
@@ -142,52 +138,51 @@ def _unfit(question: Question, rows: list[Row]) -> str:
         return ""
     return (
         f"Too slow for {days_in_words(question.days_of(question.horizon))}, since they do not "
-        f"settle on the right arm even if nobody attacks: {', '.join(slow)}."
+        f"settle on the right arm even without attack: {', '.join(slow)}."
     )
 
 
-def _partly_tried(question: Question, rows: list[Row]) -> str:
-    spared = [row["policy"] for row in rows if row["attacks"] < len(question.attacks)]
-    if not spared:
+def _what_attacks_see(question: Question) -> str:
+    """That costly distributions are shown to attacks as they were some plays ago."""
+    if not any(attack.sees_weights for attack in question.attacks):
         return ""
-    seeing = [each.tag() for each in question.attacks if each.sees_weights]
-    return f"Not recommended, since not tried under {', '.join(seeing)}: {', '.join(spared)}."
+    costly = [name for name, each in question.learners().items() if not each.exact_tickets]
+    return refresh_words(costly, USUAL_REFRESH)
 
 
 def _worth(question: Question) -> str:
-    length = f"{round_count(question.horizon)} decisions"
+    length = f"{figure(question.horizon)} decisions"
     if question.is_cut:
         part = question.days_of(question.horizon)
         length += f", {days_in_words(part)} of the {days_in_words(question.days)} asked for"
     plural = "runs" if question.replications > 1 else "run"
     return (
         f"This rests on {question.replications} simulated {plural} of {length}, under "
-        f"{', '.join(each.tag() for each in question.attacks)}: evidence, no guarantee against "
-        "other attacks."
+        f"{', '.join(each.tag() for each in question.attacks)}: evidence about these attacks, "
+        "no guarantee against others."
     )
 
 
 def _proven(question: Question, rows: list[Row]) -> str:
-    """What holds for any attack, if a race is among the policies."""
+    """What a theorem says for any attack, if a race is among the policies."""
     covered = [row for row in rows if row["guaranteed"] is not None]
     if covered:
-        reaches = ", ".join(
-            f"{r['policy']} up to C = {round_count(r['guaranteed'])}" for r in covered
-        )
+        reaches = ", ".join(f"{r['policy']} up to C = {figure(r['guaranteed'])}" for r in covered)
         return (
-            "Proven, for any attack and but for the probability delta, is that these lose less "
-            f"than by playing the next best arm throughout: {reaches}."
+            "Proven for any attack, with probability 1 - delta: these lose less than by playing "
+            f"the next best arm throughout: {reaches}."
         )
     races = [each for each in question.policies if isinstance(each, MultiLayerRace)]
     rounds = rounds_until_guarantee(question, races[0].delta) if races else None
     if rounds is None:
         return ""
     return (
-        "Proven for any attack is nothing at this length: even without corruption, Theorem 3 takes "
-        f"some {days_in_words(question.days_of(rounds))} to say anything of multi-layer-race."
+        "Nothing is proven for any attack at this length: even without corruption, Theorem 3 says "
+        "nothing about multi-layer-race before about "
+        f"{days_in_words(question.days_of(rounds))}."
     )
 
 
 def _confidence(right: int, runs: int) -> str:
-    """What so many right runs prove."""
+    """The probability that a number of right runs proves."""
     return f"a probability of at least {percent(clopper_pearson(right, runs).low)}, 95% interval"

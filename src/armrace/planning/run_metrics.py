@@ -1,4 +1,4 @@
-"""What a run says for a plan: where it ended, and from when on it had decided.
+"""What a plan measures in a run: where it ended, and when it had decided.
 
 The ledger is read at checkpoints, eight a decade. Those beyond three quarters of the horizon are
 left out, so that the *last part* of a run, from the last of the others to the end, is at least a
@@ -17,13 +17,13 @@ from armrace.simulation.experiment import checkpoints_for
 from armrace.simulation.results import Result
 from armrace.statistics import summarise
 
-__all__ = ["NEARLY_ALL", "REQUIRED", "decision_rounds", "ends_right", "read", "reading_points"]
+__all__ = ["NEARLY_ALL", "REQUIRED", "decision_rounds", "ends_right", "read_run", "reading_points"]
 
 REQUIRED = 0.95
-"""The share of runs that must end right, and by which the time to a decision is told."""
+"""The share of runs that must end right, and the quantile of the time to a decision."""
 
 NEARLY_ALL = 0.9
-"""A policy has decided for an arm when it gives it this share of its plays until the end."""
+"""A policy has decided once an arm gets this share of its plays until the end."""
 
 _LAST_PART_BEGINS = 0.75
 
@@ -55,11 +55,11 @@ def ends_right(pulls: Pulls, good: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool
 def decision_rounds(
     pulls: Pulls, points: npt.NDArray[np.int64], good: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.float64]:
-    """From which round on nearly all plays between any two checkpoints went to one arm.
+    """The round after which nearly all plays between any two checkpoints went to one arm.
 
-    The arm is the most played one of the last part; if it is good enough, all that are count
-    together with it, since nobody cares which of them is played. A run without a decision has
-    infinity.
+    The arm is the most played one of the last part. If it is good enough, all arms that are good
+    enough count together, since the choice among them does not matter. A run without a decision
+    has infinity.
 
     >>> pulls = np.array([[[5, 5], [6, 14], [7, 33]], [[5, 5], [10, 10], [20, 20]]])
     >>> decision_rounds(pulls, np.array([10, 20, 40]), np.array([False, True])).tolist()
@@ -78,8 +78,8 @@ def decision_rounds(
     return found
 
 
-def read(result: Result, good: npt.NDArray[np.bool_]) -> dict[str, Any]:
-    """One experiment in figures: runs that ended right, regret, and rounds until a decision."""
+def read_run(result: Result, good: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    """The figures of one experiment: runs that ended right, regret, rounds until a decision."""
     points = reading_points(result.horizon)
     rows = result.rows["pulls"].to_numpy().reshape(result.replications, -1, good.size)
     pulls = rows[:, np.isin(checkpoints_for(result.horizon), points)]
@@ -103,5 +103,5 @@ def read(result: Result, good: npt.NDArray[np.bool_]) -> dict[str, Any]:
 
 
 def _or_none(rounds: float) -> float | None:
-    """None where so many runs have not decided."""
+    """None for infinity: too many runs have not decided."""
     return float(rounds) if math.isfinite(rounds) else None

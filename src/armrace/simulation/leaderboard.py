@@ -1,4 +1,4 @@
-"""What the arena's figures say: relative regret, the leaderboard, and where each policy fails."""
+"""The arena's leaderboard: regret relative to the best policy, and where each policy fails."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from typing import Any
 
 import polars as pl
 
+from armrace.formatting import figure
+
 __all__ = ["CELL", "leaderboard", "relative_regret", "verdict", "worst_cases"]
 
 CELL = ("environment", "attack", "budget")
-"""The columns that tell a cell."""
+"""The columns that identify a cell."""
 
 
 def relative_regret(figures: pl.DataFrame, measure: str = "pseudo_regret_mean") -> pl.DataFrame:
@@ -27,7 +29,8 @@ def leaderboard(figures: pl.DataFrame) -> pl.DataFrame:
     ``quiet`` and ``attacked`` are geometric means of the relative pseudo-regret over the cells
     without and with attack; ``tail`` is the same of its 95th percentile under attack; ``worst``
     is the largest of all; ``rank`` is the mean rank over the cells; ``wins`` counts cells where
-    nobody is better. Policies that sat out some ``cells`` come last: their means are of others.
+    no policy is better. Policies that are missing from some ``cells`` come last, since their
+    means are over fewer cells.
     """
     tails = relative_regret(figures, "pseudo_regret_p95").select(*CELL, "policy", tail="relative")
     regret = pl.col("pseudo_regret_mean")
@@ -57,7 +60,7 @@ def _geometric_mean(values: pl.Expr) -> pl.Expr:
 
 
 def worst_cases(figures: pl.DataFrame) -> pl.DataFrame:
-    """For each policy the cell in which it does worst, relative to the best there."""
+    """For each policy, the cell with the largest regret relative to the best policy there."""
     best = pl.col("policy").sort_by("pseudo_regret_mean").first().over(CELL)
     columns = ["policy", *CELL, "pseudo_regret_mean", "relative", "best"]
     return (
@@ -70,21 +73,26 @@ def worst_cases(figures: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def verdict(board: pl.DataFrame) -> str:
-    """In words: who leads under attack and who without, among those that played every cell."""
+def verdict(board: pl.DataFrame, *, smoke_test: bool = False) -> str:
+    """The leaders in words, among the policies that played every cell; none for a smoke test."""
+    if smoke_test:
+        return (
+            f"This is a smoke test: {max(board['cells'].to_list())} cells were played, with too "
+            "few rounds to rank the policies."
+        )
     complete = board.filter(pl.col("cells") == pl.col("cells").max())
     attacked, quiet, tail = (_first(complete, name) for name in ("attacked", "quiet", "tail"))
     words = (
         f"Under attack {attacked['policy']} leads: its pseudo-regret is typically "
-        f"{attacked['attacked']:.3g} times that of the best policy of the cell, and "
-        f"{attacked['worst']:.3g} times at worst. Without attack {quiet['policy']} does, with "
-        f"{quiet['quiet']:.3g} times."
+        f"{figure(attacked['attacked'])} times that of the best policy of the cell, and "
+        f"{figure(attacked['worst'])} times at worst. Without attack {quiet['policy']} leads, with "
+        f"{figure(quiet['quiet'])} times."
     )
     if tail["policy"] != attacked["policy"]:
-        words += f" By the 95th percentile under attack it is {tail['policy']}."
+        words += f" By the 95th percentile under attack, {tail['policy']} leads."
     absent = board.filter(pl.col("cells") < pl.col("cells").max())["policy"].to_list()
     if absent:
-        words += f" Not judged, since they sat out some cells: {', '.join(absent)}."
+        words += f" Not judged, since some of their cells are missing: {', '.join(absent)}."
     return words
 
 

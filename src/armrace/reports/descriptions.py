@@ -1,0 +1,98 @@
+"""Policies, attacks, cells and settings as text, for the terminal and for the pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.environments import ENVIRONMENTS, Environment
+from armrace.formatting import count, span
+from armrace.simulation import Comparison, Result, Scenario
+from armrace.simulation.experiment import refresh_words
+from armrace.statistics import mean_interval
+
+__all__ = [
+    "cell_name",
+    "interval",
+    "means_of",
+    "parameters",
+    "refresh_note",
+    "setting",
+]
+
+
+def interval(result: Result, measure: str) -> str:
+    """The 95% interval of a mean; a dash for a single run, which has none."""
+    if result.replications < 2:
+        return "-"
+    low, high = mean_interval(result.sample(measure))
+    return span(low, high)
+
+
+def parameters(specification: Mapping[str, Any]) -> str:
+    """A policy or attack with the parameters that are set.
+
+    >>> parameters({"name": "outage", "arm": None, "first": 0})
+    'outage (first=0)'
+    """
+    given = [f"{k}={v}" for k, v in specification.items() if k != "name" and v is not None]
+    name = str(specification["name"])
+    return f"{name} ({', '.join(given)})" if given else name
+
+
+def means_of(result: Result) -> npt.NDArray[np.float64] | None:
+    """The true mean of each arm; None where the environment's class is not known here.
+
+    A user's own environment is found without being registered, as long as its class exists in
+    this process. A result that was saved elsewhere may name a class that does not.
+    """
+    description = dict(result.spec["environment"])
+    name = str(description.pop("name", ""))
+    found = ENVIRONMENTS.get(name) or next(
+        (each for each in _subclasses(Environment) if each.tag() == name), None
+    )
+    return (
+        None if found is None else found.from_parameters(description).mean_rewards(result.horizon)
+    )
+
+
+def _subclasses(owner: type[Environment]) -> Iterator[type[Environment]]:
+    """All classes below ``owner``, the youngest first, since a user may define one twice."""
+    for each in reversed(owner.__subclasses__()):
+        yield each
+        yield from _subclasses(each)
+
+
+def refresh_note(*comparisons: Comparison) -> str:
+    """What an attack sees of policies whose distribution is costly; empty if there are none."""
+    refreshed = {
+        label: float(result.spec["refresh"])
+        for comparison in comparisons
+        for label, result in comparison.results.items()
+        if "refresh" in result.spec
+    }
+    return refresh_words(list(refreshed), max(refreshed.values(), default=0.0))
+
+
+def cell_name(spec: Mapping[str, Any]) -> str:
+    """Attack and budget of an experiment.
+
+    >>> cell_name({"adversary": {"name": "zero-best"}, "budget": 1000.0})
+    'zero-best, budget 1,000'
+    """
+    return f"{parameters(spec['adversary'])}, budget {count(spec['budget'])}"
+
+
+def setting(*scenarios: Scenario) -> str:
+    """Arms, attacks and length in a line, for scenarios that differ in attack and budget."""
+    first = scenarios[0]
+    attacks = dict.fromkeys(parameters(each.adversary.to_builtins()) for each in scenarios)
+    budgets = dict.fromkeys(count(each.budget) for each in scenarios)
+    return (
+        f"{count(first.environment.arms)} {first.environment.tag()} arms; attack "
+        f"{', '.join(attacks)}; budget {' or '.join(budgets)}; "
+        f"{count(first.replications)} x {count(first.horizon)} rounds"
+    )
