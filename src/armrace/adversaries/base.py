@@ -79,6 +79,7 @@ class Adversary(Specification, frozen=True):
     """
 
     kind: ClassVar[str] = "attack"
+    families: ClassVar[tuple[str, ...]] = ("paper", "literature", "daily life")
     sees_weights: ClassVar[bool] = False
     """Whether it looks at the learner's distribution, which then is computed every round."""
 

@@ -29,6 +29,7 @@ class CleanObjective(Adversary, frozen=True, tag="clean-objective"):
     of that objective, however good the learner is without corruption.
     """
 
+    family: ClassVar[str] = "literature"
     reference: ClassVar[str] = (
         "the uncorrupted objective in section 5 of Lykouris, Mirrokni and Paes Leme (2018)"
     )

@@ -33,6 +33,7 @@ class ClickBots(Adversary, frozen=True, tag="click-bots"):
     a low click-through rate and its competitors gain.
     """
 
+    family: ClassVar[str] = "daily life"
     reference: ClassVar[str] = (
         "the click fraud of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
     )

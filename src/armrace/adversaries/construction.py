@@ -27,6 +27,7 @@ class Construction(Adversary, frozen=True, tag="construction"):
     Unlike ``outage``, the arm keeps paying something, and its neighbours nothing more than usual.
     """
 
+    family: ClassVar[str] = "daily life"
     reference: ClassVar[str] = (
         "the construction next door of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
     )

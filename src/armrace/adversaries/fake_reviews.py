@@ -28,6 +28,7 @@ class FakeReviews(Adversary, frozen=True, tag="fake-reviews"):
     collects the praise as long as the budget lasts; after that, the truth.
     """
 
+    family: ClassVar[str] = "daily life"
     reference: ClassVar[str] = (
         "the fake reviews of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
     )

@@ -48,6 +48,7 @@ class JunUcb(Adversary, frozen=True, tag="jun-ucb"):
     """
 
     sees_weights: ClassVar[bool] = True
+    family: ClassVar[str] = "literature"
     reference: ClassVar[str] = (
         "Jun, Li, Ma and Zhu (2018), Adversarial attacks on stochastic bandits; formula as "
         "implemented by others, for rewards in [0, 1]"

@@ -21,6 +21,7 @@ class NoAttackState(NamedTuple):
 class NoAttack(Adversary, frozen=True, tag="none"):
     """Leaves every reward as it was drawn."""
 
+    family: ClassVar[str] = "paper"
     reference: ClassVar[str] = "the stochastic case"
 
     def start(self, setting: Setting) -> NoAttackState:

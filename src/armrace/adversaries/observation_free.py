@@ -30,6 +30,7 @@ class ObservationFree(Adversary, frozen=True, tag="observation-free"):
     sampling (the defaults), and 150 and 150 against epsilon-greedy.
     """
 
+    family: ClassVar[str] = "literature"
     reference: ClassVar[str] = "Xu, Kumar and Abernethy (2021), Observation-free attacks on bandits"
 
     target: Annotated[

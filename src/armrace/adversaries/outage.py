@@ -25,6 +25,7 @@ class OutageState(NamedTuple):
 class Outage(Adversary, frozen=True, tag="outage"):
     """One arm pays nothing in a window of rounds, as far as the budget reaches."""
 
+    family: ClassVar[str] = "paper"
     reference: ClassVar[str] = (
         "the construction next door of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
     )

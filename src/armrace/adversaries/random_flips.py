@@ -21,6 +21,7 @@ class RandomFlipsState(NamedTuple):
 class RandomFlips(Adversary, frozen=True, tag="random-flips"):
     """In a random share of the rounds, turns every reward r into 1 - r."""
 
+    family: ClassVar[str] = "paper"
     reference: ClassVar[str] = (
         "data errors as in section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
     )

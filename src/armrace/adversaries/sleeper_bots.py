@@ -30,6 +30,7 @@ class SleeperBots(Adversary, frozen=True, tag="sleeper-bots"):
     attack tells the cautious from those who trust an early verdict, in either direction.
     """
 
+    family: ClassVar[str] = "daily life"
     reference: ClassVar[str] = (
         "the click fraud of section 1 of Lykouris, Mirrokni and Paes Leme (2018), delayed"
     )

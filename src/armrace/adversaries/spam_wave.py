@@ -31,6 +31,7 @@ class SpamWave(Adversary, frozen=True, tag="spam-wave"):
     calm alone.
     """
 
+    family: ClassVar[str] = "daily life"
     reference: ClassVar[str] = (
         "the email spam of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
     )

@@ -25,6 +25,7 @@ class SwapBestState(NamedTuple):
 class SwapBest(Adversary, frozen=True, tag="swap-best"):
     """Sets the best arm's reward to 0 and a decoy's to 1 while the budget lasts."""
 
+    family: ClassVar[str] = "paper"
     reference: ClassVar[str] = (
         "the fake reviews of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
     )

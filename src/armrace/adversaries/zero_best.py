@@ -22,6 +22,7 @@ class ZeroBestState(NamedTuple):
 class ZeroBest(Adversary, frozen=True, tag="zero-best"):
     """Sets the best arm's reward to 0 in every round while the budget lasts."""
 
+    family: ClassVar[str] = "paper"
     reference: ClassVar[str] = (
         "the click fraud of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
     )

@@ -68,7 +68,7 @@ def make_environment(
 
 def bernoulli(means: str) -> Environment:
     """Bernoulli arms from means between commas."""
-    from armrace.environments import Bernoulli
+    from armrace.environments.laws import Bernoulli
 
     return Bernoulli(means=shares("means", means))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
+import warnings
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -22,7 +24,7 @@ from armrace.cli import (
     verify,
 )
 from armrace.cli.outputs import say
-from armrace.errors import ArmraceError
+from armrace.errors import ArmraceError, BrokenExtension
 
 __all__ = ["app", "main"]
 
@@ -77,11 +79,41 @@ app.command("scenarios")(scenarios.scenarios)
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
+    _allow_modules_of_this_folder()
     sys.exit(run(sys.argv[1:]))
+
+
+def _allow_modules_of_this_folder() -> None:
+    """Let ``module:Class`` name a module of the current folder.
+
+    The folder comes last, so that no file in it hides a module of an installed package.
+    """
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.append(folder)
 
 
 def run(arguments: list[str]) -> int:
     """The exit code for these arguments; every refusal is one sentence on standard error."""
+    with warnings.catch_warnings():
+        _show_warnings_as_sentences()
+        return _run(arguments)
+
+
+def _show_warnings_as_sentences() -> None:
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
+        if issubclass(category, BrokenExtension):
+            say(f"armrace: {message}")
+        else:
+            usual(message, category, *place)
+
+    warnings.showwarning = show
+    warnings.simplefilter("always", BrokenExtension)
+
+
+def _run(arguments: list[str]) -> int:
     try:
         code = app(arguments, prog_name="armrace", standalone_mode=False)
         sys.stdout.flush()

@@ -45,7 +45,11 @@ def worth_sweeping(request: Request, comparison: Comparison) -> list[str]:
     from armrace.reports.rows import comparison_inks
 
     looks = request.scenario.adversary.sees_weights
-    shown = [label for label, ink in comparison_inks(comparison).items() if ink != GREY]
+    shown = [
+        str(comparison.results[label].spec["policy"]["name"])
+        for label, ink in comparison_inks(comparison).items()
+        if ink != GREY
+    ]
     return [name for name in shown if POLICIES.find(name).exact_tickets or not looks]
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from armrace.environments import ENVIRONMENTS
 from armrace.simulation import Result, Scenario
+from armrace.specification import display_name
 from armrace.statistics import mean_interval
 
 __all__ = [
@@ -73,7 +74,7 @@ def parameters(specification: Mapping[str, Any]) -> str:
     'outage (first=0)'
     """
     given = [f"{k}={v}" for k, v in specification.items() if k != "name" and v is not None]
-    name = str(specification["name"])
+    name = display_name(str(specification["name"]))
     return f"{name} ({', '.join(given)})" if given else name
 
 

@@ -18,6 +18,7 @@ from armrace.policies import ArmView
 from armrace.simulation.auditing import AuditSummary, summarise_audits
 from armrace.simulation.experiment import Experiment, checkpoints_for
 from armrace.simulation.replication import Outcome
+from armrace.specification import display_name
 from armrace.statistics import Summary, standard_error, summarise
 
 __all__ = ["MEASURES", "Result"]
@@ -82,7 +83,7 @@ class Result:
     @property
     def policy(self) -> str:
         """The name of the policy."""
-        return str(self.spec["policy"]["name"])
+        return display_name(str(self.spec["policy"]["name"]))
 
     @property
     def engine(self) -> str:
