@@ -7,7 +7,7 @@ import re
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 
@@ -103,11 +103,18 @@ def run(arguments: list[str]) -> int:
 def _show_warnings_as_sentences() -> None:
     usual = warnings.showwarning
 
-    def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
         if issubclass(category, BrokenExtension):
             say(f"armrace: {message}")
         else:
-            usual(message, category, *place)
+            usual(message, category, filename, lineno, file, line)
 
     warnings.showwarning = show
     warnings.simplefilter("always", BrokenExtension)
