@@ -11,8 +11,8 @@ from pathlib import Path
 
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
+from armrace.formatting import short
 from armrace.reports.drawing import label_ends, new_figure, own_style, tidy
-from armrace.reports.formatting import short
 from armrace.simulation import make_experiment
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.replication import prepare, run_replication

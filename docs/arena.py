@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from armrace.reports.formatting import count, figure
+from armrace.formatting import count, figure
 from armrace.simulation.arena import FORMS, load_cells
 from armrace.simulation.standings import leaderboard, verdict, worst_cases
 

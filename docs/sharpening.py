@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 import armrace
+from armrace.formatting import figure
 from armrace.policies import POLICIES, Policy
-from armrace.reports.formatting import figure
 from armrace.simulation import make_experiment
 from armrace.simulation.arena import ATTACKS as ARENA_ATTACKS
 from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA

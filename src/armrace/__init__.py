@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from armrace.environments import ENVIRONMENTS, Environment
     from armrace.errors import ArmraceError
     from armrace.policies import POLICIES, Policy
-    from armrace.simulation import Comparison, Result, compare, load, simulate
+    from armrace.simulation import Comparison, Result, load
+    from armrace.simulation.simulate import compare, simulate
 
 __all__ = [
     "ADVERSARIES",

@@ -6,11 +6,11 @@ from html.parser import HTMLParser
 import pytest
 
 import armrace
+from armrace.reports.colours import GREY
 from armrace.reports.curves import quantile_curves
-from armrace.reports.highlighting import GREY
 from armrace.reports.page import render_grid, render_report, specification
 from armrace.reports.race import has_layers
-from armrace.reports.rows import comparison_inks
+from armrace.reports.rows import comparison_styles
 from armrace.reports.tables import comparison_table
 from armrace.simulation import Comparison
 
@@ -132,15 +132,15 @@ def test_page_of_a_grid_is_well_formed_and_has_a_verdict_for_each_cell() -> None
     assert len(set(page.ids)) == len(page.ids)
     assert {link[1:] for link in page.links} <= set(page.ids)
     for cell in cells:
-        assert cell.verdict("regret") in text
+        assert cell.verdict() in text
     assert outline(render_grid([compared(5), compared(5)], "", "", "")).labels
 
 
 def test_of_many_policies_the_rest_is_grey() -> None:
     many = ["ucb1", *({"name": "active-arm-elimination", "delta": i / 20} for i in range(1, 9))]
     comparison = armrace.compare(many, [0.9, 0.5], horizon=50, replications=2, progress=False)
-    colours = comparison_inks(comparison)
-    assert sum(ink == GREY for ink in colours.values()) == 2
+    colours = comparison_styles(comparison)
+    assert sum(style == GREY for style in colours.values()) == 2
     assert colours["ucb1"] != GREY
     assert colours[comparison.best()] != GREY
     assert "Grey lines are the other policies" in render(comparison)

@@ -28,7 +28,7 @@ def _print(listed: list[Scenario]) -> None:
     from rich.console import Console
     from rich.padding import Padding
 
-    from armrace.reports.formatting import setting
+    from armrace.reports.descriptions import setting
 
     console = Console(highlight=False)
     for position, scenario in enumerate(listed):

@@ -34,37 +34,22 @@ def budgets_around(budget: float) -> list[float]:
     return [0.0, *(float(budget * factor) for factor in _FACTORS)]
 
 
-def worth_sweeping(request: Request, comparison: Comparison) -> list[str]:
-    """The policies that stand out in the plots, but for those that the attack makes too slow.
-
-    An attack that looks at the learner's distribution has it computed in every round; where that
-    takes an integral, as Thompson sampling's does, a sweep would take minutes.
-    """
-    from armrace.policies import POLICIES
-    from armrace.reports.highlighting import GREY
-    from armrace.reports.rows import comparison_inks
-
-    looks = request.scenario.adversary.sees_weights
-    shown = [
-        str(comparison.results[label].spec["policy"]["name"])
-        for label, ink in comparison_inks(comparison).items()
-        if ink != GREY
-    ]
-    return [name for name in shown if POLICIES.find(name).exact_tickets or not looks]
-
-
 def sweep(request: Request, comparison: Comparison) -> dict[float, Comparison]:
-    """A comparison a budget, with fewer replications; none at all if interrupted."""
+    """The same comparison at each other budget, with fewer replications.
+
+    All policies are played, whatever the plot draws; an attack that looks at the distribution of
+    a policy for which that is costly sees one that is refreshed now and then.
+    """
     from armrace.simulation import Comparison
 
-    policies = worth_sweeping(request, comparison)
-    if not policies:
-        return {}
     asked = request.scenario.replications
     fewer = min(asked, max(2, asked // _SHARE_OF_REPLICATIONS))
     quick = msgspec.structs.replace(request.scenario, replications=fewer)
     budgets = budgets_around(quick.budget)
-    batches = [quick.experiments(policies, budget=b, seed=request.seed) for b in budgets]
+    batches = [
+        quick.experiments(request.policies, budget=each, seed=request.seed, refreshed=True)
+        for each in budgets
+    ]
     results = run_batches(batches, request.workers, request.executor, request.folder)
     if results[0][0].interrupted:
         raise typer.Exit(130)

@@ -10,10 +10,11 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
+from armrace.formatting import count, figure
 from armrace.reports.audits import AUDIT_COLUMNS, audit_rows
-from armrace.reports.formatting import cell_name, count, figure, interval, means_of, setting
+from armrace.reports.descriptions import cell_name, interval, means_of, setting
 from armrace.reports.growth import exponent_words
-from armrace.reports.rows import standings
+from armrace.reports.rows import MEASURE_NAMES, standings
 from armrace.reports.verification import by_claim, heading, short_interval
 from armrace.simulation import Comparison, Result, Scenario
 from armrace.simulation.results import MEASURES
@@ -112,8 +113,11 @@ def _arms(result: Result) -> Table:
     order = sorted(range(len(pulls)), key=lambda arm: -pulls[arm])
     for arm in sorted(order[:_SHOWN_ARMS]):
         share = f"{100 * pulls[arm] / result.horizon:.1f}%"
-        row = (str(arm), f"{means[arm]:.4g}", figure(pulls[arm]), share, figure(corruption[arm]))
-        table.add_row(*row, style="bold" if means[arm] == means.max() else None)
+        mean, best = "-", False
+        if means is not None:
+            mean, best = f"{means[arm]:.4g}", means[arm] == means.max()
+        row = (str(arm), mean, figure(pulls[arm]), share, figure(corruption[arm]))
+        table.add_row(*row, style="bold" if best else None)
     if len(order) > _SHOWN_ARMS:
         table.add_row(f"and {len(order) - _SHOWN_ARMS} arms that were played less")
     return table
@@ -135,19 +139,20 @@ def print_comparisons(cells: Sequence[Comparison]) -> None:
         _print_comparison(cell)
         print_audits(cell.results)
         if len(cell.results) > 1:
-            console.print(f"{cell.verdict('regret')}\n")
+            console.print(f"{cell.verdict()}\n")
 
 
 def _print_comparison(comparison: Comparison) -> None:
-    """The smallest mean regret first."""
+    """The smallest mean of the comparison's measure first."""
+    other = "regret" if comparison.measure == "pseudo_regret" else "pseudo_regret"
     table = new_table(
-        "policy", "rank", "regret", "95% interval", "above the\nbest, jointly", "p95",
-        "rank\nby p95", "pseudo-\nregret", "attack\nspent",
+        "policy", "rank", MEASURE_NAMES[comparison.measure], "95% interval",
+        "above the\nbest, jointly", "p95", "rank\nby p95", MEASURE_NAMES[other], "attack\nspent",
     )  # fmt: skip
     for row in standings(comparison):
         table.add_row(
             row.policy, row.rank, row.mean, row.interval, row.excess, row.p95, row.rank_p95,
-            row.pseudo_regret, row.corruption,
+            getattr(row, other), row.corruption,
         )  # fmt: skip
     print_tables(table)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+
+from armrace.formatting import round_down
 
 __all__ = ["ALARMS", "Alarm", "AlarmKind", "Audit", "Direction", "Finding", "direction_of"]
 
@@ -98,24 +99,12 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
             )
         lines = [alarm.words for alarm in self.alarms]
         if self.certificate > 0:
-            least = _rounded_down(self.certificate)
+            least = round_down(self.certificate)
             lines.append(f"In all, the feedback was changed by at least {least}.")
         lines.append(
             f"The probability that any of this is wrong is at most {self.level:g}, over all times."
         )
         return "\n".join(lines)
-
-
-def _rounded_down(number: float) -> str:
-    """A lower bound with a few digits, which is still one.
-
-    >>> _rounded_down(264.68), _rounded_down(1999.7), _rounded_down(0.01239)
-    ('264', '1,999', '0.0123')
-    """
-    if number >= 100:
-        return f"{math.floor(number):,}"
-    scale = 10.0 ** (2 - math.floor(math.log10(number)))
-    return f"{math.floor(number * scale) / scale:g}"
 
 
 def _odds(chance: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -72,6 +73,10 @@ class Workspace(NamedTuple):
 
     ``control`` holds a flag that asks the run to stop and the number of rounds played so far;
     other threads write the one and read the other.
+
+    ``weights`` is what the adversary sees of the learner's distribution. It is computed again
+    when ``stale`` says so: once an arm has been played ``due`` times. A ``growth`` of 0 leaves
+    ``due`` at 0, so that it is computed in every round.
     """
 
     drawn: Drawn
@@ -79,6 +84,9 @@ class Workspace(NamedTuple):
     proposal: npt.NDArray[np.float64]
     weights: npt.NDArray[np.float64]
     control: npt.NDArray[np.int64]
+    growth: npt.NDArray[np.float64]
+    due: npt.NDArray[np.int64]
+    stale: npt.NDArray[np.bool_]
 
 
 def make_ledger(arms: int, layers: int, budget: float) -> Ledger:
@@ -110,14 +118,19 @@ def make_record(checkpoints: npt.NDArray[np.int64], arms: int, layers: int) -> R
     )
 
 
-def make_workspace(arms: int, control: npt.NDArray[np.int64] | None = None) -> Workspace:
-    """Scratch space for ``arms`` arms."""
+def make_workspace(
+    arms: int, control: npt.NDArray[np.int64] | None = None, growth: float = 0.0
+) -> Workspace:
+    """Scratch space for ``arms`` arms; see :class:`Workspace` on ``growth``."""
     return Workspace(
         drawn=make_drawn(arms),
         clean=np.zeros(arms),
         proposal=np.zeros(arms),
         weights=np.zeros(arms),
         control=np.zeros(2, dtype=np.int64) if control is None else control,
+        growth=np.array([growth]),
+        due=np.zeros(arms, dtype=np.int64),
+        stale=np.ones(1, dtype=np.bool_),
     )
 
 
@@ -203,6 +216,7 @@ def _play_attacked(
         if attack.observe != NOWHERE:
             call_observe(attack.observe, attack.state, start + column, arm, reward)
         ledger.pulls[arm] += 1
+        workspace.stale[0] |= ledger.pulls[arm] >= workspace.due[arm]
         ledger.collected[0] += reward
         ledger.collected[1] += clean
     return end
@@ -226,8 +240,9 @@ def _corrupt_round(
     for arm in range(clean.size):
         clean[arm] = workspace.drawn.rewards[arm, column]
         proposal[arm] = clean[arm]
-    if attack.sees_weights:
+    if attack.sees_weights and workspace.stale[0]:
         distribution(policy, workspace.weights)
+        _postpone_refresh(ledger, workspace)
     left = ledger.corruption[1] - ledger.corruption[0]
     call_corrupt(attack.corrupt, attack.state, round, workspace.weights, proposal, left)
     changed = False
@@ -235,6 +250,17 @@ def _corrupt_round(
         changed |= proposal[arm] != clean[arm]
     if changed:
         _charge(ledger, clean, proposal)
+
+
+@inlined
+def _postpone_refresh(ledger: Ledger, workspace: Workspace) -> None:
+    """Set how often each arm must be played before the weights are computed again."""
+    growth = workspace.growth[0]
+    if growth > 0.0:
+        workspace.stale[0] = False
+        for arm in range(workspace.due.size):
+            pulls = ledger.pulls[arm]
+            workspace.due[arm] = pulls + max(1, math.ceil(growth * pulls))
 
 
 @inlined

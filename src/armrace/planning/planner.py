@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from armrace.formatting import figure
 from armrace.planning.plans import Plan
 from armrace.planning.question import Question, make_question
 from armrace.planning.readings import REQUIRED, read
@@ -69,7 +70,7 @@ def answer(
         suspected = budget == question.suspected
         if standing or suspected:
             passed = runner.play(
-                f"C = {budget:,.0f}", budget, contenders if suspected else standing
+                f"C = {figure(budget)}", budget, contenders if suspected else standing
             )
             standing = [name for name in standing if name in passed]
     return Plan(question, pl.DataFrame(runner.rows, infer_schema_length=None))

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from armrace.formatting import clicks, days_in_words, figure, percent, runs_in_words
 from armrace.planning.guarantees import rounds_until_guarantee
 from armrace.planning.question import Question
-from armrace.planning.wording import clicks, days_in_words, percent, round_count, runs_in_words
 from armrace.policies import MultiLayerRace
 from armrace.statistics import clopper_pearson, indistinguishable_from
 
@@ -46,9 +46,7 @@ def recommend(question: Question, table: pl.DataFrame, samples: Samples) -> str:
 
 def _suspicion(question: Question) -> str:
     """The suspected corruption in words."""
-    return (
-        f"C = {round_count(question.suspected)} ({percent(question.forged)} of the feedback forged)"
-    )
+    return f"C = {figure(question.suspected)} ({percent(question.forged)} of the feedback forged)"
 
 
 def _stands(row: Row, question: Question) -> bool:
@@ -82,10 +80,10 @@ def _decided(days: float | None) -> str:
 
 
 def _reach(row: Row) -> str:
-    words = f"It survives up to C = {round_count(row['survives'])}"
+    words = f"It survives up to C = {figure(row['survives'])}"
     if row["lost_at"] is None:
         return f"{words}, the most that was tried."
-    return f"{words} and is lost at {round_count(row['lost_at'])}, to {row['lost_to']}."
+    return f"{words} and is lost at {figure(row['lost_at'])}, to {row['lost_to']}."
 
 
 def _rivals(stood: list[Row], samples: Samples) -> str:
@@ -117,7 +115,7 @@ def _nobody(question: Question, tried: list[Row]) -> str:
     reach = best["survives"]
     return (
         f"No policy here survives {_suspicion(question)}. {best['policy']} comes furthest, up to "
-        f"C = {round_count(reach)} ({percent(reach / question.horizon)} of the feedback). {_ADVICE}"
+        f"C = {figure(reach)} ({percent(reach / question.horizon)} of the feedback). {_ADVICE}"
     )
 
 
@@ -129,7 +127,7 @@ def _cheapest(question: Question, rows: list[Row], stood: list[Row]) -> str:
     best = min(right, key=lambda row: float(row["cost"]))
     if stood and best["policy"] == stood[0]["policy"]:
         return ""
-    fate = f", but is lost at C = {round_count(best['lost_at'])}" if best["lost_at"] else ""
+    fate = f", but is lost at C = {figure(best['lost_at'])}" if best["lost_at"] else ""
     return (
         f"Without attack {best['policy']} is cheapest, with {clicks(best['cost_a_day'])} a day"
         f"{fate}."
@@ -155,7 +153,7 @@ def _partly_tried(question: Question, rows: list[Row]) -> str:
 
 
 def _worth(question: Question) -> str:
-    length = f"{round_count(question.horizon)} decisions"
+    length = f"{figure(question.horizon)} decisions"
     if question.is_cut:
         part = question.days_of(question.horizon)
         length += f", {days_in_words(part)} of the {days_in_words(question.days)} asked for"
@@ -171,9 +169,7 @@ def _proven(question: Question, rows: list[Row]) -> str:
     """What holds for any attack, if a race is among the policies."""
     covered = [row for row in rows if row["guaranteed"] is not None]
     if covered:
-        reaches = ", ".join(
-            f"{r['policy']} up to C = {round_count(r['guaranteed'])}" for r in covered
-        )
+        reaches = ", ".join(f"{r['policy']} up to C = {figure(r['guaranteed'])}" for r in covered)
         return (
             "Proven, for any attack and but for the probability delta, is that these lose less "
             f"than by playing the next best arm throughout: {reaches}."

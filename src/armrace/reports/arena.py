@@ -10,12 +10,12 @@ import msgspec
 import polars as pl
 
 from armrace.environments import Environment
+from armrace.formatting import count, figure
 from armrace.reports.budgets import draw_budgets
+from armrace.reports.colours import GREY, Style, choose_styles
 from armrace.reports.drawing import own_style
-from armrace.reports.formatting import count, figure
 from armrace.reports.heatmap import heat_map, heat_tables, legend
-from armrace.reports.highlighting import GREY, inks
-from armrace.reports.layout import data_block, document, figure_section, table
+from armrace.reports.layout import data_block, document, figure_section, line_mark, table
 from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA, Grid
 from armrace.simulation.standings import leaderboard, relative_regret, verdict, worst_cases
 
@@ -38,13 +38,13 @@ def render_arena(grid: Grid, figures: pl.DataFrame, command: str) -> str:
     """The whole page from the figures of the grid's cells."""
     board = leaderboard(figures)
     policies = board["policy"].to_list()
-    colours = inks([name for name in grid.policies if name in policies], policies)
+    styles = choose_styles([name for name in grid.policies if name in policies], policies)
     with own_style():
         sections = [
             _header(grid, board),
-            _leaderboard_section(board, colours),
+            _leaderboard_section(board, styles),
             _heat_section(relative_regret(figures), policies),
-            _budget_section(figures, colours),
+            _budget_section(figures, styles),
             _worst_section(figures),
             _environments_section(grid),
             _rerun_section(grid, command),
@@ -68,12 +68,12 @@ def _row(name: str, cells: Sequence[str], mark: str = "") -> str:
     return f'<tr><th scope="row">{mark}{escape(name)}</th>{"".join(cells)}</tr>'
 
 
-def _leaderboard_section(board: pl.DataFrame, colours: dict[str, str]) -> str:
+def _leaderboard_section(board: pl.DataFrame, styles: dict[str, Style]) -> str:
     rows = [
         _row(
             row["policy"],
             [f"<td>{figure(row[name])}</td>" for name in _COLUMNS],
-            f'<span style="background:{colours[row["policy"]]}"></span>',
+            line_mark(styles[row["policy"]]),
         )
         for row in board.iter_rows(named=True)
     ]
@@ -102,7 +102,7 @@ def _heat_section(relative: pl.DataFrame, policies: Sequence[str]) -> str:
     )
 
 
-def _budget_section(figures: pl.DataFrame, colours: dict[str, str]) -> str:
+def _budget_section(figures: pl.DataFrame, styles: dict[str, Style]) -> str:
     present = set(figures["attack"])
     attacks = [attack for attack in _SHOWN_ATTACKS if attack in present]
     if not attacks:
@@ -111,9 +111,9 @@ def _budget_section(figures: pl.DataFrame, colours: dict[str, str]) -> str:
         "Mean pseudo-regret against the budget, both logarithmic but for a budget of 0. A line "
         "that jumps belongs to a policy which the attack has talked out of the best arm."
     )
-    if GREY in colours.values():
+    if GREY in styles.values():
         caption += " Grey lines are the other policies of the leaderboard."
-    drawing = draw_budgets(figures, attacks, colours)
+    drawing = draw_budgets(figures, attacks, styles)
     description = f"Pseudo-regret against the budget of {', '.join(attacks)}, an environment a row."
     return figure_section("Regret against corruption", drawing, "budgets", description, caption)
 

@@ -7,7 +7,7 @@ from html import escape
 from typing import NamedTuple
 
 from armrace.forensics import Audit
-from armrace.reports.formatting import figure
+from armrace.formatting import figure, percent
 from armrace.reports.layout import table
 from armrace.simulation import Comparison, Result
 
@@ -67,7 +67,7 @@ def audit_rows(results: Mapping[str, Result]) -> list[AuditRow]:
 
 
 def _share(count: int, total: int, applies: bool = True) -> str:
-    return f"{100 * count / total:.3g}%" if applies else "-"
+    return percent(count / total) if applies else "-"
 
 
 def audit_section(comparison: Comparison, level: int = 2) -> str:

@@ -17,9 +17,9 @@ from matplotlib.ticker import (
     NullLocator,
 )
 
+from armrace.formatting import short
+from armrace.reports.colours import GREY, Style
 from armrace.reports.drawing import label_decades, tidy
-from armrace.reports.formatting import short
-from armrace.reports.highlighting import GREY
 
 __all__ = ["draw_budgets"]
 
@@ -27,7 +27,7 @@ _WIDTH, _ROW = 9.6, 2.1
 
 
 def draw_budgets(
-    figures: pl.DataFrame, attacks: Sequence[str], colours: Mapping[str, str]
+    figures: pl.DataFrame, attacks: Sequence[str], styles: Mapping[str, Style]
 ) -> Figure:
     """Mean pseudo-regret at the budgets 0, T^(1/2) and T^(3/4), on logarithmic axes."""
     environments = figures["environment"].unique(maintain_order=True).to_list()
@@ -40,27 +40,29 @@ def draw_budgets(
         inside = figures.filter(pl.col("environment") == environment)
         for column, attack in enumerate(attacks):
             axes = grid[row][column]
-            _draw(axes, inside.filter(pl.col("attack").is_in([attack, "none"])), colours)
+            _draw(axes, inside.filter(pl.col("attack").is_in([attack, "none"])), styles)
             if row == 0:
                 axes.set_title(attack, fontsize=10)
         grid[row][0].set_ylabel(environment, fontsize=10)
         regrets = inside["pseudo_regret_mean"].clip(lower_bound=1.0).to_numpy()
         label_decades(grid[row][0], regrets.min(), regrets.max())
-    lines = [Line2D([], [], color=ink, label=name) for name, ink in _named(colours).items()]
-    lines.append(Line2D([], [], color=GREY, lw=0.8, label="others"))
+    lines = [
+        Line2D([], [], color=style.colour, ls=style.line, label=name)
+        for name, style in styles.items()
+        if style != GREY
+    ]
+    if GREY in styles.values():
+        lines.append(Line2D([], [], color=GREY.colour, lw=0.8, label="others"))
     drawing.legend(handles=lines, loc="outside upper center", ncols=4, frameon=False, fontsize=9)
     return drawing
 
 
-def _named(colours: Mapping[str, str]) -> dict[str, str]:
-    return {name: ink for name, ink in colours.items() if ink != GREY}
-
-
-def _draw(axes: Axes, cells: pl.DataFrame, colours: Mapping[str, str]) -> None:
-    for policy, ink in colours.items():
+def _draw(axes: Axes, cells: pl.DataFrame, styles: Mapping[str, Style]) -> None:
+    for policy, style in styles.items():
         own = cells.filter(pl.col("policy") == policy).sort("budget")
-        line = {"lw": 0.7, "zorder": 1.5} if ink == GREY else {"lw": 1.6, "marker": "o", "ms": 3}
-        axes.plot(own["budget"], own["pseudo_regret_mean"].clip(lower_bound=1.0), color=ink, **line)
+        regret = own["pseudo_regret_mean"].clip(lower_bound=1.0)
+        line = {"lw": 0.7, "zorder": 1.5} if style == GREY else {"lw": 1.6, "marker": "o", "ms": 3}
+        axes.plot(own["budget"], regret, color=style.colour, ls=style.line, **line)
     budgets = cells["budget"].unique().sort().to_list()
     smallest = next((budget for budget in budgets if budget > 0), 1.0)
     axes.set_xscale("symlog", linthresh=smallest, linscale=0.5)

@@ -15,9 +15,10 @@ from matplotlib.ticker import (
     NullLocator,
 )
 
-from armrace.reports.drawing import label_decades, label_ends, new_figure, tidy
-from armrace.reports.formatting import count, short
-from armrace.reports.highlighting import GREY
+from armrace.formatting import count, short
+from armrace.reports.colours import GREY, Style
+from armrace.reports.drawing import PAGE_WIDTH, End, label_decades, name_lines, new_figure, tidy
+from armrace.reports.rows import MEASURE_NAMES
 from armrace.simulation import Comparison
 
 __all__ = ["draw_sweep", "scale_budgets", "scale_regrets"]
@@ -26,50 +27,53 @@ _LINEAR_BELOW = 1000.0
 
 
 def draw_sweep(
-    sweeps: Mapping[float, Comparison], colours: Mapping[str, str], measure: str = "regret"
+    sweeps: Mapping[float, Comparison],
+    styles: Mapping[str, Style],
+    measure: str | None = None,
+    width: float = PAGE_WIDTH,
 ) -> Figure:
     """Mean regret at each budget; both axes are logarithmic away from zero.
 
     Policies that were not run at every budget are left out.
     """
     budgets = sorted(sweeps)
-    drawing, axes = new_figure(9.6, 4.6)
+    measure = measure or sweeps[budgets[0]].measure
+    drawing, axes = new_figure(width, 4.6 if width == PAGE_WIDTH else 0.85 * width)
     ends, lowest, highest = [], np.inf, -np.inf
-    for label, ink in colours.items():
+    for label, style in styles.items():
         if any(label not in sweeps[budget].results for budget in budgets):
             continue
         samples = [sweeps[budget].results[label].sample(measure) for budget in budgets]
         means = np.array([sample.mean() for sample in samples])
         low, high = np.array([np.quantile(sample, (0.05, 0.95)) for sample in samples]).T
         lowest, highest = min(lowest, float(low.min())), max(highest, float(high.max()))
-        if ink == GREY:
-            axes.plot(budgets, means, color=ink, lw=0.8, zorder=1.5)
+        if style == GREY:
+            axes.plot(budgets, means, color=style.colour, lw=0.8, zorder=1.5)
             continue
-        axes.vlines(budgets, low, high, color=ink, lw=1.2)
-        axes.plot(budgets, means, color=ink, lw=1.6, marker="o", ms=4)
-        ends.append((float(means[-1]), label, ink))
+        axes.vlines(budgets, low, high, color=style.colour, lw=1.2)
+        axes.plot(budgets, means, color=style.colour, ls=style.line, lw=1.6, marker="o", ms=4)
+        ends.append(End(float(means[-1]), label, style))
     scale_budgets(axes, budgets)
     scale_regrets(axes, lowest, highest)
-    axes.set_ylabel(f"mean {measure.replace('_', '-')}")
+    axes.set_ylabel(f"mean {MEASURE_NAMES[measure]}")
     tidy(axes)
-    drawing.draw_without_rendering()
-    label_ends(axes, budgets[-1], ends)
+    name_lines(axes, budgets[-1], ends, others=GREY in styles.values())
     return drawing
 
 
 def scale_budgets(axes: Axes, budgets: list[float]) -> None:
-    """Logarithmic, but for the first budget, which is 0."""
+    """Make the axis of budgets logarithmic except around 0, the first budget."""
     first = next(budget for budget in budgets if budget > 0)
     axes.set_xscale("symlog", linthresh=first, linscale=0.5)
     axes.set_xlim(-0.05 * first, 1.1 * budgets[-1])
     axes.xaxis.set_major_locator(FixedLocator(budgets))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FixedFormatter([count(budget) for budget in budgets]))
-    axes.set_xlabel("budget of the attack (logarithmic, but for 0)")
+    axes.set_xlabel("budget of the attack (logarithmic except at 0)")
 
 
 def scale_regrets(axes: Axes, lowest: float, highest: float) -> None:
-    """Logarithmic, but linear around 0 where regrets are negative."""
+    """Make the axis of regrets logarithmic, or linear around 0 if some regrets are negative."""
     if lowest > 0:
         axes.set_yscale("log")
         label_decades(axes, lowest, highest)

@@ -1,4 +1,4 @@
-"""What all figures share: colours, labels at the end of a line, and SVG that fits into a page."""
+"""What all figures share: size, style, names of lines, and SVG that fits into a page."""
 
 from __future__ import annotations
 
@@ -7,19 +7,50 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator
 
-__all__ = ["inline_svg", "label_decades", "label_ends", "new_figure", "own_style", "tidy"]
+from armrace.reports.colours import GREY, Style
+
+__all__ = [
+    "COLUMN_WIDTH",
+    "PAGE_WIDTH",
+    "End",
+    "inline_svg",
+    "label_decades",
+    "name_lines",
+    "new_figure",
+    "own_style",
+    "tidy",
+]
+
+PAGE_WIDTH = 9.6
+"""Inches, for a figure across an HTML page."""
+
+COLUMN_WIDTH = 3.5
+"""Inches, for a figure in one column of a paper."""
+
+_NARROW = 6.0
+"""Below this width, names beside the lines would leave no room for the lines."""
+
+
+class End(NamedTuple):
+    """The last point of a line, with the name and the style of its policy."""
+
+    height: float
+    label: str
+    style: Style
 
 
 def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
-    """An empty figure in inches, without any global state."""
+    """An empty figure, its size in inches, that pyplot does not know of."""
     drawing = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(drawing)
     return drawing, drawing.add_subplot()
@@ -34,23 +65,47 @@ def tidy(axes: Axes) -> None:
 
 
 def label_decades(axes: Axes, lowest: float, highest: float) -> None:
-    """Numbers on a logarithmic axis of regrets: 1, 2 and 5 of each decade if there are few."""
+    """Label 1, 2 and 5 of each decade where a logarithmic axis of regrets spans few decades."""
     if highest < 200 * lowest:
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
 
 
-def label_ends(axes: Axes, x: float, ends: Sequence[tuple[float, str, str]]) -> None:
-    """Write each line's name in its colour beside its end, moved apart where they would touch."""
-    transform = axes.transData
-    heights = [float(transform.transform((x, y))[1]) for y, _, _ in ends]
+def name_lines(axes: Axes, x: float, ends: Sequence[End], *, others: bool = False) -> None:
+    """Name each line beside its end, or in a legend below the axes if the figure is narrow.
+
+    ``others`` says that there are grey lines as well, which a legend mentions.
+    """
+    drawing = axes.get_figure(root=True)
+    if drawing is None or not ends:
+        return
+    drawing.draw_without_rendering()  # the places of names depend on the final layout
+    if drawing.get_figwidth() < _NARROW:
+        _add_legend(axes, ends, others)
+    else:
+        _name_ends(axes, x, ends)
+
+
+def _add_legend(axes: Axes, ends: Sequence[End], others: bool) -> None:
+    lines = [Line2D([], [], color=e.style.colour, ls=e.style.line, label=e.label) for e in ends]
+    if others:
+        lines.append(Line2D([], [], color=GREY.colour, lw=0.8, label="other policies"))
+    axes.legend(
+        handles=lines, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, frameon=False,
+        fontsize="small", handlelength=2.5,
+    )  # fmt: skip
+
+
+def _name_ends(axes: Axes, x: float, ends: Sequence[End]) -> None:
+    """Write each name in the colour of its line, moved apart where names would overlap."""
+    heights = [float(axes.transData.transform((x, end.height))[1]) for end in ends]
     order = np.argsort(heights)
     bottom, top = axes.bbox.y0, axes.bbox.y1
     places = _spread([heights[i] for i in order], gap=14.0, bottom=bottom, top=top)
     for place, index in zip(places, order, strict=True):
-        y, name, ink = ends[index]
+        end, ink = ends[index], ends[index].style.colour
         axes.annotate(
-            name,
-            (x, y),
+            end.label,
+            (x, end.height),
             xytext=(10, (place - heights[index]) * 72 / axes.figure.dpi),
             textcoords="offset points",
             va="center",
@@ -62,7 +117,7 @@ def label_ends(axes: Axes, x: float, ends: Sequence[tuple[float, str, str]]) -> 
 
 
 def _spread(heights: Sequence[float], gap: float, bottom: float, top: float) -> list[float]:
-    """Ascending heights moved as little as it takes to lie a gap apart, below the top if they fit.
+    """Move ascending heights apart to at least ``gap``, and below the top if they fit.
 
     >>> _spread([0, 1, 50], gap=10, bottom=0, top=100)
     [0.0, 10.0, 50.0]
@@ -81,20 +136,21 @@ def _spread(heights: Sequence[float], gap: float, bottom: float, top: float) -> 
 
 
 @contextmanager
-def own_style() -> Iterator[None]:
-    """The same look everywhere, whatever the user's matplotlibrc says."""
+def own_style(font_size: float = 10.0) -> Iterator[None]:
+    """The same look on every machine: the user's matplotlibrc is ignored."""
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams["svg.fonttype"] = "none"  # text stays text: lighter, and can be read aloud
+        mpl.rcParams["font.size"] = font_size
         mpl.rcParams["axes.labelcolor"] = "#222222"
         yield
 
 
 def inline_svg(drawing: Figure, name: str, description: str) -> str:
-    """The figure as an SVG element for a page, with a text for those who cannot see it.
+    """The figure as an SVG element for a page; ``description`` is read out by screen readers.
 
-    Names inside are made unique to the figure, and nothing depends on the time of day, so that
-    the same results give the same page.
+    Ids are prefixed with ``name``, since a page holds several figures, and dates are left out, so
+    that the same results give the same page.
     """
     buffer = io.StringIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))

@@ -9,9 +9,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
+from armrace.formatting import short
+from armrace.reports.colours import choose_styles
 from armrace.reports.drawing import tidy
-from armrace.reports.formatting import short
-from armrace.reports.highlighting import inks
 from armrace.verification.asymptotics import Curve
 
 __all__ = ["draw_growth", "exponent_words"]
@@ -22,7 +22,7 @@ _TITLES = {"T": "rounds, without corruption", "C": "corruption, at a trillion ro
 def draw_growth(curves: Sequence[Curve]) -> Figure:
     """Means as lines with dots, bounds as dashes, both axes logarithmic."""
     policies = list(dict.fromkeys(curve.policy for curve in curves))
-    colours = inks(policies, best_first=policies)
+    styles = choose_styles(policies, best_first=policies)
     axes_needed = [axis for axis in _TITLES if any(curve.axis == axis for curve in curves)]
     drawing = Figure(figsize=(9.6, 5.0), layout="constrained")
     FigureCanvasAgg(drawing)
@@ -30,7 +30,7 @@ def draw_growth(curves: Sequence[Curve]) -> Figure:
     for axes, axis in zip(panels, axes_needed, strict=True):
         for curve in curves:
             if curve.axis == axis:
-                _draw(axes, curve, colours[curve.policy])
+                _draw(axes, curve, styles[curve.policy].colour)
         _label(axes, _TITLES[axis])
     panels[0].set_ylabel("pseudo-regret; the bounds are dashed")
     handles, labels = panels[0].get_legend_handles_labels()

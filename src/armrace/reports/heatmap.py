@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from armrace.reports.formatting import count, figure, short
+from armrace.formatting import count, figure, short
 
 __all__ = ["STEPS", "heat_class", "heat_map", "heat_tables", "legend"]
 

@@ -1,4 +1,4 @@
-"""What all pages share: the document around the sections, figures, and how to run it again."""
+"""What all pages share: the document, sections with a figure, tables and blocks of data."""
 
 from __future__ import annotations
 
@@ -11,30 +11,58 @@ import msgspec
 from matplotlib.figure import Figure
 
 from armrace import __version__
+from armrace.reports.colours import Style
 from armrace.reports.drawing import inline_svg
 
-__all__ = ["data_block", "document", "figure_section", "table"]
+__all__ = ["data_block", "document", "figure_section", "line_mark", "notebook_fragment", "table"]
 
 
 def document(title: str, sections: Iterable[str]) -> str:
     """A whole page with everything inside; empty sections are left out."""
-    style = files("armrace.reports").joinpath("page.css").read_text(encoding="utf-8")
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>armrace: {escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        f"<title>armrace: {escape(title)}</title>\n<style>\n{_style_sheet()}</style>\n"
+        "</head>\n<body>\n"
         + "\n".join(section for section in sections if section)
         + f"\n<footer>armrace {__version__}</footer>\n</body>\n</html>\n"
     )
 
 
+def _style_sheet() -> str:
+    return files("armrace.reports").joinpath("page.css").read_text(encoding="utf-8")
+
+
+def notebook_fragment(title: str, body: str) -> str:
+    """Part of a page for a notebook, which has a style sheet of its own."""
+    return (
+        '<div style="max-width:72rem;overflow-x:auto">'
+        f"<p><strong>{escape(title)}</strong></p>{body}</div>"
+    )
+
+
+_DASHES = {"-": (), "--": (6, 3), ":": (2, 2), "-.": (6, 2, 2, 2)}
+"""Pixels of line and of gap, in turn."""
+
+
+def line_mark(style: Style) -> str:
+    """A short piece of a policy's line, for tables."""
+    dashes, position, stops = _DASHES[style.line], 0, []
+    for number, length in enumerate(dashes):
+        ink = "transparent" if number % 2 else style.colour
+        stops.append(f"{ink} {position}px {position + length}px")
+        position += length
+    fill = f"repeating-linear-gradient(90deg,{','.join(stops)})" if stops else style.colour
+    return f'<span class="mark" style="background:{fill}"></span>'
+
+
 def figure_section(
     heading: str, drawing: Figure, name: str, description: str, caption: str, level: int = 2
 ) -> str:
-    """A figure below its heading; ``description`` is for those who cannot see it."""
+    """A figure below its heading; ``description`` is read out by screen readers."""
     return (
-        f"<section><h{level}>{escape(heading)}</h{level}><figure>"
-        f"{inline_svg(drawing, name, description)}"
+        f'<section><h{level}>{escape(heading)}</h{level}><figure><div class="wide">'
+        f"{inline_svg(drawing, name, description)}</div>"
         f"<figcaption>{escape(caption)}</figcaption></figure></section>"
     )
 

@@ -1,16 +1,17 @@
-"""The report: one HTML file with everything inside, to read offline, print or send."""
+"""The page of a comparison: one HTML file with everything inside."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from armrace.formatting import count
 from armrace.reports.audits import audit_section
+from armrace.reports.descriptions import cell_name, parameters
 from armrace.reports.drawing import own_style
-from armrace.reports.formatting import cell_name, count, parameters
 from armrace.reports.layout import data_block, document, table
 from armrace.reports.race import has_layers
-from armrace.reports.rows import comparison_inks
+from armrace.reports.rows import comparison_styles
 from armrace.reports.sections import (
     cell_section,
     curves_section,
@@ -27,24 +28,28 @@ __all__ = ["render_grid", "render_report", "specification"]
 def render_report(
     comparison: Comparison,
     title: str,
-    summary: str,
-    command: str,
-    sweeps: Mapping[float, Comparison],
+    summary: str = "",
+    command: str = "",
+    sweeps: Mapping[float, Comparison] | None = None,
 ) -> str:
-    """The page of one attack; ``sweeps`` maps budgets to the same comparison at that budget."""
+    """The page of one attack as HTML.
+
+    ``command`` is the command line that runs the comparison again, if there is one; ``sweeps``
+    maps other budgets to the comparison at that budget.
+    """
     first = _first(comparison)
     setting = (
         f"Attack {parameters(first.spec['adversary'])} with a budget of "
         f"{count(first.spec['budget'])}; {_length(first)}."
     )
-    figures = f"<h2>Figures at the end</h2>{figures_of(comparison)}{meanings()}"
+    figures = f"<h2>Figures at the end</h2>{figures_of(comparison)}{meanings(comparison.measure)}"
     with own_style():
         sections = [
             _header(title, summary, setting, first),
             f"<section>{figures}</section>",
             audit_section(comparison),
             curves_section(comparison),
-            sweep_section(sweeps, comparison_inks(comparison)) if sweeps else "",
+            sweep_section(sweeps, comparison_styles(comparison)) if sweeps else "",
             *(race_section(label, r) for label, r in comparison.results.items() if has_layers(r)),
             _rerun_section(command, specification(comparison)),
         ]
@@ -60,9 +65,9 @@ def render_grid(cells: Sequence[Comparison], title: str, summary: str, command: 
         sections = [
             _header(title, summary, setting, first),
             _overview(cells),
-            *(sweep_section(each, comparison_inks(cells[0])) for each in _by_attack(cells)),
+            *(sweep_section(each, comparison_styles(cells[0])) for each in _by_attack(cells)),
             *(cell_section(cell, position) for position, cell in enumerate(cells)),
-            f"<section><h2>What the columns mean</h2>{meanings()}</section>",
+            f"<section><h2>What the columns mean</h2>{meanings(cells[0].measure)}</section>",
             _rerun_section(command, *map(specification, cells)),
         ]
     return document(title, sections)
@@ -81,7 +86,7 @@ def _overview(cells: Sequence[Comparison]) -> str:
     rows = []
     for position, cell in enumerate(cells):
         name = escape(cell_name(_first(cell).spec))
-        words = escape(cell.verdict("regret"))
+        words = escape(cell.verdict())
         rows.append(
             f'<tr><th scope="row"><a href="#cell-{position}">{name}</a></th>'
             f'<td class="words">{words}</td></tr>'
@@ -103,7 +108,7 @@ def _length(result: Result) -> str:
 def _header(title: str, summary: str, setting: str, result: Result) -> str:
     lines = [
         f"<header><h1>{escape(title)}</h1>",
-        f"<p>{escape(summary)}</p>",
+        f"<p>{escape(summary)}</p>" if summary else "",
         f'<p class="setting">{escape(setting)}</p>',
     ]
     if result.interrupted:
@@ -115,10 +120,11 @@ def _header(title: str, summary: str, setting: str, result: Result) -> str:
 
 
 def _rerun_section(command: str, *specifications: dict[str, object]) -> str:
+    line = f'<pre class="command"><code>{escape(command)}</code></pre><p>or in Python, as '
     return (
-        "<section><h2>Run it again</h2><p>The same figures, bit for bit, on any machine:</p>"
-        f'<pre class="command"><code>{escape(command)}</code></pre>'
-        "<p>or in Python, as <code>armrace.compare(**specification)</code>, with</p>"
+        "<section><h2>Run it again</h2><p>The same figures, bit for bit, on any machine: "
+        f"{'</p>' + line if command else ''}"
+        "<code>armrace.compare(**specification)</code>, with</p>"
         f"{''.join(map(data_block, specifications))}</section>"
     )
 

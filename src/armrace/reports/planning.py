@@ -8,12 +8,11 @@ from typing import Any
 
 import polars as pl
 
+from armrace.formatting import count, days_in_figures, days_in_words, figure, percent
 from armrace.planning import Plan, Question
-from armrace.planning.wording import days_in_figures, days_in_words, percent, round_count
+from armrace.reports.colours import GREY, Style, choose_styles
 from armrace.reports.drawing import own_style
-from armrace.reports.formatting import count, figure
-from armrace.reports.highlighting import GREY, inks
-from armrace.reports.layout import data_block, document, figure_section, table
+from armrace.reports.layout import data_block, document, figure_section, line_mark, table
 from armrace.reports.survival import draw_survival
 
 __all__ = ["plan_cells", "plan_setting", "render_plan", "starred"]
@@ -40,12 +39,12 @@ _COLUMNS = {
 
 def render_plan(plan: Plan, command: str) -> str:
     """The whole page."""
-    colours = _colours(plan)
+    styles = _colours(plan)
     with own_style():
         sections = [
             _header(plan),
-            _table_section(plan, colours),
-            _plot_section(plan, colours),
+            _table_section(plan, styles),
+            _plot_section(plan, styles),
             _figures_section(plan),
             _rerun_section(plan, command),
         ]
@@ -57,7 +56,7 @@ def plan_setting(question: Question) -> str:
     best = max(question.means)
     words = (
         f"{len(question.means)} arms, the best with a mean of {best:g}; "
-        f"{round_count(question.traffic)} decisions a day for "
+        f"{figure(question.traffic)} decisions a day for "
         f"{days_in_words(question.days_of(question.horizon))}: T = {count(question.horizon)}. "
     )
     if question.is_cut:
@@ -70,7 +69,7 @@ def plan_setting(question: Question) -> str:
     clicks = question.suspected / (best * question.horizon) if best else 0.0
     return words + (
         f"Suspected: {percent(question.forged)} of the feedback forged, which is C = "
-        f"{round_count(question.suspected)}, as much as {percent(clicks)} of the clicks on "
+        f"{figure(question.suspected)}, as much as {percent(clicks)} of the clicks on "
         "the best arm played throughout."
     )
 
@@ -111,11 +110,11 @@ def _days(days: float | None) -> str:
     return _or_dash(days, days_in_figures)
 
 
-def _colours(plan: Plan) -> dict[str, str]:
+def _colours(plan: Plan) -> dict[str, Style]:
     """Those that are wrong even without attack are grey: they have but one point."""
     slow = pl.col("survives").is_null()
     fit = plan.table.filter(~slow)["policy"].to_list()
-    return {**dict.fromkeys(plan.table.filter(slow)["policy"], GREY), **inks(fit, fit)}
+    return {**dict.fromkeys(plan.table.filter(slow)["policy"], GREY), **choose_styles(fit, fit)}
 
 
 def _header(plan: Plan) -> str:
@@ -126,11 +125,11 @@ def _header(plan: Plan) -> str:
     )
 
 
-def _table_section(plan: Plan, colours: dict[str, str]) -> str:
+def _table_section(plan: Plan, styles: dict[str, Style]) -> str:
     rows = []
     for row, cells in zip(plan.table.iter_rows(named=True), plan_cells(plan), strict=True):
         name, proven = row["policy"], _or_dash(row["guaranteed"], count)
-        mark = f'<span style="background:{colours[name]}"></span>'
+        mark = line_mark(styles[name])
         figures = "".join(f"<td>{escape(cell)}</td>" for cell in (*cells[1:], proven))
         rows.append(f'<tr><th scope="row">{mark}{escape(cells[0])}</th>{figures}</tr>')
     meanings = "".join(
@@ -143,16 +142,16 @@ def _table_section(plan: Plan, colours: dict[str, str]) -> str:
     )
 
 
-def _plot_section(plan: Plan, colours: dict[str, str]) -> str:
+def _plot_section(plan: Plan, styles: dict[str, Style]) -> str:
     caption = (
         "Mean pseudo-regret over the whole run against the budget C, under the attack that costs "
         "most there; both axes are logarithmic, but for C = 0. A cross: there the policy is lost, "
         "and larger budgets are not tried with it, except the suspected one."
     )
-    if GREY in colours.values():
+    if GREY in styles.values():
         caption += " Grey: policies that do not settle on the right arm even without attack."
     return figure_section(
-        "Regret against corruption", draw_survival(plan, colours), "survival",
+        "Regret against corruption", draw_survival(plan, styles), "survival",
         "Mean pseudo-regret of each policy against the corruption budget.", caption,
     )  # fmt: skip
 

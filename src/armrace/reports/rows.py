@@ -1,53 +1,62 @@
-"""A comparison's figures as they are written, in the terminal and on the page alike."""
+"""A comparison's figures as text, for the terminal and for the page."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from armrace.reports.formatting import figure, interval
-from armrace.reports.highlighting import inks
+from armrace.formatting import figure, span
+from armrace.reports.colours import Style, choose_styles
+from armrace.reports.descriptions import interval
 from armrace.simulation import Comparison
 
-__all__ = ["Standing", "comparison_inks", "reading", "standings"]
+__all__ = ["MEASURE_NAMES", "Standing", "comparison_styles", "reading", "standings"]
+
+MEASURE_NAMES = {
+    "pseudo_regret": "pseudo-regret",
+    "regret": "regret",
+    "clean_regret": "clean regret",
+    "corruption": "attack spent",
+}
+"""The ledger's measures as headings."""
 
 
 class Standing(NamedTuple):
-    """One policy's figures as they are written."""
+    """One policy's figures as text; the ranked measure first, then the means of all measures."""
 
     policy: str
     rank: str
     mean: str
     interval: str
     excess: str
-    """By how much its regret exceeds the best policy's on the same rewards, jointly for all."""
+    """Difference to the best policy on the same rewards; the intervals hold jointly."""
     median: str
     p95: str
     rank_p95: str
     max: str
     pseudo_regret: str
+    regret: str
     clean_regret: str
     corruption: str
 
 
 def standings(comparison: Comparison) -> list[Standing]:
-    """A row a policy, best first."""
+    """One row per policy, ordered by the mean of the comparison's measure."""
     excesses = _excesses(comparison)
     rows = []
-    for row in comparison.table("regret").iter_rows(named=True):
+    for row in comparison.table().iter_rows(named=True):
         result = comparison.results[row["policy"]]
-        others = ("pseudo_regret", "clean_regret", "corruption")
         rows.append(
             Standing(
                 row["policy"],
                 str(row["rank"]),
                 figure(row["mean"]),
-                interval(result, "regret"),
+                interval(result, comparison.measure),
                 excesses.get(row["policy"], "best"),
                 figure(row["p50"]),
                 figure(row["p95"]),
                 str(row["rank_p95"]),
                 figure(row["max"]),
-                *(figure(result.figure(measure).mean) for measure in others),
+                *(figure(result.figure(measure).mean) for measure in MEASURE_NAMES),
             )
         )
     return rows
@@ -56,25 +65,23 @@ def standings(comparison: Comparison) -> list[Standing]:
 def _excesses(comparison: Comparison) -> dict[str, str]:
     single = next(iter(comparison.results.values())).replications < 2
     return {
-        row["policy"]: figure(row["mean"])
-        if single
-        else f"{figure(row['low'])} to {figure(row['high'])}"
-        for row in comparison.differences("regret").iter_rows(named=True)
+        row["policy"]: figure(row["mean"]) if single else span(row["low"], row["high"])
+        for row in comparison.differences().iter_rows(named=True)
     }
 
 
-def comparison_inks(comparison: Comparison) -> dict[str, str]:
-    """The colour that each policy has in all plots of the comparison."""
-    return inks(list(comparison.results), comparison.table("regret")["policy"].to_list())
+def comparison_styles(comparison: Comparison) -> dict[str, Style]:
+    """The style of each policy in the plots of the comparison."""
+    return choose_styles(list(comparison.results), comparison.table()["policy"].to_list())
 
 
 def reading(comparison: Comparison) -> str:
-    """What the table says, in a sentence."""
-    figures = comparison.table("regret")
+    """The smallest and the largest mean, in one sentence."""
+    figures = comparison.table()
     if figures.height < 2:
         return ""
     best, worst = figures.row(0, named=True), figures.row(-1, named=True)
     return (
-        f"{best['policy']} has the smallest mean regret, {figure(best['mean'])}; "
-        f"{worst['policy']} the largest, {figure(worst['mean'])}."
+        f"{best['policy']} has the smallest mean {MEASURE_NAMES[comparison.measure]}, "
+        f"{figure(best['mean'])}; {worst['policy']} has the largest, {figure(worst['mean'])}."
     )

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
+from armrace.formatting import count
 from armrace.reports.audits import audit_section
+from armrace.reports.colours import GREY, Style
 from armrace.reports.corruption import draw_sweep
 from armrace.reports.curves import draw_curves
-from armrace.reports.formatting import cell_name, count
-from armrace.reports.highlighting import GREY
+from armrace.reports.descriptions import cell_name, refresh_note
 from armrace.reports.layout import figure_section
 from armrace.reports.race import draw_race
-from armrace.reports.rows import comparison_inks, reading
+from armrace.reports.rows import MEASURE_NAMES, comparison_styles, reading
 from armrace.reports.tables import comparison_table
 from armrace.simulation import Comparison, Result
+from armrace.specification import display_name
 
 __all__ = [
     "cell_section",
@@ -26,73 +28,84 @@ __all__ = [
 ]
 
 _MEANINGS = {
-    "regret": "what the best fixed arm would have collected under attack, minus what was collected "
-    "under attack; it is negative for a policy that was better than every single arm",
-    "above the best": "how much larger the regret is than the best policy's on the same rewards, "
-    "replication by replication; these intervals hold jointly with 95%",
-    "rank by p95": "the order by the 95th percentile over the replications: who is safe, rather "
-    "than good on average",
-    "pseudo-regret": "sum over rounds of the gap between the best mean and the mean of the arm "
-    "played, which no attack distorts",
-    "clean regret": "as regret, on the rewards before corruption",
-    "attack spent": "sum over rounds of the largest change to any arm; mean over the runs",
+    "pseudo_regret": "sum over rounds of the gap between the best mean and the mean of the arm "
+    "played; an attack changes it only through the choices of the policy",
+    "regret": "what the best fixed arm would have collected under attack, minus what the policy "
+    "collected under attack; an attack can lower it by lowering all rewards, and it is negative "
+    "for a policy that beats every single arm",
+    "clean_regret": "as regret, on the rewards before corruption",
+    "corruption": "sum over rounds of the largest change to any arm; mean over the runs",
 }
 
 
-def meanings() -> str:
-    """What the columns mean."""
-    listed = "".join(f"<dt>{name}</dt><dd>{text}.</dd>" for name, text in _MEANINGS.items())
+def meanings(measure: str) -> str:
+    """What the columns mean, the measure that ranks first."""
+    ranked = MEASURE_NAMES[measure]
+    others = [other for other in _MEANINGS if other != measure]
+    terms = {
+        ranked: f"ranks the policies: {_MEANINGS[measure]}",
+        "above the best": f"difference in {ranked} to the best policy on the same rewards, "
+        "replication by replication; these intervals hold jointly with 95%",
+        "rank by p95": "the order by the 95th percentile over the replications: which policies "
+        "are safe, rather than good on average",
+        **{MEASURE_NAMES[other]: _MEANINGS[other] for other in others},
+    }
+    listed = "".join(f"<dt>{name}</dt><dd>{text}.</dd>" for name, text in terms.items())
     return f'<dl class="note">{listed}</dl>'
 
 
 def figures_of(comparison: Comparison) -> str:
-    """The verdict and the table."""
+    """The verdict, the table, and what must be known to read it."""
     told = [label for label, r in comparison.results.items() if "corruption" in r.spec["policy"]]
-    note = f"<p class='note'>Told the budget in advance: {', '.join(told)}.</p>" if told else ""
+    notes = [f"Told the budget in advance: {', '.join(told)}."] if told else []
+    notes += [note] if (note := refresh_note(comparison)) else []
     words = " ".join(part for part in (reading(comparison), _verdict(comparison)) if part)
-    return f"<p>{escape(words)}</p>{comparison_table(comparison)}{note}"
+    paragraphs = "".join(f"<p class='note'>{escape(note)}</p>" for note in notes)
+    return f"<p>{escape(words)}</p>{comparison_table(comparison)}{paragraphs}"
 
 
 def _verdict(comparison: Comparison) -> str:
-    return comparison.verdict("regret") if len(comparison.results) > 1 else ""
+    return comparison.verdict() if len(comparison.results) > 1 else ""
 
 
 def curves_section(comparison: Comparison, name: str = "curves", level: int = 2) -> str:
-    """Regret over time."""
+    """The measure that ranks, over time."""
+    measure = MEASURE_NAMES[comparison.measure]
     caption = (
-        "Lines are medians over the replications, bands reach from the 5% to the 95% quantile. "
-        "A straight line on ordinary axes bends upwards here: that is a policy which goes on "
-        "losing."
+        f"Lines are medians of the {measure} over the replications, bands reach from the 5% to "
+        "the 95% quantile. A policy that loses the same amount in every round bends upwards on "
+        "this axis."
     )
-    if GREY in comparison_inks(comparison).values():
+    if GREY in comparison_styles(comparison).values():
         caption += " Grey lines are the other policies of the table."
     return figure_section(
-        "Regret over time", draw_curves(comparison), name,
-        f"Regret against rounds, one line a policy. {reading(comparison)}", caption, level,
+        f"{measure.capitalize()} over time", draw_curves(comparison), name,
+        f"{measure.capitalize()} against rounds, one line per policy. {reading(comparison)}",
+        caption, level,
     )  # fmt: skip
 
 
-def sweep_section(sweeps: Mapping[float, Comparison], colours: Mapping[str, str]) -> str:
+def sweep_section(sweeps: Mapping[float, Comparison], styles: Mapping[str, Style]) -> str:
     """Regret against corruption; ``sweeps`` maps budgets to the comparison at that budget."""
     if not any(sweeps):
         return ""
     budgets = sorted(sweeps)
-    first = next(iter(sweeps[budgets[-1]].results.values()))
-    attack = str(first.spec["adversary"]["name"])
+    largest = sweeps[budgets[-1]]
+    measure = MEASURE_NAMES[largest.measure]
+    attack = display_name(next(iter(largest.results.values())).spec["adversary"]["name"])
     runs = sorted({r.replications for c in sweeps.values() for r in c.results.values()})
     caption = (
-        f"Mean regret at the end over {' or '.join(map(str, runs))} replications; bars reach from "
-        "the 5% to the 95% quantile. A robust policy rises slowly and without a jump; policies "
-        "that must know the corruption are told the budget."
+        f"Mean {measure} at the end over {' or '.join(map(str, runs))} replications; bars reach "
+        "from the 5% to the 95% quantile. A robust policy rises slowly and without a jump; "
+        "policies that must know the corruption are told the budget."
     )
-    absent = [label for label in colours if label not in sweeps[budgets[0]].results]
-    if absent:
-        caption += " Only the policies with a colour are run again at other budgets"
-        dear = [label for label in absent if colours[label] != GREY]
-        caption += f", without {', '.join(dear)}, whose distribution is dear." if dear else "."
+    if GREY in styles.values():
+        caption += " Grey lines are the other policies of the table."
+    caption += f" {refresh_note(*sweeps.values())}".rstrip()
     return figure_section(
-        f"Regret against corruption: {attack}", draw_sweep(sweeps, colours), f"corruption-{attack}",
-        f"Mean regret of each policy at the budgets {', '.join(map(count, budgets))}.", caption,
+        f"{measure.capitalize()} against corruption: {attack}", draw_sweep(sweeps, styles),
+        f"corruption-{attack}",
+        f"Mean {measure} of each policy at the budgets {', '.join(map(count, budgets))}.", caption,
     )  # fmt: skip
 
 
@@ -114,11 +127,11 @@ def race_section(label: str, result: Result) -> str:
 
 
 def cell_section(comparison: Comparison, position: int) -> str:
-    """One attack at one budget among others: figures, and the curves for those who ask."""
+    """One attack at one budget of a grid: figures, and the curves folded away."""
     first = next(iter(comparison.results.values()))
     curves = curves_section(comparison, f"curves-{position}", level=3)
     return (
         f'<section id="cell-{position}"><h2>{escape(cell_name(first.spec))}</h2>'
         f"{figures_of(comparison)}{audit_section(comparison, level=3)}"
-        f"<details><summary>Regret over time</summary>{curves}</details></section>"
+        f"<details><summary>Curves over time</summary>{curves}</details></section>"
     )

@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
+from armrace.formatting import short
 from armrace.planning import Plan, Question, budget_levels
+from armrace.reports.colours import GREY, Style
 from armrace.reports.corruption import scale_budgets, scale_regrets
 from armrace.reports.drawing import new_figure, tidy
-from armrace.reports.formatting import short
-from armrace.reports.highlighting import GREY
 
 __all__ = ["draw_survival"]
 
@@ -22,30 +22,35 @@ _LEAST = 1.0
 """Regrets below this are drawn here: a logarithmic axis has no zero."""
 
 
-def draw_survival(plan: Plan, colours: Mapping[str, str]) -> Figure:
+def draw_survival(plan: Plan, styles: Mapping[str, Style]) -> Figure:
     """Mean pseudo-regret under the costliest attack; a cross where the policy was lost."""
     drawing, axes = new_figure(9.6, 4.8)
     regret = pl.col("regret").max().clip(lower_bound=_LEAST)
     worst = plan.figures.group_by("policy", "budget").agg(regret=regret).sort("budget")
     lost_at = dict(plan.table.select("policy", "lost_at").iter_rows())
-    for name, ink in colours.items():
-        _draw(axes, worst.filter(pl.col("policy") == name), ink, lost_at[name])
+    for name, style in styles.items():
+        _draw(axes, worst.filter(pl.col("policy") == name), style, lost_at[name])
     regrets = worst["regret"].to_numpy()
     scale_regrets(axes, float(regrets.min()), float(regrets.max()))
     _mark_budgets(axes, worst["budget"].unique().sort().to_list(), plan.question)
     axes.set_ylabel("mean pseudo-regret")
     tidy(axes)
-    lines = [Line2D([], [], color=ink, label=name) for name, ink in colours.items() if ink != GREY]
-    if GREY in colours.values():
-        lines.append(Line2D([], [], color=GREY, label="others"))
+    lines = [
+        Line2D([], [], color=style.colour, ls=style.line, label=name)
+        for name, style in styles.items()
+        if style != GREY
+    ]
+    if GREY in styles.values():
+        lines.append(Line2D([], [], color=GREY.colour, label="others"))
     lines.append(Line2D([], [], color="#333333", marker="x", lw=0, label="lost"))
     drawing.legend(handles=lines, loc="outside upper center", ncols=5, frameon=False, fontsize=9)
     return drawing
 
 
-def _draw(axes: Axes, own: pl.DataFrame, ink: str, lost_at: float | None) -> None:
-    order = 1.5 if ink == GREY else 2
-    axes.plot(own["budget"], own["regret"], color=ink, lw=1.6, marker="o", ms=3, zorder=order)
+def _draw(axes: Axes, own: pl.DataFrame, style: Style, lost_at: float | None) -> None:
+    ink, order = style.colour, 1.5 if style == GREY else 2
+    budgets, regrets = own["budget"], own["regret"]
+    axes.plot(budgets, regrets, color=ink, ls=style.line, lw=1.6, marker="o", ms=3, zorder=order)
     if lost_at is None:
         return
     lost = own.filter(pl.col("budget") == lost_at)

@@ -1,40 +1,42 @@
-"""The table of a comparison as HTML, the smallest mean regret first."""
+"""The table of a comparison as HTML, ordered by the measure that ranks."""
 
 from __future__ import annotations
 
 from html import escape
 
-from armrace.reports.formatting import parameters
-from armrace.reports.layout import table
-from armrace.reports.rows import comparison_inks, standings
+from armrace.reports.descriptions import parameters
+from armrace.reports.layout import line_mark, table
+from armrace.reports.rows import MEASURE_NAMES, comparison_styles, standings
 from armrace.simulation import Comparison
 
 __all__ = ["comparison_table"]
 
-_COLUMNS = {
-    "policy": "policy",
+_RANKED = {
     "rank": "rank",
-    "mean": "mean regret",
+    "mean": "mean {measure}",
     "interval": "95% interval",
     "excess": "above the best",
     "median": "median",
     "p95": "p95",
     "rank_p95": "rank by p95",
     "max": "max",
-    "pseudo_regret": "pseudo-regret",
-    "clean_regret": "clean regret",
-    "corruption": "attack spent",
 }
 
 
 def comparison_table(comparison: Comparison) -> str:
-    """One row a policy, with the colour that its lines have."""
-    colours = comparison_inks(comparison)
+    """One row per policy, marked with the line that it has in the plots."""
+    styles = comparison_styles(comparison)
+    others = {key: name for key, name in MEASURE_NAMES.items() if key != comparison.measure}
+    ranked = MEASURE_NAMES[comparison.measure]
+    columns = {
+        **{key: heading.format(measure=ranked) for key, heading in _RANKED.items()},
+        **others,
+    }
     rows = []
     for standing in standings(comparison):
         label = standing.policy
         title = escape(parameters(comparison.results[label].spec["policy"]), quote=True)
-        mark = f'<span style="background:{colours[label]}"></span>'
-        name = f'<th scope="row" title="{title}">{mark}{escape(label)}</th>'
-        rows.append(f"<tr>{name}{''.join(f'<td>{cell}</td>' for cell in standing[1:])}</tr>")
-    return table(list(_COLUMNS.values()), rows)
+        name = f'<th scope="row" title="{title}">{line_mark(styles[label])}{escape(label)}</th>'
+        cells = "".join(f"<td>{getattr(standing, key)}</td>" for key in columns)
+        rows.append(f"<tr>{name}{cells}</tr>")
+    return table(["policy", *columns.values()], rows)

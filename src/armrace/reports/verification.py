@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 from itertools import groupby
 
+from armrace.formatting import count, figure, span
 from armrace.reports.drawing import own_style
-from armrace.reports.formatting import count, figure
 from armrace.reports.growth import draw_growth, exponent_words
 from armrace.reports.layout import document, figure_section, table
 from armrace.verification import Check, Verification
@@ -55,7 +55,7 @@ def heading(claim: str) -> str:
 
 def short_interval(check: Check) -> str:
     """An interval with the digits that matter."""
-    return f"{figure(check.interval[0])} to {figure(check.interval[1])}"
+    return span(*check.interval)
 
 
 def _header(found: Verification) -> str:

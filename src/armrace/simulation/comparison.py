@@ -4,29 +4,40 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from armrace.simulation.results import Result
+from armrace.errors import UnknownName
+from armrace.simulation.presentation import Presentation
+from armrace.simulation.results import MEASURES, Result
 from armrace.statistics import differences_to, indistinguishable_from, mean_interval
 
 __all__ = ["Comparison"]
 
 
-class Comparison:
-    """Results of several policies on the same rewards under the same attack."""
+class Comparison(Presentation):
+    """Results of several policies on the same rewards under the same attack.
 
-    def __init__(self, results: Sequence[Result]) -> None:
+    ``measure`` is the figure of the ledger that ranks the policies wherever none is named; see
+    :data:`armrace.simulation.results.MEASURES`.
+    """
+
+    def __init__(self, results: Sequence[Result], measure: str = "pseudo_regret") -> None:
+        if measure not in MEASURES:
+            raise UnknownName.among("measure", measure, MEASURES)
         self.results = dict(zip(_labels(results), results, strict=True))
+        self.measure = measure
 
-    def table(self, measure: str = "regret") -> pl.DataFrame:
+    def table(self, measure: str | None = None) -> pl.DataFrame:
         """One figure of the ledger: its mean with a 95% interval and its quantiles, best first.
 
         ``rank`` is by the mean and ``rank_p95`` by the 95th percentile; equals share the better.
         """
+        measure = measure or self.measure
         rows = []
         for label, result in self.results.items():
             low, high = mean_interval(result.sample(measure))
@@ -43,19 +54,21 @@ class Comparison:
             .sort("mean", "policy")
         )
 
-    def best(self, measure: str = "regret") -> str:
+    def best(self, measure: str | None = None) -> str:
         """The policy with the smallest mean."""
         return str(self.table(measure)["policy"][0])
 
-    def differences(self, measure: str = "regret") -> pl.DataFrame:
+    def differences(self, measure: str | None = None) -> pl.DataFrame:
         """How much each policy exceeds the best, on the same rewards, with joint 95% intervals."""
+        measure = measure or self.measure
         found = differences_to(self.best(measure), self._samples(measure))
         rows = [{"policy": name, **difference._asdict()} for name, difference in found.items()]
         schema = {"policy": pl.String, "mean": pl.Float64, "low": pl.Float64, "high": pl.Float64}
         return pl.DataFrame(rows, schema=schema).sort("mean")
 
-    def verdict(self, measure: str = "regret") -> str:
+    def verdict(self, measure: str | None = None) -> str:
         """In words: who has the least, and who cannot be told apart from it."""
+        measure = measure or self.measure
         best = self.best(measure)
         replications = self.results[best].replications
         if replications < 2:
@@ -89,6 +102,19 @@ class Comparison:
             result.curves.select(pl.lit(label).alias("policy"), pl.all())
             for label, result in self.results.items()
         )
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write all results to one ZIP archive of Parquet files, whole or not at all.
+
+        ``armrace.simulation.archives.load_comparison`` reads it back. A file that exists is
+        replaced with ``overwrite`` only.
+        """
+        from armrace.simulation.archives import save_comparison  # archives reads comparisons
+
+        save_comparison(self, Path(path), overwrite=overwrite)
+
+    def _compared(self) -> Comparison:
+        return self
 
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(self.results)}>"

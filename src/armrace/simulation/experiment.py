@@ -19,7 +19,11 @@ from armrace.policies import POLICIES, Policy
 from armrace.randomness import MAXIMAL_SEED
 from armrace.specification import MAXIMAL_HORIZON, Limits, Specification
 
-__all__ = ["Experiment", "checkpoints_for", "make_experiment"]
+__all__ = ["USUAL_REFRESH", "Experiment", "checkpoints_for", "make_experiment", "refresh_for"]
+
+USUAL_REFRESH = 0.03
+"""Plans, the arena and sweeps compute a costly distribution again for the attack when an arm's
+plays have grown by this share."""
 
 _CHECKPOINTS_A_DECADE = 8
 _MAXIMAL_REPLICATIONS = 2**32 - 1
@@ -40,6 +44,15 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
         "whether rounds that cannot matter are skipped: exact in law, with other random numbers",
     ] = "auto"
     audit: Annotated[float | None, LEVEL] = None
+    refresh: Annotated[
+        float,
+        Limits(
+            "growth of an arm's plays after which a costly distribution is computed again for an "
+            "attack that looks at it; 0 for every round",
+            0,
+            1,
+        ),
+    ] = 0.0
 
     def validate(self) -> None:
         self.environment.check_horizon(self.horizon)
@@ -51,6 +64,8 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
         del data["name"]
         if self.audit is None:
             del data["audit"]
+        if self.refresh == 0:
+            del data["refresh"]
         return data
 
     def setting(self) -> Setting:
@@ -70,6 +85,7 @@ def make_experiment(
     seed: int = 0,
     engine: str = "auto",
     audit: float | None = None,
+    refresh: float = 0.0,
 ) -> Experiment:
     """An experiment from specifications, names or plain data; means alone make Bernoulli arms."""
     attack = ADVERSARIES.make(adversary)
@@ -85,7 +101,21 @@ def make_experiment(
         seed=seed,
         engine=engine,  # type: ignore[arg-type]  # the specification refuses other words
         audit=audit,
+        refresh=refresh,
     )
+
+
+def refresh_for(policy: Policy, attack: Adversary) -> float:
+    """How seldom the distribution of ``policy`` is computed for ``attack`` in large campaigns.
+
+    A policy such as Thompson sampling needs integrals for it, which take as long as hundreds of
+    rounds. Every other policy, and every attack that does not look, is played exactly.
+
+    >>> refresh_for(POLICIES.make("thompson"), ADVERSARIES.make("zero-best-when-likely"))
+    0.03
+    """
+    costly = attack.sees_weights and not policy.exact_tickets
+    return USUAL_REFRESH if costly else 0.0
 
 
 def _environment(given: Environment | Mapping[str, Any] | npt.ArrayLike) -> Environment:

@@ -112,13 +112,18 @@ def make_parts(
         adversary_stream=stream_for(experiment.seed, Purpose.ADVERSARY, replication),
         ledger=engine.make_ledger(arms, layers, float(experiment.budget)),
         record=engine.make_record(checkpoints_for(horizon), arms, layers),
-        workspace=engine.make_workspace(arms, control),
+        workspace=engine.make_workspace(arms, control, _growth(experiment)),
         sees_weights=experiment.adversary.sees_weights,
         smallest_cost=experiment.adversary.smallest_cost(adversary, setting),
         means=setting.means,
         luck=stream_for(experiment.seed, Purpose.SKIPPED_ROUNDS, replication),
         leap=_leap(experiment, state, adversary, law),
     )
+
+
+def _growth(experiment: Experiment) -> float:
+    """How far plays may grow before a distribution is computed again; 0 where it is cheap."""
+    return 0.0 if experiment.policy.exact_tickets else float(experiment.refresh)
 
 
 def _leap(experiment: Experiment, state: Any, adversary: Any, law: Law) -> leaping.Leap | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -17,9 +17,13 @@ from armrace.forensics import Audit
 from armrace.policies import ArmView
 from armrace.simulation.auditing import AuditSummary, summarise_audits
 from armrace.simulation.experiment import Experiment, checkpoints_for
+from armrace.simulation.presentation import Presentation
 from armrace.simulation.replication import Outcome
 from armrace.specification import display_name
 from armrace.statistics import Summary, standard_error, summarise
+
+if TYPE_CHECKING:
+    from armrace.simulation.comparison import Comparison
 
 __all__ = ["MEASURES", "Result"]
 
@@ -27,7 +31,7 @@ MEASURES = ("regret", "pseudo_regret", "clean_regret", "corruption")
 """The ledger's figures that are one number a replication and checkpoint."""
 
 
-class Result:
+class Result(Presentation):
     """The outcome of an experiment.
 
     ``rows`` is the whole ledger: a row a replication and checkpoint, with lists for what is
@@ -189,6 +193,11 @@ class Result:
         from armrace.simulation.storage import save  # storage reads results
 
         save(self, Path(path))
+
+    def _compared(self) -> Comparison:
+        from armrace.simulation.comparison import Comparison  # comparisons hold results
+
+        return Comparison([self])
 
     def __repr__(self) -> str:
         regret = self.figure("regret")

@@ -15,7 +15,7 @@ from armrace.adversaries import Adversary, NoAttack, Outage, SwapBest, ZeroBestW
 from armrace.environments import Bernoulli, Environment, FiniteSupport
 from armrace.errors import UnknownName
 from armrace.policies import POLICIES, Policy
-from armrace.simulation.experiment import Experiment, make_experiment
+from armrace.simulation.experiment import Experiment, make_experiment, refresh_for
 
 __all__ = ["SCENARIOS", "Scenario", "find_scenario", "told_the_budget"]
 
@@ -39,12 +39,18 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         budget: float | None = None,
         seed: int = 0,
         audit: float | None = None,
+        refreshed: bool = False,
     ) -> list[Experiment]:
-        """One experiment a policy, on the same rewards."""
+        """One experiment per policy, on the same rewards.
+
+        With ``refreshed``, an attack that looks at a costly distribution sees one that is
+        computed now and then; see :func:`armrace.simulation.experiment.refresh_for`.
+        """
         spent = self.budget if budget is None else budget
+        learners = [told_the_budget(name, spent) for name in policies or self.policies or POLICIES]
         return [
             make_experiment(
-                policy=told_the_budget(name, spent),
+                policy=policy,
                 environment=self.environment,
                 adversary=self.adversary,
                 budget=spent,
@@ -52,8 +58,9 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
                 replications=self.replications,
                 seed=seed,
                 audit=audit,
+                refresh=refresh_for(policy, self.adversary) if refreshed else 0.0,
             )
-            for name in policies or self.policies or POLICIES
+            for policy in learners
         ]
 
     def to_builtins(self) -> dict[str, Any]:

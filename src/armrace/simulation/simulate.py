@@ -43,6 +43,7 @@ def simulate(
     workers: int | None = None,
     progress: bool | None = None,
     audit: float | None = None,
+    refresh: float = 0.0,
 ) -> Result:
     """Run one policy in one environment under one attack.
 
@@ -51,7 +52,9 @@ def simulate(
     threads, or on ``executor``, which changes nothing in the result. The ``engine`` plays every
     round (``plain``) or leaps over those that cannot matter (``leap``); ``auto`` leaps where it
     can beyond ten million rounds. Ctrl-C keeps the replications that are finished. With
-    ``audit``, the level of an audit, every replication is audited at its end.
+    ``audit``, the level of an audit, every replication is audited at its end. An attack that
+    looks at the distribution of a policy for which that is costly, such as Thompson sampling,
+    sees it refreshed whenever the plays of an arm have grown by ``refresh``; 0 means every round.
 
     >>> result = simulate("ucb1", [0.9, 0.1], horizon=100, replications=2, seed=7)
     >>> result.final["pulls"].to_list()
@@ -67,6 +70,7 @@ def simulate(
         seed=seed,
         engine=engine,
         audit=audit,
+        refresh=refresh,
     )
     return run_experiments([experiment], executor, workers, progress)[0]
 
@@ -85,6 +89,7 @@ def compare(
     workers: int | None = None,
     progress: bool | None = None,
     audit: float | None = None,
+    refresh: float = 0.0,
 ) -> Comparison:
     """Run many policies on the same rewards under the same attack.
 
@@ -103,6 +108,7 @@ def compare(
             seed=seed,
             engine=engine,
             audit=audit,
+            refresh=refresh,
         )
         for policy in policies
     ]

@@ -6,6 +6,8 @@ from typing import Any
 
 import polars as pl
 
+from armrace.formatting import figure
+
 __all__ = ["CELL", "leaderboard", "relative_regret", "verdict", "worst_cases"]
 
 CELL = ("environment", "attack", "budget")
@@ -76,9 +78,9 @@ def verdict(board: pl.DataFrame) -> str:
     attacked, quiet, tail = (_first(complete, name) for name in ("attacked", "quiet", "tail"))
     words = (
         f"Under attack {attacked['policy']} leads: its pseudo-regret is typically "
-        f"{attacked['attacked']:.3g} times that of the best policy of the cell, and "
-        f"{attacked['worst']:.3g} times at worst. Without attack {quiet['policy']} does, with "
-        f"{quiet['quiet']:.3g} times."
+        f"{figure(attacked['attacked'])} times that of the best policy of the cell, and "
+        f"{figure(attacked['worst'])} times at worst. Without attack {quiet['policy']} does, with "
+        f"{figure(quiet['quiet'])} times."
     )
     if tail["policy"] != attacked["policy"]:
         words += f" By the 95th percentile under attack it is {tail['policy']}."

@@ -14,10 +14,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from armrace.formatting import count
 from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.statistics import slope_of_growth
 from armrace.theory import gaps_of
-from armrace.verification.cells import words
 from armrace.verification.checks import Claim, Judgement, rarely, slope_at_most
 from armrace.verification.contracts import DELTA, Subject
 from armrace.verification.runs import Runs
@@ -112,10 +112,10 @@ def _experiment(
 
 def _setting(series: Series) -> str:
     means = ", ".join(f"{mean:g}" for mean in MEANS)
-    listed = f"{words(series.points[0])} to {words(series.points[-1])}"
+    listed = f"{count(series.points[0])} to {count(series.points[-1])}"
     if series.axis == "T":
         return f"means {means}; no attack; T = {listed}"
-    return f"means {means}; {ATTACK} with C = {listed}; T = {words(LONGEST)}"
+    return f"means {means}; {ATTACK} with C = {listed}; T = {count(LONGEST)}"
 
 
 def _below_bound(series: Series) -> Claim:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from armrace.formatting import count
 from armrace.policies import Policy
 from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.verification.contracts import Subject
 
-__all__ = ["ATTACKS", "Cell", "cells", "describe", "words"]
+__all__ = ["ATTACKS", "Cell", "cells", "describe"]
 
 ATTACKS: tuple[str | Mapping[str, Any], ...] = (
     "none",
@@ -65,16 +66,7 @@ def describe(experiment: Experiment) -> str:
         f"means {means}",
         "no attack"
         if experiment.budget == 0
-        else f"{experiment.adversary.tag()} with C = {words(experiment.budget)}",
-        f"T = {words(experiment.horizon)}",
+        else f"{experiment.adversary.tag()} with C = {count(experiment.budget)}",
+        f"T = {count(experiment.horizon)}",
     ]
-    return "; ".join([*parts, f"told C = {words(told)}"] if told is not None else parts)
-
-
-def words(number: float) -> str:
-    """A number as people write it.
-
-    >>> words(100_000), words(0.25), words(1234.5678)
-    ('100,000', '0.25', '1,234.57')
-    """
-    return f"{number:,.0f}" if number == int(number) else f"{number:,.6g}"
+    return "; ".join([*parts, f"told C = {count(told)}"] if told is not None else parts)

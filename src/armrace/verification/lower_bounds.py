@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from armrace.adversaries import LowerBoundSwitch
+from armrace.formatting import count
 from armrace.policies import Policy, Ucb1
 from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.theory import (
@@ -23,7 +24,6 @@ from armrace.theory import (
     hidden_rounds_regret,
     switching_regret,
 )
-from armrace.verification.cells import words
 from armrace.verification.checks import (
     Claim,
     Judgement,
@@ -81,7 +81,7 @@ def ucb1_lower_bounds(form: Form, seed: int) -> Iterator[Claim]:
         )
         for budget in _UCB1_BUDGETS
     ]
-    length = f"T = {words(_UCB1_HORIZON)}"
+    length = f"T = {count(_UCB1_HORIZON)}"
     yield _proportional(
         policy.tag(), "zero-best-when-likely", _UCB1_BUDGETS, fooled, length, "regret"
     )
@@ -121,7 +121,7 @@ def _promised(label: str, experiment: Experiment, rounds: int, promise: ForcedRe
         return rarely(runs[0].regret < promise.regret, 1 - promise.probability, level)
 
     setting = (
-        f"{_instance('lower-bound-switch')} after C = {words(rounds)} of T = 3C rounds; promised "
+        f"{_instance('lower-bound-switch')} after C = {count(rounds)} of T = 3C rounds; promised "
         f"is a regret of {promise.regret:,.0f} with probability {promise.probability:.3f}"
     )
     return Claim(
@@ -143,7 +143,7 @@ def _clean(policy: Policy, experiment: Experiment, rounds: int) -> Claim:
         return mean_at_least(runs[0].pseudo_regret, promise, level)
 
     setting = (
-        f"{_instance('lower-bound-switch')} after C = {words(rounds)} of T = 3C rounds; promised "
+        f"{_instance('lower-bound-switch')} after C = {count(rounds)} of T = 3C rounds; promised "
         f"is gap (C - 8 ln T/gap^2 - 4.3) = {promise:,.0f}"
     )
     return Claim(
@@ -168,7 +168,7 @@ def _proportional(
         sample = np.array([getattr(each, measure) for each in runs]).T
         return slope_above(points, sample, 0.0, level)
 
-    listed = ", ".join(words(point) for point in points)
+    listed = ", ".join(count(point) for point in points)
     kind = measure.replace("_", "-")
     return Claim(
         "the lower-bound adversary forces regret that grows with C",
@@ -203,7 +203,7 @@ def _hidden(label: str, policy: Policy, form: Form, seed: int) -> Claim:
     return Claim(
         "hidden rounds force a clean regret of exactly C/2, whatever the learner does",
         label,
-        f"means 1, 0 or 0, 1 by a coin; clean-objective with C = T = {words(_HIDDEN_ROUNDS)}",
+        f"means 1, 0 or 0, 1 by a coin; clean-objective with C = T = {count(_HIDDEN_ROUNDS)}",
         "probability that the two cases do not average C/2, at most 0",
         experiments,
         judge,

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from armrace.formatting import count
 from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.theory import gaps_of
-from armrace.verification.cells import ATTACKS, Cell, cells, describe, words
+from armrace.verification.cells import ATTACKS, Cell, cells, describe
 from armrace.verification.checks import Claim, Judgement, rarely, slope_at_most
 from armrace.verification.contracts import Subject
 from armrace.verification.forms import Form
@@ -85,12 +86,12 @@ def _linear(subject: Subject, attack: str, form: Form, seed: int) -> Claim:
         sample = np.array([each.pseudo_regret for each in runs]).T
         return slope_at_most(points, sample, limit, level)
 
-    listed = ", ".join(words(point) for point in points)
+    listed = ", ".join(count(point) for point in points)
     return Claim(
         "the regret grows linearly in C, no faster than its bound",
         subject.label,
         f"means {FAR[0]:g}, {FAR[1]:g}; {attack} with C = {listed}; "
-        f"T = {words(form.growth_horizon)}",
+        f"T = {count(form.growth_horizon)}",
         "slope of the mean pseudo-regret a unit of C, at most the bound's",
         tuple(experiments),
         judge,
@@ -113,7 +114,7 @@ def _logarithmic(subject: Subject, form: Form, seed: int) -> Claim:
         return slope_at_most(points, sample, limit, level)
 
     setting = describe(experiments[0]).replace(
-        f"T = {words(_HORIZONS[0])}", f"T = {', '.join(map(words, _HORIZONS))}"
+        f"T = {count(_HORIZONS[0])}", f"T = {', '.join(map(count, _HORIZONS))}"
     )
     return Claim(
         "without corruption the regret grows like log T, no faster than its bound",

@@ -1,0 +1,128 @@
+"""How numbers are written in tables, pages, sentences and the terminal.
+
+Every function takes a number and returns text. A measured quantity is a :func:`figure`, a
+number that somebody chose or counted is a :func:`count`, and a number on an axis is
+:func:`short`.
+"""
+
+from __future__ import annotations
+
+import math
+
+__all__ = [
+    "clicks",
+    "count",
+    "days_in_figures",
+    "days_in_words",
+    "figure",
+    "percent",
+    "round_down",
+    "runs_in_words",
+    "short",
+    "span",
+]
+
+
+def figure(number: float) -> str:
+    """A measured number with three significant digits, or without decimals from 100 on.
+
+    >>> figure(98153.7), figure(-12.34), figure(0.5), figure(-0.0)
+    ('98,154', '-12.3', '0.5', '0')
+    """
+    if number == 0:
+        return "0"
+    if abs(number) >= 100:
+        return f"{number:,.0f}"
+    return f"{number:.3g}"
+
+
+def span(low: float, high: float) -> str:
+    """An interval between two measured numbers.
+
+    >>> span(0.51234, 1234.5)
+    '0.512 to 1,234'
+    """
+    return f"{figure(low)} to {figure(high)}"
+
+
+def count(number: float) -> str:
+    """A count, a budget or a length: whole numbers in full, others with six digits.
+
+    >>> count(4_000_000), count(0.25), count(1234.5678)
+    ('4,000,000', '0.25', '1,234.57')
+    """
+    return f"{int(number):,}" if number == int(number) else f"{number:,.6g}"
+
+
+def short(number: float) -> str:
+    """A number in as few characters as possible, for axes and narrow cells.
+
+    >>> short(950), short(12_345), short(3_400_000)
+    ('950', '12.3k', '3.4M')
+    """
+    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(number) >= size:
+            return f"{number / size:.3g}{letter}"
+    return f"{number:g}"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage with three significant digits.
+
+    >>> percent(0.00012), percent(0.832), percent(12.34)
+    ('0.012%', '83.2%', '1,234%')
+    """
+    return f"{100 * share:,.0f}%" if share >= 1 else f"{100 * share:.3g}%"
+
+
+def round_down(number: float) -> str:
+    """A positive lower bound with three digits, rounded so that it remains a lower bound.
+
+    >>> round_down(264.68), round_down(1999.7), round_down(0.01239)
+    ('264', '1,999', '0.0123')
+    """
+    if number >= 100:
+        return f"{math.floor(number):,}"
+    scale = 10.0 ** (2 - math.floor(math.log10(number)))
+    return f"{math.floor(number * scale) / scale:g}"
+
+
+def clicks(number: float) -> str:
+    """A number of lost rewards.
+
+    >>> clicks(1234.5), clicks(6.81)
+    ('1,234 clicks', '6.81 clicks')
+    """
+    return f"{figure(number)} clicks"
+
+
+def days_in_figures(days: float) -> str:
+    """A number of days for a table.
+
+    >>> [days_in_figures(days) for days in (0.0003, 0.123, 4.56, 1234.5)]
+    ['<0.01', '0.12', '4.6', '1,234']
+    """
+    if days < 0.01:
+        return "<0.01"
+    return f"{days:.2g}" if days < 10 else f"{days:,.0f}"
+
+
+def days_in_words(days: float) -> str:
+    """A number of days for a sentence.
+
+    >>> days_in_words(0.001), days_in_words(1), days_in_words(2.5)
+    ('less than 0.01 days', '1 day', '2.5 days')
+    """
+    shown = days_in_figures(days).replace("<", "less than ")
+    return "1 day" if shown == "1" else f"{shown} days"
+
+
+def runs_in_words(right: int, runs: int) -> str:
+    """How many of the runs, for a sentence that gives a lower bound.
+
+    >>> runs_in_words(1, 1), runs_in_words(20, 20), runs_in_words(19, 20)
+    ('the only run', 'all 20 runs', 'at least 19 of 20 runs')
+    """
+    if right < runs:
+        return f"at least {right} of {runs} runs"
+    return f"all {runs} runs" if runs > 1 else "the only run"

@@ -1,0 +1,101 @@
+"""Policies, attacks, cells and settings as text, for the terminal and for the pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.environments import ENVIRONMENTS
+from armrace.errors import UnknownName
+from armrace.formatting import count, percent, span
+from armrace.simulation import Comparison, Result, Scenario
+from armrace.specification import display_name
+from armrace.statistics import mean_interval
+
+__all__ = [
+    "cell_name",
+    "interval",
+    "means_of",
+    "parameters",
+    "refresh_note",
+    "refresh_words",
+    "setting",
+]
+
+
+def interval(result: Result, measure: str) -> str:
+    """The 95% interval of a mean; a dash for a single run, which has none."""
+    if result.replications < 2:
+        return "-"
+    low, high = mean_interval(result.sample(measure))
+    return span(low, high)
+
+
+def parameters(specification: Mapping[str, Any]) -> str:
+    """A policy or attack with the parameters that are set.
+
+    >>> parameters({"name": "outage", "arm": None, "first": 0})
+    'outage (first=0)'
+    """
+    given = [f"{k}={v}" for k, v in specification.items() if k != "name" and v is not None]
+    name = display_name(str(specification["name"]))
+    return f"{name} ({', '.join(given)})" if given else name
+
+
+def means_of(result: Result) -> npt.NDArray[np.float64] | None:
+    """The true mean of each arm; None where the environment's class cannot be found here."""
+    try:
+        environment = ENVIRONMENTS.make(result.spec["environment"])
+    except UnknownName:  # a class of a notebook or a module that is not installed here
+        return None
+    return environment.mean_rewards(result.horizon)
+
+
+def refresh_note(*comparisons: Comparison) -> str:
+    """What an attack sees of policies whose distribution is costly; empty if there are none."""
+    refreshed = {
+        label: float(result.spec["refresh"])
+        for comparison in comparisons
+        for label, result in comparison.results.items()
+        if "refresh" in result.spec
+    }
+    return refresh_words(list(refreshed), max(refreshed.values(), default=0.0))
+
+
+def refresh_words(labels: Sequence[str], growth: float) -> str:
+    """The sentence that says so.
+
+    >>> refresh_words(["thompson"], 0.03)[:57]
+    'The attack sees the distribution of thompson as it was wh'
+    """
+    if not labels:
+        return ""
+    return (
+        f"The attack sees the distribution of {', '.join(labels)} as it was when it was last "
+        f"computed, which happens whenever an arm has {percent(growth)} more plays: less than an "
+        "adversary may see."
+    )
+
+
+def cell_name(spec: Mapping[str, Any]) -> str:
+    """Attack and budget of an experiment.
+
+    >>> cell_name({"adversary": {"name": "zero-best"}, "budget": 1000.0})
+    'zero-best, budget 1,000'
+    """
+    return f"{parameters(spec['adversary'])}, budget {count(spec['budget'])}"
+
+
+def setting(*scenarios: Scenario) -> str:
+    """Arms, attacks and length in a line, for scenarios that differ in attack and budget."""
+    first = scenarios[0]
+    attacks = dict.fromkeys(parameters(each.adversary.to_builtins()) for each in scenarios)
+    budgets = dict.fromkeys(count(each.budget) for each in scenarios)
+    return (
+        f"{count(first.environment.arms)} {first.environment.tag()} arms; attack "
+        f"{', '.join(attacks)}; budget {' or '.join(budgets)}; "
+        f"{count(first.replications)} x {count(first.horizon)} rounds"
+    )

@@ -1,0 +1,181 @@
+"""Pages, plots and figures from Python: the files they write, and what they refuse."""
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib.figure import Figure
+
+import armrace
+from armrace.environments import Bernoulli, Environment
+from armrace.errors import DamagedFile, InvalidParameter, UnknownName, UnwritableOutput
+from armrace.kernels.laws import Law
+from armrace.reports.page import render_report
+from armrace.simulation import Comparison
+from armrace.simulation.archives import load_comparison
+from armrace.specification import Limits
+from reports.test_page import outline
+
+
+class Seesaw(Environment, frozen=True, tag="seesaw"):
+    """An environment that no catalogue knows."""
+
+    tilt: Annotated[float, Limits("how much better the last arm is", 0, 0.5)] = 0.3
+
+    @property
+    def arms(self) -> int:
+        return 3
+
+    def law(self) -> Law:
+        return self._inner().law()
+
+    def mean_rewards(self, horizon: int) -> np.ndarray:
+        return self._inner().mean_rewards(horizon)
+
+    def support(self) -> object:
+        return self._inner().support()
+
+    def _inner(self) -> Bernoulli:
+        return Bernoulli(means=(0.5, 0.5, 0.5 + self.tilt))
+
+
+@pytest.fixture(scope="module")
+def comparison() -> Comparison:
+    return armrace.compare(
+        ["multi-layer-race", "ucb1"], [0.9, 0.5, 0.1], "zero-best-when-likely", budget=5.0,
+        horizon=500, replications=3, progress=False,
+    )  # fmt: skip
+
+
+def test_a_report_is_the_page_that_the_command_line_renders(
+    comparison: Comparison, tmp_path: Path
+) -> None:
+    page = comparison.report(tmp_path / "page.html", title="story", summary="Once.")
+    assert page.read_text() == render_report(comparison, "story", "Once.")
+    outline(page.read_text())
+
+
+def test_a_report_replaces_no_file_unless_told_to(comparison: Comparison, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("precious")
+    with pytest.raises(UnwritableOutput, match="exists"):
+        comparison.report(page)
+    assert page.read_text() == "precious"
+    comparison.report(page, overwrite=True)
+    assert page.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_a_single_result_has_a_report(comparison: Comparison, tmp_path: Path) -> None:
+    text = comparison.results["ucb1"].report(tmp_path / "page.html").read_text()
+    outline(text)
+    assert "<h1>ucb1 under zero-best-when-likely</h1>" in text
+
+
+def test_figures_come_in_every_format_at_column_width_with_their_data(
+    comparison: Comparison, tmp_path: Path
+) -> None:
+    written = comparison.figures(tmp_path / "figures")
+    names = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert names == {path.name for path in written}
+    assert names == {
+        f"{figure}.{suffix}"
+        for figure in ("curves", "layers-multi-layer-race")
+        for suffix in ("svg", "pdf", "png", "csv")
+    }
+    assert (tmp_path / "figures/curves.pdf").read_bytes().startswith(b"%PDF")
+    png = (tmp_path / "figures/curves.png").read_bytes()
+    assert png.startswith(b"\x89PNG")
+    assert int.from_bytes(png[16:20], "big") == 1050  # 3.5 inches at 300 dots an inch
+    data = pl.read_csv(tmp_path / "figures/curves.csv")
+    last = data.filter((pl.col("policy") == "ucb1") & (pl.col("round") == 500))
+    median = comparison.results["ucb1"].figure("pseudo_regret").p50
+    assert last["median"].item() == pytest.approx(median)
+
+
+def test_figures_are_the_same_bytes_again_and_replace_nothing(
+    comparison: Comparison, tmp_path: Path
+) -> None:
+    first = {path.name: path.read_bytes() for path in comparison.figures(tmp_path / "a")}
+    again = {path.name: path.read_bytes() for path in comparison.figures(tmp_path / "b")}
+    assert first == again
+    with pytest.raises(UnwritableOutput, match="exists"):
+        comparison.figures(tmp_path / "a")
+    assert comparison.figures(tmp_path / "a", overwrite=True)
+
+
+def test_a_plot_goes_onto_given_axes_or_into_a_file(comparison: Comparison, tmp_path: Path) -> None:
+    axes = Figure().add_subplot()
+    assert comparison.plot(axes, measure="regret") is axes
+    assert len(axes.get_lines()) == 2
+    assert axes.get_ylabel() == "regret"
+    comparison.plot(tmp_path / "plot.pdf")
+    assert (tmp_path / "plot.pdf").read_bytes().startswith(b"%PDF")
+    with pytest.raises(UnwritableOutput, match="figures end in"):
+        comparison.plot(tmp_path / "plot.html")
+    assert comparison.plot().get_ylabel() == "pseudo-regret"
+
+
+def test_notebooks_show_the_table_and_the_curves(comparison: Comparison) -> None:
+    for shown in (comparison._repr_html_(), comparison.results["ucb1"]._repr_html_()):
+        outline(shown)
+        assert "<table>" in shown
+        assert "<svg" in shown
+
+
+def test_a_comparison_is_saved_and_read_back(comparison: Comparison, tmp_path: Path) -> None:
+    file = tmp_path / "runs.zip"
+    Comparison(list(comparison.results.values()), "regret").save(file)
+    again = load_comparison(file)
+    assert again.measure == "regret"
+    assert list(again.results) == list(comparison.results)
+    for label, result in comparison.results.items():
+        assert again.results[label].rows.equals(result.rows)
+    with pytest.raises(UnwritableOutput, match="exists"):
+        comparison.save(file)
+    with pytest.raises(InvalidParameter, match=r"path must end in \.zip"):
+        comparison.save(tmp_path / "runs.parquet")
+
+
+def test_what_is_no_saved_comparison_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "runs.zip"
+    with pytest.raises(DamagedFile, match="there is no comparison file"):
+        load_comparison(file)
+    file.write_bytes(b"PK nonsense")
+    with pytest.raises(DamagedFile, match="not a readable archive"):
+        load_comparison(file)
+
+
+def test_the_measure_ranks_table_verdict_and_page(comparison: Comparison) -> None:
+    results = list(comparison.results.values())
+    assert comparison.measure == "pseudo_regret"
+    assert "mean pseudo-regret" in render_report(comparison, "page")
+    by_regret = Comparison(results, "regret")
+    assert by_regret.table().equals(comparison.table("regret"))
+    assert by_regret.verdict() == comparison.verdict("regret")
+    text = render_report(by_regret, "page")
+    assert "mean regret" in text
+    assert "mean pseudo-regret" not in text
+    with pytest.raises(UnknownName, match="measure"):
+        Comparison(results, "fame")
+
+
+def test_an_environment_of_ones_own_can_be_reported(tmp_path: Path) -> None:
+    found = armrace.compare(
+        ["multi-layer-race", "ucb1"], Seesaw(tilt=0.4), horizon=300, replications=2, progress=False
+    )
+    text = found.report(tmp_path / "page.html").read_text()
+    outline(text)
+    assert "seesaw" in text
+    assert "★ arm 2" in text
+
+
+def test_a_result_whose_environment_is_not_known_here_can_be_reported(
+    comparison: Comparison, tmp_path: Path
+) -> None:
+    found = armrace.simulate("multi-layer-race", [0.9, 0.5], horizon=300, progress=False)
+    found.spec["environment"] = {"name": "from-another-planet"}
+    text = found.report(tmp_path / "page.html").read_text()
+    assert "arm 1" in text
+    assert "★ arm" not in text
