@@ -9,9 +9,9 @@ import msgspec
 import typer
 
 from armrace.cli import options
+from armrace.cli.arguments import names, place, whole, worker_count
+from armrace.cli.execution import say_how_to_go_on
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
-from armrace.cli.parsing import names, place, whole, worker_count
-from armrace.cli.running import say_how_to_go_on
 from armrace.errors import InvalidParameter
 
 if TYPE_CHECKING:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from armrace.cli import options
+from armrace.cli.arguments import place
+from armrace.cli.budget_sweep import can_be_swept, sweep
+from armrace.cli.execution import end, run_batches
 from armrace.cli.experiments import audit_level, warn_of_idle_attack, warn_of_long_run
 from armrace.cli.outputs import (
     STANDARD_OUTPUT,
@@ -16,10 +19,7 @@ from armrace.cli.outputs import (
     say,
     write_json,
 )
-from armrace.cli.parsing import place
 from armrace.cli.requests import Request, make_request, override
-from armrace.cli.running import end, run_batches
-from armrace.cli.sweeping import can_be_swept, sweep
 
 if TYPE_CHECKING:
     from armrace.simulation import Comparison, Experiment

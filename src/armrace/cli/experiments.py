@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from armrace.cli.arguments import assignments, names, share, shares
 from armrace.cli.outputs import say
-from armrace.cli.parsing import assignments, names, share, shares
 from armrace.errors import InvalidParameter
 
 if TYPE_CHECKING:

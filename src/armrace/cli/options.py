@@ -1,6 +1,6 @@
 """The options that several commands share, declared once.
 
-Numbers are taken as text and read by :mod:`armrace.cli.parsing`, so that ``1e6`` is a whole
+Numbers are taken as text and read by :mod:`armrace.cli.arguments`, so that ``1e6`` is a whole
 number and every refusal is the same kind of sentence.
 """
 
@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from armrace.cli.parsing import place
+from armrace.cli.arguments import place
 
 __all__ = [
     "Address",

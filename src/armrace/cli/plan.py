@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from armrace.cli import options
+from armrace.cli.arguments import names, number, place, share, shares, whole, worker_count
+from armrace.cli.execution import INTERRUPTED
 from armrace.cli.experiments import attack_names
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
-from armrace.cli.parsing import names, number, place, share, shares, whole, worker_count
 from armrace.cli.precompiling import precompile
-from armrace.cli.running import INTERRUPTED
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

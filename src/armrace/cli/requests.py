@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from armrace.cli.arguments import names, number, whole, worker_count
 from armrace.cli.experiments import attack_names, bernoulli, make_attack
-from armrace.cli.parsing import names, number, whole, worker_count
 from armrace.errors import InvalidParameter
 
 if TYPE_CHECKING:

@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from armrace.cli import options
+from armrace.cli.arguments import number, whole, worker_count
+from armrace.cli.execution import end, run
 from armrace.cli.experiments import (
     audit_level,
     make_attack,
@@ -16,8 +18,6 @@ from armrace.cli.experiments import (
     warn_of_long_run,
 )
 from armrace.cli.outputs import check_targets, say, write_json
-from armrace.cli.parsing import number, whole, worker_count
-from armrace.cli.running import end, run
 
 __all__ = ["EPILOG", "simulate"]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from armrace.cli import options
+from armrace.cli.arguments import ALL, names, place, whole, worker_count
+from armrace.cli.execution import INTERRUPTED
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
-from armrace.cli.parsing import ALL, names, place, whole, worker_count
-from armrace.cli.running import INTERRUPTED
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

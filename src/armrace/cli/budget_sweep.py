@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import typer
 
+from armrace.cli.execution import run_batches
 from armrace.cli.requests import Request
-from armrace.cli.running import run_batches
 
 if TYPE_CHECKING:
     from armrace.simulation import Comparison
