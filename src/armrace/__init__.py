@@ -8,7 +8,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
+
+FIGURES = 3
+"""Which figures a seed gives: raised whenever a specification and a seed give others."""
 
 _HOMES = {
     "armrace.adversaries": ("ADVERSARIES", "Adversary"),
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ADVERSARIES",
     "ENVIRONMENTS",
+    "FIGURES",
     "POLICIES",
     "Adversary",
     "ArmraceError",

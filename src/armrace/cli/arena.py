@@ -11,7 +11,7 @@ import typer
 from armrace.cli import options
 from armrace.cli.arguments import names, place, whole, worker_count
 from armrace.cli.execution import say_how_to_go_on
-from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
+from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, page_place, say, write_json
 from armrace.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ Quick = Annotated[
 ]
 Full = Annotated[bool, typer.Option("--full", help="T = 1,000,000 in place of 100,000.")]
 Policies = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option("--policies", metavar="NAMES", help="Which policies, between commas; or all."),
 ]
 Folder = Annotated[
@@ -55,12 +55,13 @@ Folder = Annotated[
     ),
 ]
 Report = Annotated[
-    Path,
+    Path | None,
     typer.Option(
         "--report",
         metavar="FILE",
         parser=place,
-        help="Where the HTML page goes.",
+        help="Where the HTML page goes; by default armrace-arena.html, with a number if that "
+        "exists.",
         rich_help_panel="Output",
     ),
 ]
@@ -77,7 +78,8 @@ def arena(
     address: options.Address = None,
     json: options.Json = None,
     folder: Folder = Path("armrace-arena"),
-    report: Report = Path("armrace-arena.html"),
+    report: Report = None,
+    force: options.Force = False,
 ) -> None:
     """The leaderboard: every policy in every environment under every attack of a fixed grid.
 
@@ -90,7 +92,8 @@ def arena(
     grid = _grid(quick, full, policies, replications, seed)
     count = worker_count(workers)
     check_executor(executor, address, count)
-    check_targets(json, report)
+    page = page_place(report, "armrace-arena.html")
+    check_targets(json, page, force=force)
     with chosen_executor(executor, address, count) as chosen:
         figures = _play(grid, folder, count, chosen)
     board = leaderboard(figures)
@@ -98,11 +101,11 @@ def arena(
         write_json(json, board.to_dicts())
     if json != STANDARD_OUTPUT:
         _print(board)
-    _write_report(report, grid, figures, _command(quick, full, grid))
+    _write_report(page, grid, figures, _command(quick, full, grid))
 
 
 def _grid(
-    quick: bool, full: bool, policies: str | None, replications: str | None, seed: str
+    quick: bool, full: bool, policies: list[str] | None, replications: str | None, seed: str
 ) -> Grid:
     from armrace.policies import POLICIES
     from armrace.simulation.arena import FORMS

@@ -12,7 +12,7 @@ from armrace.cli import options
 from armrace.cli.arguments import names, number, place, share, shares, whole, worker_count
 from armrace.cli.execution import INTERRUPTED
 from armrace.cli.experiments import attack_names
-from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
+from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, page_place, say, write_json
 from armrace.cli.precompiling import precompile
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ Forged = Annotated[
     ),
 ]
 Attacks = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--attacks",
         metavar="NAMES",
@@ -89,7 +89,7 @@ Attacks = Annotated[
     ),
 ]
 Policies = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--policies",
         metavar="NAMES",
@@ -115,12 +115,13 @@ Rounds = Annotated[
     ),
 ]
 Report = Annotated[
-    Path,
+    Path | None,
     typer.Option(
         "--report",
         metavar="FILE",
         parser=place,
-        help="Where the HTML page goes.",
+        help="Where the HTML page goes; by default armrace-plan.html, with a number if that "
+        "exists.",
         rich_help_panel=_OUTPUT,
     ),
 ]
@@ -144,7 +145,8 @@ def plan(
     executor: options.Executor = "threads",
     address: options.Address = None,
     json: options.Json = None,
-    report: Report = Path("armrace-plan.html"),
+    report: Report = None,
+    force: options.Force = False,
 ) -> None:
     """How much corruption each policy survives on your arms and traffic, and what it costs.
 
@@ -180,7 +182,8 @@ def plan(
     )
     count = worker_count(workers)
     check_executor(executor, address, count)
-    check_targets(json, report)
+    page = page_place(report, "armrace-plan.html")
+    check_targets(json, page, force=force)
     with chosen_executor(executor, address, count) as pool:
         found = _answer(question, pool, count)
     if json is not None:
@@ -189,7 +192,7 @@ def plan(
         from armrace.cli.plan_table import print_plan
 
         print_plan(found)
-    _write_report(report, found)
+    _write_report(page, found)
 
 
 def _answer(question: Question, executor: Executor | None, workers: int | None) -> Plan:
