@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from armrace import ADVERSARIES, ENVIRONMENTS, POLICIES, __version__
+from armrace import ADVERSARIES, ENVIRONMENTS, FIGURES, POLICIES, __version__
 from armrace.cli.main import run
 from armrace.simulation import SCENARIOS
 
@@ -78,7 +78,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     listed = capsys.readouterr().out
     assert all(command in listed for command in FLAGS)
     assert run(["--version"]) == 0
-    assert capsys.readouterr().out == f"armrace {__version__}\n"
+    assert capsys.readouterr().out == f"armrace {__version__} (figures {FIGURES})\n"
 
 
 def test_help_loads_nothing_heavy() -> None:

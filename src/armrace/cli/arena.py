@@ -127,8 +127,10 @@ def _grid(
 def _play(grid: Grid, folder: Path, workers: int | None, executor: Executor | None) -> pl.DataFrame:
     from armrace.cli.precompiling import precompile
     from armrace.simulation.arena import run_arena
+    from armrace.simulation.files import make_folder
     from armrace.simulation.progress import cell_bar
 
+    make_folder(folder)  # refused before anything is compiled
     with say_how_to_go_on(folder):
         precompile(next(grid.cells()).experiments(), executor)
         with cell_bar(None) as bar:

@@ -101,8 +101,8 @@ def simulate(
     )
     count = worker_count(workers)
     check_executor(executor, address, count)
-    check_ending(output)
     check_targets(json, output, force=force)
+    check_ending(output)
     warn_of_idle_attack(experiment.adversary, experiment.budget)
     warn_of_long_run([experiment])
     with chosen_executor(executor, address, count) as chosen:
