@@ -95,7 +95,9 @@ def test_eight_policies_are_compared_unless_others_are_named(
     assert found.measure == "pseudo_regret"
 
 
-def test_a_list_may_be_given_by_repeating_its_option(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_may_be_given_by_repeating_its_option(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     words = [
         "compare", "--no-report", "--policies", "ucb1,exp3", "--policies", "moss,ucb1",
         "--means", "0.5", "--means", "0.4,30%", "--attack", "zero-best", "--attack", "swap-best",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -50,7 +51,7 @@ def test_a_wide_table_is_printed_in_parts_of_80_columns(
     assert "\x1b" not in "".join(lines)
     for number in range(12):
         assert f"1,000,{number:03}" in "".join(lines)
-    assert sum(line.startswith("multi-layer-race") for line in lines) == 2
+    assert sum(line.startswith("multi-layer-race") for line in lines) == 3
 
 
 def test_the_usual_comparison_fits_80_columns_in_one_part(
@@ -76,7 +77,7 @@ def test_help_flows_and_flags_have_no_type(
     assert max(map(len, page.splitlines())) <= 80
     # A line that ends early although the first word of the next one would fit is ragged.
     prose = page.split("╭")[0].splitlines()
-    for line, following in zip(prose, prose[1:], strict=False):
+    for line, following in itertools.pairwise(prose):
         if line.strip() and following.strip():
             assert len(line.rstrip()) + 1 + len(following.split()[0]) > 78
 
