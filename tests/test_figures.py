@@ -7,7 +7,7 @@ import hashlib
 import armrace
 
 POLICIES = ("multi-layer-race", "sharp-race", "ucb1", "exp3", "thompson", "tsallis-inf")
-PINNED = {3: "?"}
+PINNED = {3: "0f4cc38d8707fd1a"}
 """A digest of small simulations for each number. Where it changes, raise ``armrace.FIGURES``."""
 
 

@@ -27,7 +27,7 @@ def test_table_report_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert [entry["policy"] for entry in parsed] == ["multi-layer-race", "ucb1"]
     text = page.read_text()
     assert text.count("<svg ") == 3
-    assert "Regret against corruption" in text
+    assert "egret against corruption" in text
 
 
 def test_report_says_how_to_run_it_again(
@@ -78,7 +78,7 @@ def test_attacks_and_budgets_make_a_grid(
         for policy in ("multi-layer-race", "ucb1")
     ]
     text = page.read_text()
-    assert text.count("Regret against corruption") == 2
+    assert text.count("egret against corruption") == 2
     assert text.count('<section id="cell-') == 6
 
 
@@ -148,7 +148,7 @@ def test_no_sweep_and_no_attack_leave_the_sweep_out(
 ) -> None:
     page = tmp_path / "report.html"
     assert run([*SMALL, "--no-sweep", "--report", str(page)]) == 0
-    assert "Regret against corruption" not in page.read_text()
+    assert "egret against corruption" not in page.read_text()
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)

@@ -115,7 +115,7 @@ def _grid(
     changes: dict[str, object] = {"seed": whole("seed", seed)}
     if policies is not None:
         listed = names("policies", policies, POLICIES)
-        changes["policies"] = tuple(POLICIES.find(name).tag() for name in listed)
+        changes["policies"] = tuple(POLICIES.find(name).identifier() for name in listed)
     if replications is not None:
         changes["replications"] = whole("replications", replications)
     form = FORMS["quick" if quick else "full" if full else "usual"]
