@@ -120,7 +120,9 @@ class Cell(NamedTuple):
         integral for it.
         """
         seen = ADVERSARIES.find(self.attack).sees_weights
-        return [name for name in self.grid.policies if POLICIES.find(name).exact_tickets or not seen]
+        return [
+            name for name in self.grid.policies if POLICIES.find(name).exact_tickets or not seen
+        ]
 
     def frame(self, results: Sequence[Result]) -> pl.DataFrame:
         """A row a policy: the summaries of all figures."""
