@@ -51,9 +51,9 @@ FLAGS = {
         "--audit-level --json --output"
     ),
     "compare": (
-        "--policies --means --attack --attack-set --budget --horizon --replications --seed "
-        "--workers --executor --address --audit --audit-level --json --folder --report "
-        "--no-report --no-sweep"
+        "--policies --set --measure --means --environment --environment-set --attack --attack-set "
+        "--budget --horizon --replications --seed --workers --executor --address --audit "
+        "--audit-level --json --folder --report --no-report --no-sweep"
     ),
     "arena": (
         "--quick --full --policies --replications --seed --workers --executor --address --json "
@@ -70,7 +70,7 @@ FLAGS = {
 def test_help_documents_every_flag(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([command, "--help"]) == 0
     shown = set(re.findall(r"^\W*(--[a-z-]+) ", capsys.readouterr().out, flags=re.MULTILINE))
-    assert shown == {*FLAGS[command].split(), "--help"}
+    assert shown == {*FLAGS[command].split(), "--force", "--help"}
 
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
