@@ -14,11 +14,12 @@ from typing import Any
 from typer.main import get_command
 
 from armrace.adversaries import ADVERSARIES
+from armrace.catalogue import Catalogue
 from armrace.cli.main import app
 from armrace.environments import ENVIRONMENTS
 from armrace.policies import POLICIES
 from armrace.simulation import SCENARIOS
-from armrace.specification import Catalogue, Specification
+from armrace.specification import Specification
 
 PAGES = Path(__file__).parent / "reference"
 

@@ -1,24 +1,22 @@
-"""The import contract covers every algorithm and every attack."""
+"""The import contract covers every algorithm and every attack without a list of them."""
 
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from armrace.adversaries import ADVERSARIES
-from armrace.policies import POLICIES
-
 PROJECT = Path(__file__).parent.parent / "pyproject.toml"
 
 
 @pytest.mark.parametrize(
-    ("name", "catalogue"),
+    ("name", "package"),
     [
-        ("algorithms do not know one another", POLICIES),
-        ("attacks do not know one another", ADVERSARIES),
+        ("algorithms do not know one another", "armrace.policies"),
+        ("attacks do not know one another", "armrace.adversaries"),
     ],
 )
-def test_the_contract_names_every_module_of_the_catalogue(name, catalogue):
+def test_the_contract_covers_a_whole_package(name: str, package: str) -> None:
     contracts = tomllib.loads(PROJECT.read_text())["tool"]["importlinter"]["contracts"]
     (contract,) = [contract for contract in contracts if contract["name"] == name]
-    assert sorted(contract["modules"]) == sorted(m.__module__ for m in catalogue.values())
+    assert contract["modules"] == [f"{package}.*"]
+    assert f"{package}.* -> {package}.base" in contract["ignore_imports"]

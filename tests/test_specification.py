@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 import numpy as np
 import pytest
 
-from armrace.environments import Table
+from armrace.catalogue import Catalogue
+from armrace.environments import Environment, Table
 from armrace.errors import InvalidParameter, UnknownName
 from armrace.specification import (
-    Catalogue,
     Confidence,
     Limits,
     Specification,
@@ -112,7 +112,7 @@ def test_a_specification_survives_plain_data():
     sample = Sample(delta=0.25, count=3, rates=(0.1, 0.2), mode="fast", free=7.5)
     data = sample.to_builtins()
     assert data["name"] == "sample"
-    assert Catalogue("sample", [Sample]).make(data) == sample
+    assert Catalogue(Sample, [Sample]).make(data) == sample
 
 
 def test_parameters_are_shown_as_declared():
@@ -151,13 +151,13 @@ def test_an_array_survives_plain_data_bit_for_bit():
 
 def test_a_table_survives_plain_data():
     table = Table(rewards=np.random.default_rng(1).random((4, 3)))
-    catalogue = Catalogue("environment", [Table])
+    catalogue = Catalogue(Environment, [Table])
     assert np.array_equal(catalogue.make(table.to_builtins()).rewards, table.rewards)
 
 
 def test_a_catalogue_finds_by_name_and_suggests_otherwise():
-    catalogue = Catalogue("sample", [Sample])
+    catalogue = Catalogue(Sample, [Sample])
     assert catalogue.find("sample") is Sample
     assert catalogue.make("sample") == Sample()
-    with pytest.raises(UnknownName, match="there is no sample named 'simple'; did you mean 'sam"):
+    with pytest.raises(UnknownName, match="named 'simple'; did you mean 'sample'"):
         catalogue.find("simple")

@@ -8,10 +8,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
+
+FIGURES = 3
+"""Which figures a seed gives: raised whenever a specification and a seed give others."""
 
 _HOMES = {
     "armrace.adversaries": ("ADVERSARIES", "Adversary"),
+    "armrace.catalogue": ("register",),
     "armrace.environments": ("ENVIRONMENTS", "Environment"),
     "armrace.errors": ("ArmraceError",),
     "armrace.policies": ("POLICIES", "Policy"),
@@ -21,6 +25,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 if TYPE_CHECKING:
     from armrace.adversaries import ADVERSARIES, Adversary
+    from armrace.catalogue import register
     from armrace.environments import ENVIRONMENTS, Environment
     from armrace.errors import ArmraceError
     from armrace.policies import POLICIES, Policy
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ADVERSARIES",
     "ENVIRONMENTS",
+    "FIGURES",
     "POLICIES",
     "Adversary",
     "ArmraceError",
@@ -39,6 +45,7 @@ __all__ = [
     "Result",
     "compare",
     "load",
+    "register",
     "simulate",
 ]
 

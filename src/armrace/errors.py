@@ -12,6 +12,7 @@ from typing import ClassVar
 
 __all__ = [
     "ArmraceError",
+    "BrokenExtension",
     "DamagedFile",
     "ForeignTicket",
     "InvalidParameter",
@@ -66,6 +67,12 @@ class ForeignTicket(ArmraceError, ValueError):
 
 
 class WorkersLost(ArmraceError, RuntimeError):
-    """Those who compute cannot be reached, or died again and again."""
+    """Workers are unreachable or keep dying."""
 
     code: ClassVar[str] = "workers-lost"
+
+
+class BrokenExtension(UserWarning):
+    """An installed package declares a policy, attack or environment that cannot be loaded."""
+
+    code: ClassVar[str] = "broken-extension"

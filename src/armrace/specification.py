@@ -10,24 +10,26 @@ from __future__ import annotations
 import math
 import re
 import typing
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, ClassVar, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Self
+from weakref import WeakValueDictionary
 
 import msgspec
 import numpy as np
 
-from armrace.errors import ArmraceError, InvalidParameter, UnknownName
+from armrace.errors import ArmraceError, InvalidParameter
 
 __all__ = [
     "MAXIMAL_HORIZON",
-    "Catalogue",
     "Confidence",
     "Limits",
     "Parameter",
     "Specification",
     "check_number",
+    "defined_class",
+    "display_name",
     "is_list",
 ]
 
@@ -76,7 +78,7 @@ def check_number(name: str, value: Any, limits: Limits, whole: bool = False) -> 
 
 
 def is_list(value: Any) -> bool:
-    """Whether it has members, other than a text, which has letters, or one thing by itself.
+    """True for collections other than str, bytes and mappings.
 
     >>> is_list(["ucb1"]), is_list("ucb1"), is_list({"name": "ucb1"}), is_list(5)
     (True, False, False, False)
@@ -85,7 +87,7 @@ def is_list(value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    """A number that can be read, even where it is absurdly long."""
+    """Format a number; one of hundreds of digits is described by its size."""
     if isinstance(value, (float, np.floating)):
         return f"{value:g}"
     if abs(value) < 10**18:
@@ -119,11 +121,66 @@ def _declarations(owner: type[msgspec.Struct]) -> dict[str, tuple[Any, Limits | 
     return found
 
 
-class Specification(msgspec.Struct, frozen=True, tag_field="name", forbid_unknown_fields=True):
+_DEFINED: WeakValueDictionary[str, type[Specification]] = WeakValueDictionary()
+"""All classes of specifications by path. A class of a notebook or inside a function cannot be
+imported, but the process that defined it can look it up here."""
+
+
+def defined_class(path: str) -> type[Specification] | None:
+    """The class with this path as ``module:Class``, if this process has defined it."""
+    return _DEFINED.get(path)
+
+
+def display_name(name: str) -> str:
+    """The name to show for a ``name`` in plain data: the tag of a class that is given by path.
+
+    >>> display_name("ucb1"), display_name("no_such_module:Mine")
+    ('ucb1', 'no_such_module:Mine')
+    """
+    found = defined_class(name)
+    return name if found is None else found.tag()
+
+
+class SpecificationMeta(msgspec.StructMeta):
+    """Checks the fields of a class of specifications when the class is defined."""
+
+    def __new__(
+        metaclass,
+        name: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, Any],
+        **options: Any,
+    ) -> SpecificationMeta:
+        """Make the class, or refuse a field that hides an attribute of a base class."""
+        made = super().__new__(metaclass, name, bases, namespace, **options)
+        for field in made.__struct_fields__:
+            for base in made.__mro__[1:]:
+                if field in vars(base) and field not in getattr(base, "__struct_fields__", ()):
+                    raise InvalidParameter(
+                        f"{name} must not have a parameter {field!r}: {base.__name__} uses this "
+                        "name itself; choose another."
+                    )
+        _DEFINED[made.path()] = made  # type: ignore[attr-defined, assignment]
+        return made
+
+
+class Specification(
+    msgspec.Struct,
+    metaclass=SpecificationMeta,
+    frozen=True,
+    tag_field="name",
+    forbid_unknown_fields=True,
+):
     """The base of policies, environments and adversaries: parameters and nothing else."""
 
     kind: ClassVar[str] = "specification"
     reference: ClassVar[str] = ""
+    family: ClassVar[str] = ""
+    """The group under which the catalogue lists the class."""
+    families: ClassVar[tuple[str, ...]] = ()
+    """The groups in the order in which the catalogue lists them."""
+    catalogue: ClassVar[Any] = None
+    """The :class:`armrace.catalogue.Catalogue` of this kind, once there is one."""
 
     def __post_init__(self) -> None:
         for name, (hint, note) in _declarations(type(self)).items():
@@ -164,6 +221,17 @@ class Specification(msgspec.Struct, frozen=True, tag_field="name", forbid_unknow
         return str(cls.__struct_config__.tag)
 
     @classmethod
+    def path(cls) -> str:
+        """Where the class is defined, as ``module:Class``."""
+        return f"{cls.__module__}:{cls.__qualname__}"
+
+    @classmethod
+    def identifier(cls) -> str:
+        """The name by which any process finds the class: its tag, or else its path."""
+        known = cls.catalogue is None or cls.catalogue.is_permanent(cls)
+        return cls.tag() if known else cls.path()
+
+    @classmethod
     def summary(cls) -> str:
         """The first sentence of its documentation."""
         return (cls.__doc__ or "").strip().split("\n")[0]
@@ -187,9 +255,10 @@ class Specification(msgspec.Struct, frozen=True, tag_field="name", forbid_unknow
         return shown
 
     def to_builtins(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
+        """As plain data, ready for JSON; a class outside the catalogue is named by its path."""
         written = msgspec.json.encode(self, enc_hook=encode_special)
         data: dict[str, Any] = msgspec.json.decode(written)
+        _write_identifiers(self, data)
         return data
 
     @classmethod
@@ -209,7 +278,7 @@ class Specification(msgspec.Struct, frozen=True, tag_field="name", forbid_unknow
 
     @classmethod
     def _refusal(cls, error: msgspec.ValidationError, values: Mapping[str, Any]) -> ArmraceError:
-        """What msgspec refuses, in our words."""
+        """Turn a refusal by msgspec into an error of this package."""
         if isinstance(error.__cause__, ArmraceError):
             return error.__cause__
         missing = re.search("missing required field `(.*?)`", str(error))
@@ -220,6 +289,18 @@ class Specification(msgspec.Struct, frozen=True, tag_field="name", forbid_unknow
             kind = _kind_in_words(_declarations(cls)[place[1]][0])
             return InvalidParameter(f"{place[1]} must be {kind}; got {values[place[1]]!r}.")
         return InvalidParameter(f"{cls.tag()}: {error}.")
+
+
+def _write_identifiers(value: Any, data: Any) -> None:
+    """Replace the tags in ``data``, which msgspec wrote for ``value``, by identifiers."""
+    if isinstance(value, Specification):
+        data["name"] = value.identifier()
+        for field in value.__struct_fields__:
+            _write_identifiers(getattr(value, field), data[field])
+    elif isinstance(value, (tuple, list)):
+        for item, written in zip(value, data, strict=True):
+            if isinstance(item, (Specification, tuple, list)):
+                _write_identifiers(item, written)
 
 
 def _type_name(hint: Any) -> str:
@@ -256,34 +337,3 @@ def decode_special(kind: type, value: Any) -> Any:
             return numbers.reshape(value["shape"]).astype(np.float64)
         return np.asarray(value, dtype=np.float64)
     raise NotImplementedError(f"cannot read a {kind}")
-
-
-S = TypeVar("S", bound=Specification)
-
-
-class Catalogue(dict[str, type[S]]):
-    """Specifications of one kind by name."""
-
-    def __init__(self, kind: str, members: Iterable[type[S]]) -> None:
-        super().__init__({member.tag(): member for member in members})
-        self.kind = kind
-
-    def find(self, name: str) -> type[S]:
-        """The member of this name, or an error that suggests the nearest."""
-        if name not in self:
-            raise UnknownName.among(self.kind, name, self)
-        return self[name]
-
-    def make(self, description: S | str | Mapping[str, Any]) -> S:
-        """A specification from itself, from a name, or from plain data with a ``name``."""
-        if isinstance(description, Specification) and description.kind == self.kind:
-            return description
-        if isinstance(description, str):
-            return self.find(description).from_parameters({})
-        if not isinstance(description, Mapping):
-            raise InvalidParameter(
-                f"{self.kind} must be a name, a specification or plain data with a name; "
-                f"got {description!r}."
-            )
-        values = dict(description)
-        return self.find(str(values.pop("name", ""))).from_parameters(values)

@@ -1,5 +1,6 @@
 """Bad input: exit code 2, one sentence on standard error, nothing on standard output."""
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +89,15 @@ REFUSED = [
     (["compare", "--policies", "all,ucb1"], "there is no policy named 'all'"),
     ([*PLAN, "--attacks", "all,none"], "there is no attack named 'all'"),
     (["verify", "--policy", "all,sharp-race"], "there is no policy named 'all'"),
+    (["compare", "--measure", "speed"], "there is no measure named 'speed'; there are "),
+    (["compare", "--set", "delta=1"], "--set takes policy.key=value here, such as sharp-race"),
+    (["compare", "--set", "moss.x=1"], "--set must name one of the policies that are compared"),
+    (["compare", "--set", "ucb1.x=1"], "ucb1 has no parameter 'x'"),
+    (["compare", "--environment-set", "a=1"], "--environment-set needs --environment"),
+    (["compare", "--environment", "bet"], "did you mean 'beta'?"),
+    ([*RACE, "--output", "/tmp/x.txt"], "output must end in .parquet, .csv, .json or .ndjson; got"),
+    ([*RACE, "--set", f"x={'[' * 5000}"], "x must not nest lists deeper than 20; got '[[["),
+    ([*RACE, "--means", "1e-999999999999999999999%,2"], "each of means must be in [0, 1]; got 2."),
     (["policies", "--json", "/nowhere/x.json"], "cannot write /nowhere/x.json"),
     (["simulate"], "missing argument 'POLICY'; see armrace simulate --help."),
     (["simulat"], "did you mean 'simulate'?"),
@@ -118,6 +128,42 @@ def test_is_refused_by_the_program_itself(row: int) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert sentence in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_link_to_itself_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    link = tmp_path / "loop.parquet"
+    link.symlink_to(link)
+    for option in ("--json", "--output"):
+        assert run([*RACE, option, str(link)]) == 2
+        error = capsys.readouterr().err
+        assert error == f"armrace: cannot write {link}: it is a link to itself.\n"
+
+
+PROGRAM = [sys.executable, "-m", "armrace"]
+
+
+def test_a_full_standard_output_is_refused() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*PROGRAM, "policies", "--json", "-"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == "armrace: cannot write standard output: No space left on device.\n"
+
+
+def test_a_closed_standard_output_is_refused() -> None:
+    command = shlex.join([*PROGRAM, "policies"]) + " >&-"
+    done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "armrace: cannot write standard output: it is closed.\n"
+
+
+@pytest.mark.parametrize("more", ["", "--json -"])
+def test_a_reader_that_has_gone_ends_the_program_quietly(more: str) -> None:
+    command = f"{shlex.join(PROGRAM)} policies {more} | true"
+    done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.stderr == ""
 
 
 def test_nothing_is_overwritten_by_a_refused_run(

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from armrace import ADVERSARIES, ENVIRONMENTS, POLICIES, __version__
+from armrace import ADVERSARIES, ENVIRONMENTS, FIGURES, POLICIES, __version__
 from armrace.cli.main import run
 from armrace.simulation import SCENARIOS
 
@@ -51,9 +51,9 @@ FLAGS = {
         "--audit-level --json --output"
     ),
     "compare": (
-        "--policies --means --attack --attack-set --budget --horizon --replications --seed "
-        "--workers --executor --address --audit --audit-level --json --folder --report "
-        "--no-report --no-sweep"
+        "--policies --set --measure --means --environment --environment-set --attack --attack-set "
+        "--budget --horizon --replications --seed --workers --executor --address --audit "
+        "--audit-level --json --folder --report --no-report --no-sweep"
     ),
     "arena": (
         "--quick --full --policies --replications --seed --workers --executor --address --json "
@@ -70,7 +70,7 @@ FLAGS = {
 def test_help_documents_every_flag(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([command, "--help"]) == 0
     shown = set(re.findall(r"^\W*(--[a-z-]+) ", capsys.readouterr().out, flags=re.MULTILINE))
-    assert shown == {*FLAGS[command].split(), "--help"}
+    assert shown == {*FLAGS[command].split(), "--force", "--help"}
 
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,7 +78,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     listed = capsys.readouterr().out
     assert all(command in listed for command in FLAGS)
     assert run(["--version"]) == 0
-    assert capsys.readouterr().out == f"armrace {__version__}\n"
+    assert capsys.readouterr().out == f"armrace {__version__} (figures {FIGURES})\n"
 
 
 def test_help_loads_nothing_heavy() -> None:

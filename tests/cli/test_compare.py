@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from armrace.cli import sweeping
+from armrace.cli import budget_sweep
 from armrace.cli.main import run
+from armrace.policies import POLICIES
 from armrace.simulation import SCENARIOS
 
 SMALL = [
@@ -21,7 +22,7 @@ def test_table_report_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str
     page, figures = tmp_path / "report.html", tmp_path / "figures.json"
     assert run([*SMALL, "--report", str(page), "--json", str(figures)]) == 0
     output, error = capsys.readouterr()
-    for word in ("multi-layer-race", "ucb1", "95% interval", "p95", "rank", "has the least mean"):
+    for word in ("multi-layer-race", "ucb1", "+/-", "p95", "rank", "has the least mean"):
         assert word in output
     assert f"The report is in {page}." in error
     parsed = json.loads(figures.read_text())
@@ -107,19 +108,60 @@ def test_the_sweep_plays_every_policy_whatever_the_plot_draws(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     played: list[list[str]] = []
-    usual = sweeping.run_batches
+    usual = budget_sweep.run_batches
 
     def record(batches: Any, *rest: Any) -> Any:
         played.extend([each.policy.tag() for each in batch] for batch in batches)
         return usual(batches, *rest)
 
-    monkeypatch.setattr(sweeping, "run_batches", record)
+    monkeypatch.setattr(budget_sweep, "run_batches", record)
     page = tmp_path / "report.html"
     policies = "ucb1,exp3,moss,thompson,tsallis-inf,sao,kl-ucb,broad,rucb"
     short = ["--horizon", "200", "--replications", "2", "--budget", "5", "--policies", policies]
     assert run(["compare", *short, "--report", str(page)]) == 0
     assert played == [policies.split(",")] * 4
     assert "The attack sees the distribution of thompson" in page.read_text()
+
+
+RACE_AND_UCB = ["compare", "--policies", "ucb1,exp3", "--horizon", "300", "--replications", "3"]
+
+
+def test_the_measure_ranks_and_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for measure, words in (("pseudo_regret", "pseudo-regret"), ("clean_regret", "clean-regret")):
+        page = tmp_path / f"{measure}.html"
+        more = ["--measure", measure, "--report", str(page), "--no-sweep"]
+        assert run([*RACE_AND_UCB, *more]) == 0
+        assert f"has the least mean {words}" in capsys.readouterr().out
+        assert f"has the least mean {words}" in page.read_text()
+
+
+def test_a_page_without_a_name_gets_a_free_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("armrace-report.html", "armrace-report-2.html", "armrace-report-3.html"):
+        assert run([*RACE_AND_UCB, "--no-sweep"]) == 0
+        assert f"The report is in {name}." in capsys.readouterr().err
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_file_that_is_named_is_replaced_by_force_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, figures, empty = (tmp_path / name for name in ("page.html", "figures.json", "empty.json"))
+    page.write_text("precious")
+    figures.write_text("precious")
+    empty.touch()
+    for option, place in (("--report", page), ("--json", figures)):
+        assert run([*RACE_AND_UCB, option, str(place)]) == 2
+        error = capsys.readouterr().err
+        assert error == f"armrace: {place} exists; give another name, or --force to replace it.\n"
+        assert place.read_text() == "precious"
+    assert run([*RACE_AND_UCB, "--no-report", "--json", str(empty)]) == 0
+    forced = ["--force", "--no-sweep", "--report", str(page), "--json", str(figures)]
+    assert run([*RACE_AND_UCB, *forced]) == 0
+    assert page.read_text().startswith("<!")
+    assert len(json.loads(figures.read_text())) == 2
 
 
 def test_no_sweep_and_no_attack_leave_the_sweep_out(
@@ -132,7 +174,7 @@ def test_no_sweep_and_no_attack_leave_the_sweep_out(
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
 def test_every_scenario_describes_experiments(scenario) -> None:  # type: ignore[no-untyped-def]
-    experiments = scenario.experiments()
+    experiments = scenario.experiments(list(POLICIES))
     assert len({experiment.policy.tag() for experiment in experiments}) == len(experiments)
     told = [e.policy.corruption for e in experiments if hasattr(e.policy, "corruption")]
     assert set(told) == {scenario.budget}

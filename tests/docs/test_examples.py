@@ -73,15 +73,16 @@ def test_python_blocks_run_and_print_what_they_say(page: Path, tmp_path: Path) -
 
 
 RUNNABLE = [
-    pytest.param(command, id=f"{page.stem}: {command}")
+    pytest.param(page, command, id=f"{page.stem}: {command}")
     for page in PAGES
     for command in commands(page)
     if command.startswith("armrace ")
 ]
 
 
-@pytest.mark.parametrize("command", RUNNABLE)
-def test_commands_run(command: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("page", "command"), RUNNABLE)
+def test_commands_run(page: Path, command: str, tmp_path: Path) -> None:
+    write_examples(page, tmp_path)
     run(command, tmp_path)
 
 

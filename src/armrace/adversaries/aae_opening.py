@@ -38,6 +38,7 @@ class AaeOpening(Adversary, frozen=True, tag="aae-opening"):
     """
 
     sees_weights: ClassVar[bool] = True
+    family: ClassVar[str] = "paper"
     reference: ClassVar[str] = "section 3.1 of Lykouris, Mirrokni and Paes Leme (2018)"
 
     delta: Confidence = 0.05

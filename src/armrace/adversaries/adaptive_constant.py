@@ -53,6 +53,7 @@ class AdaptiveConstant(Adversary, frozen=True, tag="adaptive-constant"):
     """
 
     sees_weights: ClassVar[bool] = True
+    family: ClassVar[str] = "literature"
     reference: ClassVar[str] = (
         "ACE of Liu and Shroff (2019), Data poisoning attacks on stochastic bandits"
     )

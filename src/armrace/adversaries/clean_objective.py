@@ -33,6 +33,7 @@ class CleanObjective(Adversary, frozen=True, tag="clean-objective"):
     [[0.0, 0.0], [1.0, 0.0]]
     """
 
+    family: ClassVar[str] = "literature"
     reference: ClassVar[str] = (
         "the uncorrupted objective in section 5 of Lykouris, Mirrokni and Paes Leme (2018)"
     )

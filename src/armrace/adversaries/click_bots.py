@@ -37,6 +37,7 @@ class ClickBots(Adversary, frozen=True, tag="click-bots"):
     [[0.0, 1.0], [1.0, 1.0], [0.0, 1.0]]
     """
 
+    family: ClassVar[str] = "daily life"
     reference: ClassVar[str] = (
         "the click fraud of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
     )

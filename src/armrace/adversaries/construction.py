@@ -33,6 +33,7 @@ class Construction(Adversary, frozen=True, tag="construction"):
     [0.4, 1.0]
     """
 
+    family: ClassVar[str] = "daily life"
     reference: ClassVar[str] = (
         "the construction next door of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
     )

@@ -32,6 +32,7 @@ class FakeReviews(Adversary, frozen=True, tag="fake-reviews"):
     [1.0, 1.0]
     """
 
+    family: ClassVar[str] = "daily life"
     reference: ClassVar[str] = (
         "the fake reviews of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
     )

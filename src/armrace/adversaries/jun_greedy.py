@@ -50,6 +50,7 @@ class JunGreedy(Adversary, frozen=True, tag="jun-greedy"):
     """
 
     sees_weights: ClassVar[bool] = True
+    family: ClassVar[str] = "literature"
     reference: ClassVar[str] = (
         "Jun, Li, Ma and Zhu (2018), Adversarial attacks on stochastic bandits, here for rewards "
         "in [0, 1]"

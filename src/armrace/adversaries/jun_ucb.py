@@ -54,6 +54,7 @@ class JunUcb(Adversary, frozen=True, tag="jun-ucb"):
     """
 
     sees_weights: ClassVar[bool] = True
+    family: ClassVar[str] = "literature"
     reference: ClassVar[str] = (
         "Jun, Li, Ma and Zhu (2018), Adversarial attacks on stochastic bandits, here for rewards "
         "in [0, 1]"

@@ -74,6 +74,7 @@ class LowerBoundSwitch(Adversary, frozen=True, tag="lower-bound-switch"):
     The search plays up to ``runs * T`` rounds, once for each learner and setting.
     """
 
+    family: ClassVar[str] = "literature"
     reference: ClassVar[str] = (
         "Theorems 4 and 5 of Lykouris, Mirrokni and Paes Leme (2018), after Auer and Chiang (2016)"
     )

@@ -26,6 +26,7 @@ class NoAttack(Adversary, frozen=True, tag="none"):
     [1.0, 0.5]
     """
 
+    family: ClassVar[str] = "paper"
     reference: ClassVar[str] = "the stochastic case"
 
     def start(self, setting: Setting) -> NoAttackState:

@@ -36,6 +36,7 @@ class ObservationFree(Adversary, frozen=True, tag="observation-free"):
     [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
     """
 
+    family: ClassVar[str] = "literature"
     reference: ClassVar[str] = (
         "Xu, Kumar and Abernethy (2021), Observation-free attacks on stochastic bandits"
     )

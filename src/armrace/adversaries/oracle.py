@@ -37,6 +37,7 @@ class Oracle(Adversary, frozen=True, tag="oracle"):
     """
 
     sees_weights: ClassVar[bool] = True
+    family: ClassVar[str] = "literature"
     reference: ClassVar[str] = (
         "the oracle attack of Liu and Shroff (2019), Data poisoning attacks on stochastic bandits"
     )

@@ -32,6 +32,7 @@ class Outage(Adversary, frozen=True, tag="outage"):
     [[1.0, 1.0], [0.0, 1.0], [1.0, 1.0]]
     """
 
+    family: ClassVar[str] = "paper"
     reference: ClassVar[str] = (
         "the construction next door of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
     )

@@ -29,6 +29,7 @@ class RandomFlips(Adversary, frozen=True, tag="random-flips"):
     [0.0, 0.75]
     """
 
+    family: ClassVar[str] = "paper"
     reference: ClassVar[str] = (
         "data errors as in section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
     )

@@ -34,6 +34,7 @@ class SleeperBots(Adversary, frozen=True, tag="sleeper-bots"):
     [[1.0, 0.0], [0.0, 1.0]]
     """
 
+    family: ClassVar[str] = "daily life"
     reference: ClassVar[str] = (
         "the click fraud of section 1 of Lykouris, Mirrokni and Paes Leme (2018), delayed"
     )

@@ -35,6 +35,7 @@ class SpamWave(Adversary, frozen=True, tag="spam-wave"):
     [0.0, 0.75]
     """
 
+    family: ClassVar[str] = "daily life"
     reference: ClassVar[str] = (
         "the email spam of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
     )

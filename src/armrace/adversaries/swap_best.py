@@ -32,6 +32,7 @@ class SwapBest(Adversary, frozen=True, tag="swap-best"):
     [0.0, 1.0]
     """
 
+    family: ClassVar[str] = "paper"
     reference: ClassVar[str] = (
         "the fake reviews of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
     )

@@ -29,6 +29,7 @@ class ZeroBest(Adversary, frozen=True, tag="zero-best"):
     [0.0, 1.0]
     """
 
+    family: ClassVar[str] = "paper"
     reference: ClassVar[str] = (
         "the click fraud of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
     )

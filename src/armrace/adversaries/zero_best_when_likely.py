@@ -34,6 +34,7 @@ class ZeroBestWhenLikely(Adversary, frozen=True, tag="zero-best-when-likely"):
     """
 
     sees_weights: ClassVar[bool] = True
+    family: ClassVar[str] = "paper"
     reference: ClassVar[str] = (
         "the adaptive adversary of section 2 of Lykouris, Mirrokni and Paes Leme (2018)"
     )

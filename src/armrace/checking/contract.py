@@ -37,7 +37,7 @@ def expect(kept: bool, subject: Specification, breach: str) -> None:
 def require_round_trip(subject: Specification) -> None:
     """Written as JSON and read again, a specification must be the same."""
     data = msgspec.json.decode(msgspec.json.encode(subject.to_builtins()))
-    expect(data.pop("name") == subject.tag(), subject, "does not carry its name")
+    expect(data.pop("name") == subject.identifier(), subject, "does not carry its name")
     again = type(subject).from_parameters(data)
     expect(again == subject, subject, f"comes back from JSON as {again}")
 

@@ -9,9 +9,9 @@ import msgspec
 import typer
 
 from armrace.cli import options
-from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
-from armrace.cli.parsing import names, place, whole, worker_count
-from armrace.cli.running import say_how_to_go_on
+from armrace.cli.arguments import names, place, whole, worker_count
+from armrace.cli.execution import say_how_to_go_on
+from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, page_place, say, write_json
 from armrace.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ Quick = Annotated[
 ]
 Full = Annotated[bool, typer.Option("--full", help="T = 1,000,000 in place of 100,000.")]
 Policies = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option("--policies", metavar="NAMES", help="Which policies, between commas; or all."),
 ]
 Folder = Annotated[
@@ -56,12 +56,13 @@ Folder = Annotated[
     ),
 ]
 Report = Annotated[
-    Path,
+    Path | None,
     typer.Option(
         "--report",
         metavar="FILE",
         parser=place,
-        help="Where the HTML page goes.",
+        help="Where the HTML page goes; by default armrace-arena.html, with a number if that "
+        "exists.",
         rich_help_panel="Output",
     ),
 ]
@@ -78,7 +79,8 @@ def arena(
     address: options.Address = None,
     json: options.Json = None,
     folder: Folder = Path("armrace-arena"),
-    report: Report = Path("armrace-arena.html"),
+    report: Report = None,
+    force: options.Force = False,
 ) -> None:
     """Play every policy in every environment under every attack of a fixed grid.
 
@@ -95,7 +97,8 @@ def arena(
     grid = _grid(quick, full, policies, replications, seed)
     count = worker_count(workers)
     check_executor(executor, address, count)
-    check_targets(json, report)
+    page = page_place(report, "armrace-arena.html")
+    check_targets(json, page, force=force)
     with chosen_executor(executor, address, count) as chosen:
         figures = _play(grid, folder, count, chosen)
     board = leaderboard(figures)
@@ -103,11 +106,11 @@ def arena(
         write_json(json, board.to_dicts())
     if json != STANDARD_OUTPUT:
         _print(grid, board)
-    _write_report(report, grid, figures, _command(quick, full, grid))
+    _write_report(page, grid, figures, _command(quick, full, grid))
 
 
 def _grid(
-    quick: bool, full: bool, policies: str | None, replications: str | None, seed: str
+    quick: bool, full: bool, policies: list[str] | None, replications: str | None, seed: str
 ) -> Grid:
     from armrace.policies import POLICIES
     from armrace.simulation.arena import FORMS
@@ -117,7 +120,7 @@ def _grid(
     changes: dict[str, object] = {"seed": whole("seed", seed)}
     if policies is not None:
         listed = names("policies", policies, POLICIES)
-        changes["policies"] = tuple(POLICIES.find(name).tag() for name in listed)
+        changes["policies"] = tuple(POLICIES.find(name).identifier() for name in listed)
     if replications is not None:
         changes["replications"] = whole("replications", replications)
     form = FORMS["quick" if quick else "full" if full else "usual"]
@@ -129,8 +132,10 @@ def _grid(
 def _play(grid: Grid, folder: Path, workers: int | None, executor: Executor | None) -> pl.DataFrame:
     from armrace.cli.precompiling import precompile
     from armrace.simulation.arena import run_arena
+    from armrace.simulation.files import make_folder
     from armrace.simulation.progress import cell_bar
 
+    make_folder(folder)  # refused before anything is compiled
     with say_how_to_go_on(folder):
         precompile(next(grid.cells()).experiments(), executor)
         with cell_bar(None) as bar:

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["describe", "show"]
 
 
-def show(members: Iterable[type[Specification]], option: str, json: Path | None) -> None:
+def show(
+    members: Iterable[type[Specification]], option: str, json: Path | None, *, force: bool
+) -> None:
     """List specifications for a person, or as JSON."""
-    check_targets(json)
+    check_targets(json, force=force)
     if json is not None:
         write_json(json, [describe(member) for member in members])
         return

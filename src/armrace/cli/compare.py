@@ -9,17 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from armrace.cli import options
+from armrace.cli.arguments import place
+from armrace.cli.budget_sweep import can_be_swept, sweep
+from armrace.cli.completion import complete_attacks, complete_measures, complete_scenarios
+from armrace.cli.execution import end, run_batches
 from armrace.cli.experiments import audit_level, warn_of_idle_attack, warn_of_long_run
-from armrace.cli.outputs import (
-    STANDARD_OUTPUT,
-    check_targets,
-    say,
-    write_json,
-)
-from armrace.cli.parsing import place
-from armrace.cli.requests import Request, make_request, override
-from armrace.cli.running import end, run_batches
-from armrace.cli.sweeping import can_be_swept, sweep
+from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, page_place, say, write_json
+from armrace.cli.requests import Overrides, Request, make_request
 
 if TYPE_CHECKING:
     from armrace.simulation import Comparison, Experiment
@@ -31,7 +27,9 @@ EPILOG = """\
 
 armrace compare
 
-armrace compare fake-reviews --policies multi-layer-race,ucb1 --report reviews.html
+armrace compare fake-reviews --policies all --measure regret --report reviews.html
+
+armrace compare --policies sharp-race,ucb1 --set sharp-race.delta=0.01 --set ucb1.alpha=2
 
 armrace compare click-fraud --attack zero-best --budget 1000 --horizon 1e6 --json figures.json
 
@@ -45,38 +43,57 @@ armrace compare --policies multi-layer-race,ucb1,tsallis-inf --attack zero-best,
 
 ScenarioName = Annotated[
     str,
-    typer.Argument(metavar="SCENARIO", help="The story; see [bold]armrace scenarios[/bold]."),
+    typer.Argument(
+        metavar="SCENARIO",
+        autocompletion=complete_scenarios,
+        help="Arms, attack and length; see [bold]armrace scenarios[/bold].",
+    ),
 ]
-Policies = Annotated[
-    str | None,
-    typer.Option("--policies", metavar="NAMES", help="Which policies, between commas; or all."),
+PolicySet = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="POLICY.KEY=VALUE",
+        help="A parameter of one of the policies; may be repeated.",
+    ),
+]
+Measure = Annotated[
+    str,
+    typer.Option(
+        "--measure",
+        metavar="NAME",
+        autocompletion=complete_measures,
+        help="What ranks the policies: pseudo_regret, regret, clean_regret or corruption.",
+    ),
 ]
 Attacks = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--attack",
         metavar="NAMES",
-        help="Who corrupts the feedback, one or several between commas; see "
+        autocompletion=complete_attacks,
+        help="Who corrupts the feedback, one or several between commas; may be repeated; see "
         "[bold]armrace attacks[/bold].",
         rich_help_panel="Attack",
     ),
 ]
 Budgets = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--budget",
         metavar="NUMBERS",
-        help="The most that the attack may spend, one or several between commas.",
+        help="The most that the attack may spend, one or several between commas; may be repeated.",
         rich_help_panel="Attack",
     ),
 ]
 Report = Annotated[
-    Path,
+    Path | None,
     typer.Option(
         "--report",
         metavar="FILE",
         parser=place,
-        help="Where the HTML page goes.",
+        help="Where the HTML page goes; by default armrace-report.html, with a number if that "
+        "exists.",
         rich_help_panel="Output",
     ),
 ]
@@ -86,7 +103,7 @@ Folder = Annotated[
         "--folder",
         metavar="FOLDER",
         parser=place,
-        help="Keep what is finished there, as Parquet files; what is there is not played again.",
+        help="Keep finished results there, as Parquet files; what is there is not played again.",
         rich_help_panel="Output",
     ),
 ]
@@ -106,8 +123,12 @@ NoSweep = Annotated[
 
 def compare(
     scenario: ScenarioName = "click-fraud",
-    policies: Policies = None,
+    policies: options.Policies = None,
+    settings: PolicySet = None,
+    measure: Measure = "pseudo_regret",
     means: options.Means = None,
+    environment: options.Environment = None,
+    environment_settings: options.EnvironmentSet = None,
     attack: Attacks = None,
     attack_settings: options.AttackSet = None,
     budget: Budgets = None,
@@ -121,33 +142,45 @@ def compare(
     level: options.AuditLevel = None,
     json: options.Json = None,
     folder: Folder = None,
-    report: Report = Path("armrace-report.html"),
+    report: Report = None,
     no_report: NoReport = False,
     no_sweep: NoSweep = False,
+    force: options.Force = False,
 ) -> None:
     """Compare policies on the same rewards under the same attacks, and write a report.
 
     A scenario is a story with arms, an attack and a length; every part of it can be overridden.
-    Several attacks or budgets make a grid, with a table and a verdict for each pair of them.
-    Policies that must know the corruption in advance are told the attack's budget.
+    Without [bold]--policies[/bold], eight that a user would weigh are compared. Several attacks or
+    budgets make a grid, with a table and a verdict for each pair of them. Policies that must know
+    the corruption in advance are told the attack's budget.
     """
     from armrace.simulation.executors import check_executor, chosen_executor
     from armrace.simulation.scenarios import find_scenario
 
-    stories, words = override(
-        find_scenario(scenario),
-        means,
-        attack,
-        attack_settings or [],
-        budget,
-        horizon,
-        replications,
+    overrides = Overrides(
+        means=means,
+        environment=environment,
+        environment_settings=environment_settings,
+        attack=attack,
+        attack_settings=attack_settings,
+        budget=budget,
+        horizon=horizon,
+        replications=replications,
     )
-    request = make_request(stories, policies, seed, workers, words, audit_level(audit, level))
-    page = None if no_report else report
+    request = make_request(
+        find_scenario(scenario),
+        overrides,
+        policies=policies,
+        settings=settings,
+        measure=measure,
+        seed=seed,
+        workers=workers,
+        audit=audit_level(audit, level),
+    )
+    page = None if no_report else page_place(report, "armrace-report.html")
     check_executor(executor, address, request.workers)
     batches = request.batches()
-    check_targets(json, page)
+    check_targets(json, page, force=force)
     with chosen_executor(executor, address, request.workers) as chosen:
         request = request._replace(executor=chosen, folder=folder)
         cells = _compare(request, batches, json)
@@ -169,7 +202,7 @@ def _compare(
     if json != STANDARD_OUTPUT:
         print_story(request.scenarios)
     found = run_batches(batches, request.workers, request.executor, request.folder)
-    cells = [Comparison(results) for results in found]
+    cells = [Comparison(results, request.measure) for results in found]
     if json != STANDARD_OUTPUT:
         print_comparisons(cells)
     if json is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from armrace.cli.arguments import Texts, assignments, names, share, shares
 from armrace.cli.outputs import say
-from armrace.cli.parsing import assignments, names, share, shares
 from armrace.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def make_policy(name: str, settings: Sequence[str] | None, delta: str | None) ->
 
 
 def make_environment(
-    means: str | None, name: str | None, settings: Sequence[str] | None
+    means: Texts | None, name: str | None, settings: Sequence[str] | None
 ) -> Environment:
     """Bernoulli arms from ``--means``, or another law from ``--environment``."""
     from armrace.environments import ENVIRONMENTS
@@ -66,9 +66,9 @@ def make_environment(
     return environment.from_parameters(assignments("--environment-set", settings or ()))
 
 
-def bernoulli(means: str) -> Environment:
+def bernoulli(means: Texts) -> Environment:
     """Bernoulli arms from means between commas."""
-    from armrace.environments import Bernoulli
+    from armrace.environments.laws import Bernoulli
 
     return Bernoulli(means=shares("means", means))
 
@@ -80,18 +80,18 @@ def make_attack(
     from armrace.adversaries import ADVERSARIES
 
     parameters = assignments("--attack-set", settings or ())
-    if usual is not None and name in {None, usual.tag()}:
-        name = usual.tag()
+    if usual is not None and name in {None, usual.tag(), usual.identifier()}:
+        name = usual.identifier()
         parameters = {**usual.to_builtins(), **parameters}
         parameters.pop("name")
     return ADVERSARIES.find("none" if name is None else name).from_parameters(parameters)
 
 
-def attack_names(option: str, text: str) -> list[str]:
-    """The attacks that are named between commas; all are all that do anything."""
+def attack_names(option: str, given: Texts) -> list[str]:
+    """The attacks that are named between commas; ``all`` means all but ``none``."""
     from armrace.adversaries import ADVERSARIES
 
-    return names(option, text, [name for name in ADVERSARIES if name != "none"])
+    return names(option, given, [name for name in ADVERSARIES if name != "none"])
 
 
 def audit_level(audit: bool, level: str | None) -> float | None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sys
-from typing import Annotated, Any
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, TextIO
 
 import typer
 
-from armrace import __version__
+from armrace import FIGURES, __version__
 from armrace.cli import (
     arena,
     attacks,
@@ -21,8 +24,9 @@ from armrace.cli import (
     simulate,
     verify,
 )
+from armrace.cli.help_pages import Command, Group, help_text
 from armrace.cli.outputs import say
-from armrace.errors import ArmraceError
+from armrace.errors import ArmraceError, BrokenExtension
 
 __all__ = ["app", "main"]
 
@@ -33,6 +37,7 @@ UsageError: Any = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     name="armrace",
+    cls=Group,
     add_completion=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -42,7 +47,7 @@ app = typer.Typer(
 
 def _show_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"armrace {__version__}")
+        typer.echo(f"armrace {__version__} (figures {FIGURES})")
         raise typer.Exit
 
 
@@ -52,7 +57,10 @@ def armrace(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+            "--version",
+            callback=_show_version,
+            is_eager=True,
+            help="Show the version, and the number that changes whenever seeds give other figures.",
         ),
     ] = False,
 ) -> None:
@@ -64,24 +72,68 @@ def armrace(
         typer.echo(context.get_help())
 
 
-app.command("compare", epilog=compare.EPILOG)(compare.compare)
-app.command("arena", epilog=arena.EPILOG)(arena.arena)
-app.command("plan", epilog=plan.EPILOG)(plan.plan)
-app.command("simulate", epilog=simulate.EPILOG)(simulate.simulate)
-app.command("verify", epilog=verify.EPILOG)(verify.verify)
-app.command("policies")(policies.policies)
-app.command("attacks")(attacks.attacks)
-app.command("environments")(environments.environments)
-app.command("scenarios")(scenarios.scenarios)
+_COMMANDS: dict[Callable[..., None], str | None] = {
+    compare.compare: compare.EPILOG,
+    arena.arena: arena.EPILOG,
+    plan.plan: plan.EPILOG,
+    simulate.simulate: simulate.EPILOG,
+    verify.verify: verify.EPILOG,
+    policies.policies: None,
+    attacks.attacks: None,
+    environments.environments: None,
+    scenarios.scenarios: None,
+}
+for _command, _epilog in _COMMANDS.items():
+    _words = help_text(_command)
+    app.command(_command.__name__, cls=Command, help=_words, epilog=_epilog)(_command)
 
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
+    _allow_modules_of_this_folder()
     sys.exit(run(sys.argv[1:]))
+
+
+def _allow_modules_of_this_folder() -> None:
+    """Let ``module:Class`` name a module of the current folder.
+
+    The folder comes last, so that no file in it hides a module of an installed package.
+    """
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.append(folder)
 
 
 def run(arguments: list[str]) -> int:
     """The exit code for these arguments; every refusal is one sentence on standard error."""
+    with warnings.catch_warnings():
+        _show_warnings_as_sentences()
+        return _run(arguments)
+
+
+def _show_warnings_as_sentences() -> None:
+    usual = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if issubclass(category, BrokenExtension):
+            say(f"armrace: {message}")
+        else:
+            usual(message, category, filename, lineno, file, line)
+
+    warnings.showwarning = show
+    warnings.simplefilter("always", BrokenExtension)
+
+
+def _run(arguments: list[str]) -> int:
+    if sys.stdout is None:
+        return _refuse("cannot write standard output: it is closed.")
     try:
         code = app(arguments, prog_name="armrace", standalone_mode=False)
         sys.stdout.flush()
@@ -91,9 +143,13 @@ def run(arguments: list[str]) -> int:
         return _refuse(_usage_sentence(error))
     except MemoryError:
         return _refuse("this needs more memory than there is; ask for fewer replications or arms.")
-    except BrokenPipeError:
+    except BrokenPipeError:  # the reader has gone, as in ``armrace policies | head``
         _forget_standard_output()
         return 0
+    except OSError as error:
+        _forget_standard_output()
+        place = "standard output" if error.filename is None else str(error.filename)
+        return _refuse(f"cannot write {place}: {error.strerror or error}.")
     except (KeyboardInterrupt, typer.Abort):
         return _INTERRUPTED
     return code if isinstance(code, int) else 0
@@ -116,5 +172,5 @@ def _usage_sentence(error: Any) -> str:
 
 
 def _forget_standard_output() -> None:
-    """Nobody reads any more, as in ``armrace policies | head``: write the rest to nowhere."""
+    """Discard what is still buffered, or Python would fail on it again when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,6 +1,6 @@
 """The options that several commands share, declared once.
 
-Numbers are taken as text and read by :mod:`armrace.cli.parsing`, so that ``1e6`` is a whole
+Numbers are taken as text and read by :mod:`armrace.cli.arguments`, so that ``1e6`` is a whole
 number and every refusal is the same kind of sentence.
 """
 
@@ -11,7 +11,8 @@ from typing import Annotated
 
 import typer
 
-from armrace.cli.parsing import place
+from armrace.cli.arguments import place
+from armrace.cli.completion import complete_attacks, complete_environments, complete_policies
 
 __all__ = [
     "Address",
@@ -25,10 +26,12 @@ __all__ = [
     "Environment",
     "EnvironmentSet",
     "Executor",
+    "Force",
     "Horizon",
     "Json",
     "Means",
     "Output",
+    "Policies",
     "PolicySet",
     "Replications",
     "Seed",
@@ -38,11 +41,11 @@ __all__ = [
 _ARMS, _ATTACK, _RUN, _AUDIT, _OUTPUT = "Arms", "Attack", "Run", "Audit", "Output"
 
 Means = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--means",
         metavar="NUMBERS",
-        help="Means of Bernoulli arms, between commas, as 0.05 or 5%.",
+        help="Means of Bernoulli arms, between commas, as 0.05 or 5%; may be repeated.",
         rich_help_panel=_ARMS,
     ),
 ]
@@ -51,6 +54,7 @@ Environment = Annotated[
     typer.Option(
         "--environment",
         metavar="NAME",
+        autocompletion=complete_environments,
         help="Another law than Bernoulli; see [bold]armrace environments[/bold].",
         rich_help_panel=_ARMS,
     ),
@@ -69,6 +73,7 @@ Attack = Annotated[
     typer.Option(
         "--attack",
         metavar="NAME",
+        autocompletion=complete_attacks,
         help="Who corrupts the feedback; see [bold]armrace attacks[/bold].",
         rich_help_panel=_ATTACK,
     ),
@@ -89,6 +94,16 @@ Budget = Annotated[
         metavar="NUMBER",
         help="The most that the attack may spend: the sum over rounds of its largest change.",
         rich_help_panel=_ATTACK,
+    ),
+]
+Policies = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--policies",
+        metavar="NAMES",
+        autocompletion=complete_policies,
+        help="Which policies, between commas, or [bold]all[/bold]; may be repeated. A class of "
+        "your own is named as module:Class.",
     ),
 ]
 PolicySet = Annotated[
@@ -196,7 +211,16 @@ Output = Annotated[
         "--output",
         metavar="FILE",
         parser=place,
-        help="Save everything as Parquet, for [bold]armrace.load[/bold].",
+        help="Save everything: .parquet for [bold]armrace.load[/bold]; .csv, .json and .ndjson "
+        "have the rows without the specification.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        help="Replace files that exist. Without it, a file that you name must not exist yet.",
         rich_help_panel=_OUTPUT,
     ),
 ]

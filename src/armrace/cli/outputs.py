@@ -1,27 +1,52 @@
-"""Where figures go: checked before a long run, written whole after it."""
+"""Files that a command writes: checked before a long run, written whole after it.
+
+One rule holds for all commands. A file that is named must not hold anything yet, unless
+``--force`` allows to replace it; a page that is not named gets the next free name.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import typer
 
-from armrace.errors import InvalidParameter
+from armrace.errors import InvalidParameter, UnwritableOutput
 
-__all__ = ["STANDARD_OUTPUT", "check_targets", "say", "write_json"]
+if TYPE_CHECKING:
+    import polars as pl
+
+    from armrace.simulation import Result
+
+__all__ = [
+    "STANDARD_OUTPUT",
+    "check_ending",
+    "check_targets",
+    "page_place",
+    "say",
+    "write_json",
+    "write_result",
+]
 
 STANDARD_OUTPUT = Path("-")
 
 
 def say(sentence: str) -> None:
-    """Tell a person something; standard output is left to figures."""
+    """Print a sentence for a person on standard error; standard output is left to figures."""
     typer.echo(sentence, err=True)
 
 
-def check_targets(json: Path | None, *others: Path | None) -> None:
-    """Refuse files that cannot be written, before anything is computed."""
+def check_targets(json: Path | None, *others: Path | None, force: bool = False) -> None:
+    """Refuse files that cannot or must not be written, before anything is computed.
+
+    Args:
+        json: where JSON goes, which may be standard output.
+        others: all other files.
+        force: whether files that exist may be replaced.
+    """
     from armrace.simulation.files import check_writable
 
     if STANDARD_OUTPUT in others:
@@ -30,9 +55,30 @@ def check_targets(json: Path | None, *others: Path | None) -> None:
     files = [target for target in targets if target is not None and target != STANDARD_OUTPUT]
     for target in files:
         check_writable(target)
+        if not force and _holds_something(target):
+            raise UnwritableOutput(f"{target} exists; give another name, or --force to replace it.")
     resolved = [target.resolve() for target in files]
     if len(set(resolved)) < len(resolved):
         raise InvalidParameter("each output must be a file of its own; got one of them twice.")
+
+
+def _holds_something(target: Path) -> bool:
+    """Whether there is a file that is not empty; one made by ``mktemp`` may be filled."""
+    return target.exists() and target.stat().st_size > 0
+
+
+def page_place(given: Path | None, usual: str) -> Path:
+    """Where a page goes: the file that was named, or the usual name, with a number if it is taken.
+
+    Args:
+        given: the file that was named, if one was.
+        usual: the name of the page where none was given, such as ``armrace-report.html``.
+    """
+    if given is not None:
+        return given
+    first = Path(usual)
+    numbered = (first.with_stem(f"{first.stem}-{number}") for number in count(2))
+    return first if not first.exists() else next(each for each in numbered if not each.exists())
 
 
 def write_json(target: Path, data: Any) -> None:
@@ -45,3 +91,49 @@ def write_json(target: Path, data: Any) -> None:
 
     write_text(target, text + "\n")
     say(f"The figures are in {target}.")
+
+
+_WRITERS: dict[str, Callable[[pl.DataFrame, Path], None]] = {
+    ".csv": lambda rows, path: _flat(rows).write_csv(path),
+    ".json": lambda rows, path: rows.write_json(path),
+    ".ndjson": lambda rows, path: rows.write_ndjson(path),
+}
+"""How the rows of a result are written, by the ending of the file; Parquet has all of it."""
+
+
+def check_ending(target: Path | None) -> None:
+    """Refuse a file for a result whose ending names no known format."""
+    endings = (".parquet", *_WRITERS)
+    if target is not None and target != STANDARD_OUTPUT and target.suffix.lower() not in endings:
+        raise InvalidParameter(
+            f"output must end in {', '.join(endings[:-1])} or {endings[-1]}; got {str(target)!r}."
+        )
+
+
+def write_result(target: Path, result: Result) -> None:
+    """Write a result in the format that the ending of the file names."""
+    from armrace.simulation.files import atomic_path
+
+    ending = target.suffix.lower()
+    if ending in _WRITERS:
+        with atomic_path(target) as path:
+            _WRITERS[ending](result.rows, path)
+    else:
+        result.save(target)
+    say(f"The result is in {target}.")
+
+
+def _flat(rows: pl.DataFrame) -> pl.DataFrame:
+    """A column for each member of a list, such as ``pulls_0`` and ``pulls_1``: CSV has no lists."""
+    import polars as pl
+
+    columns: list[pl.Expr] = []
+    for name, kind in rows.schema.items():
+        if isinstance(kind, (pl.List, pl.Array)):
+            column = rows[name].cast(pl.List(kind.inner))
+            width = int(column.list.len().max() or 0)  # type: ignore[arg-type]
+            as_list = pl.col(name).cast(pl.List(kind.inner))
+            columns += [as_list.list.get(at).alias(f"{name}_{at}") for at in range(width)]
+        else:
+            columns.append(pl.col(name))
+    return rows.select(columns)

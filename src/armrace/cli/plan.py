@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from armrace.cli import options
+from armrace.cli.arguments import names, number, place, share, shares, whole, worker_count
+from armrace.cli.execution import INTERRUPTED
 from armrace.cli.experiments import attack_names
-from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
-from armrace.cli.parsing import names, number, place, share, shares, whole, worker_count
+from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, page_place, say, write_json
 from armrace.cli.precompiling import precompile
-from armrace.cli.running import INTERRUPTED
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -99,7 +99,7 @@ BotVisitors = Annotated[
     ),
 ]
 Attacks = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--attacks",
         metavar="NAMES",
@@ -109,7 +109,7 @@ Attacks = Annotated[
     ),
 ]
 Policies = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--policies",
         metavar="NAMES",
@@ -135,12 +135,13 @@ Rounds = Annotated[
     ),
 ]
 Report = Annotated[
-    Path,
+    Path | None,
     typer.Option(
         "--report",
         metavar="FILE",
         parser=place,
-        help="Where the HTML page goes.",
+        help="Where the HTML page goes; by default armrace-plan.html, with a number if that "
+        "exists.",
         rich_help_panel=_OUTPUT,
     ),
 ]
@@ -166,7 +167,8 @@ def plan(
     executor: options.Executor = "threads",
     address: options.Address = None,
     json: options.Json = None,
-    report: Report = Path("armrace-plan.html"),
+    report: Report = None,
+    force: options.Force = False,
 ) -> None:
     """Find out how much corruption each policy survives on your arms and traffic, and its cost.
 
@@ -208,7 +210,8 @@ def plan(
     )
     count = worker_count(workers)
     check_executor(executor, address, count)
-    check_targets(json, report)
+    page = page_place(report, "armrace-plan.html")
+    check_targets(json, page, force=force)
     with chosen_executor(executor, address, count) as pool:
         found = _answer(question, pool, count)
     if json is not None:
@@ -217,7 +220,7 @@ def plan(
         from armrace.cli.plan_table import print_plan
 
         print_plan(found)
-    _write_report(report, found)
+    _write_report(page, found)
 
 
 def _optional_share(name: str, text: str | None) -> float | None:
@@ -253,8 +256,8 @@ def command(question: Question) -> str:
         "--days": f"{question.days!r}",
         "--forged": f"{question.forged!r}",
         "--delta": f"{question.delta!r}",
-        "--policies": ",".join(policy.tag() for policy in question.policies),
-        "--attacks": ",".join(attack.tag() for attack in question.attacks),
+        "--policies": ",".join(policy.identifier() for policy in question.policies),
+        "--attacks": ",".join(attack.identifier() for attack in question.attacks),
         "--rounds": str(question.rounds),
         "--replications": str(question.replications),
         "--seed": str(question.seed),

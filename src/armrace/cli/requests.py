@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from armrace.cli.experiments import attack_names, bernoulli, make_attack
-from armrace.cli.parsing import names, number, whole, worker_count
-from armrace.errors import InvalidParameter
+from armrace.cli.arguments import names, numbers, policy_assignments, whole, worker_count
+from armrace.cli.experiments import attack_names, make_attack, make_environment
+from armrace.errors import InvalidParameter, UnknownName
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -18,25 +18,61 @@ if TYPE_CHECKING:
 
     from armrace.simulation import Experiment, Scenario
 
-__all__ = ["Request", "make_request", "override"]
+__all__ = ["Overrides", "Request", "make_request", "override"]
+
+
+class Overrides(NamedTuple):
+    """The options that change a scenario, as they were given."""
+
+    means: Sequence[str] | None = None
+    environment: str | None = None
+    environment_settings: Sequence[str] | None = None
+    attack: Sequence[str] | None = None
+    attack_settings: Sequence[str] | None = None
+    budget: Sequence[str] | None = None
+    horizon: str | None = None
+    replications: str | None = None
+
+    @property
+    def changes_arms(self) -> bool:
+        """Whether the arms are others than the scenario's."""
+        return bool(self.means or self.environment or self.environment_settings)
+
+    def words(self) -> list[str]:
+        """The options that say more than a number, to be given again."""
+        attacks = attack_names("attack", self.attack) if self.attack else []
+        lists: dict[str, Sequence[str]] = {
+            "--means": self.means or (),
+            "--environment": [self.environment] if self.environment else (),
+            "--environment-set": self.environment_settings or (),
+            "--attack": [",".join(attacks)] if attacks else (),
+            "--attack-set": self.attack_settings or (),
+        }
+        return [
+            word for option, texts in lists.items() for text in texts for word in (option, text)
+        ]
 
 
 class Request(NamedTuple):
     """A comparison before it is run."""
 
     scenarios: list[Scenario]
-    """One an attack and budget; all else they share."""
-    policies: list[str]
+    """One for each attack and budget; all else they share."""
+    policies: list[dict[str, Any]]
+    """Names and parameters."""
+    policy_settings: list[str]
+    """The parameters of policies as they were given."""
     seed: int
     workers: int | None
-    overrides: list[str]
-    """The options that changed the scenario's arms and attack, as they were given."""
+    overrides: Overrides
     audit: float | None
     """The level of an audit, if one is asked for."""
+    measure: str
+    """The figure that ranks the policies."""
     executor: Executor | None = None
-    """Who computes, once it is started; None stands for threads."""
+    """What runs the replications, once it is started; None stands for threads."""
     folder: Path | None = None
-    """Where what is finished is kept, if it is."""
+    """Where finished results are kept, if anywhere."""
 
     @property
     def scenario(self) -> Scenario:
@@ -49,93 +85,93 @@ class Request(NamedTuple):
         return len(self.scenarios) > 1
 
     def batches(self) -> list[list[Experiment]]:
-        """One experiment a policy, for each attack and budget."""
+        """One experiment for each policy, for each attack and budget."""
         return [
             each.experiments(self.policies, seed=self.seed, audit=self.audit)
             for each in self.scenarios
         ]
 
     def command(self) -> str:
-        """The command line that runs it again, whatever the scenario's defaults become."""
+        """The command line that runs it again, whatever the defaults become."""
         story = self.scenario
         budgets = dict.fromkeys(f"{each.budget:.17g}" for each in self.scenarios)
         words = ["armrace", "compare", story.name]
-        if self.policies:
-            words += ["--policies", ",".join(self.policies)]
-        words += self.overrides
+        words += ["--policies", ",".join(policy["name"] for policy in self.policies)]
+        words += [word for text in self.policy_settings for word in ("--set", text)]
+        words += self.overrides.words()
         words += ["--budget", ",".join(budgets), "--horizon", str(story.horizon)]
         words += ["--replications", str(story.replications), "--seed", str(self.seed)]
+        words += ["--measure", self.measure]
         if self.audit is not None:
             words += ["--audit-level", repr(self.audit)]
         return shlex.join(words)
 
 
 def make_request(
-    scenarios: list[Scenario],
-    policies: str | None,
+    scenario: Scenario,
+    overrides: Overrides,
+    *,
+    policies: Sequence[str] | None,
+    settings: Sequence[str] | None,
+    measure: str,
     seed: str,
     workers: str | None,
-    overrides: list[str],
     audit: float | None,
 ) -> Request:
     """A request from the text of its options."""
     from armrace.policies import POLICIES
 
+    listed = names("policies", policies, POLICIES) if policies else list(scenario.policies)
+    for name in listed:
+        POLICIES.find(name)  # a wrong name is refused before a parameter of it
+    parameters = policy_assignments(settings or (), listed)
     return Request(
-        scenarios=scenarios,
-        policies=[] if policies is None else names("policies", policies, POLICIES),
+        scenarios=override(scenario, overrides),
+        policies=[{"name": name, **parameters.get(name, {})} for name in listed],
+        policy_settings=list(settings or ()),
         seed=whole("seed", seed),
         workers=worker_count(workers),
         overrides=overrides,
         audit=audit,
+        measure=_measure(measure),
     )
 
 
-def override(
-    scenario: Scenario,
-    means: str | None,
-    attack: str | None,
-    attack_settings: Sequence[str],
-    budget: str | None,
-    horizon: str | None,
-    replications: str | None,
-) -> tuple[list[Scenario], list[str]]:
-    """The scenario with what the options change, for each attack and budget.
+def _measure(text: str) -> str:
+    from armrace.simulation.results import MEASURES
 
-    With it come the options that say more than a number, as they were given.
-    """
+    name = text.strip().replace("-", "_")
+    if name not in MEASURES:
+        raise UnknownName.among("measure", text, MEASURES)
+    return name
+
+
+def override(scenario: Scenario, given: Overrides) -> list[Scenario]:
+    """The scenario with what the options change, for each attack and budget."""
     changes: dict[str, Any] = {}
-    words: list[str] = []
-    if means is not None:
-        changes["environment"] = bernoulli(means)
-        words += ["--means", means]
-    if horizon is not None:
-        changes["horizon"] = whole("horizon", horizon)
-    if replications is not None:
-        changes["replications"] = whole("replications", replications)
-    if changes.keys() - {"replications"} or attack or attack_settings or budget:
+    if given.changes_arms:
+        changes["environment"] = make_environment(
+            given.means, given.environment, given.environment_settings
+        )
+    if given.horizon is not None:
+        changes["horizon"] = whole("horizon", given.horizon)
+    if given.replications is not None:
+        changes["replications"] = whole("replications", given.replications)
+    if changes.keys() - {"replications"} or given.attack or given.attack_settings or given.budget:
         changes["summary"] = f"A variation of the scenario {scenario.name}."
-    words += ["--attack", ",".join(attack_names("attack", attack))] if attack is not None else []
-    words += [word for text in attack_settings for word in ("--attack-set", text)]
     changed = msgspec.structs.replace(scenario, **changes)
-    grid = [
-        msgspec.structs.replace(changed, adversary=adversary, budget=spent)
-        for adversary in _attacks(scenario, attack, attack_settings)
-        for spent in _budgets(scenario, budget)
+    budgets = numbers("budget", given.budget) if given.budget else [scenario.budget]
+    return [
+        msgspec.structs.replace(changed, adversary=adversary, budget=budget)
+        for adversary in _attacks(scenario, given)
+        for budget in budgets
     ]
-    return grid, words
 
 
-def _attacks(scenario: Scenario, attack: str | None, settings: Sequence[str]) -> list[Any]:
-    if attack is None:
-        return [make_attack(None, settings, usual=scenario.adversary)]
-    listed = attack_names("attack", attack)
-    if settings and len(listed) > 1:
+def _attacks(scenario: Scenario, given: Overrides) -> list[Any]:
+    if not given.attack:
+        return [make_attack(None, given.attack_settings, usual=scenario.adversary)]
+    listed = attack_names("attack", given.attack)
+    if given.attack_settings and len(listed) > 1:
         raise InvalidParameter(f"--attack-set needs a single --attack; got {', '.join(listed)}.")
-    return [make_attack(name, settings, usual=scenario.adversary) for name in listed]
-
-
-def _budgets(scenario: Scenario, budget: str | None) -> list[float]:
-    if budget is None:
-        return [scenario.budget]
-    return list(dict.fromkeys(number("budget", part.strip()) for part in budget.split(",")))
+    return [make_attack(name, given.attack_settings, usual=scenario.adversary) for name in listed]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from armrace.cli.options import Json
+from armrace.cli.options import Force, Json
 from armrace.cli.outputs import check_targets, write_json
 
 if TYPE_CHECKING:
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 __all__ = ["scenarios"]
 
 
-def scenarios(json: Json = None) -> None:
+def scenarios(json: Json = None, force: Force = False) -> None:
     """The ready-made comparisons for ``armrace compare``."""
     from armrace.simulation import SCENARIOS
 
-    check_targets(json)
+    check_targets(json, force=force)
     if json is not None:
         write_json(json, [scenario.to_builtins() for scenario in SCENARIOS.values()])
         return

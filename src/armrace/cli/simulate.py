@@ -7,6 +7,9 @@ from typing import Annotated
 import typer
 
 from armrace.cli import options
+from armrace.cli.arguments import number, whole, worker_count
+from armrace.cli.completion import complete_policies
+from armrace.cli.execution import end, run
 from armrace.cli.experiments import (
     audit_level,
     make_attack,
@@ -15,9 +18,13 @@ from armrace.cli.experiments import (
     warn_of_idle_attack,
     warn_of_long_run,
 )
-from armrace.cli.outputs import check_targets, say, write_json
-from armrace.cli.parsing import number, whole, worker_count
-from armrace.cli.running import end, run
+from armrace.cli.outputs import (
+    STANDARD_OUTPUT,
+    check_ending,
+    check_targets,
+    write_json,
+    write_result,
+)
 
 __all__ = ["EPILOG", "simulate"]
 
@@ -42,6 +49,7 @@ PolicyName = Annotated[
     str,
     typer.Argument(
         metavar="POLICY",
+        autocompletion=complete_policies,
         help="The algorithm; see [bold]armrace policies[/bold].",
         show_default=False,
     ),
@@ -69,6 +77,7 @@ def simulate(
     level: options.AuditLevel = None,
     json: options.Json = None,
     output: options.Output = None,
+    force: options.Force = False,
 ) -> None:
     """Run one policy on arms of your own, under attack or not.
 
@@ -92,7 +101,8 @@ def simulate(
     )
     count = worker_count(workers)
     check_executor(executor, address, count)
-    check_targets(json, output)
+    check_targets(json, output, force=force)
+    check_ending(output)
     warn_of_idle_attack(experiment.adversary, experiment.budget)
     warn_of_long_run([experiment])
     with chosen_executor(executor, address, count) as chosen:
@@ -100,8 +110,7 @@ def simulate(
     if json is not None:
         write_json(json, result.to_builtins())
     if output is not None:
-        result.save(output)
-        say(f"The result is in {output}.")
-    if json is None or str(json) != "-":
+        write_result(output, result)
+    if json != STANDARD_OUTPUT:
         print_result(result)
     end(result)

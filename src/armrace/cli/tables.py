@@ -8,7 +8,7 @@ import polars as pl
 import typer
 from rich.console import Console
 from rich.measure import Measurement
-from rich.table import Table
+from rich.table import Column, Table
 
 from armrace.formatting import count, figure
 from armrace.reports.audits import AUDIT_COLUMNS, audit_rows
@@ -18,6 +18,7 @@ from armrace.reports.rows import MEASURE_NAMES, standings
 from armrace.reports.verification import by_claim, heading, short_interval
 from armrace.simulation import Comparison, Result, Scenario
 from armrace.simulation.results import MEASURES
+from armrace.statistics import mean_interval
 from armrace.verification import Verification
 
 __all__ = [
@@ -45,21 +46,46 @@ _LEADERBOARD = {
 def new_table(*columns: str) -> Table:
     """A table of figures, with names in its first column."""
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(columns[0], no_wrap=True)
+    if columns:
+        table.add_column(columns[0], no_wrap=True)
     for column in columns[1:]:
         table.add_column(column, justify="right", no_wrap=True)
     return table
 
 
 def print_tables(*tables: Table) -> None:
-    """Print in full: on a narrow terminal, a line that wraps is better than a figure cut short."""
+    """Print tables within the width of the terminal, or within 80 columns where there is none.
+
+    A table that is too wide is printed in parts, each with the first column in front.
+    """
     console = Console(highlight=False)
-    wide = console.options.update(max_width=1000)
-    needed = max(Measurement.get(console, wide, table).maximum for table in tables)
-    console.width = max(console.width, needed)
     for table in tables:
-        console.print(table)
-        console.print()
+        for part in _parts(table, console):
+            console.print(part)
+            console.print()
+
+
+def _parts(table: Table, console: Console) -> list[Table]:
+    """The columns in groups that fit; every group begins with the first column."""
+    wide = console.options.update(max_width=10_000)
+    first, *others = table.columns
+    groups: list[list[Column]] = [[]]
+    for column in others:
+        together = _with_columns(table, [first, *groups[-1], column])
+        if groups[-1] and Measurement.get(console, wide, together).maximum > console.width:
+            groups.append([])
+        groups[-1].append(column)
+    return [_with_columns(table, [first, *group]) for group in groups]
+
+
+def _with_columns(table: Table, columns: Sequence[Column]) -> Table:
+    part = new_table()
+    for column in columns:
+        part.add_column(column.header, justify=column.justify, no_wrap=column.no_wrap)
+    texts = [list(column.cells) for column in columns]
+    for position, row in enumerate(table.rows):
+        part.add_row(*(cells[position] for cells in texts), style=row.style)
+    return part
 
 
 def print_result(result: Result) -> None:
@@ -144,17 +170,34 @@ def print_comparisons(cells: Sequence[Comparison]) -> None:
 
 def _print_comparison(comparison: Comparison) -> None:
     """The smallest mean of the comparison's measure first."""
-    other = "regret" if comparison.measure == "pseudo_regret" else "pseudo_regret"
     table = new_table(
-        "policy", "rank", MEASURE_NAMES[comparison.measure], "95% interval",
-        "above the\nbest, jointly", "p95", "rank\nby p95", MEASURE_NAMES[other], "attack\nspent",
+        "policy", _heading(comparison.measure), "95%\n+/-", "above the best,\njointly 95%", "p95",
+        "rank\nby p95", "attack\nspent",
     )  # fmt: skip
     for row in standings(comparison):
         table.add_row(
-            row.policy, row.rank, row.mean, row.interval, row.excess, row.p95, row.rank_p95,
-            getattr(row, other), row.corruption,
-        )  # fmt: skip
+            row.policy,
+            row.mean,
+            _half_width(comparison, row.policy),
+            row.excess,
+            row.p95,
+            row.rank_p95,
+            row.corruption,
+        )
     print_tables(table)
+
+
+def _heading(measure: str) -> str:
+    return "mean\n" + MEASURE_NAMES[measure].replace("-", "-\n").replace(" ", "\n")
+
+
+def _half_width(comparison: Comparison, label: str) -> str:
+    """Half the 95% interval of the mean; a dash for a single run, which has none."""
+    result = comparison.results[label]
+    if result.replications < 2:
+        return "-"
+    low, high = mean_interval(result.sample(comparison.measure))
+    return figure((high - low) / 2)
 
 
 def print_leaderboard(board: pl.DataFrame) -> None:

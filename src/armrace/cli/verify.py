@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from armrace.cli import options
+from armrace.cli.arguments import names, place, whole, worker_count
+from armrace.cli.execution import INTERRUPTED
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
-from armrace.cli.parsing import ALL, names, place, whole, worker_count
-from armrace.cli.running import INTERRUPTED
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -45,7 +45,7 @@ Asymptotic = Annotated[
     ),
 ]
 Policies = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--policy",
         "--policies",
@@ -75,6 +75,7 @@ def verify(
     address: options.Address = None,
     json: options.Json = None,
     report: Report = None,
+    force: options.Force = False,
 ) -> None:
     """Check every lemma and theorem of the paper by experiment.
 
@@ -88,7 +89,7 @@ def verify(
 
     number, count = whole("seed", seed), worker_count(workers)
     check_executor(executor, address, count)
-    check_targets(json, report)
+    check_targets(json, report, force=force)
     with chosen_executor(executor, address, count) as pool:
         found = _run(chosen, quick, asymptotic, number, pool, count)
     if json is not None:
@@ -101,11 +102,11 @@ def verify(
         raise typer.Exit(_REFUTED)
 
 
-def _chosen(policies: str | None) -> list[str] | None:
+def _chosen(policies: list[str] | None) -> list[str] | None:
     """The races that are named; None stands for all, as without a name."""
-    if policies is None or policies.strip() == ALL:
+    if policies is None:
         return None
-    return names("policy", policies, known=())
+    return names("policy", policies, known=()) or None
 
 
 def _run(

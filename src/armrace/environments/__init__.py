@@ -1,21 +1,18 @@
 """Where rewards come from. ``ENVIRONMENTS`` is the catalogue."""
 
+from typing import Any
+
+from armrace.catalogue import Catalogue
 from armrace.environments.base import Environment
-from armrace.environments.laws import Bernoulli, Beta, Deterministic, FiniteSupport, Uniform
-from armrace.environments.table import Table
-from armrace.specification import Catalogue
 
-__all__ = [
-    "ENVIRONMENTS",
-    "Bernoulli",
-    "Beta",
-    "Deterministic",
-    "Environment",
-    "FiniteSupport",
-    "Table",
-    "Uniform",
-]
-
-ENVIRONMENTS: Catalogue[Environment] = Catalogue(
-    "environment", (Bernoulli, Beta, Uniform, FiniteSupport, Deterministic, Table)
+ENVIRONMENTS: Catalogue[Environment] = Catalogue.of_package(
+    __name__, Environment, "armrace.environments"
 )
+
+__all__ = ["ENVIRONMENTS", "Environment"]
+__all__.extend(ENVIRONMENTS.class_names())
+
+
+def __getattr__(name: str) -> Any:
+    """Give the classes of the modules, as in ``from armrace.environments import ...``."""
+    return ENVIRONMENTS.class_named(name, __name__)

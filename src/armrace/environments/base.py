@@ -19,6 +19,8 @@ class Environment(Specification, frozen=True):
     """Where the stochastic rewards come from."""
 
     kind: ClassVar[str] = "environment"
+    family: ClassVar[str] = "law"
+    families: ClassVar[tuple[str, ...]] = ("law", "record")
 
     @property
     def arms(self) -> int:

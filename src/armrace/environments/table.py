@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ __all__ = ["Table"]
 class Table(Environment, frozen=True, tag="table", eq=False):
     """Pays what a table says: an array of rounds x arms."""
 
+    family: ClassVar[str] = "record"
     rewards: Annotated[np.ndarray, "rewards in [0, 1], a row a round and a column an arm"]
 
     def validate(self) -> None:

@@ -1,5 +1,6 @@
 """The algorithms. ``POLICIES`` is the catalogue that tests, docs and command line read."""
 
+from armrace.catalogue import Catalogue
 from armrace.policies.active_arm_elimination import ActiveArmElimination
 from armrace.policies.barbar import Barbar
 from armrace.policies.barbat import Barbat
@@ -27,7 +28,6 @@ from armrace.policies.thompson import Thompson
 from armrace.policies.thompson_cf import ThompsonCf
 from armrace.policies.tsallis_inf import TsallisInf
 from armrace.policies.ucb1 import Ucb1
-from armrace.specification import Catalogue
 
 __all__ = [
     "POLICIES",
@@ -62,7 +62,7 @@ __all__ = [
 ]
 
 POLICIES: Catalogue[Policy] = Catalogue(
-    "policy",
+    Policy,
     (
         MultiLayerRace,
         SharpRace,
@@ -91,4 +91,5 @@ POLICIES: Catalogue[Policy] = Catalogue(
         Sao,
         Sapo,
     ),
+    group="armrace.policies",
 )

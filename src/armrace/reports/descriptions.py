@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from armrace.environments import ENVIRONMENTS, Environment
+from armrace.environments import ENVIRONMENTS
+from armrace.errors import UnknownName
 from armrace.formatting import count, span
 from armrace.simulation import Comparison, Result, Scenario
 from armrace.simulation.experiment import refresh_words
+from armrace.specification import display_name
 from armrace.statistics import mean_interval
 
 __all__ = [
@@ -39,31 +41,17 @@ def parameters(specification: Mapping[str, Any]) -> str:
     'outage (first=0)'
     """
     given = [f"{k}={v}" for k, v in specification.items() if k != "name" and v is not None]
-    name = str(specification["name"])
+    name = display_name(str(specification["name"]))
     return f"{name} ({', '.join(given)})" if given else name
 
 
 def means_of(result: Result) -> npt.NDArray[np.float64] | None:
-    """The true mean of each arm; None where the environment's class is not known here.
-
-    A user's own environment is found without being registered, as long as its class exists in
-    this process. A result that was saved elsewhere may name a class that does not.
-    """
-    description = dict(result.spec["environment"])
-    name = str(description.pop("name", ""))
-    found = ENVIRONMENTS.get(name) or next(
-        (each for each in _subclasses(Environment) if each.tag() == name), None
-    )
-    return (
-        None if found is None else found.from_parameters(description).mean_rewards(result.horizon)
-    )
-
-
-def _subclasses(owner: type[Environment]) -> Iterator[type[Environment]]:
-    """All classes below ``owner``, the youngest first, since a user may define one twice."""
-    for each in reversed(owner.__subclasses__()):
-        yield each
-        yield from _subclasses(each)
+    """The true mean of each arm; None where the environment's class cannot be found here."""
+    try:
+        environment = ENVIRONMENTS.make(result.spec["environment"])
+    except UnknownName:  # a class of a notebook or a module that is not installed here
+        return None
+    return environment.mean_rewards(result.horizon)
 
 
 def refresh_note(*comparisons: Comparison) -> str:

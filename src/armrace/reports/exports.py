@@ -24,6 +24,7 @@ from armrace.reports.race import draw_race, has_layers
 from armrace.reports.tables import comparison_table
 from armrace.simulation import Comparison
 from armrace.simulation.files import atomic_path, make_folder, write_text
+from armrace.specification import display_name
 
 __all__ = ["check_new", "notebook_html", "plot", "write_figures", "write_report"]
 
@@ -63,7 +64,7 @@ def default_title(comparison: Comparison) -> str:
     spec = comparison.results[labels[0]].spec
     many = len(labels) > _MOST_NAMED
     who = f"{len(labels)} policies" if many else ", ".join(labels)
-    attack = spec["adversary"]["name"]
+    attack = display_name(spec["adversary"]["name"])
     return who if attack == "none" else f"{who} under {attack}"
 
 

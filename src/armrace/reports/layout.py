@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from matplotlib.figure import Figure
 
-from armrace import __version__
+from armrace import FIGURES, __version__
 from armrace.reports.colours import Style
 from armrace.reports.drawing import inline_svg
 
@@ -25,7 +25,7 @@ def document(title: str, sections: Iterable[str]) -> str:
         f"<title>armrace: {escape(title)}</title>\n<style>\n{_style_sheet()}</style>\n"
         "</head>\n<body>\n"
         + "\n".join(section for section in sections if section)
-        + f"\n<footer>armrace {__version__}</footer>\n</body>\n</html>\n"
+        + f"\n<footer>armrace {__version__} (figures {FIGURES})</footer>\n</body>\n</html>\n"
     )
 
 

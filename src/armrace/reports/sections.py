@@ -16,6 +16,7 @@ from armrace.reports.race import draw_race
 from armrace.reports.rows import MEASURE_NAMES, comparison_styles, reading
 from armrace.reports.tables import comparison_table
 from armrace.simulation import Comparison, Result
+from armrace.specification import display_name
 
 __all__ = [
     "cell_section",
@@ -91,7 +92,7 @@ def sweep_section(sweeps: Mapping[float, Comparison], styles: Mapping[str, Style
     budgets = sorted(sweeps)
     largest = sweeps[budgets[-1]]
     measure = MEASURE_NAMES[largest.measure]
-    attack = str(next(iter(largest.results.values())).spec["adversary"]["name"])
+    attack = display_name(next(iter(largest.results.values())).spec["adversary"]["name"])
     runs = sorted({r.replications for c in sweeps.values() for r in c.results.values()})
     caption = (
         f"Mean {measure} at the end over {' or '.join(map(str, runs))} replications; bars reach "

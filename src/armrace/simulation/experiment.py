@@ -9,8 +9,10 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from armrace.adversaries import ADVERSARIES, Adversary, NoAttack, Setting
-from armrace.environments import ENVIRONMENTS, Bernoulli, Environment
+from armrace.adversaries import ADVERSARIES, Adversary, Setting
+from armrace.adversaries.none import NoAttack
+from armrace.environments import ENVIRONMENTS, Environment
+from armrace.environments.laws import Bernoulli
 from armrace.errors import InvalidParameter
 from armrace.forensics.audit import LEVEL
 from armrace.formatting import percent

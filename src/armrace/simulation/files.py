@@ -21,7 +21,7 @@ def atomic_path(target: Path) -> Iterator[Path]:
     """
     temporary: Path | None = None
     with _refusals(target):
-        place = target.resolve()
+        place = _resolved(target)
         try:
             descriptor, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
             os.close(descriptor)
@@ -37,8 +37,15 @@ def atomic_path(target: Path) -> Iterator[Path]:
 
 def check_writable(target: Path) -> None:
     """Refuse a file that cannot be written, by trying its folder: permissions alone do not tell."""
-    with _refusals(target), tempfile.TemporaryFile(dir=target.resolve().parent):
+    with _refusals(target), tempfile.TemporaryFile(dir=_resolved(target).parent):
         pass
+
+
+def _resolved(target: Path) -> Path:
+    try:
+        return target.resolve()
+    except RuntimeError as error:  # up to Python 3.12; later versions leave it to the system
+        raise UnwritableOutput(f"cannot write {target}: it is a link to itself.") from error
 
 
 @contextmanager

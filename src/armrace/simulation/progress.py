@@ -16,13 +16,25 @@ _SECONDS_THAT_TELL_THE_SPEED = 600.0
 
 
 @contextmanager
-def progress_bar(title: str, shown: Progress) -> Iterator[Callable[[float], None]]:
-    """A function that takes the finished share; ``shown=None`` shows it on a terminal only."""
+def progress_bar(
+    title: str, shown: Progress, seconds_for_speed: float = 30.0
+) -> Iterator[Callable[..., None]]:
+    """Show a progress bar on standard error.
+
+    Args:
+        title: the words in front of the bar.
+        shown: whether to show it; None shows it on a terminal only. A function is used in place
+            of a bar.
+        seconds_for_speed: the time over which the speed is averaged, to estimate what is left.
+
+    Yields:
+        a function that takes the finished share and, optionally, other words for the title.
+    """
     if callable(shown):
         yield shown
         return
     if not _visible(shown):
-        yield lambda share: None
+        yield lambda share, words=title: None
         return
     from rich import progress
     from rich.console import Console
@@ -33,39 +45,28 @@ def progress_bar(title: str, shown: Progress) -> Iterator[Callable[[float], None
         progress.TaskProgressColumn(),
         progress.TimeRemainingColumn(),
     )
-    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=1.0)
-        yield lambda share: bar.update(task, completed=share)
-
-
-@contextmanager
-def cell_bar(shown: bool | None) -> Iterator[Callable[[float, int], None]]:
-    """A function that takes how many cells are done, of how many; parts of a cell count too."""
-    if not _visible(shown):
-        yield lambda done, total: None
-        return
-    from rich import progress
-    from rich.console import Console
-
-    columns = (
-        progress.TextColumn("{task.description}"),
-        progress.BarColumn(),
-        progress.TimeRemainingColumn(),
-    )
     with progress.Progress(
         *columns,
         console=Console(stderr=True),
         transient=True,
-        speed_estimate_period=_SECONDS_THAT_TELL_THE_SPEED,
+        speed_estimate_period=seconds_for_speed,
     ) as bar:
-        task = bar.add_task("cells")
+        task = bar.add_task(title, total=1.0)
 
-        def report(done: float, total: int) -> None:
-            words = f"{int(done)} of {total} cells"
-            bar.update(task, completed=done, total=total, description=words)
+        def report(share: float, words: str = title) -> None:
+            bar.update(task, completed=share, description=words)
 
         yield report
 
 
+@contextmanager
+def cell_bar(shown: bool | None) -> Iterator[Callable[[float, int], None]]:
+    """A progress bar whose function takes how many cells are done, of how many."""
+    with progress_bar("cells", shown, _SECONDS_THAT_TELL_THE_SPEED) as report:
+        yield lambda done, total: report(done / max(total, 1), f"{int(done)} of {total} cells")
+
+
 def _visible(shown: bool | None) -> bool:
-    return sys.stderr.isatty() if shown is None else shown
+    if shown is not None:
+        return shown
+    return sys.stderr is not None and sys.stderr.isatty()  # None where it was closed

@@ -19,6 +19,7 @@ from armrace.simulation.auditing import AuditSummary, summarise_audits
 from armrace.simulation.experiment import Experiment, checkpoints_for
 from armrace.simulation.presentation import Presentation
 from armrace.simulation.replication import Outcome
+from armrace.specification import display_name
 from armrace.statistics import Summary, standard_error, summarise
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Result(Presentation):
     @property
     def policy(self) -> str:
         """The name of the policy."""
-        return str(self.spec["policy"]["name"])
+        return display_name(str(self.spec["policy"]["name"]))
 
     @property
     def engine(self) -> str:

@@ -6,7 +6,7 @@ loses.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -20,8 +20,21 @@ from armrace.simulation.experiment import Experiment, make_experiment, refresh_f
 __all__ = ["SCENARIOS", "Scenario", "find_scenario", "told_the_budget"]
 
 
+USUAL_POLICIES = (
+    "sharp-race",
+    "multi-layer-race",
+    "tsallis-inf",
+    "exp3-plus-plus",
+    "broad",
+    "thompson",
+    "kl-ucb",
+    "ucb1",
+)
+"""What a user would weigh first: robust races, best of both worlds, and what most people use."""
+
+
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
-    """Arms, an attack and a length; without ``policies``, all policies of the catalogue run."""
+    """Arms, an attack, a length, and the policies that are compared unless others are named."""
 
     name: str
     summary: str
@@ -30,11 +43,11 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     budget: float
     horizon: int
     replications: int
-    policies: tuple[str, ...] = ()
+    policies: tuple[str, ...] = USUAL_POLICIES
 
     def experiments(
         self,
-        policies: Sequence[str] = (),
+        policies: Sequence[str | Mapping[str, Any]] = (),
         *,
         budget: float | None = None,
         seed: int = 0,
@@ -47,7 +60,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         computed now and then; see :func:`armrace.simulation.experiment.refresh_for`.
         """
         spent = self.budget if budget is None else budget
-        learners = [told_the_budget(name, spent) for name in policies or self.policies or POLICIES]
+        learners = [told_the_budget(name, spent) for name in policies or self.policies]
         return [
             make_experiment(
                 policy=policy,
@@ -68,19 +81,23 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         data = {field: getattr(self, field) for field in self.__struct_fields__}
         data["environment"] = self.environment.to_builtins()
         data["adversary"] = self.adversary.to_builtins()
-        data["policies"] = list(self.policies or POLICIES)
+        data["policies"] = list(self.policies)
         return data
 
 
-def told_the_budget(name: str, budget: float) -> Policy:
-    """The policy of this name; one that must know the corruption is told the attack's budget.
+def told_the_budget(description: str | Mapping[str, Any], budget: float) -> Policy:
+    """The policy with this name or these parameters, told the attack's budget if it needs it.
+
+    A policy that must know the corruption in advance has a parameter ``corruption``.
 
     >>> told_the_budget("fast-slow-race", 300).corruption
     300.0
     """
-    policy = POLICIES.find(name)
-    known = {"corruption": budget} if "corruption" in policy.__struct_fields__ else {}
-    return policy.from_parameters(known)
+    given = {"name": description} if isinstance(description, str) else dict(description)
+    policy = POLICIES.find(str(given.pop("name", "")))
+    if "corruption" in policy.__struct_fields__:
+        given = {"corruption": budget, **given}
+    return policy.from_parameters(given)
 
 
 _ADS = Bernoulli(means=(0.03, 0.045, 0.02, 0.09, 0.04, 0.05, 0.025, 0.035, 0.04, 0.03))

@@ -1,6 +1,7 @@
 """What several options have in common: percentages, and ``all`` in place of names."""
 
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ from armrace.adversaries import ADVERSARIES
 from armrace.cli import arena, compare, verify
 from armrace.cli.main import run
 from armrace.cli.requests import Request
+from armrace.environments import Beta
 from armrace.planning import Question
 from armrace.policies import POLICIES
 from armrace.simulation import arena as played
+from armrace.simulation.scenarios import USUAL_POLICIES
 
 EVERY_ATTACK = [name for name in ADVERSARIES if name != "none"]
 PLAN = ["plan", "--traffic", "1000", "--report"]
@@ -78,9 +81,77 @@ def test_all_are_all_in_a_plan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 def test_all_are_all_in_a_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     words = ["compare", "--policies", "all", "--attack", " all ", "--no-report"]
     found: Request = asked(monkeypatch, compare, "_compare", words)
-    assert found.policies == list(POLICIES)
+    assert found.policies == [{"name": name} for name in POLICIES]
     assert [each.adversary.tag() for each in found.scenarios] == EVERY_ATTACK
     assert f"--attack {','.join(EVERY_ATTACK)} " in found.command()
+
+
+def test_eight_policies_are_compared_unless_others_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found: Request = asked(monkeypatch, compare, "_compare", ["compare", "--no-report"])
+    assert [policy["name"] for policy in found.policies] == list(USUAL_POLICIES)
+    assert len(USUAL_POLICIES) == 8
+    assert found.measure == "pseudo_regret"
+
+
+def test_a_list_may_be_given_by_repeating_its_option(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    words = [
+        "compare", "--no-report", "--policies", "ucb1,exp3", "--policies", "moss,ucb1",
+        "--means", "0.5", "--means", "0.4,30%", "--attack", "zero-best", "--attack", "swap-best",
+        "--budget", "1", "--budget", "2,1",
+    ]  # fmt: skip
+    found: Request = asked(monkeypatch, compare, "_compare", words)
+    assert [policy["name"] for policy in found.policies] == ["ucb1", "exp3", "moss"]
+    assert found.scenario.environment.means == (0.5, 0.4, 0.3)
+    assert [(each.adversary.tag(), each.budget) for each in found.scenarios] == [
+        ("zero-best", 1.0), ("zero-best", 2.0), ("swap-best", 1.0), ("swap-best", 2.0),
+    ]  # fmt: skip
+    plan = [
+        "--policies",
+        "ucb1",
+        "--policies",
+        "exp3",
+        "--attacks",
+        "outage",
+        "--attacks",
+        "oracle",
+    ]
+    asked_by = question(monkeypatch, Path(), "--means", "0.5", "--means", "0.4", *plan)
+    assert asked_by.means == (0.5, 0.4)
+    assert [policy.tag() for policy in asked_by.policies] == ["ucb1", "exp3"]
+    assert [attack.tag() for attack in asked_by.attacks] == ["outage", "oracle"]
+
+
+def test_policies_of_a_comparison_take_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = [
+        "compare", "--no-report", "--policies", "sharp-race,exp3", "--set", "sharp-race.delta=0.01",
+        "--set", "exp3.learning-rate=0.5",
+    ]  # fmt: skip
+    found: Request = asked(monkeypatch, compare, "_compare", words)
+    assert found.policies == [
+        {"name": "sharp-race", "delta": 0.01},
+        {"name": "exp3", "learning_rate": 0.5},
+    ]
+    assert found.batches()[0][1].policy.learning_rate == 0.5
+    command = shlex.split(found.command())
+    again: Request = asked(monkeypatch, compare, "_compare", [*command[1:], "--no-report"])
+    assert again.batches() == found.batches()
+
+
+def test_a_comparison_takes_an_environment_and_a_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = [
+        "compare", "--no-report", "--measure", "clean-regret", "--environment", "beta",
+        "--environment-set", "alphas=4,2", "--environment-set", "betas=2,2",
+    ]  # fmt: skip
+    found: Request = asked(monkeypatch, compare, "_compare", words)
+    assert found.scenario.environment == Beta(alphas=(4, 2), betas=(2, 2))
+    assert found.measure == "clean_regret"
+    command = shlex.split(found.command())
+    again: Request = asked(monkeypatch, compare, "_compare", [*command[1:], "--no-report"])
+    assert (again.batches(), again.measure) == (found.batches(), found.measure)
 
 
 def test_all_are_all_in_the_arena(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

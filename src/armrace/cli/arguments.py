@@ -1,10 +1,11 @@
-"""Text from the command line into numbers, lists and parameters; refusals are sentences."""
+"""Arguments of the command line: text that is read as numbers, lists and parameters."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +16,29 @@ from armrace.errors import InvalidParameter
 
 __all__ = [
     "ALL",
+    "Texts",
     "assignments",
     "names",
     "number",
+    "numbers",
     "place",
+    "policy_assignments",
     "share",
     "shares",
+    "split",
     "value",
     "whole",
     "worker_count",
 ]
 
 ALL = "all"
-"""What stands for every name there is, where several may be given."""
+"""Stands for every known name, where several may be given."""
+
+_MOST_NESTED = 20
+"""How deep the lists of a parameter's value may be nested."""
+
+Texts = str | Sequence[str]
+"""One text, or those of an option that was repeated; each may hold several, between commas."""
 
 
 def number(name: str, text: str) -> float:
@@ -76,16 +87,27 @@ def worker_count(text: str | None) -> int | None:
     return parsed
 
 
-def names(name: str, text: str, known: Iterable[str]) -> list[str]:
+def split(given: Texts) -> list[str]:
+    """All texts between commas, of an option that may be repeated.
+
+    >>> split(["0.5, 0.4", "0.3"])
+    ['0.5', '0.4', '0.3']
+    """
+    together = given if isinstance(given, str) else ",".join(given)
+    return [part.strip() for part in together.split(",")]
+
+
+def names(name: str, given: Texts, known: Iterable[str]) -> list[str]:
     """At least one name, each once, between commas; or all that are known.
 
-    >>> names("policies", "ucb1, exp3, ucb1", known=["exp3", "moss", "ucb1"])
+    >>> names("policies", ["ucb1, exp3", "ucb1"], known=["exp3", "moss", "ucb1"])
     ['ucb1', 'exp3']
     >>> names("policies", "all", known=["exp3", "moss", "ucb1"])
     ['exp3', 'moss', 'ucb1']
     """
-    found = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    found = list(dict.fromkeys(part for part in split(given) if part))
     if not found:
+        text = given if isinstance(given, str) else ",".join(given)
         raise InvalidParameter(f"{name} must name at least one; got {text!r}.")
     return list(known) if found == [ALL] else found
 
@@ -99,17 +121,29 @@ def share(name: str, text: str) -> float:
     bare = text.strip()
     if not bare.endswith("%"):
         return number(name, bare)
-    number(name, bare[:-1])
-    return float(Decimal(bare[:-1]).scaleb(-2))
+    plain = number(name, bare[:-1])
+    try:
+        return float(Decimal(bare[:-1]).scaleb(-2))
+    except InvalidOperation:  # an exponent beyond Decimal's, where a float is 0 all the same
+        return plain / 100
 
 
-def shares(name: str, text: str) -> tuple[float, ...]:
+def shares(name: str, given: Texts) -> tuple[float, ...]:
     """Rates between commas.
 
-    >>> shares("means", "0.05, 4%")
-    (0.05, 0.04)
+    >>> shares("means", ["0.05, 4%", "0.03"])
+    (0.05, 0.04, 0.03)
     """
-    return tuple(share(f"each of {name}", part) for part in text.split(","))
+    return tuple(share(f"each of {name}", part) for part in split(given))
+
+
+def numbers(name: str, given: Texts) -> list[float]:
+    """Finite numbers between commas, each once.
+
+    >>> numbers("budget", ["0,10", "1e2", "10"])
+    [0.0, 10.0, 100.0]
+    """
+    return list(dict.fromkeys(number(name, part) for part in split(given)))
 
 
 def place(text: str) -> Path:
@@ -130,17 +164,52 @@ def assignments(option: str, texts: Sequence[str]) -> dict[str, Any]:
         key, equals, given = text.partition("=")
         key = key.strip().replace("-", "_")
         if not equals or not key or not given.strip():
-            raise InvalidParameter(f"{option} takes key=value, such as delta=0.1; got {text!r}.")
+            raise InvalidParameter(
+                f"{option} takes key=value, such as delta=0.1; got {_beginning(text)!r}."
+            )
         if key in parsed:
             raise InvalidParameter(f"{option} gives {key} twice.")
-        parsed[key] = value(given.strip())
+        parsed[key] = value(key, given.strip())
     return parsed
 
 
-def value(text: str) -> Any:
+def policy_assignments(texts: Sequence[str], policies: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Parameters of several policies, given as ``policy.key=value``.
+
+    >>> policy_assignments(["exp3.learning-rate=0.1"], ["ucb1", "exp3"])
+    {'exp3': {'learning_rate': 0.1}}
+    """
+    of_policy: dict[str, list[str]] = {}
+    for text in texts:
+        path, equals, given = text.partition("=")
+        policy, dot, key = path.strip().rpartition(".")
+        if not dot or not equals:
+            raise InvalidParameter(
+                "--set takes policy.key=value here, such as sharp-race.delta=0.1; "
+                f"got {_beginning(text)!r}."
+            )
+        if policy not in policies:
+            raise InvalidParameter(
+                f"--set must name one of the policies that are compared, {', '.join(policies)}; "
+                f"got {policy!r}."
+            )
+        of_policy.setdefault(policy, []).append(f"{key}={given}")
+    return {policy: assignments("--set", given) for policy, given in of_policy.items()}
+
+
+def _beginning(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def value(name: str, text: str) -> Any:
     """A parameter's value: JSON if it is that, numbers between commas, else the text itself."""
     if text.lower() == "none":
         return None
+    depths = accumulate((letter in "[{") - (letter in "]}") for letter in text)
+    if max(depths, default=0) > _MOST_NESTED:
+        raise InvalidParameter(
+            f"{name} must not nest lists deeper than {_MOST_NESTED}; got {_beginning(text)!r}."
+        )
     for attempt in (text, f"[{text}]"):
         try:
             return msgspec.json.decode(attempt)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import typer
 
+from armrace.cli.execution import run_batches
 from armrace.cli.requests import Request
-from armrace.cli.running import run_batches
 
 if TYPE_CHECKING:
     from armrace.simulation import Comparison
@@ -53,5 +53,6 @@ def sweep(request: Request, comparison: Comparison) -> dict[float, Comparison]:
     results = run_batches(batches, request.workers, request.executor, request.folder)
     if results[0][0].interrupted:
         raise typer.Exit(130)
-    found = dict(zip(budgets, map(Comparison, results), strict=True))
+    compared = [Comparison(each, request.measure) for each in results]
+    found = dict(zip(budgets, compared, strict=True))
     return {**found, quick.budget: comparison}

@@ -1,4 +1,4 @@
-"""Runs from the command line, and what Ctrl-C leaves of them."""
+"""Running experiments from the command line, and what Ctrl-C leaves of them."""
 
 from __future__ import annotations
 
@@ -60,9 +60,11 @@ def _run_cells(
     executor: Executor | None,
     folder: Path,
 ) -> list[list[Result]]:
+    from armrace.simulation.files import make_folder
     from armrace.simulation.progress import cell_bar
     from armrace.simulation.sweeps import run_sweep
 
+    make_folder(folder)  # refused before anything is compiled
     with say_how_to_go_on(folder):
         precompile([experiment for cell in cells for experiment in cell], executor)
         with cell_bar(None) as bar:

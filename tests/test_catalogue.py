@@ -1,0 +1,220 @@
+"""Catalogues: discovery, registration, and classes that are named by their path."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import msgspec
+import numpy as np
+import pytest
+
+import armrace
+from armrace.adversaries import ADVERSARIES, Adversary
+from armrace.adversaries.zero_best import ZeroBest
+from armrace.catalogue import Catalogue, discover
+from armrace.environments import ENVIRONMENTS, Environment
+from armrace.environments.laws import Bernoulli
+from armrace.errors import InvalidParameter, UnknownName
+from armrace.online import Learner
+from armrace.policies import POLICIES, Policy
+from armrace.policies.ucb1 import Ucb1
+from armrace.specification import Limits, Specification, display_name
+
+
+class Plain(Ucb1, frozen=True, tag="plain-ucb"):
+    """UCB1 that nobody registered."""
+
+
+class Strike(ZeroBest, frozen=True, tag="strike"):
+    """An attack that nobody registered."""
+
+
+class Clicks(Bernoulli, frozen=True, tag="clicks"):
+    """An environment that nobody registered."""
+
+
+PATH = f"{__name__}:Plain"
+
+
+@pytest.mark.parametrize(
+    ("catalogue", "package", "base"),
+    [
+        (ADVERSARIES, "armrace.adversaries", Adversary),
+        (ENVIRONMENTS, "armrace.environments", Environment),
+        (POLICIES, "armrace.policies", Policy),
+    ],
+)
+def test_a_package_is_searched_for_its_members(catalogue, package, base) -> None:
+    found = discover(package, base)
+    assert {member.tag() for member in found} == set(catalogue)
+    assert all(member.__module__.startswith(package) for member in found)
+
+
+def test_members_are_ordered_by_family_and_name() -> None:
+    families = [member.family for member in ADVERSARIES.values()]
+    assert list(dict.fromkeys(families)) == ["paper", "literature", "daily life"]
+    for family in families:
+        names = [name for name, member in ADVERSARIES.items() if member.family == family]
+        assert names == sorted(names)
+
+
+def test_a_package_gives_its_classes_by_name() -> None:
+    from armrace import adversaries
+
+    assert adversaries.ZeroBest is ZeroBest
+    assert "ZeroBest" in adversaries.__all__
+    with pytest.raises(AttributeError, match=r"module 'armrace\.adversaries' has no attribute 'N"):
+        _ = adversaries.Nothing
+
+
+def test_a_class_outside_the_catalogue_is_written_by_its_path_and_read_back() -> None:
+    written = Plain().to_builtins()
+    assert written["name"] == PATH
+    assert POLICIES.make(written) == Plain()
+    assert POLICIES.make(PATH) == Plain()
+    assert display_name(PATH) == "plain-ucb"
+
+
+def test_a_result_of_own_classes_can_be_run_again() -> None:
+    result = armrace.simulate(
+        Plain(), Clicks(means=(0.9, 0.1)), Strike(), budget=3, horizon=50, replications=2
+    )
+    assert result.policy == "plain-ucb"
+    spec = msgspec.json.decode(msgspec.json.encode(result.spec))
+    names = [spec[part]["name"] for part in ("policy", "environment", "adversary")]
+    assert names == [f"{__name__}:{name}" for name in ("Plain", "Clicks", "Strike")]
+    again = armrace.simulate(**spec)
+    assert again.final.drop("seconds", strict=False).equals(
+        result.final.drop("seconds", strict=False)
+    )
+
+
+def test_a_snapshot_of_an_own_policy_is_restored() -> None:
+    learner = Learner(Plain(), arms=3, horizon=100, seed=1)
+    assert Learner.restore(learner.snapshot().to_json()).policy == Plain()
+
+
+def test_a_class_that_cannot_be_imported_serves_its_own_process() -> None:
+    class Local(Ucb1, frozen=True, tag="local-ucb"):
+        """Defined inside a function, as in a notebook."""
+
+    written = Local().to_builtins()
+    assert "<locals>" in written["name"]
+    assert POLICIES.make(written) == Local()
+
+
+def test_a_registered_class_has_its_tag_as_name_and_is_written_by_path() -> None:
+    catalogue = Catalogue(Policy, [Ucb1])
+    assert catalogue.register(Plain) is Plain
+    assert catalogue.register(Plain) is Plain
+    assert catalogue.make("plain-ucb") == Plain()
+    assert not catalogue.is_permanent(Plain)
+    assert list(catalogue) == ["ucb1", "plain-ucb"]
+
+
+def test_register_is_a_decorator() -> None:
+    @armrace.register
+    class Registered(Ucb1, frozen=True, tag="registered-ucb"):
+        """UCB1 under another name."""
+
+    assert POLICIES.find("registered-ucb") is Registered
+    assert POLICIES.make("registered-ucb") == Registered()
+    assert Registered().to_builtins()["name"] == Registered.path()
+    del POLICIES._members["registered-ucb"]  # other tests look at the whole catalogue
+
+
+def test_names_that_clash_are_refused() -> None:
+    class Thief(Ucb1, frozen=True, tag="exp3"):
+        """Takes a name that is in use."""
+
+    with pytest.raises(InvalidParameter) as refusal:
+        armrace.register(Thief)
+    assert str(refusal.value) == (
+        f"{Thief.path()} must have a tag of its own: 'exp3' is the name of "
+        "armrace.policies.exp3:Exp3."
+    )
+    assert POLICIES.find("exp3") is not Thief
+
+
+def test_a_class_that_is_defined_again_replaces_the_former() -> None:
+    def define() -> type[Policy]:
+        class Again(Ucb1, frozen=True, tag="again"):
+            """As in a cell of a notebook that is run twice."""
+
+        return Again
+
+    catalogue = Catalogue(Policy)
+    first, second = catalogue.register(define()), catalogue.register(define())
+    assert first is not second
+    assert catalogue.find("again") is second
+
+
+class Untagged(Policy, frozen=True):
+    """A class without a name."""
+
+
+class Dotted(Ucb1, frozen=True, tag="a.b"):
+    """A name that --set could not tell from a parameter."""
+
+
+@pytest.mark.parametrize("member", [Untagged, Dotted])
+def test_a_class_without_a_usable_tag_is_refused(member) -> None:
+    with pytest.raises(InvalidParameter, match="must have a tag of letters, digits and hyphens"):
+        armrace.register(member)
+
+
+@pytest.mark.parametrize("given", [5, "ucb1", int, Ucb1(), Specification], ids=str)
+def test_only_classes_of_a_catalogue_can_be_registered(given) -> None:
+    with pytest.raises(InvalidParameter, match="register takes a subclass of Policy, Adversary"):
+        armrace.register(given)
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("no_such_module:Mine", "no module 'no_such_module' can be imported."),
+        ("armrace.errors:Nothing", "the module armrace.errors has no Nothing."),
+        ("a b:Mine", "a class is named as module:Class."),
+        (":Mine", "a class is named as module:Class."),
+    ],
+)
+def test_a_path_that_leads_nowhere_is_refused(name: str, sentence: str) -> None:
+    with pytest.raises(UnknownName) as refusal:
+        POLICIES.find(name)
+    assert str(refusal.value).startswith(f"there is no policy named {name!r}")
+    assert str(refusal.value).endswith(sentence)
+
+
+@pytest.mark.parametrize("name", ["armrace.errors:ArmraceError", "math:pi", f"{__name__}:Strike"])
+def test_a_path_to_something_else_is_refused(name: str) -> None:
+    with pytest.raises(InvalidParameter, match="must be a subclass of Policy; got"):
+        POLICIES.find(name)
+
+
+@pytest.mark.parametrize("field", ["kind", "tag", "start", "family", "parameters", "inspect"])
+def test_a_parameter_must_not_hide_an_attribute(field: str) -> None:
+    namespace = {"__module__": __name__, "__annotations__": {field: float}, field: 1.0}
+    with pytest.raises(InvalidParameter) as refusal:
+        type(Policy)("Hiding", (Policy,), namespace, frozen=True, tag="hiding")
+    assert f"Hiding must not have a parameter {field!r}" in str(refusal.value)
+
+
+def test_a_parameter_of_a_base_class_can_have_another_default() -> None:
+    class Parent(Policy, frozen=True, tag="parent"):
+        family: ClassVar[str] = "own"
+        rate: Annotated[float, Limits("a rate", 0, 1)] = 0.5
+
+    class Child(Parent, frozen=True, tag="child"):
+        rate: Annotated[float, Limits("a rate", 0, 1)] = 0.25
+
+    assert (Parent().rate, Child().rate) == (0.5, 0.25)
+
+
+def test_a_specification_inside_another_is_written_by_its_path() -> None:
+    class Pair(Specification, frozen=True, tag="pair"):
+        members: tuple[Policy, ...]
+        table: np.ndarray
+
+    pair = Pair(members=(Plain(), Ucb1()), table=np.zeros((1, 2)))
+    names = [member["name"] for member in pair.to_builtins()["members"]]
+    assert names == [PATH, "ucb1"]

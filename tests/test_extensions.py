@@ -1,0 +1,218 @@
+"""Policies, attacks and environments of one's own, in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = '''
+"""A policy, an attack and an environment that a package adds."""
+
+from armrace.adversaries.zero_best import ZeroBest
+from armrace.environments.laws import Bernoulli
+from armrace.policies.ucb1 import Ucb1
+
+
+class Added(Ucb1, frozen=True, tag="added-policy"):
+    """A policy out of an installed package."""
+
+
+class Struck(ZeroBest, frozen=True, tag="added-attack"):
+    """An attack out of an installed package."""
+
+
+class Paid(Bernoulli, frozen=True, tag="added-environment"):
+    """An environment out of an installed package."""
+
+
+class Clashing(Ucb1, frozen=True, tag="exp3"):
+    """A policy that takes the name of another."""
+'''
+ENTRY_POINTS = """
+[armrace.policies]
+added-policy = added_package:Added
+broken-policy = no_such_module:Policy
+exp3 = added_package:Clashing
+misnamed = added_package:Added
+wrong = added_package:Struck
+
+[armrace.attacks]
+added-attack = added_package:Struck
+
+[armrace.environments]
+added-environment = added_package:Paid
+"""
+MODULE = PACKAGE.replace("added", "own").replace("Added", "Own")
+SMALL = ["--horizon", "60", "--replications", "2", "--workers", "1"]
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """A folder in which a package with entry points is installed."""
+    folder = tmp_path / "site"
+    metadata = folder / "added_package-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (folder / "added_package.py").write_text(PACKAGE)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: added-package\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(ENTRY_POINTS)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a module of the user's."""
+    place = tmp_path / "here"
+    place.mkdir()
+    (place / "own.py").write_text(MODULE)
+    return place
+
+
+def run(
+    *arguments: str, folder: Path, installed: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    path = [str(installed)] if installed else []
+    path += [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def cli(
+    *arguments: str, folder: Path, installed: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    # As the installed program: the current folder is not on the path by itself.
+    start = "import sys; sys.path.remove(''); from armrace.cli.main import main; main()"
+    return run("-c", start, *arguments, folder=folder, installed=installed)
+
+
+def test_entry_points_are_listed_and_broken_ones_are_named(installed: Path, folder: Path) -> None:
+    done = cli("policies", "--json", "-", folder=folder, installed=installed)
+    assert done.returncode == 0
+    names = [entry["name"] for entry in json.loads(done.stdout)]
+    assert "added-policy" in names
+    assert names.count("exp3") == 1
+    assert done.stderr.splitlines() == [
+        "armrace: the entry point 'broken-policy' of armrace.policies (no_such_module:Policy) is "
+        "left out: ModuleNotFoundError: No module named 'no_such_module'.",
+        "armrace: the entry point 'exp3' of armrace.policies (added_package:Clashing) is left out: "
+        "added_package:Clashing must have a tag of its own: 'exp3' is the name of "
+        "armrace.policies.exp3:Exp3.",
+        "armrace: the entry point 'misnamed' of armrace.policies (added_package:Added) is left "
+        "out: the tag of the class is 'added-policy'.",
+        "armrace: the entry point 'wrong' of armrace.policies (added_package:Struck) is left out: "
+        "it is not a subclass of Policy.",
+    ]
+
+
+def test_entry_points_are_not_loaded_for_a_name_of_the_package(
+    installed: Path, folder: Path
+) -> None:
+    done = cli("simulate", "ucb1", *SMALL, folder=folder, installed=installed)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_entry_point_is_first_class(installed: Path, folder: Path) -> None:
+    arguments = [
+        "simulate", "added-policy", "--attack", "added-attack", "--budget", "3", "--environment",
+        "added-environment", "--environment-set", "means=0.9,0.5", "--json", "-", *SMALL,
+    ]  # fmt: skip
+    done = cli(*arguments, folder=folder, installed=installed)
+    spec = json.loads(done.stdout)["spec"]
+    assert [spec[part]["name"] for part in ("policy", "adversary", "environment")] == [
+        "added-policy",
+        "added-attack",
+        "added-environment",
+    ]
+
+
+COMPARE = [
+    "compare", "--policies", "own:Own,ucb1", "--attack", "own:Struck", "--budget", "5",
+    "--means", "0.9,0.5", *SMALL,
+]  # fmt: skip
+
+
+def test_a_class_of_the_current_folder_is_compared_and_reported(folder: Path) -> None:
+    done = cli(*COMPARE, "--report", "page.html", "--json", "figures.json", folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert "own-policy" in done.stdout
+    page = (folder / "page.html").read_text()
+    assert "own-policy" in page
+    assert "--policies own:Own,ucb1" in page
+    entries = json.loads((folder / "figures.json").read_text())
+    assert [entry["policy"] for entry in entries] == ["own-policy", "ucb1"]
+    assert entries[0]["spec"]["policy"]["name"] == "own:Own"
+    assert entries[0]["spec"]["adversary"]["name"] == "own:Struck"
+
+
+def test_a_folder_of_results_is_read_back_by_another_process(folder: Path) -> None:
+    runs = [
+        cli(*COMPARE, "--folder", "kept", "--no-report", "--json", "-", folder=folder)
+        for _ in range(2)
+    ]
+    assert runs[0].returncode == 0, runs[0].stderr
+    first, second = (json.loads(done.stdout) for done in runs)
+    assert [entry["summary"] for entry in first] == [entry["summary"] for entry in second]
+
+
+READ_BACK = """
+import armrace
+from armrace.online import Learner
+result = armrace.load("kept.parquet")
+print(result)
+again = armrace.simulate(**result.spec)
+assert again.final["pulls"].to_list() == result.final["pulls"].to_list()
+print(Learner.restore(open("snapshot.json").read()).policy)
+"""
+WRITE = """
+import armrace
+from armrace.online import Learner
+from own import Own, Paid, Struck
+armrace.register(Own)
+result = armrace.simulate("own-policy", Paid(means=(0.9, 0.5)), Struck(), budget=5, horizon=60,
+                          replications=2)
+result.save("kept.parquet")
+learner = Learner("own-policy", arms=2, horizon=100, seed=1)
+open("snapshot.json", "w").write(learner.snapshot().to_json().decode())
+"""
+
+
+def test_results_and_snapshots_are_read_back_by_a_process_that_registered_nothing(
+    folder: Path,
+) -> None:
+    written = run("-c", WRITE, folder=folder)
+    assert written.returncode == 0, written.stderr
+    read = run("-c", READ_BACK, folder=folder)
+    assert read.returncode == 0, read.stderr
+    assert "Own()" in read.stdout
+
+
+def test_a_module_that_fails_is_refused_in_a_sentence(folder: Path) -> None:
+    (folder / "failing.py").write_text("1 / 0\n")
+    done = cli("simulate", "failing:Own", *SMALL, folder=folder)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "armrace: policy 'failing:Own' cannot be used: importing failing raises "
+        "ZeroDivisionError: division by zero.\n"
+    )
+
+
+def test_no_file_of_the_current_folder_hides_an_installed_module(folder: Path) -> None:
+    (folder / "numpy.py").write_text("raise SystemExit(7)\n")
+    (folder / "json.py").write_text("raise SystemExit(7)\n")
+    assert cli("attacks", folder=folder).returncode == 0
+
+
+def test_the_package_runs_as_a_module(folder: Path) -> None:
+    done = run("-m", "armrace", "simulate", "own:Own", *SMALL, folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert "own-policy" in done.stdout
