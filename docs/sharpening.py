@@ -18,7 +18,7 @@ from armrace.simulation.arena import ATTACKS as ARENA_ATTACKS
 from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA
 from armrace.simulation.parallel import run_all
 from armrace.statistics import clopper_pearson
-from armrace.verification.contracts import make_subject
+from armrace.verification.guarantees import make_subject
 from armrace.verification.runs import examine, gather, prepare
 
 DELTA = 0.05
@@ -107,8 +107,8 @@ def print_coverage() -> None:
             done = run_all([experiment], None, None, lambda share: None, task=examine)
             runs = gather([row[0] for row in done.outcomes])
             assert runs.books is not None
-            contract = make_subject(policy).contract
-            tolerant = contract.tolerates(policy, runs.books.share, runs.corruption)
+            guarantee = make_subject(policy).guarantee
+            tolerant = guarantee.tolerates(policy, runs.books.share, runs.corruption)
             missed = int((runs.missed & tolerant).any(axis=1).sum())
             others = float(np.mean((runs.missed & ~tolerant).any(axis=1)))
             low, high = clopper_pearson(missed, RUNS_OF_COVERAGE, LEVEL)

@@ -17,8 +17,8 @@ from armrace.verification.checks import (
     slope_above,
     slope_at_most,
 )
-from armrace.verification.contracts import CHECKED, make_subject
 from armrace.verification.forms import QUICK
+from armrace.verification.guarantees import CHECKED, make_subject
 from armrace.verification.lemmas import lemma_claims
 from armrace.verification.lower_bounds import race_lower_bounds
 from armrace.verification.regrets import regret_claims
@@ -171,7 +171,7 @@ def test_a_single_race_and_a_policy_of_ones_own_are_taken():
     subject = make_subject(MultiLayerRace(delta=0.2, layers=8))
     assert subject.label == "multi-layer-race (layers=8)"
     assert make_subject("fast-slow-race").policy.delta == 0.1
-    assert make_subject(LeakyRace()).contract is make_subject("multi-layer-race").contract
+    assert make_subject(LeakyRace()).guarantee is make_subject("multi-layer-race").guarantee
 
 
 def test_nonsense_is_refused():

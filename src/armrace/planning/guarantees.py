@@ -66,7 +66,15 @@ def _race_says(question: Question, policy: MultiLayerRace, corruption: float) ->
 
 def _sharp_says(question: Question, policy: SharpRace, corruption: float) -> bool:
     gaps, horizon = gaps_of(question.means), question.horizon
-    bound = sharp_regret(gaps, horizon, policy.delta, float(corruption), policy.lead, policy.first)
+    bound = sharp_regret(
+        gaps,
+        horizon,
+        policy.delta,
+        float(corruption),
+        policy.lead,
+        policy.first,
+        policy.most_corruption,
+    )
     return bound.pseudo_regret < _next_gap(question) * horizon
 
 

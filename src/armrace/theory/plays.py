@@ -22,7 +22,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["RegretBound", "bound_regret", "regret_of_limits", "regret_of_stages"]
+__all__ = ["NO_GUARANTEE", "RegretBound", "bound_regret", "regret_of_limits", "regret_of_stages"]
 
 
 class RegretBound(NamedTuple):
@@ -32,6 +32,15 @@ class RegretBound(NamedTuple):
     """Sum over rounds of the gap of the arm played."""
     regret: float
     """Best arm in hindsight minus what was collected, both after corruption."""
+
+    @property
+    def is_void(self) -> bool:
+        """Whether nothing is guaranteed, as the slowest layer tolerates less than the corruption."""
+        return self.pseudo_regret == math.inf
+
+
+NO_GUARANTEE = RegretBound(math.inf, math.inf)
+"""The bound of a race under more corruption than its slowest layer tolerates."""
 
 
 def regret_of_limits(gaps: Sequence[float], limits: Sequence[float], horizon: int) -> float:

@@ -21,7 +21,13 @@ from armrace.theory.arguments import (
     check_horizon,
     check_open_unit,
 )
-from armrace.theory.plays import RegretBound, bound_regret, regret_of_limits, regret_of_stages
+from armrace.theory.plays import (
+    NO_GUARANTEE,
+    RegretBound,
+    bound_regret,
+    regret_of_limits,
+    regret_of_stages,
+)
 from armrace.theory.races import rounds_until_moves
 
 __all__ = ["SharpLayer", "sharp_layers", "sharp_plays_until_deleted", "sharp_regret"]
@@ -121,8 +127,13 @@ def sharp_regret(
     corruption: float,
     lead: int = 5,
     first: float = 16.0,
+    most_corruption: float | None = None,
 ) -> RegretBound:
-    """What Theorem 3 becomes: the regret of the sharp race, but for the probability ``delta``.
+    """Theorem B: a bound on the regret of the sharp race that fails with probability ``delta``.
+
+    ``lead``, ``first`` and ``most_corruption`` are the race's parameters. A race that was told
+    ``most_corruption`` has only the layers that this much needs. Beyond what its slowest layer
+    tolerates nothing is guaranteed, and both bounds are infinite.
 
     A tolerant layer gives an arm of the gap ``D`` at most ``N`` turns
     (:func:`sharp_plays_until_deleted`). After each turn it follows its leader ``lead`` times;
@@ -136,12 +147,16 @@ def sharp_regret(
     >>> bound = sharp_regret([0.1] * 9, 10**9, 0.05, 0)
     >>> round(bound.pseudo_regret)
     2665319
+    >>> sharp_regret([0.1], 10**8, 0.05, 2_000, most_corruption=100)
+    RegretBound(pseudo_regret=inf, regret=inf)
     """
     check_gaps(gaps)
     check_at_least("corruption", corruption, 0)
     check_at_least("lead", lead, 0)
     arms, spent = len(gaps) + 1, min(corruption, float(horizon))
-    layers = sharp_layers(arms, horizon, delta, first)
+    layers = sharp_layers(arms, horizon, delta, first, most_corruption)
+    if spent > layers[-1].tolerated:
+        return NO_GUARANTEE
     fastest = next(i for i, layer in enumerate(layers) if spent <= layer.tolerated)
     pseudo_regret, bad_plays = 0.0, 0.0
     for layer in layers[fastest:]:

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from armrace.theory import observed_corruption
 from armrace.verification.cells import ATTACKS, Cell, cells
 from armrace.verification.checks import Claim, Judgement, rarely
-from armrace.verification.contracts import Subject
 from armrace.verification.forms import Form
+from armrace.verification.guarantees import Subject
 from armrace.verification.runs import Books, Runs
 
 __all__ = ["lemma_claims"]
@@ -47,12 +47,12 @@ def lemma_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
         yield _claim("no tolerant layer deletes the best arm", cell, _best_deleted)
     for cell in far:
         yield _claim("a tolerant layer plays a bad arm at most N(a) times", cell, _overplayed)
-    if subject.contract.subsampled:
+    if subject.guarantee.subsampled:
         attacks = [attack for attack in ATTACKS if attack != "none"]
         for cell in cells(
             subject, CERTAIN, attacks, _SUBSAMPLED, _SUBSAMPLED_HORIZON, form.sampling_runs, seed
         ):
-            if subject.contract.allowances is None:
+            if subject.guarantee.allowances is None:
                 yield _claim("a tolerant slow layer meets at most ln(1/delta) + 3", cell, _overfed)
             else:
                 yield _claim("a tolerant layer and all slower meet its allowance", cell, _overspent)
@@ -71,7 +71,7 @@ def _claim(text: str, cell: Cell, failed: Failed) -> Claim:
 def _failures(cell: Cell, runs: Runs, failed: Failed) -> Bools:
     books = runs.books
     assert books is not None  # races can be looked at
-    tolerant = cell.subject.contract.tolerates(cell.policy, books.share, runs.corruption)
+    tolerant = cell.subject.guarantee.tolerates(cell.policy, books.share, runs.corruption)
     shape = books.active.shape[:2]
     return failed(cell, runs, books, np.broadcast_to(tolerant, shape))
 
@@ -101,7 +101,7 @@ def _overplayed(cell: Cell, runs: Runs, books: Books, tolerant: Bools) -> Bools:
     over = np.zeros(books.pulls.shape, dtype=np.bool_)
     for arm, gap in enumerate(means.max() - means):
         if gap > 0:
-            limits = cell.subject.contract.plays(cell.policy, gap, means.size, horizon)
+            limits = cell.subject.guarantee.plays(cell.policy, gap, means.size, horizon)
             over[:, :, arm] = books.pulls[:, :, arm] > np.array(limits)
     return np.asarray((over & tolerant[:, :, None]).any(axis=(1, 2)))
 
@@ -113,7 +113,7 @@ def _met(cell: Cell, runs: Runs, books: Books) -> npt.NDArray[np.float64]:
 
 def _overspent(cell: Cell, runs: Runs, books: Books, tolerant: Bools) -> Bools:
     """A layer that uses slower ones too meets what all of them meet together."""
-    allowances, horizon = cell.subject.contract.allowances, cell.experiment.horizon
+    allowances, horizon = cell.subject.guarantee.allowances, cell.experiment.horizon
     assert allowances is not None  # else the paper's lemma is tried
     limits = allowances(cell.policy, _means(cell).size, horizon)
     together = np.cumsum(_met(cell, runs, books)[:, ::-1], axis=1)[:, ::-1]

@@ -31,8 +31,8 @@ from armrace.verification.checks import (
     rarely,
     slope_above,
 )
-from armrace.verification.contracts import Subject
 from armrace.verification.forms import Form
+from armrace.verification.guarantees import Subject
 from armrace.verification.runs import Runs
 
 __all__ = ["race_lower_bounds", "ucb1_lower_bounds"]

@@ -11,8 +11,8 @@ from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.theory import gaps_of
 from armrace.verification.cells import ATTACKS, Cell, cells, describe, words
 from armrace.verification.checks import Claim, Judgement, rarely, slope_at_most
-from armrace.verification.contracts import Subject
 from armrace.verification.forms import Form
+from armrace.verification.guarantees import Subject
 from armrace.verification.lemmas import FAR
 from armrace.verification.runs import Runs
 
@@ -29,10 +29,17 @@ _ROUNDS_A_UNIT = 1_250
 
 
 def regret_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
-    """All theorems for one race."""
+    """All theorems for one race, where they guarantee anything.
+
+    A race that was told too small a bound on the corruption has no guarantee beyond it, and
+    nothing is claimed there.
+    """
     for cell in cells(subject, FAR, ATTACKS, form.corruption, form.horizon, form.runs, seed):
-        yield _below_bound(cell)
-    if subject.contract.robust:
+        if not subject.bound(_GAPS, form.horizon, cell.experiment.budget).is_void:
+            yield _below_bound(cell)
+    largest = form.growth_horizon / _ROUNDS_A_UNIT
+    covered = not subject.bound(_GAPS, form.growth_horizon, largest).is_void
+    if subject.guarantee.robust and covered:
         for attack in _GROWTH_ATTACKS:
             yield _linear(subject, attack, form, seed)
     yield _logarithmic(subject, form, seed)
@@ -44,7 +51,7 @@ def _below_bound(cell: Cell) -> Claim:
     horizon = cell.experiment.horizon
 
     def bound(spent: float) -> float:
-        return cell.subject.contract.regret(cell.policy, _GAPS, horizon, spent).regret
+        return cell.subject.guarantee.regret(cell.policy, _GAPS, horizon, spent).regret
 
     def judge(runs: Sequence[Runs], level: float) -> Judgement:
         bounds = {spent: bound(float(spent)) for spent in np.unique(runs[0].corruption)}
@@ -74,7 +81,7 @@ def _linear(subject: Subject, attack: str, form: Form, seed: int) -> Claim:
         for point in points
     ]
     bounds = [
-        subject.contract.regret(
+        subject.guarantee.regret(
             subject.facing(point), _GAPS, form.growth_horizon, point
         ).pseudo_regret
         for point in (_SMALL * points[0], _SMALL * points[-1])
@@ -104,7 +111,7 @@ def _logarithmic(subject: Subject, form: Form, seed: int) -> Claim:
         _experiment(subject, "none", told, horizon, form.growth_runs, seed) for horizon in _HORIZONS
     ]
     policy = subject.facing(told)
-    bounds = [subject.contract.regret(policy, _GAPS, h, 0.0).pseudo_regret for h in _HORIZONS]
+    bounds = [subject.guarantee.regret(policy, _GAPS, h, 0.0).pseudo_regret for h in _HORIZONS]
     points = [math.log(horizon) for horizon in _HORIZONS]
     limit = (bounds[-1] - bounds[0]) / (points[-1] - points[0])
 

@@ -24,8 +24,8 @@ from armrace.verification.asymptotics import (
     draw_up,
 )
 from armrace.verification.checks import Check, Claim
-from armrace.verification.contracts import CHECKED, CHECKED_AT_LENGTH, Subject, make_subject
 from armrace.verification.forms import FULL, QUICK, Form
+from armrace.verification.guarantees import CHECKED, CHECKED_AT_LENGTH, Subject, make_subject
 from armrace.verification.lemmas import lemma_claims
 from armrace.verification.lower_bounds import race_lower_bounds, ucb1_lower_bounds
 from armrace.verification.regrets import regret_claims

@@ -1,8 +1,8 @@
 """What the paper promises of each race: which layers tolerate what, plays, regret.
 
-A race is checked against the contract of its class, so that a policy of your own which derives
+A race is checked against the guarantee of its class, so that a policy of your own which derives
 from one of these is held to the same promises; the first class that fits counts. A new race
-needs a line in ``CONTRACTS``, before the race from which it derives if it promises other things,
+needs a line in ``GUARANTEES``, before the race from which it derives if it promises other things,
 and one in ``CHECKED``, where ``{"name": ..., "delta": DELTA, ...}`` sets parameters.
 """
 
@@ -28,7 +28,7 @@ from armrace.policies import (
 )
 from armrace.theory import RegretBound
 
-__all__ = ["CHECKED", "CHECKED_AT_LENGTH", "CONTRACTS", "Contract", "Subject", "make_subject"]
+__all__ = ["CHECKED", "CHECKED_AT_LENGTH", "GUARANTEES", "Guarantee", "Subject", "make_subject"]
 
 Floats = npt.NDArray[np.float64]
 DELTA = 0.1
@@ -37,7 +37,7 @@ DELTA = 0.1
 _NOTHING = 1e-9
 
 
-class Contract(NamedTuple):
+class Guarantee(NamedTuple):
     """What holds with probability ``1 - delta`` for a race."""
 
     tolerates: Callable[[Any, Floats, Floats], npt.NDArray[np.bool_]]
@@ -56,11 +56,11 @@ class Contract(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """A race, its contract, and how it is called."""
+    """A race, its guarantee, and how it is called."""
 
     label: str
     policy: Policy
-    contract: Contract
+    guarantee: Guarantee
 
     @property
     def told(self) -> bool:
@@ -72,6 +72,10 @@ class Subject(NamedTuple):
         if self.told:
             return msgspec.structs.replace(self.policy, corruption=float(corruption))
         return self.policy
+
+    def bound(self, gaps: Sequence[float], horizon: int, corruption: float) -> RegretBound:
+        """What is guaranteed of the race as one uses it where so much corruption is feared."""
+        return self.guarantee.regret(self.facing(corruption), gaps, horizon, corruption)
 
 
 def _elimination_plays(policy: Any, gap: float, arms: int, horizon: int) -> list[float]:
@@ -120,7 +124,9 @@ def _sharp_allowances(policy: Any, arms: int, horizon: int) -> Floats:
 
 
 def _sharp_regret(policy: Any, gaps: Sequence[float], horizon: int, spent: float) -> RegretBound:
-    return theory.sharp_regret(gaps, horizon, policy.delta, spent, policy.lead, policy.first)
+    return theory.sharp_regret(
+        gaps, horizon, policy.delta, spent, policy.lead, policy.first, policy.most_corruption
+    )
 
 
 def _fast_slow_tolerates(policy: Any, share: Floats, spent: Floats) -> npt.NDArray[np.bool_]:
@@ -128,8 +134,8 @@ def _fast_slow_tolerates(policy: Any, share: Floats, spent: Floats) -> npt.NDArr
     return np.asarray(spent[:, None] <= limits)
 
 
-CONTRACTS: Mapping[type[Policy], Contract] = {
-    ActiveArmElimination: Contract(
+GUARANTEES: Mapping[type[Policy], Guarantee] = {
+    ActiveArmElimination: Guarantee(
         tolerates=lambda policy, share, spent: spent[:, None] <= _NOTHING,
         plays=_elimination_plays,
         regret=lambda policy, gaps, horizon, spent: theory.known_corruption_regret(
@@ -137,26 +143,26 @@ CONTRACTS: Mapping[type[Policy], Contract] = {
         ),
         robust=False,
     ),
-    EnlargedArmElimination: Contract(
+    EnlargedArmElimination: Guarantee(
         tolerates=lambda policy, share, spent: spent[:, None] <= policy.corruption,
         plays=_elimination_plays,
         regret=lambda policy, gaps, horizon, spent: theory.known_corruption_regret(
             gaps, horizon, policy.delta, policy.corruption
         ),
     ),
-    FastSlowRace: Contract(
+    FastSlowRace: Guarantee(
         tolerates=_fast_slow_tolerates,
         plays=_fast_slow_plays,
         regret=_fast_slow_regret,
         subsampled=True,
     ),
-    MultiLayerRace: Contract(
+    MultiLayerRace: Guarantee(
         tolerates=lambda policy, share, spent: share * spent[:, None] <= 1,
         plays=_race_plays,
         regret=_race_regret,
         subsampled=True,
     ),
-    SharpRace: Contract(
+    SharpRace: Guarantee(
         tolerates=lambda policy, share, spent: (
             spent[:, None] <= policy.first * 2.0 ** np.arange(share.shape[-1])
         ),
@@ -196,10 +202,10 @@ def make_subject(description: Policy | str | Mapping[str, Any]) -> Subject:
         )
     else:
         policy = POLICIES.make(description)
-    for kind, contract in CONTRACTS.items():
+    for kind, guarantee in GUARANTEES.items():
         if isinstance(policy, kind):
-            return Subject(_label(policy), policy, contract)
-    races = ", ".join(kind.tag() for kind in CONTRACTS)
+            return Subject(_label(policy), policy, guarantee)
+    races = ", ".join(kind.tag() for kind in GUARANTEES)
     raise InvalidParameter(
         f"policies must be races whose guarantees are known ({races}); got {policy.tag()}."
     )
