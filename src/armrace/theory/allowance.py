@@ -23,7 +23,7 @@ import math
 
 from armrace.theory.arguments import check_above_zero, check_at_least, check_open_unit
 
-__all__ = ["allowance_failure", "corruption_allowance", "observed_corruption"]
+__all__ = ["allowance_failure", "corruption_allowance", "observed_corruption", "tolerated_ratio"]
 
 _NEWTON_STEPS = 200
 
@@ -72,6 +72,30 @@ def allowance_failure(rho: float, allowance: float) -> float:
     if allowance <= rho:
         return 1.0
     return math.exp(-(allowance * math.log(allowance / rho) - allowance + rho))
+
+
+def tolerated_ratio(allowance: float, log_term: float) -> float:
+    """The largest ``rho`` for which an allowance fails with at most ``exp(-log_term)``.
+
+    Inverts :func:`corruption_allowance` in its first argument: a layer with the share ``p`` whose
+    intervals leave room for ``allowance`` tolerates a corruption of ``rho / p``. The result is
+    rounded down, so that the failure probability is not exceeded. It is 0 where ``allowance`` is.
+
+    >>> f"{tolerated_ratio(5.744522, math.log(200)):.4f}"
+    '1.0000'
+    """
+    check_at_least("allowance", allowance, 0)
+    check_at_least("log_term", log_term, 0)
+    low, high = 0.0, allowance
+    for _ in range(_NEWTON_STEPS):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        if allowance * math.log(allowance / middle) - allowance + middle >= log_term:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def observed_corruption(delta: float) -> float:

@@ -35,7 +35,7 @@ class RegretBound(NamedTuple):
 
     @property
     def is_void(self) -> bool:
-        """Whether nothing is guaranteed, as the slowest layer tolerates less than the corruption."""
+        """True where nothing is guaranteed: the slowest layer tolerates less than ``C``."""
         return self.pseudo_regret == math.inf
 
 
