@@ -107,8 +107,7 @@ def print_coverage() -> None:
             done = run_all([experiment], None, None, lambda share: None, task=examine)
             runs = gather([row[0] for row in done.outcomes])
             assert runs.books is not None
-            guarantee = make_subject(policy).guarantee
-            tolerant = guarantee.tolerates(policy, runs.books.share, runs.corruption)
+            tolerant = make_subject(policy).tolerant(policy, 3, 20_000, runs.corruption)
             missed = int((runs.missed & tolerant).any(axis=1).sum())
             others = float(np.mean((runs.missed & ~tolerant).any(axis=1)))
             low, high = clopper_pearson(missed, RUNS_OF_COVERAGE, LEVEL)

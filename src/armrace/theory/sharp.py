@@ -177,7 +177,8 @@ def sharp_regret(
     for number, layer in enumerate(layers):
         if spent > layer.tolerance:
             continue
-        pseudo_regret, bad_plays = map(sum, zip(*own[number:], strict=True))
+        pseudo_regret = sum((cost for cost, _ in own[number:]), 0.0)
+        bad_plays = sum((plays for _, plays in own[number:]), 0.0)
         if number > 0:
             moves = [(1 + lead) * each for each in moves_until_deleted(turns[number])]
             ends = [rounds_until_moves(each, layer.share, failure) for each in moves]

@@ -20,6 +20,7 @@ from armrace.theory import gaps_of
 from armrace.verification.cells import words
 from armrace.verification.checks import Claim, Judgement, rarely, slope_at_most
 from armrace.verification.guarantees import DELTA, Subject
+from armrace.verification.regrets import failure_measure
 from armrace.verification.runs import Runs
 
 __all__ = ["RACES_THAT_LEAP", "Curve", "asymptotic_claims", "asymptotic_series", "draw_up"]
@@ -121,18 +122,19 @@ def _setting(series: Series) -> str:
 
 def _below_bound(series: Series) -> Claim:
     bounds = np.array(series.bounds())
-    delta = float(series.subject.policy.delta)  # type: ignore[attr-defined]  # every race has one
+    failure = series.subject.regret_failure
 
     def judge(runs: Sequence[Runs], level: float) -> Judgement:
-        return rarely(np.asarray(_regrets(runs) > bounds).ravel(), delta, level)
+        return rarely(np.asarray(_regrets(runs) > bounds).ravel(), failure, level)
 
     return Claim(
         "up to a trillion rounds the regret is below the theorem's bound",
         series.subject.label,
         _setting(series),
-        "probability of failure, at most delta",
+        failure_measure(series.subject),
         series.experiments,
         judge,
+        series.subject.guarantee.theorem,
     )
 
 
@@ -155,6 +157,7 @@ def _power_of_logarithm(series: Series) -> Claim:
         f"slope of the mean pseudo-regret a unit of {unit}, at most the bound's",
         series.experiments,
         judge,
+        series.subject.guarantee.theorem,
     )
 
 
@@ -173,6 +176,7 @@ def _linear_in_corruption(series: Series) -> Claim:
         "slope of the mean pseudo-regret a unit of C, at most the bound's",
         series.experiments,
         judge,
+        series.subject.guarantee.theorem,
     )
 
 

@@ -25,6 +25,12 @@ class Form(NamedTuple):
     switch_rounds: tuple[int, ...]
     """After how many rounds the adversary of the lower bound turns honest."""
     asymptotic_runs: int
+    computed_runs: int
+    """Runs whose intervals are read off at their end."""
+    martingale_runs: int
+    """Runs of the martingales, which are very short."""
+    replayed_runs: int
+    """Runs that are played a second time by the prescribed rule."""
 
 
 QUICK = Form(
@@ -38,6 +44,9 @@ QUICK = Form(
     growth_horizon=1_000_000,
     switch_rounds=(20_000, 40_000, 80_000),
     asymptotic_runs=4,
+    computed_runs=20,
+    martingale_runs=2_000,
+    replayed_runs=2,
 )
 FULL = Form(
     runs=300,
@@ -50,4 +59,7 @@ FULL = Form(
     growth_horizon=2_000_000,
     switch_rounds=(20_000, 40_000, 80_000, 160_000, 320_000),
     asymptotic_runs=20,
+    computed_runs=100,
+    martingale_runs=20_000,
+    replayed_runs=8,
 )

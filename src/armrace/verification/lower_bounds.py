@@ -131,6 +131,7 @@ def _promised(label: str, experiment: Experiment, rounds: int, promise: ForcedRe
         "probability of less regret, at most 1 minus the promise",
         (experiment,),
         judge,
+        "Theorem 4",
     )
 
 
@@ -153,6 +154,7 @@ def _clean(policy: Policy, experiment: Experiment, rounds: int) -> Claim:
         "mean pseudo-regret, at least the promise",
         (experiment,),
         judge,
+        "Theorem 4",
     )
 
 
@@ -177,6 +179,7 @@ def _proportional(
         f"slope of the mean {kind} a unit of C, above 0",
         tuple(experiments),
         judge,
+        "Theorem 4",
     )
 
 
@@ -207,6 +210,7 @@ def _hidden(label: str, policy: Policy, form: Form, seed: int) -> Claim:
         "probability that the two cases do not average C/2, at most 0",
         experiments,
         judge,
+        "Section 5 of the paper",
     )
 
 

@@ -24,6 +24,8 @@ class Books(NamedTuple):
 
     share: Floats
     """The probability with which each layer gets a round; one number a layer."""
+    assigned: Floats
+    """Plays of a layer's own, whether their reward has come or not."""
     pulls: Floats
     sums: Floats
     lower: Floats
@@ -96,6 +98,7 @@ def _books(state: Any, view: Sequence[ArmView], arms: int) -> Books:
     layers = len(view) // arms
     return Books(
         share=np.array(getattr(state, "share", np.ones(layers) / layers)),
+        assigned=table([cell.assigned for cell in view]),
         pulls=table([cell.pulls for cell in view]),
         sums=table([(cell.mean or 0.0) * cell.pulls for cell in view]),
         lower=table([-np.inf if cell.lower is None else cell.lower for cell in view]),
