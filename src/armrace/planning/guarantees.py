@@ -26,7 +26,7 @@ def guaranteed_corruption(question: Question, policy: Policy) -> float | None:
     >>> from armrace.planning import make_question
     >>> question = make_question([0.9, 0.1], traffic=1e6, days=1, policies=["multi-layer-race"])
     >>> guaranteed_corruption(question, question.policies[0])
-    256.0
+    4116.0
     """
     if isinstance(policy, MultiLayerRace) and policy == MultiLayerRace(delta=policy.delta):
         return _last(lambda corruption: _race_says(question, policy, corruption), question.horizon)

@@ -21,7 +21,7 @@ __all__ = ["betting_interval"]
 Floats = npt.NDArray[np.float64]
 
 _STAKES = np.array([0.02, 0.05, 0.1, 0.2, 0.4, 0.8])
-_HALVINGS = 60
+_HALVINGS = 30
 
 
 def betting_interval(sample: Floats, top: float, level: float) -> Interval:

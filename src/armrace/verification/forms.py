@@ -45,7 +45,7 @@ QUICK = Form(
     switch_rounds=(20_000, 40_000, 80_000),
     asymptotic_runs=4,
     computed_runs=20,
-    martingale_runs=2_000,
+    martingale_runs=1_000,
     replayed_runs=2,
 )
 FULL = Form(
