@@ -19,7 +19,7 @@ class Form(NamedTuple):
     close_corruption: float
     """What is spent where arms are close, and survival is at stake."""
     sampling_runs: int
-    """Runs of the sub-sampling lemma, which are short."""
+    """Runs of the sub-sampling lemma and of shares and turns, which are short."""
     growth_runs: int
     growth_horizon: int
     switch_rounds: tuple[int, ...]
@@ -34,7 +34,7 @@ class Form(NamedTuple):
 
 
 QUICK = Form(
-    runs=100,
+    runs=50,
     horizon=100_000,
     corruption=8.0,
     close_horizon=20_000,
@@ -49,17 +49,17 @@ QUICK = Form(
     replayed_runs=2,
 )
 FULL = Form(
-    runs=300,
+    runs=150,
     horizon=1_000_000,
     corruption=64.0,
     close_horizon=100_000,
     close_corruption=2_000.0,
-    sampling_runs=4_000,
+    sampling_runs=2_000,
     growth_runs=40,
     growth_horizon=2_000_000,
     switch_rounds=(20_000, 40_000, 80_000, 160_000, 320_000),
     asymptotic_runs=20,
     computed_runs=100,
-    martingale_runs=20_000,
+    martingale_runs=4_000,
     replayed_runs=8,
 )

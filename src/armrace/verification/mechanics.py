@@ -45,7 +45,7 @@ def mechanics_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]
         environment=list(_EQUAL),
         adversary="none",
         horizon=_SHORT,
-        replications=form.runs,
+        replications=form.sampling_runs,
         seed=seed,
     )
     setting = f"means 0.5, 0.5, 0.5; no attack; T = {_SHORT:,}"
