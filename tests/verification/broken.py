@@ -1,12 +1,7 @@
 """Races with a mistake that a check must find."""
 
-from typing import NamedTuple
-
-import numpy as np
-
-from armrace.extending import Floats, Stream, Ticket, decide, distribution, implement, learn
 from armrace.kernels.race import Race
-from armrace.policies import EnlargedArmElimination, FastSlowRace, MultiLayerRace
+from armrace.policies import EnlargedArmElimination, FastSlowRace
 
 
 def scaled(policy: EnlargedArmElimination, arms: int, horizon: int, factor: float) -> Race:
@@ -28,38 +23,6 @@ class HalvedWidths(EnlargedArmElimination, frozen=True, tag="halved-widths"):
 class TripledWidths(EnlargedArmElimination, frozen=True, tag="tripled-widths"):
     def start(self, arms, horizon):
         return scaled(self, arms, horizon, 3.0)
-
-
-class LeakyState(NamedTuple):
-    race: Race
-    share: np.ndarray
-
-
-class LeakyRace(MultiLayerRace, frozen=True, tag="leaky-race"):
-    """A race that feeds every reward to every layer, whichever was drawn."""
-
-    def start(self, arms, horizon):
-        race = super().start(arms, horizon)
-        return LeakyState(race, race.share.copy())
-
-    def inspect(self, state):
-        return super().inspect(state.race)
-
-
-@implement(distribution, LeakyState)
-def leaky_distribution(state: LeakyState, out: Floats) -> None:
-    distribution(state.race, out)
-
-
-@implement(decide, LeakyState)
-def leaky_decide(state: LeakyState, stream: Stream) -> Ticket:
-    return decide(state.race, stream)
-
-
-@implement(learn, LeakyState)
-def leaky_learn(state: LeakyState, ticket: Ticket, reward: float) -> None:
-    for layer in range(state.share.size):
-        learn(state.race, Ticket(ticket.arm, layer, ticket.probability, ticket.note), reward)
 
 
 class HastySlowLayer(FastSlowRace, frozen=True, tag="hasty-slow-layer"):

@@ -34,7 +34,7 @@ class Form(NamedTuple):
 
 
 QUICK = Form(
-    runs=50,
+    runs=40,
     horizon=100_000,
     corruption=8.0,
     close_horizon=20_000,
@@ -45,7 +45,7 @@ QUICK = Form(
     switch_rounds=(20_000, 40_000, 80_000),
     asymptotic_runs=4,
     computed_runs=20,
-    martingale_runs=1_000,
+    martingale_runs=600,
     replayed_runs=2,
 )
 FULL = Form(
