@@ -1,4 +1,4 @@
-"""The page of ``armrace verify``: a section a claim, a row a setting."""
+"""The page of ``armrace verify``: a section for each claim, a row for each setting."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ because the exponential is convex on [0, 1]. By Ville's inequality, with probabi
 ``C`` spent so far satisfy ``x Z <= (e^x - 1) p C + ln(1/failure)``.
 
 The paper conditions on the past alone and says that the expected corruption met is at most 1;
-that is not so for an adversary who looks at the round's own rewards before it acts, of whom
+that fails for an adversary who looks at the round's own rewards before it acts, for whom
 only ``sum of c_t <= C`` is known, path by path. Conditioning as above repairs it, and gives the
 sharper constant besides.
 """
@@ -29,7 +29,7 @@ _NEWTON_STEPS = 200
 
 
 def corruption_allowance(rho: float, log_term: float) -> float:
-    """What a layer meets at most, but for a probability of ``exp(-log_term)``.
+    """The most corruption that a layer meets, except with probability ``exp(-log_term)``.
 
     ``rho`` bounds the layer's share times the corruption spent. The best ``x`` above gives the
     root ``c > rho`` of

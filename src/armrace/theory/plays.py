@@ -26,7 +26,7 @@ __all__ = ["NO_GUARANTEE", "RegretBound", "bound_regret", "regret_of_limits", "r
 
 
 class RegretBound(NamedTuple):
-    """What a run's pseudo-regret and its regret are at most, but for the failure probability."""
+    """Upper bounds on a run's pseudo-regret and regret, except with the failure probability."""
 
     pseudo_regret: float
     """Sum over rounds of the gap of the arm played."""

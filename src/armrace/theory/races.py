@@ -71,7 +71,7 @@ def moves_until_deleted(plays: Sequence[float]) -> list[float]:
 
 
 def rounds_until_moves(moves: float, share: float, failure: float) -> float:
-    """After how many rounds a layer has made so many moves, except with the failure probability.
+    """After how many rounds a layer has made ``moves`` moves, except with the failure probability.
 
     That is ``(M + h + sqrt(h^2 + 2 M h)) / p`` with ``h = ln(1/failure)``, rounded up.
 

@@ -65,7 +65,7 @@ def sharp_layers(
 ) -> list[SharpLayer]:
     """The layers, of which the slowest tolerates all the corruption that there can be.
 
-    A lower end that is too high may delete a best arm, whosoever it is, and so may a best arm's
+    A lower end that is too high, of any arm, may delete a best arm, and so may a best arm's
     upper end that is too low: the former have ``f/2K`` each, the latter ``f/2``.
 
     >>> [layer.share for layer in sharp_layers(2, 1000, 0.05, first=16, most_corruption=100)]

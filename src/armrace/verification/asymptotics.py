@@ -1,4 +1,4 @@
-"""What no simulation round by round can show: regret up to a trillion rounds, on the paper's axes.
+"""Regret up to a trillion rounds on the paper's axes, which no simulation round by round shows.
 
 Races leap over rounds that cannot matter, so that their regret can be drawn against ``ln T`` up to
 10^12 rounds and against ``C`` up to a million, with the theorem's bound beside it.
@@ -154,7 +154,7 @@ def _power_of_logarithm(series: Series) -> Claim:
         f"up to a trillion rounds the regret grows like {unit}, no faster than its bound",
         series.subject.label,
         _setting(series),
-        f"slope of the mean pseudo-regret a unit of {unit}, at most the bound's",
+        f"slope of the mean pseudo-regret per unit of {unit}, at most the bound's",
         series.experiments,
         judge,
         series.subject.guarantee.theorem,
@@ -173,7 +173,7 @@ def _linear_in_corruption(series: Series) -> Claim:
         "up to a million the regret grows linearly in C, no faster than its bound",
         series.subject.label,
         _setting(series),
-        "slope of the mean pseudo-regret a unit of C, at most the bound's",
+        "slope of the mean pseudo-regret per unit of C, at most the bound's",
         series.experiments,
         judge,
         series.subject.guarantee.theorem,
@@ -181,7 +181,7 @@ def _linear_in_corruption(series: Series) -> Claim:
 
 
 def _regrets(runs: Sequence[Runs]) -> npt.NDArray[np.float64]:
-    """A row a replication, a column a point; at least 1, for logarithms."""
+    """Rows are replications, columns are points; at least 1, for logarithms."""
     return np.asarray(np.maximum(np.array([each.pseudo_regret for each in runs]).T, 1.0))
 
 

@@ -3,7 +3,7 @@
 If the mean of independent ``x`` in [0, ``top``] is ``m``, a gambler who stakes a fixed part of the
 wealth on ``x`` being larger, or smaller, than ``m`` has a nonnegative martingale as wealth. By
 Ville's inequality it exceeds ``1/level`` with probability at most ``level``, whatever the
-distribution, so a mean at which somebody gets that rich is excluded. Wealth is averaged over
+distribution, so a mean at which some gambler gets that rich is excluded. Wealth is averaged over
 several stakes, which is a martingale too.
 """
 

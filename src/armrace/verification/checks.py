@@ -100,7 +100,7 @@ def mean_at_least(sample: Floats, limit: float, level: float) -> Judgement:
 
 
 def slope_at_most(points: Sequence[float], sample: Floats, limit: float, level: float) -> Judgement:
-    """That a mean grows no faster than ``limit`` a unit; steeper runs are counted as failures."""
+    """That a mean grows no faster than ``limit`` per unit; steeper runs are counted as failures."""
     growth = slope_of_growth(points, sample, level)
     failures = _count(points, sample, lambda slope: slope > limit)
     interval = Interval(growth.low, growth.high)
@@ -108,7 +108,7 @@ def slope_at_most(points: Sequence[float], sample: Floats, limit: float, level: 
 
 
 def slope_above(points: Sequence[float], sample: Floats, limit: float, level: float) -> Judgement:
-    """That a mean is *shown* to grow faster than ``limit`` a unit: all of the interval is above."""
+    """That a mean is *shown* to grow faster than ``limit`` per unit, by all of the interval."""
     growth = slope_of_growth(points, sample, level)
     failures = _count(points, sample, lambda slope: slope <= limit)
     interval = Interval(growth.low, growth.high)

@@ -1,4 +1,4 @@
-"""How much is played: in a minute, or in a quarter of an hour."""
+"""How much is played: in a minute, or in up to 20 minutes, of processor time."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Subject(NamedTuple):
         return hasattr(self.policy, "corruption")
 
     def facing(self, corruption: float) -> Policy:
-        """The policy as one uses it where so much corruption is feared."""
+        """The policy, told this corruption if it is of a kind that is told."""
         if self.told:
             return msgspec.structs.replace(self.policy, corruption=float(corruption))
         return self.policy
@@ -107,7 +107,7 @@ class Subject(NamedTuple):
         return np.asarray(spent[:, None] <= limits + _NOTHING)
 
     def bound(self, gaps: Sequence[float], horizon: int, corruption: float) -> RegretBound:
-        """What is guaranteed of the race as one uses it where so much corruption is feared."""
+        """The guarantee of the race under this corruption, told of it if it is of that kind."""
         return self.guarantee.regret(self.facing(corruption), gaps, horizon, corruption)
 
 

@@ -25,7 +25,7 @@ _OCTAVES = (1 / 8, 1 / 4, 1 / 2, 1)
 _SMALL = 1 / 8
 """The bound's slope is taken where the horizon does not cut the bound short."""
 _ROUNDS_A_UNIT = 1_250
-"""So many rounds a unit of corruption leave a fooled race time to recover."""
+"""Rounds for each unit of corruption: enough for a fooled race to recover."""
 
 
 def regret_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
@@ -105,7 +105,7 @@ def _linear(subject: Subject, attack: str, form: Form, seed: int) -> Claim:
         subject.label,
         f"means {FAR[0]:g}, {FAR[1]:g}; {attack} with C = {listed}; "
         f"T = {words(form.growth_horizon)}",
-        "slope of the mean pseudo-regret a unit of C, at most the bound's",
+        "slope of the mean pseudo-regret per unit of C, at most the bound's",
         tuple(experiments),
         judge,
         subject.guarantee.theorem,
@@ -134,7 +134,7 @@ def _logarithmic(subject: Subject, form: Form, seed: int) -> Claim:
         "without corruption the regret grows like log T, no faster than its bound",
         subject.label,
         setting,
-        "slope of the mean pseudo-regret a unit of ln T, at most the bound's",
+        "slope of the mean pseudo-regret per unit of ln T, at most the bound's",
         tuple(experiments),
         judge,
         subject.guarantee.theorem,

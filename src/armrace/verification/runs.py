@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Books(NamedTuple):
-    """What the layers think of the arms at the end: a row a layer, a column an arm."""
+    """What the layers know of the arms at the end; rows are layers, columns are arms."""
 
     share: Floats
     """The probability with which each layer gets a round; one number a layer."""
@@ -77,7 +77,7 @@ def prepare(experiment: Experiment) -> None:
 
 
 def _with_witness(parts: Parts) -> Parts:
-    """A plain race is watched by somebody who knows the means."""
+    """Wrap a plain race so that its intervals are compared with the true means."""
     if isinstance(parts.policy, Race) and parts.leap is None:
         return parts._replace(policy=make_witnessed_race(parts.policy, parts.means))
     return parts

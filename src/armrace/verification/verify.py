@@ -1,4 +1,4 @@
-"""Trying every claim: the experiments once each, then a verdict a claim."""
+"""Tries every claim: plays each experiment once, then judges each claim."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = ["ERROR_PROBABILITY", "Verification", "make_claims", "try_claims", "ve
 Policies = Sequence[Policy | str | Mapping[str, Any]] | None
 
 ERROR_PROBABILITY = 0.01
-"""With which all true claims together are called refuted, at most."""
+"""The probability with which any true claim is called refuted, at most."""
 
 
 class Verification(msgspec.Struct, frozen=True):
