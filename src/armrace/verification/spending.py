@@ -42,7 +42,7 @@ _MEASURE = "failure probability spent, at most its part of delta"
 
 def spending_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
     """What the intervals and the allowances of a race spend of ``delta``."""
-    policy = subject.facing(TOLD)
+    policy, names = subject.facing(TOLD), subject.guarantee
     rule = subject.guarantee.rule(policy, ARMS, HORIZON)
     state = running_race(policy.start(ARMS, HORIZON))
     if state is None:
@@ -55,6 +55,7 @@ def spending_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
         setting,
         intervals_spend(rule.kind, state.rule.log_lower, state.rule.log_upper, ARMS, HORIZON),
         rule.intervals_part,
+        names.survival,
     )
     used = used_share(np.asarray(state.share), bool(state.pooled[0]))
     yield _exact(
@@ -63,6 +64,7 @@ def spending_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
         setting,
         allowances_spend(state.rule.allowance, used, rule.tolerated),
         rule.allowances_part,
+        names.thinning if names.subsampled else names.survival,
     )
     if rule.kind != "bernstein":  # whose tail bound is quoted and has no exact inverse
         yield _computed(subject, policy, rule, form, seed)
@@ -120,16 +122,16 @@ def allowances_spend(allowance: Floats, used: Floats, tolerated: Floats) -> floa
     return spent
 
 
-def _exact(claim: str, subject: Subject, setting: str, spent: float, part: float) -> Claim:
+def _exact(
+    claim: str, subject: Subject, setting: str, spent: float, part: float, theorem: str
+) -> Claim:
     """A claim about a number that is known exactly."""
 
     def judge(runs: Sequence[Runs], level: float) -> Judgement:
         holds = spent <= part * _ROUNDING
         return Judgement(1, int(not holds), Interval(spent, spent), part, holds)
 
-    return Claim(
-        claim, subject.label, setting, _MEASURE, (), judge, theorem=subject.guarantee.survival
-    )
+    return Claim(claim, subject.label, setting, _MEASURE, (), judge, theorem)
 
 
 def _computed(subject: Subject, policy: Any, rule: Rule, form: Form, seed: int) -> Claim:
