@@ -7,11 +7,9 @@ specification is made, from Python, from JSON and from the command line alike.
 
 from __future__ import annotations
 
-import math
 import re
 import typing
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, Self
 from weakref import WeakValueDictionary
@@ -20,6 +18,7 @@ import msgspec
 import numpy as np
 
 from armrace.errors import ArmraceError, InvalidParameter
+from armrace.limits import Limits, check_number
 
 __all__ = [
     "MAXIMAL_HORIZON",
@@ -37,44 +36,10 @@ MAXIMAL_HORIZON = 10**15
 """The longest run that can be asked for; round numbers have 52 bits."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """The range of a number, and what the number means."""
-
-    meaning: str
-    low: float = -math.inf
-    high: float = math.inf
-    low_open: bool = False
-    high_open: bool = False
-
-    def __contains__(self, value: Any) -> bool:
-        above = value > self.low if self.low_open else value >= self.low
-        below = value < self.high if self.high_open else value <= self.high
-        return bool(above and below)
-
-    def __str__(self) -> str:
-        if self.high == math.inf:
-            return f"{'above' if self.low_open else 'at least'} {self.low:g}"
-        opening, closing = "(" if self.low_open else "[", ")" if self.high_open else "]"
-        return f"in {opening}{self.low:g}, {self.high:g}{closing}"
-
-
 Confidence = Annotated[
     float,
     Limits("probability with which the guarantee may fail", 0, 1, low_open=True, high_open=True),
 ]
-
-
-def check_number(name: str, value: Any, limits: Limits, whole: bool = False) -> None:
-    """Refuse a value that is not a finite number within ``limits``."""
-    kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
-    if isinstance(value, bool) or not isinstance(value, kinds):
-        kind = "a whole number" if whole else "a number"
-        raise InvalidParameter(f"{name} must be {kind}; got {value!r}.")
-    if isinstance(value, (float, np.floating)) and not math.isfinite(value):
-        raise InvalidParameter(f"{name} must be finite; got {value}.")
-    if value not in limits:
-        raise InvalidParameter(f"{name} must be {limits}; got {_shown(value)}.")
 
 
 def is_list(value: Any) -> bool:
@@ -84,15 +49,6 @@ def is_list(value: Any) -> bool:
     (True, False, False, False)
     """
     return isinstance(value, Collection) and not isinstance(value, (str, bytes, Mapping))
-
-
-def _shown(value: Any) -> str:
-    """Format a number; one of hundreds of digits is described by its size."""
-    if isinstance(value, (float, np.floating)):
-        return f"{value:g}"
-    if abs(value) < 10**18:
-        return str(value)
-    return f"{value:g}" if abs(value) < 10**300 else f"a number of {value.bit_length()} bits"
 
 
 class Parameter(msgspec.Struct, frozen=True):

@@ -6,8 +6,8 @@ import pytest
 
 from armrace.planning import make_question, plan
 from armrace.planning.guarantees import guaranteed_corruption, rounds_until_guarantee
-from armrace.policies import FastSlowRace, MultiLayerRace
-from armrace.theory import agnostic_regret, fast_slow_regret
+from armrace.policies import FastSlowRace, MultiLayerRace, SharpRace
+from armrace.theory import agnostic_regret, fast_slow_regret, sharp_layers
 
 ASKED: dict[str, Any] = {"means": [0.9, 0.4, 0.4], "traffic": 1e6, "days": 1, "delta": 0.1}
 
@@ -33,6 +33,16 @@ def test_the_fast_slow_race_is_covered_up_to_what_it_was_told_or_not_at_all(told
     says = fast_slow_regret([0.5, 0.5], 10**6, 0.1, told).pseudo_regret < 0.5 * 10**6
     assert says == (told == 5)
     assert guaranteed_corruption(make_question(**ASKED), race) == (told if says else None)
+
+
+def test_the_sharp_race_is_covered_up_to_what_its_slowest_layer_tolerates() -> None:
+    question = make_question(**ASKED)
+    told, untold = SharpRace(most_corruption=30), SharpRace()
+    assert sharp_layers(3, 10**6, told.delta, told.first, 30)[-1].tolerated == 32
+    assert guaranteed_corruption(question, told) == 32
+    beyond = guaranteed_corruption(question, untold)
+    assert beyond is not None
+    assert beyond > 100
 
 
 def test_others_are_not_covered() -> None:

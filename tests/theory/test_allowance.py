@@ -52,7 +52,7 @@ def test_a_sampled_budget_stays_within_it():
     [
         (lambda: corruption_allowance(0, 1), "rho must be above 0; got 0."),
         (lambda: corruption_allowance(1, -1), "log_term must be at least 0; got -1."),
-        (lambda: corruption_allowance(1, math.nan), "log_term must be at least 0; got nan."),
+        (lambda: corruption_allowance(1, math.nan), "log_term must be finite; got nan."),
         (lambda: observed_corruption(1.5), "delta must be in (0, 1); got 1.5."),
     ],
 )

@@ -1,11 +1,16 @@
 """Growth up to a trillion rounds."""
 
+import math
+
 import pytest
 
 from armrace import verification
 from armrace.policies import SharpRace
 from armrace.reports.verification import render_verification
-from armrace.verification.asymptotics import CORRUPTIONS, HORIZONS
+from armrace.verification.asymptotics import CORRUPTIONS, HORIZONS, asymptotic_series
+from armrace.verification.forms import FULL
+from armrace.verification.guarantees import make_subject
+from armrace.verification.regrets import regret_claims
 
 
 @pytest.fixture(scope="module")
@@ -32,11 +37,29 @@ def test_curves_are_on_the_papers_axes_with_bounds_beside_them(growth):
     assert "(ln T)^" in page
 
 
-def test_a_race_that_was_promised_less_corruption_than_it_meets_is_caught():
-    """With a single layer nobody corrects what swap-best has deleted."""
-    naive = SharpRace(most_corruption=0)
-    found = verification.verify([naive], asymptotic=True, quick=True, progress=False)
+class OneLayer(SharpRace, frozen=True, tag="one-layer"):
+    """A sharp race that promises to withstand every corruption and has its first layer only."""
+
+    def start(self, arms, horizon):
+        return SharpRace(most_corruption=0, delta=self.delta).start(arms, horizon)
+
+
+def test_a_race_that_lacks_its_slow_layers_is_caught():
+    """With a single layer no other corrects what swap-best has deleted."""
+    found = verification.verify([OneLayer()], asymptotic=True, quick=True, progress=False)
     assert [check.verdict for check in found.checks][:3] == ["holds", "holds", "fails"]
+
+
+def test_nothing_is_claimed_beyond_what_a_race_was_told():
+    told = SharpRace(most_corruption=2_000)
+    (quiet, attacked) = asymptotic_series(make_subject(told), runs=2, seed=0)
+    assert quiet.axis == "T"
+    assert attacked.points == (100.0, 1_000.0)
+    assert all(math.isfinite(bound) for bound in attacked.bounds())
+    untold = SharpRace(most_corruption=10)
+    assert [each.axis for each in asymptotic_series(make_subject(untold), 2, 0)] == ["T"]
+    claims = list(regret_claims(make_subject(SharpRace(most_corruption=2)), FULL, 0))
+    assert {claim.experiments[0].budget for claim in claims} == {0.0}
 
 
 def test_a_race_that_is_fooled_from_some_corruption_on_still_grows_linearly():

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+import armrace
 from armrace.cli.main import run
 from armrace.errors import InvalidParameter, UnknownName
 from armrace.policies import MultiLayerRace, Ucb1
@@ -17,10 +18,11 @@ from armrace.verification.checks import (
     slope_above,
     slope_at_most,
 )
-from armrace.verification.contracts import CHECKED, make_subject
 from armrace.verification.forms import QUICK
+from armrace.verification.guarantees import CHECKED, make_subject
 from armrace.verification.lemmas import lemma_claims
 from armrace.verification.lower_bounds import race_lower_bounds
+from armrace.verification.mutants import BrokenMultiLayerRace
 from armrace.verification.regrets import regret_claims
 from armrace.verification.verify import try_claims
 from reports.test_page import outline
@@ -28,7 +30,6 @@ from verification.broken import (
     EagerElimination,
     HalvedWidths,
     HastySlowLayer,
-    LeakyRace,
     TripledWidths,
 )
 
@@ -75,6 +76,8 @@ def test_rows_have_what_scripts_rely_on(quick):
     level = ERROR_PROBABILITY / len(rows)
     for row in rows:
         assert {"claim", "setting", "runs", "failures", "interval", "verdict"} <= row.keys()
+        assert row["theorem"]
+        assert (row["seed"], row["version"], row["form"]) == (0, armrace.__version__, "quick")
         low, high = row["interval"]
         assert low <= high
         if row["measure"].startswith("probability"):
@@ -120,13 +123,13 @@ def test_tripled_widths_are_caught_by_plays_and_by_regret():
 
 
 def test_a_layer_fed_with_every_reward_is_caught():
-    assert "a tolerant slow layer meets at most ln(1/delta) + 3" in refuted(
-        LeakyRace(delta=0.1), lemma_claims
+    assert "a slow layer with a share of 1/C at most meets at most ln(1/delta) + 3" in refuted(
+        BrokenMultiLayerRace(delta=0.1, mutation="a layer fed everything"), lemma_claims
     )
 
 
 def test_a_slow_layer_that_is_drawn_too_often_is_caught():
-    assert "a tolerant slow layer meets at most ln(1/delta) + 3" in refuted(
+    assert "a slow layer with a share of 1/C at most meets at most ln(1/delta) + 3" in refuted(
         HastySlowLayer(delta=0.1), lemma_claims
     )
 
@@ -169,9 +172,14 @@ def test_verdicts_of_means_and_slopes():
 
 def test_a_single_race_and_a_policy_of_ones_own_are_taken():
     subject = make_subject(MultiLayerRace(delta=0.2, layers=8))
+    assert subject.regret_failure == 0.2
+    sharper = make_subject(MultiLayerRace(delta=0.2, intervals="kl"))
+    assert sharper.regret_failure == pytest.approx(0.3)
     assert subject.label == "multi-layer-race (layers=8)"
     assert make_subject("fast-slow-race").policy.delta == 0.1
-    assert make_subject(LeakyRace()).contract is make_subject("multi-layer-race").contract
+    assert (
+        make_subject(BrokenMultiLayerRace()).guarantee is make_subject("multi-layer-race").guarantee
+    )
 
 
 def test_nonsense_is_refused():

@@ -77,12 +77,12 @@ def verify(
     report: Report = None,
     force: options.Force = False,
 ) -> None:
-    """Check every lemma and theorem of the paper by experiment.
+    """Check every lemma and theorem by experiment, and that races run as the proofs assume.
 
-    Each row is a claim about a race under an attack: how many runs there were, in how many it
-    failed, and an exact interval. A claim fails only where chance would hardly explain it: with
-    probability 99%, no true claim of the whole table is called refuted. The exit code is 1 if
-    some claim fails.
+    Each row is a claim about a race: the theorem that it tries, how many runs there were, in how
+    many it failed, and a confidence interval of what is measured. A claim fails only where chance
+    would hardly explain it: with probability 99%, no true claim of the whole table is called
+    refuted. The exit code is 1 if some claim fails.
     """
     chosen = _chosen(policies)
     from armrace.simulation.executors import check_executor, chosen_executor

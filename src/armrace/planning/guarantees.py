@@ -26,7 +26,7 @@ def guaranteed_corruption(question: Question, policy: Policy) -> float | None:
     >>> from armrace.planning import make_question
     >>> question = make_question([0.9, 0.1], traffic=1e6, days=1, policies=["multi-layer-race"])
     >>> guaranteed_corruption(question, question.policies[0])
-    256.0
+    4116.0
     """
     if isinstance(policy, MultiLayerRace) and policy == MultiLayerRace(delta=policy.delta):
         return _last(lambda corruption: _race_says(question, policy, corruption), question.horizon)
@@ -66,7 +66,15 @@ def _race_says(question: Question, policy: MultiLayerRace, corruption: float) ->
 
 def _sharp_says(question: Question, policy: SharpRace, corruption: float) -> bool:
     gaps, horizon = gaps_of(question.means), question.horizon
-    bound = sharp_regret(gaps, horizon, policy.delta, float(corruption), policy.lead, policy.first)
+    bound = sharp_regret(
+        gaps,
+        horizon,
+        policy.delta,
+        float(corruption),
+        policy.lead,
+        policy.first,
+        policy.most_corruption,
+    )
     return bound.pseudo_regret < _next_gap(question) * horizon
 
 

@@ -1,10 +1,11 @@
-"""The page of ``armrace verify``: a section a claim, a row a setting."""
+"""The page of ``armrace verify``: a section for each claim, a row for each setting."""
 
 from __future__ import annotations
 
 from html import escape
 from itertools import groupby
 
+from armrace import __version__
 from armrace.formatting import count, figure, span
 from armrace.reports.drawing import own_style
 from armrace.reports.growth import draw_growth, exponent_words
@@ -13,7 +14,7 @@ from armrace.verification import Check, Verification
 
 __all__ = ["by_claim", "heading", "render_verification", "short_interval"]
 
-_COLUMNS = ("race", "setting", "runs", "failures", "interval", "limit", "verdict")
+_COLUMNS = ("race", "theorem", "setting", "runs", "failures", "interval", "limit", "verdict")
 
 
 def render_verification(found: Verification, command: str) -> str:
@@ -38,10 +39,19 @@ def _growth_section(found: Verification) -> str:
 
 
 def by_claim(found: Verification) -> dict[str, list[Check]]:
-    """Rows of each claim, in the order of the claims' first appearance."""
+    """Rows of each claim, in the order of the claims' first appearance.
+
+    The keys are the claims with the theorems and lemmas that they try.
+    """
     order = list(dict.fromkeys(check.claim for check in found.checks))
     rows = sorted(found.checks, key=lambda check: order.index(check.claim))
-    return {claim: list(group) for claim, group in groupby(rows, lambda check: check.claim)}
+    groups = [list(group) for _, group in groupby(rows, lambda check: check.claim)]
+    return {_with_theorems(group): group for group in groups}
+
+
+def _with_theorems(checks: list[Check]) -> str:
+    theorems = dict.fromkeys(check.theorem for check in checks)
+    return f"{checks[0].claim} ({', '.join(theorems)})"
 
 
 def heading(claim: str) -> str:
@@ -60,7 +70,8 @@ def short_interval(check: Check) -> str:
 
 def _header(found: Verification) -> str:
     reading = (
-        f"Every interval misses with a probability of at most {found.error_probability:g} divided "
+        f"An interval estimates the quantity named above its table, and misses it with a "
+        f"probability of at most {found.error_probability:g} divided "
         f"by {len(found.checks)}, the number of rows, so that all true claims hold together here "
         f"with probability {1 - found.error_probability:.0%}. A row fails if its interval lies "
         "wholly on the wrong side of its limit; where growth is to be shown, also if it does "
@@ -69,7 +80,8 @@ def _header(found: Verification) -> str:
     form = "The quick form" if found.quick else "The full form"
     return (
         f"<header><h1>The theorems, tried</h1><p>{escape(found.verdict)}</p>"
-        f'<p class="setting">{form}; seed {found.seed}. {escape(reading)}</p></header>'
+        f'<p class="setting">{form}; seed {found.seed}; armrace {__version__}. '
+        f"{escape(reading)}</p></header>"
     )
 
 
@@ -90,7 +102,7 @@ def _overview(found: Verification) -> str:
 def _sections(found: Verification) -> list[str]:
     return [
         f'<section id="claim-{position}"><h2>{escape(heading(claim))}</h2>'
-        f"<p>Interval: {escape(' or '.join(dict.fromkeys(c.measure for c in checks)))}.</p>"
+        f"<p>Interval of: {escape(' or '.join(dict.fromkeys(c.measure for c in checks)))}.</p>"
         f"{table(_COLUMNS, map(_row, checks))}</section>"
         for position, (claim, checks) in enumerate(by_claim(found).items())
     ]
@@ -100,6 +112,7 @@ def _row(check: Check) -> str:
     verdict = f"<strong>{check.verdict}</strong>" if check.verdict == "fails" else check.verdict
     return (
         f'<tr><th scope="row">{escape(check.policy)}</th>'
+        f"<td>{escape(check.theorem)}</td>"
         f'<td class="words">{escape(check.setting)}</td>'
         f"<td>{count(check.runs)}</td><td>{count(check.failures)}</td>"
         f"<td>{short_interval(check)}</td><td>{figure(check.limit)}</td><td>{verdict}</td></tr>"

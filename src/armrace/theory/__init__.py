@@ -5,7 +5,12 @@ what is checked by experiment lives in :mod:`armrace.verification`. Logarithms a
 number of layers is ``ceil(lg T)``.
 """
 
-from armrace.theory.allowance import allowance_failure, corruption_allowance, observed_corruption
+from armrace.theory.allowance import (
+    allowance_failure,
+    corruption_allowance,
+    observed_corruption,
+    tolerated_ratio,
+)
 from armrace.theory.eliminations import (
     elimination_log_term,
     gaps_of,
@@ -36,9 +41,11 @@ from armrace.theory.races import (
     fast_slow_regret,
     fast_slow_stochastic_regret,
     layer_shares,
+    moves_until_deleted,
     per_arm_regret,
     race_failure,
     race_log_term,
+    race_tolerance,
     rounds_until_moves,
     tolerant_layer,
 )
@@ -71,12 +78,14 @@ __all__ = [
     "inverse_gap_for_pseudo_regret",
     "known_corruption_regret",
     "layer_shares",
+    "moves_until_deleted",
     "observed_corruption",
     "papers_plays_until_deleted",
     "per_arm_regret",
     "plays_until_deleted",
     "race_failure",
     "race_log_term",
+    "race_tolerance",
     "rounds_until_moves",
     "sharp_layers",
     "sharp_plays_until_deleted",
@@ -85,4 +94,5 @@ __all__ = [
     "survival_failure",
     "switching_regret",
     "tolerant_layer",
+    "tolerated_ratio",
 ]

@@ -12,7 +12,7 @@ because the exponential is convex on [0, 1]. By Ville's inequality, with probabi
 ``C`` spent so far satisfy ``x Z <= (e^x - 1) p C + ln(1/failure)``.
 
 The paper conditions on the past alone and says that the expected corruption met is at most 1;
-that is not so for an adversary who looks at the round's own rewards before it acts, of whom
+that fails for an adversary who looks at the round's own rewards before it acts, for whom
 only ``sum of c_t <= C`` is known, path by path. Conditioning as above repairs it, and gives the
 sharper constant besides.
 """
@@ -23,13 +23,13 @@ import math
 
 from armrace.theory.arguments import check_above_zero, check_at_least, check_open_unit
 
-__all__ = ["allowance_failure", "corruption_allowance", "observed_corruption"]
+__all__ = ["allowance_failure", "corruption_allowance", "observed_corruption", "tolerated_ratio"]
 
 _NEWTON_STEPS = 200
 
 
 def corruption_allowance(rho: float, log_term: float) -> float:
-    """What a layer meets at most, but for a probability of ``exp(-log_term)``.
+    """The most corruption that a layer meets, except with probability ``exp(-log_term)``.
 
     ``rho`` bounds the layer's share times the corruption spent. The best ``x`` above gives the
     root ``c > rho`` of
@@ -72,6 +72,30 @@ def allowance_failure(rho: float, allowance: float) -> float:
     if allowance <= rho:
         return 1.0
     return math.exp(-(allowance * math.log(allowance / rho) - allowance + rho))
+
+
+def tolerated_ratio(allowance: float, log_term: float) -> float:
+    """The largest ``rho`` for which an allowance fails with at most ``exp(-log_term)``.
+
+    Inverts :func:`corruption_allowance` in its first argument: a layer with the share ``p`` whose
+    intervals leave room for ``allowance`` tolerates a corruption of ``rho / p``. The result is
+    rounded down, so that the failure probability is not exceeded. It is 0 where ``allowance`` is.
+
+    >>> f"{tolerated_ratio(5.744522, math.log(200)):.4f}"
+    '1.0000'
+    """
+    check_at_least("allowance", allowance, 0)
+    check_at_least("log_term", log_term, 0)
+    low, high = 0.0, allowance
+    for _ in range(_NEWTON_STEPS):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        if allowance * math.log(allowance / middle) - allowance + middle >= log_term:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def observed_corruption(delta: float) -> float:

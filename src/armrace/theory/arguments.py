@@ -1,11 +1,11 @@
-"""What the bounds accept: one check for each kind of number, refused in one sentence."""
+"""The arguments of the bounds: one check for each kind of number."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from armrace.errors import InvalidParameter
+from armrace.limits import Limits, check_number
 
 __all__ = [
     "check_above_zero",
@@ -19,28 +19,29 @@ __all__ = [
 ]
 
 
+_OPEN_UNIT = Limits("", 0, 1, low_open=True, high_open=True)
+_SHARE = Limits("", 0, 1, low_open=True)
+_UNIT = Limits("", 0, 1)
+
+
 def check_at_least(name: str, value: float, low: float) -> None:
     """Refuse what is not a finite number of at least ``low``."""
-    if not (math.isfinite(value) and value >= low):
-        raise InvalidParameter(f"{name} must be at least {low:g}; got {value:g}.")
+    check_number(name, value, Limits("", low))
 
 
 def check_above_zero(name: str, value: float) -> None:
     """Refuse what is not a finite number above 0."""
-    if not (math.isfinite(value) and value > 0):
-        raise InvalidParameter(f"{name} must be above 0; got {value:g}.")
+    check_number(name, value, Limits("", 0, low_open=True))
 
 
 def check_open_unit(name: str, value: float) -> None:
     """Refuse what is not in (0, 1)."""
-    if not 0 < value < 1:
-        raise InvalidParameter(f"{name} must be in (0, 1); got {value:g}.")
+    check_number(name, value, _OPEN_UNIT)
 
 
 def check_share(name: str, value: float) -> None:
     """Refuse what is not in (0, 1]."""
-    if not 0 < value <= 1:
-        raise InvalidParameter(f"{name} must be in (0, 1]; got {value:g}.")
+    check_number(name, value, _SHARE)
 
 
 def check_arms(arms: int) -> None:
@@ -58,8 +59,7 @@ def check_means(means: Sequence[float]) -> None:
     if len(means) < 2:
         raise InvalidParameter(f"means must name at least 2 arms; got {len(means)}.")
     for mean in means:
-        if not 0 <= mean <= 1:
-            raise InvalidParameter(f"each of means must be in [0, 1]; got {mean:g}.")
+        check_number("each of means", mean, _UNIT)
 
 
 def check_gaps(gaps: Sequence[float]) -> None:
@@ -67,5 +67,4 @@ def check_gaps(gaps: Sequence[float]) -> None:
     if not len(gaps):
         raise InvalidParameter("gaps must have an entry for each arm but the best; got none.")
     for gap in gaps:
-        if not 0 <= gap <= 1:
-            raise InvalidParameter(f"each of gaps must be in [0, 1]; got {gap:g}.")
+        check_number("each of gaps", gap, _UNIT)

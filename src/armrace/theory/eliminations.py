@@ -30,7 +30,7 @@ __all__ = [
 
 
 _ROUNDING = 1 + 1e-12
-"""A count that is whole but for rounding must not come out one too small."""
+"""Keeps rounding errors from making a whole count one too small."""
 
 
 def gaps_of(means: Sequence[float]) -> list[float]:
@@ -126,7 +126,7 @@ def known_corruption_regret(
     """Theorem 1: the regret of arm elimination told a bound on the corruption.
 
     With probability ``1 - delta``, by :func:`plays_until_deleted` with ``c = C`` and the regret
-    that so many plays make. An arm costs at most ``N D <= 16 L / D + 8 C``: the theorem's order
+    that these plays make. An arm costs at most ``N D <= 16 L / D + 8 C``: the theorem's order
     ``(ln(KT/delta) + C)/D``, and the ``C`` even without the gap below it. The lemmas fail with
     probability ``delta^2/(2KT)``, the martingales with ``delta/2``.
 

@@ -81,12 +81,12 @@ def switching_regret(gap: float, rounds: float, horizon: int, plays: float) -> F
 
     ``plays`` is how often the learner plays the arm in ``[C, 3C)`` on average if there is no
     switch. By Markov's inequality it does so at most ``2 plays`` times with probability a half;
-    with the switch, a sequence of so many rewards is less likely by a factor of no more than
+    with the switch, a sequence of that many rewards is less likely by a factor of no more than
     ``((1/2 - D)/(1/2 + D))^(2 plays)``. Regret against the first arm then is at least
 
-    - ``-1.1 D C`` in the first ``C`` rounds, but for a probability of ``exp(-D^2 C/200)``;
-    - ``1.9 D C - 2 plays`` in ``[C, 3C)``, but for ``exp(-D^2 C/400)``;
-    - ``-ln T`` afterwards, but for ``T^(-2D)``,
+    - ``-1.1 D C`` in the first ``C`` rounds, except with probability ``exp(-D^2 C/200)``;
+    - ``1.9 D C - 2 plays`` in ``[C, 3C)``, except with ``exp(-D^2 C/400)``;
+    - ``-ln T`` afterwards, except with ``T^(-2D)``,
 
     by Hoeffding's inequality and its maximal form, for steps within an interval of length 2;
     the last because ``exp(-2D S)`` is a supermartingale for the sum ``S`` of such steps of mean

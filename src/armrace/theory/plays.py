@@ -22,16 +22,25 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["RegretBound", "bound_regret", "regret_of_limits", "regret_of_stages"]
+__all__ = ["NO_GUARANTEE", "RegretBound", "bound_regret", "regret_of_limits", "regret_of_stages"]
 
 
 class RegretBound(NamedTuple):
-    """What a run's pseudo-regret and its regret are at most, but for the failure probability."""
+    """Upper bounds on a run's pseudo-regret and regret, except with the failure probability."""
 
     pseudo_regret: float
     """Sum over rounds of the gap of the arm played."""
     regret: float
     """Best arm in hindsight minus what was collected, both after corruption."""
+
+    @property
+    def is_void(self) -> bool:
+        """True where nothing is guaranteed: the slowest layer tolerates less than ``C``."""
+        return self.pseudo_regret == math.inf
+
+
+NO_GUARANTEE = RegretBound(math.inf, math.inf)
+"""The bound of a race under more corruption than its slowest layer tolerates."""
 
 
 def regret_of_limits(gaps: Sequence[float], limits: Sequence[float], horizon: int) -> float:

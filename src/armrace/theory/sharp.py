@@ -21,8 +21,14 @@ from armrace.theory.arguments import (
     check_horizon,
     check_open_unit,
 )
-from armrace.theory.plays import RegretBound, bound_regret, regret_of_limits, regret_of_stages
-from armrace.theory.races import rounds_until_moves
+from armrace.theory.plays import (
+    NO_GUARANTEE,
+    RegretBound,
+    bound_regret,
+    regret_of_limits,
+    regret_of_stages,
+)
+from armrace.theory.races import moves_until_deleted, rounds_until_moves
 
 __all__ = ["SharpLayer", "sharp_layers", "sharp_plays_until_deleted", "sharp_regret"]
 
@@ -35,10 +41,23 @@ class SharpLayer(NamedTuple):
 
     share: float
     tolerated: float
-    """The corruption up to which it is sure of its arms."""
+    """The corruption for which its allowance is computed: ``first 2^(l-1)``."""
     log_lower: float
     log_upper: float
     allowance: float
+
+    @property
+    def tolerance(self) -> float:
+        """The corruption up to which it keeps the best arm.
+
+        A layer meets no more corruption than there is, so it tolerates its allowance even where
+        that is more than ``tolerated``, as in the first layer.
+
+        >>> layer = sharp_layers(10, 10**6, 0.05, first=16)[0]
+        >>> layer.tolerated, f"{layer.tolerance:.1f}"
+        (16, '29.9')
+        """
+        return max(self.tolerated, self.allowance)
 
 
 def sharp_layers(
@@ -46,7 +65,7 @@ def sharp_layers(
 ) -> list[SharpLayer]:
     """The layers, of which the slowest tolerates all the corruption that there can be.
 
-    A lower end that is too high may delete a best arm, whosoever it is, and so may a best arm's
+    A lower end that is too high, of any arm, may delete a best arm, and so may a best arm's
     upper end that is too low: the former have ``f/2K`` each, the latter ``f/2``.
 
     >>> [layer.share for layer in sharp_layers(2, 1000, 0.05, first=16, most_corruption=100)]
@@ -121,44 +140,64 @@ def sharp_regret(
     corruption: float,
     lead: int = 5,
     first: float = 16.0,
+    most_corruption: float | None = None,
 ) -> RegretBound:
-    """What Theorem 3 becomes: the regret of the sharp race, but for the probability ``delta``.
+    """Theorem B: a bound on the regret of the sharp race that fails with probability ``delta``.
+
+    ``lead``, ``first`` and ``most_corruption`` are the race's parameters. A race that was told
+    ``most_corruption`` has only the layers that this much needs. Beyond what its slowest layer
+    tolerates nothing is guaranteed, and both bounds are infinite.
 
     A tolerant layer gives an arm of the gap ``D`` at most ``N`` turns
     (:func:`sharp_plays_until_deleted`). After each turn it follows its leader ``lead`` times;
-    after ``n`` turns of every arm, that arm's gap is at most ``2 (w(n) + c/n)``. Let ``l`` be the
-    fastest tolerant layer. All faster ones, and the plays of empty layers, may go wrong until it
-    has made ``(1 + lead) K N`` moves.
+    after ``n`` turns of every arm, that arm's gap is at most ``2 (w(n) + c/n)``. Faster layers
+    than a tolerant one, and the plays of empty layers, may go wrong until it has made
+    ``(1 + lead)`` times the moves that :func:`armrace.theory.moves_until_deleted` counts for
+    turns alone. This holds for every tolerant layer, and the smallest bound is returned.
 
     The order is ``sum over arms of (K C + ln T) ln(KT/delta) / D``, as for the literal race; the
-    factor ``1 + lead`` on ``C`` meets an ``N`` that is a third of the literal one.
+    constants differ. The factor ``1 + lead`` on ``C`` meets an ``N`` that is a third of the
+    literal one, and each leader adds to the regret without corruption.
 
     >>> bound = sharp_regret([0.1] * 9, 10**9, 0.05, 0)
     >>> round(bound.pseudo_regret)
     2665319
+    >>> sharp_regret([0.1], 10**8, 0.05, 2_000, most_corruption=100)
+    RegretBound(pseudo_regret=inf, regret=inf)
     """
     check_gaps(gaps)
     check_at_least("corruption", corruption, 0)
     check_at_least("lead", lead, 0)
     arms, spent = len(gaps) + 1, min(corruption, float(horizon))
-    layers = sharp_layers(arms, horizon, delta, first)
-    fastest = next(i for i, layer in enumerate(layers) if spent <= layer.tolerated)
-    pseudo_regret, bad_plays = 0.0, 0.0
-    for layer in layers[fastest:]:
-        turns = [sharp_plays_until_deleted(gap, layer) for gap in gaps]
-        followed = [min(each, float(horizon)) for each in (*turns, max(turns))]
-        pseudo_regret += regret_of_limits(gaps, turns, horizon)
-        pseudo_regret += lead * sum(_gaps_followed(each, layer, gaps, turns) for each in followed)
-        bad_plays += (1 + lead) * sum(followed)
-    if fastest > 0:
-        layer, failure = layers[fastest], delta / (4 * arms * len(layers))
-        moves = [(1 + lead) * arms * sharp_plays_until_deleted(gap, layer) for gap in gaps]
-        ends = [rounds_until_moves(each, layer.share, failure) for each in moves]
-        pseudo_regret += regret_of_stages(gaps, ends, horizon)
-        bad_plays += max(ends)
-    pseudo_regret = min(pseudo_regret, horizon * max(gaps))
-    log_term = math.log(12 * arms * horizon / delta)
-    return bound_regret(gaps, pseudo_regret, bad_plays, horizon, log_term, 2 * spent)
+    layers = sharp_layers(arms, horizon, delta, first, most_corruption)
+    turns = [[sharp_plays_until_deleted(gap, layer) for gap in gaps] for layer in layers]
+    own = [_cost_of_layer(*each, gaps, horizon, lead) for each in zip(layers, turns, strict=True)]
+    log_term, failure = math.log(12 * arms * horizon / delta), delta / (4 * arms * len(layers))
+    found = NO_GUARANTEE
+    for number, layer in enumerate(layers):
+        if spent > layer.tolerance:
+            continue
+        pseudo_regret = sum((cost for cost, _ in own[number:]), 0.0)
+        bad_plays = sum((plays for _, plays in own[number:]), 0.0)
+        if number > 0:
+            moves = [(1 + lead) * each for each in moves_until_deleted(turns[number])]
+            ends = [rounds_until_moves(each, layer.share, failure) for each in moves]
+            pseudo_regret += regret_of_stages(gaps, ends, horizon)
+            bad_plays += max(ends)
+        pseudo_regret = min(pseudo_regret, horizon * max(gaps))
+        bound = bound_regret(gaps, pseudo_regret, bad_plays, horizon, log_term, 2 * spent)
+        found = RegretBound(*map(min, found, bound))
+    return found
+
+
+def _cost_of_layer(
+    layer: SharpLayer, turns: Sequence[float], gaps: Sequence[float], horizon: int, lead: int
+) -> tuple[float, float]:
+    """Pseudo-regret and bad plays of a tolerant layer, leader included, at most."""
+    followed = [min(each, float(horizon)) for each in (*turns, max(turns))]
+    pseudo_regret = regret_of_limits(gaps, turns, horizon)
+    pseudo_regret += lead * sum(_gaps_followed(each, layer, gaps, turns) for each in followed)
+    return pseudo_regret, (1 + lead) * sum(followed)
 
 
 def _gaps_followed(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from armrace.formatting import count
 from armrace.policies import Policy
 from armrace.simulation.experiment import Experiment, make_experiment
-from armrace.verification.contracts import Subject
+from armrace.verification.guarantees import Subject
 
 __all__ = ["ATTACKS", "Cell", "cells", "describe"]
 
@@ -44,7 +44,7 @@ def cells(
     """A race under each of the attacks that it promises to withstand."""
     for attack in attacks:
         quiet = attack == "none"
-        if quiet or subject.contract.robust:
+        if quiet or subject.guarantee.robust:
             policy = subject.facing(corruption)
             experiment = make_experiment(
                 policy=policy,

@@ -24,6 +24,7 @@ __all__ = [
     "Claim",
     "Judgement",
     "mean_at_least",
+    "never",
     "rarely",
     "slope_above",
     "slope_at_most",
@@ -38,6 +39,7 @@ class Judgement(NamedTuple):
     runs: int
     failures: int
     interval: Interval
+    """A confidence interval of the quantity that is measured; a point where it is known exactly."""
     limit: float
     """What the interval is held against."""
     holds: bool
@@ -51,9 +53,12 @@ class Claim:
     policy: str
     setting: str
     measure: str
-    """What the interval is of, and what it must not exclude."""
+    """The quantity that the interval estimates, and how it must relate to the limit."""
     experiments: tuple[Experiment, ...]
+    """What must be played to judge it; nothing where the judge plays by itself."""
     judge: Callable[[Sequence[Runs], float], Judgement]
+    theorem: str
+    """The theorem or lemma that it tries."""
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -68,6 +73,11 @@ class Check(msgspec.Struct, frozen=True):
     interval: tuple[float, float]
     limit: float
     verdict: Literal["holds", "fails"]
+    theorem: str
+    seed: int
+    version: str
+    """The version of the library that tried it."""
+    form: Literal["quick", "full"]
 
 
 def rarely(failed: npt.NDArray[np.bool_], limit: float, level: float) -> Judgement:
@@ -75,6 +85,11 @@ def rarely(failed: npt.NDArray[np.bool_], limit: float, level: float) -> Judgeme
     failures = int(failed.sum())
     interval = clopper_pearson(failures, failed.size, level)
     return Judgement(failed.size, failures, interval, limit, interval.low <= limit)
+
+
+def never(failed: npt.NDArray[np.bool_], level: float) -> Judgement:
+    """That something never fails, whatever is drawn."""
+    return rarely(failed, 0.0, level)
 
 
 def mean_at_least(sample: Floats, limit: float, level: float) -> Judgement:
@@ -85,7 +100,7 @@ def mean_at_least(sample: Floats, limit: float, level: float) -> Judgement:
 
 
 def slope_at_most(points: Sequence[float], sample: Floats, limit: float, level: float) -> Judgement:
-    """That a mean grows no faster than ``limit`` a unit; steeper runs are counted as failures."""
+    """That a mean grows no faster than ``limit`` per unit; steeper runs are counted as failures."""
     growth = slope_of_growth(points, sample, level)
     failures = _count(points, sample, lambda slope: slope > limit)
     interval = Interval(growth.low, growth.high)
@@ -93,7 +108,7 @@ def slope_at_most(points: Sequence[float], sample: Floats, limit: float, level: 
 
 
 def slope_above(points: Sequence[float], sample: Floats, limit: float, level: float) -> Judgement:
-    """That a mean is *shown* to grow faster than ``limit`` a unit: all of the interval is above."""
+    """That a mean is *shown* to grow faster than ``limit`` per unit, by all of the interval."""
     growth = slope_of_growth(points, sample, level)
     failures = _count(points, sample, lambda slope: slope <= limit)
     interval = Interval(growth.low, growth.high)

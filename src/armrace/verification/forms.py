@@ -1,4 +1,4 @@
-"""How much is played: in a minute, or in a quarter of an hour."""
+"""How much is played: in a minute, or in up to 20 minutes, of processor time."""
 
 from __future__ import annotations
 
@@ -19,16 +19,22 @@ class Form(NamedTuple):
     close_corruption: float
     """What is spent where arms are close, and survival is at stake."""
     sampling_runs: int
-    """Runs of the sub-sampling lemma, which are short."""
+    """Runs of the sub-sampling lemma and of shares and turns, which are short."""
     growth_runs: int
     growth_horizon: int
     switch_rounds: tuple[int, ...]
     """After how many rounds the adversary of the lower bound turns honest."""
     asymptotic_runs: int
+    computed_runs: int
+    """Runs whose intervals are read off at their end."""
+    martingale_runs: int
+    """Runs of the martingales, which are very short."""
+    replayed_runs: int
+    """Runs that are played a second time by the prescribed rule."""
 
 
 QUICK = Form(
-    runs=100,
+    runs=40,
     horizon=100_000,
     corruption=8.0,
     close_horizon=20_000,
@@ -38,16 +44,22 @@ QUICK = Form(
     growth_horizon=1_000_000,
     switch_rounds=(20_000, 40_000, 80_000),
     asymptotic_runs=4,
+    computed_runs=20,
+    martingale_runs=600,
+    replayed_runs=2,
 )
 FULL = Form(
-    runs=300,
+    runs=150,
     horizon=1_000_000,
     corruption=64.0,
     close_horizon=100_000,
     close_corruption=2_000.0,
-    sampling_runs=4_000,
+    sampling_runs=2_000,
     growth_runs=40,
     growth_horizon=2_000_000,
     switch_rounds=(20_000, 40_000, 80_000, 160_000, 320_000),
     asymptotic_runs=20,
+    computed_runs=100,
+    martingale_runs=4_000,
+    replayed_runs=8,
 )

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from armrace.theory import observed_corruption
 from armrace.verification.cells import ATTACKS, Cell, cells
 from armrace.verification.checks import Claim, Judgement, rarely
-from armrace.verification.contracts import Subject
 from armrace.verification.forms import Form
+from armrace.verification.guarantees import Subject
 from armrace.verification.runs import Books, Runs
 
 __all__ = ["lemma_claims"]
@@ -41,39 +41,46 @@ def lemma_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
     close = list(
         cells(subject, CLOSE, ATTACKS, form.close_corruption, form.close_horizon, form.runs, seed)
     )
+    names = subject.guarantee
     for cell in close:
-        yield _claim("every interval of a tolerant layer holds its arm's mean", cell, _missed)
+        yield _claim(
+            "every interval of a tolerant layer holds its arm's mean", cell, _missed, names.survival
+        )
     for cell in [*close, *far]:
-        yield _claim("no tolerant layer deletes the best arm", cell, _best_deleted)
+        yield _claim("no tolerant layer deletes the best arm", cell, _best_deleted, names.survival)
     for cell in far:
-        yield _claim("a tolerant layer plays a bad arm at most N(a) times", cell, _overplayed)
-    if subject.contract.subsampled:
+        yield _claim(
+            "a tolerant layer plays a bad arm at most N(a) times", cell, _overplayed, names.deletion
+        )
+    if subject.guarantee.subsampled:
         attacks = [attack for attack in ATTACKS if attack != "none"]
         for cell in cells(
             subject, CERTAIN, attacks, _SUBSAMPLED, _SUBSAMPLED_HORIZON, form.sampling_runs, seed
         ):
-            if subject.contract.allowances is None:
-                yield _claim("a tolerant slow layer meets at most ln(1/delta) + 3", cell, _overfed)
+            if subject.guarantee.allowances is None:
+                claim = "a slow layer with a share of 1/C at most meets at most ln(1/delta) + 3"
+                yield _claim(claim, cell, _overfed, names.thinning)
             else:
-                yield _claim("a tolerant layer and all slower meet its allowance", cell, _overspent)
+                claim = "a tolerant layer and all slower meet its allowance"
+                yield _claim(claim, cell, _overspent, names.thinning)
 
 
-def _claim(text: str, cell: Cell, failed: Failed) -> Claim:
-    delta = float(cell.policy.delta)  # type: ignore[attr-defined]  # every race has one
+def _claim(text: str, cell: Cell, failed: Failed, theorem: str) -> Claim:
+    delta = cell.subject.delta
 
     def judge(runs: Sequence[Runs], level: float) -> Judgement:
         return rarely(_failures(cell, runs[0], failed), delta, level)
 
     setting = f"{cell.setting}; delta = {delta:g}"
-    return Claim(text, cell.subject.label, setting, _MEASURE, (cell.experiment,), judge)
+    return Claim(text, cell.subject.label, setting, _MEASURE, (cell.experiment,), judge, theorem)
 
 
 def _failures(cell: Cell, runs: Runs, failed: Failed) -> Bools:
     books = runs.books
     assert books is not None  # races can be looked at
-    tolerant = cell.subject.contract.tolerates(cell.policy, books.share, runs.corruption)
-    shape = books.active.shape[:2]
-    return failed(cell, runs, books, np.broadcast_to(tolerant, shape))
+    arms, horizon = books.active.shape[2], cell.experiment.horizon
+    tolerant = cell.subject.tolerant(cell.policy, arms, horizon, runs.corruption)
+    return failed(cell, runs, books, tolerant)
 
 
 def _means(cell: Cell) -> npt.NDArray[np.float64]:
@@ -101,7 +108,7 @@ def _overplayed(cell: Cell, runs: Runs, books: Books, tolerant: Bools) -> Bools:
     over = np.zeros(books.pulls.shape, dtype=np.bool_)
     for arm, gap in enumerate(means.max() - means):
         if gap > 0:
-            limits = cell.subject.contract.plays(cell.policy, gap, means.size, horizon)
+            limits = cell.subject.guarantee.plays(cell.policy, gap, means.size, horizon)
             over[:, :, arm] = books.pulls[:, :, arm] > np.array(limits)
     return np.asarray((over & tolerant[:, :, None]).any(axis=(1, 2)))
 
@@ -113,7 +120,7 @@ def _met(cell: Cell, runs: Runs, books: Books) -> npt.NDArray[np.float64]:
 
 def _overspent(cell: Cell, runs: Runs, books: Books, tolerant: Bools) -> Bools:
     """A layer that uses slower ones too meets what all of them meet together."""
-    allowances, horizon = cell.subject.contract.allowances, cell.experiment.horizon
+    allowances, horizon = cell.subject.guarantee.allowances, cell.experiment.horizon
     assert allowances is not None  # else the paper's lemma is tried
     limits = allowances(cell.policy, _means(cell).size, horizon)
     together = np.cumsum(_met(cell, runs, books)[:, ::-1], axis=1)[:, ::-1]
@@ -123,10 +130,13 @@ def _overspent(cell: Cell, runs: Runs, books: Books, tolerant: Bools) -> Bools:
 def _overfed(cell: Cell, runs: Runs, books: Books, tolerant: Bools) -> Bools:
     """By the ledger and by the layers' books, which differ if a layer learns what it should not.
 
-    Layers that meet a share of the rounds only are slow; each gets its part of delta.
+    The paper's lemma is about layers that get a share of at most ``1/C`` of the rounds; each has
+    its part of delta.
     """
     met = _met(cell, runs, books)
-    slow = tolerant & (books.share < 1)
+    arms, horizon = books.active.shape[2], cell.experiment.horizon
+    share = cell.subject.guarantee.rule(cell.policy, arms, horizon).share
+    slow = tolerant & (share < 1) & (share * runs.corruption[:, None] <= 1 + _ROUNDING)
     count = max(1, int(slow.sum(axis=1).max()))
-    delta = float(cell.policy.delta)  # type: ignore[attr-defined]  # every race has one
+    delta = cell.subject.delta
     return np.asarray(((met > observed_corruption(delta / count) + _ROUNDING) & slow).any(axis=1))

@@ -1,4 +1,4 @@
-"""The lower bounds: what nobody escapes is seen to happen, to UCB1 and to every race.
+"""The lower bounds, tried on UCB1 and on every race.
 
 Theorem 4 promises a regret with a probability; both depend on how seldom the learner plays the
 arm that looks bad. Races that have deleted it hardly do, and the promise is substantial. UCB1
@@ -31,8 +31,8 @@ from armrace.verification.checks import (
     rarely,
     slope_above,
 )
-from armrace.verification.contracts import Subject
 from armrace.verification.forms import Form
+from armrace.verification.guarantees import Subject
 from armrace.verification.runs import Runs
 
 __all__ = ["race_lower_bounds", "ucb1_lower_bounds"]
@@ -61,7 +61,7 @@ def race_lower_bounds(subject: Subject, form: Form, seed: int) -> Iterator[Claim
 
 
 def ucb1_lower_bounds(form: Form, seed: int) -> Iterator[Claim]:
-    """What is forced on UCB1, which is nobody's race."""
+    """What the lower bounds force on UCB1, which is not a race."""
     policy = Ucb1()
     switches = [_switch(policy, rounds, form.growth_runs, seed) for rounds in form.switch_rounds]
     for rounds, experiment in zip(form.switch_rounds, switches, strict=True):
@@ -89,7 +89,7 @@ def ucb1_lower_bounds(form: Form, seed: int) -> Iterator[Claim]:
 
 
 def _switch(policy: Policy, rounds: int, runs: int, seed: int) -> Experiment:
-    """The adversary of the lower bound, made to turn honest after so many of three times as many.
+    """The adversary of the lower bound, made to turn honest after the first third of the rounds.
 
     ``epsilon`` is chosen so that the first interval begins there, and the budget leaves no other.
     """
@@ -131,6 +131,7 @@ def _promised(label: str, experiment: Experiment, rounds: int, promise: ForcedRe
         "probability of less regret, at most 1 minus the promise",
         (experiment,),
         judge,
+        "Theorem 4",
     )
 
 
@@ -153,6 +154,7 @@ def _clean(policy: Policy, experiment: Experiment, rounds: int) -> Claim:
         "mean pseudo-regret, at least the promise",
         (experiment,),
         judge,
+        "Theorem 4",
     )
 
 
@@ -174,9 +176,10 @@ def _proportional(
         "the lower-bound adversary forces regret that grows with C",
         label,
         f"{_instance(attack)}; C = {listed}; {length}; {kind}",
-        f"slope of the mean {kind} a unit of C, above 0",
+        f"slope of the mean {kind} per unit of C, above 0",
         tuple(experiments),
         judge,
+        "Theorem 4",
     )
 
 
@@ -207,6 +210,7 @@ def _hidden(label: str, policy: Policy, form: Form, seed: int) -> Claim:
         "probability that the two cases do not average C/2, at most 0",
         experiments,
         judge,
+        "Section 5 of the paper",
     )
 
 

@@ -12,12 +12,12 @@ from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.theory import gaps_of
 from armrace.verification.cells import ATTACKS, Cell, cells, describe
 from armrace.verification.checks import Claim, Judgement, rarely, slope_at_most
-from armrace.verification.contracts import Subject
 from armrace.verification.forms import Form
+from armrace.verification.guarantees import Subject
 from armrace.verification.lemmas import FAR
 from armrace.verification.runs import Runs
 
-__all__ = ["regret_claims"]
+__all__ = ["failure_measure", "regret_claims"]
 
 _GAPS = gaps_of(FAR)
 _GROWTH_ATTACKS = ("swap-best", "zero-best-when-likely")
@@ -26,14 +26,21 @@ _OCTAVES = (1 / 8, 1 / 4, 1 / 2, 1)
 _SMALL = 1 / 8
 """The bound's slope is taken where the horizon does not cut the bound short."""
 _ROUNDS_A_UNIT = 1_250
-"""So many rounds a unit of corruption leave a fooled race time to recover."""
+"""Rounds for each unit of corruption: enough for a fooled race to recover."""
 
 
 def regret_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
-    """All theorems for one race."""
+    """All theorems for one race, where they guarantee anything.
+
+    A race that was told too small a bound on the corruption has no guarantee beyond it, and
+    nothing is claimed there.
+    """
     for cell in cells(subject, FAR, ATTACKS, form.corruption, form.horizon, form.runs, seed):
-        yield _below_bound(cell)
-    if subject.contract.robust:
+        if not subject.bound(_GAPS, form.horizon, cell.experiment.budget).is_void:
+            yield _below_bound(cell)
+    largest = form.growth_horizon / _ROUNDS_A_UNIT
+    covered = not subject.bound(_GAPS, form.growth_horizon, largest).is_void
+    if subject.guarantee.robust and covered:
         for attack in _GROWTH_ATTACKS:
             yield _linear(subject, attack, form, seed)
     yield _logarithmic(subject, form, seed)
@@ -41,29 +48,36 @@ def regret_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
 
 def _below_bound(cell: Cell) -> Claim:
     """The bound for what was spent in each run."""
-    delta = float(cell.policy.delta)  # type: ignore[attr-defined]  # every race has one
-    horizon = cell.experiment.horizon
+    failure, horizon = cell.subject.regret_failure, cell.experiment.horizon
 
     def bound(spent: float) -> float:
-        return cell.subject.contract.regret(cell.policy, _GAPS, horizon, spent).regret
+        return cell.subject.guarantee.regret(cell.policy, _GAPS, horizon, spent).regret
 
     def judge(runs: Sequence[Runs], level: float) -> Judgement:
         bounds = {spent: bound(float(spent)) for spent in np.unique(runs[0].corruption)}
         over = [r > bounds[c] for r, c in zip(runs[0].regret, runs[0].corruption, strict=True)]
-        return rarely(np.array(over), delta, level)
+        return rarely(np.array(over), failure, level)
 
     most = bound(float(cell.experiment.budget))
     setting = (
-        f"{cell.setting}; delta = {delta:g}; the bound is {most:,.0f} of {horizon * _GAPS[0]:,.0f}"
+        f"{cell.setting}; delta = {cell.subject.delta:g}; "
+        f"the bound is {most:,.0f} of {horizon * _GAPS[0]:,.0f}"
     )
     return Claim(
         "the regret is below the theorem's bound",
         cell.subject.label,
         setting,
-        "probability of failure, at most delta",
+        failure_measure(cell.subject),
         (cell.experiment,),
         judge,
+        cell.subject.guarantee.theorem,
     )
+
+
+def failure_measure(subject: Subject) -> str:
+    """The limit in words: the sharper intervals of the multi-layer race leave 3 delta/2."""
+    limit = "delta" if subject.guarantee.regret_failure == 1 else "3 delta/2"
+    return f"probability of failure, at most {limit}"
 
 
 def _linear(subject: Subject, attack: str, form: Form, seed: int) -> Claim:
@@ -75,7 +89,7 @@ def _linear(subject: Subject, attack: str, form: Form, seed: int) -> Claim:
         for point in points
     ]
     bounds = [
-        subject.contract.regret(
+        subject.guarantee.regret(
             subject.facing(point), _GAPS, form.growth_horizon, point
         ).pseudo_regret
         for point in (_SMALL * points[0], _SMALL * points[-1])
@@ -92,9 +106,10 @@ def _linear(subject: Subject, attack: str, form: Form, seed: int) -> Claim:
         subject.label,
         f"means {FAR[0]:g}, {FAR[1]:g}; {attack} with C = {listed}; "
         f"T = {count(form.growth_horizon)}",
-        "slope of the mean pseudo-regret a unit of C, at most the bound's",
+        "slope of the mean pseudo-regret per unit of C, at most the bound's",
         tuple(experiments),
         judge,
+        subject.guarantee.theorem,
     )
 
 
@@ -105,7 +120,7 @@ def _logarithmic(subject: Subject, form: Form, seed: int) -> Claim:
         _experiment(subject, "none", told, horizon, form.growth_runs, seed) for horizon in _HORIZONS
     ]
     policy = subject.facing(told)
-    bounds = [subject.contract.regret(policy, _GAPS, h, 0.0).pseudo_regret for h in _HORIZONS]
+    bounds = [subject.guarantee.regret(policy, _GAPS, h, 0.0).pseudo_regret for h in _HORIZONS]
     points = [math.log(horizon) for horizon in _HORIZONS]
     limit = (bounds[-1] - bounds[0]) / (points[-1] - points[0])
 
@@ -120,9 +135,10 @@ def _logarithmic(subject: Subject, form: Form, seed: int) -> Claim:
         "without corruption the regret grows like log T, no faster than its bound",
         subject.label,
         setting,
-        "slope of the mean pseudo-regret a unit of ln T, at most the bound's",
+        "slope of the mean pseudo-regret per unit of ln T, at most the bound's",
         tuple(experiments),
         judge,
+        subject.guarantee.theorem,
     )
 
 

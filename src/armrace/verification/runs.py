@@ -20,10 +20,12 @@ Floats = npt.NDArray[np.float64]
 
 
 class Books(NamedTuple):
-    """What the layers think of the arms at the end: a row a layer, a column an arm."""
+    """What the layers know of the arms at the end; rows are layers, columns are arms."""
 
     share: Floats
     """The probability with which each layer gets a round; one number a layer."""
+    assigned: Floats
+    """Plays of a layer's own, whether their reward has come or not."""
     pulls: Floats
     sums: Floats
     lower: Floats
@@ -75,7 +77,7 @@ def prepare(experiment: Experiment) -> None:
 
 
 def _with_witness(parts: Parts) -> Parts:
-    """A plain race is watched by somebody who knows the means."""
+    """Wrap a plain race so that its intervals are compared with the true means."""
     if isinstance(parts.policy, Race) and parts.leap is None:
         return parts._replace(policy=make_witnessed_race(parts.policy, parts.means))
     return parts
@@ -96,6 +98,7 @@ def _books(state: Any, view: Sequence[ArmView], arms: int) -> Books:
     layers = len(view) // arms
     return Books(
         share=np.array(getattr(state, "share", np.ones(layers) / layers)),
+        assigned=table([cell.assigned for cell in view]),
         pulls=table([cell.pulls for cell in view]),
         sums=table([(cell.mean or 0.0) * cell.pulls for cell in view]),
         lower=table([-np.inf if cell.lower is None else cell.lower for cell in view]),

@@ -1,4 +1,4 @@
-"""Trying every claim: the experiments once each, then a verdict a claim."""
+"""Tries every claim: plays each experiment once, then judges each claim."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from armrace import __version__
 from armrace.errors import InvalidParameter
 from armrace.policies import Policy
 from armrace.simulation.experiment import Experiment
@@ -24,19 +25,22 @@ from armrace.verification.asymptotics import (
     draw_up,
 )
 from armrace.verification.checks import Check, Claim
-from armrace.verification.contracts import CHECKED, CHECKED_AT_LENGTH, Subject, make_subject
 from armrace.verification.forms import FULL, QUICK, Form
+from armrace.verification.guarantees import CHECKED, CHECKED_AT_LENGTH, Subject, make_subject
 from armrace.verification.lemmas import lemma_claims
 from armrace.verification.lower_bounds import race_lower_bounds, ucb1_lower_bounds
+from armrace.verification.martingales import martingale_claims
+from armrace.verification.mechanics import mechanics_claims
 from armrace.verification.regrets import regret_claims
 from armrace.verification.runs import Runs, examine, gather, prepare
+from armrace.verification.spending import spending_claims
 
 __all__ = ["ERROR_PROBABILITY", "Verification", "make_claims", "try_claims", "verify"]
 
 Policies = Sequence[Policy | str | Mapping[str, Any]] | None
 
 ERROR_PROBABILITY = 0.01
-"""With which all true claims together are called refuted, at most."""
+"""The probability with which any true claim is called refuted, at most."""
 
 
 class Verification(msgspec.Struct, frozen=True):
@@ -83,22 +87,32 @@ def verify(
     workers: int | None = None,
     progress: Progress = None,
 ) -> Verification:
-    """Try every lemma and theorem of the paper by experiment.
-
-    ``policies`` are races, by name, as specifications or as plain data with a ``name``; a policy
-    of your own is held to the promises of the race that it derives from. By default all races
-    are tried, and UCB1 under the lower bounds. ``quick`` takes a minute at most in place of a
-    quarter of an hour. ``asymptotic`` shows how the regret grows up to 10^12 rounds and a
-    corruption of 10^6 instead.
+    """Try every lemma and theorem by experiment, and check that races run as the proofs assume.
 
     Every interval is computed at the level of 1% divided by the number of claims, so that with
     probability 99% no true claim is called refuted.
+
+    Args:
+        policies: Races, by name, as specifications or as plain data with a ``name``. A policy of
+            your own is held to the guarantee of the race that it derives from. By default all
+            races are tried, and UCB1 under the lower bounds.
+        quick: Take a minute of processor time at most, in place of up to 20.
+        asymptotic: Show instead how the regret grows up to 10^12 rounds and a corruption of 10^6.
+        seed: The seed of all runs; the same seed gives the same figures.
+        executor: Where runs are played; threads of this process by default.
+        workers: The number of threads; by default one for each core.
+        progress: True or False to show a progress bar or not, or a function that is called with
+            the share done.
+
+    Returns:
+        The checks with their verdicts, and the growth curves of the asymptotic form.
     """
     form = QUICK if quick else FULL
     if asymptotic:
         return _verify_growth(policies, form, seed, executor, workers, progress)
     claims = make_claims(policies, form, seed)
-    return Verification(try_claims(claims, executor, workers, progress), seed, quick)
+    checks = try_claims(claims, executor, workers, progress, seed=seed, quick=quick)
+    return Verification(checks, seed, quick)
 
 
 def _verify_growth(
@@ -118,7 +132,8 @@ def _verify_growth(
     claims = [claim for each in series for claim in asymptotic_claims(each)]
     played = _play(claims, executor, workers, progress)
     curves = tuple(draw_up(each, played) for each in series)
-    return Verification(_judge_all(claims, played), seed, form is QUICK, curves)
+    quick = form is QUICK
+    return Verification(_judge_all(claims, played, seed, quick), seed, quick, curves)
 
 
 def _subjects(policies: Policies, usual: Sequence[str | Mapping[str, Any]]) -> list[Subject]:
@@ -132,7 +147,14 @@ def _subjects(policies: Policies, usual: Sequence[str | Mapping[str, Any]]) -> l
 def make_claims(policies: Policies, form: Form, seed: int) -> list[Claim]:
     """All that is to be tried, lemmas first."""
     subjects = _subjects(policies, CHECKED if form is QUICK else CHECKED_AT_LENGTH)
-    families = (lemma_claims, regret_claims, race_lower_bounds)
+    families = (
+        spending_claims,
+        mechanics_claims,
+        martingale_claims,
+        lemma_claims,
+        regret_claims,
+        race_lower_bounds,
+    )
     claims = [
         claim
         for family in families
@@ -147,17 +169,27 @@ def try_claims(
     executor: Executor | None = None,
     workers: int | None = None,
     progress: Progress = None,
+    *,
+    seed: int = 0,
+    quick: bool = False,
 ) -> tuple[Check, ...]:
-    """A verdict for each claim, all of them together at the error probability."""
-    return _judge_all(claims, _play(claims, executor, workers, progress))
+    """A verdict for each claim, all of them together at the error probability.
+
+    ``seed`` and ``quick`` are noted in the checks; the claims have been made with them.
+    """
+    return _judge_all(claims, _play(claims, executor, workers, progress), seed, quick)
 
 
-def _judge_all(claims: Sequence[Claim], played: Mapping[Experiment, Runs]) -> tuple[Check, ...]:
+def _judge_all(
+    claims: Sequence[Claim], played: Mapping[Experiment, Runs], seed: int, quick: bool
+) -> tuple[Check, ...]:
     level = ERROR_PROBABILITY / len(claims)
-    return tuple(_judge(claim, played, level) for claim in claims)
+    return tuple(_judge(claim, played, level, seed, quick) for claim in claims)
 
 
-def _judge(claim: Claim, played: Mapping[Experiment, Runs], level: float) -> Check:
+def _judge(
+    claim: Claim, played: Mapping[Experiment, Runs], level: float, seed: int, quick: bool
+) -> Check:
     found = claim.judge([played[experiment] for experiment in claim.experiments], level)
     return Check(
         claim=claim.claim,
@@ -169,6 +201,10 @@ def _judge(claim: Claim, played: Mapping[Experiment, Runs], level: float) -> Che
         interval=(float(found.interval.low), float(found.interval.high)),
         limit=float(found.limit),
         verdict="holds" if found.holds else "fails",
+        theorem=claim.theorem,
+        seed=seed,
+        version=__version__,
+        form="quick" if quick else "full",
     )
 
 
@@ -179,7 +215,7 @@ def _play(
     experiments = list(dict.fromkeys(e for claim in claims for e in claim.experiments))
     if executor is None:
         _compile(experiments)
-    total = sum(map(_cost, experiments))
+    total = max(1.0, sum(map(_cost, experiments)))
     played: dict[Experiment, Runs] = {}
     done = 0.0
     with progress_bar("verifying", progress) as report:

@@ -1,9 +1,9 @@
-"""What the paper promises of each race: which layers tolerate what, plays, regret.
+"""What is guaranteed of each race: what its layers tolerate, plays, regret.
 
-A race is checked against the contract of its class, so that a policy of your own which derives
-from one of these is held to the same promises; the first class that fits counts. A new race
-needs a line in ``CONTRACTS``, before the race from which it derives if it promises other things,
-and one in ``CHECKED``, where ``{"name": ..., "delta": DELTA, ...}`` sets parameters.
+A race is checked against the guarantee of its class, so that a policy of your own which derives
+from one of these is held to the same; the first class that fits counts. A new race needs a line
+in ``GUARANTEES``, before the race from which it derives if it guarantees other things, and one in
+``CHECKED``, where ``{"name": ..., "delta": DELTA, ...}`` sets parameters.
 """
 
 from __future__ import annotations
@@ -27,25 +27,41 @@ from armrace.policies import (
     SharpRace,
 )
 from armrace.theory import RegretBound
+from armrace.verification.rules import (
+    Rule,
+    elimination_rule,
+    fast_slow_rule,
+    race_rule,
+    sharp_race_rule,
+)
 
-__all__ = ["CHECKED", "CHECKED_AT_LENGTH", "CONTRACTS", "Contract", "Subject", "make_subject"]
+__all__ = ["CHECKED", "CHECKED_AT_LENGTH", "GUARANTEES", "Guarantee", "Subject", "make_subject"]
 
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 DELTA = 0.1
 """The failure probability at which races are checked; large, so that failures would show."""
 
 _NOTHING = 1e-9
 
 
-class Contract(NamedTuple):
-    """What holds with probability ``1 - delta`` for a race."""
+class Guarantee(NamedTuple):
+    """What holds with probability ``1 - delta`` for a race, and which statements say so."""
 
-    tolerates: Callable[[Any, Floats, Floats], npt.NDArray[np.bool_]]
-    """From policy, shares of layers and corruption spent, which layers tolerate it."""
+    rule: Callable[[Any, int, int], Rule]
+    """From policy, arms and horizon, what the theorem prescribes for each layer."""
     plays: Callable[[Any, float, int, int], Sequence[float]]
     """From policy, gap, arms and horizon, the most plays of an arm in each tolerant layer."""
     regret: Callable[[Any, Sequence[float], int, float], RegretBound]
     """From policy, gaps, horizon and corruption spent, a bound on the regret."""
+    theorem: str
+    """Which statement bounds the regret."""
+    survival: str = "Lemma 1 of the paper"
+    """Which statement says that intervals hold and the best arm survives."""
+    deletion: str = "Lemma 2 of the paper"
+    """Which statement says that bad arms are deleted in time."""
+    thinning: str = "Lemma 3 of the paper"
+    """Which statement bounds the corruption that a layer meets."""
     robust: bool = True
     """Whether it promises anything under corruption."""
     subsampled: bool = False
@@ -53,14 +69,16 @@ class Contract(NamedTuple):
     allowances: Callable[[Any, int, int], Floats] | None = None
     """From policy, arms and horizon, what each tolerant layer and all slower ones meet at most;
     by default a layer with its share of the corruption meets what the paper's lemma says."""
+    regret_failure: float = 1.0
+    """The probability with which the regret bound may fail, in units of ``delta``."""
 
 
 class Subject(NamedTuple):
-    """A race, its contract, and how it is called."""
+    """A race, its guarantee, and how it is called."""
 
     label: str
     policy: Policy
-    contract: Contract
+    guarantee: Guarantee
 
     @property
     def told(self) -> bool:
@@ -68,10 +86,29 @@ class Subject(NamedTuple):
         return hasattr(self.policy, "corruption")
 
     def facing(self, corruption: float) -> Policy:
-        """The policy as one uses it where so much corruption is feared."""
+        """The policy, told this corruption if it is of a kind that is told."""
         if self.told:
             return msgspec.structs.replace(self.policy, corruption=float(corruption))
         return self.policy
+
+    @property
+    def delta(self) -> float:
+        """The failure probability that it was given."""
+        return float(self.policy.delta)  # type: ignore[attr-defined]  # every race has one
+
+    @property
+    def regret_failure(self) -> float:
+        """The probability with which its regret may exceed the bound."""
+        return self.guarantee.regret_failure * self.delta
+
+    def tolerant(self, policy: Policy, arms: int, horizon: int, spent: Floats) -> Bools:
+        """Which layers tolerate what was spent: a row for each run, a column for each layer."""
+        limits = self.guarantee.rule(policy, arms, horizon).tolerated
+        return np.asarray(spent[:, None] <= limits + _NOTHING)
+
+    def bound(self, gaps: Sequence[float], horizon: int, corruption: float) -> RegretBound:
+        """The guarantee of the race under this corruption, told of it if it is of that kind."""
+        return self.guarantee.regret(self.facing(corruption), gaps, horizon, corruption)
 
 
 def _elimination_plays(policy: Any, gap: float, arms: int, horizon: int) -> list[float]:
@@ -99,73 +136,89 @@ def _fast_slow_regret(
 
 
 def _race_regret(policy: Any, gaps: Sequence[float], horizon: int, spent: float) -> RegretBound:
-    shares = policy.start(len(gaps) + 1, horizon).share.tolist()
-    return theory.agnostic_regret(gaps, horizon, policy.delta, spent, shares)
-
-
-def _sharp_layers(policy: Any, arms: int, horizon: int) -> list[theory.SharpLayer]:
-    return theory.sharp_layers(arms, horizon, policy.delta, policy.first, policy.most_corruption)
+    rule = race_rule(policy, len(gaps) + 1, horizon)
+    tolerance = None if policy.intervals == "paper" else 1.0
+    return theory.agnostic_regret(
+        gaps, horizon, policy.delta, spent, rule.share.tolist(), tolerance
+    )
 
 
 def _sharp_plays(policy: Any, gap: float, arms: int, horizon: int) -> list[float]:
     """Turns alone bound the plays of an arm if its layer has followed it all the time."""
     return [
         (1 + policy.lead) * arms * theory.sharp_plays_until_deleted(gap, layer)
-        for layer in _sharp_layers(policy, arms, horizon)
+        for layer in theory.sharp_layers(
+            arms, horizon, policy.delta, policy.first, policy.most_corruption
+        )
     ]
 
 
 def _sharp_allowances(policy: Any, arms: int, horizon: int) -> Floats:
-    return np.array([layer.allowance for layer in _sharp_layers(policy, arms, horizon)])
+    return sharp_race_rule(policy, arms, horizon).allowance
 
 
 def _sharp_regret(policy: Any, gaps: Sequence[float], horizon: int, spent: float) -> RegretBound:
-    return theory.sharp_regret(gaps, horizon, policy.delta, spent, policy.lead, policy.first)
+    return theory.sharp_regret(
+        gaps, horizon, policy.delta, spent, policy.lead, policy.first, policy.most_corruption
+    )
 
 
-def _fast_slow_tolerates(policy: Any, share: Floats, spent: Floats) -> npt.NDArray[np.bool_]:
-    limits = np.array([_NOTHING, max(policy.corruption, 1.0)])
-    return np.asarray(spent[:, None] <= limits)
-
-
-CONTRACTS: Mapping[type[Policy], Contract] = {
-    ActiveArmElimination: Contract(
-        tolerates=lambda policy, share, spent: spent[:, None] <= _NOTHING,
+GUARANTEES: Mapping[type[Policy], Guarantee] = {
+    ActiveArmElimination: Guarantee(
+        rule=elimination_rule,
         plays=_elimination_plays,
         regret=lambda policy, gaps, horizon, spent: theory.known_corruption_regret(
             gaps, horizon, policy.delta
         ),
+        theorem="Theorem 1",
         robust=False,
     ),
-    EnlargedArmElimination: Contract(
-        tolerates=lambda policy, share, spent: spent[:, None] <= policy.corruption,
+    EnlargedArmElimination: Guarantee(
+        rule=elimination_rule,
         plays=_elimination_plays,
         regret=lambda policy, gaps, horizon, spent: theory.known_corruption_regret(
             gaps, horizon, policy.delta, policy.corruption
         ),
+        theorem="Theorem 1",
     ),
-    FastSlowRace: Contract(
-        tolerates=_fast_slow_tolerates,
+    FastSlowRace: Guarantee(
+        rule=fast_slow_rule,
         plays=_fast_slow_plays,
         regret=_fast_slow_regret,
+        theorem="Theorem 2",
         subsampled=True,
     ),
-    MultiLayerRace: Contract(
-        tolerates=lambda policy, share, spent: share * spent[:, None] <= 1,
+    MultiLayerRace: Guarantee(
+        rule=race_rule,
         plays=_race_plays,
         regret=_race_regret,
+        theorem="Theorem 3",
         subsampled=True,
     ),
-    SharpRace: Contract(
-        tolerates=lambda policy, share, spent: (
-            spent[:, None] <= policy.first * 2.0 ** np.arange(share.shape[-1])
-        ),
+    SharpRace: Guarantee(
+        rule=sharp_race_rule,
         plays=_sharp_plays,
         regret=_sharp_regret,
+        theorem="Theorem B",
+        survival="Theorem A",
+        deletion="Lemma 4",
+        thinning="Lemma 1",
         subsampled=True,
         allowances=_sharp_allowances,
     ),
 }
+
+
+def _refine(policy: Policy, guarantee: Guarantee) -> Guarantee:
+    """The guarantee of the multi-layer race with other intervals than the paper's.
+
+    They and their allowances spend all of ``delta``, so that the coins, which the bound on the
+    regret needs besides, leave ``1 - 3 delta/2`` for it.
+    """
+    if isinstance(policy, MultiLayerRace) and policy.intervals != "paper":
+        return guarantee._replace(survival="Theorem A", thinning="Lemma 1", regret_failure=1.5)
+    return guarantee
+
 
 CHECKED: tuple[str | Mapping[str, Any], ...] = (
     "active-arm-elimination",
@@ -196,10 +249,10 @@ def make_subject(description: Policy | str | Mapping[str, Any]) -> Subject:
         )
     else:
         policy = POLICIES.make(description)
-    for kind, contract in CONTRACTS.items():
+    for kind, guarantee in GUARANTEES.items():
         if isinstance(policy, kind):
-            return Subject(_label(policy), policy, contract)
-    races = ", ".join(kind.tag() for kind in CONTRACTS)
+            return Subject(_label(policy), policy, _refine(policy, guarantee))
+    races = ", ".join(kind.tag() for kind in GUARANTEES)
     raise InvalidParameter(
         f"policies must be races whose guarantees are known ({races}); got {policy.tag()}."
     )

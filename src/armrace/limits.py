@@ -1,0 +1,56 @@
+"""Ranges of numbers, and the one sentence that refuses what lies outside."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from armrace.errors import InvalidParameter
+
+__all__ = ["Limits", "check_number"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The range of a number, and what the number means."""
+
+    meaning: str
+    low: float = -math.inf
+    high: float = math.inf
+    low_open: bool = False
+    high_open: bool = False
+
+    def __contains__(self, value: Any) -> bool:
+        above = value > self.low if self.low_open else value >= self.low
+        below = value < self.high if self.high_open else value <= self.high
+        return bool(above and below)
+
+    def __str__(self) -> str:
+        if self.high == math.inf:
+            return f"{'above' if self.low_open else 'at least'} {self.low:g}"
+        opening, closing = "(" if self.low_open else "[", ")" if self.high_open else "]"
+        return f"in {opening}{self.low:g}, {self.high:g}{closing}"
+
+
+def check_number(name: str, value: Any, limits: Limits, whole: bool = False) -> None:
+    """Refuse a value that is not a finite number within ``limits``."""
+    kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
+    if isinstance(value, bool) or not isinstance(value, kinds):
+        kind = "a whole number" if whole else "a number"
+        raise InvalidParameter(f"{name} must be {kind}; got {value!r}.")
+    if isinstance(value, (float, np.floating)) and not math.isfinite(value):
+        raise InvalidParameter(f"{name} must be finite; got {value}.")
+    if value not in limits:
+        raise InvalidParameter(f"{name} must be {limits}; got {_shown(value)}.")
+
+
+def _shown(value: Any) -> str:
+    """A number that can be read, even where it is absurdly long."""
+    if isinstance(value, (float, np.floating)):
+        return f"{value:g}"
+    if abs(value) < 10**18:
+        return str(value)
+    return f"{value:g}" if abs(value) < 10**300 else f"a number of {value.bit_length()} bits"

@@ -1,0 +1,188 @@
+"""Races with one mistake each, and which check of ``verify`` catches it.
+
+A mutant promises what the race promises from which it derives; only its running state differs.
+``python -m armrace.verification.mutants`` tries them all and prints the table of the
+documentation. It exits with 1 if a mutant escapes or the unbroken races do not pass.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+
+from armrace.kernels.generics import (
+    Eligible,
+    Floats,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    implement,
+    learn,
+    make_ticket,
+)
+from armrace.kernels.streams import Stream
+from armrace.policies import ArmView, MultiLayerRace, Policy, SharpRace
+from armrace.policies.races.race import Race
+from armrace.verification.checks import Check, Claim
+from armrace.verification.forms import QUICK, Form
+from armrace.verification.guarantees import DELTA, Subject, make_subject
+from armrace.verification.martingales import martingale_claims
+from armrace.verification.mechanics import mechanics_claims
+from armrace.verification.spending import spending_claims
+from armrace.verification.verify import try_claims
+
+__all__ = ["MUTATIONS", "BrokenMultiLayerRace", "BrokenSharpRace", "catch", "print_table"]
+
+Mutation = Literal[
+    "log terms 0",
+    "log terms 1/8",
+    "log terms x4",
+    "allowances 0",
+    "allowances 1/4",
+    "allowances 1/2",
+    "doubled widths",
+    "a lead of 50",
+    "a layer fed everything",
+    "a layer drawn too often",
+]
+_FED_EVERYTHING: Mutation = "a layer fed everything"
+
+
+def _scale_rule(log_terms: float, allowances: float) -> Callable[[Race], Race]:
+    def mutate(race: Race) -> Race:
+        rule = race.rule._replace(
+            log_lower=race.rule.log_lower * log_terms,
+            log_upper=race.rule.log_upper * log_terms,
+            allowance=race.rule.allowance * allowances,
+        )
+        return race._replace(rule=rule)
+
+    return mutate
+
+
+def _lead(race: Race) -> Race:
+    return race._replace(leading=np.array([50], dtype=np.int64))
+
+
+def _draw_too_often(race: Race) -> Race:
+    """The second layer gets half as much again, at the expense of the first."""
+    share = race.share.copy()
+    if share.size > 1:
+        share[0] -= share[1] / 2
+        share[1] *= 1.5
+    tail = np.append(np.cumsum(share[::-1])[::-1], 0.0)
+    return race._replace(share=share, tail=tail, halving=np.array([False]))
+
+
+MUTATIONS: dict[Mutation, Callable[[Race], Any]] = {
+    "log terms 0": _scale_rule(0, 1),
+    "log terms 1/8": _scale_rule(1 / 8, 1),
+    "log terms x4": _scale_rule(4, 1),
+    "allowances 0": _scale_rule(1, 0),
+    "allowances 1/4": _scale_rule(1, 1 / 4),
+    "allowances 1/2": _scale_rule(1, 1 / 2),
+    "doubled widths": _scale_rule(4, 2),
+    "a lead of 50": _lead,
+    "a layer fed everything": lambda race: LeakyRace(race, race.share.copy()),
+    "a layer drawn too often": _draw_too_often,
+}
+"""From the state of a race at its start, one with a mistake."""
+
+
+class LeakyRace(NamedTuple):
+    """A race that feeds every reward to every layer, whichever was drawn."""
+
+    race: Race
+    share: Floats
+
+
+@implement(distribution, LeakyRace)
+def leaky_distribution(state: LeakyRace, out: Floats) -> None:
+    distribution(state.race, out)
+
+
+@implement(choose, LeakyRace)
+def leaky_choose(state: LeakyRace, stream: Stream, eligible: Eligible = None) -> Ticket:
+    return choose(state.race, stream, eligible)
+
+
+@implement(assign, LeakyRace)
+def leaky_assign(state: LeakyRace, ticket: Ticket) -> Ticket:
+    return assign(state.race, ticket)
+
+
+@implement(learn, LeakyRace)
+def leaky_learn(state: LeakyRace, ticket: Ticket, reward: float) -> None:
+    for layer in range(state.share.size):
+        learn(state.race, make_ticket(ticket.arm, layer, ticket.probability), reward)
+
+
+class BrokenMultiLayerRace(MultiLayerRace, frozen=True, tag="broken-multi-layer-race"):
+    """A multi-layer race with a mistake in its running state."""
+
+    mutation: Annotated[Mutation, "the mistake"] = "log terms 0"
+
+    def start(self, arms: int, horizon: int) -> Any:
+        return MUTATIONS[self.mutation](super().start(arms, horizon))
+
+    def inspect(self, state: Any) -> Any:
+        return _inspect(super().inspect, state)
+
+
+class BrokenSharpRace(SharpRace, frozen=True, tag="broken-sharp-race"):
+    """A sharp race with a mistake in its running state."""
+
+    mutation: Annotated[Mutation, "the mistake"] = "log terms 0"
+
+    def start(self, arms: int, horizon: int) -> Any:
+        return MUTATIONS[self.mutation](super().start(arms, horizon))
+
+    def inspect(self, state: Any) -> Any:
+        return _inspect(super().inspect, state)
+
+
+def _inspect(inspect: Callable[[Race], Any], state: Any) -> list[ArmView]:
+    return list(inspect(state.race if isinstance(state, LeakyRace) else state))
+
+
+def mutants() -> Iterator[tuple[str, Mutation | None, Policy]]:
+    """Each race unbroken, and then with each mistake."""
+    yield MultiLayerRace.tag(), None, MultiLayerRace(delta=DELTA)
+    for mutation in MUTATIONS:
+        yield MultiLayerRace.tag(), mutation, BrokenMultiLayerRace(delta=DELTA, mutation=mutation)
+    yield SharpRace.tag(), None, SharpRace(delta=DELTA)
+    for mutation in MUTATIONS:
+        yield SharpRace.tag(), mutation, BrokenSharpRace(delta=DELTA, mutation=mutation)
+
+
+def catch(policy: Policy, form: Form = QUICK, seed: int = 0) -> list[Check]:
+    """The claims about how a race runs that a policy breaks."""
+    subject = make_subject(policy)
+    checks = try_claims(list(_claims(subject, form, seed)), progress=False, seed=seed, quick=True)
+    return [check for check in checks if check.verdict == "fails"]
+
+
+def _claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
+    for family in (spending_claims, mechanics_claims, martingale_claims):
+        yield from family(subject, form, seed)
+
+
+def print_table(form: Form = QUICK, seed: int = 0) -> bool:
+    """Print which claims catch each mutant; True if each is caught and no sound race is."""
+    print("| race | mistake | refuted by the quick form |")
+    print("|---|---|---|")
+    sound = True
+    for race, mutation, policy in mutants():
+        failed = catch(policy, form, seed)
+        sound &= bool(failed) == (mutation is not None)
+        claims = "; ".join(f"{check.claim} ({check.theorem})" for check in failed)
+        print(f"| `{race}` | {mutation or 'none'} | {claims or 'nothing'} |", flush=True)
+    return sound
+
+
+if __name__ == "__main__":
+    sys.exit(0 if print_table() else 1)

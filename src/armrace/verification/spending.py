@@ -1,0 +1,227 @@
+"""How much of ``delta`` a race really spends, read off its running state and its intervals.
+
+A theorem divides ``delta`` among events, and a race that runs with smaller log terms or allowances
+than it says spends more without anyone noticing: its regret hardly changes. So what each part
+may fail with is derived from the running state and held against its part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.simulation.experiment import make_experiment
+from armrace.statistics import Interval
+from armrace.theory import allowance_failure
+from armrace.verification.checks import Claim, Judgement
+from armrace.verification.forms import Form
+from armrace.verification.guarantees import Subject
+from armrace.verification.rules import AT_ALL_TIMES, Rule, used_share
+from armrace.verification.runs import Books, Runs
+
+__all__ = [
+    "allowances_spend",
+    "computed_intervals_spend",
+    "intervals_spend",
+    "log_beta",
+    "running_race",
+    "spending_claims",
+]
+
+Floats = npt.NDArray[np.float64]
+
+ARMS, HORIZON, TOLD = 3, 4096, 8.0
+_MEANS = (0.8, 0.5, 0.2)
+_ROUNDING = 1 + 1e-6
+_MEASURE = "failure probability spent, at most its part of delta"
+
+
+def spending_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
+    """What the intervals and the allowances of a race spend of ``delta``."""
+    policy, names = subject.facing(TOLD), subject.guarantee
+    rule = subject.guarantee.rule(policy, ARMS, HORIZON)
+    state = running_race(policy.start(ARMS, HORIZON))
+    if state is None:
+        return
+    setting = f"K = {ARMS}; T = {HORIZON:,}; delta = {_delta(policy):g}"
+    setting += f"; told C = {TOLD:g}" if subject.told else ""
+    yield _exact(
+        "log terms spend no more than the intervals' part of delta",
+        subject,
+        setting,
+        intervals_spend(rule.kind, state.rule.log_lower, state.rule.log_upper, ARMS, HORIZON),
+        rule.intervals_part,
+        names.survival,
+    )
+    used = used_share(np.asarray(state.share), bool(state.pooled[0]))
+    yield _exact(
+        "allowances spend no more than their part of delta",
+        subject,
+        setting,
+        allowances_spend(state.rule.allowance, used, rule.tolerated),
+        rule.allowances_part,
+        names.thinning if names.subsampled else names.survival,
+    )
+    if rule.kind != "bernstein":  # whose tail bound is quoted and has no exact inverse
+        yield _computed(subject, policy, rule, form, seed)
+
+
+def running_race(state: Any) -> Any:
+    """The race in a policy's state, or None where it keeps another kind of state."""
+    race = getattr(state, "race", state)
+    return race if hasattr(race, "rule") else None
+
+
+def intervals_spend(
+    kind: str, log_lower: Floats, log_upper: Floats, arms: int, horizon: int
+) -> float:
+    """The probability that some interval misses, by the log terms of all layers.
+
+    Intervals that hold at all times are two-sided at the level of the lower ends. Only where
+    upper ends have a smaller log term do they need an event of their own, for the best arm.
+
+    >>> terms = np.array([math.log(100.0)])
+    >>> f"{intervals_spend('kl-jeffreys', terms, terms, arms=3, horizon=10):.2f}"
+    '0.03'
+    >>> f"{intervals_spend('hoeffding', terms, terms, arms=3, horizon=10):.2f}"
+    '0.60'
+    """
+    if kind in AT_ALL_TIMES:
+        return _two_sided(np.exp(-log_lower), np.exp(-log_upper), arms)
+    factor = {"paper": 2.0, "hoeffding": 1.0, "bernstein": 1.0, "kl": 1.0}[kind]
+    ends = np.exp(-factor * log_lower) + np.exp(-factor * log_upper)
+    shared = 2 if kind == "bernstein" else 1  # Hoeffding's event and that of Maurer and Pontil
+    return float(shared * arms * horizon * ends.sum())
+
+
+def _two_sided(lower: Floats, upper: Floats, arms: int) -> float:
+    return float((arms * lower + np.where(upper > lower, upper, 0.0)).sum())
+
+
+def allowances_spend(allowance: Floats, used: Floats, tolerated: Floats) -> float:
+    """The probability that some layer meets more than its allowance while it is tolerant.
+
+    No layer meets more corruption than there is, so one whose allowance is what it tolerates, or
+    more, spends nothing.
+
+    >>> allowances_spend(np.array([4.0]), np.array([1.0]), np.array([4.0]))
+    0.0
+    >>> f"{allowances_spend(np.array([5.744522]), np.array([0.5]), np.array([2.0])):.4f}"
+    '0.0000'
+    >>> f"{allowances_spend(np.array([5.744522]), np.array([0.125]), np.array([8.0])):.4f}"
+    '0.0050'
+    """
+    spent = 0.0
+    for room, share, corruption in zip(allowance, used, tolerated, strict=True):
+        if room < corruption:
+            spent += allowance_failure(float(share * corruption), float(room))
+    return spent
+
+
+def _exact(
+    claim: str, subject: Subject, setting: str, spent: float, part: float, theorem: str
+) -> Claim:
+    """A claim about a number that is known exactly."""
+
+    def judge(runs: Sequence[Runs], level: float) -> Judgement:
+        holds = spent <= part * _ROUNDING
+        return Judgement(1, int(not holds), Interval(spent, spent), part, holds)
+
+    return Claim(claim, subject.label, setting, _MEASURE, (), judge, theorem)
+
+
+def _computed(subject: Subject, policy: Any, rule: Rule, form: Form, seed: int) -> Claim:
+    experiment = make_experiment(
+        policy=policy,
+        environment=list(_MEANS),
+        adversary="none",
+        horizon=HORIZON,
+        replications=form.computed_runs,
+        seed=seed,
+    )
+
+    def judge(runs: Sequence[Runs], level: float) -> Judgement:
+        books = runs[0].books
+        assert books is not None  # races can be inspected
+        each = np.array(
+            [
+                computed_intervals_spend(rule, Books(*(field[run] for field in books)), HORIZON)
+                for run in range(form.computed_runs)
+            ]
+        )
+        over = each > rule.intervals_part * _ROUNDING
+        most = Interval(float(each.max()), float(each.max()))
+        return Judgement(len(each), int(over.sum()), most, rule.intervals_part, not over.any())
+
+    means = ", ".join(f"{mean:g}" for mean in _MEANS)
+    return Claim(
+        "intervals as computed spend no more than their part of delta",
+        subject.label,
+        f"means {means}; no attack; T = {HORIZON:,}; delta = {_delta(policy):g}",
+        _MEASURE,
+        (experiment,),
+        judge,
+        theorem=subject.guarantee.survival,
+    )
+
+
+def computed_intervals_spend(rule: Rule, books: Books, horizon: int) -> float:
+    """What the intervals of one run spend, by their ends and the rewards behind them.
+
+    The rewards' sum is moved by the *prescribed* allowance first. How improbable it then is that
+    the mean lies beyond an end is the reciprocal of the exact martingale of the proof at that
+    end. An end outside (0, 1) cannot fail.
+    """
+    pulls, sums = books.pulls, books.sums
+    if rule.pooled:
+        pulls, sums = (np.cumsum(x[::-1], axis=0)[::-1] for x in (pulls, sums))
+    room = rule.allowance[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lower = _failure(rule.kind, pulls, sums - room, books.lower)
+        upper = _failure(rule.kind, pulls, pulls - sums - room, 1 - books.upper)
+    lower, upper = lower.max(axis=1), upper.max(axis=1)
+    if rule.kind in AT_ALL_TIMES:
+        return _two_sided(lower, upper, books.pulls.shape[1])
+    return float(horizon * books.pulls.shape[1] * (lower + upper).sum())
+
+
+def _failure(kind: str, pulls: Floats, total: Floats, end: Floats) -> Floats:
+    """The probability that a lower end exceeds the mean, given what it was computed from."""
+    possible = (pulls > 0) & (end > 0) & (end < 1)
+    if kind in ("paper", "hoeffding"):
+        found = np.exp(-2 * pulls * np.maximum(total / pulls - end, 0.0) ** 2)
+    else:
+        total = np.clip(total, 0.0, pulls)
+        truth = _times_log(total, end) + _times_log(pulls - total, 1 - end)
+        if kind == "kl-jeffreys":
+            best = log_beta(total + 0.5, pulls - total + 0.5) - math.log(math.pi)
+        elif kind == "kl-mixture":
+            best = log_beta(total + 1, pulls - total + 1)
+        else:
+            mean = total / pulls
+            best = _times_log(total, mean) + _times_log(pulls - total, 1 - mean)
+        found = np.exp(truth - best)
+    return np.asarray(np.where(possible, np.minimum(found, 1.0), 0.0))
+
+
+def _times_log(factor: Floats, number: Floats) -> Floats:
+    """``factor ln(number)``, and 0 where the factor is."""
+    return np.asarray(np.where(factor == 0, 0.0, factor * np.log(number)))
+
+
+def log_beta(a: Floats, b: Floats) -> Floats:
+    """The logarithm of Euler's beta function.
+
+    >>> f"{np.exp(log_beta(np.array([2.0]), np.array([3.0])))[0]:.6f}"  # 1/12
+    '0.083333'
+    """
+    log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])
+    return np.asarray(log_gamma(a) + log_gamma(b) - log_gamma(a + b))
+
+
+def _delta(policy: Any) -> float:
+    return float(policy.delta)

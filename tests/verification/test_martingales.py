@@ -1,0 +1,62 @@
+"""Martingales of the proofs have the mean 1 exactly, and intervals by betting are conservative."""
+
+import math
+
+import numpy as np
+import pytest
+
+from armrace.policies import MultiLayerRace, SharpRace
+from armrace.verification.betting import betting_interval
+from armrace.verification.martingales import corruption_martingale, reward_martingale
+from armrace.verification.rules import race_rule, sharp_race_rule
+from armrace.verification.runs import Books
+
+
+def books(pulls: np.ndarray, sums: np.ndarray) -> Books:
+    """Runs of one layer and one arm."""
+    shaped = [x.reshape(-1, 1, 1).astype(float) for x in (pulls, sums)]
+    nothing = np.zeros_like(shaped[0])
+    return Books(np.ones(1), shaped[0], *shaped, nothing, nothing, nothing == 0)
+
+
+@pytest.mark.parametrize("kind", ["paper", "kl", "kl-mixture", "kl-jeffreys"])
+@pytest.mark.parametrize("mean", [0.5, 0.2])
+def test_reward_martingales_have_the_mean_1(kind, mean):
+    rule = race_rule(MultiLayerRace(intervals=kind, layers=1), 2, 100)
+    count = 6
+    sums = np.arange(count + 1)
+    chances = [math.comb(count, s) * mean**s * (1 - mean) ** (count - s) for s in range(count + 1)]
+    values = reward_martingale(rule, books(np.full(count + 1, count), sums), mean).ravel()
+    assert np.dot(chances, values) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_the_corruption_martingale_has_the_mean_1(pooled):
+    rule = sharp_race_rule(SharpRace(), 2, 64) if pooled else race_rule(MultiLayerRace(), 2, 64)
+    rounds, rate = 64, 0.5
+    for layer, share in enumerate(rule.used_share):
+        met = np.zeros((rounds + 1, rule.share.size))
+        met[:, layer] = np.arange(rounds + 1)
+        values = corruption_martingale(rule, met, rounds, rate)[:, layer]
+        chances = [
+            math.comb(rounds, z) * share**z * (1 - share) ** (rounds - z) for z in range(rounds + 1)
+        ]
+        assert np.dot(chances, values) == pytest.approx(1)
+        # and the proof's own normaliser is larger
+        assert rounds * math.log1p(share * math.expm1(rate)) <= rounds * share * math.expm1(rate)
+
+
+def test_betting_intervals_miss_less_often_than_their_level():
+    generator = np.random.default_rng(4)
+    missed = 0
+    for _ in range(200):
+        sample = np.minimum(generator.exponential(1.0, 300), 20.0)
+        low, high = betting_interval(sample, 20.0, 0.05)
+        missed += not low <= 1 - math.exp(-20) <= high
+    assert missed <= 20  # more have a probability below 0.1% at a level of 5%
+
+
+def test_betting_intervals_see_a_few_per_cent():
+    sample = np.random.default_rng(5).uniform(0.9, 1.3, 2_000)
+    low, high = betting_interval(sample, 20.0, 1e-4)
+    assert 1 < low < 1.1 < high

@@ -1,0 +1,75 @@
+"""The prescribed rules: hand-computed values, and agreement with the compiled races."""
+
+import math
+
+import numpy as np
+import pytest
+
+from armrace.online import Learner
+from armrace.policies import MultiLayerRace, SharpRace
+from armrace.verification.mechanics import Deletion, prescribed_deletions
+from armrace.verification.rules import Rule, ends, race_rule, sharp_race_rule
+
+KINDS = ("paper", "hoeffding", "bernstein", "kl", "kl-mixture", "kl-jeffreys")
+
+
+def one_layer(kind: str, log_term: float, allowance: float) -> Rule:
+    term, room = np.array([log_term]), np.array([allowance])
+    return Rule(kind, np.ones(1), term, term, room, room, 0.1, 0.1)
+
+
+def test_ends_by_hand():
+    low, high = ends(one_layer("hoeffding", 8.0, 5.0), 0, 100, 50)
+    assert (low, high) == pytest.approx((0.5 - 0.2 - 0.05, 0.5 + 0.2 + 0.05))
+    low, high = ends(one_layer("paper", 9.0, 5.0), 0, 100, 50)
+    assert (low, high) == pytest.approx((0.5 - 0.3 - 0.05, 0.5 + 0.3 + 0.05))
+    # kl(0, q) = -ln(1 - q)
+    low, high = ends(one_layer("kl", 8.0, 0.0), 0, 100, 0)
+    assert (low, high) == pytest.approx((0.0, 1 - math.exp(-0.08)))
+    # alpha = 1e-4, n = 100, mean 0.9: the published values of the uniform mixture
+    low, high = ends(one_layer("kl-mixture", math.log(1e4), 0.0), 0, 100, 90)
+    assert (low, high) == pytest.approx((0.677735, 0.989289), abs=1e-6)
+
+
+def test_the_literal_race_deletes_at_102_plays_of_each():
+    rule = race_rule(MultiLayerRace(delta=0.1), 2, 1024)
+    assert rule.log_lower[0] == pytest.approx(13.61608, abs=5e-6)
+    plays = [(9, turn % 2) for turn in range(400)]
+    assert prescribed_deletions(rule, plays, (1.0, 0.0)) == {
+        Deletion(layer, 1, 204, 9) for layer in range(10)
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("pool", [False, True])
+def test_intervals_and_rules_are_the_compiled_ones(kind, pool):
+    if pool and kind == "paper":
+        return
+    policy = MultiLayerRace(delta=0.1, intervals=kind, pool=pool)
+    rule, learner = race_rule(policy, 2, 4096), Learner(policy, 2, 4096, seed=3)
+    state = policy.start(2, 4096)
+    for name in ("log_lower", "log_upper", "allowance"):
+        assert np.allclose(getattr(state.rule, name), getattr(rule, name), rtol=1e-9)
+    assert np.array_equal(state.share, rule.share)
+    rewards = np.random.default_rng(0).integers(0, 2, 2000)
+    for reward in rewards.tolist():
+        learner.learn(learner.decide(), float(reward))
+    views = learner.inspect()
+    for view in views:
+        same = [v for v in views if v.arm == view.arm and v.layer >= view.layer]
+        used = same if pool else [view]
+        pulls = sum(v.pulls for v in used)
+        if pulls:
+            total = sum(v.pulls * (v.mean or 0.0) for v in used)
+            expected = ends(rule, view.layer, pulls, total)
+            assert (view.lower, view.upper) == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_sharp_rule_is_the_compiled_one():
+    policy = SharpRace(delta=0.1, first=8.0, lead=2)
+    rule, state = sharp_race_rule(policy, 5, 10_000), policy.start(5, 10_000)
+    assert np.allclose(state.rule.allowance, rule.allowance)
+    assert np.allclose(state.rule.log_upper, rule.log_upper)
+    assert np.array_equal(state.share, rule.share)
+    assert rule.used_share[0] == 1
+    assert (rule.lead, rule.pooled) == (2, True)
