@@ -137,6 +137,22 @@ def test_pieces_are_put_together(tmp_path, eager, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == [kept.whole.name]
 
 
+def audited(replications):
+    experiments = cell(10.0, replications=replications)
+    return [msgspec.structs.replace(experiment, audit=0.05) for experiment in experiments]
+
+
+def test_audits_are_stored_with_the_replications(tmp_path, eager, played):
+    run_sweep([audited(3)], tmp_path)
+    for replications in (5, 2):
+        (found,) = run_sweep([audited(replications)], tmp_path)
+        for result, other in zip(found, run_experiments(audited(replications)), strict=True):
+            assert len(other.audits) == replications
+            assert result.audits == other.audits
+            assert result.to_builtins()["audit"] == other.to_builtins()["audit"]
+    assert len(played) == 2 * 5
+
+
 @pytest.mark.parametrize("change", [{"seed": 6}, {"horizon": 301}, {"budget": 11.0}])
 def test_whatever_changes_the_figures_changes_the_name(tmp_path, change):
     (one,) = cell(10.0, policies=("ucb1",))

@@ -17,6 +17,7 @@ import polars as pl
 
 from armrace import __version__
 from armrace.errors import DamagedFile
+from armrace.forensics import Audit
 from armrace.simulation.code import experiment_code
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.replication import Outcome
@@ -55,7 +56,8 @@ class Kept:
             return None
         rows = whole.rows.filter(pl.col("replication") < asked)
         seconds = whole.seconds * asked / whole.replications
-        return Result(self.experiment.to_builtins(), rows, whole.view, seconds)
+        audits = [found for number, found in _audits(whole).items() if number < asked]
+        return Result(self.experiment.to_builtins(), rows, whole.view, seconds, audits=audits)
 
     def missing(self) -> list[int]:
         """The replications that are asked for and not there."""
@@ -72,7 +74,7 @@ class Kept:
         part = Result.from_outcomes(self.experiment, numbers, found, seconds, interrupted=True)
         rows = part.rows if self._curves else part.final
         target = self._folder / f"{self._key}-{numbers[0]}.parquet"
-        save(Result(part.spec, rows, part.view, seconds, interrupted=True), target)
+        save(Result(part.spec, rows, part.view, seconds, True, part.audits), target)
 
     def finish(self) -> None:
         """Join what was kept in pieces into one file."""
@@ -85,7 +87,12 @@ class Kept:
         seconds = sum(piece.seconds for piece in pieces)
         count = rows["replication"].n_unique()
         spec = {**self.experiment.to_builtins(), "replications": count}
-        save(Result(spec, rows.sort("replication", "round"), view, seconds), self.whole)
+        audits: dict[int, Audit] = {}
+        for piece in pieces:
+            audits.update(_audits(piece))
+        found = [audits[number] for number in sorted(audits)]
+        rows = rows.sort("replication", "round")
+        save(Result(spec, rows, view, seconds, audits=found), self.whole)
         for part in parts:
             part.unlink(missing_ok=True)
 
@@ -102,6 +109,12 @@ def _read(file: Path) -> Result:
         return load(file)
     except DamagedFile as error:
         raise DamagedFile(f"{file} is damaged; remove it, and its part is played anew.") from error
+
+
+def _audits(piece: Result) -> dict[int, Audit]:
+    """Audits by replication; empty if none were asked for."""
+    numbers = piece.final["replication"].to_list()
+    return dict(zip(numbers, piece.audits, strict=True)) if piece.audits else {}
 
 
 def _key(experiment: Experiment, curves: bool) -> str:
