@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from armrace.environments import ENVIRONMENTS
 from armrace.simulation import Result, Scenario
 from armrace.statistics import mean_interval
 
@@ -79,7 +78,7 @@ def parameters(specification: Mapping[str, Any]) -> str:
 
 def means_of(result: Result) -> npt.NDArray[np.float64]:
     """The true mean of each arm."""
-    return ENVIRONMENTS.make(result.spec["environment"]).mean_rewards(result.horizon)
+    return result.means
 
 
 def cell_name(spec: Mapping[str, Any]) -> str:

@@ -47,6 +47,8 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
         """As plain data: the arguments of ``simulate`` that run it again."""
         data = super().to_builtins()
         del data["name"]
+        for part in ("policy", "environment", "adversary"):
+            data[part] = getattr(self, part).to_builtins()  # a class may name itself otherwise
         if self.audit is None:
             del data["audit"]
         return data

@@ -57,7 +57,8 @@ class Kept:
         rows = whole.rows.filter(pl.col("replication") < asked)
         seconds = whole.seconds * asked / whole.replications
         audits = [found for number, found in _audits(whole).items() if number < asked]
-        return Result(self.experiment.to_builtins(), rows, whole.view, seconds, audits=audits)
+        spec = self.experiment.to_builtins()
+        return Result(spec, rows, whole.view, seconds, audits=audits, means=whole.means)
 
     def missing(self) -> list[int]:
         """The replications that are asked for and not there."""
@@ -74,7 +75,7 @@ class Kept:
         part = Result.from_outcomes(self.experiment, numbers, found, seconds, interrupted=True)
         rows = part.rows if self._curves else part.final
         target = self._folder / f"{self._key}-{numbers[0]}.parquet"
-        save(Result(part.spec, rows, part.view, seconds, True, part.audits), target)
+        save(Result(part.spec, rows, part.view, seconds, True, part.audits, part.means), target)
 
     def finish(self) -> None:
         """Join what was kept in pieces into one file."""
@@ -92,7 +93,8 @@ class Kept:
             audits.update(_audits(piece))
         found = [audits[number] for number in sorted(audits)]
         rows = rows.sort("replication", "round")
-        save(Result(spec, rows, view, seconds, audits=found), self.whole)
+        means = pieces[0].means
+        save(Result(spec, rows, view, seconds, audits=found, means=means), self.whole)
         for part in parts:
             part.unlink(missing_ok=True)
 

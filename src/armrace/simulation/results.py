@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from armrace.environments import ENVIRONMENTS
 from armrace.errors import UnknownName
 from armrace.forensics import Audit
 from armrace.policies import ArmView
@@ -41,6 +42,7 @@ class Result:
         seconds: float,
         interrupted: bool = False,
         audits: Sequence[Audit] = (),
+        means: npt.ArrayLike | None = None,
     ) -> None:
         self.spec = spec
         self.rows = rows
@@ -48,6 +50,7 @@ class Result:
         self.seconds = seconds
         self.interrupted = interrupted
         self.audits = list(audits)
+        self.means = _means(spec) if means is None else np.array(means, dtype=np.float64)
 
     @classmethod
     def from_outcomes(
@@ -71,7 +74,13 @@ class Result:
         view = outcomes[0].view if replications[0] == 0 else ()
         audits = [outcome.audit for outcome in outcomes if outcome.audit is not None]
         return cls(
-            experiment.to_builtins(), pl.DataFrame(columns), view, seconds, interrupted, audits
+            experiment.to_builtins(),
+            pl.DataFrame(columns),
+            view,
+            seconds,
+            interrupted,
+            audits,
+            experiment.environment.mean_rewards(experiment.horizon).tolist(),
         )
 
     @property
@@ -195,6 +204,11 @@ class Result:
             f"<Result of {self.policy}: {self.replications} x {self.horizon} rounds, "
             f"regret {regret.mean:.1f} +- {regret.stderr:.1f}>"
         )
+
+
+def _means(spec: Mapping[str, Any]) -> npt.NDArray[np.float64]:
+    """Each arm's true mean, for results that were stored without it."""
+    return ENVIRONMENTS.make(spec["environment"]).mean_rewards(int(spec["horizon"]))
 
 
 _COLUMN_TYPES: dict[Any, type[pl.DataType]] = {

@@ -40,6 +40,8 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
     interrupted: bool
     digest: str
     audits: list[Audit] = []
+    means: list[float] | None = None
+    """Each arm's true mean, so that a result is read without the class of its environment."""
 
 
 def save(result: Result, target: Path) -> None:
@@ -52,6 +54,7 @@ def save(result: Result, target: Path) -> None:
         interrupted=result.interrupted,
         digest=_BLANK.decode(),
         audits=result.audits,
+        means=result.means.tolist(),
     )
     buffer = io.BytesIO()
     result.rows.write_parquet(buffer, metadata={_KEY: msgspec.json.encode(header).decode()})
@@ -85,7 +88,15 @@ def load(path: str | Path) -> Result:
     if header.format != _FORMAT:
         raise DamagedFile(f"{path} has format {header.format}; this version reads {_FORMAT}.")
     rows = pl.read_parquet(io.BytesIO(data))
-    return Result(header.spec, rows, header.view, header.seconds, header.interrupted, header.audits)
+    return Result(
+        header.spec,
+        rows,
+        header.view,
+        header.seconds,
+        header.interrupted,
+        header.audits,
+        header.means,
+    )
 
 
 def _sealed(data: bytes) -> bytes:
