@@ -4,25 +4,25 @@ An *inlined* function stays a plain Python function that can be called, stepped 
 tested as such; it is compiled only where compiled code calls it. An *entry* is what Python
 calls: it is compiled on first use, releases the interpreter lock and is kept on disk.
 
-Numba decides whether an entry on disk is still good by looking at the entry's own file. The
-code an entry calls lives elsewhere, perhaps in a module of the user's. So every entry is made
-by a factory for a *fingerprint* of all code that it may reach, and carries it in its name,
-which Numba makes the name of the file on disk: a changed implementation is compiled anew, and
-one user's policies never get in the way of another's.
+Whether machine code on disk is still good depends on all code that the entry calls, perhaps in a
+module of the user's. So every entry is made by a factory for a *fingerprint* of that code, which
+is part of its name on disk: a changed implementation is compiled again, and the policies of one
+user never get in the way of another's.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 from numba.extending import register_jitable
 
 from armrace.kernels.fingerprints import SCRIPT, fingerprint
+from armrace.kernels.machine_code import MachineCode
 
-__all__ = ["entry", "fingerprint", "inlined", "kept_on_disk", "outlined"]
+__all__ = ["entry", "fingerprint", "inlined", "is_stored", "outlined"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -48,21 +48,32 @@ def outlined(function: F) -> F:
 
 
 def entry(code: str) -> Callable[[F], F]:
-    """Compile the decorated function on first call, cached on disk under the name of ``code``.
+    """Compile the decorated function on first call, and store it on disk under ``code``.
 
-    What a script itself defines has another identity in every process, so that Numba would
-    never find it again: it is not put on disk.
+    What a script itself defines has another identity in every process and would never be found
+    again, so it is not stored.
     """
-    kept = not code.startswith(SCRIPT)
 
     def compile_lazily(function: F) -> F:
         function.__qualname__ = f"{function.__name__}.{code}"
-        return cast("F", numba.njit(cache=kept, nogil=True, error_model="numpy")(function))
+        compiled = numba.njit(nogil=True, error_model="numpy")(function)
+        if not code.startswith(SCRIPT):
+            compiled._cache = MachineCode(function)
+        return cast("F", compiled)
 
     return compile_lazily
 
 
-def kept_on_disk(compiled: Any) -> bool:
+def is_stored(compiled: Any) -> bool:
     """Whether an entry's machine code is on disk already."""
-    file = getattr(compiled._cache, "_cache_file", None)  # none for what is never kept
-    return file is not None and Path(file._index_path).exists()
+    return isinstance(compiled._cache, MachineCode) and compiled._cache.is_stored()
+
+
+if numba.config.DISABLE_JIT:
+    # Without the compiler there are no function pointers, so attacks cannot be called.
+    numba.config.DISABLE_JIT = 0
+    if sys.stderr is not None:
+        print(
+            "armrace: NUMBA_DISABLE_JIT is ignored, since armrace runs as machine code only.",
+            file=sys.stderr,
+        )

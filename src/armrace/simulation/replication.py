@@ -13,7 +13,7 @@ from armrace.errors import InvalidParameter
 from armrace.forensics import Audit, audit
 from armrace.kernels import engine, leaping
 from armrace.kernels.attacking import LiveAttack
-from armrace.kernels.compiling import fingerprint, kept_on_disk
+from armrace.kernels.compiling import fingerprint, is_stored
 from armrace.kernels.generics import implementations
 from armrace.kernels.laws import Law
 from armrace.kernels.race import Race
@@ -179,7 +179,7 @@ def runner_for(parts: Parts) -> Runner:
 
 def is_on_disk(experiment: Experiment) -> bool:
     """Whether the compiled loop for the experiment's policy has been kept by an earlier run."""
-    return kept_on_disk(runner_for(make_parts(experiment, 0)))
+    return is_stored(runner_for(make_parts(experiment, 0)))
 
 
 def play_out(parts: Parts) -> None:
