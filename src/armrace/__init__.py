@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "armrace.adversaries": ("ADVERSARIES", "Adversary"),
+    "armrace.compilation": ("warm_up",),
     "armrace.environments": ("ENVIRONMENTS", "Environment"),
     "armrace.errors": ("ArmraceError",),
     "armrace.policies": ("POLICIES", "Policy"),
@@ -21,6 +22,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 if TYPE_CHECKING:
     from armrace.adversaries import ADVERSARIES, Adversary
+    from armrace.compilation import warm_up
     from armrace.environments import ENVIRONMENTS, Environment
     from armrace.errors import ArmraceError
     from armrace.policies import POLICIES, Policy
@@ -39,6 +41,7 @@ __all__ = [
     "compare",
     "load",
     "simulate",
+    "warm_up",
 ]
 
 

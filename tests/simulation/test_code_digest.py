@@ -88,6 +88,7 @@ def test_an_allowance_counts_for_what_is_stored_and_not_for_machine_code(package
 @pytest.mark.parametrize(
     "parts",
     [
+        ("__init__.py",),
         ("randomness.py",),
         ("statistics", "summaries.py"),
         ("forensics", "audit.py"),

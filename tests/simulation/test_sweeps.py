@@ -160,13 +160,6 @@ def test_whatever_changes_the_figures_changes_the_name(tmp_path, change):
     assert Kept(one, tmp_path).whole != Kept(other, tmp_path).whole
 
 
-def test_another_version_changes_the_name(tmp_path, monkeypatch):
-    (one,) = cell(10.0, policies=("ucb1",))
-    before = Kept(one, tmp_path).whole
-    monkeypatch.setattr("armrace.simulation.keeping.__version__", "0.0.0")
-    assert Kept(one, tmp_path).whole != before
-
-
 def test_a_damaged_file_is_refused(tmp_path):
     (one,) = cell(10.0, policies=("ucb1",))
     Kept(one, tmp_path).whole.write_text("no Parquet")

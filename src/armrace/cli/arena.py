@@ -122,12 +122,12 @@ def _grid(
 
 
 def _play(grid: Grid, folder: Path, workers: int | None, executor: Executor | None) -> pl.DataFrame:
-    from armrace.cli.precompiling import precompile
     from armrace.simulation.arena import run_arena
+    from armrace.simulation.compilation import compile_experiments
     from armrace.simulation.progress import cell_bar
 
     with say_how_to_go_on(folder):
-        precompile(next(grid.cells()).experiments(), executor)
+        compile_experiments(next(grid.cells()).experiments(), executor)
         with cell_bar(None) as bar:
             return run_arena(grid, folder, workers, bar, executor)
 

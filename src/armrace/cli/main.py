@@ -20,6 +20,7 @@ from armrace.cli import (
     scenarios,
     simulate,
     verify,
+    warm_up,
 )
 from armrace.cli.outputs import say
 from armrace.errors import ArmraceError
@@ -69,6 +70,7 @@ app.command("arena", epilog=arena.EPILOG)(arena.arena)
 app.command("plan", epilog=plan.EPILOG)(plan.plan)
 app.command("simulate", epilog=simulate.EPILOG)(simulate.simulate)
 app.command("verify", epilog=verify.EPILOG)(verify.verify)
+app.command("warm-up", epilog=warm_up.EPILOG)(warm_up.warm_up)
 app.command("policies")(policies.policies)
 app.command("attacks")(attacks.attacks)
 app.command("environments")(environments.environments)

@@ -12,7 +12,6 @@ from armrace.cli import options
 from armrace.cli.experiments import attack_names
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
 from armrace.cli.parsing import names, number, place, share, shares, whole, worker_count
-from armrace.cli.precompiling import precompile
 from armrace.cli.running import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -196,8 +195,6 @@ def _answer(question: Question, executor: Executor | None, workers: int | None) 
     from armrace.planning import answer
 
     try:
-        quiet = question.experiments(list(question.learners()), 0.0)
-        precompile([experiment for _, experiment in quiet], executor)
         return answer(question, executor, workers)
     except KeyboardInterrupt:
         say("armrace: interrupted; half a plan would mislead, so nothing of it is kept.")

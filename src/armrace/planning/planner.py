@@ -12,6 +12,7 @@ import polars as pl
 from armrace.planning.plans import Plan
 from armrace.planning.question import Question, make_question
 from armrace.planning.readings import REQUIRED, read
+from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.progress import progress_bar
 from armrace.simulation.simulate import run_experiments
 
@@ -63,6 +64,8 @@ def answer(
     """The plan for a question; Ctrl-C leaves nothing of it."""
     runner = _Runner(question, executor, workers, progress)
     names = list(question.learners())
+    quiet = question.experiments(names, 0.0)
+    compile_experiments([experiment for _, experiment in quiet], executor, progress)
     standing = runner.play("without attack", 0.0, names)
     contenders = list(standing)
     for budget in budget_levels(question.horizon, question.suspected):

@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from armrace import __version__
 from armrace.errors import DamagedFile
 from armrace.forensics import Audit
 from armrace.simulation.code import experiment_code
@@ -122,5 +121,5 @@ def _audits(piece: Result) -> dict[int, Audit]:
 def _key(experiment: Experiment, curves: bool) -> str:
     spec: dict[str, Any] = experiment.to_builtins()
     del spec["replications"]
-    told: Sequence[Any] = [__version__, experiment_code(experiment), curves, spec]
+    told: Sequence[Any] = [experiment_code(experiment), curves, spec]
     return hashlib.sha256(msgspec.json.encode(told, order="sorted")).hexdigest()[:20]

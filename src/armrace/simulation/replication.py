@@ -13,7 +13,7 @@ from armrace.errors import InvalidParameter
 from armrace.forensics import Audit, audit
 from armrace.kernels import engine, leaping
 from armrace.kernels.attacking import LiveAttack
-from armrace.kernels.compiling import fingerprint, is_stored
+from armrace.kernels.compiling import fingerprint
 from armrace.kernels.generics import implementations
 from armrace.kernels.laws import Law
 from armrace.kernels.race import Race
@@ -27,11 +27,9 @@ __all__ = [
     "LONGEST_PLAYED_BY_DEFAULT",
     "Outcome",
     "Parts",
-    "is_on_disk",
     "make_parts",
     "play_one_round",
     "play_out",
-    "prepare",
     "rounds_to_play",
     "run_replication",
     "runner_for",
@@ -177,11 +175,6 @@ def runner_for(parts: Parts) -> Runner:
     return engine.make_runner(code) if parts.leap is None else leaping.make_leaper(code)
 
 
-def is_on_disk(experiment: Experiment) -> bool:
-    """Whether the compiled loop for the experiment's policy has been kept by an earlier run."""
-    return is_stored(runner_for(make_parts(experiment, 0)))
-
-
 def play_out(parts: Parts) -> None:
     """Run the compiled loop to the last checkpoint."""
     attack = LiveAttack(
@@ -193,11 +186,6 @@ def play_out(parts: Parts) -> None:
         runner_for(parts)(*before, *after)
     else:
         runner_for(parts)(*before, parts.luck, *after, parts.leap)
-
-
-def prepare(experiment: Experiment) -> None:
-    """Compile, or load from disk, what the experiment needs."""
-    play_one_round(make_parts(experiment, 0))
 
 
 def play_one_round(parts: Parts) -> None:

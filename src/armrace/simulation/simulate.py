@@ -14,15 +14,14 @@ from armrace.environments import Environment
 from armrace.errors import InvalidParameter
 from armrace.policies import Policy
 from armrace.simulation.comparison import Comparison
+from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.experiment import Experiment, make_experiment
-from armrace.simulation.interrupts import postponed_interrupts
-from armrace.simulation.parallel import run_all, shares_this_disk
+from armrace.simulation.parallel import run_all
 from armrace.simulation.progress import Progress, progress_bar
-from armrace.simulation.replication import prepare
 from armrace.simulation.results import Result
 from armrace.specification import is_list
 
-__all__ = ["compare", "compile_experiments", "run_experiments", "simulate"]
+__all__ = ["compare", "run_experiments", "simulate"]
 
 PolicyLike = Policy | str | Mapping[str, Any]
 EnvironmentLike = Environment | Mapping[str, Any] | npt.ArrayLike
@@ -107,22 +106,6 @@ def compare(
         for policy in policies
     ]
     return Comparison(run_experiments(experiments, executor, workers, progress))
-
-
-def compile_experiments(
-    experiments: Sequence[Experiment], executor: Executor | None, progress: bool | None
-) -> None:
-    """Compile what is not on disk yet, where it is this disk that the workers read.
-
-    One after the other: the compiler takes a global lock. Other machines compile for themselves.
-    """
-    if not shares_this_disk(executor):
-        return
-    with postponed_interrupts() as check, progress_bar("compiling", progress) as report:
-        for position, experiment in enumerate(experiments, start=1):
-            prepare(experiment)
-            check()
-            report(position / len(experiments))
 
 
 def run_experiments(

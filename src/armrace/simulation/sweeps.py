@@ -18,13 +18,13 @@ from typing import Any
 from armrace.errors import ArmraceError, UnwritableOutput, WorkersLost
 from armrace.simulation.batching import Batch
 from armrace.simulation.claims import claimed
+from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.files import make_folder
 from armrace.simulation.keeping import Kept
 from armrace.simulation.parallel import run_missing
 from armrace.simulation.replication import Outcome
 from armrace.simulation.results import Result
-from armrace.simulation.simulate import compile_experiments
 
 __all__ = ["finished_cells", "run_sweep"]
 

@@ -12,9 +12,9 @@ from armrace.kernels.race import Race
 from armrace.kernels.witnessing import make_witnessed_race
 from armrace.policies import ArmView
 from armrace.simulation.experiment import Experiment
-from armrace.simulation.replication import Parts, make_parts, play_one_round, play_out
+from armrace.simulation.replication import Parts, make_parts, play_out
 
-__all__ = ["Books", "Runs", "examine", "gather", "prepare"]
+__all__ = ["Books", "Runs", "examine", "gather", "witnessed_parts"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -69,9 +69,9 @@ def examine(
     )
 
 
-def prepare(experiment: Experiment) -> None:
-    """Compile, or load from disk, what examining the experiment needs."""
-    play_one_round(_with_witness(make_parts(experiment, 0)))
+def witnessed_parts(experiment: Experiment) -> Parts:
+    """Make the parts that :func:`examine` plays in the first replication."""
+    return _with_witness(make_parts(experiment, 0))
 
 
 def _with_witness(parts: Parts) -> Parts:
