@@ -14,7 +14,7 @@ PROBE = """
 from armrace.kernels.compiling import fingerprint
 from armrace.kernels.generics import implementations
 from armrace.simulation import make_experiment
-from armrace.simulation.code import experiment_code
+from armrace.simulation.code_digest import experiment_code
 from armrace.simulation.replication import make_parts
 
 for policy in ("ucb1", "sharp-race"):
@@ -144,7 +144,7 @@ def test_what_takes_no_part_does_not_count(package, before, change):
 def test_what_does_not_count_is_not_loaded_by_a_simulation():
     script = """
 import sys
-from armrace.simulation.code import _IDLE
+from armrace.simulation.code_digest import _IDLE
 import armrace
 
 result = armrace.simulate("ucb1", [0.6, 0.4], horizon=10, replications=1, audit=0.05)

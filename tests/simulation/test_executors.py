@@ -16,7 +16,7 @@ import pytest
 from armrace.errors import InvalidParameter, UnknownName, WorkersLost
 from armrace.simulation import knocking, on_dask, parallel
 from armrace.simulation.executors import chosen_executor
-from armrace.simulation.on_ray import RayExecutor
+from armrace.simulation.executors.on_ray import RayExecutor
 from armrace.simulation.simulate import run_experiments
 from shared_experiments import EXPERIMENTS
 

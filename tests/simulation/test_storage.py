@@ -12,9 +12,10 @@ import polars as pl
 import pytest
 
 import armrace
+from armrace import files
 from armrace.environments import Table
 from armrace.errors import DamagedFile, UnwritableOutput
-from armrace.simulation import files, storage
+from armrace.simulation import storage
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ import pytest
 
 import armrace
 from armrace.errors import DamagedFile, UnwritableOutput, WorkersLost
+from armrace.files.locks import locked
 from armrace.simulation import make_experiment, sweeps
-from armrace.simulation.claims import claimed
-from armrace.simulation.keeping import Kept
+from armrace.simulation.result_store import StoredResult
 from armrace.simulation.simulate import run_experiments
 from armrace.simulation.sweeps import finished_cells, run_sweep
 
@@ -124,8 +124,8 @@ def test_ctrl_c_in_mid_cell_keeps_what_is_finished(tmp_path, played):
 
 def test_pieces_are_put_together(tmp_path, eager, monkeypatch):
     (experiment,) = cell(10.0, replications=9, policies=("ucb1",))
-    kept = Kept(experiment, tmp_path)
-    monkeypatch.setattr(Kept, "finish", lambda self: None)
+    kept = StoredResult(experiment, tmp_path)
+    monkeypatch.setattr(StoredResult, "finish", lambda self: None)
     monkeypatch.setattr("armrace.simulation.parallel._SECONDS_A_THREAD", 0.0)
     sweeps._play([kept], None, 1, lambda share: None)
     assert len(list(tmp_path.glob("*-*.parquet"))) == 9
@@ -157,26 +157,26 @@ def test_audits_are_stored_with_the_replications(tmp_path, eager, played):
 def test_whatever_changes_the_figures_changes_the_name(tmp_path, change):
     (one,) = cell(10.0, policies=("ucb1",))
     other = msgspec.structs.replace(one, **change)
-    assert Kept(one, tmp_path).whole != Kept(other, tmp_path).whole
+    assert StoredResult(one, tmp_path).whole != StoredResult(other, tmp_path).whole
 
 
 def test_a_damaged_file_is_refused(tmp_path):
     (one,) = cell(10.0, policies=("ucb1",))
-    Kept(one, tmp_path).whole.write_text("no Parquet")
+    StoredResult(one, tmp_path).whole.write_text("no Parquet")
     with pytest.raises(DamagedFile, match="remove it, and its part is played anew"):
         run_sweep([[one]], tmp_path)
 
 
 def test_what_another_has_claimed_is_left_to_it(tmp_path, played):
     ours, theirs = cell(10.0)
-    other = Kept(theirs, tmp_path)
+    other = StoredResult(theirs, tmp_path)
     found = []
-    with claimed([other.lock]) as had:
+    with locked([other.lock]) as had:
         assert had == [True]
         run = threading.Thread(target=lambda: found.extend(run_sweep([[ours, theirs]], tmp_path)))
         run.start()
         deadline = time.monotonic() + 30
-        while not Kept(ours, tmp_path).whole.exists() and time.monotonic() < deadline:
+        while not StoredResult(ours, tmp_path).whole.exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         time.sleep(2 * sweeps._SECONDS_BETWEEN_LOOKS)
         assert {name for name, _ in played} == {"ucb1"}

@@ -141,8 +141,8 @@ def _print(board: pl.DataFrame) -> None:
 
 
 def _write_report(page: Path, grid: Grid, figures: pl.DataFrame, command: str) -> None:
+    from armrace.files import write_text
     from armrace.reports.arena import render_arena
-    from armrace.simulation.files import write_text
 
     write_text(page, render_arena(grid, figures, command))
     say(f"The report is in {page}.")

@@ -22,7 +22,7 @@ def say(sentence: str) -> None:
 
 def check_targets(json: Path | None, *others: Path | None) -> None:
     """Refuse files that cannot be written, before anything is computed."""
-    from armrace.simulation.files import check_writable
+    from armrace.files import check_writable
 
     if STANDARD_OUTPUT in others:
         raise InvalidParameter("only --json takes - for standard output; give the name of a file.")
@@ -41,7 +41,7 @@ def write_json(target: Path, data: Any) -> None:
     if target == STANDARD_OUTPUT:
         typer.echo(text)
         return
-    from armrace.simulation.files import write_text
+    from armrace.files import write_text
 
     write_text(target, text + "\n")
     say(f"The figures are in {target}.")

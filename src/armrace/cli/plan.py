@@ -202,8 +202,8 @@ def _answer(question: Question, executor: Executor | None, workers: int | None) 
 
 
 def _write_report(page: Path, found: Plan) -> None:
+    from armrace.files import write_text
     from armrace.reports.planning import render_plan
-    from armrace.simulation.files import write_text
 
     write_text(page, render_plan(found, command(found.question)))
     say(f"The report is in {page}.")

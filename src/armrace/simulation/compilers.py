@@ -26,7 +26,7 @@ _SECONDS_TO_START = 3.0
 _SECONDS_BETWEEN_LOOKS = 0.2
 
 
-_PLURALS = {"policy": "policies", "adversary": "attacks", "learner": "learners"}
+_PLURALS = {"policy": "policies", "attack": "attacks", "learner": "learners"}
 
 
 class Unit(NamedTuple):
@@ -75,7 +75,9 @@ def _words(units: Sequence[Unit]) -> str:
     if len(units) == 1:
         return units[0].label
     counts = Counter(unit.kind for unit in units)
-    return " and ".join(f"{count} {_PLURALS.get(kind, kind)}" for kind, count in counts.items())
+    return " and ".join(
+        f"{count} {kind if count == 1 else _PLURALS[kind]}" for kind, count in counts.items()
+    )
 
 
 def _seconds(units: Sequence[Unit], processes: int) -> float:

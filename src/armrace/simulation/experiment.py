@@ -41,7 +41,7 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
 
     def validate(self) -> None:
         self.environment.check_horizon(self.horizon)
-        self.adversary.start(self.setting())
+        self.adversary.check(self.setting())
 
     def to_builtins(self) -> dict[str, Any]:
         """As plain data: the arguments of ``simulate`` that run it again."""

@@ -16,9 +16,9 @@ import msgspec
 import polars as pl
 
 from armrace.errors import DamagedFile
+from armrace.files import atomic_path
 from armrace.forensics import Audit
 from armrace.policies import ArmView
-from armrace.simulation.files import atomic_path
 from armrace.simulation.results import Result
 
 __all__ = ["load", "save"]

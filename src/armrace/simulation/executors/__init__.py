@@ -48,17 +48,17 @@ def chosen_executor(
     check_executor(name, address, workers)
     count = workers or os.cpu_count() or 1
     if name == "processes":
-        from armrace.simulation.processes import ProcessPool
+        from armrace.simulation.executors.processes import ProcessPool
 
         with ProcessPool(count) as pool:
             yield pool
     elif name == "dask":
-        from armrace.simulation.on_dask import dask_executor
+        from armrace.simulation.executors.on_dask import dask_executor
 
         with dask_executor(address, count) as executor:
             yield executor
     elif name == "ray":
-        from armrace.simulation.on_ray import ray_executor
+        from armrace.simulation.executors.on_ray import ray_executor
 
         with ray_executor(address, count) as executor:
             yield executor

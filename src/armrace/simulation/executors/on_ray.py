@@ -14,15 +14,15 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from armrace.errors import InvalidParameter, WorkersLost
-from armrace.simulation.code import package_code
+from armrace.simulation.code_digest import package_code
+from armrace.simulation.executors.ray_relay import ON_THIS_MACHINE, RUNNING_HERE
+from armrace.simulation.executors.reachability import somebody_listens, vigil, within
 from armrace.simulation.interrupts import deaf_children
-from armrace.simulation.knocking import somebody_listens, vigil, within
-from armrace.simulation.ray_relay import ON_THIS_MACHINE, RUNNING_HERE
 
 __all__ = ["ray_executor"]
 
 _NO_EXTRA = "the executor ray needs Ray; install it with: pip install 'armrace[ray]'."
-_RELAY = "armrace.simulation.ray_relay"
+_RELAY = "armrace.simulation.executors.ray_relay"
 _SECONDS_TO_CONNECT = 40.0
 _SECONDS_TO_END = 15.0
 _SECONDS_FOR_A_WORKER = 60

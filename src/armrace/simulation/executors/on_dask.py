@@ -9,10 +9,10 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from armrace.errors import InvalidParameter, WorkersLost
-from armrace.simulation.code import package_code
-from armrace.simulation.forwarding import forwarded
+from armrace.simulation.code_digest import package_code
+from armrace.simulation.executors.futures import forwarded
+from armrace.simulation.executors.reachability import SECONDS_TO_ANSWER, somebody_listens, within
 from armrace.simulation.interrupts import deaf_children
-from armrace.simulation.knocking import SECONDS_TO_ANSWER, somebody_listens, within
 
 __all__ = ["dask_executor"]
 

@@ -17,16 +17,16 @@ import polars as pl
 
 from armrace.errors import DamagedFile
 from armrace.forensics import Audit
-from armrace.simulation.code import experiment_code
+from armrace.simulation.code_digest import experiment_code
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.replication import Outcome
 from armrace.simulation.results import Result
 from armrace.simulation.storage import load, save
 
-__all__ = ["Kept"]
+__all__ = ["StoredResult"]
 
 
-class Kept:
+class StoredResult:
     """What ``folder`` holds of an experiment; without ``curves`` only the ledger's last row."""
 
     def __init__(self, experiment: Experiment, folder: Path, *, curves: bool = True) -> None:
