@@ -13,9 +13,10 @@ from multiprocessing import get_context
 
 import pytest
 
+import armrace
 from armrace.errors import InvalidParameter, UnknownName, WorkersLost
-from armrace.simulation import knocking, on_dask, parallel
-from armrace.simulation.executors import chosen_executor
+from armrace.simulation import parallel
+from armrace.simulation.executors import chosen_executor, on_dask, reachability
 from armrace.simulation.executors.on_ray import RayExecutor
 from armrace.simulation.simulate import run_experiments
 from shared_experiments import EXPERIMENTS
@@ -157,14 +158,14 @@ def test_a_server_that_is_no_scheduler_is_refused_within_seconds(monkeypatch):
 
 @pytest.fixture
 def short_silence(monkeypatch):
-    monkeypatch.setattr(knocking, "_SECONDS_BETWEEN_KNOCKS", 0.05)
-    monkeypatch.setattr(knocking, "_SECONDS_OF_SILENCE", 0.5)
+    monkeypatch.setattr(reachability, "_SECONDS_BETWEEN_KNOCKS", 0.05)
+    monkeypatch.setattr(reachability, "_SECONDS_OF_SILENCE", 0.5)
 
 
 def test_a_vigil_tells_once_nobody_answers_any_more(short_silence):
     told = threading.Event()
     server = socket.create_server(("127.0.0.1", 0))
-    with knocking.vigil(f"127.0.0.1:{server.getsockname()[1]}", told.set):
+    with reachability.vigil(f"127.0.0.1:{server.getsockname()[1]}", told.set):
         assert not told.wait(1.5)
         server.close()
         assert told.wait(10)
@@ -172,14 +173,14 @@ def test_a_vigil_tells_once_nobody_answers_any_more(short_silence):
 
 def test_a_vigil_that_has_ended_tells_nothing(short_silence):
     told = threading.Event()
-    with knocking.vigil("127.0.0.1:1", told.set):
+    with reachability.vigil("127.0.0.1:1", told.set):
         pass
     assert not told.wait(1)
 
 
 def test_what_takes_too_long_to_connect_is_given_up():
     with pytest.raises(TimeoutError):
-        knocking.within(0.1, lambda: time.sleep(1))
+        reachability.within(0.1, lambda: time.sleep(1))
 
 
 def test_tasks_fail_with_the_process_that_talks_to_ray():
@@ -211,3 +212,49 @@ def test_a_missing_extra_says_how_to_install_it(monkeypatch, name, module):
     refused = pytest.raises(InvalidParameter, match=rf"pip install 'armrace\[{name}\]'\.$")
     with refused, chosen_executor(name):
         pass
+
+
+def test_executors_can_be_named():
+    given = {"environment": [0.6, 0.4], "horizon": 100, "replications": 3, "workers": 1}
+    usual = armrace.simulate("ucb1", **given)
+    assert armrace.simulate("ucb1", **given, executor="threads").rows.equals(usual.rows)
+    named = armrace.compare(["ucb1"], **given, executor="processes")
+    assert named.results["ucb1"].rows.equals(usual.rows)
+
+
+@pytest.mark.parametrize(
+    ("executor", "error", "words"),
+    [
+        ("process", UnknownName, "did you mean 'processes'"),
+        (4, InvalidParameter, "executor must be one of threads, processes, dask, ray"),
+        (ProcessPoolExecutor, InvalidParameter, "executor must be"),
+    ],
+)
+def test_what_is_no_executor_is_refused(executor, error, words):
+    with pytest.raises(error, match=words):
+        armrace.simulate("ucb1", [0.6, 0.4], horizon=10, replications=1, executor=executor)
+
+
+@pytest.mark.parametrize("seconds", [0.3, 1.0, 2.0])
+def test_ctrl_c_to_the_group_in_the_first_seconds_is_answered_by_one_process(seconds):
+    script = """
+import sys
+from armrace.cli.main import run
+
+print(flush=True)
+sys.exit(run(["simulate", "ucb1", "--horizon", "1e7", "--replications", "2000",
+              "--executor", "processes", "--workers", "2"]))
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        process.stdout.readline()
+        time.sleep(seconds)
+        os.killpg(process.pid, signal.SIGINT)
+        _, words = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "Traceback" not in words

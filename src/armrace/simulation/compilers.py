@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
-from armrace.simulation.interrupts import deaf_children, postponed_interrupts
+from armrace.simulation.interrupts import postponed_interrupts, shielded_children
 from armrace.simulation.progress import compiling_bar
 
 __all__ = ["Unit", "compile_units"]
@@ -161,7 +161,7 @@ def _compile_elsewhere(units: Sequence[Unit], processes: int, work: _Work) -> No
 def _start() -> subprocess.Popen[bytes]:
     """A process that compiles what it is sent; Ctrl-C is left to this one."""
     paths = os.pathsep.join(path for path in sys.path if path)
-    with deaf_children():
+    with shielded_children():
         return subprocess.Popen(
             [sys.executable, "-c", f"from {__name__} import serve; serve()"],
             env={**os.environ, "PYTHONPATH": paths},

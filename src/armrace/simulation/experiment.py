@@ -17,10 +17,10 @@ from armrace.policies import POLICIES, Policy
 from armrace.randomness import MAXIMAL_SEED
 from armrace.specification import MAXIMAL_HORIZON, Limits, Specification
 
-__all__ = ["Experiment", "checkpoints_for", "make_experiment"]
+__all__ = ["MAXIMAL_REPLICATIONS", "Experiment", "checkpoints_for", "make_experiment"]
 
 _CHECKPOINTS_A_DECADE = 8
-_MAXIMAL_REPLICATIONS = 2**32 - 1
+MAXIMAL_REPLICATIONS = 2**32 - 1
 
 
 class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
@@ -31,7 +31,7 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
     adversary: Adversary
     budget: Annotated[float, Limits("the most that the attack may spend", 0)]
     horizon: Annotated[int, Limits("rounds", 1, MAXIMAL_HORIZON)]
-    replications: Annotated[int, Limits("independent runs", 1, _MAXIMAL_REPLICATIONS)]
+    replications: Annotated[int, Limits("independent runs", 1, MAXIMAL_REPLICATIONS)]
     seed: Annotated[int, Limits("seed of all randomness", 0, MAXIMAL_SEED)]
     engine: Annotated[
         Literal["auto", "plain", "leap"],

@@ -15,6 +15,7 @@ from armrace.errors import InvalidParameter
 from armrace.policies import Policy
 from armrace.simulation.comparison import Comparison
 from armrace.simulation.compilation import compile_experiments
+from armrace.simulation.executors import EXECUTORS, chosen_executor
 from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.simulation.parallel import run_all
 from armrace.simulation.progress import Progress, progress_bar
@@ -36,7 +37,7 @@ def simulate(
     horizon: float = 100_000,
     replications: int = 100,
     seed: int = 0,
-    executor: Executor | None = None,
+    executor: Executor | str | None = None,
     *,
     engine: str = "auto",
     workers: int | None = None,
@@ -67,7 +68,7 @@ def simulate(
         engine=engine,
         audit=audit,
     )
-    return run_experiments([experiment], executor, workers, progress)[0]
+    return _run([experiment], executor, workers, progress)[0]
 
 
 def compare(
@@ -78,7 +79,7 @@ def compare(
     horizon: float = 100_000,
     replications: int = 100,
     seed: int = 0,
-    executor: Executor | None = None,
+    executor: Executor | str | None = None,
     *,
     engine: str = "auto",
     workers: int | None = None,
@@ -105,7 +106,25 @@ def compare(
         )
         for policy in policies
     ]
-    return Comparison(run_experiments(experiments, executor, workers, progress))
+    return Comparison(_run(experiments, executor, workers, progress))
+
+
+def _run(
+    experiments: Sequence[Experiment],
+    executor: Executor | str | None,
+    workers: int | None,
+    progress: Progress,
+) -> list[Result]:
+    """Run experiments on an executor, or on one that is started by name and stopped."""
+    if isinstance(executor, str):
+        with chosen_executor(executor, None, workers) as chosen:
+            return run_experiments(experiments, chosen, workers, progress)
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise InvalidParameter(
+            f"executor must be one of {', '.join(EXECUTORS)}, or have submit as those of "
+            f"concurrent.futures do; got {executor!r}."
+        )
+    return run_experiments(experiments, executor, workers, progress)
 
 
 def run_experiments(

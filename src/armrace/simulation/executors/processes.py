@@ -12,6 +12,8 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Self
 
+from armrace.simulation.interrupts import shielded_children
+
 __all__ = ["ProcessPool"]
 
 
@@ -40,12 +42,13 @@ class ProcessPool(Executor):
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         """As of any executor; after a process died, on a fresh pool."""
-        try:
-            return self._pool.submit(function, *arguments, **named)
-        except BrokenExecutor:
-            self.shutdown()
-            self._pool, self._line = self._start()
-            return self._pool.submit(function, *arguments, **named)
+        with shielded_children():  # processes start with the first tasks
+            try:
+                return self._pool.submit(function, *arguments, **named)
+            except BrokenExecutor:
+                self.shutdown()
+                self._pool, self._line = self._start()
+                return self._pool.submit(function, *arguments, **named)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:
         """End the processes at once; what they have not finished is lost."""
