@@ -14,9 +14,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.cpu import CPUTargetOptions
+from numba.core.targetconfig import ConfigStack
 from numba.extending import register_jitable
 
 from armrace.kernels.fingerprints import SCRIPT, fingerprint
@@ -47,21 +50,43 @@ def outlined(function: F) -> F:
     )
 
 
-def entry(code: str) -> Callable[[F], F]:
+def entry(code: str, checked: bool = False) -> Callable[[F], F]:
     """Compile the decorated function on first call, and store it on disk under ``code``.
 
-    What a script itself defines has another identity in every process and would never be found
-    again, so it is not stored.
+    If ``checked``, an index out of bounds raises IndexError, there and in all that it calls; else
+    it reads or overwrites foreign memory. What a script itself defines has another identity in
+    every process and would never be found again, so it is not stored.
     """
 
     def compile_lazily(function: F) -> F:
-        function.__qualname__ = f"{function.__name__}.{code}"
-        compiled = numba.njit(nogil=True, error_model="numpy")(function)
+        if checked:
+            _let_checks_be_inherited()
+        kind = ".checked" if checked else ""
+        function.__qualname__ = f"{function.__name__}.{code}{kind}"
+        compiled = numba.njit(nogil=True, error_model="numpy", boundscheck=checked)(function)
         if not code.startswith(SCRIPT):
             compiled._cache = MachineCode(function)
         return cast("F", compiled)
 
     return compile_lazily
+
+
+@cache
+def _let_checks_be_inherited() -> None:
+    """Have functions checked that checked functions call; Numba checks the outermost only.
+
+    Numba keeps a function apart for each set of its caller's flags, so that what is compiled for
+    a checked caller is never called by another one.
+    """
+    usual = CPUTargetOptions.finalize
+
+    def finalize(self: Any, flags: Any, options: Any) -> None:
+        usual(self, flags, options)
+        callers = ConfigStack()
+        if options.get("boundscheck") is None and callers:
+            flags.boundscheck = callers.top().boundscheck
+
+    CPUTargetOptions.finalize = finalize
 
 
 def is_stored(compiled: Any) -> bool:

@@ -31,7 +31,7 @@ from armrace.simulation.replication import (
 )
 from armrace.specification import Specification
 
-__all__ = ["compile_experiments", "first_parts", "is_compiled", "units_for"]
+__all__ = ["checked_parts", "compile_experiments", "first_parts", "is_compiled", "units_for"]
 
 Make = Callable[[Experiment], Parts]
 """What makes the parts that are going to be played; a function of a module."""
@@ -42,6 +42,11 @@ _SECONDS_A_POLICY, _SECONDS_AN_ATTACK = 10.0, 2.0
 def first_parts(experiment: Experiment) -> Parts:
     """Make the parts of the first replication."""
     return make_parts(experiment, 0)
+
+
+def checked_parts(experiment: Experiment) -> Parts:
+    """Make the parts of the first replication, for a loop that checks bounds."""
+    return make_parts(experiment, 0)._replace(checked=True)
 
 
 def compile_experiments(

@@ -31,6 +31,7 @@ __all__ = [
     "play_one_round",
     "play_out",
     "rounds_to_play",
+    "run_checked_replication",
     "run_replication",
     "runner_for",
 ]
@@ -85,6 +86,8 @@ class Parts(NamedTuple):
     """For what is drawn at once instead of round by round."""
     leap: leaping.Leap | None
     """Where rounds are skipped; none if every round is played."""
+    checked: bool = False
+    """Whether an index out of bounds is refused, by a loop that is compiled with such checks."""
 
 
 def make_parts(
@@ -172,20 +175,32 @@ def rounds_to_play(experiment: Experiment) -> RoundsToPlay:
 def runner_for(parts: Parts) -> Runner:
     """The compiled loop for this class of policy."""
     code = fingerprint(implementations(parts.policy))
-    return engine.make_runner(code) if parts.leap is None else leaping.make_leaper(code)
+    make = engine.make_runner if parts.leap is None else leaping.make_leaper
+    return make(code, True) if parts.checked else make(code)
 
 
 def play_out(parts: Parts) -> None:
-    """Run the compiled loop to the last checkpoint."""
+    """Run the compiled loop to the last checkpoint.
+
+    With ``parts.checked``, a policy that leaves the bounds of an array is refused.
+    """
     attack = LiveAttack(
         parts.adversary, parts.adversary_stream, parts.sees_weights, parts.smallest_cost
     )
     before = (parts.policy, attack.attack, parts.law, parts.learner_stream)
     after = (parts.ledger, parts.record, parts.workspace)
-    if parts.leap is None:
-        runner_for(parts)(*before, *after)
-    else:
-        runner_for(parts)(*before, parts.luck, *after, parts.leap)
+    arguments: tuple[Any, ...] = (*before, *after)
+    if parts.leap is not None:
+        arguments = (*before, parts.luck, *after, parts.leap)
+    try:
+        runner_for(parts)(*arguments)
+    except IndexError as error:
+        raise InvalidParameter(
+            f"the policy with the state {type(parts.policy_state).__name__} left the bounds of an "
+            f"array in round {parts.ledger.pulls.sum()}: its arm or layer is not one of the "
+            f"{parts.ledger.pulls.size} arms and {parts.ledger.layer_corruption.size} layers, or "
+            "its own code uses a wrong index."
+        ) from error
 
 
 def play_one_round(parts: Parts) -> None:
@@ -200,7 +215,20 @@ def run_replication(
     control: npt.NDArray[np.int64] | None = None,
 ) -> Outcome:
     """Play one replication; ``control`` lets another thread watch and stop it."""
+    return _run(experiment, replication, make_parts(experiment, replication, control))
+
+
+def run_checked_replication(
+    experiment: Experiment,
+    replication: int,
+    control: npt.NDArray[np.int64] | None = None,
+) -> Outcome:
+    """As :func:`run_replication`, and refuse a policy that leaves the bounds of an array."""
     parts = make_parts(experiment, replication, control)
+    return _run(experiment, replication, parts._replace(checked=True))
+
+
+def _run(experiment: Experiment, replication: int, parts: Parts) -> Outcome:
     started = time.perf_counter()
     play_out(parts)
     seconds = time.perf_counter() - started

@@ -1,4 +1,4 @@
-"""What a simulation yields: tidy frames, a summary, and the specification that made it."""
+"""The outcome of a simulation: data frames, a summary, and the specification that made it."""
 
 from __future__ import annotations
 
@@ -24,14 +24,29 @@ from armrace.statistics import Summary, standard_error, summarise
 __all__ = ["MEASURES", "Result"]
 
 MEASURES = ("regret", "pseudo_regret", "clean_regret", "corruption")
-"""The ledger's figures that are one number a replication and checkpoint."""
+"""The columns of the ledger that hold one number per replication and checkpoint."""
 
 
 class Result:
     """The outcome of an experiment.
 
-    ``rows`` is the whole ledger: a row a replication and checkpoint, with lists for what is
-    counted an arm or a layer. The other frames are views of it.
+    Parameters
+    ----------
+    spec
+        The arguments of :func:`simulate` that run it again.
+    rows
+        The whole ledger: one row per replication and checkpoint, with arrays for what is counted
+        per arm or per layer. All other frames are made of it.
+    view
+        What the policy knew of each arm at the end of the first replication.
+    seconds
+        How long the compiled loops took.
+    interrupted
+        Whether Ctrl-C ended it before all replications were finished.
+    audits
+        What an audit of each replication found, in their order; empty if none was asked for.
+    means
+        Each arm's true mean; computed from ``spec`` if left out.
     """
 
     def __init__(
@@ -61,7 +76,7 @@ class Result:
         seconds: float,
         interrupted: bool = False,
     ) -> Result:
-        """A result from what the engine returned."""
+        """Make a result of what the engine returned for some replications."""
         points = checkpoints_for(experiment.horizon)
         columns: dict[str, Any] = {
             "replication": np.repeat(np.array(replications, dtype=np.int64), points.size),
@@ -95,7 +110,7 @@ class Result:
 
     @property
     def engine(self) -> str:
-        """How it was computed: ``plain``, every round; or ``leap``, those that can matter."""
+        """How it was computed: ``plain`` played every round, ``leap`` only those that can matter."""
         return "plain" if self.rows["leapt"].null_count() else "leap"
 
     @property
@@ -105,17 +120,17 @@ class Result:
 
     @cached_property
     def replications(self) -> int:
-        """How many replications are in it; fewer than asked for if it was interrupted."""
+        """The number of replications; fewer than asked for if it was interrupted."""
         return self.final.height
 
     @cached_property
     def final(self) -> pl.DataFrame:
-        """The ledger at the end, a row a replication."""
+        """The ledger at the horizon: one row per replication."""
         return self.rows.filter(pl.col("round") == self.horizon)
 
     @cached_property
     def curves(self) -> pl.DataFrame:
-        """The regrets and the corruption spent, a row a replication and checkpoint."""
+        """The regrets and the corruption spent: one row per replication and checkpoint."""
         return self.rows.select(
             "replication",
             "round",
@@ -126,17 +141,17 @@ class Result:
 
     @cached_property
     def arms(self) -> pl.DataFrame:
-        """Pulls and corruption of each arm, a row a replication, checkpoint and arm."""
+        """Pulls and corruption: one row per replication, checkpoint and arm."""
         return self._exploded("arm", pulls="pulls", corruption="arm_corruption")
 
     @cached_property
     def layers(self) -> pl.DataFrame:
-        """Corruption that each layer observed, a row a replication, checkpoint and layer."""
+        """Corruption that layers observed: one row per replication, checkpoint and layer."""
         return self._exploded("layer", corruption="layer_corruption")
 
     @cached_property
     def race(self) -> pl.DataFrame:
-        """Layers x arms at the end of the first replication, as the policy saw them."""
+        """What the policy knew at the end of the first replication, per layer and arm."""
         schema = {
             field.name: _COLUMN_TYPES[field.type] for field in msgspec.structs.fields(ArmView)
         }
@@ -153,13 +168,13 @@ class Result:
         )
 
     def sample(self, measure: str) -> npt.NDArray[np.float64]:
-        """One of the ledger's figures at the end, a number a replication."""
+        """Return one of ``MEASURES`` at the horizon, a number per replication."""
         if measure not in MEASURES:
             raise UnknownName.among("measure", measure, MEASURES)
         return self.final[measure].to_numpy()
 
     def summary(self) -> dict[str, Any]:
-        """Mean, error and quantiles of each figure at the end, and mean pulls of each arm."""
+        """Return mean, error and quantiles of each measure at the horizon, and mean pulls."""
         figures: dict[str, Any] = {m: self.figure(m)._asdict() for m in MEASURES}
         pulls = self.final["pulls"].to_numpy().astype(np.float64)
         figures["pulls"] = {
@@ -169,17 +184,17 @@ class Result:
         return figures
 
     def figure(self, measure: str) -> Summary:
-        """The summary of one of the ledger's figures at the end."""
+        """Return the summary of one of ``MEASURES`` at the horizon."""
         return summarise(self.sample(measure))
 
     def audit_summary(self) -> AuditSummary | None:
-        """What the audits of all replications found, next to the truth; none if not asked for."""
+        """Summarise the audits next to the true corruption; None if there were no audits."""
         if not self.audits:
             return None
         return summarise_audits(self.audits, self.sample("corruption"))
 
     def to_builtins(self) -> dict[str, Any]:
-        """The object that ``armrace simulate --json`` prints."""
+        """Return the object that ``armrace simulate --json`` prints."""
         audited = self.audit_summary()
         return {
             "spec": self.spec,
@@ -193,7 +208,7 @@ class Result:
         }
 
     def save(self, path: str | Path) -> None:
-        """Write everything to one Parquet file, whole or not at all."""
+        """Write everything to one Parquet file, whole or not at all; :func:`load` reads it."""
         from armrace.simulation.storage import save  # storage reads results
 
         save(self, Path(path))

@@ -1,4 +1,4 @@
-"""The front door: simulate one policy, or compare many on the same rewards."""
+"""Simulate one policy, or compare many on the same rewards."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from armrace.environments import Environment
 from armrace.errors import InvalidParameter
 from armrace.policies import Policy
 from armrace.simulation.comparison import Comparison
-from armrace.simulation.compilation import compile_experiments
+from armrace.simulation.compilation import checked_parts, compile_experiments, first_parts
 from armrace.simulation.executors import EXECUTORS, chosen_executor
 from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.simulation.parallel import run_all
 from armrace.simulation.progress import Progress, progress_bar
+from armrace.simulation.replication import run_checked_replication, run_replication
 from armrace.simulation.results import Result
 from armrace.specification import is_list
 
@@ -43,15 +44,51 @@ def simulate(
     workers: int | None = None,
     progress: bool | None = None,
     audit: float | None = None,
+    checked: bool = False,
 ) -> Result:
     """Run one policy in one environment under one attack.
 
-    Policy, environment and adversary are specifications, names, or plain data with a ``name``;
-    a list of means stands for Bernoulli arms; an attack needs a budget. Replications run in
-    threads, or on ``executor``, which changes nothing in the result. The ``engine`` plays every
-    round (``plain``) or leaps over those that cannot matter (``leap``); ``auto`` leaps where it
-    can beyond ten million rounds. Ctrl-C keeps the replications that are finished. With
-    ``audit``, the level of an audit, every replication is audited at its end.
+    The same arguments give the same figures, whatever computes them. Ctrl-C keeps the
+    replications that are finished.
+
+    Parameters
+    ----------
+    policy
+        The algorithm: a name of ``POLICIES``, a specification, or plain data with a ``name``.
+    environment
+        Where rewards come from: a specification, plain data with a ``name``, or a list of means,
+        which stands for Bernoulli arms.
+    adversary
+        The attack: a name of ``ADVERSARIES``, a specification, or plain data with a ``name``.
+    budget
+        The most corruption that the attack may spend; required for every attack but ``none``.
+    horizon
+        Rounds of each replication.
+    replications
+        Independent runs.
+    seed
+        The seed of all randomness.
+    executor
+        What computes: None for threads, an executor such as those of ``concurrent.futures``, or
+        one of ``threads``, ``processes``, ``dask`` and ``ray``, which is then started for this
+        call.
+    engine
+        ``plain`` plays every round; ``leap`` skips rounds that cannot matter, with other random
+        numbers of the same law; ``auto`` leaps where that is possible beyond ten million rounds.
+    workers
+        Threads, or processes of an executor that is named; by default one a core.
+    progress
+        Whether to show a progress bar; by default on a terminal only.
+    audit
+        The level of an audit, with which every replication then ends; none by default.
+    checked
+        Whether the policy is compiled with checks of all array bounds. Slower, for policies under
+        development: an arm that does not exist is refused instead of corrupting memory.
+
+    Returns
+    -------
+    Result
+        The ledger of all replications, with the specification that runs it again.
 
     >>> result = simulate("ucb1", [0.9, 0.1], horizon=100, replications=2, seed=7)
     >>> result.final["pulls"].to_list()
@@ -68,7 +105,7 @@ def simulate(
         engine=engine,
         audit=audit,
     )
-    return _run([experiment], executor, workers, progress)[0]
+    return _run([experiment], executor, workers, progress, checked)[0]
 
 
 def compare(
@@ -85,10 +122,25 @@ def compare(
     workers: int | None = None,
     progress: bool | None = None,
     audit: float | None = None,
+    checked: bool = False,
 ) -> Comparison:
     """Run many policies on the same rewards under the same attack.
 
     Policies that leap (see :func:`simulate`) meet rewards of the same law, but not the same.
+
+    Parameters
+    ----------
+    policies
+        The algorithms, each as :func:`simulate` takes one.
+    environment, adversary, budget, horizon, replications, seed
+        As :func:`simulate` takes them; all policies share them.
+    executor, engine, workers, progress, audit, checked
+        As :func:`simulate` takes them.
+
+    Returns
+    -------
+    Comparison
+        A :class:`Result` for each policy, with tables of their figures and differences.
     """
     if not is_list(policies) or not len(policies):
         raise InvalidParameter(f"policies must be a list of policies; got {policies!r}.")
@@ -106,7 +158,7 @@ def compare(
         )
         for policy in policies
     ]
-    return Comparison(_run(experiments, executor, workers, progress))
+    return Comparison(_run(experiments, executor, workers, progress, checked))
 
 
 def _run(
@@ -114,17 +166,18 @@ def _run(
     executor: Executor | str | None,
     workers: int | None,
     progress: Progress,
+    checked: bool,
 ) -> list[Result]:
     """Run experiments on an executor, or on one that is started by name and stopped."""
     if isinstance(executor, str):
         with chosen_executor(executor, None, workers) as chosen:
-            return run_experiments(experiments, chosen, workers, progress)
+            return run_experiments(experiments, chosen, workers, progress, checked)
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise InvalidParameter(
             f"executor must be one of {', '.join(EXECUTORS)}, or have submit as those of "
             f"concurrent.futures do; got {executor!r}."
         )
-    return run_experiments(experiments, executor, workers, progress)
+    return run_experiments(experiments, executor, workers, progress, checked)
 
 
 def run_experiments(
@@ -132,13 +185,17 @@ def run_experiments(
     executor: Executor | None = None,
     workers: int | None = None,
     progress: Progress = None,
+    checked: bool = False,
 ) -> list[Result]:
     """Run experiments of equally many replications side by side, each replication together."""
-    compile_experiments(experiments, executor, False if callable(progress) else progress)
+    make, task = (
+        (checked_parts, run_checked_replication) if checked else (first_parts, run_replication)
+    )
+    compile_experiments(experiments, executor, progress, make)
     title = experiments[0].policy.tag() if len(experiments) == 1 else "comparing"
     started = time.perf_counter()
     with progress_bar(title, progress) as report:
-        finished = run_all(experiments, executor, workers, report)
+        finished = run_all(experiments, executor, workers, report, task)
     seconds = time.perf_counter() - started
     if not finished.outcomes:
         raise KeyboardInterrupt
