@@ -110,7 +110,7 @@ class Result:
 
     @property
     def engine(self) -> str:
-        """How it was computed: ``plain`` played every round, ``leap`` only those that can matter."""
+        """``plain`` if every round was played, ``leap`` if only those that can matter were."""
         return "plain" if self.rows["leapt"].null_count() else "leap"
 
     @property
