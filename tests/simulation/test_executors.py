@@ -158,14 +158,14 @@ def test_a_server_that_is_no_scheduler_is_refused_within_seconds(monkeypatch):
 
 @pytest.fixture
 def short_silence(monkeypatch):
-    monkeypatch.setattr(reachability, "_SECONDS_BETWEEN_KNOCKS", 0.05)
+    monkeypatch.setattr(reachability, "_SECONDS_BETWEEN_TRIES", 0.05)
     monkeypatch.setattr(reachability, "_SECONDS_OF_SILENCE", 0.5)
 
 
 def test_a_vigil_tells_once_nobody_answers_any_more(short_silence):
     told = threading.Event()
     server = socket.create_server(("127.0.0.1", 0))
-    with reachability.vigil(f"127.0.0.1:{server.getsockname()[1]}", told.set):
+    with reachability.watch_address(f"127.0.0.1:{server.getsockname()[1]}", told.set):
         assert not told.wait(1.5)
         server.close()
         assert told.wait(10)
@@ -173,7 +173,7 @@ def test_a_vigil_tells_once_nobody_answers_any_more(short_silence):
 
 def test_a_vigil_that_has_ended_tells_nothing(short_silence):
     told = threading.Event()
-    with reachability.vigil("127.0.0.1:1", told.set):
+    with reachability.watch_address("127.0.0.1:1", told.set):
         pass
     assert not told.wait(1)
 

@@ -163,7 +163,7 @@ def test_whatever_changes_the_figures_changes_the_name(tmp_path, change):
 def test_a_damaged_file_is_refused(tmp_path):
     (one,) = cell(10.0, policies=("ucb1",))
     StoredResult(one, tmp_path).whole.write_text("no Parquet")
-    with pytest.raises(DamagedFile, match="remove it, and its part is played anew"):
+    with pytest.raises(DamagedFile, match="remove it, and its part is played again"):
         run_sweep([[one]], tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Where rewards come from. ``ENVIRONMENTS`` is the catalogue."""
+"""Environments, the sources of rewards; ``ENVIRONMENTS`` is their catalogue."""
 
 from armrace.environments.base import Environment
 from armrace.environments.laws import Bernoulli, Beta, Deterministic, FiniteSupport, Uniform

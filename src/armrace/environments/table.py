@@ -1,4 +1,4 @@
-"""Recorded rewards: what every arm paid in every round."""
+"""An environment of recorded rewards."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def locked(files: Sequence[Path]) -> Iterator[list[bool]]:
     finally:
         for file, lock in zip(files, held, strict=False):
             if lock is not None:
-                # Removed while it is held: whoever locks the removed file meanwhile notices.
+                # Removed while it is held: a process that locks the removed file notices.
                 with suppress(OSError):
                     file.unlink(missing_ok=True)
                 lock.release()

@@ -1,4 +1,4 @@
-"""Compiling what experiments need, before they run, and telling whoever waits.
+"""Compiling what experiments need, before they run.
 
 Machine code is stored on disk, so a policy is compiled once and not for every process. Several
 policies are compiled at once in as many processes as there are cores, since the compiler lets

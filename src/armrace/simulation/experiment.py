@@ -1,4 +1,4 @@
-"""The specification of an experiment: all that is needed to run it again."""
+"""The specification of an experiment: everything that is needed to run it again."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
         self.adversary.check(self.setting())
 
     def to_builtins(self) -> dict[str, Any]:
-        """As plain data: the arguments of ``simulate`` that run it again."""
+        """Return the arguments of ``simulate`` that run it again, as plain data."""
         data = super().to_builtins()
         del data["name"]
         for part in ("policy", "environment", "adversary"):
@@ -54,7 +54,7 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
         return data
 
     def setting(self) -> Setting:
-        """What the adversary knows beforehand."""
+        """Return what the adversary knows before the first round."""
         means, support = self.environment.mean_rewards(self.horizon), self.environment.support()
         return Setting(means, self.horizon, float(self.budget), self.policy, support)
 
@@ -71,7 +71,7 @@ def make_experiment(
     engine: str = "auto",
     audit: float | None = None,
 ) -> Experiment:
-    """An experiment from specifications, names or plain data; means alone make Bernoulli arms."""
+    """Make an experiment of specifications, names or plain data; see :func:`simulate`."""
     attack = ADVERSARIES.make(adversary)
     if budget is None and not isinstance(attack, NoAttack):
         raise InvalidParameter(f"{attack.tag()} needs a budget, the most that it may spend.")
@@ -101,7 +101,7 @@ def _environment(given: Environment | Mapping[str, Any] | npt.ArrayLike) -> Envi
 
 
 def _whole(name: str, value: float) -> int:
-    """A whole number, also from a float such as 1e6; what is no number is left to the check."""
+    """Return a whole number, also of a float such as 1e6; other types are refused later."""
     if isinstance(value, float) and math.isfinite(value):
         if value != int(value):
             raise InvalidParameter(f"{name} must be a whole number; got {value:g}.")
@@ -110,7 +110,7 @@ def _whole(name: str, value: float) -> int:
 
 
 def checkpoints_for(horizon: int) -> npt.NDArray[np.int64]:
-    """Numbers of rounds at which the ledger is read: log-spaced, ending with the horizon.
+    """Return the rounds after which the ledger is recorded: log-spaced, ending with the horizon.
 
     >>> checkpoints_for(20)
     array([ 1,  2,  3,  4,  6,  7, 10, 13, 18, 20])

@@ -1,4 +1,4 @@
-"""A progress bar on standard error, where a person is watching."""
+"""Progress bars on standard error, shown on a terminal."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from contextlib import contextmanager
 __all__ = ["Progress", "cell_bar", "compiling_bar", "progress_bar"]
 
 Progress = bool | None | Callable[[float], None]
-"""Whether to show a bar, None where a person is watching; or what is told the finished share."""
+"""Whether to show a bar, None for on a terminal only; or a function of the finished share."""
 
 _SECONDS_THAT_TELL_THE_SPEED = 600.0
-"""Cells differ much in length, so what is left is estimated from many of them."""
+"""Cells differ much in length, so the remaining time is estimated from many of them."""
 
 
 @contextmanager
 def progress_bar(title: str, shown: Progress) -> Iterator[Callable[[float], None]]:
-    """A function that takes the finished share; ``shown=None`` shows it on a terminal only."""
+    """Yield a function of the finished share; ``shown=None`` shows it on a terminal only."""
     if callable(shown):
         yield shown
         return
@@ -41,7 +41,7 @@ def progress_bar(title: str, shown: Progress) -> Iterator[Callable[[float], None
 
 @contextmanager
 def cell_bar(shown: bool | None) -> Iterator[Callable[[float, int], None]]:
-    """A function that takes how many cells are done, of how many; parts of a cell count too."""
+    """Yield a function that takes how many cells are done, fractions included, and of how many."""
     if not _visible(shown):
         yield lambda done, total: None
         return

@@ -1,4 +1,4 @@
-"""One replication: states made, compiled loop run, ledger turned into regrets."""
+"""One replication: make the states, run the compiled loop, compute regrets from the ledger."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ __all__ = [
 ]
 
 LONGEST_PLAYED_BY_DEFAULT = 10_000_000
-"""Up to so many rounds all are played unless the engine is chosen, so that all policies of a
-comparison meet the same rewards."""
+"""Up to this horizon the engine ``auto`` plays every round, so that all policies of a comparison
+meet the same rewards."""
 
 Floats = npt.NDArray[np.float64]
 Runner = Callable[..., None]
 
 
 class Outcome(NamedTuple):
-    """What the ledger says of one replication, a row a checkpoint."""
+    """The ledger of one replication: one row per checkpoint."""
 
     regret: Floats
     pseudo_regret: Floats
@@ -59,7 +59,7 @@ class Outcome(NamedTuple):
     leapt: int | None
     """Rounds that were skipped, not played one by one; none where the engine plays every round."""
     seconds: float
-    """What the compiled loop took; the one thing that no seed determines."""
+    """How long the compiled loop took; the only value that the seed does not determine."""
     audit: Audit | None
     """What an audit found in it, if one was asked for."""
 
@@ -83,7 +83,7 @@ class Parts(NamedTuple):
     """No change that the adversary makes costs less, unless it costs nothing."""
     means: Floats
     luck: Stream
-    """For what is drawn at once instead of round by round."""
+    """The stream for rewards of skipped rounds, which are drawn at once."""
     leap: leaping.Leap | None
     """Where rounds are skipped; none if every round is played."""
     checked: bool = False
@@ -123,7 +123,7 @@ def make_parts(
 
 
 def _leap(experiment: Experiment, state: Any, adversary: Any, law: Law) -> leaping.Leap | None:
-    """What skipping rounds needs, where it is asked for or worth its while."""
+    """Return what skipping rounds needs, if it is asked for or worthwhile."""
     horizon = experiment.horizon
     if experiment.engine == "plain" or (
         experiment.engine == "auto" and horizon <= LONGEST_PLAYED_BY_DEFAULT
@@ -150,13 +150,13 @@ class RoundsToPlay(NamedTuple):
     """How many rounds of a replication are played one by one, about."""
 
     surely: float
-    """As the policy does not leap, or cannot tell its arms apart."""
+    """Played because the policy does not leap, or cannot tell its arms apart yet."""
     perhaps: float
-    """While the attack can spend more, which may be to the end."""
+    """Played if the attack goes on, which may be until the horizon."""
 
 
 def rounds_to_play(experiment: Experiment) -> RoundsToPlay:
-    """What is to be expected of a replication before it is begun.
+    """Estimate how many rounds of a replication will be played one by one.
 
     A race leaps once it has told arms apart: after some ``500 / gap^2`` plays an arm and layer.
     """

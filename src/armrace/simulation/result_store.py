@@ -1,8 +1,8 @@
-"""What a folder keeps of an experiment, under a name that tells all that its figures depend on.
+"""Results of experiments in a folder, in files named by all that the figures depend on.
 
-A finished experiment is one result file. One that is under way is several, each with some of
-the replications, so that an interruption costs little. The number of replications is not part
-of the name: when more are asked for, those that are there are not played again.
+A finished experiment is one file. An experiment under way is several, each with some of the
+replications, so that an interruption costs little. The number of replications is not part of the
+name: if more are asked for later, those that are stored are not played again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["StoredResult"]
 
 
 class StoredResult:
-    """What ``folder`` holds of an experiment; without ``curves`` only the ledger's last row."""
+    """What a folder holds of an experiment; without ``curves``, only the ledger at the horizon."""
 
     def __init__(self, experiment: Experiment, folder: Path, *, curves: bool = True) -> None:
         self.experiment = experiment
@@ -37,7 +37,7 @@ class StoredResult:
 
     @property
     def lock(self) -> Path:
-        """The file to claim before anything is added."""
+        """The file to lock before anything is added."""
         return self._folder / f"{self._key}.lock"
 
     @property
@@ -46,7 +46,7 @@ class StoredResult:
         return self._folder / f"{self._key}.parquet"
 
     def result(self) -> Result | None:
-        """The result, if all replications that the experiment asks for are there."""
+        """Return the result if all replications that the experiment asks for are stored."""
         if not self.whole.exists():
             return None
         whole = _read(self.whole)
@@ -60,14 +60,14 @@ class StoredResult:
         return Result(spec, rows, whole.view, seconds, audits=audits, means=whole.means)
 
     def missing(self) -> list[int]:
-        """The replications that are asked for and not there."""
+        """Return the replications that are asked for and not stored."""
         there: set[int] = set()
         for piece in self._pieces():
             there.update(piece.final["replication"].to_list())
         return [n for n in range(self.experiment.replications) if n not in there]
 
     def add(self, outcomes: dict[int, Outcome]) -> None:
-        """Keep some more replications."""
+        """Store more replications."""
         numbers = sorted(outcomes)
         found = [outcomes[number] for number in numbers]
         seconds = sum(outcome.seconds for outcome in found)
@@ -77,7 +77,7 @@ class StoredResult:
         save(Result(part.spec, rows, part.view, seconds, True, part.audits, part.means), target)
 
     def finish(self) -> None:
-        """Join what was kept in pieces into one file."""
+        """Join the stored pieces into one file."""
         parts = self._parts()
         if not parts:
             return
@@ -109,7 +109,7 @@ def _read(file: Path) -> Result:
     try:
         return load(file)
     except DamagedFile as error:
-        raise DamagedFile(f"{file} is damaged; remove it, and its part is played anew.") from error
+        raise DamagedFile(f"{file} is damaged; remove it, and its part is played again.") from error
 
 
 def _audits(piece: Result) -> dict[int, Audit]:

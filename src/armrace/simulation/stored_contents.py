@@ -1,4 +1,4 @@
-"""What the contents of a result file must be, whoever wrote it."""
+"""Checks of what a result file contains, which do not trust its writer."""
 
 from __future__ import annotations
 

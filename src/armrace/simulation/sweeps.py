@@ -1,10 +1,10 @@
-"""Long sweeps that lose nothing: many comparisons, kept in a folder as they finish.
+"""Long sweeps of many comparisons, stored in a folder as they finish.
 
 A *cell* is some experiments that are run side by side, such as all policies under one attack
 with one budget. What is finished is written every few seconds, in files named by a hash of the
-specification and of the code that produced them. So a sweep that was interrupted, whose cluster
-or whose disk failed, goes on where it stopped, and several processes that are given the same
-sweep and folder, on one machine or on many that share it, divide the cells among themselves.
+specification and of the code that produced them. A sweep that was interrupted, or whose cluster
+or disk failed, continues where it stopped. Several processes with the same sweep and folder, on
+one machine or on many that share the folder, divide the cells among themselves.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from armrace.simulation.results import Result
 __all__ = ["finished_cells", "run_sweep"]
 
 _SECONDS_BETWEEN_WRITES = 20.0
-"""What an interruption may cost, beside the batches that are under way."""
+"""The most work that an interruption costs, beside the batches under way."""
 
 _SECONDS_BETWEEN_LOOKS = 0.5
-"""How often to look whether others have finished what they locked."""
+"""How often to look whether other processes have finished what they locked."""
 
 Cell = Sequence[Experiment]
 Report = Callable[[float, int], None]
@@ -87,7 +87,7 @@ def _advance(
     workers: int | None,
     report: Report,
 ) -> bool:
-    """Play what nobody else has locked of a cell; whether the cell is then finished."""
+    """Play what no other process has locked of a cell; return whether the cell is finished."""
     done, total = sum(found is not None for found in results), len(cells)
     found = _results(cells[at])
     if found is None:
@@ -112,10 +112,10 @@ def _play(
     workers: int | None,
     progress: Callable[[float], None],
 ) -> None:
-    """Run what is missing of a cell; what others have locked is left to them."""
+    """Run what is missing of a cell and not locked by another process."""
     unfinished = [kept for kept in cell if kept.result() is None]
     with locked([kept.lock for kept in unfinished]) as ours:
-        mine = [kept for kept, to_be_had in zip(unfinished, ours, strict=True) if to_be_had]
+        mine = [kept for kept, acquired in zip(unfinished, ours, strict=True) if acquired]
         _play_mine({kept: kept.missing() for kept in mine}, executor, workers, progress)
         for kept in mine:
             kept.finish()
@@ -127,7 +127,7 @@ def _play_mine(
     workers: int | None,
     progress: Callable[[float], None],
 ) -> None:
-    """Run what is missing, and write it; what is finished when it fails is written as well."""
+    """Run what is missing and store it; store what is finished also if the run fails."""
     cell = [kept for kept, numbers in missing.items() if numbers]
     experiments, numbers = [kept.experiment for kept in cell], [missing[kept] for kept in cell]
     if not cell:
@@ -145,7 +145,7 @@ def _play_mine(
 
 
 class _Writer:
-    """Collects outcomes, and writes them when some seconds have passed."""
+    """Collects outcomes and stores them every few seconds."""
 
     def __init__(self, cell: Sequence[StoredResult]) -> None:
         self._cell = cell
@@ -153,13 +153,13 @@ class _Writer:
         self._written = time.monotonic()
 
     def receive(self, batch: Batch, outcomes: Sequence[Any]) -> None:
-        """What the runs tell of each batch."""
+        """Take the outcomes of a finished batch."""
         self._outcomes[batch.position].update(zip(batch.replications, outcomes, strict=True))
         if time.monotonic() - self._written > _SECONDS_BETWEEN_WRITES:
             self.write()
 
     def write(self) -> None:
-        """Write what was collected since the last time."""
+        """Store what was collected since the last time."""
         for kept, outcomes in zip(self._cell, self._outcomes, strict=True):
             if outcomes:
                 kept.add(outcomes)
