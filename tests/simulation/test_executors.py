@@ -238,9 +238,10 @@ def test_what_is_no_executor_is_refused(executor, error, words):
 @pytest.mark.parametrize("seconds", [0.3, 1.0, 2.0])
 def test_ctrl_c_to_the_group_in_the_first_seconds_is_answered_by_one_process(seconds):
     script = """
-import sys
+import signal, sys
 from armrace.cli.main import run
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # as in the foreground of a terminal
 print(flush=True)
 sys.exit(run(["simulate", "ucb1", "--horizon", "1e7", "--replications", "2000",
               "--executor", "processes", "--workers", "2"]))

@@ -172,7 +172,8 @@ def _run(
     if isinstance(executor, str):
         with chosen_executor(executor, None, workers) as chosen:
             return run_experiments(experiments, chosen, workers, progress, checked)
-    if executor is not None and not callable(getattr(executor, "submit", None)):
+    is_class, submit = isinstance(executor, type), getattr(executor, "submit", None)
+    if executor is not None and (is_class or not callable(submit)):
         raise InvalidParameter(
             f"executor must be one of {', '.join(EXECUTORS)}, or have submit as those of "
             f"concurrent.futures do; got {executor!r}."
