@@ -14,8 +14,9 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from armrace.formatting import short
 from armrace.reports.drawing import label_ends, new_figure, own_style, tidy
 from armrace.simulation import make_experiment
+from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.experiment import Experiment
-from armrace.simulation.replication import prepare, run_replication
+from armrace.simulation.replication import run_replication
 from benchmarks.figures import Figure
 from benchmarks.problem import HARD
 
@@ -45,7 +46,7 @@ def _experiment(race: str, horizon: int, engine: str) -> Experiment:
 def _seconds(race: str, horizon: int, engine: str) -> float:
     """Processor time of the best of a few replications."""
     experiment = _experiment(race, horizon, engine)
-    prepare(experiment)
+    compile_experiments([experiment], progress=False)
     best = float("inf")
     for number in range(_TURNS):
         started = time.thread_time()

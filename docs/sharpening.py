@@ -16,11 +16,12 @@ from armrace.policies import POLICIES, Policy
 from armrace.simulation import make_experiment
 from armrace.simulation.arena import ATTACKS as ARENA_ATTACKS
 from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA
+from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.parallel import run_all
 from armrace.statistics import clopper_pearson
 from armrace.theory import agnostic_regret, sharp_regret
 from armrace.verification.guarantees import make_subject
-from armrace.verification.runs import examine, gather, prepare
+from armrace.verification.runs import examine, gather, witnessed_parts
 
 DELTA = 0.05
 HORIZON = 1_000_000
@@ -120,7 +121,7 @@ def print_coverage() -> None:
                 horizon=20_000,
                 replications=RUNS_OF_COVERAGE,
             )
-            prepare(experiment)
+            compile_experiments([experiment], make=witnessed_parts)
             done = run_all([experiment], None, None, lambda share: None, task=examine)
             runs = gather([row[0] for row in done.outcomes])
             assert runs.books is not None

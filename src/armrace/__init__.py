@@ -16,6 +16,7 @@ FIGURES = 3
 _HOMES = {
     "armrace.adversaries": ("ADVERSARIES", "Adversary"),
     "armrace.catalogue": ("register",),
+    "armrace.compilation": ("warm_up",),
     "armrace.environments": ("ENVIRONMENTS", "Environment"),
     "armrace.errors": ("ArmraceError",),
     "armrace.policies": ("POLICIES", "Policy"),
@@ -26,6 +27,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 if TYPE_CHECKING:
     from armrace.adversaries import ADVERSARIES, Adversary
     from armrace.catalogue import register
+    from armrace.compilation import warm_up
     from armrace.environments import ENVIRONMENTS, Environment
     from armrace.errors import ArmraceError
     from armrace.policies import POLICIES, Policy
@@ -47,6 +49,7 @@ __all__ = [
     "load",
     "register",
     "simulate",
+    "warm_up",
 ]
 
 

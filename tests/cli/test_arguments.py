@@ -43,7 +43,6 @@ def asked(monkeypatch: pytest.MonkeyPatch, owner: Any, function: str, words: Seq
 
 def question(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *words: str) -> Question:
     page = str(tmp_path / "plan.html")
-    monkeypatch.setattr("armrace.cli.plan.precompile", lambda *arguments: None)
     found: Question = asked(monkeypatch, planning, "answer", [*PLAN, page, *words])
     return found
 

@@ -60,6 +60,22 @@ def test_a_table_of_whole_numbers_pays_them():
     assert table.mean_rewards(2).tolist() == [0.5, 0.5]
 
 
+def test_a_table_keeps_its_rewards_whatever_becomes_of_the_callers_array():
+    given = TABLE.copy()
+    table = Table(rewards=given)
+    given[:] = 0.0
+    assert table.rewards.tolist() == TABLE.tolist()
+    assert table.mean_rewards(2).tolist() == [0.25, 0.5]
+
+
+def test_masked_rewards_are_refused():
+    masked = np.ma.masked_array(TABLE, mask=TABLE[0, 0] == TABLE)
+    with pytest.raises(InvalidParameter, match="rewards must have no masked values; got"):
+        Table(rewards=masked)
+    whole = Table(rewards=np.ma.masked_array(TABLE))
+    assert type(whole.rewards) is np.ndarray
+
+
 def test_a_law_does_not_share_memory_with_another():
     environment = Bernoulli(means=(0.5, 0.5))
     environment.law().place[:] = 7

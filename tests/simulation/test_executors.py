@@ -11,12 +11,14 @@ import time
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from multiprocessing import get_context
 
+import psutil
 import pytest
 
+import armrace
 from armrace.errors import InvalidParameter, UnknownName, WorkersLost
-from armrace.simulation import knocking, on_dask, parallel
-from armrace.simulation.executors import chosen_executor
-from armrace.simulation.on_ray import RayExecutor
+from armrace.simulation import parallel
+from armrace.simulation.executors import chosen_executor, on_dask, reachability
+from armrace.simulation.executors.on_ray import RayExecutor
 from armrace.simulation.simulate import run_experiments
 from shared_experiments import EXPERIMENTS
 
@@ -157,14 +159,14 @@ def test_a_server_that_is_no_scheduler_is_refused_within_seconds(monkeypatch):
 
 @pytest.fixture
 def short_silence(monkeypatch):
-    monkeypatch.setattr(knocking, "_SECONDS_BETWEEN_KNOCKS", 0.05)
-    monkeypatch.setattr(knocking, "_SECONDS_OF_SILENCE", 0.5)
+    monkeypatch.setattr(reachability, "_SECONDS_BETWEEN_TRIES", 0.05)
+    monkeypatch.setattr(reachability, "_SECONDS_OF_SILENCE", 0.5)
 
 
 def test_a_vigil_tells_once_nobody_answers_any_more(short_silence):
     told = threading.Event()
     server = socket.create_server(("127.0.0.1", 0))
-    with knocking.vigil(f"127.0.0.1:{server.getsockname()[1]}", told.set):
+    with reachability.watch_address(f"127.0.0.1:{server.getsockname()[1]}", told.set):
         assert not told.wait(1.5)
         server.close()
         assert told.wait(10)
@@ -172,14 +174,14 @@ def test_a_vigil_tells_once_nobody_answers_any_more(short_silence):
 
 def test_a_vigil_that_has_ended_tells_nothing(short_silence):
     told = threading.Event()
-    with knocking.vigil("127.0.0.1:1", told.set):
+    with reachability.watch_address("127.0.0.1:1", told.set):
         pass
     assert not told.wait(1)
 
 
 def test_what_takes_too_long_to_connect_is_given_up():
     with pytest.raises(TimeoutError):
-        knocking.within(0.1, lambda: time.sleep(1))
+        reachability.within(0.1, lambda: time.sleep(1))
 
 
 def test_tasks_fail_with_the_process_that_talks_to_ray():
@@ -211,3 +213,59 @@ def test_a_missing_extra_says_how_to_install_it(monkeypatch, name, module):
     refused = pytest.raises(InvalidParameter, match=rf"pip install 'armrace\[{name}\]'\.$")
     with refused, chosen_executor(name):
         pass
+
+
+def test_executors_can_be_named():
+    given = {"environment": [0.6, 0.4], "horizon": 100, "replications": 3, "workers": 1}
+    usual = armrace.simulate("ucb1", **given)
+    assert armrace.simulate("ucb1", **given, executor="threads").rows.equals(usual.rows)
+    named = armrace.compare(["ucb1"], **given, executor="processes")
+    assert named.results["ucb1"].rows.equals(usual.rows)
+
+
+@pytest.mark.parametrize(
+    ("executor", "error", "words"),
+    [
+        ("process", UnknownName, "did you mean 'processes'"),
+        (4, InvalidParameter, "executor must be one of threads, processes, dask, ray"),
+        (ProcessPoolExecutor, InvalidParameter, "executor must be"),
+    ],
+)
+def test_what_is_no_executor_is_refused(executor, error, words):
+    with pytest.raises(error, match=words):
+        armrace.simulate("ucb1", [0.6, 0.4], horizon=10, replications=1, executor=executor)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.3, 1.0])
+def test_ctrl_c_to_the_group_while_processes_start_is_answered_by_one_process(seconds):
+    script = """
+import signal, sys
+from armrace.cli.main import run
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # as in the foreground of a terminal
+print(flush=True)
+sys.exit(run(["simulate", "ucb1", "--horizon", "1e7", "--replications", "2000",
+              "--executor", "processes", "--workers", "2"]))
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        process.stdout.readline()
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not spawned_by(process.pid):
+            time.sleep(0.01)
+        time.sleep(seconds)
+        os.killpg(process.pid, signal.SIGINT)
+        _, words = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "Traceback" not in words
+
+
+def spawned_by(pid):
+    """The processes of a pool that a process has started."""
+    children = psutil.Process(pid).children()
+    return [child for child in children if "spawn_main" in " ".join(child.cmdline())]

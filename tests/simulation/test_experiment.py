@@ -141,3 +141,21 @@ def test_the_specification_of_a_result_runs_it_again():
     result = armrace.simulate("exp3", table, "zero-best", 3.0, 50, 2, seed=12)
     setting = {key: value for key, value in result.spec.items() if key != "name"}
     assert armrace.simulate(**setting).rows.equals(result.rows)
+
+
+def test_an_experiment_is_specified_without_a_simulation(monkeypatch):
+    from armrace.adversaries import lower_bound_switch
+
+    def refuse(*arguments):
+        raise AssertionError("the policy was simulated")
+
+    monkeypatch.setattr(lower_bound_switch, "_simulate", refuse)
+    made = make_experiment(
+        policy="ucb1",
+        environment=[0.6, 0.4],
+        adversary="lower-bound-switch",
+        budget=1e5,
+        horizon=10**6,
+    )
+    with pytest.raises(AssertionError, match="was simulated"):
+        made.adversary.start(made.setting())

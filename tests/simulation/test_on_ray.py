@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from armrace.errors import InvalidParameter, WorkersLost
-from armrace.simulation import on_ray, parallel
-from armrace.simulation.executors import chosen_executor
+from armrace.simulation import parallel
+from armrace.simulation.executors import chosen_executor, on_ray
 from armrace.simulation.simulate import run_experiments
 from shared_experiments import EXPERIMENTS
 

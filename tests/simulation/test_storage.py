@@ -1,6 +1,9 @@
 """Results on disk: the same when they come back, whole or not at all, and damage is noticed."""
 
+import io
 import os
+import random
+import re
 import stat
 import subprocess
 import sys
@@ -12,9 +15,10 @@ import polars as pl
 import pytest
 
 import armrace
+from armrace import files
 from armrace.environments import Table
-from armrace.errors import DamagedFile, UnwritableOutput
-from armrace.simulation import files, storage
+from armrace.errors import DamagedFile, InvalidParameter, UnwritableOutput
+from armrace.simulation import storage
 
 
 @pytest.fixture(scope="module")
@@ -265,3 +269,98 @@ def test_a_link_stays_and_the_file_behind_it_is_written(result, tmp_path):
     result.save(link)
     assert link.is_symlink()
     assert armrace.load(target).rows.equals(result.rows)
+
+
+def crafted(path, rows=None, header=None):
+    """Write a file with other contents and a seal that fits."""
+    found = msgspec.json.decode(pl.read_parquet_metadata(path)["armrace"])
+    buffer = io.BytesIO()
+    rows = pl.read_parquet(path) if rows is None else rows
+    written = msgspec.json.encode({**found, **(header or {})}).decode()
+    written = re.sub("sha256:[0-9a-f]{64}", "sha256:" + "0" * 64, written)
+    rows.write_parquet(buffer, metadata={"armrace": written})
+    path.write_bytes(storage._sealed(buffer.getvalue()))
+    return path
+
+
+def test_a_crafted_file_with_the_same_contents_is_read(saved, result):
+    assert armrace.load(crafted(saved)).rows.equals(result.rows)
+
+
+FORGED_ROWS = {
+    "a column is missing": lambda rows: rows.drop("corruption"),
+    "there is one more column": lambda rows: rows.with_columns(more=1),
+    "text for numbers": lambda rows: rows.with_columns(regret=pl.lit("a")),
+    "numbers for arrays": lambda rows: rows.with_columns(pulls=pl.lit(1)),
+    "lists for arrays": lambda rows: rows.with_columns(pl.col("pulls").arr.to_list()),
+    "arrays of other lengths": lambda rows: rows.with_columns(
+        arm_corruption=pl.col("arm_corruption").arr.to_list().list.slice(0, 2).list.to_array(2)
+    ),
+    "no row": lambda rows: rows.clear(),
+    "a missing number": lambda rows: rows.with_columns(regret=pl.lit(None, dtype=pl.Float64)),
+    "not a number": lambda rows: rows.with_columns(regret=pl.lit(float("nan"))),
+    "a row twice": lambda rows: pl.concat([rows, rows]),
+    "rounds that are no checkpoints": lambda rows: rows.with_columns(pl.col("round") + 1),
+    "a replication that was not asked for": lambda rows: rows.with_columns(
+        pl.col("replication") + 5
+    ),
+    "the end is missing": lambda rows: rows.filter(pl.col("round") < 100),
+}
+
+
+@pytest.mark.parametrize("change", FORGED_ROWS.values(), ids=FORGED_ROWS)
+def test_crafted_rows_are_refused(saved, change):
+    path = crafted(saved, rows=change(pl.read_parquet(saved)))
+    assert_damaged(path, path.read_bytes(), "is not a readable result of armrace")
+
+
+FORGED_HEADERS = {
+    "no specification": {"spec": {}},
+    "no policy": {"spec": {"horizon": 100, "replications": 2}},
+    "negative seconds": {"seconds": -1.0},
+    "other means": {"means": [0.1]},
+    "means that are no numbers": {"means": ["a", "b", "c"]},
+    "a view of nothing": {"view": [{}]},
+}
+
+
+@pytest.mark.parametrize("header", FORGED_HEADERS.values(), ids=FORGED_HEADERS)
+def test_crafted_headers_are_refused(saved, header):
+    path = crafted(saved, header=header)
+    assert_damaged(path, path.read_bytes(), "is not a readable result of armrace")
+
+
+@pytest.mark.parametrize("change", [{"horizon": 2**70}, {"replications": 0}, {"policy": {}}])
+def test_crafted_specifications_are_refused(saved, result, change):
+    path = crafted(saved, header={"spec": {**result.spec, **change}})
+    assert_damaged(path, path.read_bytes(), "is not a readable result of armrace")
+
+
+def test_flipped_bytes_under_a_seal_that_fits_are_read_or_refused(saved):
+    data = saved.read_bytes()
+    for seed in range(300):
+        chance = random.Random(seed)
+        changed = bytearray(data)
+        changed[chance.randrange(4, len(data) - 8)] = chance.randrange(256)
+        if not storage._SEAL.search(bytes(changed)):
+            continue
+        saved.write_bytes(storage._sealed(bytes(changed)))
+        try:
+            loaded = armrace.load(saved)
+        except DamagedFile:
+            continue
+        assert loaded.summary()
+        assert loaded.arms.height == loaded.rows.height * 3
+
+
+@pytest.mark.parametrize("path", [None, 4, b"result.parquet"])
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises(InvalidParameter, match="path must be the path of a result file; got"):
+        armrace.load(path)
+
+
+def test_names_with_null_characters_are_refused(result, tmp_path):
+    with pytest.raises(UnwritableOutput, match="its name has a null character"):
+        result.save(str(tmp_path / "a\0b"))
+    with pytest.raises(DamagedFile, match="there is no result file"):
+        armrace.load("a\0b")

@@ -12,9 +12,9 @@ import pytest
 
 import armrace
 from armrace.errors import DamagedFile, UnwritableOutput, WorkersLost
+from armrace.files.locks import locked
 from armrace.simulation import make_experiment, sweeps
-from armrace.simulation.claims import claimed
-from armrace.simulation.keeping import Kept
+from armrace.simulation.result_store import StoredResult
 from armrace.simulation.simulate import run_experiments
 from armrace.simulation.sweeps import finished_cells, run_sweep
 
@@ -124,8 +124,8 @@ def test_ctrl_c_in_mid_cell_keeps_what_is_finished(tmp_path, played):
 
 def test_pieces_are_put_together(tmp_path, eager, monkeypatch):
     (experiment,) = cell(10.0, replications=9, policies=("ucb1",))
-    kept = Kept(experiment, tmp_path)
-    monkeypatch.setattr(Kept, "finish", lambda self: None)
+    kept = StoredResult(experiment, tmp_path)
+    monkeypatch.setattr(StoredResult, "finish", lambda self: None)
     monkeypatch.setattr("armrace.simulation.parallel._SECONDS_A_THREAD", 0.0)
     sweeps._play([kept], None, 1, lambda share: None)
     assert len(list(tmp_path.glob("*-*.parquet"))) == 9
@@ -137,46 +137,46 @@ def test_pieces_are_put_together(tmp_path, eager, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == [kept.whole.name]
 
 
+def audited(replications):
+    experiments = cell(10.0, replications=replications)
+    return [msgspec.structs.replace(experiment, audit=0.05) for experiment in experiments]
+
+
+def test_audits_are_stored_with_the_replications(tmp_path, eager, played):
+    run_sweep([audited(3)], tmp_path)
+    for replications in (5, 2):
+        (found,) = run_sweep([audited(replications)], tmp_path)
+        for result, other in zip(found, run_experiments(audited(replications)), strict=True):
+            assert len(other.audits) == replications
+            assert result.audits == other.audits
+            assert result.to_builtins()["audit"] == other.to_builtins()["audit"]
+    assert len(played) == 2 * 5
+
+
 @pytest.mark.parametrize("change", [{"seed": 6}, {"horizon": 301}, {"budget": 11.0}])
 def test_whatever_changes_the_figures_changes_the_name(tmp_path, change):
     (one,) = cell(10.0, policies=("ucb1",))
     other = msgspec.structs.replace(one, **change)
-    assert Kept(one, tmp_path).whole != Kept(other, tmp_path).whole
-
-
-@pytest.mark.parametrize("part", ["policy", "adversary", "version"])
-def test_changed_code_changes_the_name(tmp_path, monkeypatch, part):
-    (one,) = cell(10.0, policies=("ucb1",))
-    before = Kept(one, tmp_path).whole
-    if part == "version":
-        monkeypatch.setattr("armrace.simulation.keeping.__version__", "0.0.0")
-    else:
-        changed = sys.modules[type(getattr(one, part)).__module__].__file__
-        usual = armrace.kernels.compiling._file_digest
-        monkeypatch.setattr(
-            "armrace.kernels.compiling._file_digest",
-            lambda path: b"other" if path == changed else usual(path),
-        )
-    assert Kept(one, tmp_path).whole != before
+    assert StoredResult(one, tmp_path).whole != StoredResult(other, tmp_path).whole
 
 
 def test_a_damaged_file_is_refused(tmp_path):
     (one,) = cell(10.0, policies=("ucb1",))
-    Kept(one, tmp_path).whole.write_text("no Parquet")
-    with pytest.raises(DamagedFile, match="remove it, and its part is played anew"):
+    StoredResult(one, tmp_path).whole.write_text("no Parquet")
+    with pytest.raises(DamagedFile, match="remove it, and its part is played again"):
         run_sweep([[one]], tmp_path)
 
 
 def test_what_another_has_claimed_is_left_to_it(tmp_path, played):
     ours, theirs = cell(10.0)
-    other = Kept(theirs, tmp_path)
+    other = StoredResult(theirs, tmp_path)
     found = []
-    with claimed([other.lock]) as had:
+    with locked([other.lock]) as had:
         assert had == [True]
         run = threading.Thread(target=lambda: found.extend(run_sweep([[ours, theirs]], tmp_path)))
         run.start()
         deadline = time.monotonic() + 30
-        while not Kept(ours, tmp_path).whole.exists() and time.monotonic() < deadline:
+        while not StoredResult(ours, tmp_path).whole.exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         time.sleep(2 * sweeps._SECONDS_BETWEEN_LOOKS)
         assert {name for name, _ in played} == {"ucb1"}

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from armrace.statistics import mean_interval, summarise
+from armrace.statistics.student import student_quantile
 from armrace.statistics.summaries import standard_error
 
 
@@ -37,6 +38,22 @@ def test_the_interval_has_the_width_of_student():
     low, high = mean_interval(sample)
     assert (low + high) / 2 == pytest.approx(sample.mean())
     assert high - low == pytest.approx(2 * stats.t.ppf(0.975, 399) * stats.sem(sample))
+
+
+@pytest.mark.parametrize("freedom", [*range(1, 31), 49, 99, 499, 999, 1000, 1001, 5000, 10**6])
+def test_quantiles_of_student_are_those_of_scipy_far_into_the_tail(freedom):
+    for level in (0.5, 0.25, 0.1, 0.05, 0.025, 1e-2, 1e-3, 2.5e-5, 1e-6, 1e-9):
+        for probability in (1 - level, level):
+            expected = stats.t.ppf(probability, freedom)
+            assert student_quantile(probability, freedom) == pytest.approx(
+                expected, rel=2e-7, abs=1e-12
+            )
+
+
+def test_joint_intervals_are_wide_enough():
+    gaps = np.array([1.0, 2.0, 4.0, 8.0])
+    low, high = mean_interval(gaps, level=2 * (1 - 0.999))
+    assert high - low == pytest.approx(2 * 10.214531852407 * stats.sem(gaps))
 
 
 def test_the_interval_covers_as_often_as_it_says():

@@ -92,6 +92,14 @@ class Adversary(Specification, frozen=True):
         """The state before the first round."""
         raise NotImplementedError(f"{type(self).__name__} does not say how it starts")
 
+    def check(self, setting: Setting) -> None:
+        """Refuse a setting in which the attack cannot start.
+
+        An attack whose ``start`` takes long overrides this: it is called for every experiment
+        that is specified.
+        """
+        self.start(setting)
+
     def windows(self, state: Any, horizon: int) -> list[tuple[int, int]]:
         """The intervals of rounds, ends excluded and in order, in which it may change rewards.
 

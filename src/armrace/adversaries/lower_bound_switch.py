@@ -105,9 +105,12 @@ class LowerBoundSwitch(Adversary, frozen=True, tag="lower-bound-switch"):
                 f"{self.epsilon_prime:g}."
             )
 
-    def start(self, setting: Setting) -> LowerBoundSwitchState:
+    def check(self, setting: Setting) -> None:
         if setting.policy is None:
             raise InvalidParameter(f"{self.tag()} needs to know the policy that it attacks.")
+
+    def start(self, setting: Setting) -> LowerBoundSwitchState:
+        self.check(setting)
         honest = float(setting.means[setting.best])
         shown = self.shown_means(setting)[setting.best]
         chance = 1.0 - shown / honest if honest > 0.0 else 0.0

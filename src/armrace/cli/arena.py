@@ -130,14 +130,14 @@ def _grid(
 
 
 def _play(grid: Grid, folder: Path, workers: int | None, executor: Executor | None) -> pl.DataFrame:
-    from armrace.cli.precompiling import precompile
+    from armrace.files import make_folder
     from armrace.simulation.arena import run_arena
-    from armrace.simulation.files import make_folder
+    from armrace.simulation.compilation import compile_experiments
     from armrace.simulation.progress import cell_bar
 
     make_folder(folder)  # refused before anything is compiled
     with say_how_to_go_on(folder):
-        precompile(next(grid.cells()).experiments(), executor)
+        compile_experiments(next(grid.cells()).experiments(), executor)
         with cell_bar(None) as bar:
             return run_arena(grid, folder, workers, bar, executor)
 
@@ -151,8 +151,8 @@ def _print(grid: Grid, board: pl.DataFrame) -> None:
 
 
 def _write_report(page: Path, grid: Grid, figures: pl.DataFrame, command: str) -> None:
+    from armrace.files import write_text
     from armrace.reports.arena import render_arena
-    from armrace.simulation.files import write_text
 
     write_text(page, render_arena(grid, figures, command))
     say(f"The report is in {page}.")

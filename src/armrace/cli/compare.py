@@ -212,8 +212,8 @@ def _compare(
 
 def _write_report(page: Path, request: Request, cells: list[Comparison], *, swept: bool) -> None:
     """Write the page; an interruption costs it the sweep, not what came before."""
+    from armrace.files import write_text
     from armrace.reports.page import render_grid, render_report
-    from armrace.simulation.files import write_text
 
     interrupted = next(iter(cells[0].results.values())).interrupted
     sweeps: dict[float, Comparison] = {}

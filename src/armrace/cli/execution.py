@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import typer
 
 from armrace.cli.outputs import say
-from armrace.cli.precompiling import precompile
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -29,7 +28,6 @@ def run(
     from armrace.simulation.simulate import run_experiments
 
     try:
-        precompile(experiments, executor)
         return run_experiments(experiments, executor, workers)
     except KeyboardInterrupt:
         total = experiments[0].replications
@@ -60,13 +58,14 @@ def _run_cells(
     executor: Executor | None,
     folder: Path,
 ) -> list[list[Result]]:
-    from armrace.simulation.files import make_folder
+    from armrace.files import make_folder
+    from armrace.simulation.compilation import compile_experiments
     from armrace.simulation.progress import cell_bar
     from armrace.simulation.sweeps import run_sweep
 
     make_folder(folder)  # refused before anything is compiled
     with say_how_to_go_on(folder):
-        precompile([experiment for cell in cells for experiment in cell], executor)
+        compile_experiments([experiment for cell in cells for experiment in cell], executor)
         with cell_bar(None) as bar:
             return run_sweep(cells, folder, executor, workers, bar)
 

@@ -23,6 +23,7 @@ from armrace.cli import (
     scenarios,
     simulate,
     verify,
+    warm_up,
 )
 from armrace.cli.help_pages import Command, Group, help_text
 from armrace.cli.outputs import say
@@ -78,14 +79,15 @@ _COMMANDS: dict[Callable[..., None], str | None] = {
     plan.plan: plan.EPILOG,
     simulate.simulate: simulate.EPILOG,
     verify.verify: verify.EPILOG,
+    warm_up.warm_up: warm_up.EPILOG,
     policies.policies: None,
     attacks.attacks: None,
     environments.environments: None,
     scenarios.scenarios: None,
 }
 for _command, _epilog in _COMMANDS.items():
-    _words = help_text(_command)
-    app.command(_command.__name__, cls=Command, help=_words, epilog=_epilog)(_command)
+    _name, _words = _command.__name__.replace("_", "-"), help_text(_command)
+    app.command(_name, cls=Command, help=_words, epilog=_epilog)(_command)
 
 
 def main() -> None:

@@ -47,7 +47,7 @@ def check_targets(json: Path | None, *others: Path | None, force: bool = False) 
         others: all other files.
         force: whether files that exist may be replaced.
     """
-    from armrace.simulation.files import check_writable
+    from armrace.files import check_writable
 
     if STANDARD_OUTPUT in others:
         raise InvalidParameter("only --json takes - for standard output; give the name of a file.")
@@ -87,7 +87,7 @@ def write_json(target: Path, data: Any) -> None:
     if target == STANDARD_OUTPUT:
         typer.echo(text)
         return
-    from armrace.simulation.files import write_text
+    from armrace.files import write_text
 
     write_text(target, text + "\n")
     say(f"The figures are in {target}.")
@@ -112,7 +112,7 @@ def check_ending(target: Path | None) -> None:
 
 def write_result(target: Path, result: Result) -> None:
     """Write a result in the format that the ending of the file names."""
-    from armrace.simulation.files import atomic_path
+    from armrace.files import atomic_path
 
     ending = target.suffix.lower()
     if ending in _WRITERS:

@@ -13,7 +13,6 @@ from armrace.cli.arguments import names, number, place, share, shares, whole, wo
 from armrace.cli.execution import INTERRUPTED
 from armrace.cli.experiments import attack_names
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, page_place, say, write_json
-from armrace.cli.precompiling import precompile
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -231,8 +230,6 @@ def _answer(question: Question, executor: Executor | None, workers: int | None) 
     from armrace.planning import answer
 
     try:
-        quiet = question.experiments(list(question.learners()), 0.0)
-        precompile([experiment for _, experiment in quiet], executor)
         return answer(question, executor, workers)
     except KeyboardInterrupt:
         say("armrace: interrupted; half a plan would mislead, so nothing of it is kept.")
@@ -240,8 +237,8 @@ def _answer(question: Question, executor: Executor | None, workers: int | None) 
 
 
 def _write_report(page: Path, found: Plan) -> None:
+    from armrace.files import write_text
     from armrace.reports.planning import render_plan
-    from armrace.simulation.files import write_text
 
     write_text(page, render_plan(found, command(found.question)))
     say(f"The report is in {page}.")

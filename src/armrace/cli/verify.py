@@ -140,8 +140,8 @@ def _print(found: Verification) -> None:
 
 
 def _write_report(page: Path, found: Verification, command: str) -> None:
+    from armrace.files import write_text
     from armrace.reports.verification import render_verification
-    from armrace.simulation.files import write_text
 
     write_text(page, render_verification(found, command))
     say(f"The report is in {page}.")

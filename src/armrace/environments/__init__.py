@@ -1,4 +1,4 @@
-"""Where rewards come from. ``ENVIRONMENTS`` is the catalogue."""
+"""Environments, the sources of rewards; ``ENVIRONMENTS`` is their catalogue."""
 
 from typing import Any
 

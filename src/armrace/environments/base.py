@@ -1,4 +1,4 @@
-"""What every environment is: arms with laws on [0, 1], known to the ledger and the adversary."""
+"""The base of environments: arms with laws on [0, 1], known to ledger and adversary."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ __all__ = ["Environment", "require_arms", "require_equal_lengths"]
 
 
 class Environment(Specification, frozen=True):
-    """Where the stochastic rewards come from."""
+    """A source of rewards.
+
+    An environment of your own subclasses this, gives a ``tag``, and defines ``mean_rewards`` and
+    ``law``.
+    """
 
     kind: ClassVar[str] = "environment"
     family: ClassVar[str] = "law"
@@ -24,23 +28,23 @@ class Environment(Specification, frozen=True):
 
     @property
     def arms(self) -> int:
-        """How many arms there are."""
+        """The number of arms."""
         return int(self.mean_rewards(1).size)
 
     def mean_rewards(self, horizon: int) -> npt.NDArray[np.float64]:
-        """Each arm's expected reward, over a run of ``horizon`` rounds."""
+        """Return each arm's expected reward over a run of ``horizon`` rounds."""
         raise NotImplementedError(f"{type(self).__name__} does not say its means")
 
     def support(self) -> npt.NDArray[np.float64] | None:
-        """All rewards that may occur, a row an arm; none where they are too many to name."""
+        """Return all rewards that may occur, one row per arm; None if they cannot be listed."""
         return None
 
     def law(self) -> Law:
-        """The laws of all arms, for the engine."""
+        """Return the laws of all arms, for the engine."""
         raise NotImplementedError(f"{type(self).__name__} does not say its law")
 
     def check_horizon(self, horizon: int) -> None:
-        """Refuse a run that is longer than the environment can pay for."""
+        """Refuse a horizon for which the environment has no rewards."""
 
 
 def require_arms(values: Sequence[Any], name: str) -> None:

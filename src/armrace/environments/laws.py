@@ -1,4 +1,4 @@
-"""Independent rewards: every round drawn anew from each arm's law."""
+"""Environments with independent rewards, drawn from each arm's law in every round."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Recorded rewards: what every arm paid in every round."""
+"""An environment of recorded rewards."""
 
 from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -31,8 +32,13 @@ class Table(Environment, frozen=True, tag="table", eq=False):
             raise InvalidParameter(
                 f"rewards must have at least 1 round and 2 arms; got {rounds} and {arms}."
             )
+        if np.ma.is_masked(table):
+            count = int(np.count_nonzero(np.ma.getmaskarray(table)))
+            raise InvalidParameter(f"rewards must have no masked values; got {count}.")
         if not bool(np.all((table >= 0) & (table <= 1))):
             raise InvalidParameter("each of rewards must be in [0, 1]; got others.")
+        # A copy, so that the specification stays as it is whatever becomes of the caller's array.
+        msgspec.structs.force_setattr(self, "rewards", np.array(table, subok=False))
 
     def mean_rewards(self, horizon: int) -> npt.NDArray[np.float64]:
         return np.asarray(self.rewards[:horizon].mean(axis=0, dtype=np.float64))

@@ -210,10 +210,11 @@ def _play_attacked(
         _corrupt_round(policy, attack, ledger, workspace, start + column, column)
         ticket = decide(policy, stream)
         arm = ticket.arm
-        clean, reward = workspace.clean[arm], workspace.proposal[arm]
+        index = np.uint64(arm)  # a negative one would count from the end
+        clean, reward = workspace.clean[index], workspace.proposal[index]
         learn(policy, ticket, reward)
         if ticket.layer != NO_LAYER:
-            ledger.layer_corruption[ticket.layer] += abs(reward - clean)
+            ledger.layer_corruption[np.uint64(ticket.layer)] += abs(reward - clean)
         if attack.observe != NOWHERE:
             call_observe(attack.observe, attack.state, start + column, arm, reward)
         ledger.pulls[arm] += 1
@@ -321,10 +322,10 @@ def run(
 
 
 @cache
-def make_runner(code: str) -> Callable[..., None]:
+def make_runner(code: str, checked: bool = False) -> Callable[..., None]:
     """A compiled :func:`run` for states whose implementations have the fingerprint ``code``."""
 
-    @entry(code)
+    @entry(code, checked)
     def compiled_run(
         policy: Any,
         attack: Attack,

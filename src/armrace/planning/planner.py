@@ -13,6 +13,7 @@ from armrace.formatting import figure
 from armrace.planning.plans import Plan
 from armrace.planning.question import Question, make_question
 from armrace.planning.run_metrics import REQUIRED, read_run
+from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.progress import progress_bar
 from armrace.simulation.simulate import run_experiments
 
@@ -70,6 +71,8 @@ def answer(
     """The plan for a question; an interruption discards it, since half a plan would mislead."""
     runner = _Runner(question, executor, workers, progress)
     names = list(question.learners())
+    quiet = question.experiments(names, 0.0)
+    compile_experiments([experiment for _, experiment in quiet], executor, progress)
     standing = runner.play("without attack", 0.0, names)
     contenders = list(standing)
     for budget in budget_levels(question.horizon, question.suspected):

@@ -28,6 +28,7 @@ class ActiveArmElimination(RacePolicy, frozen=True, tag="active-arm-elimination"
     '10.59663'
     """
 
+    family: ClassVar[str] = "paper"
     reference: ClassVar[str] = (
         "Even-Dar, Mannor and Mansour (2006), Action elimination and stopping conditions; "
         "section 3 of Lykouris, Mirrokni and Paes Leme (2018)"

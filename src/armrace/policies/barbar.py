@@ -65,6 +65,7 @@ class Barbar(CountingPolicy, frozen=True, tag="barbar"):
     ('7551.3', np.int64(15103))
     """
 
+    family: ClassVar[str] = "robust"
     reference: ClassVar[str] = (
         "Gupta, Koren and Talwar (2019), Better algorithms for stochastic bandits with "
         "adversarial corruptions"

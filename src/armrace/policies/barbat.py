@@ -67,6 +67,7 @@ class Barbat(CountingPolicy, frozen=True, tag="barbat"):
     ('2802.428', np.int64(5605))
     """
 
+    family: ClassVar[str] = "robust"
     reference: ClassVar[str] = (
         "Hu and Chen (2025), A near-optimal, scalable and parallelizable framework for stochastic "
         "bandits robust to adversarial corruptions and beyond"

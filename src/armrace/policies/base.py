@@ -36,6 +36,7 @@ class Policy(Specification, frozen=True):
     """
 
     kind: ClassVar[str] = "policy"
+    families: ClassVar[tuple[str, ...]] = ("paper", "robust", "stochastic", "adversarial")
     exact_tickets: ClassVar[bool] = True
     """Whether tickets carry the probability of their arm. Where it is costly they carry NaN,
     and ``distribution`` gives it to those who ask."""

@@ -79,6 +79,7 @@ class BestOfAllWorlds(RacePolicy, frozen=True, tag="best-of-all-worlds"):
     (5, np.float64(0.0625), array([0.5   , 0.25  , 0.125 , 0.0625]))
     """
 
+    family: ClassVar[str] = "paper"
     reference: ClassVar[str] = (
         "section 5 of Lykouris, Mirrokni and Paes Leme (2018), towards best of all worlds"
     )

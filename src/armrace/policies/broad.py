@@ -68,6 +68,7 @@ class Broad(CountingPolicy, frozen=True, tag="broad"):
     0.5
     """
 
+    family: ClassVar[str] = "adversarial"
     reference: ClassVar[str] = (
         "Wei and Luo (2018), More adaptive algorithms for adversarial bandits"
     )

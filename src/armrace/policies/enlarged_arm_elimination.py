@@ -28,6 +28,7 @@ class EnlargedArmElimination(RacePolicy, frozen=True, tag="enlarged-arm-eliminat
     array([20.])
     """
 
+    family: ClassVar[str] = "paper"
     reference: ClassVar[str] = "Theorem 1 of Lykouris, Mirrokni and Paes Leme (2018)"
 
     corruption: Annotated[float, Limits("bound on the total corruption, C", 0)] = 100.0

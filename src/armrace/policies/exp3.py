@@ -56,6 +56,7 @@ class Exp3(CountingPolicy, frozen=True, tag="exp3"):
     array([0.450166, 0.549834])
     """
 
+    family: ClassVar[str] = "adversarial"
     reference: ClassVar[str] = (
         "Auer, Cesa-Bianchi, Freund and Schapire (2002); rate and bound as in Theorem 3.1 of "
         "Bubeck and Cesa-Bianchi (2012)"

@@ -63,6 +63,7 @@ class Exp3Ix(CountingPolicy, frozen=True, tag="exp3-ix"):
     array([0.45467, 0.54533])
     """
 
+    family: ClassVar[str] = "adversarial"
     reference: ClassVar[str] = (
         "Neu (2015), Explore no more: improved high-probability regret bounds for non-stochastic "
         "bandits"

@@ -67,6 +67,7 @@ class Exp3PlusPlus(CountingPolicy, frozen=True, tag="exp3-plus-plus"):
     array([0.440115, 0.559885])
     """
 
+    family: ClassVar[str] = "adversarial"
     reference: ClassVar[str] = (
         "Seldin and Lugosi (2017), An improved parametrization and analysis of the EXP3++ "
         "algorithm; Seldin and Slivkins (2014), One practical algorithm for both stochastic and "

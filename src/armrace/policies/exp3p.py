@@ -61,6 +61,7 @@ class Exp3P(CountingPolicy, frozen=True, tag="exp3p"):
     array([0.00831129, 0.0045586 , 0.05038452])
     """
 
+    family: ClassVar[str] = "adversarial"
     reference: ClassVar[str] = (
         "Auer, Cesa-Bianchi, Freund and Schapire (2002); rates and bounds as in Theorem 3.2 of "
         "Bubeck and Cesa-Bianchi (2012)"

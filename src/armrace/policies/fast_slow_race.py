@@ -28,6 +28,7 @@ class FastSlowRace(RacePolicy, frozen=True, tag="fast-slow-race"):
     array([0.75, 0.25])
     """
 
+    family: ClassVar[str] = "paper"
     reference: ClassVar[str] = (
         "Algorithm 1 and Theorem 2 of Lykouris, Mirrokni and Paes Leme (2018)"
     )

@@ -28,6 +28,7 @@ class KlUcb(CountingPolicy, frozen=True, tag="kl-ucb"):
     '0.998761'
     """
 
+    family: ClassVar[str] = "stochastic"
     takes_new_arms: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Garivier and Cappé (2011), The KL-UCB algorithm for bounded stochastic bandits and "

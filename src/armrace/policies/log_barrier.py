@@ -60,6 +60,7 @@ class LogBarrier(CountingPolicy, frozen=True, tag="log-barrier"):
     array([0.475062, 0.524938])
     """
 
+    family: ClassVar[str] = "adversarial"
     reference: ClassVar[str] = (
         "Foster, Li, Lykouris, Sridharan and Tardos (2016), Learning in games: robustness of "
         "fast convergence"

@@ -50,6 +50,7 @@ class Moss(CountingPolicy, frozen=True, tag="moss"):
     '1.12546'
     """
 
+    family: ClassVar[str] = "stochastic"
     reference: ClassVar[str] = (
         "Audibert and Bubeck (2009), Minimax policies for adversarial and stochastic bandits"
     )

@@ -38,6 +38,7 @@ class MultiLayerRace(RacePolicy, frozen=True, tag="multi-layer-race"):
     (10, np.float64(0.5009765625), '13.61608')
     """
 
+    family: ClassVar[str] = "paper"
     reference: ClassVar[str] = (
         "Algorithm 2 and Theorem 3 of Lykouris, Mirrokni and Paes Leme, Stochastic bandits "
         "robust to adversarial corruptions (STOC 2018)"

@@ -86,6 +86,7 @@ class Sao(Policy, frozen=True, tag="sao"):
     ('32.9293', '0.533968')
     """
 
+    family: ClassVar[str] = "adversarial"
     reference: ClassVar[str] = (
         "Algorithm 1 of Bubeck and Slivkins, The best of both worlds: stochastic and adversarial "
         "bandits (COLT 2012)"

@@ -48,6 +48,7 @@ class Sapo(Policy, frozen=True, tag="sapo"):
     ['13.82', '8', '1280', '1.43e+06', '1e+06']
     """
 
+    family: ClassVar[str] = "adversarial"
     reference: ClassVar[str] = (
         "Auer and Chiang, An algorithm with nearly optimal pseudo-regret for both stochastic and "
         "adversarial bandits (COLT 2016), as revised by Schlisselberg, Lancewicki, Auer and "

@@ -42,6 +42,7 @@ class SharpRace(RacePolicy, frozen=True, tag="sharp-race"):
     array([0.5625, 0.25  , 0.125 , 0.0625])
     """
 
+    family: ClassVar[str] = "robust"
     reference: ClassVar[str] = (
         "Lykouris, Mirrokni and Paes Leme (2018), Algorithm 2, with the intervals, pooling and "
         "leader that this library's theory page proves valid"

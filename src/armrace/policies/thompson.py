@@ -33,6 +33,7 @@ class Thompson(CountingPolicy, frozen=True, tag="thompson"):
     array([0.666667, 0.333333])
     """
 
+    family: ClassVar[str] = "stochastic"
     takes_new_arms: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Thompson (1933); Agrawal and Goyal (2012), Analysis of Thompson sampling for the "

@@ -37,6 +37,7 @@ class ThompsonCf(CountingPolicy, frozen=True, tag="thompson-cf"):
     array([0.333333, 0.666667])
     """
 
+    family: ClassVar[str] = "robust"
     takes_new_arms: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Gajane, Urvoy and Kaufmann (2018), Corrupt bandits for preserving local privacy"

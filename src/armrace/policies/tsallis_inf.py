@@ -78,6 +78,7 @@ class TsallisInf(CountingPolicy, frozen=True, tag="tsallis-inf"):
     array([0.159375, 0.840625])
     """
 
+    family: ClassVar[str] = "adversarial"
     reference: ClassVar[str] = (
         "Zimmert and Seldin (2021), Tsallis-INF: an optimal algorithm for stochastic and "
         "adversarial bandits"

@@ -66,6 +66,7 @@ class Ucb1(CountingPolicy, frozen=True, tag="ucb1"):
     '1.45971'
     """
 
+    family: ClassVar[str] = "stochastic"
     takes_new_arms: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Auer, Cesa-Bianchi and Fischer (2002), Finite-time analysis of the multiarmed bandit "

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from armrace.environments import ENVIRONMENTS
-from armrace.errors import UnknownName
 from armrace.formatting import count, span
 from armrace.simulation import Comparison, Result, Scenario
 from armrace.simulation.experiment import refresh_words
@@ -45,13 +43,9 @@ def parameters(specification: Mapping[str, Any]) -> str:
     return f"{name} ({', '.join(given)})" if given else name
 
 
-def means_of(result: Result) -> npt.NDArray[np.float64] | None:
-    """The true mean of each arm; None where the environment's class cannot be found here."""
-    try:
-        environment = ENVIRONMENTS.make(result.spec["environment"])
-    except UnknownName:  # a class of a notebook or a module that is not installed here
-        return None
-    return environment.mean_rewards(result.horizon)
+def means_of(result: Result) -> npt.NDArray[np.float64]:
+    """The true mean of each arm."""
+    return result.means
 
 
 def refresh_note(*comparisons: Comparison) -> str:

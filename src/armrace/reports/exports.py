@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from armrace.errors import UnwritableOutput
+from armrace.files import atomic_path, make_folder, write_text
 from armrace.formatting import count
 from armrace.reports.curves import curves_data, draw_curves, draw_curves_on
 from armrace.reports.drawing import COLUMN_WIDTH, inline_svg, own_style
@@ -23,7 +24,6 @@ from armrace.reports.page import render_report
 from armrace.reports.race import draw_race, has_layers
 from armrace.reports.tables import comparison_table
 from armrace.simulation import Comparison
-from armrace.simulation.files import atomic_path, make_folder, write_text
 from armrace.specification import display_name
 
 __all__ = ["check_new", "notebook_html", "plot", "write_figures", "write_report"]

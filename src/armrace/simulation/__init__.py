@@ -1,4 +1,4 @@
-"""Experiments, the engine's front, parallel runs and results."""
+"""Experiments, parallel runs, results and their storage."""
 
 from armrace.simulation.comparison import Comparison
 from armrace.simulation.experiment import Experiment, make_experiment

@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 
 from armrace.errors import DamagedFile, InvalidParameter, UnwritableOutput
+from armrace.files import atomic_path, make_folder
 from armrace.simulation.comparison import Comparison
-from armrace.simulation.files import atomic_path, make_folder
 from armrace.simulation.storage import load, save
 
 __all__ = ["load_comparison", "pack", "save_comparison", "unpack", "unpacked"]

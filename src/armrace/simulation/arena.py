@@ -20,11 +20,11 @@ import polars as pl
 
 from armrace.adversaries import ADVERSARIES
 from armrace.environments import Bernoulli, Beta, Environment
+from armrace.files import make_folder
+from armrace.files.locks import locked
 from armrace.policies import POLICIES
 from armrace.simulation.archives import pack, unpack, unpacked
-from armrace.simulation.claims import claimed
 from armrace.simulation.experiment import Experiment, make_experiment, refresh_for
-from armrace.simulation.files import make_folder
 from armrace.simulation.results import MEASURES, Result
 from armrace.simulation.scenarios import told_the_budget
 from armrace.simulation.sweeps import Report, finished_cells, run_sweep
@@ -178,7 +178,7 @@ def run_arena(
     while waiting := [name for name in grid.environments if name not in frames]:
         for name in waiting:
             cells, done = _cells_of(grid, name), sum(len(_cells_of(grid, each)) for each in frames)
-            with claimed([folder / f"{name}.lock"]) as (ours,):
+            with locked([folder / f"{name}.lock"]) as (ours,):
                 if ours:
                     progress = _shifted(report, done, total)
                     results = _play_environment(cells, folder, executor, workers, progress)

@@ -15,7 +15,7 @@ __all__ = ["AuditSummary", "summarise_audits"]
 
 
 class AuditSummary(NamedTuple):
-    """How many replications raised what, and how the certificate compares with the truth."""
+    """How many replications raised each alarm, and how certificates compare with the truth."""
 
     level: float
     replications: int
@@ -42,7 +42,7 @@ class AuditSummary(NamedTuple):
 
 
 def summarise_audits(audits: Sequence[Audit], corruption: npt.NDArray[np.float64]) -> AuditSummary:
-    """Sum up the audits of replications in which so much corruption was spent."""
+    """Summarise the audits of replications, given the corruption spent in each."""
     certificates = np.array([found.certificate for found in audits])
     return AuditSummary(
         level=audits[0].level,

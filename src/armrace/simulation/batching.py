@@ -1,4 +1,4 @@
-"""Cutting replications into batches that take about a given time each.
+"""Batches of replications that take about a given time each.
 
 Policies and attacks differ a hundredfold in cost, so it is measured: the first batches of an
 experiment are small, the later ones as large as the time allows. Which replications share a
@@ -16,21 +16,21 @@ from armrace.simulation.experiment import Experiment
 __all__ = ["Batch", "Batches"]
 
 _SECONDS_A_ROUND = 1e-5
-"""What slow policies take; believed of all until something is measured."""
+"""The cost of slow policies, assumed of all until it is measured."""
 
 _LEAST_SECONDS = 1e-7
-"""Below this a clock tells nothing of the cost of a replication."""
+"""Costs below this cannot be measured."""
 
 
 class Batch(NamedTuple):
-    """Some replications of one experiment, which is named by its position."""
+    """Some replications of the experiment at a position."""
 
     position: int
     replications: Sequence[int]
 
 
 class Batches:
-    """What is left to do, an ordered sequence of replications an experiment."""
+    """The replications that are left to do, in order, for each experiment."""
 
     def __init__(
         self, experiments: Sequence[Experiment], missing: Sequence[Sequence[int]], seconds: float
@@ -44,7 +44,7 @@ class Batches:
         heapq.heapify(self._behind)
 
     def take(self) -> Batch | None:
-        """The next batch, of the experiment that is furthest behind; None when all are taken.
+        """Return a batch of the experiment that is furthest behind; None when all are taken.
 
         So the first replications of all experiments are finished first, and an interruption
         leaves replications that are complete.
@@ -62,14 +62,13 @@ class Batches:
         return Batch(position, numbers[first:last])
 
     def give_back(self, batch: Batch) -> None:
-        """Have a batch that was lost taken again."""
+        """Return a batch that was lost, to be taken again."""
         self._returned.append(batch)
 
     def learn(self, batch: Batch, seconds: float) -> None:
-        """Note what a batch took.
+        """Record how long a batch took.
 
-        The least cost that was seen is believed: the first batch of a process compiles, and a
-        busy machine is slow.
+        The smallest cost counts: the first batch of a process compiles, and a busy machine is slow.
         """
         cost = max(_LEAST_SECONDS, seconds / len(batch.replications))
         self._costs[batch.position] = min(self._costs[batch.position], cost)

@@ -1,4 +1,4 @@
-"""Many policies that met the same rewards."""
+"""Results of several policies on the same rewards, compared pair by pair."""
 
 from __future__ import annotations
 
@@ -22,8 +22,14 @@ __all__ = ["Comparison"]
 class Comparison(Presentation):
     """Results of several policies on the same rewards under the same attack.
 
-    ``measure`` is the figure of the ledger that ranks the policies wherever none is named; see
-    :data:`armrace.simulation.results.MEASURES`.
+    Parameters
+    ----------
+    results
+        One result per policy. ``Comparison.results`` holds them by the policy's name, with its
+        parameters where a name occurs twice.
+    measure
+        The measure of the ledger that ranks the policies where no other is asked for; see
+        :data:`armrace.simulation.results.MEASURES`.
     """
 
     def __init__(self, results: Sequence[Result], measure: str = "pseudo_regret") -> None:
@@ -33,7 +39,7 @@ class Comparison(Presentation):
         self.measure = measure
 
     def table(self, measure: str | None = None) -> pl.DataFrame:
-        """One figure of the ledger: its mean with a 95% interval and its quantiles, best first.
+        """Return one row per policy for a measure: mean, 95% interval and quantiles, best first.
 
         ``rank`` is by the mean and ``rank_p95`` by the 95th percentile; equals share the better.
         """
@@ -55,11 +61,11 @@ class Comparison(Presentation):
         )
 
     def best(self, measure: str | None = None) -> str:
-        """The policy with the smallest mean."""
+        """Return the policy with the smallest mean of a measure."""
         return str(self.table(measure)["policy"][0])
 
     def differences(self, measure: str | None = None) -> pl.DataFrame:
-        """How much each policy exceeds the best, on the same rewards, with joint 95% intervals."""
+        """Return how much each policy exceeds the best, with joint 95% intervals."""
         measure = measure or self.measure
         found = differences_to(self.best(measure), self._samples(measure))
         rows = [{"policy": name, **difference._asdict()} for name, difference in found.items()]
@@ -67,7 +73,7 @@ class Comparison(Presentation):
         return pl.DataFrame(rows, schema=schema).sort("mean")
 
     def verdict(self, measure: str | None = None) -> str:
-        """In words: who has the least, and who cannot be told apart from it."""
+        """Say which policy has the least mean, and which ones cannot be told apart from it."""
         measure = measure or self.measure
         best = self.best(measure)
         replications = self.results[best].replications
@@ -85,7 +91,7 @@ class Comparison(Presentation):
         )
 
     def _common(self) -> str:
-        """That all met the same rewards, which a race that leaps does not."""
+        """Words that hold where no policy leaps: all of them met the same rewards."""
         leapt = any(result.engine == "leap" for result in self.results.values())
         return "" if leapt else " on the same rewards"
 
@@ -93,11 +99,11 @@ class Comparison(Presentation):
         return {label: result.sample(measure) for label, result in self.results.items()}
 
     def to_builtins(self) -> list[dict[str, Any]]:
-        """Each result as plain data, ready for JSON."""
+        """Return each result as plain data, ready for JSON."""
         return [{"policy": label, **result.to_builtins()} for label, result in self.results.items()]
 
     def curves(self) -> pl.DataFrame:
-        """The curves of all policies, with the policy's label in front."""
+        """Return the curves of all policies, with the policy's label as first column."""
         return pl.concat(
             result.curves.select(pl.lit(label).alias("policy"), pl.all())
             for label, result in self.results.items()
@@ -129,7 +135,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _labels(results: Sequence[Result]) -> list[str]:
-    """The policies' names, with their parameters where a name occurs twice."""
+    """Return the policies' names, with their parameters where a name occurs twice."""
     names = Counter(result.policy for result in results)
     labels: list[str] = []
     for result in results:

@@ -1,4 +1,4 @@
-"""The specification of an experiment: all that is needed to run it again."""
+"""The specification of an experiment: everything that is needed to run it again."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from armrace.randomness import MAXIMAL_SEED
 from armrace.specification import MAXIMAL_HORIZON, Limits, Specification
 
 __all__ = [
+    "MAXIMAL_REPLICATIONS",
     "USUAL_REFRESH",
     "Experiment",
     "checkpoints_for",
@@ -34,7 +35,7 @@ USUAL_REFRESH = 0.03
 plays have grown by this share, and the rounds by a third of it."""
 
 _CHECKPOINTS_A_DECADE = 8
-_MAXIMAL_REPLICATIONS = 2**32 - 1
+MAXIMAL_REPLICATIONS = 2**32 - 1
 
 
 class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
@@ -45,7 +46,7 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
     adversary: Adversary
     budget: Annotated[float, Limits("the most that the attack may spend", 0)]
     horizon: Annotated[int, Limits("rounds", 1, MAXIMAL_HORIZON)]
-    replications: Annotated[int, Limits("independent runs", 1, _MAXIMAL_REPLICATIONS)]
+    replications: Annotated[int, Limits("independent runs", 1, MAXIMAL_REPLICATIONS)]
     seed: Annotated[int, Limits("seed of all randomness", 0, MAXIMAL_SEED)]
     engine: Annotated[
         Literal["auto", "plain", "leap"],
@@ -64,12 +65,14 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
 
     def validate(self) -> None:
         self.environment.check_horizon(self.horizon)
-        self.adversary.start(self.setting())
+        self.adversary.check(self.setting())
 
     def to_builtins(self) -> dict[str, Any]:
-        """As plain data: the arguments of ``simulate`` that run it again."""
+        """Return the arguments of ``simulate`` that run it again, as plain data."""
         data = super().to_builtins()
         del data["name"]
+        for part in ("policy", "environment", "adversary"):
+            data[part] = getattr(self, part).to_builtins()  # a class may name itself otherwise
         if self.audit is None:
             del data["audit"]
         if refresh_for(self.policy, self.adversary) == 0 or self.refresh == 0:
@@ -77,7 +80,7 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
         return data
 
     def setting(self) -> Setting:
-        """What the adversary knows beforehand."""
+        """Return what the adversary knows before the first round."""
         means, support = self.environment.mean_rewards(self.horizon), self.environment.support()
         return Setting(means, self.horizon, float(self.budget), self.policy, support)
 
@@ -95,7 +98,7 @@ def make_experiment(
     audit: float | None = None,
     refresh: float = 0.0,
 ) -> Experiment:
-    """An experiment from specifications, names or plain data; means alone make Bernoulli arms."""
+    """Make an experiment of specifications, names or plain data; see :func:`simulate`."""
     attack = ADVERSARIES.make(adversary)
     if budget is None and not isinstance(attack, NoAttack):
         raise InvalidParameter(f"{attack.tag()} needs a budget, the most that it may spend.")
@@ -154,7 +157,7 @@ def _environment(given: Environment | Mapping[str, Any] | npt.ArrayLike) -> Envi
 
 
 def _whole(name: str, value: float) -> int:
-    """A whole number, also from a float such as 1e6; what is no number is left to the check."""
+    """Return a whole number, also of a float such as 1e6; other types are refused later."""
     if isinstance(value, float) and math.isfinite(value):
         if value != int(value):
             raise InvalidParameter(f"{name} must be a whole number; got {value:g}.")
@@ -163,7 +166,7 @@ def _whole(name: str, value: float) -> int:
 
 
 def checkpoints_for(horizon: int) -> npt.NDArray[np.int64]:
-    """Numbers of rounds at which the ledger is read: log-spaced, ending with the horizon.
+    """Return the rounds after which the ledger is recorded: log-spaced, ending with the horizon.
 
     >>> checkpoints_for(20)
     array([ 1,  2,  3,  4,  6,  7, 10, 13, 18, 20])

@@ -1,4 +1,4 @@
-"""Ctrl-C where the compiler is at work, and where there are other processes."""
+"""Ctrl-C while the compiler works, and where there are other processes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["deaf_children", "postponed_interrupts"]
+__all__ = ["deaf_children", "postponed_interrupts", "shielded_children"]
 
 
 @contextmanager
 def postponed_interrupts() -> Iterator[Callable[[], None]]:
-    """Keep Ctrl-C from the compiler, which loses it or breaks; the function raises it after all.
+    """Keep Ctrl-C from the compiler, which loses it or breaks.
 
-    Only the main thread is ever interrupted; elsewhere there is nothing to postpone.
+    Yields a function that raises the interrupt if one came; so does the end of the context. Only
+    the main thread is ever interrupted; elsewhere there is nothing to postpone.
     """
     came: list[int] = []
 
@@ -35,10 +36,10 @@ def postponed_interrupts() -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def deaf_children() -> Iterator[None]:
-    """Processes that are started in this context never see Ctrl-C.
+    """Let processes that any thread starts in this context ignore Ctrl-C.
 
-    A terminal sends it to all processes of a command. It is the first one that ends the others,
-    and they have nothing to say about it. Only the main thread can arrange that.
+    A terminal sends it to all processes of a command; the first one ends the others. An
+    interrupt that comes within this context is lost. Only the main thread can arrange that.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -48,3 +49,20 @@ def deaf_children() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, usual)
+
+
+@contextmanager
+def shielded_children() -> Iterator[None]:
+    """Let processes that this thread starts in this context never see Ctrl-C.
+
+    They inherit that the signal is blocked, from their first instruction on. This process gets
+    an interrupt that comes meanwhile when the context ends.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    usual = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, usual)

@@ -1,4 +1,4 @@
-"""Many replications at once, on threads or on any executor, watched and interruptible.
+"""Many replications at once, on threads or on any executor, with progress and Ctrl-C.
 
 The compiled loop runs without the interpreter lock, so threads use all cores and nothing is
 pickled. What a replication yields depends on its number alone, so neither the executor nor
@@ -27,7 +27,7 @@ import numpy.typing as npt
 from armrace.errors import InvalidParameter, WorkersLost
 from armrace.kernels.engine import PLAYED, STOP
 from armrace.simulation.batching import Batch, Batches
-from armrace.simulation.code import package_code
+from armrace.simulation.code_digest import package_code
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.replication import run_replication
 from armrace.specification import Limits, check_number
@@ -36,13 +36,13 @@ __all__ = ["Finished", "Receive", "Task", "run_all", "run_missing", "shares_this
 
 _POLL_SECONDS = 0.1
 _SECONDS_A_TASK = 1.0
-"""So long that a foreign executor's overhead does not show."""
+"""Aim of a task on an executor: long enough that the executor's overhead does not show."""
 
 _SECONDS_A_THREAD = 0.01
-"""So long that short replications share the cost of a task."""
+"""Aim of a task on a thread: long enough that short replications share its cost."""
 
 _FIRST_TASKS, _TASKS_AT_ONCE = 16, 1000
-"""Nobody says how many workers an executor has: each finished task makes room for two."""
+"""The number of workers is unknown, so every finished task makes room for two."""
 
 _LOSSES_IN_A_ROW = 5
 _LOST = "the workers died; perhaps they ran out of memory, and fewer of them would not."
@@ -50,10 +50,10 @@ _WORKERS = Limits("threads", 1)
 
 Progress = Callable[[float], None]
 Row = list[Any]
-"""What the task yields for one replication, an entry an experiment."""
+"""What the task returns for one replication: one entry per experiment."""
 
 Receive = Callable[[Batch, Sequence[Any]], None]
-"""What is told of each finished batch, with an outcome a replication."""
+"""Called with each finished batch and one outcome per replication."""
 
 _Timed = tuple[float, list[Any]]
 
@@ -61,8 +61,8 @@ _Timed = tuple[float, list[Any]]
 class Task(Protocol):
     """What is done with each replication of each experiment.
 
-    It must be a function of a module, so that other processes find it; ``control`` is to be
-    handed on to the compiled loop, which other threads thereby watch and stop.
+    It must be a function of a module, so that other processes can import it. It passes
+    ``control`` to the compiled loop, through which other threads watch and stop it.
     """
 
     def __call__(
@@ -71,7 +71,7 @@ class Task(Protocol):
 
 
 class Finished(NamedTuple):
-    """Replications that came to their end: their numbers, and an outcome an experiment."""
+    """Finished replications: their numbers, and for each one outcome per experiment."""
 
     replications: list[int]
     outcomes: list[Row]
@@ -109,9 +109,9 @@ def run_missing(
     receive: Receive,
     task: Task = run_replication,
 ) -> bool:
-    """Run the replications that are missing, some of each experiment; whether Ctrl-C came.
+    """Run the missing replications of each experiment; return whether Ctrl-C came.
 
-    ``receive`` is told of batches as they finish, in no particular order.
+    ``receive`` is called with batches as they finish, in no particular order.
     """
     if workers is not None:
         check_number("workers", workers, _WORKERS, whole=True)
@@ -122,14 +122,14 @@ def run_missing(
 
 
 def shares_this_disk(executor: Executor | None) -> bool:
-    """Whether what is compiled here is found on disk by those who compute."""
+    """Whether the workers find on disk what is compiled here."""
     if isinstance(executor, (ThreadPoolExecutor, ProcessPoolExecutor)):
         return True
     return executor is None or bool(getattr(executor, "on_this_machine", False))
 
 
 def run_batch(code: str, task: Task, experiment: Experiment, replications: Sequence[int]) -> _Timed:
-    """What a worker of a foreign executor does, if it has the same code."""
+    """Run a batch in a worker of an executor, after a check that it has the same code."""
     if code != package_code():
         raise InvalidParameter(
             "the workers run another version of armrace than this process, which could give other "
@@ -224,8 +224,8 @@ def _gather(
 ) -> bool:
     """Hand out batches and receive what finishes until all is done or Ctrl-C comes.
 
-    Only so many batches wait at once, from the first number of ``room`` up to the second, since
-    looking after each takes time and later ones are cut better.
+    The number of batches that wait at once grows from the first number of ``room`` to the second:
+    each costs time to look after, and later batches are sized better.
     """
     waiting: dict[Future[_Timed], Batch] = {}
     at_once, most = room
@@ -268,7 +268,7 @@ def _submit(submit: Callable[[Batch], Future[_Timed]], batch: Batch) -> Future[_
 
 
 def _is_lost(future: Future[_Timed]) -> bool:
-    """Whether a task was lost with its worker, so that it is worth another try."""
+    """Whether a task was lost with its worker and should be tried again."""
     if future.cancelled():
         raise WorkersLost("the executor dropped tasks that it had accepted; it was shut down.")
     return isinstance(future.exception(), BrokenExecutor)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["Progress", "cell_bar", "progress_bar"]
+__all__ = ["Progress", "cell_bar", "compiling_bar", "progress_bar"]
 
 Progress = bool | None | Callable[[float], None]
 """Whether to show a bar, None where a person is watching; or what is told the finished share."""
@@ -64,6 +65,25 @@ def cell_bar(shown: bool | None) -> Iterator[Callable[[float, int], None]]:
     """A progress bar whose function takes how many cells are done, of how many."""
     with progress_bar("cells", shown, _SECONDS_THAT_TELL_THE_SPEED) as report:
         yield lambda done, total: report(done / max(total, 1), f"{int(done)} of {total} cells")
+
+
+@contextmanager
+def compiling_bar(
+    what: str, seconds: float, shown: bool | None
+) -> Iterator[Callable[[float, str], None]]:
+    """Show that ``what`` is being compiled, which takes about ``seconds``.
+
+    Yields a function that takes the finished share and what is being compiled now. On a terminal
+    that is a bar; elsewhere one line at the start and one at the end tell why nothing happens.
+    """
+    told = shown is not False and not _visible(shown)
+    started = time.monotonic()
+    if told:
+        print(f"armrace: compiling {what}, once; about {seconds:.0f} s.", file=sys.stderr)
+    with progress_bar("compiling, once", shown) as report:
+        yield lambda share, now: report(share, f"compiling {now}, once".replace(" ,", ","))
+    if told:
+        print(f"armrace: compiled in {time.monotonic() - started:.0f} s.", file=sys.stderr)
 
 
 def _visible(shown: bool | None) -> bool:

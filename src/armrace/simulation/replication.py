@@ -1,4 +1,4 @@
-"""One replication: states made, compiled loop run, ledger turned into regrets."""
+"""One replication: make the states, run the compiled loop, compute regrets from the ledger."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from armrace.forensics import Audit, audit
 from armrace.forensics.audit_trail import watch
 from armrace.kernels import engine
 from armrace.kernels.attack_pointers import LiveAttack
-from armrace.kernels.compiling import fingerprint, kept_on_disk
+from armrace.kernels.compiling import fingerprint
 from armrace.kernels.generics import implementations
 from armrace.kernels.laws import Law
 from armrace.kernels.streams import Stream
@@ -28,26 +28,25 @@ __all__ = [
     "LONGEST_PLAYED_BY_DEFAULT",
     "Outcome",
     "Parts",
-    "is_on_disk",
     "make_parts",
     "play_one_round",
     "play_out",
-    "prepare",
     "rounds_to_play",
+    "run_checked_replication",
     "run_replication",
     "runner_for",
 ]
 
 LONGEST_PLAYED_BY_DEFAULT = 10_000_000
-"""Up to so many rounds all are played unless the engine is chosen, so that all policies of a
-comparison meet the same rewards."""
+"""Up to this horizon the engine ``auto`` plays every round, so that all policies of a comparison
+meet the same rewards."""
 
 Floats = npt.NDArray[np.float64]
 Runner = Callable[..., None]
 
 
 class Outcome(NamedTuple):
-    """What the ledger says of one replication, a row a checkpoint."""
+    """The ledger of one replication: one row per checkpoint."""
 
     regret: Floats
     pseudo_regret: Floats
@@ -61,7 +60,7 @@ class Outcome(NamedTuple):
     leapt: int | None
     """Rounds that were skipped, not played one by one; none where the engine plays every round."""
     seconds: float
-    """What the compiled loop took; the one thing that no seed determines."""
+    """How long the compiled loop took; the only value that the seed does not determine."""
     audit: Audit | None
     """What an audit found in it, if one was asked for."""
 
@@ -85,9 +84,11 @@ class Parts(NamedTuple):
     """No change that the adversary makes costs less, unless it costs nothing."""
     means: Floats
     luck: Stream
-    """For what is drawn at once instead of round by round."""
+    """The stream for rewards of skipped rounds, which are drawn at once."""
     leap: leaping.Leap | None
     """Where rounds are skipped; none if every round is played."""
+    checked: bool = False
+    """Whether an index out of bounds is refused, by a loop that is compiled with such checks."""
 
 
 def make_parts(
@@ -128,7 +129,7 @@ def _growth(experiment: Experiment) -> float:
 
 
 def _leap(experiment: Experiment, state: Any, adversary: Any, law: Law) -> leaping.Leap | None:
-    """What skipping rounds needs, where it is asked for or worth its while."""
+    """Return what skipping rounds needs, if it is asked for or worthwhile."""
     horizon = experiment.horizon
     if experiment.engine == "plain" or (
         experiment.engine == "auto" and horizon <= LONGEST_PLAYED_BY_DEFAULT
@@ -155,13 +156,13 @@ class RoundsToPlay(NamedTuple):
     """How many rounds of a replication are played one by one, about."""
 
     surely: float
-    """As the policy does not leap, or cannot tell its arms apart."""
+    """Played because the policy does not leap, or cannot tell its arms apart yet."""
     perhaps: float
-    """While the attack can spend more, which may be to the end."""
+    """Played if the attack goes on, which may be until the horizon."""
 
 
 def rounds_to_play(experiment: Experiment) -> RoundsToPlay:
-    """What is to be expected of a replication before it is begun.
+    """Estimate how many rounds of a replication will be played one by one.
 
     A race leaps once it has told arms apart: after some ``500 / gap^2`` plays an arm and layer.
     """
@@ -180,30 +181,32 @@ def rounds_to_play(experiment: Experiment) -> RoundsToPlay:
 def runner_for(parts: Parts) -> Runner:
     """The compiled loop for this class of policy."""
     code = fingerprint(implementations(parts.policy))
-    return engine.make_runner(code) if parts.leap is None else leaping.make_leaper(code)
-
-
-def is_on_disk(experiment: Experiment) -> bool:
-    """Whether the compiled loop for the experiment's policy has been kept by an earlier run."""
-    return kept_on_disk(runner_for(make_parts(experiment, 0)))
+    make = engine.make_runner if parts.leap is None else leaping.make_leaper
+    return make(code, True) if parts.checked else make(code)
 
 
 def play_out(parts: Parts) -> None:
-    """Run the compiled loop to the last checkpoint."""
+    """Run the compiled loop to the last checkpoint.
+
+    With ``parts.checked``, a policy that leaves the bounds of an array is refused.
+    """
     attack = LiveAttack(
         parts.adversary, parts.adversary_stream, parts.sees_weights, parts.smallest_cost
     )
     before = (parts.policy, attack.attack, parts.law, parts.learner_stream)
     after = (parts.ledger, parts.record, parts.workspace)
-    if parts.leap is None:
-        runner_for(parts)(*before, *after)
-    else:
-        runner_for(parts)(*before, parts.luck, *after, parts.leap)
-
-
-def prepare(experiment: Experiment) -> None:
-    """Compile, or load from disk, what the experiment needs."""
-    play_one_round(make_parts(experiment, 0))
+    arguments: tuple[Any, ...] = (*before, *after)
+    if parts.leap is not None:
+        arguments = (*before, parts.luck, *after, parts.leap)
+    try:
+        runner_for(parts)(*arguments)
+    except IndexError as error:
+        raise InvalidParameter(
+            f"the policy with the state {type(parts.policy_state).__name__} left the bounds of an "
+            f"array in round {parts.ledger.pulls.sum()}: its arm or layer is not one of the "
+            f"{parts.ledger.pulls.size} arms and {parts.ledger.layer_corruption.size} layers, or "
+            "its own code uses a wrong index."
+        ) from error
 
 
 def play_one_round(parts: Parts) -> None:
@@ -218,7 +221,20 @@ def run_replication(
     control: npt.NDArray[np.int64] | None = None,
 ) -> Outcome:
     """Play one replication; ``control`` lets another thread watch and stop it."""
+    return _run(experiment, replication, make_parts(experiment, replication, control))
+
+
+def run_checked_replication(
+    experiment: Experiment,
+    replication: int,
+    control: npt.NDArray[np.int64] | None = None,
+) -> Outcome:
+    """As :func:`run_replication`, and refuse a policy that leaves the bounds of an array."""
     parts = make_parts(experiment, replication, control)
+    return _run(experiment, replication, parts._replace(checked=True))
+
+
+def _run(experiment: Experiment, replication: int, parts: Parts) -> Outcome:
     started = time.perf_counter()
     play_out(parts)
     seconds = time.perf_counter() - started

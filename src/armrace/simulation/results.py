@@ -1,8 +1,8 @@
-"""What a simulation yields: tidy frames, a summary, and the specification that made it."""
+"""The outcome of a simulation: data frames, a summary, and the specification that made it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from armrace.environments import ENVIRONMENTS
 from armrace.errors import UnknownName
 from armrace.forensics import Audit
 from armrace.policies import ArmView
@@ -28,14 +29,29 @@ if TYPE_CHECKING:
 __all__ = ["MEASURES", "Result"]
 
 MEASURES = ("regret", "pseudo_regret", "clean_regret", "corruption")
-"""The ledger's figures that are one number a replication and checkpoint."""
+"""The columns of the ledger that hold one number per replication and checkpoint."""
 
 
 class Result(Presentation):
     """The outcome of an experiment.
 
-    ``rows`` is the whole ledger: a row a replication and checkpoint, with lists for what is
-    counted an arm or a layer. The other frames are views of it.
+    Parameters
+    ----------
+    spec
+        The arguments of :func:`simulate` that run it again.
+    rows
+        The whole ledger: one row per replication and checkpoint, with arrays for what is counted
+        per arm or per layer. All other frames are made of it.
+    view
+        What the policy knew of each arm at the end of the first replication.
+    seconds
+        How long the compiled loops took.
+    interrupted
+        Whether Ctrl-C ended it before all replications were finished.
+    audits
+        What an audit of each replication found, in their order; empty if none was asked for.
+    means
+        Each arm's true mean; computed from ``spec`` if left out.
     """
 
     def __init__(
@@ -46,6 +62,7 @@ class Result(Presentation):
         seconds: float,
         interrupted: bool = False,
         audits: Sequence[Audit] = (),
+        means: npt.ArrayLike | None = None,
     ) -> None:
         self.spec = spec
         self.rows = rows
@@ -53,6 +70,7 @@ class Result(Presentation):
         self.seconds = seconds
         self.interrupted = interrupted
         self.audits = list(audits)
+        self.means = _means(spec) if means is None else np.array(means, dtype=np.float64)
 
     @classmethod
     def from_outcomes(
@@ -63,7 +81,7 @@ class Result(Presentation):
         seconds: float,
         interrupted: bool = False,
     ) -> Result:
-        """A result from what the engine returned."""
+        """Make a result of what the engine returned for some replications."""
         points = checkpoints_for(experiment.horizon)
         columns: dict[str, Any] = {
             "replication": np.repeat(np.array(replications, dtype=np.int64), points.size),
@@ -76,7 +94,13 @@ class Result(Presentation):
         view = outcomes[0].view if replications[0] == 0 else ()
         audits = [outcome.audit for outcome in outcomes if outcome.audit is not None]
         return cls(
-            experiment.to_builtins(), pl.DataFrame(columns), view, seconds, interrupted, audits
+            experiment.to_builtins(),
+            pl.DataFrame(columns),
+            view,
+            seconds,
+            interrupted,
+            audits,
+            experiment.environment.mean_rewards(experiment.horizon).tolist(),
         )
 
     @property
@@ -91,7 +115,7 @@ class Result(Presentation):
 
     @property
     def engine(self) -> str:
-        """How it was computed: ``plain``, every round; or ``leap``, those that can matter."""
+        """``plain`` if every round was played, ``leap`` if only those that can matter were."""
         return "plain" if self.rows["leapt"].null_count() else "leap"
 
     @property
@@ -101,17 +125,17 @@ class Result(Presentation):
 
     @cached_property
     def replications(self) -> int:
-        """How many replications are in it; fewer than asked for if it was interrupted."""
+        """The number of replications; fewer than asked for if it was interrupted."""
         return self.final.height
 
     @cached_property
     def final(self) -> pl.DataFrame:
-        """The ledger at the end, a row a replication."""
+        """The ledger at the horizon: one row per replication."""
         return self.rows.filter(pl.col("round") == self.horizon)
 
     @cached_property
     def curves(self) -> pl.DataFrame:
-        """The regrets and the corruption spent, a row a replication and checkpoint."""
+        """The regrets and the corruption spent: one row per replication and checkpoint."""
         return self.rows.select(
             "replication",
             "round",
@@ -122,17 +146,17 @@ class Result(Presentation):
 
     @cached_property
     def arms(self) -> pl.DataFrame:
-        """Pulls and corruption of each arm, a row a replication, checkpoint and arm."""
+        """Pulls and corruption: one row per replication, checkpoint and arm."""
         return self._exploded("arm", pulls="pulls", corruption="arm_corruption")
 
     @cached_property
     def layers(self) -> pl.DataFrame:
-        """Corruption that each layer observed, a row a replication, checkpoint and layer."""
+        """Corruption that layers observed: one row per replication, checkpoint and layer."""
         return self._exploded("layer", corruption="layer_corruption")
 
     @cached_property
     def race(self) -> pl.DataFrame:
-        """Layers x arms at the end of the first replication, as the policy saw them."""
+        """What the policy knew at the end of the first replication, per layer and arm."""
         schema = {
             field.name: _COLUMN_TYPES[field.type] for field in msgspec.structs.fields(ArmView)
         }
@@ -149,13 +173,13 @@ class Result(Presentation):
         )
 
     def sample(self, measure: str) -> npt.NDArray[np.float64]:
-        """One of the ledger's figures at the end, a number a replication."""
+        """Return one of ``MEASURES`` at the horizon, a number per replication."""
         if measure not in MEASURES:
             raise UnknownName.among("measure", measure, MEASURES)
         return self.final[measure].to_numpy()
 
     def summary(self) -> dict[str, Any]:
-        """Mean, error and quantiles of each figure at the end, and mean pulls of each arm."""
+        """Return mean, error and quantiles of each measure at the horizon, and mean pulls."""
         figures: dict[str, Any] = {m: self.figure(m)._asdict() for m in MEASURES}
         pulls = self.final["pulls"].to_numpy().astype(np.float64)
         figures["pulls"] = {
@@ -165,17 +189,17 @@ class Result(Presentation):
         return figures
 
     def figure(self, measure: str) -> Summary:
-        """The summary of one of the ledger's figures at the end."""
+        """Return the summary of one of ``MEASURES`` at the horizon."""
         return summarise(self.sample(measure))
 
     def audit_summary(self) -> AuditSummary | None:
-        """What the audits of all replications found, next to the truth; none if not asked for."""
+        """Summarise the audits next to the true corruption; None if there were no audits."""
         if not self.audits:
             return None
         return summarise_audits(self.audits, self.sample("corruption"))
 
     def to_builtins(self) -> dict[str, Any]:
-        """The object that ``armrace simulate --json`` prints."""
+        """Return the object that ``armrace simulate --json`` prints."""
         audited = self.audit_summary()
         return {
             "spec": self.spec,
@@ -189,7 +213,7 @@ class Result(Presentation):
         }
 
     def save(self, path: str | Path) -> None:
-        """Write everything to one Parquet file, whole or not at all."""
+        """Write everything to one Parquet file, whole or not at all; :func:`load` reads it."""
         from armrace.simulation.storage import save  # storage reads results
 
         save(self, Path(path))
@@ -205,6 +229,11 @@ class Result(Presentation):
             f"<Result of {self.policy}: {self.replications} x {self.horizon} rounds, "
             f"regret {regret.mean:.1f} +- {regret.stderr:.1f}>"
         )
+
+
+def _means(spec: Mapping[str, Any]) -> npt.NDArray[np.float64]:
+    """Each arm's true mean, for results that were stored without it."""
+    return ENVIRONMENTS.make(spec["environment"]).mean_rewards(int(spec["horizon"]))
 
 
 _COLUMN_TYPES: dict[Any, type[pl.DataType]] = {

@@ -1,4 +1,4 @@
-"""The front door: simulate one policy, or compare many on the same rewards."""
+"""Simulate one policy, or compare many on the same rewards."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from armrace.environments import Environment
 from armrace.errors import InvalidParameter
 from armrace.policies import Policy
 from armrace.simulation.comparison import Comparison
+from armrace.simulation.compilation import checked_parts, compile_experiments, first_parts
+from armrace.simulation.executors import EXECUTORS, chosen_executor
 from armrace.simulation.experiment import Experiment, make_experiment
-from armrace.simulation.interrupts import postponed_interrupts
-from armrace.simulation.parallel import run_all, shares_this_disk
+from armrace.simulation.parallel import run_all
 from armrace.simulation.progress import Progress, progress_bar
-from armrace.simulation.replication import prepare
+from armrace.simulation.replication import run_checked_replication, run_replication
 from armrace.simulation.results import Result
 from armrace.specification import is_list
 
-__all__ = ["compare", "compile_experiments", "run_experiments", "simulate"]
+__all__ = ["compare", "run_experiments", "simulate"]
 
 PolicyLike = Policy | str | Mapping[str, Any]
 EnvironmentLike = Environment | Mapping[str, Any] | npt.ArrayLike
@@ -37,25 +38,62 @@ def simulate(
     horizon: float = 100_000,
     replications: int = 100,
     seed: int = 0,
-    executor: Executor | None = None,
+    executor: Executor | str | None = None,
     *,
     engine: str = "auto",
     workers: int | None = None,
     progress: bool | None = None,
     audit: float | None = None,
     refresh: float = 0.0,
+    checked: bool = False,
 ) -> Result:
     """Run one policy in one environment under one attack.
 
-    Policy, environment and adversary are specifications, names, or plain data with a ``name``;
-    a list of means stands for Bernoulli arms; an attack needs a budget. Replications run in
-    threads, or on ``executor``, which changes nothing in the result. The ``engine`` plays every
-    round (``plain``) or leaps over those that cannot matter (``leap``); ``auto`` leaps where it
-    can beyond ten million rounds. Ctrl-C keeps the replications that are finished. With
-    ``audit``, the level of an audit, every replication is audited at its end. An attack that
-    looks at the distribution of a policy for which that is costly, such as Thompson sampling,
-    sees it refreshed when the plays of an arm have grown by ``refresh`` and the rounds by a third
-    of it; 0 means every round.
+    The same arguments give the same figures, whatever computes them. Ctrl-C keeps the
+    replications that are finished.
+
+    Parameters
+    ----------
+    policy
+        The algorithm: a name of ``POLICIES``, a specification, or plain data with a ``name``.
+    environment
+        Where rewards come from: a specification, plain data with a ``name``, or a list of means,
+        which stands for Bernoulli arms.
+    adversary
+        The attack: a name of ``ADVERSARIES``, a specification, or plain data with a ``name``.
+    budget
+        The most corruption that the attack may spend; required for every attack but ``none``.
+    horizon
+        Rounds of each replication.
+    replications
+        Independent runs.
+    seed
+        The seed of all randomness.
+    executor
+        What computes: None for threads, an executor such as those of ``concurrent.futures``, or
+        one of ``threads``, ``processes``, ``dask`` and ``ray``, which is then started for this
+        call.
+    engine
+        ``plain`` plays every round; ``leap`` skips rounds that cannot matter, with other random
+        numbers of the same law; ``auto`` leaps where that is possible beyond ten million rounds.
+    workers
+        Threads, or processes of an executor that is named; by default one a core.
+    progress
+        Whether to show a progress bar; by default on a terminal only.
+    audit
+        The level of an audit, with which every replication then ends; none by default.
+    refresh
+        An attack that looks at the distribution of a policy for which that is costly, such as
+        Thompson sampling, sees it refreshed when the plays of an arm have grown by this share and
+        the rounds by a third of it; 0 means every round.
+    checked
+        Whether the policy is compiled with checks of all array bounds. Slower, for policies under
+        development: an arm that does not exist is refused instead of corrupting memory.
+
+    Returns
+    -------
+    Result
+        The ledger of all replications, with the specification that runs it again.
 
     >>> result = simulate("ucb1", [0.9, 0.1], horizon=100, replications=2, seed=7)
     >>> result.final["pulls"].to_list()
@@ -73,7 +111,7 @@ def simulate(
         audit=audit,
         refresh=refresh,
     )
-    return run_experiments([experiment], executor, workers, progress)[0]
+    return _run([experiment], executor, workers, progress, checked)[0]
 
 
 def compare(
@@ -84,17 +122,32 @@ def compare(
     horizon: float = 100_000,
     replications: int = 100,
     seed: int = 0,
-    executor: Executor | None = None,
+    executor: Executor | str | None = None,
     *,
     engine: str = "auto",
     workers: int | None = None,
     progress: bool | None = None,
     audit: float | None = None,
     refresh: float = 0.0,
+    checked: bool = False,
 ) -> Comparison:
     """Run many policies on the same rewards under the same attack.
 
     Policies that leap (see :func:`simulate`) meet rewards of the same law, but not the same.
+
+    Parameters
+    ----------
+    policies
+        The algorithms, each as :func:`simulate` takes one.
+    environment, adversary, budget, horizon, replications, seed
+        As :func:`simulate` takes them; all policies share them.
+    executor, engine, workers, progress, audit, checked
+        As :func:`simulate` takes them.
+
+    Returns
+    -------
+    Comparison
+        A :class:`Result` for each policy, with tables of their figures and differences.
     """
     if not is_list(policies) or not len(policies):
         raise InvalidParameter(f"policies must be a list of policies; got {policies!r}.")
@@ -113,23 +166,27 @@ def compare(
         )
         for policy in policies
     ]
-    return Comparison(run_experiments(experiments, executor, workers, progress))
+    return Comparison(_run(experiments, executor, workers, progress, checked))
 
 
-def compile_experiments(
-    experiments: Sequence[Experiment], executor: Executor | None, progress: bool | None
-) -> None:
-    """Compile what is not on disk yet, where it is this disk that the workers read.
-
-    One after the other: the compiler takes a global lock. Other machines compile for themselves.
-    """
-    if not shares_this_disk(executor):
-        return
-    with postponed_interrupts() as check, progress_bar("compiling", progress) as report:
-        for position, experiment in enumerate(experiments, start=1):
-            prepare(experiment)
-            check()
-            report(position / len(experiments))
+def _run(
+    experiments: Sequence[Experiment],
+    executor: Executor | str | None,
+    workers: int | None,
+    progress: Progress,
+    checked: bool,
+) -> list[Result]:
+    """Run experiments on an executor, or on one that is started by name and stopped."""
+    if isinstance(executor, str):
+        with chosen_executor(executor, None, workers) as chosen:
+            return run_experiments(experiments, chosen, workers, progress, checked)
+    is_class, submit = isinstance(executor, type), getattr(executor, "submit", None)
+    if executor is not None and (is_class or not callable(submit)):
+        raise InvalidParameter(
+            f"executor must be one of {', '.join(EXECUTORS)}, or have submit as those of "
+            f"concurrent.futures do; got {executor!r}."
+        )
+    return run_experiments(experiments, executor, workers, progress, checked)
 
 
 def run_experiments(
@@ -137,13 +194,17 @@ def run_experiments(
     executor: Executor | None = None,
     workers: int | None = None,
     progress: Progress = None,
+    checked: bool = False,
 ) -> list[Result]:
     """Run experiments of equally many replications side by side, each replication together."""
-    compile_experiments(experiments, executor, False if callable(progress) else progress)
+    make, task = (
+        (checked_parts, run_checked_replication) if checked else (first_parts, run_replication)
+    )
+    compile_experiments(experiments, executor, progress, make)
     title = experiments[0].policy.tag() if len(experiments) == 1 else "comparing"
     started = time.perf_counter()
     with progress_bar(title, progress) as report:
-        finished = run_all(experiments, executor, workers, report)
+        finished = run_all(experiments, executor, workers, report, task)
     seconds = time.perf_counter() - started
     if not finished.outcomes:
         raise KeyboardInterrupt

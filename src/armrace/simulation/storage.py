@@ -10,16 +10,17 @@ import hashlib
 import io
 import re
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import polars as pl
 
-from armrace.errors import DamagedFile
+from armrace.errors import DamagedFile, InvalidParameter
+from armrace.files import atomic_path
 from armrace.forensics import Audit
 from armrace.policies import ArmView
-from armrace.simulation.files import atomic_path
 from armrace.simulation.results import Result
+from armrace.simulation.stored_contents import check_contents, most_rows
 
 __all__ = ["load", "save"]
 
@@ -36,10 +37,12 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
     format: int
     spec: dict[str, Any]
     view: list[ArmView]
-    seconds: float
+    seconds: Annotated[float, msgspec.Meta(ge=0)]
     interrupted: bool
     digest: str
     audits: list[Audit] = []
+    means: list[float] | None = None
+    """Each arm's true mean, so that a result is read without the class of its environment."""
 
 
 def save(result: Result, target: Path) -> None:
@@ -52,6 +55,7 @@ def save(result: Result, target: Path) -> None:
         interrupted=result.interrupted,
         digest=_BLANK.decode(),
         audits=result.audits,
+        means=result.means.tolist(),
     )
     buffer = io.BytesIO()
     result.rows.write_parquet(buffer, metadata={_KEY: msgspec.json.encode(header).decode()})
@@ -62,9 +66,12 @@ def save(result: Result, target: Path) -> None:
 def load(path: str | Path) -> Result:
     """Read a result that :meth:`Result.save` wrote.
 
-    The seal is checked before anything is made of the contents: a Parquet reader that trusts
-    damaged lengths can take the process down.
+    Raises :class:`DamagedFile` if the file is missing, damaged or not a result. The seal is
+    checked before the contents are parsed: a Parquet reader that trusts damaged lengths can take
+    the process down.
     """
+    if not isinstance(path, (str, Path)):
+        raise InvalidParameter(f"path must be the path of a result file; got {path!r}.")
     path = Path(path)
     if not path.is_file():
         raise DamagedFile(f"there is no result file {path}.")
@@ -79,13 +86,36 @@ def load(path: str | Path) -> Result:
     if _sealed(data) != data:
         raise DamagedFile(f"{path} is damaged: its contents do not match their digest.")
     try:
-        header = msgspec.json.decode(pl.read_parquet_metadata(io.BytesIO(data))[_KEY], type=_Header)
-    except (pl.exceptions.PolarsError, msgspec.MsgspecError, KeyError) as error:
+        header, rows = _parse(data)
+        check_contents(header.spec, rows, len(header.audits), header.means)
+    except Exception as error:
+        raise DamagedFile(f"{path} is not a readable result of armrace.") from error
+    except pl.exceptions.PanicException as error:
         raise DamagedFile(f"{path} is not a readable result of armrace.") from error
     if header.format != _FORMAT:
         raise DamagedFile(f"{path} has format {header.format}; this version reads {_FORMAT}.")
-    rows = pl.read_parquet(io.BytesIO(data))
-    return Result(header.spec, rows, header.view, header.seconds, header.interrupted, header.audits)
+    return Result(
+        header.spec,
+        rows,
+        header.view,
+        header.seconds,
+        header.interrupted,
+        header.audits,
+        header.means,
+    )
+
+
+def _parse(data: bytes) -> tuple[_Header, pl.DataFrame]:
+    """Read a file's header and rows; the seal is no proof, since everybody can compute it.
+
+    The number of rows is compared before any is read: readers make room for all that a file
+    announces, and a number that is absurdly large ends the process.
+    """
+    header = msgspec.json.decode(pl.read_parquet_metadata(io.BytesIO(data))[_KEY], type=_Header)
+    announced = pl.scan_parquet(io.BytesIO(data)).select(pl.len()).collect().item()
+    if announced > most_rows(header.spec):
+        raise ValueError(f"{announced} rows are announced")
+    return header, pl.read_parquet(io.BytesIO(data))
 
 
 def _sealed(data: bytes) -> bytes:

@@ -1,10 +1,10 @@
-"""Long sweeps that lose nothing: many comparisons, kept in a folder as they finish.
+"""Long sweeps of many comparisons, stored in a folder as they finish.
 
 A *cell* is some experiments that are run side by side, such as all policies under one attack
 with one budget. What is finished is written every few seconds, in files named by a hash of the
-specification and of the code that produced them. So a sweep that was interrupted, whose cluster
-or whose disk failed, goes on where it stopped, and several processes that are given the same
-sweep and folder, on one machine or on many that share it, divide the cells among themselves.
+specification and of the code that produced them. A sweep that was interrupted, or whose cluster
+or disk failed, continues where it stopped. Several processes with the same sweep and folder, on
+one machine or on many that share the folder, divide the cells among themselves.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from pathlib import Path
 from typing import Any
 
 from armrace.errors import ArmraceError, UnwritableOutput, WorkersLost
+from armrace.files import make_folder
+from armrace.files.locks import locked
 from armrace.simulation.batching import Batch
-from armrace.simulation.claims import claimed
+from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.experiment import Experiment
-from armrace.simulation.files import make_folder
-from armrace.simulation.keeping import Kept
 from armrace.simulation.parallel import run_missing
 from armrace.simulation.replication import Outcome
+from armrace.simulation.result_store import StoredResult
 from armrace.simulation.results import Result
-from armrace.simulation.simulate import compile_experiments
 
 __all__ = ["finished_cells", "run_sweep"]
 
 _SECONDS_BETWEEN_WRITES = 20.0
-"""What an interruption may cost, beside the batches that are under way."""
+"""The most work that an interruption costs, beside the batches under way."""
 
 _SECONDS_BETWEEN_LOOKS = 0.5
-"""How often to look whether others have finished what they claimed."""
+"""How often to look whether other processes have finished what they locked."""
 
 Cell = Sequence[Experiment]
 Report = Callable[[float, int], None]
@@ -55,7 +55,7 @@ def run_sweep(
     """
     place = Path(folder)
     make_folder(place)
-    kept = [[Kept(e, place, curves=curves) for e in cell] for cell in cells]
+    kept = [[StoredResult(e, place, curves=curves) for e in cell] for cell in cells]
     results: list[list[Result] | None] = [None] * len(cells)
     report(0, len(cells))
     try:
@@ -74,18 +74,20 @@ def finished_cells(
     cells: Sequence[Cell], folder: str | Path, *, curves: bool = True
 ) -> list[list[Result] | None]:
     """The results of the cells that ``folder`` holds, and None for those that are not finished."""
-    return [_results([Kept(e, Path(folder), curves=curves) for e in cell]) for cell in cells]
+    return [
+        _results([StoredResult(e, Path(folder), curves=curves) for e in cell]) for cell in cells
+    ]
 
 
 def _advance(
     at: int,
-    cells: Sequence[Sequence[Kept]],
+    cells: Sequence[Sequence[StoredResult]],
     results: list[list[Result] | None],
     executor: Executor | None,
     workers: int | None,
     report: Report,
 ) -> bool:
-    """Play what nobody else has claimed of a cell; whether the cell is then finished."""
+    """Play what no other process has locked of a cell; return whether the cell is finished."""
     done, total = sum(found is not None for found in results), len(cells)
     found = _results(cells[at])
     if found is None:
@@ -98,34 +100,34 @@ def _advance(
     return True
 
 
-def _results(cell: Sequence[Kept]) -> list[Result] | None:
+def _results(cell: Sequence[StoredResult]) -> list[Result] | None:
     results = [kept.result() for kept in cell]
     found = [result for result in results if result is not None]
     return found if len(found) == len(cell) else None
 
 
 def _play(
-    cell: Sequence[Kept],
+    cell: Sequence[StoredResult],
     executor: Executor | None,
     workers: int | None,
     progress: Callable[[float], None],
 ) -> None:
-    """Run what is missing of a cell; what others have claimed is left to them."""
+    """Run what is missing of a cell and not locked by another process."""
     unfinished = [kept for kept in cell if kept.result() is None]
-    with claimed([kept.lock for kept in unfinished]) as ours:
-        mine = [kept for kept, to_be_had in zip(unfinished, ours, strict=True) if to_be_had]
+    with locked([kept.lock for kept in unfinished]) as ours:
+        mine = [kept for kept, acquired in zip(unfinished, ours, strict=True) if acquired]
         _play_mine({kept: kept.missing() for kept in mine}, executor, workers, progress)
         for kept in mine:
             kept.finish()
 
 
 def _play_mine(
-    missing: dict[Kept, list[int]],
+    missing: dict[StoredResult, list[int]],
     executor: Executor | None,
     workers: int | None,
     progress: Callable[[float], None],
 ) -> None:
-    """Run what is missing, and write it; what is finished when it fails is written as well."""
+    """Run what is missing and store it; store what is finished also if the run fails."""
     cell = [kept for kept, numbers in missing.items() if numbers]
     experiments, numbers = [kept.experiment for kept in cell], [missing[kept] for kept in cell]
     if not cell:
@@ -143,21 +145,21 @@ def _play_mine(
 
 
 class _Writer:
-    """Collects outcomes, and writes them when some seconds have passed."""
+    """Collects outcomes and stores them every few seconds."""
 
-    def __init__(self, cell: Sequence[Kept]) -> None:
+    def __init__(self, cell: Sequence[StoredResult]) -> None:
         self._cell = cell
         self._outcomes: list[dict[int, Outcome]] = [{} for _ in cell]
         self._written = time.monotonic()
 
     def receive(self, batch: Batch, outcomes: Sequence[Any]) -> None:
-        """What the runs tell of each batch."""
+        """Take the outcomes of a finished batch."""
         self._outcomes[batch.position].update(zip(batch.replications, outcomes, strict=True))
         if time.monotonic() - self._written > _SECONDS_BETWEEN_WRITES:
             self.write()
 
     def write(self) -> None:
-        """Write what was collected since the last time."""
+        """Store what was collected since the last time."""
         for kept, outcomes in zip(self._cell, self._outcomes, strict=True):
             if outcomes:
                 kept.add(outcomes)

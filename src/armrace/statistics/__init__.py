@@ -1,4 +1,4 @@
-"""Summaries, intervals and paired comparisons: pure functions of numbers."""
+"""Summaries, confidence intervals and paired comparisons."""
 
 from armrace.statistics.growth import Growth, slope_of_growth
 from armrace.statistics.paired import Difference, differences_to, indistinguishable_from

@@ -1,4 +1,4 @@
-"""How fast something grows, from replications that were measured at the same points."""
+"""Growth rates, from replications that were measured at the same points."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Growth(NamedTuple):
 
 
 def slope_of_growth(points: npt.ArrayLike, sample: Floats, level: float = 0.05) -> Growth:
-    """The slope of the mean over the points; ``sample`` has a row a replication.
+    """Return the slope of the mean over the points; ``sample`` has one row per replication.
 
-    Each replication has a least-squares slope of its own, and these are independent, whatever
-    the spread at the points and however the points of one replication hang together.
+    The least-squares slopes of replications are independent, so their interval is valid whatever
+    the variances at the points and the correlations within a replication.
 
     >>> slope_of_growth([1, 2, 3], np.array([[2.0, 4.0, 6.0], [3.0, 5.0, 7.0]]))
     Growth(value=2.0, low=2.0, high=2.0)
@@ -36,7 +36,7 @@ def slope_of_growth(points: npt.ArrayLike, sample: Floats, level: float = 0.05) 
 
 
 def _slope_weights(points: Floats) -> Floats:
-    """What each value counts in the least-squares slope."""
+    """Return the weight of each value in the least-squares slope."""
     centred = points - points.mean()
     weights: Floats = centred / (centred @ centred)
     return weights

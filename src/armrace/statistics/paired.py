@@ -1,7 +1,7 @@
-"""Which of several policies differ, when all of them met the same rewards.
+"""Paired differences of policies that met the same rewards.
 
-Policies of a comparison share rewards replication by replication, so the difference of two is
-judged by its own spread, which is much smaller than that of either.
+Policies of a comparison share rewards replication by replication, so the differences of two
+vary much less than the figures of either.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Difference(NamedTuple):
 def differences_to(
     reference: str, samples: Mapping[str, Sample], level: float = 0.05
 ) -> dict[str, Difference]:
-    """How much each other sample exceeds the reference's, pair by pair.
+    """Return how much each other sample exceeds the reference's, pair by pair.
 
     The intervals hold together with probability ``1 - level`` (Bonferroni).
     """
@@ -47,6 +47,6 @@ def _difference(gaps: Sample, level: float) -> Difference:
 def indistinguishable_from(
     reference: str, samples: Mapping[str, Sample], level: float = 0.05
 ) -> list[str]:
-    """The others whose difference to the reference may be zero, at the joint ``level``."""
+    """Return the samples whose difference to the reference may be 0, at the joint ``level``."""
     found = differences_to(reference, samples, level)
     return [name for name, gap in found.items() if gap.low <= 0.0 <= gap.high]

@@ -1,4 +1,4 @@
-"""Exact statements about a probability from how often something happened."""
+"""Exact inference about a probability from the number of successes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Interval(NamedTuple):
 
 
 def binomial_tail(successes: int, runs: int, probability: float) -> float:
-    """The probability of at least so many successes in independent runs.
+    """Return the probability of at least ``successes`` successes in independent runs.
 
     The smaller of the two tails is summed term by term, away from the middle, so that it keeps
     its relative accuracy however small it is.
@@ -61,10 +61,10 @@ def _upper_sum(first: int, runs: int, probability: float) -> float:
 
 
 def clopper_pearson(successes: int, runs: int, level: float = 0.05) -> Interval:
-    """The exact interval of a probability; it misses with probability ``level`` at most.
+    """Return the exact interval of a probability; it misses with probability at most ``level``.
 
-    Its ends are the probabilities at which so many successes or more, and so many or fewer,
-    are as unlikely as ``level/2``.
+    Its ends are the probabilities at which ``successes`` or more, and ``successes`` or fewer, have
+    probability ``level/2``.
 
     >>> low, high = clopper_pearson(0, 10)  # 1 - 0.025^(1/10)
     >>> low, f"{high:.6f}"
@@ -86,7 +86,7 @@ def clopper_pearson(successes: int, runs: int, level: float = 0.05) -> Interval:
 
 
 def _crossing(is_below: Callable[[float], bool]) -> float:
-    """Where a condition that holds at 0 and not at 1 ends, by halving; the smaller side."""
+    """Bisect for where a condition that holds at 0 and not at 1 ends, from below."""
     low, high = 0.0, 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2

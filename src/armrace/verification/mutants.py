@@ -25,8 +25,10 @@ from armrace.kernels.generics import (
     make_ticket,
 )
 from armrace.kernels.streams import Stream
-from armrace.policies import ArmView, MultiLayerRace, Policy, SharpRace
+from armrace.policies.base import ArmView, Policy
+from armrace.policies.multi_layer_race import MultiLayerRace
 from armrace.policies.races.race import Race
+from armrace.policies.sharp_race import SharpRace
 from armrace.verification.checks import Check, Claim
 from armrace.verification.forms import QUICK, Form
 from armrace.verification.guarantees import DELTA, Subject, make_subject

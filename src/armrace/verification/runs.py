@@ -11,10 +11,10 @@ import numpy.typing as npt
 from armrace.policies import ArmView
 from armrace.policies.races.race import Race
 from armrace.simulation.experiment import Experiment
-from armrace.simulation.replication import Parts, make_parts, play_one_round, play_out
+from armrace.simulation.replication import Parts, make_parts, play_out
 from armrace.verification.coverage_probe import make_witnessed_race
 
-__all__ = ["Books", "Runs", "examine", "gather", "prepare"]
+__all__ = ["Books", "Runs", "examine", "gather", "witnessed_parts"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -71,9 +71,9 @@ def examine(
     )
 
 
-def prepare(experiment: Experiment) -> None:
-    """Compile, or load from disk, what examining the experiment needs."""
-    play_one_round(_with_witness(make_parts(experiment, 0)))
+def witnessed_parts(experiment: Experiment) -> Parts:
+    """Make the parts that :func:`examine` plays in the first replication."""
+    return _with_witness(make_parts(experiment, 0))
 
 
 def _with_witness(parts: Parts) -> Parts:

@@ -11,8 +11,8 @@ import msgspec
 from armrace import __version__
 from armrace.errors import InvalidParameter
 from armrace.policies import Policy
+from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.experiment import Experiment
-from armrace.simulation.interrupts import postponed_interrupts
 from armrace.simulation.parallel import run_all
 from armrace.simulation.progress import Progress, progress_bar
 from armrace.simulation.replication import LONGEST_PLAYED_BY_DEFAULT
@@ -32,7 +32,7 @@ from armrace.verification.lower_bounds import race_lower_bounds, ucb1_lower_boun
 from armrace.verification.martingales import martingale_claims
 from armrace.verification.mechanics import mechanics_claims
 from armrace.verification.regrets import regret_claims
-from armrace.verification.runs import Runs, examine, gather, prepare
+from armrace.verification.runs import Runs, examine, gather, witnessed_parts
 from armrace.verification.spending import spending_claims
 
 __all__ = ["ERROR_PROBABILITY", "Verification", "make_claims", "try_claims", "verify"]
@@ -213,8 +213,7 @@ def _play(
 ) -> dict[Experiment, Runs]:
     """Every experiment that some claim needs, once."""
     experiments = list(dict.fromkeys(e for claim in claims for e in claim.experiments))
-    if executor is None:
-        _compile(experiments)
+    compile_experiments(experiments, executor, progress, witnessed_parts)
     total = max(1.0, sum(map(_cost, experiments)))
     played: dict[Experiment, Runs] = {}
     done = 0.0
@@ -228,13 +227,6 @@ def _play(
             played[experiment] = gather([row[0] for row in finished.outcomes])
             done += cost
     return played
-
-
-def _compile(experiments: Sequence[Experiment]) -> None:
-    with postponed_interrupts() as raise_interrupt:
-        for experiment in experiments:
-            prepare(experiment)
-            raise_interrupt()
 
 
 def _cost(experiment: Experiment) -> float:

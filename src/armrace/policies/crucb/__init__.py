@@ -80,6 +80,7 @@ class CrUcb(KeepingPolicy, frozen=True, tag="crucb"):
     '0.666667'
     """
 
+    family: ClassVar[str] = "robust"
     takes_new_arms: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Niss and Tewari (2020), What you see may not be what you get: UCB bandit algorithms "

@@ -224,10 +224,10 @@ def _fallback_has_moved(race: Race, leap: Leap) -> bool:
 
 
 @cache
-def make_leaper(code: str) -> Callable[..., None]:
+def make_leaper(code: str, checked: bool = False) -> Callable[..., None]:
     """A compiled run that leaps, for races whose implementations have the fingerprint ``code``."""
 
-    @entry(code)
+    @entry(code, checked)
     def compiled_leaps(
         race: Race,
         attack: Attack,

@@ -50,6 +50,7 @@ class RobustUcb(KeepingPolicy, frozen=True, tag="robust-ucb"):
     '0.500'
     """
 
+    family: ClassVar[str] = "stochastic"
     reference: ClassVar[str] = (
         "Bubeck, Cesa-Bianchi and Lugosi (2013), Bandits with heavy tail; Catoni (2012)"
     )

@@ -73,6 +73,7 @@ class RUcb(KeepingPolicy, frozen=True, tag="rucb"):
     '0.4 0.2'
     """
 
+    family: ClassVar[str] = "robust"
     takes_new_arms: ClassVar[bool] = True
     reference: ClassVar[str] = "Kapoor, Patel and Kar (2019), Corruption-tolerant bandit learning"
 

@@ -1,4 +1,4 @@
-"""Tasks on a cluster of Ray."""
+"""An executor that runs tasks on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from armrace.errors import InvalidParameter, WorkersLost
-from armrace.simulation.code import package_code
+from armrace.simulation.code_digest import package_code
+from armrace.simulation.executors.ray_relay import ON_THIS_MACHINE, RUNNING_HERE
+from armrace.simulation.executors.reachability import is_reachable, watch_address, within
 from armrace.simulation.interrupts import deaf_children
-from armrace.simulation.knocking import somebody_listens, vigil, within
-from armrace.simulation.ray_relay import ON_THIS_MACHINE, RUNNING_HERE
 
 __all__ = ["ray_executor"]
 
 _NO_EXTRA = "the executor ray needs Ray; install it with: pip install 'armrace[ray]'."
-_RELAY = "armrace.simulation.ray_relay"
+_RELAY = "armrace.simulation.executors.ray_relay"
 _SECONDS_TO_CONNECT = 40.0
 _SECONDS_TO_END = 15.0
 _SECONDS_FOR_A_WORKER = 60
@@ -34,18 +34,18 @@ Process = Any
 
 @contextmanager
 def ray_executor(address: str | None, workers: int) -> Iterator[Executor]:
-    """An executor of the cluster at an address, or of one that is started on this machine."""
+    """Yield an executor of the cluster at an address, or of one started on this machine."""
     try:
         from ray import cloudpickle
     except ImportError as error:
         raise InvalidParameter(_NO_EXTRA) from error
-    if address not in {None, RUNNING_HERE} and not somebody_listens(str(address)):
+    if address not in {None, RUNNING_HERE} and not is_reachable(str(address)):
         raise _unreachable(address)
     with _relay(address or ON_THIS_MACHINE, workers) as relay:
         head = _head_of(relay, address)
         executor = RayExecutor(relay, address, cloudpickle.dumps)
         try:
-            with vigil(head, executor.give_up):
+            with watch_address(head, executor.give_up):
                 executor.check_workers()
                 yield executor
         finally:
@@ -54,7 +54,7 @@ def ray_executor(address: str | None, workers: int) -> Iterator[Executor]:
 
 @contextmanager
 def _relay(address: str, workers: int) -> Iterator[Process]:
-    """The process that talks to Ray; it ends with the context, in whatever it does."""
+    """Yield the process that talks to Ray; it is killed when the context ends."""
     relay = _start_relay(address, workers)
     try:
         yield relay
@@ -79,7 +79,7 @@ def _start_relay(address: str, workers: int) -> Process:
 
 
 def _head_of(relay: Process, address: str | None) -> str:
-    """Where to knock, once there is a connection."""
+    """Wait for the connection, and return the address of the cluster's head."""
     try:
         head = within(_SECONDS_TO_CONNECT, lambda: pickle.load(relay.stdout))
     except (EOFError, TimeoutError) as error:
@@ -97,10 +97,10 @@ def _unreachable(address: str | None) -> WorkersLost:
 
 
 class RayExecutor(Executor):
-    """Tasks of Ray as those of any executor.
+    """An executor in front of the process that talks to Ray.
 
-    Ray gives the tasks of a worker that dies to another one. What it cannot mend is
-    :class:`WorkersLost`.
+    Ray gives the tasks of a worker that dies to another one. Tasks that Ray cannot finish fail
+    with :class:`WorkersLost`.
     """
 
     def __init__(self, relay: Process, address: str | None, write: Callable[[Any], bytes]) -> None:
@@ -116,7 +116,7 @@ class RayExecutor(Executor):
         threading.Thread(target=self._listen, daemon=True).start()
 
     def check_workers(self) -> None:
-        """Refuse a cluster without workers, or with workers that have other code."""
+        """Refuse a cluster without workers, or with another version of this package."""
         try:
             code = self.submit(package_code).result(_SECONDS_FOR_A_WORKER)
         except TimeoutError as error:
@@ -130,7 +130,7 @@ class RayExecutor(Executor):
             )
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        """As of any executor."""
+        """Submit a task."""
         number, future = next(self._numbers), Future[Any]()
         self._waiting[number] = future
         future.add_done_callback(lambda done: self._forget(number, done))
@@ -140,14 +140,14 @@ class RayExecutor(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take leave of the cluster, and stop one that was started here; its tasks end with it."""
+        """Disconnect from the cluster; stop it and its tasks if it was started here."""
         if not self._is_gone:
             with suppress(OSError, subprocess.TimeoutExpired), self._lock:
                 self._tasks.close()
                 self._relay.wait(_SECONDS_TO_END)
 
     def give_up(self) -> None:
-        """Fail all tasks, those to come as well: there is nobody who would do them."""
+        """Fail all tasks, now and later: the cluster is gone."""
         self._is_gone = True
         for future in list(self._waiting.values()):
             with suppress(InvalidStateError):
@@ -167,7 +167,7 @@ class RayExecutor(Executor):
             self._is_gone = True
 
     def _listen(self) -> None:
-        """Take what comes from the relay for as long as it lives."""
+        """Receive outcomes from the relay until it ends."""
         with suppress(EOFError, OSError, ValueError, pickle.UnpicklingError):
             while True:
                 self._take(*pickle.load(self._outcomes))
@@ -184,7 +184,7 @@ class RayExecutor(Executor):
                 future.set_exception(error)
 
     def _read(self, outcome: bytes | None, words: str) -> Any:
-        """A task's result, its own error as it was raised, and losses in one sentence."""
+        """Return a task's result, or raise its own error, or one sentence if it was lost."""
         if outcome is None:
             raise WorkersLost(f"the cluster of Ray at {self._place} lost a task: {words}")
         went_well, found = pickle.loads(outcome)

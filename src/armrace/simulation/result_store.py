@@ -1,8 +1,8 @@
-"""What a folder keeps of an experiment, under a name that tells all that its figures depend on.
+"""Results of experiments in a folder, in files named by all that the figures depend on.
 
-A finished experiment is one result file. One that is under way is several, each with some of
-the replications, so that an interruption costs little. The number of replications is not part
-of the name: when more are asked for, those that are there are not played again.
+A finished experiment is one file. An experiment under way is several, each with some of the
+replications, so that an interruption costs little. The number of replications is not part of the
+name: if more are asked for later, those that are stored are not played again.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from armrace import __version__
 from armrace.errors import DamagedFile
-from armrace.simulation.code import experiment_code
+from armrace.forensics import Audit
+from armrace.simulation.code_digest import experiment_code
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.replication import Outcome
 from armrace.simulation.results import Result
 from armrace.simulation.storage import load, save
 
-__all__ = ["Kept"]
+__all__ = ["StoredResult"]
 
 
-class Kept:
-    """What ``folder`` holds of an experiment; without ``curves`` only the ledger's last row."""
+class StoredResult:
+    """What a folder holds of an experiment; without ``curves``, only the ledger at the horizon."""
 
     def __init__(self, experiment: Experiment, folder: Path, *, curves: bool = True) -> None:
         self.experiment = experiment
@@ -37,7 +37,7 @@ class Kept:
 
     @property
     def lock(self) -> Path:
-        """The file to claim before anything is added."""
+        """The file to lock before anything is added."""
         return self._folder / f"{self._key}.lock"
 
     @property
@@ -46,7 +46,7 @@ class Kept:
         return self._folder / f"{self._key}.parquet"
 
     def result(self) -> Result | None:
-        """The result, if all replications that the experiment asks for are there."""
+        """Return the result if all replications that the experiment asks for are stored."""
         if not self.whole.exists():
             return None
         whole = _read(self.whole)
@@ -55,27 +55,29 @@ class Kept:
             return None
         rows = whole.rows.filter(pl.col("replication") < asked)
         seconds = whole.seconds * asked / whole.replications
-        return Result(self.experiment.to_builtins(), rows, whole.view, seconds)
+        audits = [found for number, found in _audits(whole).items() if number < asked]
+        spec = self.experiment.to_builtins()
+        return Result(spec, rows, whole.view, seconds, audits=audits, means=whole.means)
 
     def missing(self) -> list[int]:
-        """The replications that are asked for and not there."""
+        """Return the replications that are asked for and not stored."""
         there: set[int] = set()
         for piece in self._pieces():
             there.update(piece.final["replication"].to_list())
         return [n for n in range(self.experiment.replications) if n not in there]
 
     def add(self, outcomes: dict[int, Outcome]) -> None:
-        """Keep some more replications."""
+        """Store more replications."""
         numbers = sorted(outcomes)
         found = [outcomes[number] for number in numbers]
         seconds = sum(outcome.seconds for outcome in found)
         part = Result.from_outcomes(self.experiment, numbers, found, seconds, interrupted=True)
         rows = part.rows if self._curves else part.final
         target = self._folder / f"{self._key}-{numbers[0]}.parquet"
-        save(Result(part.spec, rows, part.view, seconds, interrupted=True), target)
+        save(Result(part.spec, rows, part.view, seconds, True, part.audits, part.means), target)
 
     def finish(self) -> None:
-        """Join what was kept in pieces into one file."""
+        """Join the stored pieces into one file."""
         parts = self._parts()
         if not parts:
             return
@@ -85,7 +87,13 @@ class Kept:
         seconds = sum(piece.seconds for piece in pieces)
         count = rows["replication"].n_unique()
         spec = {**self.experiment.to_builtins(), "replications": count}
-        save(Result(spec, rows.sort("replication", "round"), view, seconds), self.whole)
+        audits: dict[int, Audit] = {}
+        for piece in pieces:
+            audits.update(_audits(piece))
+        found = [audits[number] for number in sorted(audits)]
+        rows = rows.sort("replication", "round")
+        means = pieces[0].means
+        save(Result(spec, rows, view, seconds, audits=found, means=means), self.whole)
         for part in parts:
             part.unlink(missing_ok=True)
 
@@ -101,11 +109,17 @@ def _read(file: Path) -> Result:
     try:
         return load(file)
     except DamagedFile as error:
-        raise DamagedFile(f"{file} is damaged; remove it, and its part is played anew.") from error
+        raise DamagedFile(f"{file} is damaged; remove it, and its part is played again.") from error
+
+
+def _audits(piece: Result) -> dict[int, Audit]:
+    """Audits by replication; empty if none were asked for."""
+    numbers = piece.final["replication"].to_list()
+    return dict(zip(numbers, piece.audits, strict=True)) if piece.audits else {}
 
 
 def _key(experiment: Experiment, curves: bool) -> str:
     spec: dict[str, Any] = experiment.to_builtins()
     del spec["replications"]
-    told: Sequence[Any] = [__version__, experiment_code(experiment), curves, spec]
+    told: Sequence[Any] = [experiment_code(experiment), curves, spec]
     return hashlib.sha256(msgspec.json.encode(told, order="sorted")).hexdigest()[:20]

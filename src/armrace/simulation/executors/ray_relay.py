@@ -1,10 +1,10 @@
-"""The process that talks to Ray, so that Ray can end no other.
+"""A separate process that talks to Ray.
 
-Ray ends the process that uses it when its head or its store of objects is gone, at once or after
-a minute, and writes of it. So a process of its own does, which is handed tasks on its standard
-input and hands back what becomes of them: pickles of ``(number, task)``, where no task means that
-it is cancelled, and of ``(number, outcome, words)``, where no outcome means that it was lost.
-Tasks and outcomes are pickles themselves, which are read only by those whom they concern.
+Ray ends the process that uses it when its head or its object store is gone. This process takes
+the risk: it reads tasks from standard input and writes outcomes to standard output. Both are
+pickles: ``(number, task)``, where a task of None cancels, and ``(number, outcome, words)``, where
+an outcome of None means that the task was lost. Tasks and outcomes are pickles within, opened
+by Ray's workers and by the executor only.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ __all__ = ["ON_THIS_MACHINE", "RUNNING_HERE", "main"]
 ON_THIS_MACHINE, RUNNING_HERE = "local", "auto"
 
 _ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-"""Else Ray takes 127.0.0.1 for the machine's address in the network, and listens to everybody."""
+"""Without this, Ray listens on all network interfaces."""
 
 
 def main() -> None:
-    """Connect, say where the head of the cluster is, and hand on until there is no more input."""
+    """Connect, write the address of the cluster's head, and relay until the input ends."""
     address, workers, sys.argv[0] = sys.argv[1:]  # Ray's workers look for modules beside a script
     tasks, outcomes = sys.stdin.buffer, _outcomes()
     try:
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def _outcomes() -> BinaryIO:
-    """What was standard output; whatever Ray prints there goes nowhere."""
+    """Return the standard output, and redirect what Ray prints to the null device."""
     own = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return own
@@ -61,7 +61,7 @@ def _connect(address: str, workers: int) -> Any:
 
 
 class Relay:
-    """Tasks on their way to Ray and outcomes on their way back."""
+    """Passes tasks to Ray and outcomes back."""
 
     def __init__(self, ray: Any, outcomes: BinaryIO) -> None:
         self._ray = ray
@@ -71,7 +71,7 @@ class Relay:
         self._references: dict[int, Any] = {}
 
     def take(self, number: int, task: bytes | None) -> None:
-        """Hand a task to Ray, or cancel it."""
+        """Submit a task to Ray, or cancel it."""
         if task is not None:
             self._references[number] = reference = self._call.remote(task)
             reference.future().add_done_callback(self._hand_back(number))
@@ -89,14 +89,14 @@ class Relay:
         return hand_back
 
     def tell(self, message: Any) -> None:
-        """Write a message whole."""
+        """Write one message, under a lock."""
         with self._lock:
             pickle.dump(message, self._outcomes)
             self._outcomes.flush()
 
 
 def _call(task: bytes) -> bytes:
-    """What Ray's workers run: whether it went well, and the result or the error."""
+    """Run a task in a worker of Ray; return whether it succeeded, and its result or error."""
     try:
         function, arguments, named = pickle.loads(task)
         return pickle.dumps((True, function(*arguments, **named)))

@@ -1,4 +1,4 @@
-"""Who computes: threads, processes, or a cluster of Dask or Ray, chosen by name."""
+"""Executors by name: threads, processes, or a cluster of Dask or Ray."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["CLUSTERS", "EXECUTORS", "check_executor", "chosen_executor"]
 
 EXECUTORS = ("threads", "processes", "dask", "ray")
 CLUSTERS = ("dask", "ray")
-"""Those that may be running already, at an address."""
+"""Executors that may be running already, at an address."""
 
 _WORKERS = Limits("threads or processes", 1)
 
 
 def check_executor(name: str, address: str | None, workers: int | None) -> None:
-    """Refuse a choice that makes no sense, before anything is started."""
+    """Refuse an unknown executor, and an address or workers that do not fit it."""
     if name not in EXECUTORS:
         raise UnknownName.among("executor", name, EXECUTORS)
     if address is not None and name not in CLUSTERS:
@@ -39,26 +39,26 @@ def check_executor(name: str, address: str | None, workers: int | None) -> None:
 def chosen_executor(
     name: str = "threads", address: str | None = None, workers: int | None = None
 ) -> Iterator[Executor | None]:
-    """An executor by name, for as long as the context lasts; None stands for threads.
+    """Yield an executor by name; None stands for threads.
 
     With an ``address``, tasks go to the cluster of Dask or Ray that runs there, which is left
-    running. Without, one is started on this machine, with as many workers as asked for or as
-    there are cores, and stopped in the end. Whatever is chosen, the figures are the same.
+    running. Without one, a cluster is started on this machine, by default with one worker a core,
+    and stopped in the end. The choice changes no figure.
     """
     check_executor(name, address, workers)
     count = workers or os.cpu_count() or 1
     if name == "processes":
-        from armrace.simulation.processes import ProcessPool
+        from armrace.simulation.executors.processes import ProcessPool
 
         with ProcessPool(count) as pool:
             yield pool
     elif name == "dask":
-        from armrace.simulation.on_dask import dask_executor
+        from armrace.simulation.executors.on_dask import dask_executor
 
         with dask_executor(address, count) as executor:
             yield executor
     elif name == "ray":
-        from armrace.simulation.on_ray import ray_executor
+        from armrace.simulation.executors.on_ray import ray_executor
 
         with ray_executor(address, count) as executor:
             yield executor

@@ -1,4 +1,4 @@
-"""Whether anybody listens at an address, found out within seconds, once or all the time."""
+"""Whether a server answers at an address: asked once, or watched while a context lasts."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["SECONDS_TO_ANSWER", "somebody_listens", "vigil", "within"]
+__all__ = ["SECONDS_TO_ANSWER", "is_reachable", "watch_address", "within"]
 
 SECONDS_TO_ANSWER = 5.0
 
-_SECONDS_BETWEEN_KNOCKS = 1.0
+_SECONDS_BETWEEN_TRIES = 1.0
 _SECONDS_OF_SILENCE = 10.0
-"""So long that a network may falter; Ray ends the whole process after a minute."""
+"""Longer than a network may falter, shorter than the minute after which Ray ends the process."""
 
 
-def somebody_listens(address: str) -> bool:
-    """Knock at ``host:port``, also with a scheme in front.
+def is_reachable(address: str) -> bool:
+    """Whether a server accepts connections at ``host:port``, which may have a scheme in front.
 
-    Libraries wait up to minutes where nobody answers, in case somebody comes.
+    Asked before a library connects, since libraries wait up to minutes for a server to come.
 
-    >>> somebody_listens("tcp://127.0.0.1:1"), somebody_listens("nonsense")
+    >>> is_reachable("tcp://127.0.0.1:1"), is_reachable("nonsense")
     (False, False)
     """
     host, _, port = address.rpartition("//")[2].rpartition(":")
@@ -36,7 +36,9 @@ def somebody_listens(address: str) -> bool:
 
 
 def within(seconds: float, connect: Callable[[], Any]) -> Any:
-    """Connect on a thread of its own: libraries wait for ever for a server of another kind.
+    """Return what ``connect`` returns, or raise TimeoutError after ``seconds``.
+
+    It runs in another thread, since libraries wait forever for a server of another kind.
 
     >>> within(5.0, lambda: "connected")
     'connected'
@@ -54,14 +56,14 @@ def within(seconds: float, connect: Callable[[], Any]) -> Any:
 
 
 @contextmanager
-def vigil(address: str, tell: Callable[[], None]) -> Iterator[None]:
-    """Knock every second while the context lasts; call ``tell`` once nobody answers any more."""
+def watch_address(address: str, tell: Callable[[], None]) -> Iterator[None]:
+    """Try an address every second in this context; call ``tell`` when it stops answering."""
     ended = threading.Event()
 
     def watch() -> None:
         heard = time.monotonic()
-        while not ended.wait(_SECONDS_BETWEEN_KNOCKS):
-            if somebody_listens(address):
+        while not ended.wait(_SECONDS_BETWEEN_TRIES):
+            if is_reachable(address):
                 heard = time.monotonic()
             elif time.monotonic() - heard > _SECONDS_OF_SILENCE:
                 tell()

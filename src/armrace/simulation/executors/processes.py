@@ -12,16 +12,18 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Self
 
+from armrace.simulation.interrupts import shielded_children
+
 __all__ = ["ProcessPool"]
 
 
 class ProcessPool(Executor):
-    """A pool of processes that outlives them.
+    """A pool that replaces processes that die.
 
     When a process dies, Python's own pool is broken for good: all tasks that it held fail with
-    :class:`BrokenExecutor`. Those who submit them again get a fresh pool here. On an error or
-    Ctrl-C, and when this process is killed, the processes end at once, in whatever round they
-    are: they hold a line to it and leave when it falls silent.
+    :class:`BrokenExecutor`. Here a task that is submitted again starts a new pool. On an error or
+    Ctrl-C, and when this process is killed, the processes end at once, even in the middle of a
+    run: each reads from a pipe of this process and exits when the pipe closes.
     """
 
     on_this_machine = True
@@ -34,18 +36,19 @@ class ProcessPool(Executor):
         context = multiprocessing.get_context("spawn")
         end, line = context.Pipe(duplex=False)
         pool = ProcessPoolExecutor(
-            self._workers, mp_context=context, initializer=_hold_the_line, initargs=(end,)
+            self._workers, mp_context=context, initializer=_follow_the_parent, initargs=(end,)
         )
         return pool, line
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        """As of any executor; after a process died, on a fresh pool."""
-        try:
-            return self._pool.submit(function, *arguments, **named)
-        except BrokenExecutor:
-            self.shutdown()
-            self._pool, self._line = self._start()
-            return self._pool.submit(function, *arguments, **named)
+        """Submit a task; after a process has died, to a new pool."""
+        with shielded_children():  # processes start with the first tasks
+            try:
+                return self._pool.submit(function, *arguments, **named)
+            except BrokenExecutor:
+                self.shutdown()
+                self._pool, self._line = self._start()
+                return self._pool.submit(function, *arguments, **named)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:
         """End the processes at once; what they have not finished is lost."""
@@ -64,13 +67,13 @@ class ProcessPool(Executor):
         self.shutdown()
 
 
-def _hold_the_line(end: Connection) -> None:
-    """Leave when the parent does; Ctrl-C, which a terminal sends to all, is for it to answer."""
+def _follow_the_parent(end: Connection) -> None:
+    """Exit when the parent does, and leave Ctrl-C, which a terminal sends to all, to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_leave_with_the_parent, args=(end,), daemon=True).start()
+    threading.Thread(target=_exit_with_the_parent, args=(end,), daemon=True).start()
 
 
-def _leave_with_the_parent(end: Connection) -> None:
+def _exit_with_the_parent(end: Connection) -> None:
     try:
         end.recv()
     except (EOFError, OSError):

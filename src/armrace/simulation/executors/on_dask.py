@@ -1,4 +1,4 @@
-"""Tasks on a cluster of Dask."""
+"""An executor that runs tasks on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from armrace.errors import InvalidParameter, WorkersLost
-from armrace.simulation.code import package_code
-from armrace.simulation.forwarding import forwarded
+from armrace.simulation.code_digest import package_code
+from armrace.simulation.executors.futures import forwarded
+from armrace.simulation.executors.reachability import SECONDS_TO_ANSWER, is_reachable, within
 from armrace.simulation.interrupts import deaf_children
-from armrace.simulation.knocking import SECONDS_TO_ANSWER, somebody_listens, within
 
 __all__ = ["dask_executor"]
 
@@ -22,7 +22,7 @@ _NO_EXTRA = "the executor dask needs Dask; install it with: pip install 'armrace
 
 @contextmanager
 def dask_executor(address: str | None, workers: int) -> Iterator[Executor]:
-    """An executor of the scheduler at an address, or of a cluster of processes started here."""
+    """Yield an executor of the scheduler at an address, or of a cluster started on this machine."""
     try:
         import distributed
     except ImportError as error:
@@ -54,7 +54,7 @@ def _connect(distributed: Any, address: str) -> Any:
         f"no Dask scheduler answers at {address}; start one with dask scheduler, and give the "
         "address that it prints."
     )
-    if not somebody_listens(address):
+    if not is_reachable(address):
         raise unreachable
     try:
         return within(
@@ -67,7 +67,7 @@ def _connect(distributed: Any, address: str) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Dask from writing of lost workers: those who wait for results are told."""
+    """Silence Dask's log messages about lost workers, which are reported as errors anyway."""
     names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
     usual = {name: logging.getLogger(name).level for name in names}
     for name in names:
@@ -80,10 +80,10 @@ def _quiet() -> Iterator[None]:
 
 
 class DaskExecutor(Executor):
-    """Dask's own executor, whose failures become one sentence.
+    """Dask's own executor, with failures translated into one sentence.
 
-    Dask gives the tasks of a worker that dies to another one. What it cannot mend, a scheduler
-    that is gone or a task that kills one worker after the other, is :class:`WorkersLost`.
+    Dask gives the tasks of a worker that dies to another one. If the scheduler is gone or a task
+    kills one worker after the other, tasks fail with :class:`WorkersLost`.
     """
 
     def __init__(self, client: Any, address: str | None) -> None:
@@ -93,7 +93,7 @@ class DaskExecutor(Executor):
         self._executor = client.get_executor(pure=False)
 
     def check_workers(self) -> None:
-        """Refuse a cluster without workers, or with workers that have other code."""
+        """Refuse a cluster without workers, or with another version of this package."""
         try:
             self._client.wait_for_workers(1, timeout=_SECONDS_FOR_A_WORKER)
         except TimeoutError as error:
@@ -107,7 +107,7 @@ class DaskExecutor(Executor):
             )
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        """As of any executor."""
+        """Submit a task."""
         if self._client.status != "running":
             raise self._gone()
         inner = self._executor.submit(function, *arguments, **named)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,20 +16,19 @@ __all__ = ["atomic_path", "check_writable", "make_folder", "write_text"]
 
 @contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
-    """A path beside ``target`` to write to; moved onto it if all goes well, else removed.
+    """Yield a path beside ``target`` to write to; move it there if all goes well, else remove it.
 
     Where ``target`` is a link, the file behind it is replaced and the link stays.
     """
     temporary: Path | None = None
     with _refusals(target):
-        place = _resolved(target)
+        place = _place(target)
         try:
-            descriptor, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
-            os.close(descriptor)
-            temporary = Path(name)
+            # Opened as any new file is, so that the process's umask applies.
+            temporary = place.with_name(f".{place.name[:100]}.{uuid.uuid4().hex[:12]}")
+            temporary.open("xb").close()
             yield temporary
             _synchronise(temporary)
-            temporary.chmod(0o666 & ~_umask())
             temporary.replace(place)
         finally:
             if temporary is not None:
@@ -36,8 +36,11 @@ def atomic_path(target: Path) -> Iterator[Path]:
 
 
 def check_writable(target: Path) -> None:
-    """Refuse a file that cannot be written, by trying its folder: permissions alone do not tell."""
-    with _refusals(target), tempfile.TemporaryFile(dir=_resolved(target).parent):
+    """Refuse a file that cannot be written.
+
+    A file is created in its folder to find out, since permissions alone do not tell.
+    """
+    with _refusals(target), tempfile.TemporaryFile(dir=_place(target).parent):
         pass
 
 
@@ -50,7 +53,9 @@ def _resolved(target: Path) -> Path:
 
 @contextmanager
 def _refusals(target: Path) -> Iterator[None]:
-    """Turn what the system says into one sentence, and refuse what is no plain file."""
+    """Turn errors of the system into one sentence, and refuse what is not a plain file."""
+    if "\0" in str(target):
+        raise UnwritableOutput(f"cannot write {str(target)!r}: its name has a null character.")
     try:
         if target.exists() and not target.is_file():
             kind = "folder" if target.is_dir() else "device"
@@ -65,8 +70,22 @@ def _refusals(target: Path) -> Iterator[None]:
         raise UnwritableOutput(f"cannot write {target}: {reason}.") from error
 
 
+def _place(target: Path) -> Path:
+    """The file behind a path, which may be a link."""
+    circle = UnwritableOutput(f"cannot write {target}: its links form a circle.")
+    try:
+        place = target.resolve()
+    except RuntimeError as error:  # before Python 3.13
+        raise circle from error
+    if place.is_symlink():
+        raise circle
+    return place
+
+
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it where they are missing, or refuse in one sentence."""
+    """Make a folder and its missing parents, or refuse in one sentence."""
+    if "\0" in str(folder):
+        raise UnwritableOutput(f"cannot write into {str(folder)!r}: its name has a null character.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError as error:
@@ -78,12 +97,6 @@ def make_folder(folder: Path) -> None:
 def _synchronise(path: Path) -> None:
     with path.open("rb") as file:
         os.fsync(file.fileno())
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def write_text(target: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Futures that hand on the outcome of others, with failures put into our own words."""
+"""Futures that end as others do, with their errors translated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ def forwarded(
     translate: Callable[[BaseException], BaseException],
     cancel: Callable[[], Any],
 ) -> Future[Any]:
-    """A future that ends as ``inner`` does; one that is cancelled calls ``cancel``."""
+    """Return a future that ends as ``inner`` does, with errors translated.
+
+    Cancelling it calls ``cancel``.
+    """
     outer: Future[Any] = Future()
 
     def hand_on(done: Future[Any]) -> None:

@@ -1,0 +1,68 @@
+"""``armrace warm-up``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from armrace.cli.arguments import names, whole
+from armrace.cli.outputs import say
+
+__all__ = ["EPILOG", "warm_up"]
+
+EPILOG = """\
+[bold]Examples[/bold]
+
+armrace warm-up
+
+armrace warm-up --policies sharp-race,tsallis-inf --attacks none
+
+NUMBA_CACHE_DIR=/opt/armrace armrace warm-up --audit
+"""
+
+Policies = Annotated[
+    str, typer.Option("--policies", metavar="NAMES", help="Which policies, between commas; or all.")
+]
+Attacks = Annotated[
+    str, typer.Option("--attacks", metavar="NAMES", help="Which attacks, between commas; or all.")
+]
+NoLearners = Annotated[
+    bool, typer.Option("--no-learners", help="Leave out what the learner for live traffic needs.")
+]
+Audit = Annotated[bool, typer.Option("--audit", help="Compile audited simulations too.")]
+Horizon = Annotated[
+    str,
+    typer.Option(
+        "--horizon",
+        metavar="ROUNDS",
+        help="The longest run; races beyond ten million rounds need another loop.",
+    ),
+]
+
+
+def warm_up(
+    policies: Policies = "all",
+    attacks: Attacks = "all",
+    no_learners: NoLearners = False,
+    audit: Audit = False,
+    horizon: Horizon = "100000",
+) -> None:
+    """Compile policies and attacks ahead of use.
+
+    Every other command compiles what it needs by itself. The machine code is stored in
+    NUMBA_CACHE_DIR, or else in the user's cache directory, and used from there by all later runs.
+    """
+    from armrace.adversaries import ADVERSARIES
+    from armrace.compilation import warm_up as compile_all
+    from armrace.kernels.machine_code import folders
+    from armrace.policies import POLICIES
+
+    compile_all(
+        None if policies == "all" else names("policies", policies, POLICIES),
+        None if attacks == "all" else names("attacks", attacks, ADVERSARIES),
+        learners=not no_learners,
+        audit=audit,
+        horizon=whole("horizon", horizon),
+    )
+    say(f"The machine code is in {folders()[0]}.")

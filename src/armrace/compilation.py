@@ -1,0 +1,104 @@
+"""Compiling ahead of use: in an image, before a deadline, before the first visitor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from armrace.adversaries import ADVERSARIES, Adversary, NoAttack
+from armrace.errors import InvalidParameter
+from armrace.forensics.audit_trail import watch
+from armrace.kernels.compiling import fingerprint, is_stored
+from armrace.kernels.generics import implementations
+from armrace.kernels.live import make_live_calls
+from armrace.online import Learner
+from armrace.policies import POLICIES, Policy
+from armrace.simulation.compilation import units_for
+from armrace.simulation.compilers import Unit, compile_units
+from armrace.simulation.experiment import make_experiment
+from armrace.specification import is_list
+
+__all__ = ["warm_up"]
+
+_ARMS = 2
+_SECONDS_A_LEARNER = 8.0
+
+
+def warm_up(
+    policies: Sequence[Policy | str | Mapping[str, Any]] | None = None,
+    adversaries: Sequence[Adversary | str | Mapping[str, Any]] | None = None,
+    *,
+    learners: bool = True,
+    audit: bool = False,
+    horizon: int = 100_000,
+    progress: bool | None = None,
+) -> None:
+    """Compile policies and attacks and store the machine code, so that later uses start at once.
+
+    What is stored already is not compiled again. Several are compiled at the same time, in as
+    many processes as there are cores.
+
+    Parameters
+    ----------
+    policies
+        Names, specifications or plain data; by default all policies of the catalogue.
+    adversaries
+        Attacks, in the same forms; by default all of the catalogue.
+    learners
+        Whether to compile :class:`armrace.online.Learner` for the policies too.
+    audit
+        Whether to compile the simulation of audited policies too.
+    horizon
+        The longest run that is planned: races skip rounds beyond ten million, which is another
+        loop.
+    progress
+        Whether to show what is being compiled; by default a bar on a terminal, else two lines
+        on standard error.
+    """
+    chosen = [POLICIES.make(each) for each in _listed("policies", policies, POLICIES)]
+    attacks = [ADVERSARIES.make(each) for each in _listed("adversaries", adversaries, ADVERSARIES)]
+    pairs: list[tuple[Policy, Adversary]] = [(policy, NoAttack()) for policy in chosen]
+    pairs += [(chosen[0], attack) for attack in attacks]
+    experiments = [
+        make_experiment(
+            policy=policy,
+            environment=[0.6, 0.4],
+            adversary=attack,
+            budget=1.0,
+            horizon=horizon,
+            replications=1,
+            audit=level,
+        )
+        for policy, attack in pairs
+        for level in ([None, 0.05] if audit else [None])
+    ]
+    units = units_for(experiments)
+    if learners:
+        units += _learner_units(chosen, horizon)
+    compile_units(units, progress)
+
+
+def _listed(name: str, given: Any, everything: Mapping[str, Any]) -> Sequence[Any]:
+    if given is None:
+        return list(everything)
+    if not is_list(given) or not len(given):
+        raise InvalidParameter(f"{name} must be a list with at least one member; got {given!r}.")
+    return list(given)
+
+
+def compile_learner(policy: Policy) -> None:
+    """Compile all that a learner calls, by using one."""
+    learner = Learner(policy, _ARMS, horizon=1000)
+    learner.distribution()
+    learner.learn(learner.decide(), 1.0)
+
+
+def _learner_units(policies: Sequence[Policy], horizon: int) -> Iterator[Unit]:
+    for policy in policies:
+        state = watch(policy.start(_ARMS, horizon), _ARMS, horizon)
+        calls = make_live_calls(fingerprint(implementations(state)))
+        if not all(map(is_stored, calls)):
+            elsewhere = type(policy).__module__ != "__main__"
+            yield Unit(
+                "learner", policy.tag(), _SECONDS_A_LEARNER, compile_learner, policy, elsewhere
+            )

@@ -1,0 +1,195 @@
+"""Fingerprints of code: which functions, classes and constants an object reaches.
+
+Code of this package counts by file: whatever a function names, directly or through others,
+contributes the whole file that defines it. The kernels always count, all of them. Code of the
+user counts by what it does: bytecode, constants, globals, closures and defaults are followed
+down to plain values, so that a change in a helper of a helper is noticed.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import inspect
+import re
+import sys
+import types
+from collections.abc import Callable, Collection, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["SCRIPT", "file_digest", "fingerprint", "is_own", "source_files"]
+
+SCRIPT = "script_"
+"""Begins the fingerprint of code that a script or an interactive session itself defines."""
+
+_PACKAGE = "armrace"
+_KERNELS = Path(__file__).parent
+_STABLE = {"numpy", "numba", "llvmlite", "msgspec", *sys.stdlib_module_names}
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+
+
+def fingerprint(code: Collection[Callable[..., Any]]) -> str:
+    """Name the kernels together with all code that ``code``, functions or classes, reaches."""
+    digest = hashlib.sha256(_kernels_digest())
+    for each in code:
+        if is_own(each):
+            digest.update(_own_digest(each))
+        else:
+            digest.update(_reached_by(each))
+    in_script = any(each.__module__ == "__main__" for each in code)
+    return (SCRIPT if in_script else "") + digest.hexdigest()[:16]
+
+
+def is_own(code: Any) -> bool:
+    """Whether this package defines a function or class."""
+    return _root(code.__module__) == _PACKAGE
+
+
+def source_files(folder: Path) -> list[Path]:
+    """All Python files in a folder and the folders within it, in a fixed order."""
+    return sorted(folder.rglob("*.py"))
+
+
+@cache
+def file_digest(path: Path) -> bytes:
+    """The digest of one file's contents, read once a process."""
+    return hashlib.sha256(path.read_bytes()).digest()
+
+
+@cache
+def _kernels_digest() -> bytes:
+    return b"".join(file_digest(source) for source in source_files(_KERNELS))
+
+
+@cache
+def _own_digest(code: Callable[..., Any]) -> bytes:
+    """As :func:`_reached_by`, once a process: files of the package do not change meanwhile."""
+    return _reached_by(code)
+
+
+def _reached_by(code: Callable[..., Any]) -> bytes:
+    walk = _Walk()
+    walk.visit(code, [])
+    return walk.digest()
+
+
+def _root(module: str | None) -> str:
+    return (module or "").partition(".")[0]
+
+
+class _Walk:
+    """A walk through all that code names."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+        self._files: set[Path] = set()
+        self._seen: set[int] = set()
+
+    def digest(self) -> bytes:
+        for file in sorted(self._files):
+            self._digest.update(file_digest(file))
+        return self._digest.digest()
+
+    def visit(self, value: Any, names: list[str]) -> None:
+        """Add a value; of a module, the members called ``names``."""
+        value = getattr(value, "py_func", value)
+        if isinstance(value, types.ModuleType):
+            if self._counts(value.__name__):
+                for name in names:
+                    if hasattr(value, name):
+                        self.visit(getattr(value, name), names)
+        elif isinstance(value, (types.FunctionType, type)):
+            if id(value) not in self._seen and self._counts(value.__module__):
+                self._seen.add(id(value))
+                self._visit_definition(value)
+        elif isinstance(value, (staticmethod, classmethod)):
+            self.visit(value.__func__, names)
+        elif isinstance(value, property):
+            self.visit(value.fget, names)
+        elif isinstance(value, (tuple, list)):
+            for item in value:
+                self.visit(item, names)
+        elif isinstance(value, Mapping):
+            for key, item in value.items():
+                self._add(repr(key))
+                self.visit(item, names)
+        elif isinstance(value, np.ndarray):
+            self._add(f"{value.dtype}{value.shape}")
+            self._digest.update(value.tobytes())
+        elif isinstance(value, (bool, int, float, complex, str, bytes, np.generic)):
+            self._add(repr(value))
+
+    def _counts(self, module: str | None) -> bool:
+        """Libraries are taken as they are, and the kernels count as a whole in any case."""
+        if _root(module) in _STABLE:
+            return False
+        return module is None or not f"{module}.".startswith(f"{_PACKAGE}.kernels.")
+
+    def _visit_definition(self, value: types.FunctionType | type) -> None:
+        self._add(f"{value.__module__}.{value.__qualname__}")
+        if is_own(value):
+            self._files.add(Path(inspect.getfile(value)))
+        if isinstance(value, type):
+            self._visit_class(value)
+        else:
+            self._visit_function(value)
+
+    def _visit_function(self, function: types.FunctionType) -> None:
+        names = self._visit_code(function.__code__)
+        cells = [cell.cell_contents for cell in function.__closure__ or ()]
+        for value in (*cells, *(function.__defaults__ or ()), function.__kwdefaults__):
+            self.visit(value, names)
+        self._visit_names(names, function.__globals__, names)
+        self._visit_annotations(function, function.__globals__)
+
+    def _visit_class(self, kind: type) -> None:
+        """A class with its bases, its fields and, unless its file counts anyway, its members.
+
+        The layout of a state is not in the code that uses it, so fields are followed as well.
+        """
+        if issubclass(kind, enum.Enum):
+            self._add(repr(list(kind)))
+            return
+        for base in kind.__bases__:
+            self.visit(base, [])
+        module = sys.modules.get(kind.__module__)
+        self._visit_annotations(kind, {} if module is None else vars(module))
+        self._add(repr(getattr(kind, "_fields", ())))
+        if not is_own(kind):
+            for name, member in vars(kind).items():
+                if not name.startswith("__") or name == "__post_init__":
+                    self._add(name)
+                    self.visit(member, [])
+
+    def _visit_annotations(self, owner: Any, scope: Mapping[str, Any]) -> None:
+        for name, annotation in getattr(owner, "__annotations__", {}).items():
+            words = annotation if isinstance(annotation, str) else ""
+            self._add(f"{name}: {words}")
+            if isinstance(annotation, type):
+                self.visit(annotation, [])
+            self._visit_names(_IDENTIFIER.findall(words), scope, [])
+
+    def _visit_names(self, names: list[str], scope: Mapping[str, Any], members: list[str]) -> None:
+        for name in names:
+            if name in scope:
+                self._add(name)
+                self.visit(scope[name], members)
+
+    def _visit_code(self, code: types.CodeType) -> list[str]:
+        """Add the code and that of the functions within; return the names that it uses."""
+        self._digest.update(code.co_code)
+        self._add(repr(code.co_names))
+        names = list(code.co_names)
+        for constant in code.co_consts:
+            if isinstance(constant, types.CodeType):
+                names += self._visit_code(constant)
+            else:
+                self._add(repr(constant))
+        return names
+
+    def _add(self, text: str) -> None:
+        self._digest.update(text.encode())

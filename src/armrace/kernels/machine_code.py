@@ -1,0 +1,229 @@
+"""Machine code on disk: found by all processes, checked before it is used, never required.
+
+Numba can cache compiled functions itself, but trusts what it reads: a damaged index stops every
+later run, a damaged object takes the process down, and a folder that cannot be written is
+fatal. This module replaces that cache. Every compiled function is one file, named by all that
+it depends on and sealed with a digest. What does not match its digest counts as absent, and
+what cannot be stored is compiled again by the next process.
+
+The folder is ``NUMBA_CACHE_DIR`` if that is set, else one in the user's cache directory. Where
+it cannot be written, a private folder among the temporary files takes its place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import os
+import pickle
+import stat
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core.caching import CompileResultCacheImpl, _Cache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+__all__ = ["MachineCode", "folders"]
+
+_SUFFIX = ".nbc"
+_MAGIC = b"armrace machine code 1\n"
+_DIGEST_SIZE = hashlib.sha256().digest_size
+_SECONDS_KEPT = 60 * 24 * 3600.0
+_BYTES_KEPT = 2**31
+"""Code that was not used for so long, or beyond so much, is removed when more is stored."""
+
+
+class MachineCode(_Cache):  # type: ignore[misc]  # Numba is untyped
+    """What a Numba dispatcher asks for compiled code before it compiles, and gives it to after."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self._name = function.__qualname__.replace("<", "").replace(">", "")
+
+    @property
+    def cache_path(self) -> str:
+        return str(folders()[0])
+
+    def is_stored(self) -> bool:
+        """Whether any signature of the function is on disk."""
+        return any(next(_files(folder, self._name), None) is not None for folder in folders())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the compiled function for a signature, or None to have it compiled."""
+        target_context.refresh()
+        payload = _read(self._file(sig, target_context.codegen()))
+        if payload is None:
+            return None
+        try:
+            found = CompileResult._rebuild(target_context, *pickle.loads(payload))
+            # Types that print alike may differ.
+            return found if tuple(found.signature.args) == tuple(sig) else None
+        except Exception:  # written by another Numba, or for classes that have moved
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Store a compiled function if that is possible."""
+        if any(not lifted.can_cache for lifted in data.lifted) or data.library.has_dynamic_globals:
+            return
+        _write(self._file(sig, data.codegen), dumps(CompileResultCacheImpl.reduce(self, data)))
+
+    def _file(self, sig: Any, codegen: Any) -> str:
+        """The name of the file for a signature on this kind of processor."""
+        code = self._function.__code__
+        told = (
+            numba.__version__,
+            sys.version,
+            codegen.magic_tuple(),
+            self._function.__module__,
+            self._name,
+            code.co_code,
+            str(tuple(sig)),
+        )
+        return f"{self._name}-{hashlib.sha256(repr(told).encode()).hexdigest()[:32]}{_SUFFIX}"
+
+    def enable(self) -> None:
+        """Do nothing: the cache is always on."""
+
+    def disable(self) -> None:
+        """Do nothing: the cache is always on."""
+
+    def flush(self) -> None:
+        """Remove what is stored of this function."""
+        for folder in folders():
+            for file in _files(folder, self._name):
+                with suppress(OSError):
+                    file.unlink()
+
+
+@cache
+def folders() -> list[Path]:
+    """Where machine code is looked for, and stored in the first place that accepts it."""
+    return [Path(numba.config.CACHE_DIR or _users_folder()), *_substitutes()]
+
+
+def _users_folder() -> Path:
+    """Where programs of this user keep what can be computed again; it need not exist."""
+    if sys.platform == "win32":
+        place = os.environ.get("LOCALAPPDATA", tempfile.gettempdir())
+    elif sys.platform == "darwin":
+        place = "~/Library/Caches"
+    else:
+        place = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    try:
+        return Path(place).expanduser() / "armrace"
+    except RuntimeError:  # there is no home directory
+        return Path("/nonexistent/armrace")
+
+
+def _substitutes() -> Iterator[Path]:
+    """A folder among the temporary files that only this user can write."""
+    try:
+        root = Path(tempfile.gettempdir())
+    except OSError:  # there is no place for temporary files either
+        return
+    yield root / f"armrace-{os.getuid() if hasattr(os, 'getuid') else 'cache'}"
+
+
+def _files(folder: Path, name: str) -> Iterator[Path]:
+    with suppress(OSError):
+        yield from folder.glob(f"{name}-*{_SUFFIX}")
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether nobody else can have put files there: what is read is run."""
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    if not hasattr(os, "getuid"):
+        return stat.S_ISDIR(found.st_mode)
+    return (
+        stat.S_ISDIR(found.st_mode)
+        and found.st_uid == os.getuid()
+        and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    )
+
+
+def _read(name: str) -> bytes | None:
+    """Return what was stored under a name, if it is there and whole."""
+    first, *others = folders()
+    for folder in (first, *filter(_is_private, others)):
+        file = folder / name
+        try:
+            data = file.read_bytes()
+        except OSError:
+            continue
+        start = len(_MAGIC) + _DIGEST_SIZE
+        if data[:start] == _MAGIC + hashlib.sha256(data[start:]).digest():
+            with suppress(OSError):
+                os.utime(file)
+            return data[start:]
+    return None
+
+
+def _write(name: str, payload: bytes) -> None:
+    """Store under a name where that is possible; say once if it is not where it should be."""
+    data = _MAGIC + hashlib.sha256(payload).digest() + payload
+    first, *others = folders()
+    try:
+        _write_file(first / name, data)
+        _prune(first)
+        return
+    except OSError as error:
+        reason = error.strerror or str(error)
+    for folder in others:
+        with suppress(OSError):
+            folder.mkdir(mode=0o700, exist_ok=True)
+            if _is_private(folder):
+                _write_file(folder / name, data)
+                _say_once(
+                    f"cannot store compiled code in {first} ({reason}), so {folder} takes its "
+                    "place; set NUMBA_CACHE_DIR to a folder that lasts."
+                )
+                return
+    _say_once(
+        f"cannot store compiled code in {first} ({reason}), so every process compiles again; set "
+        "NUMBA_CACHE_DIR to a folder that can be written."
+    )
+
+
+def _write_file(file: Path, data: bytes) -> None:
+    """Write a file whole or not at all."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_name(f"{uuid.uuid4().hex}.tmp")
+    try:
+        with temporary.open("xb") as output:
+            output.write(data)
+        temporary.replace(file)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+@cache
+def _say_once(sentence: str) -> None:
+    """Tell the user; worker processes leave that to the process that started them."""
+    if multiprocessing.parent_process() is None and sys.stderr is not None:
+        print(f"armrace: {sentence}", file=sys.stderr)
+
+
+@cache
+def _prune(folder: Path) -> None:
+    """Remove what was not used for long, and the oldest beyond the limit; once a process."""
+    with suppress(OSError):
+        found = [(file.stat(), file) for file in folder.glob(f"*{_SUFFIX}")]
+        oldest, total = time.time() - _SECONDS_KEPT, 0
+        for state, file in sorted(found, key=lambda pair: pair[0].st_mtime, reverse=True):
+            total += state.st_size
+            if state.st_mtime < oldest or total > _BYTES_KEPT:
+                file.unlink(missing_ok=True)

@@ -1,0 +1,44 @@
+"""Digests of the code that computes, by which processes and stored results are told apart."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from armrace.kernels.fingerprints import file_digest, fingerprint, is_own, source_files
+from armrace.kernels.generics import implementations
+from armrace.simulation.experiment import Experiment
+
+__all__ = ["experiment_code", "package_code"]
+
+_PACKAGE = Path(__file__).parents[1]
+_IDLE = ("cli", "reports", "planning", "verification", "checking", "online", "service")
+"""What takes no part in a simulation; everything else counts, also what is added later."""
+
+
+@cache
+def package_code() -> str:
+    """Return a digest of all files that take part in a simulation, wherever they lie."""
+    digest = hashlib.sha256()
+    for source in source_files(_PACKAGE):
+        place = source.relative_to(_PACKAGE)
+        if place.parts[0] not in _IDLE:
+            digest.update(place.as_posix().encode() + file_digest(source))
+    return digest.hexdigest()
+
+
+def experiment_code(experiment: Experiment) -> str:
+    """Return a digest of the code that an experiment runs.
+
+    It covers the package and, where policy, environment or adversary is a class of the user's,
+    all that the class and the functions implemented for its state reach.
+    """
+    policy, environment, adversary = experiment.policy, experiment.environment, experiment.adversary
+    foreign = [type(each) for each in (policy, environment, adversary) if not is_own(type(each))]
+    functions = []
+    if type(policy) in foreign:
+        functions += implementations(policy.start(environment.arms, experiment.horizon))
+    if type(adversary) in foreign:
+        functions += implementations(adversary.start(experiment.setting()))
+    return f"{package_code()} {fingerprint([*foreign, *functions])}"

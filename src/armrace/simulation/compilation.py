@@ -1,0 +1,135 @@
+"""Compiling what experiments need, before they run.
+
+Machine code is stored on disk, so a policy is compiled once and not for every process. Several
+policies are compiled at once in as many processes as there are cores, since the compiler lets
+only one thread of a process work. What the running script itself defines cannot be found there
+and is compiled in this process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any
+
+from armrace.kernels.attack_pointers import LiveAttack
+from armrace.kernels.compiling import fingerprint, is_stored
+from armrace.kernels.generics import implementations
+from armrace.kernels.live import make_put_down
+from armrace.simulation.compilers import Unit, compile_units
+from armrace.simulation.experiment import Experiment
+from armrace.simulation.interrupts import postponed_interrupts
+from armrace.simulation.parallel import shares_this_disk
+from armrace.simulation.progress import Progress
+from armrace.simulation.replication import (
+    LONGEST_PLAYED_BY_DEFAULT,
+    Parts,
+    make_parts,
+    play_one_round,
+    runner_for,
+)
+from armrace.specification import Specification
+
+__all__ = ["checked_parts", "compile_experiments", "first_parts", "is_compiled", "units_for"]
+
+Make = Callable[[Experiment], Parts]
+"""What makes the parts that are going to be played; a function of a module."""
+
+_SECONDS_A_POLICY, _SECONDS_AN_ATTACK = 10.0, 2.0
+
+
+def first_parts(experiment: Experiment) -> Parts:
+    """Make the parts of the first replication."""
+    return make_parts(experiment, 0)
+
+
+def checked_parts(experiment: Experiment) -> Parts:
+    """Make the parts of the first replication, for a loop that checks bounds."""
+    return make_parts(experiment, 0)._replace(checked=True)
+
+
+def compile_experiments(
+    experiments: Sequence[Experiment],
+    executor: Executor | None = None,
+    progress: Progress = None,
+    make: Make = first_parts,
+) -> None:
+    """Compile, or load from disk, what experiments need, where the workers read this disk.
+
+    ``progress`` says whether to show what is being compiled; None shows a bar on a terminal and
+    lines elsewhere. Workers on other machines compile for themselves.
+    """
+    if not shares_this_disk(executor):
+        return
+    distinct = list({_kind(experiment): experiment for experiment in experiments}.values())
+    compile_units(units_for(distinct, make), False if callable(progress) else progress)
+    with postponed_interrupts() as check:
+        for experiment in distinct:
+            play_one_round(make(experiment))
+            check()
+
+
+def is_compiled(experiment: Experiment, make: Make = first_parts) -> bool:
+    """Whether machine code for the experiment's policy is on disk."""
+    return is_stored(runner_for(make(experiment)))
+
+
+def units_for(experiments: Sequence[Experiment], make: Make = first_parts) -> list[Unit]:
+    """Return what is not on disk yet: attacks first, since policies are tried under them."""
+    attacks: dict[str, Unit] = {}
+    policies: dict[Any, Unit] = {}
+    for experiment in experiments:
+        parts = make(experiment)
+        code = fingerprint(implementations(parts.adversary))
+        if not _is_ready(make_put_down(code)):
+            attacks[code] = _unit(
+                experiment.adversary, _SECONDS_AN_ATTACK, compile_attack, experiment
+            )
+        runner = runner_for(parts)
+        if not _is_ready(runner):
+            call = partial(compile_policy, make=make)
+            policies[runner] = _unit(experiment.policy, _SECONDS_A_POLICY, call, experiment)
+    return [*attacks.values(), *policies.values()]
+
+
+def compile_policy(experiment: Experiment, make: Make = first_parts) -> None:
+    """Compile the loop that plays an experiment's policy."""
+    play_one_round(make(experiment))
+
+
+def compile_attack(experiment: Experiment) -> None:
+    """Compile an experiment's attack."""
+    parts = first_parts(experiment)
+    LiveAttack(parts.adversary, parts.adversary_stream, parts.sees_weights, parts.smallest_cost)
+
+
+def _unit(
+    what: Specification, seconds: float, call: Callable[..., None], experiment: Experiment
+) -> Unit:
+    parts = experiment.policy, experiment.environment, experiment.adversary
+    elsewhere = all(type(part).__module__ != "__main__" for part in parts)
+    return Unit(what.kind, what.tag(), seconds, call, experiment, elsewhere)
+
+
+def _is_ready(compiled: Any) -> bool:
+    """Whether an entry was compiled in this process or is on disk."""
+    return bool(compiled.signatures) or is_stored(compiled)
+
+
+def _kind(experiment: Experiment) -> Any:
+    """Experiments of one kind need the same machine code: numbers make no difference to it."""
+    return (
+        _without_numbers(experiment.policy),
+        type(experiment.environment),
+        _without_numbers(experiment.adversary),
+        experiment.engine,
+        experiment.audit is None,
+        experiment.horizon > LONGEST_PLAYED_BY_DEFAULT,
+    )
+
+
+def _without_numbers(specification: Specification) -> Any:
+    values = [getattr(specification, field) for field in specification.__struct_fields__]
+    chosen = tuple(v if isinstance(v, (str, bool)) else type(v) for v in values)
+    return type(specification), chosen

@@ -1,0 +1,106 @@
+"""Checks of what a result file contains, which do not trust its writer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+import polars as pl
+
+from armrace.simulation.experiment import MAXIMAL_REPLICATIONS, checkpoints_for
+from armrace.simulation.results import MEASURES
+from armrace.specification import MAXIMAL_HORIZON
+
+__all__ = ["check_contents", "most_rows"]
+
+_ARM_COLUMNS = {"pulls": pl.Int64, "arm_corruption": pl.Float64}
+
+
+class _Part(msgspec.Struct):
+    """A policy, an environment or an attack, of which more need not be known here."""
+
+    name: str
+
+
+class _Spec(msgspec.Struct):
+    """What every specification says, also one whose classes are unknown here."""
+
+    policy: _Part
+    environment: _Part
+    adversary: _Part
+    budget: Annotated[float, msgspec.Meta(ge=0)]
+    horizon: Annotated[int, msgspec.Meta(ge=1, le=MAXIMAL_HORIZON)]
+    replications: Annotated[int, msgspec.Meta(ge=1, le=MAXIMAL_REPLICATIONS)]
+    seed: Annotated[int, msgspec.Meta(ge=0)]
+
+
+def most_rows(spec: Mapping[str, Any]) -> int:
+    """Return how many rows a whole result of this specification has."""
+    read = msgspec.convert(spec, _Spec)
+    return read.replications * checkpoints_for(read.horizon).size
+
+
+def check_contents(
+    spec: Mapping[str, Any], rows: pl.DataFrame, audits: int, means: Sequence[float] | None
+) -> None:
+    """Raise a ValueError unless rows, audits and means fit the specification and each other."""
+    read = msgspec.convert(spec, _Spec)
+    arms = _check_schema(rows.schema)
+    if means is not None:
+        _require(len(means) == arms, "means")
+        _require(bool(np.isfinite(means).all()), "means")
+    _require(rows.height > 0, "rows")
+    _check_numbers(rows)
+    _check_rounds(rows, read)
+    replications = rows["replication"].n_unique()
+    _require(audits in {0, replications}, "audits")
+
+
+def _check_schema(schema: pl.Schema) -> int:
+    """Check names and types of all columns, and return the number of arms."""
+    plain: dict[str, Any] = {"replication": pl.Int64, "round": pl.Int64, "leapt": pl.Int64}
+    plain |= dict.fromkeys(MEASURES, pl.Float64)
+    _require(set(schema) == {*plain, *_ARM_COLUMNS, "layer_corruption"}, "columns")
+    for name, kind in plain.items():
+        _require(schema[name] == kind, name)
+    arms = _width(schema["pulls"], pl.Int64)
+    _require(arms >= 2, "pulls")
+    _require(_width(schema["arm_corruption"], pl.Float64) == arms, "arm_corruption")
+    _require(_width(schema["layer_corruption"], pl.Float64) >= 0, "layer_corruption")
+    return arms
+
+
+def _width(kind: pl.DataType, inner: Any) -> int:
+    if not isinstance(kind, pl.Array) or kind.inner != inner or len(kind.shape) != 1:
+        raise ValueError(f"{kind} is not an array of {inner}")
+    return kind.shape[0]
+
+
+def _check_numbers(rows: pl.DataFrame) -> None:
+    """Numbers are finite, and none is missing but where nothing was skipped."""
+    for name in rows.columns:
+        column = rows[name]
+        _require(name == "leapt" or column.null_count() == 0, name)
+        if isinstance(column.dtype, pl.Array):
+            column = column.explode()
+            _require(column.null_count() == 0, name)
+        if column.dtype == pl.Float64:
+            _require(bool(column.is_finite().all()), name)
+
+
+def _check_rounds(rows: pl.DataFrame, spec: _Spec) -> None:
+    """Every replication has the same checkpoints, each once, and ends at the horizon."""
+    numbers = rows["replication"]
+    _require(bool(((numbers >= 0) & (numbers < spec.replications)).all()), "replication")
+    rounds = rows["round"].unique().sort().to_list()
+    _require(rounds[-1] == spec.horizon, "round")
+    _require(set(rounds) <= set(checkpoints_for(spec.horizon).tolist()), "round")
+    _require(rows.height == len(rounds) * numbers.n_unique(), "rows")
+    _require(rows.select("replication", "round").is_unique().all(), "rows")
+
+
+def _require(holds: bool, name: str) -> None:
+    if not holds:
+        raise ValueError(f"{name} cannot be those of a result")

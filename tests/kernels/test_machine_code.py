@@ -1,0 +1,189 @@
+"""Machine code on disk: shared by processes, and never trusted, needed or fatal."""
+
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import resource, sys
+from armrace.kernels.compiling import entry, is_stored
+
+if "full-disk" in sys.argv:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+
+@entry("0123456789abcdef")
+def add(x, y):
+    return x + y
+
+print(add(1, 2), add(1.5, 2), sum(add.stats.cache_hits.values()), is_stored(add))
+"""
+
+
+class Machine:
+    """Processes with a cache, a home and temporary files of their own."""
+
+    def __init__(self, root):
+        self.cache, self.home, self.temporary = root / "cache", root / "home", root / "tmp"
+        self.home.mkdir()
+        self.temporary.mkdir()
+        usual = {k: v for k, v in os.environ.items() if k not in {"XDG_CACHE_HOME", "HOME"}}
+        self.environment = {
+            **usual,
+            "NUMBA_CACHE_DIR": str(self.cache),
+            "HOME": str(self.home),
+            "TMPDIR": str(self.temporary),
+        }
+
+    def run(self, *arguments, script=SCRIPT, **environment):
+        """What the script prints on standard output and standard error."""
+        answer = subprocess.run(
+            [sys.executable, "-c", script, *arguments],
+            env={**self.environment, **environment},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return answer.stdout.strip(), answer.stderr.strip()
+
+    def files(self):
+        return sorted(self.cache.rglob("*.nbc"))
+
+
+@pytest.fixture
+def machine(tmp_path):
+    return Machine(tmp_path)
+
+
+COMPILED, LOADED = ("3 3.5 0 True", ""), ("3 3.5 2 True", "")
+
+
+def test_the_next_process_finds_what_one_has_compiled(machine):
+    assert machine.run() == COMPILED
+    assert len(machine.files()) == 2
+    assert machine.run() == LOADED
+    assert not list(machine.cache.rglob("*.tmp"))
+
+
+def test_the_users_cache_directory_is_used_unless_another_is_named(machine):
+    assert machine.run(NUMBA_CACHE_DIR="") == COMPILED
+    assert list((machine.home / ".cache" / "armrace").glob("*.nbc"))
+    assert machine.run(NUMBA_CACHE_DIR="") == LOADED
+
+
+DAMAGES = {
+    "empty": lambda data: b"",
+    "truncated": lambda data: data[: len(data) // 2],
+    "random bytes": lambda data: random.Random(1).randbytes(len(data)),
+    "a flipped bit": lambda data: data[:-100] + bytes([data[-100] ^ 1]) + data[-99:],
+    "longer": lambda data: data + b"x",
+    "a pickle that ends the process": lambda data: b"cos\n_exit\n(I3\ntR.",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_damaged_files_are_compiled_again(machine, damage):
+    machine.run()
+    for file in machine.files():
+        file.write_bytes(damage(file.read_bytes()))
+    assert machine.run() == COMPILED
+    assert machine.run() == LOADED
+
+
+def test_files_for_other_types_are_not_used(machine):
+    machine.run()
+    one, two = machine.files()
+    contents = one.read_bytes(), two.read_bytes()
+    one.write_bytes(contents[1])
+    two.write_bytes(contents[0])
+    assert machine.run() == COMPILED
+
+
+def test_a_full_disk_costs_the_cache_only(machine):
+    found, words = machine.run("full-disk")
+    assert found == "3 3.5 0 False"
+    assert words == (
+        f"armrace: cannot store compiled code in {machine.cache} (File too large), so every "
+        "process compiles again; set NUMBA_CACHE_DIR to a folder that can be written."
+    )
+    assert not [file for file in machine.cache.iterdir() if file.stat().st_size]
+
+
+@pytest.mark.parametrize("chosen", [{"NUMBA_CACHE_DIR": "/proc/none"}, {"NUMBA_CACHE_DIR": ""}])
+def test_a_container_without_a_place_to_write_uses_a_temporary_folder(machine, chosen):
+    nowhere = {**chosen, "HOME": "/proc/none"}
+    found, words = machine.run(**nowhere)
+    assert found == "3 3.5 0 True"
+    (substitute,) = machine.temporary.iterdir()
+    assert words.startswith("armrace: cannot store compiled code in /proc/none")
+    assert words.endswith(
+        f"so {substitute} takes its place; set NUMBA_CACHE_DIR to a folder that lasts."
+    )
+    assert "\n" not in words
+    assert substitute.stat().st_mode & 0o777 == 0o700
+    assert machine.run(**nowhere) == LOADED
+
+
+def test_a_temporary_folder_that_others_can_write_is_not_trusted(machine):
+    nowhere = {"NUMBA_CACHE_DIR": "/proc/none"}
+    machine.run(**nowhere)
+    (substitute,) = machine.temporary.iterdir()
+    substitute.chmod(0o777)
+    found, words = machine.run(**nowhere)
+    assert found.startswith("3 3.5 0")
+    assert "every process compiles again" in words
+
+
+def test_code_in_a_folder_that_became_read_only_is_still_used(machine):
+    machine.run()
+    for file in machine.files():
+        file.chmod(0o444)
+    machine.cache.chmod(0o555)
+    try:
+        assert machine.run() == LOADED
+    finally:
+        machine.cache.chmod(0o755)
+
+
+def test_what_is_not_used_for_long_is_removed(machine):
+    machine.run()
+    old = machine.cache / "other.fingerprint-0.nbc"
+    old.write_bytes(b"old")
+    os.utime(old, (0, 0))
+    for file in machine.files():
+        if file != old:
+            file.unlink()
+    machine.run()
+    assert not old.exists()
+    assert len(machine.files()) == 2
+
+
+def test_without_the_compiler_armrace_says_that_it_compiles(machine):
+    found, words = machine.run(NUMBA_DISABLE_JIT="1")
+    assert found == COMPILED[0]
+    assert words == (
+        "armrace: NUMBA_DISABLE_JIT is ignored, since armrace runs as machine code only."
+    )
+
+
+def test_a_command_survives_a_damaged_cache(machine):
+    command = """
+import sys
+from armrace.cli.main import run
+
+sys.exit(run(["simulate", "ucb1", "--attack", "zero-best", "--budget", "5",
+              "--horizon", "100", "--replications", "2", "--json", "-"]))
+"""
+    damaged, words = machine.run(script=command, NUMBA_DISABLE_JIT="1")
+    for number, file in enumerate(machine.files()):
+        file.write_bytes(b"" if number % 2 else random.Random(number).randbytes(1000))
+    again, _ = machine.run(script=command)
+    assert len(machine.files()) == 4
+    assert words.count("NUMBA_DISABLE_JIT") == 1
+    assert _without_times(damaged) == _without_times(again)
+
+
+def _without_times(printed):
+    return [line for line in printed.splitlines() if "second" not in line]

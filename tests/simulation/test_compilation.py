@@ -1,0 +1,190 @@
+"""Compiling ahead: in several processes, shown while it lasts, found on disk afterwards."""
+
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+
+import pytest
+
+import armrace
+from armrace.errors import InvalidParameter, UnknownName
+from armrace.simulation import compilers, make_experiment
+from armrace.simulation.compilers import Unit, compile_units
+
+PROBE = """
+from armrace.simulation import make_experiment
+from armrace.simulation.compilation import compile_experiments, is_compiled
+
+names = ["ucb1", "moss", "exp3"]
+experiments = [make_experiment(policy=name, environment=[0.5, 0.4], horizon=10) for name in names]
+print([is_compiled(experiment) for experiment in experiments])
+compile_experiments(experiments)
+print([is_compiled(experiment) for experiment in experiments])
+compile_experiments(experiments)
+"""
+
+
+def run(script, cache, **options):
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(cache)},
+        capture_output=True,
+        text=True,
+        check=True,
+        **options,
+    )
+
+
+def test_without_a_terminal_one_line_says_what_is_compiled_and_one_when_it_is(tmp_path):
+    answer = run(PROBE, tmp_path)
+    assert answer.stdout.splitlines() == [str([False] * 3), str([True] * 3)]
+    first, last = answer.stderr.splitlines()
+    assert first.startswith("armrace: compiling 1 attack and 3 policies, once; about ")
+    assert last.startswith("armrace: compiled in ")
+    again = run(PROBE, tmp_path)
+    assert again.stdout.splitlines() == [str([True] * 3)] * 2
+    assert again.stderr == ""
+
+
+def test_a_policy_of_the_running_script_is_compiled_here(tmp_path):
+    script = """
+import armrace
+from armrace.policies import POLICIES
+
+class Renamed(POLICIES["ucb1"], frozen=True, tag="renamed"):
+    pass
+
+for _ in range(2):
+    armrace.simulate(Renamed(), [0.6, 0.4], horizon=100, replications=1)
+"""
+    first, last = run(script, tmp_path).stderr.splitlines()
+    assert first.startswith("armrace: compiling ")
+    assert last.startswith("armrace: compiled in ")
+
+
+def test_on_a_terminal_a_bar_moves_and_names_what_is_compiled(tmp_path):
+    script = """
+import time
+from armrace.simulation.compilers import Unit, compile_units
+
+units = [Unit("policy", name, 0.5, time.sleep, 1.2, False) for name in ("one", "other")]
+compile_units(units)
+"""
+    own, terminal = pty.openpty()
+    with subprocess.Popen([sys.executable, "-c", script], stderr=terminal) as process:
+        os.close(terminal)
+        written = b""
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if select.select([own], [], [], 0.1)[0]:
+                try:
+                    part = os.read(own, 65536)
+                except OSError:  # the other end is closed
+                    break
+                written += part
+                if not part:
+                    break
+        assert process.wait() == 0
+    os.close(own)
+    shown = written.decode(errors="replace")
+    assert "compiling one, once" in shown
+    assert "compiling other, once" in shown
+    shares = {int(word) for word in shown.replace("%", " % ").split() if word.isdigit()}
+    assert len([share for share in shares if 0 < share < 50]) >= 2
+
+
+def note(file):
+    with open(file, "a") as notes:  # noqa: PTH123
+        notes.write(f"{os.getpid()}\n")
+
+
+def fail(file):
+    note(file)
+    raise ValueError("cannot be compiled")
+
+
+def end(file):
+    note(file)
+    os._exit(1)
+
+
+def units(file, call, number):
+    return [Unit("policy", f"p{n}", 0.1, call, file, True) for n in range(number)]
+
+
+def test_several_units_are_compiled_by_other_processes(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    file = tmp_path / "notes"
+    compile_units(units(file, note, 6), False)
+    processes = file.read_text().split()
+    assert len(processes) == 6
+    assert str(os.getpid()) not in processes
+    assert len(set(processes)) <= 2
+
+
+@pytest.mark.parametrize("call", [fail, end])
+def test_what_other_processes_fail_at_is_left_to_its_use(tmp_path, call):
+    file = tmp_path / "notes"
+    compile_units(units(file, call, compilers._WORTH_PROCESSES), False)
+    assert str(os.getpid()) not in file.read_text().split()
+
+
+def test_few_units_start_no_process(tmp_path):
+    file = tmp_path / "notes"
+    compile_units(units(file, note, compilers._WORTH_PROCESSES - 1), False)
+    assert set(file.read_text().split()) == {str(os.getpid())}
+
+
+def test_warm_up_leaves_nothing_to_compile(tmp_path):
+    script = """
+import armrace
+from armrace.online import Learner
+
+armrace.warm_up(["ucb1"], ["zero-best"])
+print("warm", flush=True)
+armrace.simulate("ucb1", [0.6, 0.4], "zero-best", 5.0, horizon=100, replications=1)
+learner = Learner("ucb1", 2, horizon=100)
+learner.learn(learner.decide(), 1.0)
+"""
+    assert len(run(script, tmp_path).stderr.splitlines()) == 2
+    before = sorted(file.name for file in tmp_path.iterdir())
+    assert run(script, tmp_path).stderr == ""
+    assert sorted(file.name for file in tmp_path.iterdir()) == before
+
+
+def test_the_command_says_where_the_machine_code_is(tmp_path):
+    script = """
+import sys
+from armrace.cli.main import run
+
+sys.exit(run(["warm-up", "--policies", "ucb1", "--attacks", "none", "--no-learners"]))
+"""
+    lines = run(script, tmp_path).stderr.splitlines()
+    assert len(lines) == 3
+    assert lines[-1] == f"The machine code is in {tmp_path}."
+    assert run(script, tmp_path).stderr.splitlines() == lines[-1:]
+
+
+def test_wrong_requests_are_refused():
+    with pytest.raises(InvalidParameter, match="policies must be a list"):
+        armrace.warm_up("ucb1")
+    with pytest.raises(InvalidParameter, match="adversaries must be a list"):
+        armrace.warm_up(["ucb1"], [])
+    with pytest.raises(UnknownName, match="did you mean 'ucb1'"):
+        armrace.warm_up(["ucb"])
+
+
+def test_numbers_make_no_difference_to_what_is_compiled():
+    from armrace.simulation.compilation import _kind
+
+    def made(**changes):
+        given = {"policy": "ucb1", "environment": [0.6, 0.4], "horizon": 100, **changes}
+        return _kind(make_experiment(**given))
+
+    assert made() == made(seed=4, horizon=1000, environment=[0.5, 0.4, 0.3])
+    assert made() != made(policy="exp3")
+    assert made() != made(audit=0.05)
+    assert made() != made(horizon=10**8)
