@@ -19,8 +19,9 @@ class KlUcb(CountingPolicy, frozen=True, tag="kl-ucb"):
     ties go to the lowest index (indices within 1e-12 are tied). Without corruption the regret is
     asymptotically the least possible on Bernoulli arms, ``sum gap ln T / kl(mean, best mean)``.
     The theorems hold for ``c`` of 3 and above; the authors suggest 0 in practice (both checked
-    against the paper). Being deterministic, it is easily fooled by an adversary. While feedback is outstanding, ``n`` counts the plays assigned, and an arm whose
-    first reward has not come has the mean 1/2.
+    against the paper). Being deterministic, it is easily fooled by an adversary. While feedback is
+    outstanding, ``n`` counts the plays assigned, and an arm whose first reward has not come has
+    the mean 1/2.
 
     >>> import math
     >>> from armrace.policies.common.divergence import upper_kl

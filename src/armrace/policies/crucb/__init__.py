@@ -207,7 +207,7 @@ def _trimmed_mean(state: CrUcbState, arm: int, reward: float) -> float:
 @inlined
 def trimmed_count(alpha: float, size: int) -> int:
     """How many of ``size`` rewards are trimmed at each end."""
-    count = int(math.ceil(alpha * size * (1.0 - _ROUNDING)))
+    count = math.ceil(alpha * size * (1.0 - _ROUNDING))
     return count if 2 * count < size else 0
 
 
