@@ -59,9 +59,9 @@ class Barbat(CountingPolicy, frozen=True, tag="barbat"):
 
     The epochs' length, the leader's surplus, the confidence of one over ``K`` times a growing
     sequence, and the bound are as restated by others from the paper; that sequence, the 256 in
-    ``lambda`` and the width ``sqrt(4 L/n)`` are from memory. ``scale`` multiplies
-    ``lambda``; the proof covers a ``scale`` of 1 only. An epoch ends with its last
-    decision: rewards that come later do not count, and their share is taken off the plan.
+    ``lambda`` and the width ``sqrt(4 L/n)`` are from memory. ``scale`` multiplies ``lambda``; the
+    proof covers a ``scale`` of 1 only. An epoch ends with its last decision: rewards that come
+    later do not count, and their share is taken off the plan.
 
     >>> state = Barbat().start(arms=2, horizon=1000)
     >>> f"{256 * log_term(arms=2, epoch=1):.3f}", state.epochs.length[0]
