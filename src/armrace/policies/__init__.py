@@ -15,6 +15,8 @@ from armrace.policies.exp3p import Exp3P
 from armrace.policies.fast_slow_race import FastSlowRace
 from armrace.policies.kl_ucb import KlUcb
 from armrace.policies.kl_ucb_cf import KlUcbCf
+from armrace.policies.lb_inf import LbInf
+from armrace.policies.lb_inf_v import LbInfV
 from armrace.policies.log_barrier import LogBarrier
 from armrace.policies.moss import Moss
 from armrace.policies.multi_layer_race import MultiLayerRace
@@ -46,6 +48,8 @@ __all__ = [
     "FastSlowRace",
     "KlUcb",
     "KlUcbCf",
+    "LbInf",
+    "LbInfV",
     "LogBarrier",
     "Moss",
     "MultiLayerRace",
@@ -86,6 +90,8 @@ POLICIES: Catalogue[Policy] = Catalogue(
         Exp3Ix,
         Exp3PlusPlus,
         TsallisInf,
+        LbInf,
+        LbInfV,
         LogBarrier,
         Broad,
         Sao,
