@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from armrace.policies.leaders import optimism
 from armrace.policies.leaders.optimism import (
     barrier_weights,
     hybrid_barrier_weights,
@@ -52,6 +53,17 @@ def test_hybrid_weights_are_where_the_gradient_vanishes(arms, seed):
     curvatures = 1 / weights**2 + entropy / (1 - weights)
     residuals = estimates.losses + estimates.predictions + scales * slopes - x
     assert np.all(np.abs(residuals) < 1e-10 * np.maximum(1, scales * curvatures * weights))
+
+
+@pytest.mark.parametrize("arms", SIZES)
+def test_solving_in_turn_finds_the_same_weights(arms, monkeypatch):
+    """Where joint steps do not converge, which is rare, a slower method takes over."""
+    estimates, scales, entropy = random_problem(arms, 5)
+    jointly, in_turn = np.empty(arms), np.empty(arms)
+    hybrid_barrier_weights(estimates, scales, entropy, jointly)
+    monkeypatch.setattr(optimism, "_MOST_JOINT_STEPS", 0)
+    hybrid_barrier_weights(estimates, scales, entropy, in_turn)
+    assert in_turn == pytest.approx(jointly, rel=1e-10)
 
 
 def test_solutions_do_not_depend_on_where_they_start():

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.kernels.compiling import inlined
+from armrace.kernels.compiling import inlined, outlined
 from armrace.policies.leaders.estimates import Solution
 
 __all__ = [
@@ -30,7 +30,8 @@ __all__ = [
 _FIRST_PREDICTION = 0.5
 _TOLERANCE = 1e-12
 _MOST_STEPS = 100
-_SMALL_STEP = 1e-8
+_MOST_JOINT_STEPS = 12
+_SMALL_STEP = 1e-7
 """After a Newton step of this relative size, the error is about its square."""
 _PRECISION = 4e-16
 _TINY = 1e-290
@@ -125,6 +126,11 @@ def _hybrid_curvature(weight: float, entropy: float) -> float:
 
 
 @inlined
+def _kept_inside(weight: float) -> float:
+    return min(max(weight, _TINY), 1.0 - _PRECISION)
+
+
+@inlined
 def _next_guess(weight: float, error: float, curvature: float) -> float:
     """A Newton step in ``1/w`` or ``-ln(1-w)``, whichever the barrier is nearly linear in."""
     reciprocal = 1.0 / weight + error / (curvature * weight * weight)
@@ -143,7 +149,7 @@ def _invert_hybrid_slope(target: float, entropy: float, start: float) -> float:
     from any start; the bracket guards against rounding.
     """
     low, high = 0.0, 1.0
-    weight = min(max(start, _TINY), 1.0 - _PRECISION)
+    weight = _kept_inside(start)
     for _ in range(_MOST_STEPS):
         error = _hybrid_slope(weight, entropy) - target
         if error > 0.0:
@@ -153,7 +159,7 @@ def _invert_hybrid_slope(target: float, entropy: float, start: float) -> float:
         guess = _next_guess(weight, error, _hybrid_curvature(weight, entropy))
         if not low <= guess <= high:
             guess = 0.5 * (low + high)
-        guess = min(max(guess, _TINY), 1.0 - _PRECISION)
+        guess = _kept_inside(guess)
         change = abs(guess - weight)
         weight = guess
         if change <= _SMALL_STEP * min(weight, 1.0 - weight):
@@ -169,8 +175,9 @@ def hybrid_barrier_weights(
 
     The barrier is ``w - 1 - ln w + entropy * (w + (1-w) ln(1-w))``. Where the multiplier makes
     one arm's weight ``1/K`` and no other's less, their sum is at least 1, and where no other's
-    is more, at most 1. Newton's method between these two, from the latest solution, and bisection
-    where it leaves the bracket.
+    is more, at most 1. From the latest solution a few joint steps of weights and multiplier are
+    nearly always enough; where they are not, each multiplier within that bracket gets its exact
+    weights.
     """
     best = _least_expected(estimates)
     least = estimates.losses[best] + estimates.predictions[best]
@@ -180,9 +187,72 @@ def hybrid_barrier_weights(
         expected = estimates.losses[arm] + estimates.predictions[arm] - least
         low = min(low, expected + scales[arm] * even)
         high = max(high, expected + scales[arm] * even)
-        out[arm] = estimates.weights[arm]
+        out[arm] = _kept_inside(estimates.weights[arm])
     multiplier = min(max(estimates.normaliser[0] - least, low), high)
-    total = 1.0
+    multiplier, found = _solve_jointly(
+        estimates, least, scales, entropy, low, high, multiplier, out
+    )
+    if not found:
+        multiplier = _solve_in_turn(estimates, least, scales, entropy, low, high, multiplier, out)
+    total = 0.0
+    for arm in range(out.size):
+        total += out[arm]
+    for arm in range(out.size):
+        out[arm] /= total
+    return multiplier + least
+
+
+@inlined
+def _solve_jointly(
+    estimates: PredictedLosses,
+    least: float,
+    scales: Floats,
+    entropy: float,
+    low: float,
+    high: float,
+    multiplier: float,
+    out: Floats,
+) -> tuple[float, bool]:
+    """Newton steps of all weights at once; returns the multiplier and whether they converged.
+
+    Weights take a step each, then the multiplier does, and the weights follow it. After steps
+    that are all small, the errors are about their squares.
+    """
+    for _ in range(_MOST_JOINT_STEPS):
+        total, slope, largest_step = 0.0, 0.0, 0.0
+        for arm in range(out.size):
+            start = out[arm]
+            expected = estimates.losses[arm] + estimates.predictions[arm] - least
+            error = _hybrid_slope(start, entropy) - (multiplier - expected) / scales[arm]
+            curvature = _hybrid_curvature(start, entropy)
+            weight = _kept_inside(_next_guess(start, error, curvature))
+            out[arm] = weight
+            total += weight
+            slope += 1.0 / (scales[arm] * curvature)
+            largest_step = max(largest_step, abs(weight - start) / min(start, 1.0 - start))
+        following = min(max(multiplier + (1.0 - total) / slope, low), high)
+        change = following - multiplier
+        multiplier = following
+        for arm in range(out.size):
+            curvature = _hybrid_curvature(out[arm], entropy)
+            out[arm] = _kept_inside(_next_guess(out[arm], -change / scales[arm], curvature))
+        if largest_step < _SMALL_STEP and abs(change) < _SMALL_STEP:
+            return multiplier, True
+    return multiplier, False
+
+
+@outlined
+def _solve_in_turn(
+    estimates: PredictedLosses,
+    least: float,
+    scales: Floats,
+    entropy: float,
+    low: float,
+    high: float,
+    multiplier: float,
+    out: Floats,
+) -> float:
+    """Newton's method for the multiplier, with exact weights and bisection as a safeguard."""
     for _ in range(_MOST_STEPS):
         total, slope = 0.0, 0.0
         for arm in range(out.size):
@@ -199,6 +269,4 @@ def hybrid_barrier_weights(
             low = multiplier
         following = multiplier + (1.0 - total) / slope
         multiplier = following if low < following < high else 0.5 * (low + high)
-    for arm in range(out.size):
-        out[arm] /= total
-    return multiplier + least
+    return multiplier
