@@ -9,10 +9,10 @@ import pytest
 
 from armrace.errors import InvalidParameter
 from armrace.kernels.generics import NO_LAYER, Ticket, decide, distribution, learn
-from armrace.policies.switching.sapo import AFTER_SWITCH, has_switched
 from armrace.kernels.streams import uniform
 from armrace.policies.best_of_all_worlds import BestOfAllWorlds
 from armrace.policies.sapo import Sapo
+from armrace.policies.switching.sapo import AFTER_SWITCH, has_switched
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import make_experiment
 from armrace.simulation.replication import make_parts, play_out

@@ -9,9 +9,9 @@ import pytest
 
 from armrace.checking import check_policy
 from armrace.errors import InvalidParameter
-from armrace.policies.leaders.exponential_gains import BONUS, EXPLORATION, LEARNING_RATE
 from armrace.kernels.generics import decide, learn
 from armrace.policies.exp3p import Exp3P
+from armrace.policies.leaders.exponential_gains import BONUS, EXPLORATION, LEARNING_RATE
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import simulate
 from playing import final_state, is_sound, make_table, play, play_textbook, probabilities

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from armrace.checking import check_policy
-from armrace.policies.robust_ucb.catoni import catoni_index, catoni_scale, influence
 from armrace.kernels.generics import Ticket, decide, learn
-from armrace.policies.robust_ucb.median_of_means import median_of_means_index
 from armrace.policies.robust_ucb import RobustUcb
+from armrace.policies.robust_ucb.catoni import catoni_index, catoni_scale, influence
+from armrace.policies.robust_ucb.median_of_means import median_of_means_index
 from armrace.randomness import Purpose, stream_for
 from playing import final_state, is_sound, make_table, play
 
@@ -77,7 +77,7 @@ def learned(estimator, rewards):
 @pytest.mark.parametrize("constant", [0.0, 0.3, 1.0])
 def test_constant_rewards_are_their_own_estimate(constant):
     state = learned("median-of-means", [constant] * 200)
-    assert median_of_means_index(state, 0, math.log(50), False) == pytest.approx(constant)
+    assert median_of_means_index(state, 0, math.log(50)) == pytest.approx(constant)
     state = learned("catoni", [constant] * 200)
     assert catoni_index(state, 0, math.log(50), 0.0) == pytest.approx(constant, abs=1e-14)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from armrace.checking import check_policy
-from armrace.policies.leaders.estimates import TSALLIS_ENTROPY, power_weights
 from armrace.kernels.generics import Ticket, decide, learn
+from armrace.policies.leaders.estimates import TSALLIS_ENTROPY, power_weights
 from armrace.policies.tsallis_inf import TsallisInf
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import simulate
@@ -101,15 +101,15 @@ def test_keeps_the_contract(estimator):
 def test_there_is_no_baseline_in_the_first_fifteen_rounds():
     state = TsallisInf().start(arms=2, horizon=100)
     stream = stream_for(0, Purpose.LEARNER, 0)
-    assert {decide(state, stream).note for _ in range(15)} == {0}
+    assert {decide(state, stream).memo for _ in range(15)} == {0.0}
     assert state.estimates.losses.tolist() == [0, 0]
 
 
 def test_the_ticket_notes_whether_its_arm_had_a_baseline():
     losses = (30.0, 0.0, 10.0)
-    for arm, noted in ((0, 0), (1, 1), (2, 0)):
+    for arm, baseline in ((0, 0.0), (1, 0.5), (2, 0.0)):
         state = state_at("rv", 100, losses)
-        assert ticket_for(state, arm).note == noted
+        assert ticket_for(state, arm).memo == baseline
         assert state.estimates.losses.tolist() == [30.0, 0.5, 10.0]
 
 
@@ -132,7 +132,7 @@ def test_late_feedback_leaves_the_estimate_unbiased(number):
     assert added == pytest.approx(true, rel=1e-9)
 
 
-def test_a_forged_note_is_no_baseline():
+def test_a_forged_phase_is_no_baseline():
     state = TsallisInf().start(arms=2, horizon=100)
     learn(state, Ticket(0, 0, 0.5, 123_456_789), 0.0)
     assert state.estimates.losses.tolist() == [2.0, 0.0]

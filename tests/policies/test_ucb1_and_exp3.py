@@ -67,11 +67,11 @@ def test_ucb1_looks_at_all_arms_again_when_one_of_them_has_a_late_reward():
     for _ in range(40_000):
         plain = learner.distribution()
         ticket = learner.decide()
-        assert plain[ticket.arm] == 1.0
+        assert plain[ticket.ticket.arm] == 1.0
         late.append(ticket)
         if coins.random() < 0.97:
             early = late.pop(int(coins.integers(len(late))))
-            learner.learn(early, float(coins.random() < (0.5, 0.45, 0.2)[early.arm_index]))
+            learner.learn(early, float(coins.random() < (0.5, 0.45, 0.2)[early.ticket.arm]))
         if len(late) > 20:
             learner.learn(late.pop(0), 0.0)
 
@@ -93,7 +93,7 @@ def test_mean_regret_of_ucb1_is_below_its_bound():
 
 def test_exp3_weights_as_computed_by_hand():
     state = Exp3(learning_rate=0.1).start(arms=2, horizon=100)
-    learn(state, Ticket(arm=0, layer=0, probability=0.5, note=0), 0.0)
+    learn(state, Ticket(arm=0, layer=0, probability=0.5), 0.0)
     weights = np.empty(2)
     distribution(state, weights)
     assert weights == pytest.approx([0.450166, 0.549834], abs=5e-7)

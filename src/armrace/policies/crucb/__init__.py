@@ -41,7 +41,7 @@ _TRIMMED, _SHORTH = 0, 1
 _LOW, _HIGH = 0, 1
 _DEVIATION = 0.5
 """Standard deviation of a reward in [0, 1], at most."""
-_ROUNDING = 1e-12
+_FORGIVEN = 1e-12
 """Relative error of ``alpha n`` that is forgiven, so that 0.07 of 100 rewards are 7, not 8."""
 
 
@@ -207,7 +207,7 @@ def _trimmed_mean(state: CrUcbState, arm: int, reward: float) -> float:
 @inlined
 def trimmed_count(alpha: float, size: int) -> int:
     """How many of ``size`` rewards are trimmed at each end."""
-    count = math.ceil(alpha * size * (1.0 - _ROUNDING))
+    count = math.ceil(alpha * size * (1.0 - _FORGIVEN))
     return count if 2 * count < size else 0
 
 
@@ -221,4 +221,4 @@ def _shorth(state: CrUcbState, arm: int) -> float:
 @inlined
 def held_count(alpha: float, size: int) -> int:
     """How many of ``size`` rewards the interval of the shorth holds."""
-    return max(1, int((1.0 - alpha) * size * (1.0 + _ROUNDING)))
+    return max(1, int((1.0 - alpha) * size * (1.0 + _FORGIVEN)))
