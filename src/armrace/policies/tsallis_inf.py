@@ -74,13 +74,13 @@ class TsallisInf(CountingPolicy, frozen=True, tag="tsallis-inf"):
       adversarial rewards;
 
     and with ``iw`` and ``C = 0`` at most ``sum (4 ln T + 68)/gap + 4 sqrt(K)``. With ``iw`` the
-    best arm need not be unique for an order of ``S ln T + sqrt(C S ln T) + K``, plus a term for
-    how the best arms differ (Ito 2021, Theorem 2). The bounds for ``iw`` without a gap, and those
-    of Masoudian and Seldin (Theorem 3) and of Ito, are checked against the papers; the others are
-    as restated in a transcription of Zimmert and Seldin. All of this is in expectation, and
-    nothing like it can hold with high probability: if the stochastic regret of an algorithm is of
-    order ``ln^b T`` with ``b < 2``, then for all ``a < 1`` and ``e > 0`` there are fixed rewards
-    for which its regret is of order ``T^a`` with a probability of order ``T^-e`` (Auer and Chiang
+    best arm need not be unique for an order of ``S ln T + sqrt(C S ln T) + K + D``, with a ``D``
+    that the paper defines (Ito 2021, Theorem 2). The bounds for ``iw`` without a gap, and those of
+    Masoudian and Seldin (Theorem 3) and of Ito, are checked against the papers; the others are as
+    restated in a transcription of Zimmert and Seldin. All of this is in expectation, and nothing
+    like it can hold with high probability: if the stochastic regret of an algorithm is of order
+    ``ln^b T`` with ``b < 2``, then for all ``a < 1`` and ``e > 0`` there are fixed rewards for
+    which its regret is of order ``T^a`` with a probability of order ``T^-e`` (Auer and Chiang
     2016, Theorem 1, checked against the paper).
 
     >>> state = TsallisInf(estimator="iw").start(arms=2, horizon=100)
