@@ -23,8 +23,8 @@ def test_variation_as_computed_by_hand():
 
 def test_a_certain_arm_adds_no_variation():
     state = Broad().start(arms=3, horizon=100)
-    state.estimates.weights[:] = 0.0, 1.0, 0.0
-    learn(state, Ticket(1, 0, 1.0), 0.0)
+    state.weights[:] = 0.0, 1.0, 0.0
+    learn(state, Ticket(1, 0, 1.0, 0), 0.0)
     assert state.variation[0] == 0
 
 

@@ -10,7 +10,7 @@ import pytest
 from armrace.checking import check_policy
 from armrace.errors import InvalidParameter
 from armrace.kernels.generics import Ticket, decide, learn
-from armrace.policies.crucb import CrUcb, bonus_scale
+from armrace.policies.crucb import CrUcb, bonus_scale, held_count, trimmed_count
 from armrace.randomness import Purpose, stream_for
 from playing import final_state, is_sound, make_table, play
 
@@ -23,9 +23,10 @@ def estimate(rewards, alpha, estimator):
     if estimator == "median":
         return float(np.median(x))
     if estimator == "trimmed":
-        cut = math.floor(alpha * count)
-        return sum(x[cut : count - cut]) / (count - 2 * cut)
-    held = math.ceil((1 - 2 * alpha) * count)
+        cut = math.ceil(alpha * count)
+        kept = x[cut : count - cut] or x
+        return sum(kept) / len(kept)
+    held = max(1, math.floor((1 - alpha) * count))
     start = min(range(count - held + 1), key=lambda i: x[i + held - 1] - x[i])
     return sum(x[start : start + held]) / held
 
@@ -56,6 +57,33 @@ def learned(policy, rewards):
 def test_trimmed_mean_as_computed_by_hand():
     state = learned(CrUcb(alpha=0.2), [0.0, 0.0, 1.0, 1.0, 9.0])
     assert state.estimates[0] == pytest.approx(2 / 3)
+
+
+def test_a_fraction_of_a_reward_is_trimmed_as_a_whole_one():
+    rewards = [0.0, 0.1, 0.3, 0.35, 0.45, 0.9, 1.0]
+    state = learned(CrUcb(alpha=0.2), rewards)  # ceil(1.4) = 2 at each end
+    assert state.estimates[0] == pytest.approx((0.3 + 0.35 + 0.45) / 3)
+
+
+def test_where_trimming_leaves_nothing_all_rewards_count():
+    """With 0.4 trimmed at each end, 5 rewards leave 1 and 6 rewards would leave none."""
+    rewards = [0.1, 0.2, 0.4, 0.8, 1.0, 0.5]
+    assert learned(CrUcb(alpha=0.4), rewards[:5]).estimates[0] == pytest.approx(0.4)
+    assert learned(CrUcb(alpha=0.4), rewards).estimates[0] == pytest.approx(0.5)
+    assert learned(CrUcb(alpha=0.4), [*rewards, 0.6]).estimates[0] == pytest.approx(0.5)
+
+
+def test_shorth_as_computed_by_hand():
+    """It holds floor(0.75 * 5) = 3 of 5 rewards; of two equally short intervals, the lower."""
+    policy = CrUcb(alpha=0.25, estimator="shorth")
+    assert learned(policy, [0.0, 0.5, 0.6, 0.8, 1.0]).estimates[0] == pytest.approx(1.9 / 3)
+    assert learned(policy, [0.0, 0.25, 0.5, 0.75, 1.0]).estimates[0] == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(("alpha", "size", "trimmed"), [(0.07, 100, 7), (0.1, 30, 3), (0.1, 31, 4)])
+def test_whole_fractions_are_not_rounded_up(alpha, size, trimmed):
+    assert trimmed_count(alpha, size) == trimmed
+    assert held_count(alpha, size) == size - trimmed
 
 
 def test_without_trimming_it_is_the_mean_with_the_bonus_of_a_deviation_of_one_half():

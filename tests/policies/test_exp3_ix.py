@@ -8,7 +8,7 @@ import pytest
 
 from armrace.checking import check_policy
 from armrace.errors import InvalidParameter
-from armrace.kernels.generics import Ticket, decide, learn
+from armrace.kernels.generics import Ticket, assign, decide, learn
 from armrace.policies.exp3_ix import Exp3Ix
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import simulate
@@ -21,7 +21,7 @@ each_policy = pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 
 def after_one_loss(policy):
     state = policy.start(arms=2, horizon=100)
-    learn(state, Ticket(arm=0, layer=0, probability=0.5, memo=0.05), 0.0)
+    learn(state, assign(state, Ticket(arm=0, probability=0.5)), 0.0)
     return probabilities(state, 2)
 
 
@@ -93,10 +93,10 @@ def test_late_feedback_is_weighed_with_the_rates_of_its_decision(policy):
     assert added == pytest.approx(1 / (0.5 + exploration))
 
 
-def test_a_forged_memo_does_no_harm():
+def test_a_forged_phase_does_no_harm():
     state = Exp3Ix(anytime=True).start(arms=2, horizon=100)
-    for memo in (0.0, -5.0, 1e18):
-        learn(state, Ticket(0, 0, 0.5, memo=memo), 0.0)
+    for phase in (0, -5, 10**18):
+        learn(state, Ticket(0, 0, 0.5, phase), 0.0)
     assert is_sound(state, 2)
 
 

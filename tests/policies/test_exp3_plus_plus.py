@@ -10,7 +10,7 @@ import pytest
 from armrace.checking import check_policy
 from armrace.errors import InvalidParameter
 from armrace.kernels.generics import decide, learn
-from armrace.policies.exp3_plus_plus import Exp3PlusPlus
+from armrace.policies.exp3_plus_plus import Exp3PlusPlus, gap_of_arm
 from armrace.randomness import Purpose, stream_for
 from playing import final_state, is_sound, make_table, play, play_textbook, probabilities
 from textbook import exp3_weights
@@ -36,7 +36,7 @@ class Textbook:
                 gaps = np.maximum(0, lower - upper.min())
                 asked = 256 * math.log(t) / (t * gaps**2)
             else:
-                gaps = np.minimum(1, (self.losses - self.losses.min()) / t)
+                gaps = np.minimum(1, (self.losses - self.losses.min()) / max(1, t - 1))
                 asked = 18 * math.log(t) ** 2 / (t * gaps**2)
         asked[gaps == 0] = math.inf
         rate = 0.5 * math.sqrt(log_arms / (t * self.arms))
@@ -62,7 +62,7 @@ def test_plays_as_printed(version):
     textbook = Textbook(4, version)
     arms, state = play(Exp3PlusPlus(version=version), table)
     assert arms == play_textbook(textbook, table)
-    assert state.estimates.losses == pytest.approx(textbook.losses, rel=1e-9)
+    assert state.losses == pytest.approx(textbook.losses, rel=1e-9)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -76,7 +76,7 @@ def test_late_rounds_explore_as_the_gaps_ask(version, number):
     textbook.losses = mean_losses * number
     state = Exp3PlusPlus(version=version).start(arms, number)
     state.counts.rounds[0] = number - 1
-    state.estimates.losses[:] = textbook.losses
+    state.losses[:] = textbook.losses
     state.mean_losses[:] = mean_losses
     state.spread[:] = np.sqrt(0.5 / pulls)
     assert probabilities(state, arms) == pytest.approx(textbook.weights(), rel=1e-9)
@@ -91,11 +91,19 @@ def test_exploration_takes_at_most_half(version):
     for number in (5, 10, 100, 10**4, 10**8):
         state.counts.rounds[0] = number - 1
         textbook = Textbook(4, version)
-        textbook.number, textbook.losses = number, state.estimates.losses
+        textbook.number, textbook.losses = number, state.losses
         textbook.pulls = state.counts.pulls
         textbook.seen = state.counts.pulls - state.counts.sums
         assert textbook.exploration().sum() <= 0.5 + 1e-12
         assert probabilities(state, 4) == pytest.approx(textbook.weights(), rel=1e-9)
+
+
+def test_the_gap_of_2014_is_a_mean_over_the_rounds_before():
+    """In round 11 a difference of 5 in estimated losses is a gap of 5/10."""
+    state = Exp3PlusPlus(version="2014").start(arms=2, horizon=100)
+    state.losses[:] = 5.0, 0.0
+    assert gap_of_arm(state, 0, least=0.0, width=0.0, number=11) == 0.5
+    assert gap_of_arm(state, 0, least=0.0, width=0.0, number=1) == 1.0
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -122,9 +130,9 @@ def test_late_feedback_is_weighed_with_the_probability_of_its_ticket():
     first = decide(state, stream)
     for _ in range(100):
         learn(state, decide(state, stream), 0.5)
-    before = state.estimates.losses[first.arm]
+    before = state.losses[first.arm]
     learn(state, first, 0.0)
-    assert state.estimates.losses[first.arm] - before == pytest.approx(2.0)
+    assert state.losses[first.arm] - before == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -17,7 +17,7 @@ def state_with(weights, rate):
     """A state with these probabilities: losses 1/(rate w) make them so, up to a constant."""
     state = LogBarrier(learning_rate=rate).start(len(weights), 100)
     state.estimates.losses[:] = 1 / (rate * np.array(weights))
-    state.estimates.weights[:] = weights
+    state.weights[:] = weights
     state.estimates.normaliser[0] = 0.0
     return state
 

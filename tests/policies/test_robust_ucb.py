@@ -77,7 +77,7 @@ def learned(estimator, rewards):
 @pytest.mark.parametrize("constant", [0.0, 0.3, 1.0])
 def test_constant_rewards_are_their_own_estimate(constant):
     state = learned("median-of-means", [constant] * 200)
-    assert median_of_means_index(state, 0, math.log(50), False) == pytest.approx(constant)
+    assert median_of_means_index(state, 0, math.log(50)) == pytest.approx(constant)
     state = learned("catoni", [constant] * 200)
     assert catoni_index(state, 0, math.log(50), 0.0) == pytest.approx(constant, abs=1e-14)
 

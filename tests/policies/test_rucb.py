@@ -18,13 +18,13 @@ from textbook import ucb1_index
 def textbook_arms(table, rho, eta, tuned):
     arms = table.shape[1]
     rewards, played = [[] for _ in range(arms)], []
-    for number, row in enumerate(table, start=1):
+    for played_before, row in enumerate(table):
         indices = []
         for seen in rewards:
             if not seen:
                 indices.append(math.inf)
                 continue
-            median, rate = np.median(seen), math.log(number) / len(seen)
+            median, rate = np.median(seen), math.log(played_before) / len(seen)
             if tuned:
                 deviation = np.median(np.abs(np.array(seen) - median))
                 indices.append(median + math.sqrt(rho * 1.4826 * deviation * (rate + eta)))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from armrace.checking import check_policy
-from armrace.kernels.generics import decide, learn
+from armrace.kernels.generics import Ticket, decide, learn
 from armrace.policies.leaders.estimates import TSALLIS_ENTROPY, power_weights
 from armrace.policies.tsallis_inf import TsallisInf
 from armrace.randomness import Purpose, stream_for
@@ -101,7 +101,7 @@ def test_keeps_the_contract(estimator):
 def test_there_is_no_baseline_in_the_first_fifteen_rounds():
     state = TsallisInf().start(arms=2, horizon=100)
     stream = stream_for(0, Purpose.LEARNER, 0)
-    assert {decide(state, stream).memo for _ in range(15)} == {0}
+    assert {decide(state, stream).memo for _ in range(15)} == {0.0}
     assert state.estimates.losses.tolist() == [0, 0]
 
 
@@ -130,6 +130,12 @@ def test_late_feedback_leaves_the_estimate_unbiased(number):
         learn(state, ticket, 1 - true[arm])
         added += weights[arm] * (baselines + state.estimates.losses - before)
     assert added == pytest.approx(true, rel=1e-9)
+
+
+def test_a_forged_phase_is_no_baseline():
+    state = TsallisInf().start(arms=2, horizon=100)
+    learn(state, Ticket(0, 0, 0.5, 123_456_789), 0.0)
+    assert state.estimates.losses.tolist() == [2.0, 0.0]
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)

@@ -67,11 +67,11 @@ def test_ucb1_looks_at_all_arms_again_when_one_of_them_has_a_late_reward():
     for _ in range(40_000):
         plain = learner.distribution()
         ticket = learner.decide()
-        assert plain[ticket.arm] == 1.0
+        assert plain[ticket.ticket.arm] == 1.0
         late.append(ticket)
         if coins.random() < 0.97:
             early = late.pop(int(coins.integers(len(late))))
-            learner.learn(early, float(coins.random() < (0.5, 0.45, 0.2)[early.arm_index]))
+            learner.learn(early, float(coins.random() < (0.5, 0.45, 0.2)[early.ticket.arm]))
         if len(late) > 20:
             learner.learn(late.pop(0), 0.0)
 

@@ -18,10 +18,11 @@ __all__ = ["ActiveArmElimination"]
 class ActiveArmElimination(RacePolicy, frozen=True, tag="active-arm-elimination"):
     """Pulls active arms in turn and deletes those whose interval lies below another's.
 
-    The interval after ``n`` pulls is ``mean +- sqrt(ln(2KT/delta) / n)``. Without corruption
-    the regret is of order ``sum over arms of ln(KT/delta) / gap`` with probability
-    ``1 - delta``. An adversary who spoils the first O(log T) rewards of the best arm has it
-    deleted for good.
+    The interval after ``n`` pulls is ``mean +- sqrt(ln(2KT/delta) / n)``. Without corruption the
+    regret is of order ``sum over arms of ln(KT/delta) / gap`` with probability ``1 - delta``: this
+    is Theorem 1 of Lykouris, Mirrokni and Paes Leme with ``C = 0``, whose constants
+    ``armrace.theory`` works out from the paper's two lemmas. An adversary who spoils the first
+    O(log T) rewards of the best arm has it deleted for good.
 
     >>> state = ActiveArmElimination(delta=0.1).start(arms=2, horizon=1000)
     >>> f"{state.rule.log_lower[0]:.5f}"

@@ -53,12 +53,13 @@ class Barbar(CountingPolicy, frozen=True, tag="barbar"):
     plays, ``r[i]``, alone give the next gaps ``max(2^-m, r* - r[i])`` with
     ``r* = max(r[i] - d[i]/16)``: a corrupted epoch misleads the next one only. With
     probability ``1 - delta`` and whatever the corruption ``C``, the regret is of order
-    ``KC + sum (ln T/gap) ln((K/delta) ln T)``.
+    ``KC + sum (ln T/gap) ln((K/delta) ln T)``; with ``delta = 1/T`` the expected regret is of
+    order ``K E[C] + sum ln^2(KT)/gap``. The authors give an example in which the regret is indeed
+    of order ``KC``. Constants and bound are checked against the paper (Algorithm 1, Theorem 1).
 
-    The published constant is large: until ``T`` exceeds ``K lambda``, some 10^5 for ten arms,
-    play is uniform. ``scale`` multiplies it; the proof does not cover any ``scale`` but 1
-    (published experiments use 1/1024). An epoch ends with its last decision: rewards that come
-    later do not count, and their share is taken off the plan.
+    The published constant is large: until ``T`` exceeds ``K lambda``, some 10^5 for ten arms, play
+    is uniform. ``scale`` multiplies it; the proof covers a ``scale`` of 1 only. An epoch ends with
+    its last decision: rewards that come later do not count, and their share is taken off the plan.
 
     >>> state = Barbar(delta=0.1).start(arms=2, horizon=1000)
     >>> f"{state.least_plays:.1f}", state.epochs.length[0]

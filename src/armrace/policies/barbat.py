@@ -54,13 +54,14 @@ class Barbat(CountingPolicy, frozen=True, tag="barbat"):
     at most 1, give the next gaps ``max(2^-m, r* - r[i])``, where
     ``r* = max(r[i] - sqrt(4 L/n[i]))``, ``lambda = 256 L`` and
     ``L = ln(4 K^2 (m+4) 4^(m+4) ln K)``. The expected regret is of order
-    ``C + sum ln^2 T/gap``: corruption costs no more than itself, and no horizon is needed.
+    ``C + sum ln(T) ln(KT)/gap + K ln(1/D) ln(K/D)/D``, where ``D`` is the least gap: corruption
+    costs no more than itself, and no horizon is needed.
 
-    Checked against the paper are the epochs' length, the leader's surplus and that the
-    confidence is one over ``K`` times a growing sequence; that sequence, the 256 in
-    ``lambda`` and the width ``sqrt(4 L/n)`` are given from memory. ``scale`` multiplies
-    ``lambda``; the proof does not cover any ``scale`` but 1. An epoch ends with its last
-    decision: rewards that come later do not count, and their share is taken off the plan.
+    The epochs' length, the leader's surplus, the confidence of one over ``K`` times a growing
+    sequence, and the bound are as restated by others from the paper; that sequence, the 256 in
+    ``lambda`` and the width ``sqrt(4 L/n)`` are from memory. ``scale`` multiplies ``lambda``; the
+    proof covers a ``scale`` of 1 only. An epoch ends with its last decision: rewards that come
+    later do not count, and their share is taken off the plan.
 
     >>> state = Barbat().start(arms=2, horizon=1000)
     >>> f"{256 * log_term(arms=2, epoch=1):.3f}", state.epochs.length[0]

@@ -64,14 +64,14 @@ class BestOfAllWorlds(RacePolicy, frozen=True, tag="best-of-all-worlds"):
     play the best of SAPO's active arms and learn nothing. While ``alpha lg T`` is below 1 there
     is SAPO alone.
 
-    The paper claims, and sketches why, that the pseudo-regret is that of the Multi-layer race
-    if the corruption is at most ``T^alpha``, and of order ``T^(1/2 + alpha)`` up to logarithms
-    whatever it is. It does not say what happens once SAPO switches to EXP3.P. Here the other
-    layers are then discarded and every round is drawn from EXP3.P, which learns only from
-    rounds that SAPO would have had and is tuned for as many as it can expect of them. SAPO is
-    told the horizon ``T``, of which it sees a part; intervals are those of the Multi-layer race
-    with as many layers as there are here. See ``sapo`` for what is uncertain about it, and for
-    ``scale``, with which **nothing is proved unless it is 1**.
+    The paper claims, and sketches why, that the pseudo-regret is that of the Multi-layer race if
+    the corruption is at most ``T^alpha``, and of order ``T^(1/2 + alpha)`` up to logarithms
+    whatever it is (from memory; only the paper's abstract could be checked). It does not say what
+    happens once SAPO switches to EXP3.P. Here the other layers are then discarded and every round
+    is drawn from EXP3.P, which learns only from rounds that SAPO would have had and is tuned for
+    as many as it can expect of them. SAPO is told the horizon ``T``, of which it sees a part;
+    intervals are those of the Multi-layer race with as many layers as there are here. See ``sapo``
+    for its constants and for ``scale``, with which **nothing is proved unless it is 1**.
 
     >>> policy = BestOfAllWorlds(alpha=0.25)
     >>> state = policy.start(arms=2, horizon=2**16)

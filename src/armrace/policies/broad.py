@@ -53,14 +53,15 @@ class Broad(CountingPolicy, frozen=True, tag="broad"):
 
     A play of arm ``a`` with probabilities ``w`` and the loss ``l`` adds
     ``l^2 ((1 - w[a])^2 + sum of w[i]^2 over the others)`` to the phase's variation. When that
-    reaches ``K ln T/(3 rate^2)``, the rate is halved and all arms are equal again. With
-    stochastic rewards the expected regret is claimed to be of order ``K ln T/gap``, with
-    adversarial ones ``sqrt(K L ln T) + K ln T``, where ``L`` is the best arm's loss.
+    reaches ``K ln T/(3 rate^2)``, the rate is halved and all arms are equal again. With stochastic
+    rewards the expected regret is of order ``K ln T/gap``, with rewards that an adversary fixes in
+    advance ``sqrt(K L ln T) + K ln T``, where ``L`` is the best arm's loss. Algorithm, constants
+    and bounds are checked against the paper (Algorithm 3, Theorem 10), for the prediction that
+    every arm loses what the played one does, which leaves the probabilities as they are without
+    predictions.
 
-    This is the instance without predictions of losses. Its structure was confirmed by
-    derivation; the first rate 1/162 and the 3 are given from memory. A reward of an earlier
-    phase, which the ticket notes, does not count. The other arms' probabilities in the
-    variation are those of when the reward comes: exact where that is at once.
+    A reward of an earlier phase, which the ticket notes, does not count. The other arms'
+    probabilities in the variation are those of when the reward comes: exact where that is at once.
 
     >>> state = Broad().start(arms=2, horizon=100)
     >>> learn(state, Ticket(arm=0, layer=0, probability=0.5), reward=0.0)

@@ -18,10 +18,10 @@ __all__ = ["EnlargedArmElimination"]
 class EnlargedArmElimination(RacePolicy, frozen=True, tag="enlarged-arm-elimination"):
     """Active arm elimination whose intervals leave room for a corruption known in advance.
 
-    The interval after ``n`` pulls is ``mean +- (sqrt(ln(2KT/delta) / n) + C/n)``. If the
-    adversary spends at most ``C``, the regret is of order
-    ``sum over arms of (ln(KT/delta) + C) / gap`` with probability ``1 - delta``; the ``C`` is
-    paid even if nothing was corrupted.
+    The interval after ``n`` pulls is ``mean +- (sqrt(ln(2KT/delta) / n) + C/n)``. If the adversary
+    spends at most ``C``, the regret is of order ``sum over arms of (ln(KT/delta) + C) / gap`` with
+    probability ``1 - delta`` (Theorem 1; ``armrace.theory`` works out its constants from the
+    paper's two lemmas). The ``C`` is paid even if nothing was corrupted.
 
     >>> state = EnlargedArmElimination(corruption=20, delta=0.1).start(arms=2, horizon=1000)
     >>> state.rule.allowance

@@ -44,8 +44,9 @@ class Exp3(CountingPolicy, frozen=True, tag="exp3"):
 
     A play of arm ``a`` with probability ``w`` adds ``(1 - reward)/w`` to its estimated loss.
     With the learning rate ``sqrt(2 ln K / (TK))``, the default, the expected regret against
-    any fixed arm is at most ``sqrt(2 T K ln K)`` for whatever rewards an adversary fixes; it
-    gains nothing from rewards that are mostly stochastic.
+    any fixed arm is at most ``sqrt(2 T K ln K)`` for whatever rewards an adversary fixes (this
+    follows from the usual analysis of mirror descent with losses in [0, 1]); the regret is no
+    smaller where rewards are mostly stochastic.
 
     >>> from armrace.kernels.generics import distribution, learn
     >>> state = Exp3(learning_rate=0.1).start(arms=2, horizon=100)

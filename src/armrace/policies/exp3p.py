@@ -53,7 +53,9 @@ class Exp3P(CountingPolicy, frozen=True, tag="exp3p"):
     With probability ``1 - delta`` the regret against the best fixed arm is at most
     ``5.15 sqrt(TK ln(K/delta))``, even if the adversary sees the past. Without ``delta``,
     ``b = sqrt(ln K/(TK))`` and the bound is, for every ``delta`` at once,
-    ``sqrt(TK/ln K) ln(1/delta) + 5.15 sqrt(TK ln K)``. Nothing is gained from rewards that
+    ``sqrt(TK/ln K) ln(1/delta) + 5.15 sqrt(TK ln K)``, so that the expected regret is at most
+    ``5.15 sqrt(TK ln K) + sqrt(TK/ln K)``. Rates and bounds are those of Theorem 3.2 of Bubeck
+    and Cesa-Bianchi, as restated in a transcription of it. The regret is no smaller where rewards
     are mostly stochastic.
 
     >>> state = Exp3P(delta=0.01).start(arms=10, horizon=10_000)

@@ -20,9 +20,10 @@ class FastSlowRace(RacePolicy, frozen=True, tag="fast-slow-race"):
 
     A round goes to the slow layer with probability ``1/max(C, 1)``, which therefore sees a
     corruption of order ``ln(1/delta)`` whatever the adversary does; what it deletes, the fast
-    layer loses too. With ``L = ln(8KT/delta)`` the intervals have half-widths ``sqrt(L/n)``
-    (fast) and ``sqrt(L/n) + 2L/n`` (slow). With probability ``1 - delta`` the regret is of
-    order ``sum L/gap`` without corruption and ``K C sum L^2/gap`` with it.
+    layer loses too. With ``L = ln(8KT/delta)`` the intervals have half-widths ``sqrt(L/n)`` (fast)
+    and ``sqrt(L/n) + 2L/n`` (slow). With probability ``1 - delta`` the regret is of order
+    ``sum L/gap`` without corruption and ``K C sum L^2/gap`` with it (Theorem 2; ``armrace.theory``
+    has its constants).
 
     >>> FastSlowRace(corruption=4).start(arms=2, horizon=1000).share
     array([0.75, 0.25])

@@ -17,10 +17,11 @@ class KlUcb(CountingPolicy, frozen=True, tag="kl-ucb"):
     ``kl`` is the divergence of Bernoulli laws, ``n`` the plays of the arm and ``t`` the number
     of the round; ``ln ln t`` counts as 0 where it is negative. Each arm is played once first,
     ties go to the lowest index (indices within 1e-12 are tied). Without corruption the regret is
-    asymptotically the least possible on Bernoulli arms, ``sum gap ln T / kl(mean, best mean)``;
-    the proof takes ``c = 3``, practice prefers 0. Being deterministic, it is easily fooled by an
-    adversary. While feedback is outstanding, ``n`` counts the plays assigned, and an arm whose
-    first reward has not come has the mean 1/2.
+    asymptotically the least possible on Bernoulli arms, ``sum gap ln T / kl(mean, best mean)``.
+    The theorems hold for ``c`` of 3 and above; the authors suggest 0 in practice (both checked
+    against the paper). Being deterministic, it is easily fooled by an adversary. While feedback is
+    outstanding, ``n`` counts the plays assigned, and an arm whose first reward has not come has
+    the mean 1/2.
 
     >>> import math
     >>> from armrace.policies.common.divergence import upper_kl
@@ -38,7 +39,9 @@ class KlUcb(CountingPolicy, frozen=True, tag="kl-ucb"):
     c: Annotated[float, Limits("factor of the iterated logarithm; the proof takes 3", 0, 1e6)] = 0.0
 
     def start(self, arms: int, horizon: int) -> KlIndices:
-        return make_kl_indices(arms, float(self.c), floor=0.0, ceiling=1.0, turned=False)
+        return make_kl_indices(
+            arms, float(self.c), floor=0.0, ceiling=1.0, turned=False, counts_present=True
+        )
 
     def upper_bound(self, state: KlIndices, arm: int) -> float:
         return float(kl_index(state, arm, int(state.counts.rounds[0])))

@@ -19,12 +19,16 @@ class KlUcbCf(CountingPolicy, frozen=True, tag="kl-ucb-cf"):
     ``p11``, so an arm of mean ``m`` shows the mean ``g(m) = 1 - p00 + (p00 + p11 - 1) m``. The
     policy plays the arm with the largest ``q`` in [0, 1] such that
     ``n kl(mean seen, g(q)) <= ln t + c ln ln t``: the upper bound of KL-UCB, or the lower where
-    ``g`` falls, held within the range of ``g`` and taken back by it. Ties go to the lowest index.
+    ``g`` falls, held within the range of ``g`` and taken back by it. Here ``t`` counts the rounds
+    played before the present one. Ties go to the lowest index.
 
-    Its regret grows as ``sum gap ln T / kl(g(mean), g(best mean))``. The flips are chance, not an
-    adversary's choice; against one it is as weak as KL-UCB. With ``p00 = p11 = 1`` it is KL-UCB.
-    The constant ``c = 3`` is the proof's; this form of the index is uncertain. Late feedback is
-    taken as in KL-UCB.
+    The expected regret is at most
+    ``sum gap ln T / kl(g(mean), g(best mean)) + O(sqrt(ln T))``, and no more than
+    ``sum 2 ln T / (gap (p00 + p11 - 1)^2) + O(sqrt(ln T))``. Index, ``c = 3`` and bounds are
+    checked against the paper (Algorithm 1, Theorem 2, Corollary 2); what to do where no ``q``
+    fits is not said there. The flips are chance, not an adversary's choice; against one it is as
+    weak as KL-UCB, which with ``p00 = p11 = 1`` it is, except that KL-UCB's ``t`` includes the
+    present round. Late feedback is taken as in KL-UCB.
 
     >>> KlUcbCf(p00=0.9, p11=0.9).undo(0.5)
     0.5
@@ -58,7 +62,7 @@ class KlUcbCf(CountingPolicy, frozen=True, tag="kl-ucb-cf"):
         seen_of_0, seen_of_1 = 1.0 - self.p00, float(self.p11)
         if falls:
             seen_of_0, seen_of_1 = 1.0 - seen_of_0, 1.0 - seen_of_1
-        return make_kl_indices(arms, float(self.c), seen_of_0, seen_of_1, falls)
+        return make_kl_indices(arms, float(self.c), seen_of_0, seen_of_1, falls, False)
 
     def upper_bound(self, state: KlIndices, arm: int) -> float:
         index = float(kl_index(state, arm, int(state.counts.rounds[0])))

@@ -47,10 +47,14 @@ class LogBarrier(CountingPolicy, frozen=True, tag="log-barrier"):
 
     The number ``x`` makes the probabilities sum to 1. This is online mirror descent,
     ``w'[i] = 1/(1/w[i] + rate * (estimate[i] - step))`` with the ``step`` that keeps the sum:
-    the steps add up to ``x``, so that nothing but the sums of ``loss/probability`` is kept, in
-    whatever order they come. With the rate ``sqrt(K ln T/T)``, at most 1/2, the expected
-    regret is of order ``sqrt(K L ln T) + K ln T``, where ``L`` is the best arm's loss; rate
-    and bound are given from memory.
+    the steps add up to ``x``, so that only the sums of ``loss/probability`` are kept, in
+    whatever order they come.
+
+    With the default rate ``sqrt(K ln T/T)``, at most 1/2, the expected regret is of order
+    ``sqrt(K T ln T)``. The bound for small losses, of order ``sqrt(K L ln T) + K ln T`` with
+    ``L`` the best arm's loss, needs a ``learning_rate`` fitted to them, about
+    ``sqrt(K ln T/L)`` and at most 1/2; ``broad`` finds it by restarts. Both are derived from the
+    bound for a fixed rate in Theorem 7 of Wei and Luo (2018).
 
     >>> state = LogBarrier(learning_rate=0.1).start(arms=2, horizon=100)
     >>> learn(state, Ticket(arm=0, layer=0, probability=0.5), reward=0.0)

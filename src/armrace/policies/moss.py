@@ -40,11 +40,12 @@ class MossState(NamedTuple):
 class Moss(CountingPolicy, frozen=True, tag="moss"):
     """Plays the arm with the largest ``mean + sqrt(max(0, ln(T / (K n))) / n)``.
 
-    Each arm is played once first; the bonus vanishes once an arm has had its equal share
-    ``T/K`` of the plays. Without corruption the regret is of order ``sqrt(K T)`` whatever the
-    means, without the logarithm of UCB1 (the constant first proved is 49). It needs the horizon,
-    and being deterministic it is easily fooled by an adversary. While feedback is outstanding,
-    ``n`` counts the plays assigned and the mean is that of the rewards seen (1 before the first).
+    Each arm is played once first; the bonus vanishes once an arm has had its equal share ``T/K``
+    of the plays. Without corruption the expected regret is at most ``49 sqrt(K T)`` whatever the
+    means, without the logarithm of UCB1. The index is as restated by others from the paper; the 49
+    is from memory. It needs the horizon, and being deterministic it is easily fooled by an
+    adversary. While feedback is outstanding, ``n`` counts the plays assigned and the mean is that
+    of the rewards seen (1 before the first).
 
     >>> f"{0.5 + bonus(10, fair_share=1000 / 2):.5f}"
     '1.12546'

@@ -28,10 +28,10 @@ class MultiLayerRace(RacePolicy, frozen=True, tag="multi-layer-race"):
     are narrower, and with ``pool`` a layer also uses the rewards of all slower ones. What is
     guaranteed is of the same order; the theory page has the probabilities.
 
-    With probability ``1 - delta`` and whatever the corruption ``C``, the regret is of order
-    ``sum over arms of (K C ln(KT/delta) + ln T) ln(KT/delta) / gap``. With fewer layers, but at
-    least two, this holds as long as ``C`` is at most ``base^layers``; a single layer has all
-    rounds and tolerates a corruption of 1.
+    With probability ``1 - delta`` and whatever the corruption ``C``, the regret is of order ``sum
+    over arms of (K C ln(KT/delta) + ln T) ln(KT/delta) / gap`` (Theorem 3; ``armrace.theory`` has
+    its constants). With fewer layers, but at least two, this holds as long as ``C`` is at most
+    ``base^layers``; a single layer has all rounds and tolerates a corruption of 1.
 
     >>> state = MultiLayerRace(delta=0.1).start(arms=2, horizon=1024)
     >>> state.share.size, state.share[0], f"{state.rule.log_lower[0]:.5f}"

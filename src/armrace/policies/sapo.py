@@ -33,15 +33,16 @@ class Sapo(Policy, frozen=True, tag="sapo"):
     fire below some two million rounds. ``scale`` multiplies the 8, the 1280 and the 272 (the 9
     is 8 + 1); **with any other scale than 1 nothing is proved.**
 
-    What could not be verified: the constants of the algorithm of 2016 were not to be had, so
-    these are its successor's of 2025, for feedback without delay, from a copy of the text that
-    had lost the bars which tell plain from importance-weighted bounds. Bounds here are the
-    tighter of the two, which is sound as both hold together; half-widths of 1 or more are taken
-    to say nothing (read otherwise, the first test fires on honest rewards); an arm's first
-    phase begins in the round after its elimination; and EXP3.P, in its form without a
-    confidence, is tuned for the rounds that remain. In a round, each active arm's weighted mean
-    and bounds move and each eliminated arm's phase grows, whichever arm was played: the tests
-    cost a pass over all arms where an index policy touches one.
+    The constants are those of Algorithm 5 of the paper of 2025 at delay 0, as restated in two
+    transcriptions of it; the paper of 2016 has none in print, and its adversarial bound is of
+    order ``K sqrt(T ln T)``. Two readings are this library's, and both are sound. Importance-
+    weighted half-widths of 1 or more are taken to say nothing, because the published cap at 1
+    would let the first test fire on honest rewards. Importance-weighted bounds are narrowed for
+    active arms only, the case that the proof covers. An arm's first phase begins in the round
+    after its elimination, and EXP3.P, in its form without a confidence, is tuned for the rounds
+    that remain. In a round, each active arm's weighted mean and bounds move and each eliminated
+    arm's phase grows, whichever arm was played: the tests cost a pass over all arms where an index
+    policy touches one.
 
     >>> state = Sapo().start(arms=2, horizon=10**6)
     >>> [f"{number:.4g}" for number in state.constants]

@@ -18,8 +18,9 @@ __all__ = ["SharpRace"]
 class SharpRace(RacePolicy, frozen=True, tag="sharp-race"):
     """The Multi-layer race made practical: sharper intervals, pooled layers, a leader in each.
 
-    It keeps the guarantee of ``multi-layer-race``, for every adaptive adversary, at a tenth of
-    its regret where nobody attacks. It differs in this:
+    It keeps the guarantee of ``multi-layer-race``, for every adaptive adversary (Theorems A and B
+    of this library's theory page), at a tenth of its regret without an attack. It differs in
+    this:
 
     - Layer ``l`` tolerates a corruption of ``first 2^(l-1)``: even the fastest withstands a
       little, which costs next to nothing, and there are fewer layers. Whoever knows a bound on

@@ -16,8 +16,9 @@ class Thompson(CountingPolicy, frozen=True, tag="thompson"):
     Priors are uniform, Beta(1, 1). A reward ``r`` in [0, 1] counts as a success with
     probability ``r``, by a coin of the learner's that is thrown with the decision, else as a
     failure. Without corruption the regret is of order ``sum ln T / gap``, asymptotically
-    ``sum gap ln T / kl(mean, best mean)`` on Bernoulli arms. It is not made for an adversary:
-    its weights concentrate, and what a few corrupted rewards have taught it takes long to unlearn.
+    ``sum gap ln T / kl(mean, best mean)`` on Bernoulli arms (both from memory). It is not made for
+    an adversary: its weights concentrate, and what a few corrupted rewards have taught it takes
+    long to unlearn.
 
     The probability that each arm is drawn, ``integral of f_i prod F_j``, is found by quadrature
     to about 1e-11 for any number of arms (weights below 1e-12 may be given as 0). It costs as

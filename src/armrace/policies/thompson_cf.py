@@ -23,9 +23,12 @@ class ThompsonCf(CountingPolicy, frozen=True, tag="thompson-cf"):
     played where ``g`` rises and the smallest where it falls. With ``p00 = p11 = 1`` it is
     Thompson sampling.
 
-    Its regret grows as ``sum gap ln T / kl(g(mean), g(best mean))``. The flips are chance, not an
-    adversary's choice. The algorithm is given from memory of the paper, which lets ``g`` differ
-    from arm to arm. Distribution, tickets and late feedback are as in Thompson sampling.
+    For every ``e > 0`` the expected regret is at most
+    ``(1 + e) sum gap ln T / kl(g(mean), g(best mean))`` plus a constant. Algorithm and bound are
+    checked against the paper (Algorithm 2, Theorem 3), which lets ``g`` differ from arm to arm and
+    takes rewards of 0 and 1 only; for others a coin is thrown as in Thompson sampling. The flips
+    are chance, not an adversary's choice. Distribution, tickets and late feedback are as in
+    Thompson sampling.
 
     >>> import numpy as np
     >>> from armrace.kernels.generics import Ticket, distribution, learn

@@ -62,12 +62,26 @@ class TsallisInf(CountingPolicy, frozen=True, tag="tsallis-inf"):
     its arm had one, so that a late reward leaves the estimate unbiased.
 
     For whatever rewards an adversary fixes, the expected regret is at most
-    ``2 sqrt(KT) + 14 K ln T + 16`` with ``rv`` and ``4 sqrt(KT) + 1`` with ``iw`` (that
-    constant is quoted from memory). If the best arm is unique and the rewards are stochastic
-    but for a corruption ``C``, then with ``rv`` and ``X = sum (ln T + 3)/gap + 2/least gap``
-    it is at most ``X + 28 K ln T + 1.5 sqrt(K) + 32 + C``, in the sense of ``C`` of
-    self-bounding environments (at most twice ours, from memory). All this is in expectation;
-    nothing is said of the tail.
+    ``2 sqrt(KT) + 14 K ln T + 16`` with ``rv`` (Theorem 1; its display has 10 where its proof
+    has 14) and ``4 sqrt(KT) + 1`` with ``iw``. Let ``C`` be the constant of self-bounding
+    environments, which is at most twice the corruption, and ``S = sum 1/gap``. If the best arm
+    is unique, then with ``rv`` and ``X = sum (ln T + 3)/gap + 2/least gap`` the regret is at most
+
+    - ``X + 28 K ln T + 1.5 sqrt(K) + 32 + C``;
+    - ``2 sqrt(X C) + 28 K ln T + 1.5 sqrt(K) + 32`` if ``C > X``;
+    - ``S (ln(T (K - 1)/S^2) + 6) + 28 K ln T + 1.5 sqrt(K) + 30 + C``, by Masoudian and Seldin,
+      who also show ``2 sqrt((K-1) T) + sqrt(T)/2 + 14 K ln T + 0.75 sqrt(K) + 15`` for
+      adversarial rewards;
+
+    and with ``iw`` and ``C = 0`` at most ``sum (4 ln T + 68)/gap + 4 sqrt(K)``. With ``iw`` the
+    best arm need not be unique for an order of ``S ln T + sqrt(C S ln T) + K + D``, with a ``D``
+    that the paper defines (Ito 2021, Theorem 2). The bounds for ``iw`` without a gap, and those of
+    Masoudian and Seldin (Theorem 3) and of Ito, are checked against the papers; the others are as
+    restated in a transcription of Zimmert and Seldin. All of this is in expectation, and nothing
+    like it can hold with high probability: if the stochastic regret of an algorithm is of order
+    ``ln^b T`` with ``b < 2``, then for all ``a < 1`` and ``e > 0`` there are fixed rewards for
+    which its regret is of order ``T^a`` with a probability of order ``T^-e`` (Auer and Chiang
+    2016, Theorem 1, checked against the paper).
 
     >>> state = TsallisInf(estimator="iw").start(arms=2, horizon=100)
     >>> state.estimates.losses[:] = 2.0, 0.0
@@ -81,7 +95,9 @@ class TsallisInf(CountingPolicy, frozen=True, tag="tsallis-inf"):
     family: ClassVar[str] = "adversarial"
     reference: ClassVar[str] = (
         "Zimmert and Seldin (2021), Tsallis-INF: an optimal algorithm for stochastic and "
-        "adversarial bandits"
+        "adversarial bandits; Masoudian and Seldin (2021), Improved analysis of the Tsallis-INF "
+        "algorithm in stochastically constrained adversarial bandits and stochastic bandits with "
+        "adversarial corruptions"
     )
 
     estimator: Annotated[

@@ -58,9 +58,10 @@ class Ucb1(CountingPolicy, frozen=True, tag="ucb1"):
     """Plays the arm with the largest ``mean + sqrt(2 ln t / n)``.
 
     Each arm is played once first; ``t`` is the number of the round. The regret is at most
-    ``8 sum ln T/gap + (1 + pi^2/3) sum gap`` in expectation without corruption; being
-    deterministic, UCB1 is easily fooled. While feedback is outstanding, ``n`` counts the
-    plays assigned and the mean is that of the rewards seen (1 before the first).
+    ``8 sum ln T/gap + (1 + pi^2/3) sum gap`` in expectation without corruption (Theorem 1 of the
+    paper, from memory); being deterministic, UCB1 is easily fooled. While feedback is
+    outstanding, ``n`` counts the plays assigned and the mean is that of the rewards seen (1
+    before the first).
 
     >>> f"{upper_bound(0.5, 1 / math.sqrt(10), bonus_scale(100)):.5f}"
     '1.45971'

@@ -1,7 +1,8 @@
 """Playing the arm whose mean may be largest by the divergence of Bernoulli laws.
 
 The index of an arm with mean ``p`` after ``n`` plays is ``q = upper_kl(p, d)``, where
-``d = (ln t + c max(0, ln ln t)) / n``, held between a floor and a ceiling. For given ``p`` it is
+``d = (ln t + c max(0, ln ln t)) / n``, held between a floor and a ceiling. Whether ``t`` counts
+the round to be played or only those before it differs between papers. For given ``p`` the index is
 concave in ``d``, so a tangent at an earlier ``d`` bounds it from above and costs no logarithm.
 Only arms whose bound reaches the best index found so far are solved for, from where they were
 last: one or two arms a round, and still the exact maximum.
@@ -64,11 +65,13 @@ class KlIndices(NamedTuple):
     """Floor and ceiling of the indices."""
     turned: npt.NDArray[np.bool_]
     """Whether small rewards are the good ones, and 1 - reward counts."""
+    counts_present: npt.NDArray[np.bool_]
+    """Whether ``t`` counts the round to be played."""
     scratch: SolvedIndices
 
 
 def make_kl_indices(
-    arms: int, weight: float, floor: float, ceiling: float, turned: bool
+    arms: int, weight: float, floor: float, ceiling: float, turned: bool, counts_present: bool
 ) -> KlIndices:
     """The state before the first round."""
     return KlIndices(
@@ -78,6 +81,7 @@ def make_kl_indices(
         weight=np.array([weight]),
         limits=np.array([floor, ceiling]),
         turned=np.array([turned]),
+        counts_present=np.array([counts_present]),
         scratch=SolvedIndices(
             levels=np.zeros(arms), indices=np.ones(arms), slopes=np.full(arms, _UNSOLVED)
         ),
@@ -135,7 +139,9 @@ _first_guess = make_argmax(_bound)
 @inlined
 def _next_arm(state: KlIndices, eligible: Eligible) -> int:
     """The arm of the largest index."""
-    threshold = exploration(state.counts.rounds[0] + 1, state.weight[0])
+    rounds = state.counts.rounds[0]
+    number = rounds + 1 if state.counts_present[0] else max(1, rounds)
+    threshold = exploration(number, state.weight[0])
     first = _first_guess(state, threshold, eligible)
     if state.counts.assigned[first] == 0:
         return first

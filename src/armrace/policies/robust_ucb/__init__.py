@@ -27,19 +27,22 @@ class RobustUcb(KeepingPolicy, frozen=True, tag="robust-ucb"):
       plus ``sqrt(12 v (2 + 32 ln t) / n)``; each arm is played twice first;
     - ``truncated``: the mean in which the ``s``-th reward counts only up to
       ``sqrt(u s / (2 ln t))``, as 0 beyond, plus ``4 sqrt(2 u ln t / n)``;
-    - ``catoni``: Catoni's M-estimator plus ``2 sqrt(2 v ln t / n)`` (this width is uncertain);
+    - ``catoni``: Catoni's M-estimator plus ``2 sqrt(2 v ln t / n)``;
       an arm with fewer than ``8 ln t`` plays goes first.
 
-    Without corruption the regret is of order ``sum v ln T / gap`` even for heavy tails. The
-    estimators withstand outliers, not an adversary, and on [0, 1] the wide bonuses of the first
-    two make them slow learners. Sums are kept up to date: per round, ``truncated`` costs
-    about what UCB1 does and keeps 72 rewards an arm, ``median-of-means`` keeps all rewards
-    (16 bytes each) and sorts ``k`` means every ``k`` plays, and ``catoni`` keeps all rewards too
-    and must go through an arm's whenever the bounded error of its last solution leaves the
-    largest index undecided: beyond ten times UCB1 where arms are close. Rewards beyond the
-    horizon count as plays but are no longer kept. While feedback is outstanding, ``n`` in the
-    bonus counts the plays assigned; an arm without an estimate has 1 (for ``catoni``, the mean
-    of what rewards it has).
+    Without corruption, and even for heavy tails, the expected regret is of order
+    ``sum v ln T / gap`` for ``median-of-means``, at most ``sum (32 u ln T / gap + 5 gap)`` for
+    ``truncated``, and of order ``sum (v / gap + gap) ln T`` for ``catoni``. Estimators, widths and
+    bounds are as restated by later papers; Catoni's width follows from his bound once an arm has
+    its ``8 ln t`` plays, and the cap of ``n/2`` on the blocks is from memory. The estimators
+    withstand outliers, not an adversary, and on [0, 1] the wide bonuses of the first two make them
+    slow learners. Sums are kept up to date: per round, ``truncated`` costs about what UCB1 does
+    and keeps 72 rewards an arm, ``median-of-means`` keeps all rewards (16 bytes each) and sorts
+    ``k`` means every ``k`` plays, and ``catoni`` keeps all rewards too and must go through an
+    arm's whenever the bounded error of its last solution leaves the largest index undecided:
+    beyond ten times UCB1 where arms are close. Rewards beyond the horizon count as plays but are
+    no longer kept. While feedback is outstanding, ``n`` in the bonus counts the plays assigned; an
+    arm without an estimate has 1 (for ``catoni``, the mean of what rewards it has).
 
     >>> from armrace.kernels.generics import Ticket, learn
     >>> policy = RobustUcb(estimator="catoni")

@@ -53,12 +53,16 @@ class RUcbState(NamedTuple):
 class RUcb(KeepingPolicy, frozen=True, tag="rucb"):
     """Plays the arm with the largest ``median + sqrt(rho ln t / n) + sqrt(rho) eta``.
 
-    Tuned (rUCB-Tune), the index is ``median + sqrt(rho 1.4826 D (ln t / n + eta))`` instead,
-    where ``D`` is the median distance of the arm's rewards from their median. ``eta`` should be
-    at least the rate at which rewards are corrupted; without tuning it adds the same to every
-    arm and so decides nothing. Up to ``eta T`` of regret remains. On Bernoulli arms the median
-    is 0 or 1 whatever the mean, so the policy is of no use there. The authors give no default
-    for ``rho``; 2 makes the bonus that of UCB1.
+    Here ``t`` counts the rounds played before the present one. Tuned (rUCB-Tune), the index is
+    ``median + sqrt(rho 1.4826 D (ln t / n + eta))`` instead, where ``D`` is the median distance of
+    the arm's rewards from their median. ``eta`` should be at least the rate at which rewards are
+    corrupted; without tuning it adds the same to every arm and so decides nothing. On Bernoulli
+    arms the median is 0 or 1 whatever the mean, so the policy is of no use there.
+
+    Both indices are checked against the authors' code, which differs in two details: for an even
+    number of rewards it takes one of the two middle ones as the median, where their mean is taken
+    here, and its ``D`` is approximate. That up to ``eta T`` of regret remains, and that there is no
+    published default for ``rho``, is from memory; 2 makes the bonus that of UCB1.
 
     All rewards are kept, in order of size: 16 bytes each; the median and the exact median
     distance are found from where they were last. Rewards beyond the horizon count as plays but
@@ -123,7 +127,7 @@ _arm_of_largest_index = make_argmax(_index)
 
 @inlined
 def _next_arm(state: RUcbState, eligible: Eligible) -> int:
-    return _arm_of_largest_index(state, math.log(state.counts.rounds[0] + 1), eligible)
+    return _arm_of_largest_index(state, math.log(max(1, state.counts.rounds[0])), eligible)
 
 
 @implement(distribution, RUcbState)

@@ -1,0 +1,124 @@
+"""LB-INF-V against values computed by hand and its textbook form."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from armrace.checking import check_policy
+from armrace.kernels.generics import Ticket, assign, decide, learn
+from armrace.policies.lb_inf_v import LbInfV
+from armrace.randomness import Purpose, stream_for
+from playing import (
+    final_state,
+    is_sound,
+    make_table,
+    play,
+    play_textbook,
+    probabilities,
+    ticket_for,
+)
+
+
+def test_three_rounds_as_computed_by_hand():
+    """By bisection of the derivative along the two arms' simplex: losses 1, 1/4 and 1/2."""
+    state = LbInfV(epsilon=0.25).start(arms=2, horizon=100)
+    weights = [probabilities(state, 2)]
+    for arm, loss in ((0, 1.0), (1, 0.25), (0, 0.5)):
+        ticket = assign(state, Ticket(arm=arm, probability=weights[-1][arm]))
+        learn(state, ticket, 1 - loss)
+        weights.append(probabilities(state, 2))
+    first = [pair[0] for pair in weights]
+    assert first == pytest.approx([0.5, 0.46132231, 0.43686538, 0.44486851], abs=5e-9)
+    assert state.scales == pytest.approx([1.27405833, 1.25374262], abs=5e-9)
+    assert state.estimates.predictions == pytest.approx([2 / 3, 0.375])
+    assert state.estimates.losses == pytest.approx([2.42774133, 0.91090058], abs=5e-9)
+
+
+def test_a_likely_arm_counts_less_of_its_errors():
+    """With probability 0.9 and T = 100 it is 0.2/(0.81 ln 100) of the squared error 1/4."""
+    state = LbInfV().start(arms=2, horizon=100)
+    learn(state, Ticket(arm=0, probability=0.9, memo=0.5), 0.0)
+    assert state.variations[0] == pytest.approx(0.25 * 0.0536168, rel=1e-5)
+
+
+class Textbook:
+    def __init__(self, arms, horizon, epsilon):
+        self.losses, self.predictions = np.zeros(arms), np.full(arms, 0.5)
+        self.variation, self.log_horizon = np.zeros(arms), math.log(horizon)
+        self.lost, self.plays, self.epsilon = np.zeros(arms), np.zeros(arms), epsilon
+
+    def scales(self):
+        return np.sqrt((1 + self.epsilon) ** 2 + self.variation / self.log_horizon)
+
+    def inverse(self, targets):
+        """The weights at which the barrier has these slopes, by bisection of their logits."""
+        low, high = np.full(targets.size, -60.0), np.full(targets.size, 30.0)
+        for _ in range(100):
+            logits = (low + high) / 2
+            slopes = -np.exp(-logits) + self.log_horizon * np.log1p(np.exp(logits))
+            low = np.where(slopes < targets, logits, low)
+            high = np.where(slopes < targets, high, logits)
+        return 1 / (1 + np.exp(-low))
+
+    def weights(self):
+        expected, scales = self.losses + self.predictions, self.scales()
+        low, high = expected.min() - 1e3, expected.min() + 1e3
+        for _ in range(80):
+            x = (low + high) / 2
+            below = self.inverse((x - expected) / scales).sum() < 1
+            low, high = (x, high) if below else (low, x)
+        return self.inverse((low - expected) / scales)
+
+    def learn(self, arm, weights, reward):
+        p, error = weights[arm], 1 - reward - self.predictions[arm]
+        self.losses += self.predictions
+        self.losses[arm] += error / p
+        self.variation[arm] += error**2 * min(1, 2 * (1 - p) / (p * p * self.log_horizon))
+        self.lost[arm] += 1 - reward
+        self.plays[arm] += 1
+        self.predictions[arm] = (0.5 + self.lost[arm]) / (1 + self.plays[arm])
+
+
+def test_plays_as_printed():
+    table = make_table(200)
+    textbook = Textbook(4, 200, 0.25)
+    arms, state = play(LbInfV(), table)
+    assert arms == play_textbook(textbook, table)
+    assert state.estimates.losses == pytest.approx(textbook.losses, rel=1e-8)
+    assert state.scales == pytest.approx(textbook.scales(), rel=1e-8)
+
+
+def test_late_feedback_leaves_the_estimate_unbiased():
+    """A decision's expected addition to an arm's estimate is the arm's loss, whenever it comes."""
+    true, added = (0.9, 0.3, 0.6), np.zeros(3)
+    for arm in range(3):
+        state = LbInfV().start(arms=3, horizon=1000)
+        state.estimates.losses[:] = 30.0, 0.0, 10.0
+        state.estimates.predictions[:] = 0.7, 0.1, 0.4
+        weights = probabilities(state, 3)
+        before = state.estimates.losses.copy()
+        ticket = ticket_for(state, arm)
+        charged = state.estimates.losses - before
+        stream = stream_for(1, Purpose.LEARNER, 0)
+        for _ in range(50):
+            learn(state, decide(state, stream), 0.5)
+        before = state.estimates.losses.copy()
+        learn(state, ticket, 1 - true[arm])
+        added += weights[arm] * (charged + state.estimates.losses - before)
+    assert added == pytest.approx(true, rel=1e-9)
+
+
+def test_keeps_the_contract():
+    check_policy(LbInfV())
+
+
+@pytest.mark.parametrize("mean", [0.0, 1.0])
+def test_many_extreme_rounds_leave_it_sound(mean):
+    assert is_sound(final_state(LbInfV(), [mean] * 3, 10**5), 3)
+
+
+def test_a_thousand_arms():
+    assert is_sound(final_state(LbInfV(), np.linspace(0, 1, 1000), 3000), 1000)
