@@ -9,7 +9,14 @@ import pytest
 
 import armrace
 from armrace.errors import InvalidParameter
-from armrace.kernels.generics import Ticket, decide, distribution, implement, learn
+from armrace.kernels.generics import (
+    assign,
+    choose,
+    distribution,
+    implement,
+    learn,
+    make_ticket,
+)
 from armrace.policies import Policy
 from armrace.specification import Limits
 
@@ -36,11 +43,16 @@ def stray_distribution(state, out):
     out[0] = 1.0
 
 
-@implement(decide, StrayState)
-def stray_decide(state, stream):
+@implement(choose, StrayState)
+def stray_choose(state, stream):
     if state.plays[0] == 7:
-        return Ticket(state.numbers[0], state.numbers[1], 1.0, 0)
-    return Ticket(0, 0, 1.0, 0)
+        return make_ticket(state.numbers[0], state.numbers[1])
+    return make_ticket(0)
+
+
+@implement(assign, StrayState)
+def stray_assign(state, ticket):
+    return ticket
 
 
 @implement(learn, StrayState)

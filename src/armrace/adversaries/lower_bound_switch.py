@@ -15,6 +15,7 @@ from armrace.kernels import engine, laws
 from armrace.kernels.attack_pointers import LiveAttack
 from armrace.kernels.compiling import fingerprint
 from armrace.kernels.generics import Floats, corrupt, implement, implementations
+from armrace.kernels.reward_pointers import LiveRewards
 from armrace.kernels.streams import Stream, uniform
 from armrace.randomness import MAXIMAL_SEED, Purpose, reward_place, stream_for
 from armrace.specification import Limits
@@ -188,14 +189,16 @@ def _simulate(
     no_attack = LiveAttack(
         LowerBoundSwitchState(0, 0, 0.0), stream_for(_SEED, Purpose.ADVERSARY, run), False, math.inf
     )
+    ledger, workspace = engine.make_ledger(arms, layers, 0.0), engine.make_workspace(arms)
+    live = LiveRewards(law, workspace.drawn, ledger.clean_totals)
     engine.make_runner(fingerprint(implementations(state)))(
         state,
         no_attack.attack,
-        law,
+        live.rewards,
         stream_for(_SEED, Purpose.LEARNER, run),
-        engine.make_ledger(arms, layers, 0.0),
+        ledger,
         record,
-        engine.make_workspace(arms),
+        workspace,
     )
     return record.pulls
 

@@ -23,7 +23,7 @@ from armrace.kernels.live import make_put_down
 from armrace.kernels.streams import Stream
 from armrace.kernels.unowned_arrays import Handle, opened
 
-__all__ = ["NOWHERE", "Attack", "LiveAttack", "call_corrupt", "call_observe"]
+__all__ = ["NOWHERE", "Attack", "LiveAttack", "address_of", "call_corrupt", "call_observe"]
 
 NOWHERE = 0
 """The address of ``observe`` of an attack that does not learn from the past."""
@@ -83,12 +83,12 @@ def _addresses(code: str, kind: Any) -> tuple[int, int]:
 
     integer, number = types.int64, types.float64
     return (
-        _address_of(attack_corrupt, (kind, integer, _NUMBERS, _NUMBERS, integer, number)),
-        _address_of(attack_observe, (kind, integer, integer, number)),
+        address_of(attack_corrupt, (kind, integer, _NUMBERS, _NUMBERS, integer, number)),
+        address_of(attack_observe, (kind, integer, integer, number)),
     )
 
 
-def _address_of(function: Any, argument_types: tuple[Any, ...]) -> int:
+def address_of(function: Any, argument_types: tuple[Any, ...]) -> int:
     """Where the compiled function can be called with the calling convention of C."""
     function.compile(argument_types)
     compiled = function.overloads[argument_types]

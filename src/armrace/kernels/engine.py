@@ -13,7 +13,8 @@ import numpy.typing as npt
 from armrace.kernels.attack_pointers import NOWHERE, Attack, call_corrupt, call_observe
 from armrace.kernels.compiling import entry, inlined
 from armrace.kernels.generics import NO_LAYER, decide, distribution, learn
-from armrace.kernels.laws import CHUNK, Drawn, Law, add_totals, draw_chunk, make_drawn
+from armrace.kernels.laws import CHUNK, Drawn, make_drawn
+from armrace.kernels.reward_pointers import Rewards, call_fill
 from armrace.kernels.streams import Stream
 from armrace.kernels.unowned_arrays import borrow
 
@@ -29,7 +30,6 @@ __all__ = [
     "make_runner",
     "make_workspace",
     "play",
-    "run",
     "write_row",
 ]
 
@@ -150,78 +150,50 @@ def is_spent(ledger: Ledger, smallest_cost: float) -> bool:
 def play(
     policy: Any,
     attack: Attack,
-    law: Law,
+    rewards: Rewards,
     stream: Stream,
     ledger: Ledger,
     workspace: Workspace,
     first: int,
     last: int,
 ) -> None:
-    """Play the rounds from ``first`` up to, not including, ``last``."""
+    """Play the rounds from ``first`` up to, not including, ``last``.
+
+    The two loops below are in no functions of their own: each level of functions that holds all
+    of a policy's code doubles the time to compile.
+    """
     for chunk in range(first // CHUNK, (last + CHUNK - 1) // CHUNK):
         if workspace.control[STOP]:
             return
         start = chunk * CHUNK
-        begin, end = max(first - start, 0), min(last - start, CHUNK)
-        draw_chunk(law, chunk, workspace.drawn)
-        add_totals(law, workspace.drawn, begin, end, ledger.clean_totals)
-        quiet = _play_attacked(policy, attack, stream, ledger, workspace, start, begin, end)
-        _play_quietly(policy, stream, ledger, workspace.drawn.rewards, quiet, end)
+        column, end = max(first - start, 0), min(last - start, CHUNK)
+        call_fill(rewards.fill, rewards.state, chunk, column, end)
+        while column < end and not is_spent(ledger, attack.smallest_cost):
+            _corrupt_round(policy, attack, ledger, workspace, start + column, column)
+            ticket = decide(policy, stream)
+            index = np.uint64(ticket.arm)  # a negative one would count from the end
+            clean, reward = workspace.clean[index], workspace.proposal[index]
+            learn(policy, ticket, reward)
+            if ticket.layer != NO_LAYER:
+                ledger.layer_corruption[np.uint64(ticket.layer)] += abs(reward - clean)
+            if attack.observe != NOWHERE:
+                call_observe(attack.observe, attack.state, start + column, ticket.arm, reward)
+            ledger.pulls[index] += 1
+            workspace.stale[0] |= ledger.pulls[index] >= workspace.due[index]
+            ledger.collected[0] += reward
+            ledger.collected[1] += clean
+            column += 1
+        collected = 0.0
+        for quiet in range(column, end):
+            ticket = decide(policy, stream)
+            index = np.uint64(ticket.arm)
+            reward = workspace.drawn.rewards[index, np.uint64(quiet)]
+            learn(policy, ticket, reward)
+            ledger.pulls[index] += 1
+            collected += reward
+        ledger.collected[0] += collected
+        ledger.collected[1] += collected
         workspace.control[PLAYED] = start + end
-
-
-@inlined
-def _play_quietly(
-    policy: Any,
-    stream: Stream,
-    ledger: Ledger,
-    rewards: npt.NDArray[np.float64],
-    begin: int,
-    end: int,
-) -> None:
-    """Play the rounds of some columns of the drawn rewards, which nobody changes."""
-    collected = 0.0
-    for column in range(begin, end):
-        ticket = decide(policy, stream)
-        arm = np.uint64(ticket.arm)
-        reward = rewards[arm, np.uint64(column)]
-        learn(policy, ticket, reward)
-        ledger.pulls[arm] += 1
-        collected += reward
-    ledger.collected[0] += collected
-    ledger.collected[1] += collected
-
-
-@inlined
-def _play_attacked(
-    policy: Any,
-    attack: Attack,
-    stream: Stream,
-    ledger: Ledger,
-    workspace: Workspace,
-    start: int,
-    begin: int,
-    end: int,
-) -> int:
-    """Play on until the adversary has spent its budget, and return the column that was reached."""
-    for column in range(begin, end):
-        if is_spent(ledger, attack.smallest_cost):
-            return column
-        _corrupt_round(policy, attack, ledger, workspace, start + column, column)
-        ticket = decide(policy, stream)
-        arm = ticket.arm
-        index = np.uint64(arm)  # a negative one would count from the end
-        clean, reward = workspace.clean[index], workspace.proposal[index]
-        learn(policy, ticket, reward)
-        if ticket.layer != NO_LAYER:
-            ledger.layer_corruption[np.uint64(ticket.layer)] += abs(reward - clean)
-        if attack.observe != NOWHERE:
-            call_observe(attack.observe, attack.state, start + column, arm, reward)
-        ledger.pulls[arm] += 1
-        workspace.stale[0] |= ledger.pulls[arm] >= workspace.due[arm]
-        ledger.collected[0] += reward
-        ledger.collected[1] += clean
-    return end
 
 
 @inlined
@@ -302,47 +274,28 @@ def write_row(ledger: Ledger, record: Record, row: int) -> None:
         record.layer_corruption[row, layer] = ledger.layer_corruption[layer]
 
 
-@inlined
-def run(
-    policy: Any,
-    attack: Attack,
-    law: Law,
-    stream: Stream,
-    ledger: Ledger,
-    record: Record,
-    workspace: Workspace,
-) -> None:
-    """Play to the last checkpoint of ``record``, writing a row at each, unless told to stop."""
-    first = 0
-    for row in range(record.checkpoints.size):
-        last = record.checkpoints[row]
-        play(policy, attack, law, stream, ledger, workspace, first, last)
-        write_row(ledger, record, row)
-        first = last
-
-
 @cache
 def make_runner(code: str, checked: bool = False) -> Callable[..., None]:
-    """A compiled :func:`run` for states whose implementations have the fingerprint ``code``."""
+    """The compiled run for states whose implementations have the fingerprint ``code``."""
 
     @entry(code, checked)
     def compiled_run(
         policy: Any,
         attack: Attack,
-        law: Law,
+        rewards: Rewards,
         stream: Stream,
         ledger: Ledger,
         record: Record,
         workspace: Workspace,
     ) -> None:
-        run(
-            borrow(policy),
-            attack,
-            borrow(law),
-            borrow(stream),
-            borrow(ledger),
-            borrow(record),
-            borrow(workspace),
-        )
+        """Play to the last checkpoint of ``record``, writing a row at each, unless told to stop."""
+        policy, stream, ledger = borrow(policy), borrow(stream), borrow(ledger)
+        record, workspace = borrow(record), borrow(workspace)
+        first = 0
+        for row in range(record.checkpoints.size):
+            last = record.checkpoints[row]
+            play(policy, attack, rewards, stream, ledger, workspace, first, last)
+            write_row(ledger, record, row)
+            first = last
 
     return compiled_run

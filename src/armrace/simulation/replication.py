@@ -17,6 +17,7 @@ from armrace.kernels.attack_pointers import LiveAttack
 from armrace.kernels.compiling import fingerprint
 from armrace.kernels.generics import implementations
 from armrace.kernels.laws import Law
+from armrace.kernels.reward_pointers import LiveRewards
 from armrace.kernels.streams import Stream
 from armrace.policies import ArmView
 from armrace.policies.races import leaping
@@ -193,11 +194,12 @@ def play_out(parts: Parts) -> None:
     attack = LiveAttack(
         parts.adversary, parts.adversary_stream, parts.sees_weights, parts.smallest_cost
     )
-    before = (parts.policy, attack.attack, parts.law, parts.learner_stream)
+    live = LiveRewards(parts.law, parts.workspace.drawn, parts.ledger.clean_totals)
+    before = (parts.policy, attack.attack, live.rewards, parts.learner_stream)
     after = (parts.ledger, parts.record, parts.workspace)
     arguments: tuple[Any, ...] = (*before, *after)
     if parts.leap is not None:
-        arguments = (*before, parts.luck, *after, parts.leap)
+        arguments = (*before, parts.luck, *after, parts.leap, parts.law)
     try:
         runner_for(parts)(*arguments)
     except IndexError as error:

@@ -36,6 +36,7 @@ from armrace.kernels.engine import (
 )
 from armrace.kernels.generics import learn, make_ticket
 from armrace.kernels.laws import BERNOULLI, CHUNK, DETERMINISTIC, FINITE, Law
+from armrace.kernels.reward_pointers import Rewards
 from armrace.kernels.streams import Stream
 from armrace.kernels.sums import draw_reward, total_of
 from armrace.kernels.unowned_arrays import borrow
@@ -231,53 +232,31 @@ def make_leaper(code: str, checked: bool = False) -> Callable[..., None]:
     def compiled_leaps(
         race: Race,
         attack: Attack,
-        law: Law,
+        rewards: Rewards,
         stream: Stream,
         luck: Stream,
         ledger: Ledger,
         record: Record,
         workspace: Workspace,
         leap: Leap,
+        law: Law,
     ) -> None:
-        _run_leaping(
-            borrow(race),
-            attack,
-            borrow(law),
-            borrow(stream),
-            borrow(luck),
-            borrow(ledger),
-            borrow(record),
-            borrow(workspace),
-            borrow(leap),
-        )
+        """Leap where the adversary is silent, and play round by round where it may act."""
+        race, stream, luck, ledger = borrow(race), borrow(stream), borrow(luck), borrow(ledger)
+        record, workspace, leap, law = borrow(record), borrow(workspace), borrow(leap), borrow(law)
+        position = 0
+        for row in range(record.checkpoints.size):
+            last = record.checkpoints[row]
+            while position < last and not workspace.control[STOP]:
+                silent = _silent_until(attack, leap, ledger, position, last)
+                if silent > position:
+                    _leap(race, law, stream, luck, ledger, workspace, leap, position, silent)
+                    position = silent
+                else:
+                    # a chunk at a time, so that a budget that has run out is noticed soon
+                    end = min(position + CHUNK, last)
+                    play(race, attack, rewards, stream, ledger, workspace, position, end)
+                    position = end
+            write_row(ledger, record, row)
 
     return compiled_leaps
-
-
-@inlined
-def _run_leaping(
-    race: Race,
-    attack: Attack,
-    law: Law,
-    stream: Stream,
-    luck: Stream,
-    ledger: Ledger,
-    record: Record,
-    workspace: Workspace,
-    leap: Leap,
-) -> None:
-    """Leap where the adversary is silent, and play round by round where it may act."""
-    position = 0
-    for row in range(record.checkpoints.size):
-        last = record.checkpoints[row]
-        while position < last and not workspace.control[STOP]:
-            silent = _silent_until(attack, leap, ledger, position, last)
-            if silent > position:
-                _leap(race, law, stream, luck, ledger, workspace, leap, position, silent)
-                position = silent
-            else:
-                # a chunk at a time, so that a budget that has run out is noticed soon
-                end = min(position + CHUNK, last)
-                play(race, attack, law, stream, ledger, workspace, position, end)
-                position = end
-        write_row(ledger, record, row)
