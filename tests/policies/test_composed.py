@@ -1,0 +1,114 @@
+"""A policy that calls the functions of another: compiled, exact, and in bounded time."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from armrace.checking import check_policy
+from armrace.extending import (
+    NO_LAYER,
+    Eligible,
+    Floats,
+    Limits,
+    Policy,
+    Stream,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    implement,
+    learn,
+    restricted_probability,
+    stamped,
+    uniform,
+)
+from armrace.policies import POLICIES
+
+EXPLORED = 1
+"""The layer of a round that explores; the base policy's own rounds have layer 0."""
+
+
+class MixedState(NamedTuple):
+    base: Any
+    share: np.ndarray
+    scratch: np.ndarray
+
+
+class Mixed(Policy, frozen=True, tag="mixed"):
+    """Explores uniformly with some probability, and lets a base policy decide otherwise."""
+
+    base: str = "tsallis-inf"
+    share: Annotated[float, Limits("share of the rounds that explore", 0, 1)] = 0.1
+
+    def start(self, arms, horizon):
+        base = POLICIES.make(self.base).start(arms, horizon)
+        return MixedState(base, np.array([self.share]), np.zeros(arms))
+
+    def layer_count(self, arms, horizon):
+        return 2
+
+
+@implement(distribution, MixedState)
+def mixed_distribution(state: MixedState, out: Floats) -> None:
+    distribution(state.base, out)
+    share = state.share[0]
+    for arm in range(out.size):
+        out[arm] = share / out.size + (1.0 - share) * out[arm]
+
+
+@implement(choose, MixedState)
+def mixed_choose(state: MixedState, stream: Stream, eligible: Eligible = None) -> Ticket:
+    share, arms = state.share[0], state.scratch.size
+    even = 1.0 / arms if eligible is None else 1.0 / np.sum(eligible)
+    distribution(state.base, state.scratch)
+    if uniform(stream) < share:
+        arm = 0
+        left = int(uniform(stream) / even)
+        for place in range(arms):
+            if eligible is not None and not eligible[place]:
+                continue
+            arm = place
+            if left == 0:
+                break
+            left -= 1
+        if eligible is None:
+            own = state.scratch[arm]
+        else:
+            own = restricted_probability(state.scratch, arm, eligible)
+        probability = share * even + (1.0 - share) * own
+        return Ticket(arm, EXPLORED, probability, 0, 0.0, NO_LAYER, max(own, 1e-12))
+    inner = choose(state.base, stream, eligible)
+    probability = share * even + (1.0 - share) * inner.probability
+    return Ticket(inner.arm, 0, probability, 0, inner.memo, inner.layer, inner.probability)
+
+
+@implement(assign, MixedState)
+def mixed_assign(state: MixedState, ticket: Ticket) -> Ticket:
+    if ticket.layer == EXPLORED:
+        return ticket
+    own = Ticket(ticket.arm, ticket.inner_layer, ticket.inner_probability, 0, ticket.memo, 0, 1.0)
+    completed = assign(state.base, own)
+    return stamped(ticket, completed.phase, completed.memo)
+
+
+@implement(learn, MixedState)
+def mixed_learn(state: MixedState, ticket: Ticket, reward: float) -> None:
+    if ticket.layer != EXPLORED:
+        own = Ticket(
+            ticket.arm,
+            ticket.inner_layer,
+            ticket.inner_probability,
+            ticket.phase,
+            ticket.memo,
+            0,
+            1.0,
+        )
+        learn(state.base, own, reward)
+
+
+@pytest.mark.parametrize("base", ["tsallis-inf", "exp3p"])
+def test_a_mixed_policy_keeps_the_contract(base):
+    check_policy(Mixed(base=base))
