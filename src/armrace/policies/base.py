@@ -52,9 +52,6 @@ class Policy(Specification, frozen=True):
         """How many layers learn separately."""
         return 1
 
-    def check_state(self, state: Any, arms: int, horizon: int) -> None:
-        """Raise ``ValueError`` if a state read from outside could make compiled code misbehave."""
-
     def inspect(self, state: Any) -> Sequence[ArmView]:
         """What the state says of each layer and arm; empty if it cannot be looked at."""
         return ()

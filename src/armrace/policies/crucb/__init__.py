@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
+from armrace.kernels.declarations import (
+    CONSTANT,
+    COUNT,
+    LIMITED,
+    UNIT,
+    Room,
+    Span,
+    declare,
+    relation,
+)
 from armrace.kernels.generics import (
     Eligible,
     Ticket,
@@ -32,10 +43,20 @@ __all__ = ["CrUcb"]
 _ESTIMATORS = ("trimmed", "shorth", "median")
 _TRIMMED, _SHORTH = 0, 1
 _LOW, _HIGH = 0, 1
+_MEAN = Span(-1e-3, 1.001)
+"""A mean out of a running sum, which rounding errors may take out of [0, 1]."""
 _DEVIATION = 0.5
 """Standard deviation of a reward in [0, 1], at most."""
 
 
+@declare(
+    estimates=_MEAN,
+    kept_sums=LIMITED,
+    trimmed=COUNT,
+    spread=UNIT,
+    alpha=CONSTANT,
+    estimator=CONSTANT,
+)
 class CrUcbState(NamedTuple):
     """Counts, all rewards in order of size, and what the estimator makes of them."""
 
@@ -49,6 +70,19 @@ class CrUcbState(NamedTuple):
     spread: npt.NDArray[np.float64]
     alpha: npt.NDArray[np.float64]
     estimator: npt.NDArray[np.int64]
+
+
+@relation(CrUcbState)
+def crucb_that_disagrees(state: CrUcbState, fresh: CrUcbState, room: Room) -> Iterator[str]:
+    """No more rewards are kept than came, and what is trimmed leaves some of them."""
+    sizes = state.ordered.sizes
+    if (sizes > state.counts.pulls).any():
+        yield "ordered.sizes"
+    if state.estimator[0] == _TRIMMED:
+        if (2 * state.trimmed >= np.maximum(sizes, 1)).any():
+            yield "trimmed"
+        if (abs(state.kept_sums) > sizes + 1.0).any():
+            yield "kept_sums"
 
 
 class CrUcb(KeepingPolicy, frozen=True, tag="crucb"):

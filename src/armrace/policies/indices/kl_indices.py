@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
+from armrace.kernels.declarations import CONSTANT, UNIT, declare
 from armrace.kernels.generics import (
     Eligible,
     Ticket,
@@ -49,6 +50,7 @@ class SolvedIndices(NamedTuple):
     """How fast the index grew there with ``d``; negative once the mean has changed."""
 
 
+@declare(means=UNIT, share=UNIT, weight=CONSTANT, limits=CONSTANT, turned=CONSTANT)
 class KlIndices(NamedTuple):
     """Counts and means, and what the index is made of."""
 
