@@ -212,7 +212,7 @@ def _unsound_member(
 ) -> str | None:
     if array.dtype.names is None:
         return None if _admits(declaration, array, fresh, owner, room) else name
-    fields = declaration or {}
+    fields = {} if declaration is None else declaration
     for field in array.dtype.names:
         if not _admits(fields.get(field), array[field], fresh[field], array, room):
             return f"{name}.{field}"
@@ -222,4 +222,5 @@ def _unsound_member(
 def _admits(declaration: Any, array: np.ndarray, fresh: np.ndarray, owner: Any, room: Room) -> bool:
     if array.dtype.kind == "b" and (np.ascontiguousarray(array).view(np.uint8) > 1).any():
         return False  # true is 1; compiled code may take other bytes for neither
-    return bool((declaration or NUMBER).admits(array, fresh, owner, room))
+    chosen = NUMBER if declaration is None else declaration
+    return bool(chosen.admits(array, fresh, owner, room))

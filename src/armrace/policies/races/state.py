@@ -112,7 +112,7 @@ _END = Span(-1e18, 1e18, infinite=True)
     layers={
         "active_count": Span(0, "arms"),
         "turn": ARM,
-        "leads": COUNT,
+        "leads": Span(0, FOREVER),
         "leader": ARM_OR_NONE,
         "highest_lower": _END,
         "lowest_upper": _END,
