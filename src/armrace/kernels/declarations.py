@@ -26,6 +26,7 @@ __all__ = [
     "LIMITED",
     "NUMBER",
     "PROBABILITIES",
+    "REWARD_COUNT",
     "ROUND_OR_NEVER",
     "UNIT",
     "Declaration",
@@ -140,7 +141,9 @@ NUMBER = Number()
 FINITE = Finite()
 PROBABILITIES = Probabilities()
 COUNT = Span(0, "decisions")
-"""How many decisions, rewards or the like there were, or the number of a round."""
+"""How many decisions there were of some kind, or the number of a round."""
+REWARD_COUNT = Span(0, "rewards")
+"""How many rewards came of some kind."""
 ROUND_OR_NEVER = Span(-1, "decisions")
 ARM = Span(0, "arms", below=1)
 ARM_OR_NONE = Span(-1, "arms", below=1)

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import COUNT, Room, SumOf, declare, relation
+from armrace.kernels.declarations import COUNT, REWARD_COUNT, Room, SumOf, declare, relation
 
 __all__ = ["Counts", "count_play", "make_counts", "record"]
 
 
-@declare(assigned=COUNT, pulls=COUNT, sums=SumOf("pulls"), rounds=COUNT)
+@declare(assigned=COUNT, pulls=REWARD_COUNT, sums=SumOf("pulls"), rounds=COUNT)
 class Counts(NamedTuple):
     """Counts and reward sums, one an arm, and the number of decisions."""
 

@@ -35,7 +35,14 @@ from armrace.policies.common.counts import Counts, count_play, make_counts, reco
 from armrace.policies.crucb.shorth import shorth
 from armrace.policies.indices.argmax import make_argmax
 from armrace.policies.indices.keeping_policy import KeepingPolicy
-from armrace.policies.indices.ordered import Ordered, insert, make_ordered, median, reward_of_rank
+from armrace.policies.indices.ordered import (
+    Ordered,
+    insert,
+    make_ordered,
+    median,
+    reward_of_rank,
+    rewards_in_order,
+)
 from armrace.specification import Limits
 
 __all__ = ["CrUcb"]
@@ -45,6 +52,8 @@ _TRIMMED, _SHORTH = 0, 1
 _LOW, _HIGH = 0, 1
 _MEAN = Span(-1e-3, 1.001)
 """A mean out of a running sum, which rounding errors may take out of [0, 1]."""
+_ROUNDING = 1e-4
+"""How far a running sum may be off after very many rewards."""
 _DEVIATION = 0.5
 """Standard deviation of a reward in [0, 1], at most."""
 
@@ -78,10 +87,14 @@ def crucb_that_disagrees(state: CrUcbState, fresh: CrUcbState, room: Room) -> It
     sizes = state.ordered.sizes
     if (sizes > state.counts.pulls).any():
         yield "ordered.sizes"
-    if state.estimator[0] == _TRIMMED:
-        if (2 * state.trimmed >= np.maximum(sizes, 1)).any():
-            yield "trimmed"
-        if (abs(state.kept_sums) > sizes + 1.0).any():
+    if state.estimator[0] != _TRIMMED:
+        return
+    if (state.trimmed != (state.alpha[0] * sizes).astype(np.int64)).any():
+        yield "trimmed"
+    for arm, trimmed in enumerate(state.trimmed.tolist()):
+        rewards = rewards_in_order(state.ordered, arm)
+        kept = float(rewards[trimmed : rewards.size - trimmed].sum())
+        if abs(state.kept_sums[arm] - kept) > _ROUNDING:
             yield "kept_sums"
 
 

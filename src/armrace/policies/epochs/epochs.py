@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import AMOUNT, COUNT, Room, Span, declare, relation
+from armrace.kernels.declarations import AMOUNT, COUNT, REWARD_COUNT, Room, Span, declare, relation
 
 __all__ = [
     "Epochs",
@@ -36,7 +36,7 @@ __all__ = [
     number=Span(0, 64),
     length=Span(0, 2**59),
     played=COUNT,
-    seen=COUNT,
+    seen=REWARD_COUNT,
 )
 class Epochs(NamedTuple):
     """The current epoch; ``number`` counts from 1, ``gaps`` are those it was planned with."""

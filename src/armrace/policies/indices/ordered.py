@@ -15,9 +15,18 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import AMOUNT, COUNT, UNIT, Room, Span, declare, relation
+from armrace.kernels.states import grown_by
 from armrace.policies.indices.pages import PAGE, Pages, insert_page, make_pages, page_start
 
-__all__ = ["Ordered", "insert", "make_ordered", "median", "reward_of_rank", "sum_of_ranks"]
+__all__ = [
+    "Ordered",
+    "insert",
+    "make_ordered",
+    "median",
+    "reward_of_rank",
+    "rewards_in_order",
+    "sum_of_ranks",
+]
 
 _HALF = PAGE // 2
 _ROUNDING = 1e-9
@@ -75,6 +84,23 @@ def ordered_that_disagree(state: Ordered, fresh: Ordered, room: Room) -> Iterato
         ranks = np.append(0, np.cumsum(fill))
         if (state.cursor_rank[arm] != ranks[np.minimum(state.cursor_page[arm], length)]).any():
             yield "cursor_rank"
+
+
+def rewards_in_order(ordered: Ordered, arm: int) -> npt.NDArray[np.float64]:
+    """All rewards kept of an arm, the smallest first."""
+    begin, length = int(ordered.pages.begins[arm]), int(ordered.pages.length[arm])
+    pages = ordered.pages.directory[begin : begin + length]
+    kept = np.arange(PAGE) < ordered.fill[pages][:, np.newaxis]
+    rewards: npt.NDArray[np.float64] = ordered.pages.pool.reshape(-1, PAGE)[pages][kept]
+    return rewards
+
+
+@grown_by(Ordered)
+def give_first_pages(ordered: Ordered, old: Ordered) -> None:
+    """Give each new arm its first page, as it has one from the start."""
+    for arm in range(old.sizes.size, ordered.sizes.size):
+        insert_page(ordered.pages, arm, 0)
+        ordered.fill[ordered.pages.directory[ordered.pages.begins[arm]]] = 0
 
 
 def make_ordered(arms: int, capacity: int, cursors: int) -> Ordered:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import FINITE, NUMBER, Room, declare, relation
+from armrace.kernels.states import grown_by
 
 __all__ = ["PAGE", "Pages", "insert_page", "make_pages", "page_start"]
 
@@ -59,6 +60,16 @@ def pages_that_disagree(state: Pages, fresh: Pages, room: Room) -> Iterator[str]
         listed = [state.directory[begin : begin + length] for begin, length in stretches]
         if not np.array_equal(np.sort(np.concatenate(listed)), np.arange(pages)):
             yield "directory"
+
+
+@grown_by(Pages)
+def give_directories(pages: Pages, old: Pages) -> None:
+    """Give each new arm a directory of its own after those that are in use."""
+    for arm in range(old.begins.size, pages.begins.size):
+        pages.begins[arm] = pages.used[_USED_ENTRIES]
+        pages.room[arm] = _FIRST_DIRECTORY
+        pages.length[arm] = 0
+        pages.used[_USED_ENTRIES] += _FIRST_DIRECTORY
 
 
 def make_pages(arms: int, capacity: int) -> Pages:

@@ -19,6 +19,7 @@ from armrace.kernels.declarations import (
     CONSTANT,
     COUNT,
     LAYER_OR_NONE,
+    REWARD_COUNT,
     ROUND_OR_NEVER,
     Span,
     SumOf,
@@ -98,7 +99,7 @@ _END = Span(-1e18, 1e18, infinite=True)
 @declare(
     cells={
         "assigned": Span("minus_decisions", "decisions"),  # dropped decisions are taken off
-        "pulls": COUNT,
+        "pulls": REWARD_COUNT,
         "sums": SumOf("pulls"),
         "patience": Span(-1, FOREVER),
         "next": ARM,
