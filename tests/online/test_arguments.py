@@ -180,7 +180,7 @@ def test_ticket_members_of_other_types_do_not_pass(change, log):
     assert learner.pending == 1
 
 
-@pytest.mark.parametrize("number", [0.5, 0.0, None, True, "0", 2**63, np.array([0])])
+@pytest.mark.parametrize("number", [0.5, 0.0, None, True, "0", 2**63, -(2**63) - 1, np.array([0])])
 def test_numbers_of_decisions_of_other_types_do_not_pass(number):
     learner = Learner("exp3", 2, 100)
     decision = learner.decide()

@@ -174,7 +174,7 @@ def check_decision(
         number, arm, ticket = decision
         if type(number) is not int or tuple(map(type, ticket)) != _TICKET_TYPES:
             number, ticket = _whole(number), _converted(ticket)
-        fits = _fits(ticket, shape, exact) and arms[ticket[0]] == arm
+        fits = 0 <= number < _LARGEST and _fits(ticket, shape, exact) and arms[ticket[0]] == arm
     except (TypeError, ValueError, OverflowError):
         fits = False
     if not fits:
@@ -227,10 +227,11 @@ def check_ticket(ticket: Any, shape: np.ndarray, exact: bool) -> tuple[Any, ...]
 
 
 def _fits(ticket: Sequence[Any], shape: np.ndarray, exact: bool) -> bool:
-    arm, layer, probability, _, memo, inner_layer, inner_probability = ticket
+    arm, layer, probability, phase, memo, inner_layer, inner_probability = ticket
     arms, layers = shape.tolist()
     return (
         0 <= arm < arms
+        and -_LARGEST <= phase < _LARGEST
         and NO_LAYER <= layer < layers
         and NO_LAYER <= inner_layer < layers
         and (_LEAST_PROBABILITY <= probability <= _LARGEST_PROBABILITY or not exact)

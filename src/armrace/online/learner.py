@@ -449,8 +449,9 @@ class Learner:
         rewarded = snapshot.rewarded_bits()
         rewards = snapshot.settled + int(np.unpackbits(rewarded).sum())
         read_arrays(live.policy, snapshot.state)
-        room = Room(*live.shape.tolist(), snapshot.decisions, rewards)
-        unsound = unsound_array(live.policy, self._start(len(self.arms))[1], room)
+        arms, layers = live.shape.tolist()
+        room = Room(arms, layers, snapshot.decisions, rewards)
+        unsound = unsound_array(live.policy, self._start(arms)[1], room)
         if unsound is not None:
             raise DamagedFile(f"the snapshot's {unsound} holds what this policy never does.")
         seek(self._stream, snapshot.taken)
