@@ -347,8 +347,8 @@ class Learner:
     def _logged(self, number: int) -> Decision:
         """A decision out of this learner's own log."""
         log = self._live.log
-        place = number - int(log.counters[FIRST])
-        if not (isinstance(number, int) and 0 <= place < log.counters[ASSIGNED]):
+        place = number - int(log.counters[FIRST]) if isinstance(number, int) else -1
+        if not 0 <= place < log.counters[ASSIGNED]:
             raise ForeignTicket(f"the log of this learner has no decision {number!r}.")
         ticket = ticket_of(log.decisions[place])
         return Decision(number, self.arms[ticket.arm], ticket)
