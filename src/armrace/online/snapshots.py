@@ -17,6 +17,8 @@ from armrace.specification import MAXIMAL_HORIZON
 __all__ = ["ArrayData", "Snapshot", "pack_rewarded", "read_arrays", "write_arrays"]
 
 _FORMAT = 2
+_UNREADABLE = (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError)
+"""What reading plain data of any kind may raise."""
 
 
 class ArrayData(msgspec.Struct, frozen=True):
@@ -93,14 +95,23 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             snapshot = cls._decode(data.to_bytes() if isinstance(data, cls) else data)
         except DamagedFile:
             raise
-        except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+        except (
+            msgspec.MsgspecError,
+            TypeError,
+            ValueError,
+            OverflowError,
+            RecursionError,
+        ) as error:
             raise DamagedFile(f"this is not a snapshot of a learner: {error}.") from None
         if snapshot.format != _FORMAT:
             raise DamagedFile(
                 f"the snapshot has format {snapshot.format}; this version reads {_FORMAT}."
             )
-        given = snapshot.digest.encode(errors="replace")
-        if not hmac.compare_digest(given, snapshot._content_digest(key).encode()):
+        try:
+            digest = snapshot._content_digest(key)
+        except OverflowError:
+            raise DamagedFile("the snapshot has numbers that no learner has.") from None
+        if not hmac.compare_digest(snapshot.digest.encode(errors="replace"), digest.encode()):
             secret = "was sealed with a key" if key is None else "was not sealed with this key"
             raise DamagedFile(f"the snapshot is damaged or {secret}: it does not match its digest.")
         return snapshot
