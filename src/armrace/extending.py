@@ -16,6 +16,8 @@ Parts for composed policies and serious attacks:
 - regularised leaders: :func:`exponential_weights`, :func:`power_weights`, :func:`add_loss`,
   :class:`Estimates`, :class:`Solution`;
 - indices: :func:`make_argmax`;
+- declarations of what a state may hold, checked when a snapshot is read: :func:`declare`,
+  :func:`relation` and the constants that go with them;
 - attacks: :class:`Tally`, which keeps what an attacker sees of each arm.
 """
 
@@ -29,6 +31,23 @@ from armrace.adversaries.attack_tally import (
     tally_play,
 )
 from armrace.kernels.compiling import inlined, outlined
+from armrace.kernels.declarations import (
+    AMOUNT,
+    ARM,
+    ARM_OR_NONE,
+    CONSTANT,
+    COUNT,
+    FINITE,
+    LIMITED,
+    PROBABILITIES,
+    REWARD_COUNT,
+    UNIT,
+    Room,
+    Span,
+    SumOf,
+    declare,
+    relation,
+)
 from armrace.kernels.generics import (
     NO_LAYER,
     Eligible,
@@ -76,9 +95,19 @@ from armrace.policies.races.state import Race, make_race
 from armrace.specification import Confidence, Limits
 
 __all__ = [
+    "AMOUNT",
+    "ARM",
+    "ARM_OR_NONE",
+    "CONSTANT",
+    "COUNT",
+    "FINITE",
+    "LIMITED",
     "LOGARITHMIC_BARRIER",
     "NO_LAYER",
+    "PROBABILITIES",
+    "REWARD_COUNT",
     "TSALLIS_ENTROPY",
+    "UNIT",
     "Adversary",
     "Confidence",
     "CountingPolicy",
@@ -90,9 +119,12 @@ __all__ = [
     "Policy",
     "Race",
     "RacePolicy",
+    "Room",
     "Setting",
     "Solution",
+    "Span",
     "Stream",
+    "SumOf",
     "Tally",
     "Ticket",
     "add_loss",
@@ -102,6 +134,7 @@ __all__ = [
     "corrupt",
     "count_play",
     "decide",
+    "declare",
     "delete_arm",
     "deviation",
     "distribution",
@@ -128,6 +161,7 @@ __all__ = [
     "paper_rule",
     "power_weights",
     "record",
+    "relation",
     "remember_clean",
     "restricted_probability",
     "stamped",

@@ -23,12 +23,24 @@ instead can only lower it.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
+from armrace.kernels.declarations import (
+    AMOUNT,
+    CONSTANT,
+    COUNT,
+    UNIT,
+    Room,
+    Span,
+    SumOf,
+    declare,
+    relation,
+)
 from armrace.kernels.generics import (
     Eligible,
     Ticket,
@@ -59,8 +71,10 @@ _MARKS_A_DOUBLING = 4
 _MEMORIES = np.array([4.0, 16.0, 64.0])
 _SMALLEST_BLOCK = 16
 """Fewer rewards than these prove nothing at any useful level."""
+_ROUNDING = 1e-6
 
 
+@declare(pulls=CONSTANT, reached=COUNT, sums=AMOUNT, rounds=COUNT, outstanding=COUNT)
 class Marks(NamedTuple):
     """Sum of each arm's rewards, and the round, after certain numbers of rewards."""
 
@@ -73,6 +87,19 @@ class Marks(NamedTuple):
     """Plays of the arm without a reward at that moment."""
 
 
+@declare(
+    sums=AMOUNT,
+    rounds=COUNT,
+    outstanding=COUNT,
+    evidence=Span(-math.inf, 1e18),
+    ends=COUNT,
+    before=AMOUNT,
+    within=AMOUNT,
+    first_rounds=COUNT,
+    last_rounds=COUNT,
+    first_outstanding=COUNT,
+    last_outstanding=COUNT,
+)
 class Blocks(NamedTuple):
     """The current and the most striking block of each arm (row) and size (column)."""
 
@@ -95,6 +122,7 @@ class Blocks(NamedTuple):
     last_outstanding: npt.NDArray[np.int64]
 
 
+@declare(recent=UNIT, assigned=COUNT, pulls=COUNT, sums=SumOf("pulls"))
 class Waves(NamedTuple):
     """Rewards that come while an arm pays less than usual, and while it pays more.
 
@@ -115,6 +143,7 @@ class Waves(NamedTuple):
     """Whether the arm's next reward is that of a counted play."""
 
 
+@declare(rounds=COUNT, assigned=COUNT, pulls=COUNT, sums=SumOf("pulls"))
 class Watched(NamedTuple):
     """A policy's state, and what its rewards have been."""
 
@@ -129,6 +158,37 @@ class Watched(NamedTuple):
     marks: Marks
     blocks: Blocks
     waves: Waves
+
+
+@relation(Watched)
+def watched_that_disagrees(state: Watched, fresh: Watched, room: Room) -> Iterator[str]:
+    """Marks and blocks are stretches of the rewards that came."""
+    if state.rounds[0] != room.decisions:
+        yield "rounds"
+    if state.pulls.sum() > room.rewards:
+        yield "pulls"
+    marks, blocks = state.marks, state.blocks
+    if (marks.reached != np.searchsorted(marks.pulls, state.pulls, side="right")).any():
+        yield "marks.reached"
+    passed = np.arange(marks.pulls.size) < marks.reached[:, np.newaxis]
+    pulls = np.where(passed, marks.pulls, state.pulls[:, np.newaxis])
+    sums = np.where(passed, marks.sums, state.sums[:, np.newaxis])
+    sizes = np.diff(pulls, prepend=0)
+    grown = np.diff(sums, prepend=0.0)
+    if ((grown < -_ROUNDING) | (grown > sizes + _ROUNDING)).any():
+        yield "marks.sums"
+    if (blocks.sums > state.pulls[:, np.newaxis]).any():
+        yield "blocks.sums"
+    sizes = np.array([block_size(scale) for scale in range(blocks.ends.shape[1])])
+    struck = blocks.ends > 0
+    before = blocks.ends - sizes
+    whole = (blocks.ends % sizes == 0) & (before > 0) & (blocks.ends <= state.pulls[:, np.newaxis])
+    if (struck & ~whole).any():
+        yield "blocks.ends"
+    if (struck & ((blocks.before > before) | (blocks.within > sizes))).any():
+        yield "blocks.before"
+    if ((blocks.evidence > -np.inf) != struck).any():
+        yield "blocks.evidence"
 
 
 def watch(state: Any, arms: int, horizon: int) -> Watched:

@@ -42,8 +42,10 @@ __all__ = [
     "EVENTS",
     "FIRST",
     "LEARNED_EVENT",
+    "NO_ROOM",
     "REPEATED",
     "REWARDS",
+    "SETTLED",
     "TAKEN",
     "UNKNOWN",
     "Live",
@@ -59,8 +61,12 @@ __all__ = [
 TAKEN, UNKNOWN, REPEATED = 0, 1, 2
 """What becomes of a reward: it was learned, no decision fits it, its decision had one before."""
 
-DECISIONS, REWARDS = 0, 1
-"""Places in ``counters``."""
+DECISIONS, REWARDS, SETTLED = 0, 1, 2
+"""Places in ``counters``: decisions, rewards, and the decision with the first bit in ``rewarded``.
+All decisions before that have had their reward."""
+
+NO_ROOM = -1
+"""The number of a decision that was not made because there is no room to record it."""
 
 DECISION = np.dtype(
     [
@@ -86,7 +92,7 @@ FIRST, ASSIGNED, EVENTS = 0, 1, 2
 
 
 class Log(NamedTuple):
-    """What has happened, in order. Whoever calls sees to it that there is room."""
+    """What has happened, in order. No decision is made without room for it and its reward."""
 
     decisions: Any
     """A :data:`DECISION` each; of length 0 if no log is kept."""
@@ -104,7 +110,7 @@ class Live(NamedTuple):
     stream: Stream
     counters: npt.NDArray[np.int64]
     rewarded: npt.NDArray[np.uint8]
-    """A bit for each decision; longer than there are decisions."""
+    """A bit for each decision from ``SETTLED`` on, and for some to come."""
     shape: npt.NDArray[np.int64]
     """Numbers of arms and of layers."""
     log: Log
@@ -146,8 +152,8 @@ class LiveCalls(NamedTuple):
     learn: Callable[..., int]
     drop: Callable[..., int]
     distribution: Callable[[Handle, npt.NDArray[np.float64]], None]
-    decide_many: Callable[[Handle, Any], None]
-    learn_many: Callable[[Handle, Any, npt.NDArray[np.float64]], int]
+    decide_many: Callable[[Handle, Any], int]
+    learn_many: Callable[[Handle, Any, npt.NDArray[np.float64]], tuple[int, int]]
 
 
 def ticket_of(record: Any) -> Ticket:
@@ -228,6 +234,20 @@ def _add_event(log: Log, kind: int, number: int, reward: float) -> None:
 
 
 @inlined
+def _has_room(live: Live) -> bool:
+    """Whether one more decision can be recorded."""
+    counters, log = live.counters, live.log
+    logged = log.decisions.size == 0 or log.counters[ASSIGNED] < log.decisions.size
+    return logged and counters[DECISIONS] - counters[SETTLED] < 8 * live.rewarded.size
+
+
+@inlined
+def _no_decision() -> tuple[int, int, int, int, float, int, float, int, float]:
+    """What stands for a decision where there is no room for one."""
+    return NO_ROOM, 0, 0, 0, 0.0, 0, 0.0, 0, 0.0
+
+
+@inlined
 def _assign_next(live: Live, ticket: Ticket) -> Ticket:
     number, log = live.counters[DECISIONS], live.log
     live.counters[DECISIONS] = number + 1
@@ -254,13 +274,16 @@ def _status(live: Live, number: int, ticket: Ticket) -> int:
     logged = live.log.decisions.size > 0 and place >= 0
     if logged and not _is_same(_read(live.log.decisions[place]), ticket):
         return UNKNOWN
-    byte, bit = number >> 3, np.uint8(1 << (number & 7))
-    return REPEATED if live.rewarded[byte] & bit else TAKEN
+    later = number - live.counters[SETTLED]
+    if later < 0:
+        return REPEATED
+    return REPEATED if live.rewarded[later >> 3] & np.uint8(1 << (later & 7)) else TAKEN
 
 
 @inlined
 def _mark(live: Live, number: int) -> None:
-    live.rewarded[number >> 3] |= np.uint8(1 << (number & 7))
+    later = number - live.counters[SETTLED]
+    live.rewarded[later >> 3] |= np.uint8(1 << (later & 7))
     live.counters[REWARDS] += 1
 
 
@@ -301,12 +324,16 @@ def make_live_calls(code: str, kind: Any) -> LiveCalls:
         inner_probability: float,
     ) -> tuple[Any, ...]:
         live = opened(handle)
+        if not _has_room(live):
+            return _no_decision()
         ticket = Ticket(arm, layer, probability, phase, memo, inner_layer, inner_probability)
         return _unpacked(live, _assign_next(live, ticket))
 
     @entry(code, holds_lock=True)
     def live_decide(handle: Handle) -> tuple[Any, ...]:
         live = opened(handle)
+        if not _has_room(live):
+            return _no_decision()
         return _unpacked(live, _assign_next(live, choose(live.policy, live.stream, None)))
 
     @entry(code, holds_lock=True)
@@ -357,24 +384,31 @@ def make_live_calls(code: str, kind: Any) -> LiveCalls:
         distribution(opened(handle).policy, out)
 
     @entry(code, holds_lock=True)
-    def live_decide_many(handle: Handle, out: Any) -> None:
+    def live_decide_many(handle: Handle, out: Any) -> int:
+        """Make as many decisions as there is room for, and return how many."""
         live = opened(handle)
         for place in range(out.size):
+            if not _has_room(live):
+                return place
             ticket = _assign_next(live, choose(live.policy, live.stream, None))
             _write(out[place], live, ticket)
+        return out.size
 
     @entry(code, holds_lock=True)
-    def live_learn_many(handle: Handle, records: Any, rewards: npt.NDArray[np.float64]) -> int:
-        """Learn the rewards in order; stops at the first that cannot be taken."""
+    def live_learn_many(
+        handle: Handle, records: Any, rewards: npt.NDArray[np.float64]
+    ) -> tuple[int, int]:
+        """Learn the rewards in order up to the first that cannot be taken: how many, and why."""
         live = opened(handle)
         for place in range(records.size):
             number, ticket = records[place].number, _read(records[place])
-            if _status(live, number, ticket) != TAKEN:
-                return place
+            status = _status(live, number, ticket)
+            if status != TAKEN:
+                return place, status
             _mark(live, number)
             learn(live.policy, ticket, rewards[place])
             _add_event(live.log, LEARNED_EVENT, number, rewards[place])
-        return records.size
+        return records.size, TAKEN
 
     integer, number = types.int64, types.float64
     ticket = (integer, integer, number, integer, number, integer, number)

@@ -6,12 +6,14 @@ two states that differ in it alone are equal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["SCRATCH", "equal_states", "grow_state", "lasting_arrays"]
+__all__ = ["SCRATCH", "equal_states", "grow_state", "grown_by", "lasting_arrays"]
+
+F = TypeVar("F", bound=Callable[[Any, Any], None])
 
 SCRATCH = "scratch"
 
@@ -44,12 +46,37 @@ def equal_states(one: Any, other: Any) -> bool:
     )
 
 
+_GROWN_BY: dict[type, Callable[[Any, Any], None]] = {}
+
+
+def grown_by(state_class: type) -> Callable[[F], F]:
+    """Register what completes a grown state of this class, if a copy of its arrays does not.
+
+    The decorated function is called with the grown state and the old one.
+    """
+
+    def register(function: F) -> F:
+        _GROWN_BY[state_class] = function
+        return function
+
+    return register
+
+
 def grow_state(state: Any, fresh: Any) -> None:
     """Copy a state into a ``fresh`` one with more arms, which come after those there are.
 
     Each array is copied into the corner of its larger counterpart, so that the new arms are as
-    they are at the start.
+    they are at the start. Where arms share an array, :func:`grown_by` gives the new ones a place.
     """
     larger = dict(lasting_arrays(fresh))
     for name, array in lasting_arrays(state):
         larger[name][tuple(slice(size) for size in array.shape)] = array
+    _complete(state, fresh)
+
+
+def _complete(state: Any, grown: Any) -> None:
+    for old, member in zip(state, grown, strict=True):
+        if hasattr(member, "_fields"):
+            _complete(old, member)
+    if type(grown) in _GROWN_BY:
+        _GROWN_BY[type(grown)](grown, state)

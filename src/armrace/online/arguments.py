@@ -10,12 +10,15 @@ import numpy as np
 
 from armrace.errors import ForeignTicket, InvalidParameter
 from armrace.kernels.generics import NO_LAYER, Ticket
+from armrace.kernels.live import DECISION
+from armrace.online.batches import DecisionBatch
 from armrace.randomness import MAXIMAL_SEED
 from armrace.specification import MAXIMAL_HORIZON, Limits, check_number, is_list
 
 __all__ = [
     "check_arm",
     "check_arms",
+    "check_batch",
     "check_count",
     "check_decision",
     "check_flag",
@@ -23,6 +26,7 @@ __all__ = [
     "check_reward",
     "check_rewards",
     "check_seed",
+    "check_taken",
     "check_ticket",
     "eligible_mask",
 ]
@@ -31,7 +35,13 @@ _HORIZON = Limits("expected number of decisions", 1, MAXIMAL_HORIZON)
 _SEED = Limits("seed", 0, MAXIMAL_SEED)
 _MOST_ARMS = 100_000
 _MOST_AT_ONCE = 10_000_000
+MOST_TAKEN = 2**60
+"""Random numbers that a learner may have taken: far more than it ever will."""
 _LARGEST = 2**63
+_LEAST_PROBABILITY, _LARGEST_PROBABILITY = 1e-100, 1.0 + 1e-9
+"""Smaller probabilities are never drawn, and forged ones would make estimates overflow. The shares
+of layers may add to a little more than 1."""
+_LARGEST_MEMO = 1e100
 _TICKET_TYPES = (int, int, float, int, float, int, float)
 _INTEGERS = (int, np.integer)
 _NUMBERS = (int, float, np.integer, np.floating)
@@ -60,6 +70,12 @@ def check_count(count: Any) -> int:
     """How many decisions are wanted at once."""
     check_number("count", count, Limits("decisions", 0, _MOST_AT_ONCE), whole=True)
     return int(count)
+
+
+def check_taken(taken: Any) -> int:
+    """How many random numbers have been taken."""
+    check_number("taken", taken, Limits("random numbers taken", 0, MOST_TAKEN), whole=True)
+    return int(taken)
 
 
 def check_arms(arms: Any) -> list[str | int]:
@@ -97,10 +113,20 @@ def check_arm(arm: Any, others: Sequence[str | int]) -> str | int:
 def _label(arm: Any) -> str | int:
     """Names must survive JSON, or a snapshot could not be read again."""
     if isinstance(arm, str):
-        return str(arm)
+        if not _is_encodable(arm):
+            raise InvalidParameter(f"names of arms must be valid Unicode; got {arm!r}.")
+        return str.__str__(arm)
     if isinstance(arm, _INTEGERS) and not isinstance(arm, bool) and -_LARGEST <= arm < _LARGEST:
         return int(arm)
     raise InvalidParameter(f"names of arms must be text or whole numbers; got {arm!r}.")
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def eligible_mask(eligible: Any, arms: Sequence[str | int]) -> np.ndarray:
@@ -109,7 +135,7 @@ def eligible_mask(eligible: Any, arms: Sequence[str | int]) -> np.ndarray:
         raise InvalidParameter(f"eligible must be a list of arms; got {eligible!r}.")
     mask = np.zeros(len(arms), dtype=np.bool_)
     for arm in eligible:
-        if arm not in arms:
+        if not isinstance(arm, (str, *_INTEGERS)) or arm not in arms:
             raise InvalidParameter(f"eligible must name arms of this learner; got {arm!r}.")
         mask[arms.index(arm)] = True
     if not mask.any():
@@ -148,12 +174,44 @@ def check_decision(
         number, arm, ticket = decision
         if type(number) is not int or tuple(map(type, ticket)) != _TICKET_TYPES:
             number, ticket = _whole(number), _converted(ticket)
-        fits = _fits(ticket, shape, exact) and arms[ticket[0]] == arm
+        fits = 0 <= number < _LARGEST and _fits(ticket, shape, exact) and arms[ticket[0]] == arm
     except (TypeError, ValueError, OverflowError):
         fits = False
     if not fits:
         raise ForeignTicket(f"no decision of this learner is {decision}.")
     return number, ticket
+
+
+def check_batch(
+    batch: Any, arms: Sequence[str | int], shape: np.ndarray, exact: bool
+) -> np.ndarray:
+    """The records of a batch, each with a ticket that the learner could have given."""
+    if not isinstance(batch, DecisionBatch):
+        raise ForeignTicket(f"learn_many takes a batch of decide_many; got {type(batch).__name__}.")
+    records = batch.records
+    if not isinstance(records, np.ndarray) or records.dtype != DECISION or records.ndim != 1:
+        raise ForeignTicket("the records of the batch are no decisions of a learner.")
+    if list(batch.labels) != list(arms[: len(batch.labels)]):
+        raise ForeignTicket("the batch is of a learner with other arms.")
+    with np.errstate(invalid="ignore"):
+        fits = _fits_each(records, shape, exact)
+    if not fits.all():
+        raise ForeignTicket(f"no decision of this learner is {records[~fits][0]}.")
+    return np.ascontiguousarray(records)
+
+
+def _fits_each(records: np.ndarray, shape: np.ndarray, exact: bool) -> np.ndarray:
+    """What :func:`_fits` says of each record."""
+    arms, layers = shape.tolist()
+    probability, inner_probability = records["probability"], records["inner_probability"]
+    fits: np.ndarray = (records["arm"] >= 0) & (records["arm"] < arms)
+    for layer in (records["layer"], records["inner_layer"]):
+        fits &= (layer >= NO_LAYER) & (layer < layers)
+    if exact:
+        fits &= (probability >= _LEAST_PROBABILITY) & (probability <= _LARGEST_PROBABILITY)
+    fits &= (inner_probability >= _LEAST_PROBABILITY) & (inner_probability <= _LARGEST_PROBABILITY)
+    fits &= abs(records["memo"]) <= _LARGEST_MEMO
+    return fits
 
 
 def check_ticket(ticket: Any, shape: np.ndarray, exact: bool) -> tuple[Any, ...]:
@@ -169,15 +227,16 @@ def check_ticket(ticket: Any, shape: np.ndarray, exact: bool) -> tuple[Any, ...]
 
 
 def _fits(ticket: Sequence[Any], shape: np.ndarray, exact: bool) -> bool:
-    arm, layer, probability, _, memo, inner_layer, inner_probability = ticket
+    arm, layer, probability, phase, memo, inner_layer, inner_probability = ticket
     arms, layers = shape.tolist()
     return (
         0 <= arm < arms
+        and -_LARGEST <= phase < _LARGEST
         and NO_LAYER <= layer < layers
         and NO_LAYER <= inner_layer < layers
-        and (0.0 < probability <= 1.0 or not exact)
-        and 0.0 < inner_probability <= 1.0
-        and math.isfinite(memo)
+        and (_LEAST_PROBABILITY <= probability <= _LARGEST_PROBABILITY or not exact)
+        and _LEAST_PROBABILITY <= inner_probability <= _LARGEST_PROBABILITY
+        and abs(memo) <= _LARGEST_MEMO
     )
 
 

@@ -23,7 +23,7 @@ class DecisionBatch(Sequence[Decision]):
 
     def __init__(self, records: np.ndarray, labels: Sequence[str | int]) -> None:
         self.records = records
-        self._labels = labels
+        self.labels = labels
 
     def __len__(self) -> int:
         return int(self.records.size)
@@ -31,7 +31,7 @@ class DecisionBatch(Sequence[Decision]):
     @property
     def arms(self) -> list[str | int]:
         """The arm of each decision."""
-        return [self._labels[index] for index in self.records["arm"].tolist()]
+        return [self.labels[index] for index in self.records["arm"].tolist()]
 
     @property
     def numbers(self) -> npt.NDArray[np.int64]:
@@ -52,8 +52,8 @@ class DecisionBatch(Sequence[Decision]):
     def __getitem__(self, index: slice) -> DecisionBatch: ...
     def __getitem__(self, index: int | slice) -> Decision | DecisionBatch:
         if isinstance(index, slice):
-            return DecisionBatch(self.records[index], self._labels)
+            return DecisionBatch(self.records[index], self.labels)
         return self._decision(self.records[index])
 
     def _decision(self, record: np.ndarray) -> Decision:
-        return Decision(int(record["number"]), self._labels[int(record["arm"])], ticket_of(record))
+        return Decision(int(record["number"]), self.labels[int(record["arm"])], ticket_of(record))

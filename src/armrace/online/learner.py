@@ -5,14 +5,15 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from armrace.errors import ForeignTicket, InvalidParameter
+from armrace.errors import DamagedFile, ForeignTicket, InvalidParameter
 from armrace.forensics import Audit, audit
 from armrace.forensics import watch as put_under_watch
 from armrace.kernels.compiling import fingerprint
+from armrace.kernels.declarations import Room, unsound_array
 from armrace.kernels.generics import Ticket, implementations, is_restrictable
 from armrace.kernels.live import (
     ADDED_EVENT,
@@ -21,8 +22,10 @@ from armrace.kernels.live import (
     DECISIONS,
     EVENTS,
     FIRST,
+    NO_ROOM,
     REPEATED,
     REWARDS,
+    SETTLED,
     TAKEN,
     Live,
     enlarge_log,
@@ -37,6 +40,7 @@ from armrace.kernels.unowned_arrays import Handle
 from armrace.online.arguments import (
     check_arm,
     check_arms,
+    check_batch,
     check_count,
     check_decision,
     check_flag,
@@ -44,6 +48,7 @@ from armrace.online.arguments import (
     check_reward,
     check_rewards,
     check_seed,
+    check_taken,
     check_ticket,
     eligible_mask,
 )
@@ -56,6 +61,15 @@ from armrace.randomness import Purpose, stream_for
 __all__ = ["Learner"]
 
 _FIRST_ROOM = 1024
+
+
+class _Current(NamedTuple):
+    """What changes together when a learner grows, so that an interruption finds all or nothing."""
+
+    arms: list[str | int]
+    state: Any
+    """The policy's own state, without a watch."""
+    handle: Handle
 
 
 class Learner:
@@ -91,53 +105,64 @@ class Learner:
         watch: bool = True,
         log: bool = True,
     ) -> None:
-        self.arms = check_arms(arms)
+        labels = check_arms(arms)
         self.horizon = check_horizon(horizon)
         self.seed = check_seed(seed)
         self.watch = check_flag("watch", watch)
         self._keeps_log = check_flag("log", log)
         self.policy = POLICIES.make(policy)
-        self._first_arms = len(self.arms)
+        self._first_arms = len(labels)
         self._lock = threading.Lock()
         self._stream = stream_for(self.seed, Purpose.LEARNER, replication=0)
-        self._state, kept = self._start(len(self.arms))
-        self._put_down(
-            Live(
-                policy=kept,
-                stream=self._stream,
-                counters=np.zeros(2, dtype=np.int64),
-                rewarded=np.zeros(_FIRST_ROOM // 8, dtype=np.uint8),
-                shape=self._shape(),
-                log=make_log(_FIRST_ROOM if self._keeps_log else 0, first=0),
-            )
+        state, kept = self._start(len(labels))
+        live = Live(
+            policy=kept,
+            stream=self._stream,
+            counters=np.zeros(3, dtype=np.int64),
+            rewarded=np.zeros(_FIRST_ROOM // 8, dtype=np.uint8),
+            shape=self._shape(len(labels)),
+            log=make_log(_FIRST_ROOM if self._keeps_log else 0, first=0),
         )
+        code = fingerprint(implementations(kept))
+        self._store = make_put_down(code)
+        self._go_on_with(live, labels, state)
+        self._calls = make_live_calls(code, self._current.handle._numba_type_)
 
     def _start(self, arms: int) -> tuple[Any, Any]:
         """A fresh state for so many arms, and the same under watch if that is wanted."""
         state = self.policy.start(arms, self.horizon)
         return state, put_under_watch(state, arms, self.horizon) if self.watch else state
 
-    def _shape(self) -> np.ndarray:
-        arms = len(self.arms)
+    def _shape(self, arms: int) -> np.ndarray:
         return np.array([arms, self.policy.layer_count(arms, self.horizon)], dtype=np.int64)
 
-    def _put_down(self, live: Live) -> None:
-        """Go on with this; compiled code finds it through the handle."""
-        self._live = live
-        code = fingerprint(implementations(live.policy))
-        self._handle = Handle(live, make_put_down(code))
-        self._calls = make_live_calls(code, self._handle._numba_type_)
-        self._room = 8 * live.rewarded.size
+    def _go_on_with(self, live: Live, arms: list[str | int], state: Any) -> None:
+        """Replace all that compiled code works on, in one step."""
+        self._current = _Current(arms, state, Handle(live, self._store))
+
+    @property
+    def arms(self) -> list[str | int]:
+        """The names of the arms."""
+        return self._current.arms
+
+    @property
+    def _state(self) -> Any:
+        return self._current.state
+
+    @property
+    def _live(self) -> Live:
+        live: Live = self._current.handle.state
+        return live
 
     def _make_room(self, decisions: int) -> None:
         """See to it that so many more decisions, and all rewards that are due, find room."""
-        live, room = self._live, max(decisions, self._room)
-        log = live.log
+        live = self._live
+        room, log = max(decisions, 8 * live.rewarded.size), live.log
         if self._keeps_log:
             log = enlarge_log(log, room, 2 * room + self.pending)
         more = np.zeros(-(-room // 8), dtype=np.uint8)
         rewarded = np.concatenate([live.rewarded, more])
-        self._put_down(live._replace(rewarded=rewarded, log=log))
+        self._go_on_with(live._replace(rewarded=rewarded, log=log), self.arms, self._state)
 
     @property
     def decisions(self) -> int:
@@ -166,10 +191,11 @@ class Learner:
 
     def _choose(self, eligible: Iterable[str | int] | None) -> tuple[Any, ...]:
         if eligible is None:
-            return self._calls.choose(self._handle)
+            return self._calls.choose(self._current.handle)
         if not is_restrictable(self._state):
             raise InvalidParameter(f"{self.policy.tag()} cannot be restricted to eligible arms.")
-        return self._calls.choose_among(self._handle, eligible_mask(eligible, self.arms))
+        mask = eligible_mask(eligible, self.arms)
+        return self._calls.choose_among(self._current.handle, mask)
 
     def assign(self, ticket: Ticket) -> Decision:
         """Count a decision, whoever made it, and return it with its number.
@@ -182,12 +208,10 @@ class Learner:
             return self._assign(checked)
 
     def _assign(self, ticket: tuple[Any, ...]) -> Decision:
-        values = self._calls.assign(self._handle, *ticket)
-        if values[0] + 1 >= self._room:
+        values = self._calls.assign(self._current.handle, *ticket)
+        if values[0] == NO_ROOM:
             self._make_room(1)
-        return self._decision(values)
-
-    def _decision(self, values: tuple[Any, ...]) -> Decision:
+            values = self._calls.assign(self._current.handle, *ticket)
         return Decision(values[0], self.arms[values[2]], Ticket(*values[2:]))
 
     def decide(self, eligible: Iterable[str | int] | None = None) -> Decision:
@@ -195,18 +219,20 @@ class Learner:
         with self._lock:
             if eligible is not None:
                 return self._assign(self._choose(eligible)[2:])
-            values = self._calls.decide(self._handle)
-            if values[0] + 1 >= self._room:
+            values = self._calls.decide(self._current.handle)
+            if values[0] == NO_ROOM:
                 self._make_room(1)
+                values = self._calls.decide(self._current.handle)
         return Decision(values[0], self.arms[values[2]], Ticket(*values[2:]))
 
     def decide_many(self, count: int) -> DecisionBatch:
         """Make ``count`` decisions at once: the same that :meth:`decide` would make one by one."""
         records = np.zeros(check_count(count), dtype=DECISION)
         with self._lock:
-            if self.decisions + records.size >= self._room:
-                self._make_room(records.size + 1)
-            self._calls.decide_many(self._handle, records)
+            made = self._calls.decide_many(self._current.handle, records)
+            if made < records.size:
+                self._make_room(records.size - made)
+                self._calls.decide_many(self._current.handle, records[made:])
         return DecisionBatch(records, self.arms)
 
     # --- learning -------------------------------------------------------------------------
@@ -220,7 +246,7 @@ class Learner:
         if not 0.0 <= value <= 1.0:
             raise InvalidParameter(f"reward must be in [0, 1]; got {reward!r}.")
         with self._lock:
-            status = self._calls.learn(self._handle, number, *ticket, value)
+            status = self._calls.learn(self._current.handle, number, *ticket, value)
         if status != TAKEN:
             self._refuse(status, decision)
 
@@ -234,7 +260,7 @@ class Learner:
             decision, self.arms, self._live.shape, self.policy.exact_tickets
         )
         with self._lock:
-            status = self._calls.drop(self._handle, number, *ticket)
+            status = self._calls.drop(self._current.handle, number, *ticket)
         if status != TAKEN:
             self._refuse(status, decision)
 
@@ -243,13 +269,12 @@ class Learner:
 
         If one cannot be taken, those before it have been, and the error names it.
         """
+        records = check_batch(batch, self.arms, self._live.shape, self.policy.exact_tickets)
         values = check_rewards(rewards, len(batch))
-        records = np.ascontiguousarray(batch.records)
         with self._lock:
-            taken = self._calls.learn_many(self._handle, records, values)
-        if taken < len(batch):
-            known = 0 <= records["number"][taken] < self.decisions
-            self._refuse(REPEATED if known else TAKEN + 1, batch[taken])
+            taken, status = self._calls.learn_many(self._current.handle, records, values)
+        if status != TAKEN:
+            self._refuse(status, batch[taken])
 
     def _refuse(self, status: int, decision: Any) -> None:
         if status == REPEATED:
@@ -269,18 +294,18 @@ class Learner:
             self._add_arm(label)
 
     def _add_arm(self, label: str | int) -> None:
-        state, kept = self._start(len(self.arms) + 1)
+        arms = [*self.arms, label]
+        state, kept = self._start(len(arms))
         grow_state(self._live.policy, kept)
-        self.arms = [*self.arms, label]
-        self._state = state
         log = self._live.log
         if self._keeps_log:
-            log = enlarge_log(log, 0, 1)
+            log = enlarge_log(log, 0, 1)._replace(counters=log.counters.copy())
             place = log.counters[EVENTS]
             log.kinds[place] = ADDED_EVENT
-            log.numbers[place] = len(self.arms) - 1 - self._first_arms
+            log.numbers[place] = len(arms) - 1 - self._first_arms
             log.counters[EVENTS] += 1
-        self._put_down(self._live._replace(policy=kept, shape=self._shape(), log=log))
+        shape = self._shape(len(arms))
+        self._go_on_with(self._live._replace(policy=kept, shape=shape, log=log), arms, state)
 
     # --- the log --------------------------------------------------------------------------
 
@@ -313,16 +338,17 @@ class Learner:
                 f"the next event must assign decision {self.decisions}; got {event.number}."
             )
         ticket = check_ticket(event.ticket, self._live.shape, self.policy.exact_tickets)
+        taken = check_taken(event.taken)
         with self._lock:
-            if event.taken > tell(self._stream):
-                seek(self._stream, event.taken)
+            if taken > tell(self._stream):
+                seek(self._stream, taken)
             self._assign(ticket)
 
     def _logged(self, number: int) -> Decision:
         """A decision out of this learner's own log."""
         log = self._live.log
-        place = number - int(log.counters[FIRST])
-        if not (isinstance(number, int) and 0 <= place < log.counters[ASSIGNED]):
+        place = number - int(log.counters[FIRST]) if isinstance(number, int) else -1
+        if not 0 <= place < log.counters[ASSIGNED]:
             raise ForeignTicket(f"the log of this learner has no decision {number!r}.")
         ticket = ticket_of(log.decisions[place])
         return Decision(number, self.arms[ticket.arm], ticket)
@@ -353,7 +379,7 @@ class Learner:
         """The probability with which the next decision will choose each arm."""
         out = np.zeros(len(self.arms))
         with self._lock:
-            self._calls.distribution(self._handle, out)
+            self._calls.distribution(self._current.handle, out)
         return dict(zip(self.arms, out.tolist(), strict=True))
 
     def inspect(self) -> Sequence[ArmView]:
@@ -379,7 +405,8 @@ class Learner:
         :param key: a secret that only the owner knows; who restores must give the same.
         """
         with self._lock:
-            settled, rewarded = pack_rewarded(self._live.rewarded, self.decisions)
+            before = int(self._live.counters[SETTLED])
+            settled, rewarded = pack_rewarded(self._live.rewarded, self.decisions - before)
             return Snapshot(
                 policy=self.policy.to_builtins(),
                 arms=list(self.arms),
@@ -388,7 +415,7 @@ class Learner:
                 watch=self.watch,
                 decisions=self.decisions,
                 taken=int(tell(self._stream)),
-                settled=settled,
+                settled=before + settled,
                 rewarded=rewarded,
                 state=write_arrays(self._live.policy),
             ).sealed(key)
@@ -409,27 +436,28 @@ class Learner:
         :param log: whether to keep a log from now on.
         """
         snapshot = Snapshot.read(data, key)
-        learner = cls(
-            policy or snapshot.policy,
-            snapshot.arms,
-            snapshot.horizon,
-            snapshot.seed,
-            snapshot.watch,
-            log,
-        )
+        made_with = snapshot.arms, snapshot.horizon, snapshot.seed, snapshot.watch
+        try:
+            learner = cls(policy or snapshot.policy, *made_with, check_flag("log", log))
+        except InvalidParameter as error:
+            raise DamagedFile(f"the snapshot describes no learner: {error}") from None
         learner._resume(snapshot)
         return learner
 
     def _resume(self, snapshot: Snapshot) -> None:
-        read_arrays(self._live.policy, snapshot.state)
-        self.policy.check_state(self._state, len(self.arms), self.horizon)
-        seek(self._stream, snapshot.taken)
-        rewarded = snapshot.rewarded_bits()
         live = self._live
-        live.counters[DECISIONS] = snapshot.decisions
-        live.counters[REWARDS] = int(np.unpackbits(rewarded).sum())
+        rewarded = snapshot.rewarded_bits()
+        rewards = snapshot.settled + int(np.unpackbits(rewarded).sum())
+        read_arrays(live.policy, snapshot.state)
+        arms, layers = live.shape.tolist()
+        room = Room(arms, layers, snapshot.decisions, rewards)
+        unsound = unsound_array(live.policy, self._start(arms)[1], room)
+        if unsound is not None:
+            raise DamagedFile(f"the snapshot's {unsound} holds what this policy never does.")
+        seek(self._stream, snapshot.taken)
+        live.counters[[DECISIONS, REWARDS, SETTLED]] = snapshot.decisions, rewards, snapshot.settled
         live.log.counters[FIRST] = snapshot.decisions
-        self._put_down(live._replace(rewarded=rewarded))
+        self._go_on_with(live._replace(rewarded=rewarded), self.arms, self._state)
         self._make_room(_FIRST_ROOM)
 
     def __copy__(self) -> Learner:

@@ -11,12 +11,14 @@ import numpy as np
 
 from armrace.errors import DamagedFile, InvalidParameter
 from armrace.kernels.states import lasting_arrays
+from armrace.online.arguments import MOST_TAKEN
 from armrace.specification import MAXIMAL_HORIZON
 
 __all__ = ["ArrayData", "Snapshot", "pack_rewarded", "read_arrays", "write_arrays"]
 
 _FORMAT = 2
-_MOST_TAKEN = 2**60
+_UNREADABLE = (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError)
+"""What reading plain data of any kind may raise."""
 
 
 class ArrayData(msgspec.Struct, frozen=True):
@@ -60,21 +62,20 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return hmac.new(key, content, "sha256").hexdigest()
 
     def rewarded_bits(self) -> np.ndarray:
-        """Which decisions have had their reward, a bit each."""
+        """Which decisions from ``settled`` on have had their reward, a bit each."""
         later = -(-self.decisions // 8) * 8 - self.settled
         sound = (
             0 <= self.decisions <= MAXIMAL_HORIZON
-            and 0 <= self.taken <= _MOST_TAKEN
+            and 0 <= self.taken <= MOST_TAKEN
             and 0 <= self.settled <= self.decisions
             and self.settled % 8 == 0
             and later == 8 * len(self.rewarded)
         )
         if not sound:
             raise DamagedFile("the snapshot's counts of decisions do not agree.")
-        bits = np.full(self.settled // 8, 255, dtype=np.uint8)
-        bits = np.concatenate([bits, np.frombuffer(self.rewarded, dtype=np.uint8)])
-        beyond = np.unpackbits(bits[-1:], bitorder="little")[(self.decisions - 1) % 8 + 1 :]
-        if self.decisions and beyond.any():
+        bits = np.frombuffer(self.rewarded, dtype=np.uint8)
+        each = np.unpackbits(bits, bitorder="little")
+        if each[self.decisions - self.settled :].any():
             raise DamagedFile("the snapshot has rewards of decisions that were not made.")
         return bits
 
@@ -89,20 +90,30 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @classmethod
     def read(cls, data: Self | bytes | str | dict[str, Any], key: bytes | None = None) -> Self:
         """A snapshot from either form, or from the plain data that JSON stands for."""
-        if isinstance(data, cls):
-            snapshot = data
-        else:
-            try:
-                snapshot = cls._decode(data)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                raise DamagedFile(f"this is not a snapshot of a learner: {error}.") from None
+        try:
+            # one that was made by hand is read like any other, so that its types are checked
+            snapshot = cls._decode(data.to_bytes() if isinstance(data, cls) else data)
+        except DamagedFile:
+            raise
+        except (
+            msgspec.MsgspecError,
+            TypeError,
+            ValueError,
+            OverflowError,
+            RecursionError,
+        ) as error:
+            raise DamagedFile(f"this is not a snapshot of a learner: {error}.") from None
         if snapshot.format != _FORMAT:
             raise DamagedFile(
                 f"the snapshot has format {snapshot.format}; this version reads {_FORMAT}."
             )
-        if not hmac.compare_digest(snapshot.digest, snapshot._content_digest(key)):
-            secret = "" if key is None else " or was not sealed with this key"
-            raise DamagedFile(f"the snapshot is damaged{secret}: it does not match its digest.")
+        try:
+            digest = snapshot._content_digest(key)
+        except OverflowError:
+            raise DamagedFile("the snapshot has numbers that no learner has.") from None
+        if not hmac.compare_digest(snapshot.digest.encode(errors="replace"), digest.encode()):
+            secret = "was sealed with a key" if key is None else "was not sealed with this key"
+            raise DamagedFile(f"the snapshot is damaged or {secret}: it does not match its digest.")
         return snapshot
 
     @classmethod

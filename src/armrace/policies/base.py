@@ -32,7 +32,9 @@ class Policy(Specification, frozen=True):
     """A bandit algorithm, described by its parameters.
 
     A policy of your own subclasses this, gives a ``tag`` and a ``start``, and registers
-    ``distribution``, ``choose``, ``assign`` and ``learn`` for the class of its state.
+    ``distribution``, ``choose``, ``assign`` and ``learn`` for the class of its state. What the
+    state's arrays may hold is declared beside that class, see :mod:`armrace.kernels.declarations`:
+    snapshots are checked against it.
     """
 
     kind: ClassVar[str] = "policy"
@@ -52,9 +54,6 @@ class Policy(Specification, frozen=True):
     def layer_count(self, arms: int, horizon: int) -> int:
         """How many layers learn separately."""
         return 1
-
-    def check_state(self, state: Any, arms: int, horizon: int) -> None:
-        """Raise ``ValueError`` if a state read from outside could make compiled code misbehave."""
 
     def inspect(self, state: Any) -> Sequence[ArmView]:
         """What the state says of each layer and arm; empty if it cannot be looked at."""

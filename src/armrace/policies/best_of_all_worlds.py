@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
+from armrace.kernels.declarations import CONSTANT, declare
 from armrace.kernels.generics import (
     NO_LAYER,
     Eligible,
@@ -46,6 +47,7 @@ from armrace.specification import Confidence, Limits
 __all__ = ["BestOfAllWorlds"]
 
 
+@declare(top_share=CONSTANT, horizon=CONSTANT)
 class BestOfAllWorldsState(NamedTuple):
     """The race, with shares as they are when SAPO does not take the round; and SAPO."""
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
+from armrace.kernels.declarations import AMOUNT, PROBABILITIES, UNIT, Room, Span, declare, relation
 from armrace.kernels.generics import (
     Eligible,
     Ticket,
@@ -34,7 +36,11 @@ from armrace.specification import Limits
 
 __all__ = ["Broad"]
 
+_MOST_PHASES = 64
+"""Each phase needs four times the variation of the one before."""
 
+
+@declare(weights=PROBABILITIES, learning_rate=UNIT, variation=AMOUNT, phase=Span(0, _MOST_PHASES))
 class BroadState(NamedTuple):
     """Estimated losses of the phase, its rate, and the variation met in it so far."""
 
@@ -46,6 +52,13 @@ class BroadState(NamedTuple):
     phase: npt.NDArray[np.int64]
     patience: float
     """A phase ends when its variation times the squared rate reaches this."""
+
+
+@relation(BroadState)
+def broad_that_disagrees(state: BroadState, fresh: BroadState, room: Room) -> Iterator[str]:
+    """The rate is halved with each phase."""
+    if state.learning_rate[0] != fresh.learning_rate[0] * 0.5 ** int(state.phase[0]):
+        yield "learning_rate"
 
 
 class Broad(CountingPolicy, frozen=True, tag="broad"):

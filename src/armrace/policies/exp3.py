@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
+from armrace.kernels.declarations import AMOUNT, CONSTANT, UNIT, Room, declare, relation
 from armrace.kernels.generics import (
     Eligible,
     Ticket,
@@ -29,6 +31,7 @@ __all__ = ["Exp3"]
 _SMALLEST_WEIGHT = 1e-100
 
 
+@declare(losses=AMOUNT, weights=UNIT, origin=AMOUNT, learning_rate=CONSTANT)
 class Exp3State(NamedTuple):
     """Estimated losses; ``weights`` are ``exp(-rate * (loss - origin))``, not normalised."""
 
@@ -37,6 +40,15 @@ class Exp3State(NamedTuple):
     origin: npt.NDArray[np.float64]
     learning_rate: npt.NDArray[np.float64]
     counts: Counts
+
+
+@relation(Exp3State)
+def exp3_that_disagrees(state: Exp3State, fresh: Exp3State, room: Room) -> Iterator[str]:
+    """Losses are measured from one that none is below, and some weight is left."""
+    if (state.losses < state.origin[0]).any():
+        yield "origin"
+    if state.weights.max() < _SMALLEST_WEIGHT:
+        yield "weights"
 
 
 class Exp3(CountingPolicy, frozen=True, tag="exp3"):

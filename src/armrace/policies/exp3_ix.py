@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from armrace.errors import InvalidParameter
 from armrace.kernels.compiling import inlined
+from armrace.kernels.declarations import FINITE, declare
 from armrace.kernels.generics import (
     Eligible,
     Ticket,
@@ -30,6 +31,7 @@ from armrace.specification import Limits
 __all__ = ["Exp3Ix"]
 
 
+@declare(losses=FINITE)
 class Exp3IxState(NamedTuple):
     """Estimated losses; where ``anytime``, both rates are divided by ``sqrt(t)``."""
 

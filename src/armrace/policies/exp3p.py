@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from armrace.kernels.declarations import Room, relation
 from armrace.kernels.generics import (
     Eligible,
     Ticket,
@@ -39,6 +41,13 @@ class Exp3PState(NamedTuple):
 
     counts: Counts
     exponential: ExponentialGains
+
+
+@relation(Exp3PState)
+def exp3p_that_disagrees(state: Exp3PState, fresh: Exp3PState, room: Room) -> Iterator[str]:
+    """The rates are those of the start."""
+    if not np.array_equal(state.exponential.rates, fresh.exponential.rates):
+        yield "exponential.rates"
 
 
 class Exp3P(CountingPolicy, frozen=True, tag="exp3p"):

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
+from armrace.kernels.declarations import Span, declare
 from armrace.kernels.generics import (
     Eligible,
     Ticket,
@@ -37,6 +38,7 @@ __all__ = ["LbInf"]
 _FIRST_SCALE = 2.0
 
 
+@declare(scales=Span(2, 1e9))
 class LbInfState(NamedTuple):
     """Estimated and predicted losses, and the scale of each arm's barrier."""
 

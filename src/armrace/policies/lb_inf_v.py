@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
+from armrace.kernels.declarations import AMOUNT, Span, declare
 from armrace.kernels.generics import (
     Eligible,
     Ticket,
@@ -35,6 +36,7 @@ from armrace.specification import Limits
 __all__ = ["LbInfV"]
 
 
+@declare(scales=Span(1, 1e9), variations=AMOUNT)
 class LbInfVState(NamedTuple):
     """Estimated and predicted losses, and the scale of each arm's barrier."""
 

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from armrace.kernels.declarations import PROBABILITIES, declare
 from armrace.kernels.generics import (
     Eligible,
     Ticket,
@@ -33,6 +34,7 @@ from armrace.specification import Limits
 __all__ = ["LogBarrier"]
 
 
+@declare(weights=PROBABILITIES)
 class LogBarrierState(NamedTuple):
     """Estimated losses with the probabilities that follow from them, and the learning rate."""
 

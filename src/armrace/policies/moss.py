@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
+from armrace.kernels.declarations import AMOUNT, CONSTANT, UNIT, declare
 from armrace.kernels.generics import (
     Eligible,
     Ticket,
@@ -27,6 +28,7 @@ from armrace.policies.indices.argmax import make_argmax
 __all__ = ["Moss"]
 
 
+@declare(means=UNIT, bonuses=AMOUNT, fair_share=CONSTANT)
 class MossState(NamedTuple):
     """Counts, means, and the bonus of each arm, which changes only when the arm is played."""
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
+from armrace.kernels.declarations import UNIT, declare
 from armrace.kernels.generics import (
     Eligible,
     Ticket,
@@ -45,6 +46,7 @@ class Lead(NamedTuple):
     """The highest index that another arm can have in these rounds."""
 
 
+@declare(means=UNIT, spread=UNIT)
 class Ucb1State(NamedTuple):
     """Counts, means and ``spread``, 1/sqrt(assigned), which changes for one arm a round."""
 

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
+from armrace.kernels.declarations import (
+    CONSTANT,
+    COUNT,
+    LIMITED,
+    UNIT,
+    Room,
+    Span,
+    declare,
+    relation,
+)
 from armrace.kernels.generics import (
     Eligible,
     Ticket,
@@ -30,6 +41,7 @@ from armrace.policies.indices.ordered import (
     make_ordered,
     median,
     reward_of_rank,
+    rewards_in_order,
     sum_of_ranks,
 )
 from armrace.specification import Limits
@@ -39,12 +51,24 @@ __all__ = ["CrUcb"]
 _ESTIMATORS = ("trimmed", "shorth", "median")
 _TRIMMED, _SHORTH = 0, 1
 _LOW, _HIGH = 0, 1
+_MEAN = Span(-1e-3, 1.001)
+"""A mean out of a running sum, which rounding errors may take out of [0, 1]."""
+_ROUNDING = 1e-4
+"""How far a running sum may be off after very many rewards."""
 _DEVIATION = 0.5
 """Standard deviation of a reward in [0, 1], at most."""
 _FORGIVEN = 1e-12
 """Relative error of ``alpha n`` that is forgiven, so that 0.07 of 100 rewards are 7, not 8."""
 
 
+@declare(
+    estimates=_MEAN,
+    kept_sums=LIMITED,
+    trimmed=COUNT,
+    spread=UNIT,
+    alpha=CONSTANT,
+    estimator=CONSTANT,
+)
 class CrUcbState(NamedTuple):
     """Counts, all rewards in order of size, and what the estimator makes of them."""
 
@@ -58,6 +82,24 @@ class CrUcbState(NamedTuple):
     spread: npt.NDArray[np.float64]
     alpha: npt.NDArray[np.float64]
     estimator: npt.NDArray[np.int64]
+
+
+@relation(CrUcbState)
+def crucb_that_disagrees(state: CrUcbState, fresh: CrUcbState, room: Room) -> Iterator[str]:
+    """No more rewards are kept than came, and what is trimmed leaves some of them."""
+    sizes = state.ordered.sizes
+    if (sizes > state.counts.pulls).any():
+        yield "ordered.sizes"
+    if state.estimator[0] != _TRIMMED:
+        return
+    expected = [trimmed_count(state.alpha[0], size) for size in sizes.tolist()]
+    if state.trimmed.tolist() != expected:
+        yield "trimmed"
+    for arm, trimmed in enumerate(state.trimmed.tolist()):
+        rewards = rewards_in_order(state.ordered, arm)
+        kept = float(rewards[trimmed : rewards.size - trimmed].sum())
+        if abs(state.kept_sums[arm] - kept) > _ROUNDING:
+            yield "kept_sums"
 
 
 class CrUcb(KeepingPolicy, frozen=True, tag="crucb"):

@@ -8,12 +8,14 @@ of the plan in proportion, and where none is outstanding the estimates are the p
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
+from armrace.kernels.declarations import AMOUNT, COUNT, REWARD_COUNT, Room, Span, declare, relation
 
 __all__ = [
     "Epochs",
@@ -26,6 +28,16 @@ __all__ = [
 ]
 
 
+@declare(
+    gaps=Span(0.0, 1e12),
+    planned=AMOUNT,
+    sums=AMOUNT,
+    total=Span(0.0, 2.0**59),
+    number=Span(0, 64),
+    length=Span(0, 2**59),
+    played=COUNT,
+    seen=REWARD_COUNT,
+)
 class Epochs(NamedTuple):
     """The current epoch; ``number`` counts from 1, ``gaps`` are those it was planned with."""
 
@@ -41,6 +53,23 @@ class Epochs(NamedTuple):
     """How many rewards of this epoch have come."""
     scratch: npt.NDArray[np.float64]
     """Probabilities of the next epoch, before its first decision is assigned."""
+
+
+@relation(Epochs)
+def epochs_that_disagree(state: Epochs, fresh: Epochs, room: Room) -> Iterator[str]:
+    """An epoch has a plan for each arm, and the smallest gap that its number allows."""
+    if state.gaps.min() != 0.5 ** (int(state.number[0]) - 1):
+        yield "gaps"
+    if not (state.planned > 0.0).all():
+        yield "planned"
+    if not np.isclose(state.planned.sum(), state.total[0], rtol=1e-9, atol=0.0):
+        yield "total"
+    if not state.total[0] <= state.length[0] < state.total[0] + 2.0:
+        yield "length"
+    if state.played[0] > state.length[0]:
+        yield "played"
+    if (state.sums > state.seen[0]).any():
+        yield "sums"
 
 
 def make_epochs(arms: int) -> Epochs:

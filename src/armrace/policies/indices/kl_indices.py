@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
+from armrace.kernels.declarations import CONSTANT, UNIT, declare
 from armrace.kernels.generics import (
     Eligible,
     Ticket,
@@ -50,6 +51,14 @@ class SolvedIndices(NamedTuple):
     """How fast the index grew there with ``d``; negative once the mean has changed."""
 
 
+@declare(
+    means=UNIT,
+    share=UNIT,
+    weight=CONSTANT,
+    limits=CONSTANT,
+    turned=CONSTANT,
+    counts_present=CONSTANT,
+)
 class KlIndices(NamedTuple):
     """Counts and means, and what the index is made of."""
 

@@ -7,19 +7,40 @@ they were on last: an order statistic moves little from one reward to the next.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
+from armrace.kernels.declarations import AMOUNT, COUNT, UNIT, Room, Span, declare, relation
+from armrace.kernels.states import grown_by
 from armrace.policies.indices.pages import PAGE, Pages, insert_page, make_pages, page_start
 
-__all__ = ["Ordered", "insert", "make_ordered", "median", "reward_of_rank", "sum_of_ranks"]
+__all__ = [
+    "Ordered",
+    "insert",
+    "make_ordered",
+    "median",
+    "reward_of_rank",
+    "rewards_in_order",
+    "sum_of_ranks",
+]
 
 _HALF = PAGE // 2
+_ROUNDING = 1e-9
+"""How far the sum of a page may be off."""
 
 
+@declare(
+    fill=Span(0, PAGE),
+    least=UNIT,
+    totals=AMOUNT,
+    sizes=COUNT,
+    cursor_page=COUNT,
+    cursor_rank=COUNT,
+)
 class Ordered(NamedTuple):
     """Pages of sorted rewards; ``fill``, ``least`` and ``totals`` go by pages of the pool."""
 
@@ -33,6 +54,53 @@ class Ordered(NamedTuple):
     """For each arm and cursor a page's number in the arm's directory."""
     cursor_rank: npt.NDArray[np.int64]
     """The rank of the first reward on that page."""
+
+
+@relation(Ordered)
+def ordered_that_disagree(state: Ordered, fresh: Ordered, room: Room) -> Iterator[str]:
+    """Rewards are in order and counted, and cursors know the ranks of their pages."""
+    if not ((state.pages.pool >= 0.0) & (state.pages.pool <= 1.0)).all():
+        yield "pages.pool"
+    if state.fill[state.pages.used[0] :].any():
+        yield "fill"
+    if (state.pages.length < 1).any():
+        yield "pages.length"
+    for arm in range(state.sizes.size):
+        begin, length = int(state.pages.begins[arm]), int(state.pages.length[arm])
+        pages = state.pages.directory[begin : begin + length].astype(np.int64)
+        fill = state.fill[pages].astype(np.int64)
+        if fill.sum() != state.sizes[arm] or (length > 1 and (fill == 0).any()):
+            yield "fill"
+        rewards = state.pages.pool.reshape(-1, PAGE)[pages]
+        kept = np.arange(PAGE) < fill[:, np.newaxis]
+        if (np.diff(rewards[kept]) < 0.0).any():
+            yield "pages.pool"
+        if (rewards[:, 0] != state.least[pages])[fill > 0].any():
+            yield "least"
+        if (abs(np.where(kept, rewards, 0.0).sum(axis=1) - state.totals[pages]) > _ROUNDING).any():
+            yield "totals"
+        if (state.cursor_page[arm] >= length).any():
+            yield "cursor_page"
+        ranks = np.append(0, np.cumsum(fill))
+        if (state.cursor_rank[arm] != ranks[np.minimum(state.cursor_page[arm], length)]).any():
+            yield "cursor_rank"
+
+
+def rewards_in_order(ordered: Ordered, arm: int) -> npt.NDArray[np.float64]:
+    """All rewards kept of an arm, the smallest first."""
+    begin, length = int(ordered.pages.begins[arm]), int(ordered.pages.length[arm])
+    pages = ordered.pages.directory[begin : begin + length]
+    kept = np.arange(PAGE) < ordered.fill[pages][:, np.newaxis]
+    rewards: npt.NDArray[np.float64] = ordered.pages.pool.reshape(-1, PAGE)[pages][kept]
+    return rewards
+
+
+@grown_by(Ordered)
+def give_first_pages(ordered: Ordered, old: Ordered) -> None:
+    """Give each new arm its first page, as it has one from the start."""
+    for arm in range(old.sizes.size, ordered.sizes.size):
+        insert_page(ordered.pages, arm, 0)
+        ordered.fill[ordered.pages.directory[ordered.pages.begins[arm]]] = 0
 
 
 def make_ordered(arms: int, capacity: int, cursors: int) -> Ordered:

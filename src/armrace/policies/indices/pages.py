@@ -6,12 +6,15 @@ its directory, a stretch of a second pool; a directory that is full moves to one
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
+from armrace.kernels.declarations import FINITE, NUMBER, Room, declare, relation
+from armrace.kernels.states import grown_by
 
 __all__ = ["PAGE", "Pages", "insert_page", "make_pages", "page_start"]
 
@@ -21,6 +24,7 @@ _FIRST_DIRECTORY = 4
 _USED_PAGES, _USED_ENTRIES = 0, 1
 
 
+@declare(pool=FINITE, directory=NUMBER, begins=NUMBER, room=NUMBER, length=NUMBER, used=NUMBER)
 class Pages(NamedTuple):
     """The pool, and for each arm where its directory begins, its room and its length."""
 
@@ -31,6 +35,41 @@ class Pages(NamedTuple):
     length: npt.NDArray[np.int64]
     used: npt.NDArray[np.int64]
     """Pages and entries of the directory handed out so far."""
+
+
+@relation(Pages)
+def pages_that_disagree(state: Pages, fresh: Pages, room: Room) -> Iterator[str]:
+    """Directories do not overlap, and each page handed out is listed in one of them."""
+    pages, entries = state.used.tolist()
+    if not (0 <= pages <= state.pool.size // PAGE and 0 <= entries <= state.directory.size):
+        yield "used"
+    elif (state.begins < 0).any() or (state.begins > entries).any():
+        yield "begins"
+    elif (state.room < 1).any() or (
+        state.begins + np.minimum(state.room, entries + 1) > entries
+    ).any():
+        yield "room"
+    elif (state.length < 0).any() or (state.length > state.room).any():
+        yield "length"
+    else:
+        order = np.argsort(state.begins)
+        ends = (state.begins + state.room)[order]
+        if (ends[:-1] > state.begins[order][1:]).any():
+            yield "begins"
+        stretches = zip(state.begins.tolist(), state.length.tolist(), strict=True)
+        listed = [state.directory[begin : begin + length] for begin, length in stretches]
+        if not np.array_equal(np.sort(np.concatenate(listed)), np.arange(pages)):
+            yield "directory"
+
+
+@grown_by(Pages)
+def give_directories(pages: Pages, old: Pages) -> None:
+    """Give each new arm a directory of its own after those that are in use."""
+    for arm in range(old.begins.size, pages.begins.size):
+        pages.begins[arm] = pages.used[_USED_ENTRIES]
+        pages.room[arm] = _FIRST_DIRECTORY
+        pages.length[arm] = 0
+        pages.used[_USED_ENTRIES] += _FIRST_DIRECTORY
 
 
 def make_pages(arms: int, capacity: int) -> Pages:

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
+from armrace.kernels.declarations import LIMITED, declare
 
 __all__ = [
     "LOGARITHMIC_BARRIER",
@@ -41,6 +42,7 @@ _TOLERANCE = 1e-12
 _MOST_STEPS = 100
 
 
+@declare(losses=LIMITED, normaliser=LIMITED)
 class Estimates(NamedTuple):
     """Estimated losses, and the ``x`` from which the next solution starts."""
 

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined, outlined
+from armrace.kernels.declarations import LIMITED, PROBABILITIES, UNIT, declare
 from armrace.policies.leaders.estimates import Solution
 
 __all__ = [
@@ -40,6 +41,7 @@ _TINY = 1e-290
 Floats = npt.NDArray[np.float64]
 
 
+@declare(losses=LIMITED, predictions=UNIT, weights=PROBABILITIES, normaliser=LIMITED)
 class PredictedLosses(NamedTuple):
     """Estimated and predicted losses, and where the solution for the latest decision was."""
 

@@ -7,12 +7,14 @@ nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
+from armrace.kernels.declarations import CONSTANT, COUNT, Room, declare, relation
 from armrace.kernels.generics import (
     Eligible,
     Ticket,
@@ -30,6 +32,7 @@ from armrace.policies.posteriors.beta import draw_beta, law_of_largest
 __all__ = ["Posteriors", "make_posteriors"]
 
 
+@declare(successes=COUNT, failures=COUNT, turned=CONSTANT)
 class Posteriors(NamedTuple):
     """Successes and failures of each arm since the uniform prior."""
 
@@ -38,6 +41,15 @@ class Posteriors(NamedTuple):
     failures: npt.NDArray[np.float64]
     turned: npt.NDArray[np.bool_]
     """Whether a reward of 0 is the success."""
+
+
+@relation(Posteriors)
+def posteriors_that_disagree(state: Posteriors, fresh: Posteriors, room: Room) -> Iterator[str]:
+    """Each reward is a success or a failure."""
+    if (state.successes % 1.0).any():
+        yield "successes"
+    if (state.successes + state.failures != state.counts.pulls).any():
+        yield "failures"
 
 
 def make_posteriors(arms: int, turned: bool) -> Posteriors:

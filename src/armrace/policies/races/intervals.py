@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
+from armrace.kernels.declarations import CONSTANT, declare
 from armrace.policies.common.divergence import lower_kl, upper_kl
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
 PAPER, HOEFFDING, BERNSTEIN, KL, KL_MIXTURE, KL_JEFFREYS = range(6)
 
 
+@declare(kind=CONSTANT, log_lower=CONSTANT, log_upper=CONSTANT, allowance=CONSTANT)
 class Rule(NamedTuple):
     """How the intervals of each layer are made; an entry a layer."""
 

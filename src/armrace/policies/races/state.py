@@ -6,12 +6,25 @@ in :mod:`armrace.policies.races.race`.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined, outlined
+from armrace.kernels.declarations import (
+    ARM,
+    ARM_OR_NONE,
+    CONSTANT,
+    COUNT,
+    LAYER_OR_NONE,
+    REWARD_COUNT,
+    ROUND_OR_NEVER,
+    Span,
+    SumOf,
+    declare,
+)
 from armrace.policies.races.intervals import Rule, ends, needs_squares
 
 __all__ = [
@@ -79,7 +92,42 @@ LAYER = np.dtype(
 )
 """What a layer knows of itself."""
 
+_END = Span(-1e18, 1e18, infinite=True)
+"""An end of an interval; infinite where there is none."""
 
+
+@declare(
+    cells={
+        "assigned": Span("minus_decisions", "decisions"),  # dropped decisions are taken off
+        "pulls": REWARD_COUNT,
+        "sums": SumOf("pulls"),
+        "patience": Span(-1, FOREVER),
+        "next": ARM,
+        "lower": _END,
+        "upper": _END,
+        "squares": SumOf("sums"),
+        "means": Span(-math.inf, 1.0),
+        "eliminated_at": ROUND_OR_NEVER,
+        "eliminated_by": LAYER_OR_NONE,
+    },
+    layers={
+        "active_count": Span(0, "arms"),
+        "turn": ARM,
+        "leads": Span(0, FOREVER),
+        "leader": ARM_OR_NONE,
+        "highest_lower": _END,
+        "lowest_upper": _END,
+        "slowest": ARM,
+    },
+    deletions=COUNT,
+    share=CONSTANT,
+    tail=CONSTANT,
+    tolerated=CONSTANT,
+    halving=CONSTANT,
+    pooled=CONSTANT,
+    leading=CONSTANT,
+    rounds=COUNT,
+)
 class Race(NamedTuple):
     """State of a race.
 
