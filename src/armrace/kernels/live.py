@@ -55,6 +55,7 @@ __all__ = [
     "make_live_calls",
     "make_log",
     "make_put_down",
+    "ticket_fits",
     "ticket_of",
 ]
 
@@ -112,7 +113,7 @@ class Live(NamedTuple):
     rewarded: npt.NDArray[np.uint8]
     """A bit for each decision from ``SETTLED`` on, and for some to come."""
     shape: npt.NDArray[np.int64]
-    """Numbers of arms and of layers."""
+    """Numbers of arms and of layers, and whether tickets carry their probability."""
     log: Log
 
 
@@ -140,6 +141,10 @@ def enlarge_log(log: Log, decisions: int, events: int) -> Log:
 
 def _enlarged(array: np.ndarray, room: int) -> np.ndarray:
     return np.concatenate([np.asarray(array), np.zeros(room, dtype=array.dtype)])
+
+
+_LEAST_PROBABILITY, _LARGEST_PROBABILITY = 1e-100, 1.0 + 1e-9
+_LARGEST_MEMO = 1e100
 
 
 class LiveCalls(NamedTuple):
@@ -260,15 +265,29 @@ def _assign_next(live: Live, ticket: Ticket) -> Ticket:
 
 
 @inlined
-def _status(live: Live, number: int, ticket: Ticket) -> int:
-    """Whether a reward can be taken. Compiled code does not check bounds anywhere else."""
-    arms, layers = live.shape[0], live.shape[1]
-    if not (
-        0 <= number < live.counters[DECISIONS]
-        and 0 <= ticket.arm < arms
+def ticket_fits(ticket: Ticket, arms: int, layers: int, exact: bool) -> bool:
+    """Whether a policy with so many arms and layers could have given a ticket.
+
+    Compiled code checks the bounds of arms and layers nowhere else. The limits of numbers keep
+    sums of estimates finite; shares of layers may add to slightly more than 1. ``exact`` says
+    whether the policy computes the probabilities of its tickets.
+    """
+    sound = _LEAST_PROBABILITY <= ticket.probability <= _LARGEST_PROBABILITY
+    return (
+        0 <= ticket.arm < arms
         and NO_LAYER <= ticket.layer < layers
         and NO_LAYER <= ticket.inner_layer < layers
-    ):
+        and (sound or not exact)
+        and _LEAST_PROBABILITY <= ticket.inner_probability <= _LARGEST_PROBABILITY
+        and abs(ticket.memo) <= _LARGEST_MEMO
+    )
+
+
+@inlined
+def _status(live: Live, number: int, ticket: Ticket) -> int:
+    """Whether a reward can be taken."""
+    known = 0 <= number < live.counters[DECISIONS]
+    if not (known and ticket_fits(ticket, live.shape[0], live.shape[1], live.shape[2] != 0)):
         return UNKNOWN
     place = number - live.log.counters[FIRST]
     logged = live.log.decisions.size > 0 and place >= 0

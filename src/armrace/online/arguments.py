@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from armrace.errors import ForeignTicket, InvalidParameter
-from armrace.kernels.generics import NO_LAYER, Ticket
-from armrace.kernels.live import DECISION
+from armrace.kernels.generics import Ticket
+from armrace.kernels.live import DECISION, ticket_fits
 from armrace.online.batches import DecisionBatch
 from armrace.randomness import MAXIMAL_SEED
 from armrace.specification import MAXIMAL_HORIZON, Limits, check_number, is_list
@@ -38,11 +39,8 @@ _MOST_AT_ONCE = 10_000_000
 MOST_TAKEN = 2**60
 """Random numbers that a learner may have taken: far more than it ever will."""
 _LARGEST = 2**63
-_LEAST_PROBABILITY, _LARGEST_PROBABILITY = 1e-100, 1.0 + 1e-9
-"""Smaller probabilities are never drawn, and forged ones would make estimates overflow. The shares
-of layers may add to a little more than 1."""
-_LARGEST_MEMO = 1e100
-_TICKET_TYPES = (int, int, float, int, float, int, float)
+_DECISION_TYPES = struct.Struct("qqqdqdqd")
+"""A number and a ticket as compiled code takes them."""
 _INTEGERS = (int, np.integer)
 _NUMBERS = (int, float, np.integer, np.floating)
 
@@ -166,26 +164,27 @@ def check_rewards(rewards: Any, count: int) -> np.ndarray:
     return values
 
 
-def check_decision(
-    decision: Any, arms: Sequence[str | int], shape: np.ndarray, exact: bool
-) -> tuple[int, tuple[Any, ...]]:
-    """The number and ticket of a decision, both of the types that compiled code expects."""
+def check_decision(decision: Any, arms: Sequence[str | int]) -> tuple[int, tuple[Any, ...]]:
+    """The number and ticket of a decision, both of the types that compiled code expects.
+
+    Whether the learner made the decision is found out there.
+    """
     try:
         number, arm, ticket = decision
-        if type(number) is not int or tuple(map(type, ticket)) != _TICKET_TYPES:
+        if type(number) is int and type(ticket) is Ticket:
+            _DECISION_TYPES.pack(number, *ticket)  # refuses what is no number or too large
+        else:
             number, ticket = _whole(number), _converted(ticket)
-        fits = 0 <= number < _LARGEST and _fits(ticket, shape, exact) and arms[ticket[0]] == arm
-    except (TypeError, ValueError, OverflowError):
-        fits = False
-    if not fits:
+        known = arms[ticket[0]] == arm
+    except (TypeError, ValueError, OverflowError, IndexError, struct.error):
+        known = False
+    if not known:
         raise ForeignTicket(f"no decision of this learner is {decision}.")
     return number, ticket
 
 
-def check_batch(
-    batch: Any, arms: Sequence[str | int], shape: np.ndarray, exact: bool
-) -> np.ndarray:
-    """The records of a batch, each with a ticket that the learner could have given."""
+def check_batch(batch: Any, arms: Sequence[str | int]) -> np.ndarray:
+    """The records of a batch of decisions."""
     if not isinstance(batch, DecisionBatch):
         raise ForeignTicket(f"learn_many takes a batch of decide_many; got {type(batch).__name__}.")
     records = batch.records
@@ -193,32 +192,15 @@ def check_batch(
         raise ForeignTicket("the records of the batch are no decisions of a learner.")
     if list(batch.labels) != list(arms[: len(batch.labels)]):
         raise ForeignTicket("the batch is of a learner with other arms.")
-    with np.errstate(invalid="ignore"):
-        fits = _fits_each(records, shape, exact)
-    if not fits.all():
-        raise ForeignTicket(f"no decision of this learner is {records[~fits][0]}.")
     return np.ascontiguousarray(records)
 
 
-def _fits_each(records: np.ndarray, shape: np.ndarray, exact: bool) -> np.ndarray:
-    """What :func:`_fits` says of each record."""
-    arms, layers = shape.tolist()
-    probability, inner_probability = records["probability"], records["inner_probability"]
-    fits: np.ndarray = (records["arm"] >= 0) & (records["arm"] < arms)
-    for layer in (records["layer"], records["inner_layer"]):
-        fits &= (layer >= NO_LAYER) & (layer < layers)
-    if exact:
-        fits &= (probability >= _LEAST_PROBABILITY) & (probability <= _LARGEST_PROBABILITY)
-    fits &= (inner_probability >= _LEAST_PROBABILITY) & (inner_probability <= _LARGEST_PROBABILITY)
-    fits &= abs(records["memo"]) <= _LARGEST_MEMO
-    return fits
-
-
-def check_ticket(ticket: Any, shape: np.ndarray, exact: bool) -> tuple[Any, ...]:
-    """A ticket that can be assigned to a state with so many arms and layers."""
+def check_ticket(ticket: Any, shape: np.ndarray) -> Ticket:
+    """A ticket that can be assigned to a learner of this shape."""
     try:
         converted = _converted(ticket)
-        fits = _fits(converted, shape, exact)
+        arms, layers, exact = shape.tolist()
+        fits = ticket_fits(converted, arms, layers, bool(exact))
     except (TypeError, ValueError, OverflowError):
         fits = False
     if not fits:
@@ -226,21 +208,7 @@ def check_ticket(ticket: Any, shape: np.ndarray, exact: bool) -> tuple[Any, ...]
     return converted
 
 
-def _fits(ticket: Sequence[Any], shape: np.ndarray, exact: bool) -> bool:
-    arm, layer, probability, phase, memo, inner_layer, inner_probability = ticket
-    arms, layers = shape.tolist()
-    return (
-        0 <= arm < arms
-        and -_LARGEST <= phase < _LARGEST
-        and NO_LAYER <= layer < layers
-        and NO_LAYER <= inner_layer < layers
-        and (_LEAST_PROBABILITY <= probability <= _LARGEST_PROBABILITY or not exact)
-        and _LEAST_PROBABILITY <= inner_probability <= _LARGEST_PROBABILITY
-        and abs(memo) <= _LARGEST_MEMO
-    )
-
-
-def _converted(ticket: Any) -> tuple[Any, ...]:
+def _converted(ticket: Any) -> Ticket:
     arm, layer, probability, phase, memo, inner_layer, inner_probability = ticket
     return Ticket(
         _whole(arm),

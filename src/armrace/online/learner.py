@@ -61,6 +61,7 @@ from armrace.randomness import Purpose, stream_for
 __all__ = ["Learner"]
 
 _FIRST_ROOM = 1024
+_new: Any = tuple.__new__
 
 
 class _Current(NamedTuple):
@@ -134,7 +135,8 @@ class Learner:
         return state, put_under_watch(state, arms, self.horizon) if self.watch else state
 
     def _shape(self, arms: int) -> np.ndarray:
-        return np.array([arms, self.policy.layer_count(arms, self.horizon)], dtype=np.int64)
+        layers = self.policy.layer_count(arms, self.horizon)
+        return np.array([arms, layers, self.policy.exact_tickets], dtype=np.int64)
 
     def _go_on_with(self, live: Live, arms: list[str | int], state: Any) -> None:
         """Replace all that compiled code works on, in one step."""
@@ -203,7 +205,7 @@ class Learner:
         The ticket in the decision is the one to learn from: it is completed by what this state
         says of its own schedule.
         """
-        checked = check_ticket(ticket, self._live.shape, self.policy.exact_tickets)
+        checked = check_ticket(ticket, self._live.shape)
         with self._lock:
             return self._assign(checked)
 
@@ -223,7 +225,10 @@ class Learner:
             if values[0] == NO_ROOM:
                 self._make_room(1)
                 values = self._calls.decide(self._current.handle)
-        return Decision(values[0], self.arms[values[2]], Ticket(*values[2:]))
+        # tuple.__new__ is what Decision and Ticket call, without their Python functions
+        ticket = _new(Ticket, values[2:])
+        decision: Decision = _new(Decision, (values[0], self._current.arms[values[2]], ticket))
+        return decision
 
     def decide_many(self, count: int) -> DecisionBatch:
         """Make ``count`` decisions at once: the same that :meth:`decide` would make one by one."""
@@ -239,9 +244,7 @@ class Learner:
 
     def learn(self, decision: Decision, reward: float) -> None:
         """Take the reward, in [0, 1], of a decision; each decision takes one."""
-        number, ticket = check_decision(
-            decision, self.arms, self._live.shape, self.policy.exact_tickets
-        )
+        number, ticket = check_decision(decision, self._current.arms)
         value = reward if type(reward) is float else check_reward(reward)
         if not 0.0 <= value <= 1.0:
             raise InvalidParameter(f"reward must be in [0, 1]; got {reward!r}.")
@@ -256,9 +259,7 @@ class Learner:
         Until then a race must allow for any reward that may still come, and its intervals stay
         wider. To drop decisions is sound if whether a reward is missing does not depend on it.
         """
-        number, ticket = check_decision(
-            decision, self.arms, self._live.shape, self.policy.exact_tickets
-        )
+        number, ticket = check_decision(decision, self._current.arms)
         with self._lock:
             status = self._calls.drop(self._current.handle, number, *ticket)
         if status != TAKEN:
@@ -269,7 +270,7 @@ class Learner:
 
         If one cannot be taken, those before it have been, and the error names it.
         """
-        records = check_batch(batch, self.arms, self._live.shape, self.policy.exact_tickets)
+        records = check_batch(batch, self.arms)
         values = check_rewards(rewards, len(batch))
         with self._lock:
             taken, status = self._calls.learn_many(self._current.handle, records, values)
@@ -337,7 +338,7 @@ class Learner:
             raise InvalidParameter(
                 f"the next event must assign decision {self.decisions}; got {event.number}."
             )
-        ticket = check_ticket(event.ticket, self._live.shape, self.policy.exact_tickets)
+        ticket = check_ticket(event.ticket, self._live.shape)
         taken = check_taken(event.taken)
         with self._lock:
             if taken > tell(self._stream):
@@ -449,7 +450,7 @@ class Learner:
         rewarded = snapshot.rewarded_bits()
         rewards = snapshot.settled + int(np.unpackbits(rewarded).sum())
         read_arrays(live.policy, snapshot.state)
-        arms, layers = live.shape.tolist()
+        arms, layers, _ = live.shape.tolist()
         room = Room(arms, layers, snapshot.decisions, rewards)
         unsound = unsound_array(live.policy, self._start(arms)[1], room)
         if unsound is not None:
