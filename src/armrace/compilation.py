@@ -9,8 +9,8 @@ from armrace.adversaries import ADVERSARIES, Adversary, NoAttack
 from armrace.errors import InvalidParameter
 from armrace.forensics.audit_trail import watch
 from armrace.kernels.compiling import fingerprint, is_stored
-from armrace.kernels.generics import implementations
-from armrace.kernels.live import make_live_calls
+from armrace.kernels.generics import implementations, is_restrictable
+from armrace.kernels.live import live_entries
 from armrace.online import Learner
 from armrace.policies import POLICIES, Policy
 from armrace.simulation.compilation import units_for
@@ -91,13 +91,17 @@ def compile_learner(policy: Policy) -> None:
     learner = Learner(policy, _ARMS, horizon=1000)
     learner.distribution()
     learner.learn(learner.decide(), 1.0)
+    learner.drop(learner.assign(learner.choose()))
+    learner.learn_many(learner.decide_many(1), [1.0])
+    if is_restrictable(policy.start(_ARMS, 1000)):
+        learner.choose(eligible=[0])
 
 
 def _learner_units(policies: Sequence[Policy], horizon: int) -> Iterator[Unit]:
     for policy in policies:
         state = watch(policy.start(_ARMS, horizon), _ARMS, horizon)
-        calls = make_live_calls(fingerprint(implementations(state)))
-        if not all(map(is_stored, calls)):
+        entries = live_entries(fingerprint(implementations(state)))
+        if not (is_stored(entries.decide) and is_stored(entries.learn)):
             elsewhere = type(policy).__module__ != "__main__"
             yield Unit(
                 "learner", policy.tag(), _SECONDS_A_LEARNER, compile_learner, policy, elsewhere

@@ -39,7 +39,7 @@ def test_a_second_run_plays_nothing_and_says_the_same(
     assert run([*SMALL, *outputs, "--json", "-"]) == 0
     first = capsys.readouterr().out
     monkeypatch.setattr(sweeps, "run_missing", None)
-    assert run([*SMALL, *outputs, "--json", "-"]) == 0
+    assert run([*SMALL, *outputs, "--json", "-", "--force"]) == 0
     assert capsys.readouterr().out == first
     assert json.loads(first)
 

@@ -71,7 +71,7 @@ def test_the_report_has_a_section_if_asked(
     assert text.count("says in the first replication") == 2
     assert "--audit-level 0.05<" in text
     assert "layers" in capsys.readouterr().out
-    assert run(words) == 0
+    assert run([*words, "--force"]) == 0
     assert "What the feedback shows" not in page.read_text()
 
 

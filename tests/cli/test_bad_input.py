@@ -136,7 +136,7 @@ def test_a_link_to_itself_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
     for option in ("--json", "--output"):
         assert run([*RACE, option, str(link)]) == 2
         error = capsys.readouterr().err
-        assert error == f"armrace: cannot write {link}: it is a link to itself.\n"
+        assert error == f"armrace: cannot write {link}: its links form a circle.\n"
 
 
 PROGRAM = [sys.executable, "-m", "armrace"]

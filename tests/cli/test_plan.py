@@ -62,10 +62,10 @@ def test_the_share_of_clicks_or_of_visitors_may_be_given_in_place_of_the_share_o
     page = ["--report", str(tmp_path / "plan.html"), "--attacks", "swap-best", "--json", "-"]
     found = []
     for words in (["--forged-clicks", "10%"], ["--bot-visitors", "9%"], ["--forged", "0.09"]):
-        assert run([*rest, *words, *page]) == 0
+        assert run([*rest, *words, *page, "--force"]) == 0
         found.append(json.loads(capsys.readouterr().out)["suspected_corruption"])
     assert found == pytest.approx([360.0] * 3)
-    assert run([*rest, "--forged-clicks", "10%", "--bot-visitors", "9%", *page]) == 2
+    assert run([*rest, "--forged-clicks", "10%", "--bot-visitors", "9%", *page, "--force"]) == 2
     assert "give one of them" in capsys.readouterr().err
 
 

@@ -13,7 +13,7 @@ class LonelyState(NamedTuple):
 
 
 def test_a_missing_implementation_is_named():
-    with pytest.raises(TypeError, match="LonelyState has no implementation of decide"):
+    with pytest.raises(TypeError, match="LonelyState has no implementation of choose"):
         decide(LonelyState(1), None)
 
 

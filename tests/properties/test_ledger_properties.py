@@ -157,7 +157,7 @@ def test_layers_are_nested(chaos, data):
     active = parts.policy.active
     assert np.all(active[:-1] <= active[1:])
     assert active[-1].any()
-    assert np.array_equal(parts.policy.active_count, active.sum(axis=1))
+    assert np.array_equal(parts.policy.layers.active_count, active.sum(axis=1))
 
 
 @given(data=st.data())

@@ -52,6 +52,7 @@ __all__ = [
     "LiveCalls",
     "Log",
     "enlarge_log",
+    "live_entries",
     "make_live_calls",
     "make_log",
     "make_put_down",
@@ -148,17 +149,17 @@ _LARGEST_MEMO = 1e100
 
 
 class LiveCalls(NamedTuple):
-    """What the online learner calls."""
+    """What the online learner calls, one member for each call."""
 
-    choose: Callable[[Handle], tuple[Any, ...]]
-    choose_among: Callable[[Handle, npt.NDArray[np.bool_]], tuple[Any, ...]]
-    assign: Callable[..., tuple[Any, ...]]
-    decide: Callable[[Handle], tuple[Any, ...]]
-    learn: Callable[..., int]
-    drop: Callable[..., int]
-    distribution: Callable[[Handle, npt.NDArray[np.float64]], None]
-    decide_many: Callable[[Handle, Any], int]
-    learn_many: Callable[[Handle, Any, npt.NDArray[np.float64]], tuple[int, int]]
+    choose: Any
+    choose_among: Any
+    assign: Any
+    decide: Any
+    learn: Any
+    drop: Any
+    distribution: Any
+    decide_many: Any
+    learn_many: Any
 
 
 def ticket_of(record: Any) -> Ticket:
@@ -318,8 +319,8 @@ def make_put_down(code: str) -> Callable[[Any, npt.NDArray[np.uint64]], None]:
 
 
 @cache
-def make_live_calls(code: str, kind: Any) -> LiveCalls:
-    """The compiled calls for one type of handle, with the fingerprint ``code``."""
+def live_entries(code: str) -> LiveCalls:
+    """The functions behind a learner's calls, before they are compiled for a type of handle."""
 
     @entry(code, holds_lock=True)
     def live_choose(handle: Handle) -> tuple[Any, ...]:
@@ -429,22 +430,46 @@ def make_live_calls(code: str, kind: Any) -> LiveCalls:
             _add_event(live.log, LEARNED_EVENT, number, rewards[place])
         return records.size, TAKEN
 
+    return LiveCalls(
+        choose=live_choose,
+        choose_among=live_choose_among,
+        assign=live_assign,
+        decide=live_decide,
+        learn=live_learn,
+        drop=live_drop,
+        distribution=live_distribution,
+        decide_many=live_decide_many,
+        learn_many=live_learn_many,
+    )
+
+
+@cache
+def make_live_calls(code: str, kind: Any) -> LiveCalls:
+    """The compiled calls for one type of handle, with the fingerprint ``code``.
+
+    What every learner needs is compiled here, so that no decision waits for the compiler; the
+    rest is compiled when it is first called.
+    """
     integer, number = types.int64, types.float64
     ticket = (integer, integer, number, integer, number, integer, number)
-    numbers = types.Array(number, 1, "C")
+    numbers, flags = types.Array(number, 1, "C"), types.Array(types.boolean, 1, "C")
     records = types.Array(from_dtype(DECISION), 1, "C")
-    return LiveCalls(
-        choose=_entry_point_later(live_choose, (kind,)),
-        choose_among=_entry_point_later(
-            live_choose_among, (kind, types.Array(types.boolean, 1, "C"))
-        ),
-        assign=_entry_point_later(live_assign, (kind, *ticket)),
-        decide=_entry_point(live_decide, (kind,)),
-        learn=_entry_point(live_learn, (kind, integer, *ticket, number)),
-        drop=_entry_point_later(live_drop, (kind, integer, *ticket)),
-        distribution=_entry_point_later(live_distribution, (kind, numbers)),
-        decide_many=_entry_point_later(live_decide_many, (kind, records)),
-        learn_many=_entry_point_later(live_learn_many, (kind, records, numbers)),
+    argument_types = LiveCalls(
+        choose=(kind,),
+        choose_among=(kind, flags),
+        assign=(kind, *ticket),
+        decide=(kind,),
+        learn=(kind, integer, *ticket, number),
+        drop=(kind, integer, *ticket),
+        distribution=(kind, numbers),
+        decide_many=(kind, records),
+        learn_many=(kind, records, numbers),
+    )
+    entries = live_entries(code)
+    calls = LiveCalls(*map(_entry_point_later, entries, argument_types))
+    return calls._replace(
+        decide=_entry_point(entries.decide, argument_types.decide),
+        learn=_entry_point(entries.learn, argument_types.learn),
     )
 
 

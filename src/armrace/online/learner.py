@@ -193,11 +193,13 @@ class Learner:
 
     def _choose(self, eligible: Iterable[str | int] | None) -> tuple[Any, ...]:
         if eligible is None:
-            return self._calls.choose(self._current.handle)
+            values: tuple[Any, ...] = self._calls.choose(self._current.handle)
+            return values
         if not is_restrictable(self._state):
             raise InvalidParameter(f"{self.policy.tag()} cannot be restricted to eligible arms.")
         mask = eligible_mask(eligible, self.arms)
-        return self._calls.choose_among(self._current.handle, mask)
+        values = self._calls.choose_among(self._current.handle, mask)
+        return values
 
     def assign(self, ticket: Ticket) -> Decision:
         """Count a decision, whoever made it, and return it with its number.
