@@ -45,7 +45,7 @@ forensics: setup ## false alarms, power and certificates of audits, for their pa
 docs: setup ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
-reference: setup ## write the generated pages of the reference anew
+reference: setup ## write the generated reference and the table of names in the README
 	$(BIN)/python docs/generate.py
 
 clean: ## remove what the other targets made

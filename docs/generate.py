@@ -1,4 +1,4 @@
-"""Write the pages of the reference that repeat what the code declares.
+"""Write what repeats declarations of the code: reference pages and the README's table of names.
 
 ``python docs/generate.py`` writes them; a test checks that they are up to date.
 """
@@ -22,8 +22,23 @@ from armrace.simulation import SCENARIOS
 from armrace.specification import Specification
 
 PAGES = Path(__file__).parent / "reference"
+README = Path(__file__).parents[1] / "README.md"
 
 _NOTICE = "<!-- Written by docs/generate.py; do not edit. -->\n"
+_TABLE_BEGINS = "<!-- Names: written by docs/generate.py from the catalogues; do not edit. -->\n"
+_TABLE_ENDS = "<!-- End of names. -->\n"
+_FAMILIES = {
+    ("policies", "paper"): "of the paper",
+    ("policies", "robust"): "robust to corruption",
+    ("policies", "adversarial"): "adversarial, best of both worlds",
+    ("attacks", "paper"): "simple, and of the paper",
+    ("attacks", "literature"): "from the literature",
+    ("attacks", "daily life"): "from daily life",
+    ("environments", "law"): "drawn from a law",
+    ("environments", "record"): "given round by round",
+}
+"""How the README calls a family; by its own name where there is no entry."""
+
 _POLICIES = """# Policies
 
 By name, with the parameters that `--set` and the classes of `armrace.policies` take. T is the
@@ -48,10 +63,39 @@ error and exit code 2; nothing is overwritten then.
 
 def catalogue_page(title: str, catalogue: Catalogue[Any]) -> str:
     """A page with a section for each member."""
+    shipped = _shipped(catalogue)
     overview = ["| name | |", "|---|---|"]
-    overview += [f"| [`{tag}`](#{tag}) | {member.summary()} |" for tag, member in catalogue.items()]
-    sections = [_section(member) for member in catalogue.values()]
+    overview += [f"| [`{tag}`](#{tag}) | {member.summary()} |" for tag, member in shipped.items()]
+    sections = [_section(member) for member in shipped.values()]
     return "\n".join([_NOTICE, title, *overview, "", *sections])
+
+
+def _shipped(catalogue: Catalogue[Any]) -> dict[str, type[Specification]]:
+    """The members that come with the package, without those of installed extensions."""
+    return {tag: m for tag, m in catalogue.items() if m.__module__.startswith("armrace.")}
+
+
+def readme_with_names(text: str) -> str:
+    """The README with the table of all policies, attacks and environments between its markers."""
+    before, rest = text.split(_TABLE_BEGINS)
+    _, after = rest.split(_TABLE_ENDS)
+    return "".join([before, _TABLE_BEGINS, names_table(), _TABLE_ENDS, after])
+
+
+def names_table() -> str:
+    """A row for each family of each catalogue."""
+    lines = ["| | |", "|---|---|"]
+    catalogues = {"policies": POLICIES, "attacks": ADVERSARIES, "environments": ENVIRONMENTS}
+    for page, catalogue in catalogues.items():
+        families: dict[str, list[str]] = {}
+        for tag, member in _shipped(catalogue).items():
+            families.setdefault(member.family, []).append(f"`{tag}`")
+        title = f"[{page.capitalize()}](docs/reference/{page}.md), "
+        for family, tags in families.items():
+            title += _FAMILIES.get((page, family), family)
+            lines.append(f"| {title} | {', '.join(tags)} |")
+            title = ""
+    return "\n".join(["", *lines, "", ""])
 
 
 def _section(member: type[Specification]) -> str:
@@ -137,8 +181,9 @@ def _plain(text: str | None) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Each generated page and what it should hold."""
+    """Each file with generated text and what it should hold."""
     return {
+        README: readme_with_names(README.read_text(encoding="utf-8")),
         PAGES / "policies.md": catalogue_page(_POLICIES, POLICIES),
         PAGES / "attacks.md": catalogue_page(_ATTACKS, ADVERSARIES),
         PAGES / "environments.md": catalogue_page(_ENVIRONMENTS, ENVIRONMENTS),
@@ -149,4 +194,4 @@ def pages() -> dict[Path, str]:
 if __name__ == "__main__":
     for path, text in pages().items():
         path.write_text(text, encoding="utf-8")
-        print(f"wrote {path.relative_to(PAGES.parent)}")
+        print(f"wrote {path.relative_to(README.parent)}")

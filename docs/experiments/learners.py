@@ -8,17 +8,20 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from armrace.extending import (
+    Eligible,
     Floats,
     Limits,
     Policy,
     Stream,
     Ticket,
-    decide,
+    assign,
+    choose,
+    choose_by_weights,
     distribution,
-    draw_arm,
     implement,
     inlined,
     learn,
+    make_ticket,
 )
 
 
@@ -61,10 +64,16 @@ def ucb_distribution(state: UcbState, out: Floats) -> None:
     out[largest_index(state)] = 1.0
 
 
-@implement(decide, UcbState)
-def ucb_decide(state: UcbState, stream: Stream) -> Ticket:
+@implement(choose, UcbState)
+def ucb_choose(state: UcbState, stream: Stream) -> Ticket:
     """The next arm."""
-    return Ticket(largest_index(state), 0, 1.0, 0)
+    return make_ticket(largest_index(state))
+
+
+@implement(assign, UcbState)
+def ucb_assign(state: UcbState, ticket: Ticket) -> Ticket:
+    """Plays are counted with their rewards."""
+    return ticket
 
 
 @implement(learn, UcbState)
@@ -119,13 +128,18 @@ def greedy_distribution(state: GreedyState, out: Floats) -> None:
             out[arm] += (1.0 - explore) / ties
 
 
-@implement(decide, GreedyState)
-def greedy_decide(state: GreedyState, stream: Stream) -> Ticket:
+@implement(choose, GreedyState)
+def greedy_choose(state: GreedyState, stream: Stream, eligible: Eligible = None) -> Ticket:
     """Explore or exploit."""
     weights = np.empty(state.means.size)
     distribution(state, weights)
-    arm = draw_arm(weights, 1.0, stream)
-    return Ticket(arm, 0, weights[arm], 0)
+    return choose_by_weights(weights, 1.0, stream, eligible)
+
+
+@implement(assign, GreedyState)
+def greedy_assign(state: GreedyState, ticket: Ticket) -> Ticket:
+    """Plays are counted with their rewards."""
+    return ticket
 
 
 @implement(learn, GreedyState)

@@ -42,9 +42,9 @@ def play_committed(policy: str, commit: Commit, budget: float, horizon: int, see
         honest = draw(coins)
         answers = commit(learner, honest) if spent < budget else honest
         spent += max(abs(new - old) for new, old in zip(answers, honest, strict=True))
-        ticket = learner.decide()
-        misled += ticket.arm == WORSE
-        learner.learn(ticket, answers[ticket.arm_index])
+        decision = learner.decide()
+        misled += decision.arm == WORSE
+        learner.learn(decision, answers[decision.ticket.arm])
     return Run(misled / horizon, spent)
 
 
@@ -58,19 +58,20 @@ def play_seeing(policy: str, budget: float, horizon: int, seed: int) -> Run:
     spent, misled = 0.0, 0
     for _ in range(horizon):
         honest = draw(coins)
-        ticket = learner.decide()
-        reward = honest[ticket.arm_index]
-        if ticket.arm == BEST and spent < budget:
+        decision = learner.decide()
+        reward = honest[decision.ticket.arm]
+        if decision.arm == BEST and spent < budget:
             spent += reward
             reward = 0.0
-        misled += ticket.arm == WORSE
-        learner.learn(ticket, reward)
+        misled += decision.arm == WORSE
+        learner.learn(decision, reward)
     return Run(misled / horizon, spent)
 
 
 def start(policy: str, horizon: int, seed: int) -> tuple[Learner, random.Random]:
     """A learner before its first decision, and the coins of the honest rewards."""
-    return Learner(policy, arms=2, horizon=horizon, seed=seed, watch=False), random.Random(seed)
+    learner = Learner(policy, arms=2, horizon=horizon, seed=seed, watch=False, log=False)
+    return learner, random.Random(seed)
 
 
 def draw(coins: random.Random) -> Answers:

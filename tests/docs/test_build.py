@@ -49,3 +49,14 @@ def test_it_builds_without_warnings_and_stands_alone(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     for page in (tmp_path / "site").rglob("*.html"):
         assert not EXTERNAL_ASSET.search(page.read_text(encoding="utf-8")), page.name
+
+
+def test_the_navigation_fits_one_row() -> None:
+    """Six entries, Search, Previous and Next take a row from 1,000 pixels on."""
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:\n")[1]
+    assert len(re.findall(r"^  - ", nav, re.MULTILINE)) <= 6
+
+
+def test_the_home_page_says_how_to_install() -> None:
+    home = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert "$ python -m pip install .\n" in home

@@ -104,6 +104,15 @@ def test_readme_names_make_targets_that_exist() -> None:
     assert {"setup", "test", "lint", "bench", "docs"} <= named <= targets
 
 
+def test_readme_repeats_the_figures_that_the_guide_prints() -> None:
+    guide = (ROOT / "docs" / "guide" / "live-use.md").read_text(encoding="utf-8")
+    printed = [re.findall(r"\d+", line) for line in PRINTED.findall(guide) if line[0] == "["][:2]
+    for page in ((ROOT / "README.md").read_text(encoding="utf-8"), guide):
+        rows = re.findall(r"^\| `[\w-]+` \| ([\d,]+) \| ([\d,]+) \|", page, re.MULTILINE)
+        columns = [[cell.replace(",", "") for cell in column] for column in zip(*rows, strict=True)]
+        assert columns == printed
+
+
 @pytest.mark.parametrize("name", ["greedy.py", "keep_down.py"])
 def test_worked_example_is_short(name: str, tmp_path: Path) -> None:
     write_examples(WORKED_EXAMPLE, tmp_path)
