@@ -20,7 +20,7 @@ demo: setup ## compare policies under click fraud, and write a report
 	$(BIN)/armrace compare
 
 test: setup lint ## lint, types, import contract, doctests, tests, the README's commands
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist loadfile
 
 test-ray: ## the tests on Ray, which is large, in an environment of its own
 	$(PYTHON) -m venv $(VENV)-ray

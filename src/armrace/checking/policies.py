@@ -15,11 +15,20 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.checking.contract import (
+    ContractBroken,
     compare_with_reference,
     expect,
     require_round_trip,
 )
-from armrace.kernels.generics import Ticket, choose, decide, distribution, is_restrictable, learn
+from armrace.kernels.generics import (
+    NO_LAYER,
+    Ticket,
+    choose,
+    decide,
+    distribution,
+    is_restrictable,
+    learn,
+)
 from armrace.kernels.laws import rewards_between
 from armrace.kernels.states import equal_states
 from armrace.kernels.streams import Stream
@@ -63,6 +72,29 @@ def _walk(policy: Policy, rounds: int = _HORIZON) -> tuple[Any, Stream]:
         ticket = decide(state, stream)
         learn(state, ticket, float(coins.random() < _MEANS[ticket.arm]))
     return state, stream
+
+
+def indices_stay_in_bounds(policy: Policy) -> None:
+    """Arms and layers exist, and arrays are used within their bounds.
+
+    It runs interpreted and before all other checks: compiled code does not notice a wrong index,
+    and would overwrite memory.
+    """
+    layers = policy.layer_count(_ARMS, _HORIZON)
+    state, stream = policy.start(_ARMS, _HORIZON), stream_for(12, Purpose.LEARNER, 0)
+    coins = np.random.default_rng(12)
+    try:
+        for _ in range(_HORIZON):
+            _weights(state)
+            ticket = decide(state, stream)
+            sound = 0 <= ticket.arm < _ARMS and NO_LAYER <= ticket.layer < layers
+            expect(
+                sound, policy, f"gives {ticket} where there are {_ARMS} arms and {layers} layers"
+            )
+            learn(state, ticket, float(coins.random() < _MEANS[ticket.arm]))
+    except IndexError as error:
+        breach = f"leaves the bounds of an array: {error}"
+        raise ContractBroken(f"{policy.tag()} {breach}.") from error
 
 
 def distribution_is_one(policy: Policy) -> None:
@@ -385,6 +417,7 @@ def _holds_nan(numbers: Any) -> bool:
 
 POLICY_CHECKS: tuple[Callable[[Policy], None], ...] = (
     specification_survives_json,
+    indices_stay_in_bounds,
     distribution_is_one,
     distribution_only_looks,
     tickets_carry_their_probability,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -193,13 +193,11 @@ class Learner:
 
     def _choose(self, eligible: Iterable[str | int] | None) -> tuple[Any, ...]:
         if eligible is None:
-            values: tuple[Any, ...] = self._calls.choose(self._current.handle)
-            return values
+            return cast("tuple[Any, ...]", self._calls.choose(self._current.handle))
         if not is_restrictable(self._state):
             raise InvalidParameter(f"{self.policy.tag()} cannot be restricted to eligible arms.")
         mask = eligible_mask(eligible, self.arms)
-        values = self._calls.choose_among(self._current.handle, mask)
-        return values
+        return cast("tuple[Any, ...]", self._calls.choose_among(self._current.handle, mask))
 
     def assign(self, ticket: Ticket) -> Decision:
         """Count a decision, whoever made it, and return it with its number.
