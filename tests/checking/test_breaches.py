@@ -80,7 +80,7 @@ def even_learn(state: EvenState, ticket: Ticket, reward: float) -> None:
 @pytest.mark.parametrize(
     ("fault", "check", "sentence"),
     [
-        (OUT_OF_BOUNDS, checks.indices_stay_in_bounds, "where there are 3 arms and 1 layers"),
+        (OUT_OF_BOUNDS, checks.indices_stay_in_bounds, "leaves the bounds of an array"),
         (CHOOSES_AND_COUNTS, checks.choosing_leaves_no_trace, "changes its state when it chooses"),
         (WRONG_PROBABILITY, checks.tickets_carry_their_probability, "writes 0.5 on the ticket"),
         (IGNORES_ELIGIBLE, checks.restricted_choices_are_as_announced, "that is not eligible"),
