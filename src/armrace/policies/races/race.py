@@ -107,9 +107,9 @@ def race_choose(state: Race, stream: Stream, eligible: Eligible = None) -> Ticke
 
 @implement(assign, Race)
 def race_assign(state: Race, ticket: Ticket) -> Ticket:
-    state.rounds[0] += 1
     if ticket.layer != NO_LAYER:
         assign_to_layer(state, ticket.layer, ticket.arm)
+    state.rounds[0] += 1
     return ticket
 
 
@@ -117,13 +117,16 @@ def race_assign(state: Race, ticket: Ticket) -> Ticket:
 def assign_to_layer(state: Race, number: int, arm: int) -> None:
     """Count a play of an arm in a layer, and pass the turn on if it was this arm's."""
     layer, cell = layer_of(state, number), cell_of(state, number, arm)
+    # Read before anything is written: after a choice of its own, compiled code then knows that
+    # it is this arm's turn. It is not if the choice was restricted or made by another state.
+    is_its_turn, leads, following = arm == layer.turn, layer.leads, cell.next
     cell.assigned += 1
-    if layer.leads > 0:
-        layer.leads -= 1
+    if leads > 0:
+        layer.leads = leads - 1
     else:
         layer.leads = state.leading[0]
-        if arm == layer.turn:  # it is not if the choice was restricted, or made by another state
-            layer.turn = cell.next
+        if is_its_turn:
+            layer.turn = following
 
 
 @implement(drop, Race)
