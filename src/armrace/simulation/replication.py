@@ -84,7 +84,7 @@ class Parts(NamedTuple):
     smallest_cost: float
     """No change that the adversary makes costs less, unless it costs nothing."""
     means: Floats
-    luck: Stream
+    reward_stream: Stream
     """The stream for rewards of skipped rounds, which are drawn at once."""
     leap: leaping.Leap | None
     """Where rounds are skipped; none if every round is played."""
@@ -119,7 +119,7 @@ def make_parts(
         sees_weights=experiment.adversary.sees_weights,
         smallest_cost=experiment.adversary.smallest_cost(adversary, setting),
         means=setting.means,
-        luck=stream_for(experiment.seed, Purpose.SKIPPED_ROUNDS, replication),
+        reward_stream=stream_for(experiment.seed, Purpose.SKIPPED_ROUNDS, replication),
         leap=_leap(experiment, state, adversary, law),
     )
 
@@ -199,7 +199,7 @@ def play_out(parts: Parts) -> None:
     after = (parts.ledger, parts.record, parts.workspace)
     arguments: tuple[Any, ...] = (*before, *after)
     if parts.leap is not None:
-        arguments = (*before, parts.luck, *after, parts.leap, parts.law)
+        arguments = (*before, parts.reward_stream, *after, parts.leap, parts.law)
     try:
         runner_for(parts)(*arguments)
     except IndexError as error:

@@ -1,4 +1,4 @@
-"""What must agree within the state of a race, so that compiled code can rely on it."""
+"""Consistency conditions on the state of a race, on which compiled code relies."""
 
 from __future__ import annotations
 
