@@ -1,6 +1,6 @@
-"""Reward laws: how the stochastic rewards of a stretch of rounds come from the counter.
+"""Reward laws: the stochastic rewards of a range of rounds, as a function of Philox's counter.
 
-Every arm has a law of its own. The reward of an arm in a round is a pure function of (seed,
+Each arm has its own law. The reward of an arm in a round is a pure function of (seed,
 replication, round, arm): all policies of a comparison meet the same rewards, and a run can be
 cut anywhere. Bernoulli arms are coins; for uniform arms and finite support one 32-bit word decides
 a reward, so that their means are exact up to 2^-33; Beta arms reject and draw again.
@@ -120,7 +120,7 @@ def make_drawn(arms: int) -> Drawn:
 
 @inlined
 def draw_chunk(law: Law, chunk: int, drawn: Drawn) -> None:
-    """Have the rewards of the rounds from ``chunk * CHUNK`` on, unless they are there already."""
+    """Draw the rewards of the rounds from ``chunk * CHUNK`` on, unless that was done already."""
     if drawn.chunk[0] == chunk:
         return
     drawn.chunk[0] = chunk
@@ -145,8 +145,9 @@ def add_totals(
 ) -> None:
     """Add what each arm pays in the rounds from ``begin`` to ``end`` of the chunk.
 
-    Rewards are added in their order, so that the sums do not depend on where a run is cut; round by
-    round, so that no sum waits for itself.
+    Rewards are added in the order of rounds, so that the sums do not depend on where a run is cut.
+    The inner loop is over the arms: consecutive additions then belong to different sums and do
+    not wait for each other.
     """
     others = False
     for arm in range(law.kind.size):

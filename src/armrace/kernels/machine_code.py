@@ -1,4 +1,4 @@
-"""Machine code on disk: found by all processes, checked before it is used, never required.
+"""A cache of machine code on disk that is verified before use and never required.
 
 Numba can cache compiled functions itself, but trusts what it reads: a damaged index stops every
 later run, a damaged object takes the process down, and a folder that cannot be written is
@@ -39,11 +39,11 @@ _MAGIC = b"armrace machine code 1\n"
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _SECONDS_KEPT = 60 * 24 * 3600.0
 _BYTES_KEPT = 2**31
-"""Code that was not used for so long, or beyond so much, is removed when more is stored."""
+"""The age of unused code, and the total size, beyond which code is removed when more is stored."""
 
 
 class MachineCode(_Cache):  # type: ignore[misc]  # Numba is untyped
-    """What a Numba dispatcher asks for compiled code before it compiles, and gives it to after."""
+    """The cache that a Numba dispatcher reads before it compiles and writes to afterwards."""
 
     def __init__(self, function: Any) -> None:
         self._function = function
@@ -106,7 +106,7 @@ class MachineCode(_Cache):  # type: ignore[misc]  # Numba is untyped
 
 @cache
 def folders() -> list[Path]:
-    """Where machine code is looked for, and stored in the first place that accepts it."""
+    """Return the folders in which machine code is sought; the first writable one stores it."""
     return [Path(numba.config.CACHE_DIR or _users_folder()), *_substitutes()]
 
 
@@ -139,7 +139,7 @@ def _files(folder: Path, name: str) -> Iterator[Path]:
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether nobody else can have put files there: what is read is run."""
+    """Whether no other user can have written files there, since what is read is executed."""
     try:
         found = folder.lstat()
     except OSError:

@@ -31,7 +31,7 @@ from armrace.kernels.live import (
     enlarge_log,
     make_live_calls,
     make_log,
-    make_put_down,
+    make_store_call,
     ticket_of,
 )
 from armrace.kernels.states import grow_state
@@ -124,7 +124,7 @@ class Learner:
             log=make_log(_FIRST_ROOM if self._keeps_log else 0, first=0),
         )
         code = fingerprint(implementations(kept))
-        self._store = make_put_down(code)
+        self._store = make_store_call(code)
         self._go_on_with(live, labels, state)
         self._calls = make_live_calls(code, self._current.handle._numba_type_)
 

@@ -1,4 +1,4 @@
-"""BROAD: a logarithmic barrier that starts afresh with half the rate when it has had its due."""
+"""BROAD: a logarithmic barrier that restarts with half the rate when losses have varied enough."""
 
 from __future__ import annotations
 

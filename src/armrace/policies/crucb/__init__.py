@@ -52,13 +52,13 @@ _ESTIMATORS = ("trimmed", "shorth", "median")
 _TRIMMED, _SHORTH = 0, 1
 _LOW, _HIGH = 0, 1
 _MEAN = Span(-1e-3, 1.001)
-"""A mean out of a running sum, which rounding errors may take out of [0, 1]."""
+"""The range of a mean from a running sum, which rounding errors may move out of [0, 1]."""
 _ROUNDING = 1e-4
 """How far a running sum may be off after very many rewards."""
 _DEVIATION = 0.5
 """Standard deviation of a reward in [0, 1], at most."""
 _FORGIVEN = 1e-12
-"""Relative error of ``alpha n`` that is forgiven, so that 0.07 of 100 rewards are 7, not 8."""
+"""Relative tolerance in rounding ``alpha n`` up, so that 0.07 of 100 rewards are 7, not 8."""
 
 
 @declare(
@@ -229,8 +229,9 @@ def crucb_learn(state: CrUcbState, ticket: Ticket, reward: float) -> None:
 def _trimmed_mean(state: CrUcbState, arm: int, reward: float) -> float:
     """The mean of the kept rewards, from the sum before ``reward`` was inserted.
 
-    With as many trimmed as before, what comes to be kept is the reward itself or the one that
-    it pushes over the edge: the reward, held between the new edges.
+    If the number of trimmed rewards is unchanged, exactly one reward joins those that are kept:
+    the new reward or the one that it displaces at an edge. Both equal the new reward clipped to
+    the new edges.
     """
     size, trimmed = state.ordered.sizes[arm], state.trimmed[arm]
     following = trimmed_count(state.alpha[0], size)

@@ -11,10 +11,10 @@ _MOST = 2**31
 
 
 class KeepingPolicy(CountingPolicy, frozen=True):
-    """A counting policy whose memory grows with the horizon."""
+    """A counting policy that stores every reward, so that its memory grows with the horizon."""
 
     def room(self, horizon: int) -> int:
-        """How many rewards to make room for; refuses what no memory could hold."""
+        """Return how many rewards to make room for; refuse more than memory could hold."""
         if horizon > _MOST:
             raise InvalidParameter(
                 f"{self.tag()} keeps all rewards, so horizon must be at most {_MOST}; "

@@ -43,7 +43,7 @@ Floats = npt.NDArray[np.float64]
 
 @declare(losses=LIMITED, predictions=UNIT, weights=PROBABILITIES, normaliser=LIMITED)
 class PredictedLosses(NamedTuple):
-    """Estimated and predicted losses, and where the solution for the latest decision was."""
+    """Estimated and predicted losses, and the solution for the latest decision."""
 
     losses: Floats
     predictions: Floats
@@ -65,7 +65,7 @@ def make_predicted_losses(arms: int) -> PredictedLosses:
 
 @inlined
 def charge_predictions(estimates: PredictedLosses, solution: Solution) -> None:
-    """Charge every arm its prediction, and keep the solution by which a decision was made."""
+    """Add to every arm's estimate its prediction, and keep the solution of the decision."""
     for arm in range(estimates.losses.size):
         estimates.losses[arm] += estimates.predictions[arm]
         estimates.weights[arm] = solution.weights[arm]
@@ -88,9 +88,9 @@ def barrier_weights(estimates: PredictedLosses, scales: Floats, out: Floats) -> 
     """Probabilities ``scale / (loss + prediction - x)`` into ``out``; returns ``x``.
 
     They minimise the expected loss minus ``sum scale * ln(w)``. The distance of ``x`` from the
-    least expected loss lies between the scale of that arm and the sum of all scales. One over
-    the sum of the weights is a concave function of it, so that a Newton step on that, from
-    wherever it starts, never ends beyond the root.
+    least expected loss lies between the scale of that arm and the sum of all scales. The
+    reciprocal of the sum of the weights is a concave function of the distance, so that a Newton
+    step on it never ends beyond the root, wherever it starts.
     """
     best = _least_expected(estimates)
     least = estimates.losses[best] + estimates.predictions[best]
@@ -110,6 +110,7 @@ def barrier_weights(estimates: PredictedLosses, scales: Floats, out: Floats) -> 
             slope += weight * root
         if abs(total - 1.0) < _TOLERANCE:
             break
+        # The Newton step for 1/total = 1, whose derivative is slope/total^2.
         distance = min(max(distance + total * (total - 1.0) / slope, low), high)
     for arm in range(out.size):
         out[arm] /= total
@@ -175,11 +176,11 @@ def hybrid_barrier_weights(
 ) -> float:
     """Minimise the expected loss plus ``sum scale * barrier(w)``; returns the multiplier.
 
-    The barrier is ``w - 1 - ln w + entropy * (w + (1-w) ln(1-w))``. Where the multiplier makes
-    one arm's weight ``1/K`` and no other's less, their sum is at least 1, and where no other's
-    is more, at most 1. From the latest solution a few joint steps of weights and multiplier are
-    nearly always enough; where they are not, each multiplier within that bracket gets its exact
-    weights.
+    The barrier is ``w - 1 - ln w + entropy * (w + (1-w) ln(1-w))``. This brackets the multiplier:
+    if one arm has the weight ``1/K`` and no other less, the weights sum to at least 1; if no other
+    has more, to at most 1. From the latest solution, a few joint Newton steps of weights and
+    multiplier are nearly always enough. Otherwise a safeguarded search within the bracket computes
+    the exact weights for each multiplier.
     """
     best = _least_expected(estimates)
     least = estimates.losses[best] + estimates.predictions[best]

@@ -1,8 +1,8 @@
 """Thompson's rule with Beta posteriors: draw a mean for every arm, play the largest.
 
-A reward that is neither 0 nor 1 is turned into one of them by a coin of the learner's. The coin
-is flipped with the decision and travels as the ticket's memo, so that late feedback changes
-nothing.
+A reward that is neither 0 nor 1 is rounded to one of them at random. The random number is drawn
+with the decision and kept as the ticket's memo, so that the time at which feedback arrives makes no
+difference.
 """
 
 from __future__ import annotations
