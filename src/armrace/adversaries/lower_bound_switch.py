@@ -1,4 +1,4 @@
-"""The adversary of the lower bound: misleads until the learner hardly explores, then stops."""
+"""The adversary of the lower bound: it misleads until the learner hardly explores, then stops."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _mean_pulls(
     runs: int,
     borders: tuple[int, ...],
 ) -> tuple[float, ...]:
-    """How often the policy plays ``arm`` between neighbouring borders, averaged over the runs."""
+    """Return the mean number of plays of ``arm`` between neighbouring borders."""
     total = np.zeros(len(borders) - 1)
     for run in range(runs):
         total += np.diff(_simulate(policy, horizon, means, run, borders)[:, arm])

@@ -20,7 +20,7 @@ _SHARE_OF_REPLICATIONS = 4
 
 
 def can_be_swept(request: Request) -> bool:
-    """Whether the budget means anything: there is one attack, and it has one."""
+    """Whether there is exactly one attack and it has a budget."""
     story = request.scenario
     return not request.is_grid and story.adversary.tag() != "none" and story.budget > 0
 
@@ -35,10 +35,10 @@ def budgets_around(budget: float) -> list[float]:
 
 
 def sweep(request: Request, comparison: Comparison) -> dict[float, Comparison]:
-    """The same comparison at each other budget, with fewer replications.
+    """Run the same comparison at each other budget, with fewer replications.
 
-    All policies are played, whatever the plot draws; an attack that looks at the distribution of
-    a policy for which that is costly sees one that is refreshed now and then.
+    All policies are played, even those that the plot leaves out. A distribution that is costly to
+    compute is not refreshed in every round for attacks that read it.
     """
     from armrace.simulation import Comparison
 

@@ -1,4 +1,4 @@
-"""Running experiments from the command line, and what Ctrl-C leaves of them."""
+"""Execution of experiments from the command line, with handling of Ctrl-C."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _run_cells(
 
 @contextmanager
 def say_how_to_go_on(folder: Path) -> Iterator[None]:
-    """Turn Ctrl-C into a sentence and an exit code: what is finished is kept."""
+    """Turn Ctrl-C into a sentence and an exit code; finished results are kept."""
     try:
         yield
     except KeyboardInterrupt:

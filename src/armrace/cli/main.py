@@ -1,4 +1,4 @@
-"""The program ``armrace``: its commands, and how it ends."""
+"""The program ``armrace``: its commands, errors and exit codes."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _allow_modules_of_this_folder() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code for these arguments; every refusal is one sentence on standard error."""
+    """Run a command and return its exit code; every error is one sentence on standard error."""
     with warnings.catch_warnings():
         _show_warnings_as_sentences()
         return _run(arguments)
@@ -174,5 +174,5 @@ def _usage_sentence(error: Any) -> str:
 
 
 def _forget_standard_output() -> None:
-    """Discard what is still buffered, or Python would fail on it again when it exits."""
+    """Discard buffered output, since Python would fail again to write it when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

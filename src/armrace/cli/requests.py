@@ -1,4 +1,4 @@
-"""What ``armrace compare`` is asked for: a scenario with its overrides, policies and seed."""
+"""Requests to ``armrace compare``: a scenario with its overrides, policies and seed."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Request(NamedTuple):
         ]
 
     def command(self) -> str:
-        """The command line that runs it again, whatever the defaults become."""
+        """Return the command line that runs it again, independently of future defaults."""
         story = self.scenario
         budgets = dict.fromkeys(f"{each.budget:.17g}" for each in self.scenarios)
         words = ["armrace", "compare", story.name]

@@ -150,7 +150,7 @@ def _arms(result: Result) -> Table:
 
 
 def print_story(scenarios: Sequence[Scenario]) -> None:
-    """What is compared, for a person who waits for the figures."""
+    """Describe the comparison before its figures are available."""
     console = Console(highlight=False)
     console.print(f"[bold]{scenarios[0].name}[/bold]: {scenarios[0].summary}")
     console.print(f"[dim]{setting(*scenarios)}[/dim]\n")

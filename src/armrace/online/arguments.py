@@ -1,4 +1,4 @@
-"""What a learner accepts, converted to plain Python types; all else is refused in a sentence."""
+"""Checks of a learner's arguments, which are converted to plain Python types or refused."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ _NUMBERS = (int, float, np.integer, np.floating)
 
 
 def check_horizon(horizon: Any) -> int:
-    """The horizon as a whole number."""
+    """Return the horizon as a whole number, or refuse it."""
     check_number("horizon", horizon, _HORIZON, whole=True)
     return int(horizon)
 
 
 def check_seed(seed: Any) -> int:
-    """The seed as a whole number."""
+    """Return the seed as a whole number, or refuse it."""
     check_number("seed", seed, _SEED, whole=True)
     return int(seed)
 
@@ -67,13 +67,13 @@ def check_flag(name: str, flag: Any) -> bool:
 
 
 def check_count(count: Any) -> int:
-    """How many decisions are wanted at once."""
+    """Return a number of decisions as a whole number, or refuse it."""
     check_number("count", count, Limits("decisions", 0, _MOST_AT_ONCE), whole=True)
     return int(count)
 
 
 def check_taken(taken: Any) -> int:
-    """How many random numbers have been taken."""
+    """Return how many random numbers have been taken, or refuse it."""
     check_number("taken", taken, Limits("random numbers taken", 0, MOST_TAKEN), whole=True)
     return int(taken)
 
@@ -111,7 +111,7 @@ def check_arm(arm: Any, others: Sequence[str | int]) -> str | int:
 
 
 def _label(arm: Any) -> str | int:
-    """Names must survive JSON, or a snapshot could not be read again."""
+    """Return a name as a plain type that survives JSON, so that a snapshot can be read again."""
     if isinstance(arm, str):
         if not _is_encodable(arm):
             raise InvalidParameter(f"names of arms must be valid Unicode; got {arm!r}.")
@@ -144,7 +144,7 @@ def eligible_mask(eligible: Any, arms: Sequence[str | int]) -> np.ndarray:
 
 
 def check_reward(reward: Any) -> float:
-    """A reward that is not a plain float as one, or NaN if it is no number at all."""
+    """Convert a reward to a plain float; NaN if it is not a number."""
     if isinstance(reward, (bool, np.bool_, *_NUMBERS)):
         return float(reward)
     return math.nan
@@ -169,7 +169,7 @@ def check_rewards(rewards: Any, count: int) -> np.ndarray:
 def check_decision(
     decision: Any, arms: Sequence[str | int], shape: np.ndarray, exact: bool
 ) -> tuple[int, tuple[Any, ...]]:
-    """The number and ticket of a decision, both of the types that compiled code expects."""
+    """Return the number and ticket of a decision, with the types that compiled code expects."""
     try:
         number, arm, ticket = decision
         if type(number) is not int or tuple(map(type, ticket)) != _TICKET_TYPES:
@@ -185,7 +185,7 @@ def check_decision(
 def check_batch(
     batch: Any, arms: Sequence[str | int], shape: np.ndarray, exact: bool
 ) -> np.ndarray:
-    """The records of a batch, each with a ticket that the learner could have given."""
+    """Return the records of a batch; refuse tickets that the learner could not have issued."""
     if not isinstance(batch, DecisionBatch):
         raise ForeignTicket(f"learn_many takes a batch of decide_many; got {type(batch).__name__}.")
     records = batch.records
@@ -201,7 +201,7 @@ def check_batch(
 
 
 def _fits_each(records: np.ndarray, shape: np.ndarray, exact: bool) -> np.ndarray:
-    """What :func:`_fits` says of each record."""
+    """Whether each record satisfies :func:`_fits`."""
     arms, layers = shape.tolist()
     probability, inner_probability = records["probability"], records["inner_probability"]
     fits: np.ndarray = (records["arm"] >= 0) & (records["arm"] < arms)
@@ -215,7 +215,7 @@ def _fits_each(records: np.ndarray, shape: np.ndarray, exact: bool) -> np.ndarra
 
 
 def check_ticket(ticket: Any, shape: np.ndarray, exact: bool) -> tuple[Any, ...]:
-    """A ticket that can be assigned to a state with so many arms and layers."""
+    """Return a ticket if its arm and layers exist in the state, or refuse it."""
     try:
         converted = _converted(ticket)
         fits = _fits(converted, shape, exact)

@@ -18,7 +18,7 @@ __all__ = ["ArrayData", "Snapshot", "pack_rewarded", "read_arrays", "write_array
 
 _FORMAT = 2
 _UNREADABLE = (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError)
-"""What reading plain data of any kind may raise."""
+"""The exceptions that reading malformed plain data may raise."""
 
 
 class ArrayData(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class ArrayData(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All that a learner is but its log: how it was made, what it knows, where its stream is."""
+    """A learner without its log: its arguments, its state and the position of its stream."""
 
     policy: dict[str, Any]
     arms: list[str | int]
@@ -49,7 +49,7 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     digest: str = ""
 
     def sealed(self, key: bytes | None = None) -> Self:
-        """The same snapshot with its digest, which needs the ``key`` to be made if there is one."""
+        """Return the snapshot with its digest, which is keyed (HMAC) if there is a ``key``."""
         return msgspec.structs.replace(self, digest=self._content_digest(key))
 
     def _content_digest(self, key: bytes | None) -> str:

@@ -1,4 +1,4 @@
-"""The search: budgets from small to large, each for the policies that survived the last one."""
+"""The search for survival limits: budgets from small to large, for the surviving policies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def plan(
     progress: bool | None = None,
     **asked: Any,
 ) -> Plan:
-    """How much corruption each policy survives, what it costs, and how long until a decision.
+    """Find how much corruption each policy survives, its cost, and the time to a decision.
 
     Args:
         means: the probability of a click on each arm.
@@ -68,7 +68,7 @@ def answer(
     workers: int | None = None,
     progress: bool | None = None,
 ) -> Plan:
-    """The plan for a question; an interruption discards it, since half a plan would mislead."""
+    """Return the plan for a question. An interruption discards it: half a plan would mislead."""
     runner = _Runner(question, executor, workers, progress)
     names = list(question.learners())
     quiet = question.experiments(names, 0.0)

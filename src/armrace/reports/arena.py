@@ -37,7 +37,7 @@ _COLUMNS = {
 
 
 def render_arena(grid: Grid, figures: pl.DataFrame, command: str) -> str:
-    """The page as HTML, from the figures of the grid's cells."""
+    """Render the page as HTML, from the figures of the grid's cells."""
     board = leaderboard(figures)
     policies = board["policy"].to_list()
     styles = choose_styles([name for name in grid.policies if name in policies], policies)

@@ -32,7 +32,7 @@ def render_report(
     command: str = "",
     sweeps: Mapping[float, Comparison] | None = None,
 ) -> str:
-    """The page of one attack as HTML.
+    """Render the page of one attack as HTML.
 
     ``command`` is the command line that runs the comparison again, if there is one; ``sweeps``
     maps other budgets to the comparison at that budget.
@@ -57,7 +57,7 @@ def render_report(
 
 
 def render_grid(cells: Sequence[Comparison], title: str, summary: str, command: str) -> str:
-    """The page of several attacks or budgets: one section each, and regret against corruption."""
+    """Render the page of several attacks or budgets: one section each, and the budget sweep."""
     first = _first(cells[0])
     attacks = dict.fromkeys(parameters(_first(cell).spec["adversary"]) for cell in cells)
     setting = f"Attacks: {', '.join(attacks)}; {_length(first)}."

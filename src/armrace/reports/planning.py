@@ -38,7 +38,7 @@ _COLUMNS = {
 
 
 def render_plan(plan: Plan, command: str) -> str:
-    """The whole page."""
+    """Render the page as HTML."""
     styles = _styles(plan)
     with own_style():
         sections = [
@@ -52,7 +52,7 @@ def render_plan(plan: Plan, command: str) -> str:
 
 
 def plan_setting(question: Question) -> str:
-    """What was asked, and what the suspected corruption means."""
+    """Describe the question, and what the suspected corruption means."""
     best = max(question.means)
     words = (
         f"{len(question.means)} arms, the best with a mean of {best:g}; "

@@ -39,7 +39,7 @@ _MEANINGS = {
 
 
 def meanings(measure: str) -> str:
-    """What the columns mean, the measure that ranks first."""
+    """Explain the columns, beginning with the measure that ranks the policies."""
     ranked = MEASURE_NAMES[measure]
     others = [other for other in _MEANINGS if other != measure]
     terms = {
@@ -55,7 +55,7 @@ def meanings(measure: str) -> str:
 
 
 def figures_of(comparison: Comparison) -> str:
-    """The verdict, the table, and what must be known to read it."""
+    """Render the verdict, the table, and an explanation of the columns."""
     told = [label for label, r in comparison.results.items() if "corruption" in r.spec["policy"]]
     notes = [f"Told the budget in advance: {', '.join(told)}."] if told else []
     notes += [note] if (note := refresh_note(comparison)) else []

@@ -18,7 +18,7 @@ _COLUMNS = ("race", "theorem", "setting", "runs", "failures", "interval", "limit
 
 
 def render_verification(found: Verification, command: str) -> str:
-    """The whole page."""
+    """Render the page as HTML."""
     sections = [_header(found), _overview(found), *_sections(found), _rerun_section(command)]
     if found.curves:
         with own_style():

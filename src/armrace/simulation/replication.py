@@ -57,20 +57,20 @@ class Outcome(NamedTuple):
     arm_corruption: Floats
     layer_corruption: Floats
     view: Sequence[ArmView]
-    """The policy's own view at the end; only of the first replication, else empty."""
+    """The policy's view of each arm at the end; only for the first replication, else empty."""
     leapt: int | None
     """Rounds that were skipped, not played one by one; none where the engine plays every round."""
     seconds: float
     """How long the compiled loop took; the only value that the seed does not determine."""
     audit: Audit | None
-    """What an audit found in it, if one was asked for."""
+    """The audit of the replication, if one was requested."""
 
 
 class Parts(NamedTuple):
-    """All that takes part in a replication."""
+    """The states, streams and arrays of one replication."""
 
     policy: Any
-    """The policy's state; under watch where an audit is asked for."""
+    """The policy's state; wrapped in an audit trail if an audit is requested."""
     policy_state: Any
     """The policy's own state."""
     adversary: Any
@@ -82,7 +82,7 @@ class Parts(NamedTuple):
     workspace: engine.Workspace
     sees_weights: bool
     smallest_cost: float
-    """No change that the adversary makes costs less, unless it costs nothing."""
+    """Every change that the adversary makes costs at least this, or nothing."""
     means: Floats
     reward_stream: Stream
     """The stream for rewards of skipped rounds, which are drawn at once."""
@@ -125,12 +125,12 @@ def make_parts(
 
 
 def _growth(experiment: Experiment) -> float:
-    """How far plays may grow before a distribution is computed again; 0 where it is cheap."""
+    """Return the share by which plays may grow before a distribution is recomputed."""
     return 0.0 if experiment.policy.exact_tickets else float(experiment.refresh)
 
 
 def _leap(experiment: Experiment, state: Any, adversary: Any, law: Law) -> leaping.Leap | None:
-    """Return what skipping rounds needs, if it is asked for or worthwhile."""
+    """Return the state of leaping, if leaping is requested or worthwhile."""
     horizon = experiment.horizon
     if experiment.engine == "plain" or (
         experiment.engine == "auto" and horizon <= LONGEST_PLAYED_BY_DEFAULT
@@ -154,7 +154,7 @@ def _leap(experiment: Experiment, state: Any, adversary: Any, law: Law) -> leapi
 
 
 class RoundsToPlay(NamedTuple):
-    """How many rounds of a replication are played one by one, about."""
+    """Estimated numbers of rounds of a replication that are played one by one."""
 
     surely: float
     """Played because the policy does not leap, or cannot tell its arms apart yet."""
@@ -222,7 +222,7 @@ def run_replication(
     replication: int,
     control: npt.NDArray[np.int64] | None = None,
 ) -> Outcome:
-    """Play one replication; ``control`` lets another thread watch and stop it."""
+    """Play one replication; through ``control``, another thread can follow and stop it."""
     return _run(experiment, replication, make_parts(experiment, replication, control))
 
 

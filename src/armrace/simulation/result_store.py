@@ -1,4 +1,4 @@
-"""Results of experiments in a folder, in files named by all that the figures depend on.
+"""A folder of results, in files named by a hash of everything that the figures depend on.
 
 A finished experiment is one file. An experiment under way is several, each with some of the
 replications, so that an interruption costs little. The number of replications is not part of the

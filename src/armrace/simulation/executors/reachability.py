@@ -1,4 +1,4 @@
-"""Whether a server answers at an address: asked once, or watched while a context lasts."""
+"""Checks whether a server answers at an address, once or repeatedly during a context."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ SECONDS_TO_ANSWER = 5.0
 
 _SECONDS_BETWEEN_TRIES = 1.0
 _SECONDS_OF_SILENCE = 10.0
-"""Longer than a network may falter, shorter than the minute after which Ray ends the process."""
+"""Longer than a short network failure, shorter than the minute after which Ray ends the process."""
 
 
 def is_reachable(address: str) -> bool:
     """Whether a server accepts connections at ``host:port``, which may have a scheme in front.
 
-    Asked before a library connects, since libraries wait up to minutes for a server to come.
+    To be called before a library connects, since libraries wait up to minutes for a server.
 
     >>> is_reachable("tcp://127.0.0.1:1"), is_reachable("nonsense")
     (False, False)
