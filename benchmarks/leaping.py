@@ -12,7 +12,7 @@ from pathlib import Path
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from armrace.formatting import short
-from armrace.reports.drawing import label_ends, new_figure, own_style, tidy
+from armrace.reports.plot_style import label_ends, new_figure, own_style, tidy
 from armrace.simulation import make_experiment
 from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.experiment import Experiment

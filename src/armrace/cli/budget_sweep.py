@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import typer
 
-from armrace.cli.execution import run_batches
+from armrace.cli.execution import run_cells
 from armrace.cli.requests import Request
 
 if TYPE_CHECKING:
@@ -46,11 +46,11 @@ def sweep(request: Request, comparison: Comparison) -> dict[float, Comparison]:
     fewer = min(asked, max(2, asked // _SHARE_OF_REPLICATIONS))
     quick = msgspec.structs.replace(request.scenario, replications=fewer)
     budgets = budgets_around(quick.budget)
-    batches = [
+    cells = [
         quick.experiments(request.policies, budget=each, seed=request.seed, refreshed=True)
         for each in budgets
     ]
-    results = run_batches(batches, request.workers, request.executor, request.folder)
+    results = run_cells(cells, request.workers, request.executor, request.folder)
     if results[0][0].interrupted:
         raise typer.Exit(130)
     compared = [Comparison(each, request.measure) for each in results]

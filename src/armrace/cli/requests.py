@@ -84,8 +84,8 @@ class Request(NamedTuple):
         """Whether there are several attacks or budgets."""
         return len(self.scenarios) > 1
 
-    def batches(self) -> list[list[Experiment]]:
-        """One experiment for each policy, for each attack and budget."""
+    def cells(self) -> list[list[Experiment]]:
+        """Make a cell for each attack and budget: one experiment for each policy."""
         return [
             each.experiments(self.policies, seed=self.seed, audit=self.audit)
             for each in self.scenarios

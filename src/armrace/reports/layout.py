@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from armrace import FIGURES, __version__
 from armrace.reports.colours import Style
-from armrace.reports.drawing import inline_svg
+from armrace.reports.plot_style import inline_svg
 
 __all__ = ["data_block", "document", "figure_section", "line_mark", "notebook_fragment", "table"]
 

@@ -8,17 +8,17 @@ from html import escape
 from armrace.formatting import count
 from armrace.reports.audits import audit_section
 from armrace.reports.descriptions import cell_name, parameters
-from armrace.reports.drawing import own_style
 from armrace.reports.layout import data_block, document, table
+from armrace.reports.plot_style import own_style
 from armrace.reports.race import has_layers
 from armrace.reports.rows import comparison_styles
 from armrace.reports.sections import (
     cell_section,
     curves_section,
-    figures_of,
     meanings,
     race_section,
     sweep_section,
+    verdict_and_table,
 )
 from armrace.simulation import Comparison, Result
 
@@ -42,7 +42,9 @@ def render_report(
         f"Attack {parameters(first.spec['adversary'])} with a budget of "
         f"{count(first.spec['budget'])}; {_length(first)}."
     )
-    figures = f"<h2>Figures at the end</h2>{figures_of(comparison)}{meanings(comparison.measure)}"
+    figures = (
+        f"<h2>Figures at the end</h2>{verdict_and_table(comparison)}{meanings(comparison.measure)}"
+    )
     with own_style():
         sections = [
             _header(title, summary, setting, first),

@@ -11,8 +11,8 @@ import polars as pl
 from armrace.formatting import count, days_in_figures, days_in_words, figure, percent
 from armrace.planning import Plan, Question
 from armrace.reports.colours import GREY, Style, choose_styles
-from armrace.reports.drawing import own_style
 from armrace.reports.layout import data_block, document, figure_section, line_mark, table
+from armrace.reports.plot_style import own_style
 from armrace.reports.survival import draw_survival
 
 __all__ = ["plan_cells", "plan_setting", "render_plan"]

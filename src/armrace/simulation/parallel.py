@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from armrace.errors import InvalidParameter, WorkersLost
 from armrace.kernels.engine import PLAYED, STOP
-from armrace.simulation.batching import Batch, Batches
+from armrace.simulation.batches import Batch, Batches
 from armrace.simulation.code_digest import package_code
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.replication import run_replication

@@ -16,7 +16,7 @@ from armrace.environments import ENVIRONMENTS
 from armrace.errors import UnknownName
 from armrace.forensics import Audit
 from armrace.policies import ArmView
-from armrace.simulation.auditing import AuditSummary, summarise_audits
+from armrace.simulation.audit_summaries import AuditSummary, summarise_audits
 from armrace.simulation.experiment import Experiment, checkpoints_for
 from armrace.simulation.presentation import Presentation
 from armrace.simulation.replication import Outcome

@@ -18,7 +18,7 @@ from typing import Any
 from armrace.errors import ArmraceError, UnwritableOutput, WorkersLost
 from armrace.files import make_folder
 from armrace.files.locks import locked
-from armrace.simulation.batching import Batch
+from armrace.simulation.batches import Batch
 from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.parallel import run_missing

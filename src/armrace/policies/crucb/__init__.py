@@ -34,7 +34,7 @@ from armrace.kernels.streams import Stream
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
 from armrace.policies.crucb.shorth import shorth
 from armrace.policies.indices.argmax import make_argmax
-from armrace.policies.indices.keeping_policy import KeepingPolicy
+from armrace.policies.indices.history_policy import HistoryPolicy
 from armrace.policies.indices.ordered import (
     Ordered,
     insert,
@@ -102,7 +102,7 @@ def crucb_that_disagrees(state: CrUcbState, fresh: CrUcbState, room: Room) -> It
             yield "kept_sums"
 
 
-class CrUcb(KeepingPolicy, frozen=True, tag="crucb"):
+class CrUcb(HistoryPolicy, frozen=True, tag="crucb"):
     """Plays the largest robust mean plus ``sigma/(1 - 2 alpha) sqrt(4 ln t / n)``.
 
     ``sigma`` is 1/2, the most for rewards in [0, 1]; ``alpha`` should be at least the fraction

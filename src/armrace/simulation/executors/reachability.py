@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["SECONDS_TO_ANSWER", "is_reachable", "watch_address", "within"]
+__all__ = ["SECONDS_TO_ANSWER", "is_reachable", "monitor_address", "within"]
 
 SECONDS_TO_ANSWER = 5.0
 
@@ -56,11 +56,11 @@ def within(seconds: float, connect: Callable[[], Any]) -> Any:
 
 
 @contextmanager
-def watch_address(address: str, tell: Callable[[], None]) -> Iterator[None]:
+def monitor_address(address: str, tell: Callable[[], None]) -> Iterator[None]:
     """Try an address every second in this context; call ``tell`` when it stops answering."""
     ended = threading.Event()
 
-    def watch() -> None:
+    def monitor() -> None:
         heard = time.monotonic()
         while not ended.wait(_SECONDS_BETWEEN_TRIES):
             if is_reachable(address):
@@ -69,7 +69,7 @@ def watch_address(address: str, tell: Callable[[], None]) -> Iterator[None]:
                 tell()
                 return
 
-    threading.Thread(target=watch, daemon=True).start()
+    threading.Thread(target=monitor, daemon=True).start()
     try:
         yield
     finally:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from armrace.errors import InvalidParameter
 from armrace.policies.common.counting_policy import CountingPolicy
 
-__all__ = ["KeepingPolicy"]
+__all__ = ["HistoryPolicy"]
 
 _MOST = 2**31
 
 
-class KeepingPolicy(CountingPolicy, frozen=True):
+class HistoryPolicy(CountingPolicy, frozen=True):
     """A counting policy that stores every reward, so that its memory grows with the horizon."""
 
     def room(self, horizon: int) -> int:
