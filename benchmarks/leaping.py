@@ -12,7 +12,8 @@ from pathlib import Path
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from armrace.formatting import short
-from armrace.reports.plot_style import label_ends, new_figure, own_style, tidy
+from armrace.reports.colours import Style
+from armrace.reports.plot_style import End, name_lines, new_figure, own_style, tidy
 from armrace.simulation import make_experiment
 from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.experiment import Experiment
@@ -82,7 +83,7 @@ def draw(found: dict[str, list[Figure]]) -> None:
         for ink, (race, figures) in zip(_INKS, found.items(), strict=True):
             seconds = [figure.value or 0.0 for figure in figures]
             axes.plot(HORIZONS, seconds, color=ink, lw=1.6, marker="o", ms=3)
-            ends.append((seconds[-1], race, ink))
+            ends.append(End(seconds[-1], race, Style(ink, "-")))
         plain = _seconds(RACES[0], PLAIN, "plain")
         axes.plot(
             HORIZONS[:4],
@@ -100,8 +101,7 @@ def draw(found: dict[str, list[Figure]]) -> None:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
         axes.xaxis.set_minor_formatter(NullFormatter())
         tidy(axes)
-        drawing.draw_without_rendering()
-        label_ends(axes, HORIZONS[-1], ends)
+        name_lines(axes, HORIZONS[-1], ends)
         drawing.savefig(_PICTURE, metadata={"Date": None})
 
 
