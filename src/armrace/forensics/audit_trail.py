@@ -385,7 +385,9 @@ def _end_blocks(
     while scale < blocks.sums.shape[1] and pulls % size == 0:
         earlier, before = blocks.sums[arm, scale], pulls - size
         lacking = blocks.outstanding[arm, scale]
-        plays = size + outstanding - lacking  # made since the block began
+        # Rewards that came within the block may belong to plays made before it (up to
+        # ``lacking``), and some plays made within it have had no reward yet (``outstanding``).
+        plays = size + outstanding - lacking
         if before > 0 and plays > 0:
             # differences of long sums may leave the range by a rounding error
             within = min(max(total - earlier, 0.0), float(size))

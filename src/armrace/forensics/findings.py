@@ -25,7 +25,7 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
     layers: tuple[int, ...] = ()
     """The two layers that disagree, the faster first; or the slowest that has failed."""
     direction: Direction | None = None
-    """Where the mean of the faster layer, or of the later stretch, lies from the other."""
+    """Whether the mean of the faster layer, or of the later period, is above or below the other."""
     since: int | None = None
     """The decisions made when the change began, or when the faster layer deleted the arm."""
     until: int | None = None

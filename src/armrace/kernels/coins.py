@@ -48,7 +48,7 @@ def flip_coins(
     scratch: npt.NDArray[np.uint64],
     heads: npt.NDArray[np.uint64],
 ) -> None:
-    """Flip an arm's coins in :data:`BLOCKS` blocks: ``heads`` has a word a block, a bit a round."""
+    """Flip an arm's coins: ``heads`` has one word per block and one bit per round."""
     if probability >= 1.0:
         for block in range(BLOCKS):
             heads[block] = _ALL

@@ -74,10 +74,10 @@ class Workspace(NamedTuple):
     ``control`` holds a flag that asks the run to stop and the number of rounds played so far;
     other threads write the one and read the other.
 
-    ``weights`` is what the adversary sees of the learner's distribution. It is computed again
-    once some arm has been played as often as ``due`` says (then it is ``stale``), in the round
-    that is last in ``due`` or later. A ``growth`` of 0 leaves ``due`` at 0, so that it is computed
-    in every round.
+    ``weights`` is the learner's distribution as the adversary sees it. It becomes ``stale`` once
+    some arm has been played as often as ``due`` says, and is then recomputed, but not before the
+    round in the last entry of ``due``. With a ``growth`` of 0 all of ``due`` stays 0, so that it
+    is computed in every round.
     """
 
     drawn: Drawn

@@ -148,7 +148,7 @@ def corrupt(
     """Change ``rewards`` in place, before the arm is drawn.
 
     ``weights`` is the learner's distribution (all zeros unless the adversary declares that it
-    looks at it), ``left`` what is left of the budget. A change that costs more is not applied.
+    reads it), ``left`` the remaining budget. A change that costs more is not applied.
     """
     find(corrupt, type(state))(state, round, weights, rewards, left, stream)
 

@@ -60,7 +60,7 @@ class Law(NamedTuple):
 
     ``first`` and ``second`` are an arm's parameters: the mean of a Bernoulli arm, the ends of
     a uniform one, alpha and beta of a Beta one, the value of a deterministic one. ``values``
-    and ``cumulative`` (a row an arm) belong to finite support, ``table`` (a row a round) to
+    and ``cumulative`` (one row per arm) belong to finite support, ``table`` (one per round) to
     recorded rewards. ``place`` is the key, the purpose and the replication of the counter.
     """
 
@@ -96,7 +96,7 @@ def make_law(
 
 
 class Drawn(NamedTuple):
-    """The rewards of a chunk of rounds, a row an arm."""
+    """The rewards of a chunk of rounds, one row per arm."""
 
     chunk: npt.NDArray[np.int64]
     """Which chunk it is; -1 before the first."""
@@ -108,7 +108,7 @@ class Drawn(NamedTuple):
 
 
 def make_drawn(arms: int) -> Drawn:
-    """Room for a chunk, with nothing drawn yet."""
+    """Make room for a chunk, with nothing drawn yet."""
     return Drawn(
         chunk=np.full(1, -1, dtype=np.int64),
         rewards=np.zeros((arms, CHUNK)),
@@ -165,7 +165,7 @@ def add_totals(
 def rewards_between(
     law: Law, first: int, last: int, draw: Callable[[Law, int, Drawn], None] = draw_chunk
 ) -> npt.NDArray[np.float64]:
-    """The rewards of the rounds from ``first`` up to, not including, ``last``, a row a round.
+    """Return the rewards of the rounds from ``first`` up to, not including, ``last``, in rows.
 
     ``draw`` may be a compiled :func:`draw_chunk`.
     """

@@ -154,8 +154,9 @@ def _is_private(folder: Path) -> bool:
 
 
 def _read(name: str) -> bytes | None:
-    """Return what was stored under a name, if it is there and whole."""
+    """Return what was stored under a name, if it is present and undamaged."""
     first, *others = folders()
+    # The temporary folders are shared with other users, and what is read is executed.
     for folder in (first, *filter(_is_private, others)):
         file = folder / name
         try:
@@ -164,6 +165,7 @@ def _read(name: str) -> bytes | None:
             continue
         start = len(_MAGIC) + _DIGEST_SIZE
         if data[:start] == _MAGIC + hashlib.sha256(data[start:]).digest():
+            # The time of modification serves as that of the last use, by which files are pruned.
             with suppress(OSError):
                 os.utime(file)
             return data[start:]
@@ -171,7 +173,7 @@ def _read(name: str) -> bytes | None:
 
 
 def _write(name: str, payload: bytes) -> None:
-    """Store under a name where that is possible; say once if it is not where it should be."""
+    """Store under a name in the first writable folder; warn once if that is a substitute."""
     data = _MAGIC + hashlib.sha256(payload).digest() + payload
     first, *others = folders()
     try:
@@ -198,6 +200,7 @@ def _write(name: str, payload: bytes) -> None:
 
 def _write_file(file: Path, data: bytes) -> None:
     """Write a file whole or not at all."""
+    # Renaming replaces atomically, so another process never reads half of a file.
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_name(f"{uuid.uuid4().hex}.tmp")
     try:
@@ -219,7 +222,7 @@ def _say_once(sentence: str) -> None:
 
 @cache
 def _prune(folder: Path) -> None:
-    """Remove what was not used for long, and the oldest beyond the limit; once a process."""
+    """Remove files that were not used for long, and the oldest beyond the limit; once a process."""
     with suppress(OSError):
         found = [(file.stat(), file) for file in folder.glob(f"*{_SUFFIX}")]
         oldest, total = time.time() - _SECONDS_KEPT, 0

@@ -318,6 +318,8 @@ class Learner:
             self._add_arm(label)
 
     def _add_arm(self, label: str | int) -> None:
+        # Arrays of a state cannot grow, so everything is built beside the current state, which
+        # one assignment at the end replaces: an interruption leaves the old learner intact.
         arms = [*self.arms, label]
         state, kept = self._start(len(arms))
         grow_state(self._live.policy, kept)
@@ -364,6 +366,8 @@ class Learner:
         ticket = check_ticket(event.ticket, self._live.shape, self.policy.exact_tickets)
         taken = check_taken(event.taken)
         with self._lock:
+            # So that decisions after the replay draw the numbers that the original would draw. The
+            # stream never moves back: numbers must not be used twice.
             if taken > tell(self._stream):
                 seek(self._stream, taken)
             self._assign(ticket)

@@ -148,6 +148,8 @@ def _run_on_threads(
     receive: Receive,
     task: Task,
 ) -> bool:
+    # Compiled loops release the interpreter lock and cannot be interrupted from Python. They read
+    # a stop flag and write their progress in these arrays, which this thread reads and writes.
     controls = [np.zeros((max(numbers, default=-1) + 1, 2), dtype=np.int64) for numbers in missing]
     rounds = _rounds(experiments, missing)
 
@@ -246,6 +248,8 @@ def _gather(
                 batches.learn(batch, seconds)
                 receive(batch, outcomes)
                 at_once = min(most, at_once + 1)
+            # Only rounds in which nothing but losses came count: a worker that dies now and then
+            # is replaced, a task that kills every worker must end the run.
             if done:
                 losses = losses + 1 if len(lost) == len(done) else 0
             if losses > _LOSSES_IN_A_ROW:

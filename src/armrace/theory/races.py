@@ -71,7 +71,7 @@ def moves_until_deleted(plays: Sequence[float]) -> list[float]:
 
 
 def rounds_until_moves(moves: float, share: float, failure: float) -> float:
-    """After how many rounds a layer has made ``moves`` moves, except with the failure probability.
+    """Return after how many rounds a layer has made ``moves`` moves, except with ``failure``.
 
     That is ``(M + h + sqrt(h^2 + 2 M h)) / p`` with ``h = ln(1/failure)``, rounded up.
 
@@ -125,7 +125,7 @@ def fast_slow_stochastic_regret(gaps: Sequence[float], horizon: int, delta: floa
 def fast_slow_regret(
     gaps: Sequence[float], horizon: int, delta: float, corruption: float
 ) -> RegretBound:
-    """Theorem 2 with corruption of at most ``C``, which the race was told.
+    """Theorem 2 with corruption of at most ``C``, which the race knows.
 
     The slow layer's share is ``1/max(C, 1)`` (the paper divides by ``C``, which may be below 1),
     so it meets at most its allowance ``2 L``, except with a probability of order ``exp(-2L)``.
@@ -232,7 +232,7 @@ def race_failure(
     layers: int | None = None,
     tolerance: float | None = None,
 ) -> float:
-    """The probability with which a tolerant layer of the race loses a best arm, at most.
+    """Return an upper bound on the probability that a tolerant layer loses a best arm.
 
     Some clean mean is off with probability at most ``delta^2/(8KT layers)``; some tolerant layer
     meets more than ``L`` with at most ``layers exp(-(L ln(L/rho) - L + rho))``, ``rho`` being the
@@ -259,7 +259,7 @@ def agnostic_regret(
     shares: Sequence[float] | None = None,
     tolerance: float | None = None,
 ) -> RegretBound:
-    """Theorem 3: a bound on the regret of the multi-layer race, which is told nothing.
+    """Theorem 3: a bound on the regret of the multi-layer race, which does not know ``C``.
 
     Let ``l`` be a tolerant layer and ``N(a) = 4 L (1 + sqrt(1 + D))^2 / D^2`` the plays that a
     tolerant layer gives to an arm. Layer ``l`` and all slower ones together give it that many
@@ -272,9 +272,9 @@ def agnostic_regret(
     counted for all layers.
 
     ``shares`` are those of :func:`layer_shares` unless given. ``tolerance`` is the largest share
-    times corruption that a layer tolerates, by default :func:`race_tolerance`; besides, the first
-    layer tolerates ``C <= L``, as it meets no more than there is. With the sharper intervals of
-    the race the tolerance is 1, and the bound holds with probability ``1 - 3 delta/2``, as they
+    times corruption that a layer tolerates, by default :func:`race_tolerance`. The first layer
+    also tolerates ``C <= L``, since it cannot meet more than the total. With the sharper intervals
+    of the race the tolerance is 1, and the bound holds with probability ``1 - 3 delta/2``, as they
     spend all of ``delta`` themselves. Where the slowest layer tolerates less than ``C``, nothing
     is guaranteed, and both bounds are infinite.
 

@@ -1,4 +1,4 @@
-"""The sharp race: which layers it has, and what its regret is at most.
+"""The sharp race: its layers, and a bound on its regret.
 
 Layer ``l`` has the share ``2^-l`` (what remains goes to the first) and tolerates a corruption of
 ``first 2^(l-1)``. It uses the rewards of all slower layers too, so it meets the corruption of a
@@ -100,7 +100,7 @@ def sharp_layers(
 
 
 def sharp_plays_until_deleted(gap: float, layer: SharpLayer) -> float:
-    """After how many turns of every active arm a tolerant layer has deleted one of this gap.
+    """Return after how many turns of every active arm a tolerant layer has deleted an arm.
 
     On the good event a mean is off by at most ``w(n) + c/n``, where
     ``w(n) = sqrt((log_lower + ln(pi (n + 1/2))/2) / 2n)``, and no end is further from its mean
@@ -193,7 +193,7 @@ def sharp_regret(
 def _cost_of_layer(
     layer: SharpLayer, turns: Sequence[float], gaps: Sequence[float], horizon: int, lead: int
 ) -> tuple[float, float]:
-    """Pseudo-regret and bad plays of a tolerant layer, leader included, at most."""
+    """Return upper bounds on pseudo-regret and bad plays of a tolerant layer, with its leader."""
     followed = [min(each, float(horizon)) for each in (*turns, max(turns))]
     pseudo_regret = regret_of_limits(gaps, turns, horizon)
     pseudo_regret += lead * sum(_gaps_followed(each, layer, gaps, turns) for each in followed)

@@ -68,7 +68,7 @@ def witnessed_learn(state: WitnessedRace, ticket: Ticket, reward: float) -> None
         cell = cell_of(race, layer, arm)
         if cell.active:
             low, high = cell.lower, cell.upper
-            if race.rule.kind[0] == PAPER:  # which a patient race has not computed anew
+            if race.rule.kind[0] == PAPER:  # which a patient race has not recomputed
                 low, high = interval(race, layer, *evidence(race, layer, arm))
             if low > mean or high < mean:
                 state.missed[layer] = True

@@ -77,7 +77,7 @@ def _claim(text: str, cell: Cell, failed: Failed, theorem: str) -> Claim:
 
 def _failures(cell: Cell, runs: Runs, failed: Failed) -> Bools:
     books = runs.books
-    assert books is not None  # races can be looked at
+    assert books is not None  # races can be inspected
     arms, horizon = books.active.shape[2], cell.experiment.horizon
     tolerant = cell.subject.tolerant(cell.policy, arms, horizon, runs.corruption)
     return failed(cell, runs, books, tolerant)

@@ -145,7 +145,7 @@ def _subjects(policies: Policies, usual: Sequence[str | Mapping[str, Any]]) -> l
 
 
 def make_claims(policies: Policies, form: Form, seed: int) -> list[Claim]:
-    """All that is to be tried, lemmas first."""
+    """Make all claims to be checked, lemmas first."""
     subjects = _subjects(policies, CHECKED if form is QUICK else CHECKED_AT_LENGTH)
     families = (
         spending_claims,

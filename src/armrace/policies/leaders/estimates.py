@@ -4,7 +4,7 @@ A reward seen with probability ``p`` stands for ``1/p`` of its kind, so that the
 ``loss / p`` over the plays of an arm estimates, without bias, what the arm would have lost in
 all rounds. Probabilities then solve ``min <w, losses> + regulariser(w) / rate``:
 
-- negative entropy gives ``w`` proportional to ``exp(-rate * loss)`` (EXP3 and its kin);
+- negative entropy gives ``w`` proportional to ``exp(-rate * loss)`` (EXP3 and its variants);
 - Tsallis entropy gives ``w = 1 / (rate/2 * (loss - x))^2`` and the logarithmic barrier
   ``w = 1 / (rate * (loss - x))``, each with the one ``x`` below all losses that makes them
   sum to 1.

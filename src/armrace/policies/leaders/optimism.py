@@ -135,7 +135,11 @@ def _kept_inside(weight: float) -> float:
 
 @inlined
 def _next_guess(weight: float, error: float, curvature: float) -> float:
-    """A Newton step in ``1/w`` or ``-ln(1-w)``, whichever the barrier is nearly linear in."""
+    """Return the weight after a Newton step in ``1/w``, or in ``-ln(1-w)`` for large weights.
+
+    In these variables the slope of the barrier is nearly linear, near 0 and near 1 respectively,
+    so that few steps are needed even from a distant start.
+    """
     reciprocal = 1.0 / weight + error / (curvature * weight * weight)
     if weight < 0.5 and reciprocal > 1.0:
         return 1.0 / reciprocal
@@ -200,6 +204,7 @@ def hybrid_barrier_weights(
     total = 0.0
     for arm in range(out.size):
         total += out[arm]
+    # What is left of the error, some rounding, is removed by normalising.
     for arm in range(out.size):
         out[arm] /= total
     return multiplier + least
@@ -216,10 +221,11 @@ def _solve_jointly(
     multiplier: float,
     out: Floats,
 ) -> tuple[float, bool]:
-    """Newton steps of all weights at once; returns the multiplier and whether they converged.
+    """Take Newton steps of all weights together; return the multiplier and whether they converged.
 
-    Weights take a step each, then the multiplier does, and the weights follow it. After steps
-    that are all small, the errors are about their squares.
+    In each iteration every weight takes a step, then the multiplier, and the weights are adjusted
+    to the new multiplier. Convergence is quadratic: once all steps are small, the remaining errors
+    are about their squares, and no further iteration is needed.
     """
     for _ in range(_MOST_JOINT_STEPS):
         total, slope, largest_step = 0.0, 0.0, 0.0
@@ -233,6 +239,7 @@ def _solve_jointly(
             total += weight
             slope += 1.0 / (scales[arm] * curvature)
             largest_step = max(largest_step, abs(weight - start) / min(start, 1.0 - start))
+        # ``slope`` is the derivative of the sum of the weights with respect to the multiplier.
         following = min(max(multiplier + (1.0 - total) / slope, low), high)
         change = following - multiplier
         multiplier = following

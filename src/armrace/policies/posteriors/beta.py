@@ -214,7 +214,7 @@ def _evaluate(
 
 @inlined
 def _accumulate(densities: Floats, functions: Floats, mass: float, width: float) -> float:
-    """The distribution function at the nodes; returns it at the end of the panel."""
+    """Compute the distribution function at the nodes; return it at the end of the panel."""
     whole = 0.0
     for node in range(_NODES):
         part = 0.0
@@ -227,7 +227,7 @@ def _accumulate(densities: Floats, functions: Floats, mass: float, width: float)
 
 @inlined
 def _mass_below(above: float, below: float, peak: float, high: float) -> float:
-    """The mass below a point, by panels of one law alone."""
+    """Return the mass of one law below a point, by panels that fit this law alone."""
     draws = above + below + 1.0
     low = max(_LEAST, lower_kl((above + 1.0) / draws, _TAIL / draws))
     mass = 0.0
@@ -247,6 +247,8 @@ def _add_panel(
     densities: Floats, functions: Floats, suffix: Floats, width: float, out: Floats
 ) -> None:
     """Add to each law the integral of its density times all others' distribution functions."""
+    # The product of all other functions from prefix and suffix products: dividing the product of
+    # all by one function would fail where that function is 0.
     arms = out.size
     for node in range(_NODES):
         suffix[arms, node] = 1.0
