@@ -161,6 +161,7 @@ class LowerBoundSwitch(Adversary, frozen=True, tag="lower-bound-switch"):
         return tuple(borders)
 
 
+# Cached, because every replication starts the attack again with the same search.
 @lru_cache(maxsize=256)
 def _mean_pulls(
     policy: Any,
@@ -180,7 +181,7 @@ def _mean_pulls(
 def _simulate(
     policy: Any, horizon: int, means: tuple[float, ...], run: int, borders: tuple[int, ...]
 ) -> npt.NDArray[np.int64]:
-    """Pulls at each border (row) of each arm (column), without an attack."""
+    """Simulate the learner without an attack; return pulls at each border (row) of each arm."""
     arms, layers = len(means), policy.layer_count(len(means), horizon)
     law = laws.make_law(laws.BERNOULLI, arms, means)
     law.place[:] = reward_place(_SEED, run)

@@ -138,6 +138,7 @@ def _run(arguments: list[str]) -> int:
         return _refuse("cannot write standard output: it is closed.")
     try:
         code = app(arguments, prog_name="armrace", standalone_mode=False)
+        # Flushed here, so that a full disk or a closed pipe is reported like any other error.
         sys.stdout.flush()
     except ArmraceError as error:
         return _refuse(str(error))
@@ -163,7 +164,7 @@ def _refuse(sentence: str) -> int:
 
 
 def _usage_sentence(error: Any) -> str:
-    """What typer says of a wrong command line, in one line, and where to read on."""
+    """Return typer's message about a wrong command line in one line, with a pointer to help."""
     message = " ".join(error.format_message().split()).rstrip(".")
     message = f"{message[:1].lower()}{message[1:]}".replace(". Did you mean", "; did you mean")
     message = re.sub(r" \(Possible options: (.*)\)$", r"; did you mean \1?", message)

@@ -183,7 +183,7 @@ def rewards_between(
 def _draw_words(
     place: npt.NDArray[np.uint64], first_round: int, group: int, words: npt.NDArray[np.uint32]
 ) -> None:
-    """One word an arm and round, for a group of four arms; this loop vectorises."""
+    """Draw one word per arm and round, for a group of four arms; this loop vectorises."""
     k0, k1, replication = place[0], place[1], place[3]
     lane = counter_lane(np.uint64(group), place[2])
     for i in range(CHUNK):
@@ -205,7 +205,7 @@ def _fill_arm(
     words: npt.NDArray[np.uint32],
     out: npt.NDArray[np.float64],
 ) -> None:
-    """The rewards of an arm that is no Bernoulli arm."""
+    """Draw the rewards of an arm that is not a Bernoulli arm."""
     kind = law.kind[arm]
     first = law.first[arm]
     if kind == UNIFORM:
@@ -228,7 +228,8 @@ def _fill_arm(
 
 @inlined
 def _open_unit(word: np.uint32 | np.uint64) -> float:
-    """A word as a number strictly between 0 and 1."""
+    """Convert a word to a number strictly between 0 and 1."""
+    # The centre of the word's interval: never 0 or 1, so that logarithms are finite.
     return (np.float64(word) + 0.5) * _WORD_UNIT
 
 
@@ -236,7 +237,8 @@ def _open_unit(word: np.uint32 | np.uint64) -> float:
 def pick(
     values: npt.NDArray[np.float64], cumulative: npt.NDArray[np.float64], level: float
 ) -> float:
-    """The value at which the cumulative probability first exceeds ``level``."""
+    """Return the value at which the cumulative probability first exceeds ``level``."""
+    # The last value is taken without a comparison: rounded probabilities may sum to less than 1.
     last = values.size - 1
     i = 0
     while i < last and level >= cumulative[i]:
@@ -246,12 +248,15 @@ def pick(
 
 @inlined
 def _beta(law: Law, arm: int, position: np.uint64) -> float:
-    """A Beta reward as a ratio of two gammas, in logarithms so that small shapes survive."""
+    """Draw a Beta reward as a ratio of two gamma variates.
+
+    Logarithms are used because gamma variates of small shapes underflow.
+    """
     further = np.uint64(1)
     log_x, further = _log_gamma_variate(law, arm, position, further, law.first[arm])
     log_y, further = _log_gamma_variate(law, arm, position, further, law.second[arm])
     difference = log_y - log_x
-    if difference > 700.0:
+    if difference > 700.0:  # exp would overflow
         return 0.0
     return 1.0 / (1.0 + math.exp(difference))
 
@@ -260,7 +265,9 @@ def _beta(law: Law, arm: int, position: np.uint64) -> float:
 def _log_gamma_variate(
     law: Law, arm: int, position: np.uint64, further: np.uint64, shape: float
 ) -> tuple[float, np.uint64]:
-    """Marsaglia and Tsang (2000), with their boost for shapes below 1.
+    """Draw the logarithm of a gamma variate (Marsaglia and Tsang 2000).
+
+    A variate of a shape below 1 is one of ``shape + 1`` times a power of a uniform number.
 
     Each attempt is accepted with probability above 0.95, so the 12 bits that number further
     draws are never used up.
@@ -287,7 +294,11 @@ def _log_gamma_variate(
 def _draw_further(
     place: npt.NDArray[np.uint64], arm: int, position: np.uint64, further: np.uint64
 ) -> tuple[float, float, float, float]:
-    """Four more numbers for one arm in one round; here the counter's group is the arm itself."""
+    """Draw four more numbers for one arm in one round.
+
+    The counter's group is the arm itself here; draws of groups of four arms have ``further = 0``,
+    so that the two never share a counter.
+    """
     a, b, c, d = philox(
         position & MASK,
         counter_high(position, further),

@@ -59,6 +59,7 @@ def _refill(stream: Stream) -> None:
     for i in range(_BLOCKS):
         block = np.uint64(first + i)
         a, b, c, d = philox(block & MASK, counter_high(block, _NONE), lane, replication, k0, k1)
+        # Two 32-bit words make one double, whose mantissa has 53 bits.
         stream.buffer[i] = np.float64(((a << _HALF_WORD) | b) >> _MANTISSA_SHIFT) * _UNIT
         stream.buffer[_BLOCKS + i] = np.float64(((c << _HALF_WORD) | d) >> _MANTISSA_SHIFT) * _UNIT
     stream.position[0] = first + _BLOCKS

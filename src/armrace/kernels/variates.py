@@ -26,6 +26,8 @@ def geometric(stream: Stream, chance: float, most: int) -> int:
         return 0
     if chance <= 0.0:
         return most
+    # Inversion. The uniform may be 0 but not 1, so that the logarithm is finite; log1p keeps tiny
+    # chances accurate. Compared before rounding, since the quotient may exceed any integer.
     failures = math.log(1.0 - uniform(stream)) / math.log1p(-chance)
     return most if failures >= most else int(failures)
 

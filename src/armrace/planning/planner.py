@@ -76,6 +76,8 @@ def answer(
     standing = runner.play("without attack", 0.0, names)
     contenders = list(standing)
     for budget in budget_levels(question.horizon, question.suspected):
+        # At the suspected corruption every policy that works without attack is played, even if
+        # it failed at a smaller budget, since the table compares all of them there.
         suspected = budget == question.suspected
         if standing or suspected:
             passed = runner.play(

@@ -46,8 +46,8 @@ class Batches:
     def take(self) -> Batch | None:
         """Return a batch of the experiment that is furthest behind; None when all are taken.
 
-        So the first replications of all experiments are finished first, and an interruption
-        leaves replications that are complete.
+        In this order the first replications of all experiments are finished first, and an
+        interruption leaves replications that are complete for all experiments.
         """
         if self._returned:
             return self._returned.pop()

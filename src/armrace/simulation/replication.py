@@ -97,7 +97,7 @@ def make_parts(
     replication: int,
     control: npt.NDArray[np.int64] | None = None,
 ) -> Parts:
-    """Fresh states, streams and ledger for one replication."""
+    """Make fresh states, streams and ledger for one replication."""
     policy, horizon = experiment.policy, experiment.horizon
     setting = experiment.setting()
     law = experiment.environment.law()
@@ -159,20 +159,21 @@ class RoundsToPlay(NamedTuple):
     surely: float
     """Played because the policy does not leap, or cannot tell its arms apart yet."""
     perhaps: float
-    """Played if the attack goes on, which may be until the horizon."""
+    """Played if the attack continues, which may be until the horizon."""
 
 
 def rounds_to_play(experiment: Experiment) -> RoundsToPlay:
     """Estimate how many rounds of a replication will be played one by one.
 
-    A race leaps once it has told arms apart: after some ``500 / gap^2`` plays an arm and layer.
+    A race leaps once it has deleted bad arms: after about ``500 / gap^2`` plays of each arm in each
+    layer.
     """
     parts, horizon = make_parts(experiment, 0), float(experiment.horizon)
     if parts.leap is None:
         return RoundsToPlay(horizon, 0.0)
     gap = np.diff(np.sort(parts.means)[-2:])[0]
-    cells = parts.ledger.pulls.size * parts.ledger.layer_corruption.size
-    exploring = min(horizon, cells * 500 / gap**2) if gap > 0 else horizon
+    arms_and_layers = parts.ledger.pulls.size * parts.ledger.layer_corruption.size
+    exploring = min(horizon, arms_and_layers * 500 / gap**2) if gap > 0 else horizon
     if engine.is_spent(parts.ledger, parts.smallest_cost):
         return RoundsToPlay(exploring, 0.0)
     ends = np.minimum(parts.leap.windows, experiment.horizon)
@@ -180,7 +181,7 @@ def rounds_to_play(experiment: Experiment) -> RoundsToPlay:
 
 
 def runner_for(parts: Parts) -> Runner:
-    """The compiled loop for this class of policy."""
+    """Return the compiled loop for this class of policy."""
     code = fingerprint(implementations(parts.policy))
     make = engine.make_runner if parts.leap is None else leaping.make_leaper
     return make(code, True) if parts.checked else make(code)
@@ -191,6 +192,8 @@ def play_out(parts: Parts) -> None:
 
     With ``parts.checked``, a policy that leaves the bounds of an array is refused.
     """
+    # Both objects own the memory behind the addresses that are passed on: they must live until the
+    # compiled loop has returned.
     attack = LiveAttack(
         parts.adversary, parts.adversary_stream, parts.sees_weights, parts.smallest_cost
     )

@@ -93,6 +93,8 @@ class StoredResult:
         found = [audits[number] for number in sorted(audits)]
         rows = rows.sort("replication", "round")
         means = pieces[0].means
+        # Pieces are removed only after the whole is on disk. If the process is killed in between,
+        # replications are stored twice, which ``unique`` above resolves the next time.
         save(Result(spec, rows, view, seconds, audits=found, means=means), self.whole)
         for part in parts:
             part.unlink(missing_ok=True)

@@ -115,6 +115,7 @@ def _play(
     """Run the missing replications of a cell that are not locked by another process."""
     unfinished = [kept for kept in cell if kept.result() is None]
     with locked([kept.lock for kept in unfinished]) as ours:
+        # ``missing`` is read under the lock: another process may have stored some since.
         mine = [kept for kept, acquired in zip(unfinished, ours, strict=True) if acquired]
         _play_mine({kept: kept.missing() for kept in mine}, executor, workers, progress)
         for kept in mine:

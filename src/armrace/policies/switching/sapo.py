@@ -271,8 +271,8 @@ def _update_mean(state: SapoState, arm: int, mean_loss: float) -> None:
 def _contradicts(state: SapoState) -> bool:
     """Narrow the bounds of active arms by their weighted means; return whether bounds conflict.
 
-    A half-width of 1 or more says nothing, not even that the weighted mean is near: it may be
-    as large as K after the first round.
+    A half-width of 1 or more gives no information, not even that the weighted mean is near the true
+    one: after the first round the weighted mean may be as large as K.
     """
     seen, arms = state.clock[_SEEN], state.active.size
     squared = 2.0 * arms * state.constants[_LOG_TERM] / seen
