@@ -20,7 +20,7 @@ MAXIMAL_SEED = 2**63 - 1
 
 
 class Purpose(IntEnum):
-    """What a stream is for."""
+    """The purpose of a stream."""
 
     REWARDS = 1
     LEARNER = 2
@@ -45,6 +45,6 @@ def stream_for(seed: int, purpose: Purpose, replication: int) -> Stream:
 
 
 def reward_place(seed: int, replication: int) -> npt.NDArray[np.uint64]:
-    """Where the rewards of one replication lie in the counter space of ``seed``."""
+    """Return the place of one replication's rewards in the counter space of ``seed``."""
     key = _key(seed)
     return np.array([key[0], key[1], int(Purpose.REWARDS), replication], dtype=np.uint64)

@@ -165,7 +165,7 @@ class Watched(NamedTuple):
 
 @relation(Watched)
 def watched_that_disagrees(state: Watched, fresh: Watched, room: Room) -> Iterator[str]:
-    """Marks and blocks are stretches of the rewards that came."""
+    """Check that marks and blocks are stretches of the rewards that came."""
     if state.rounds[0] != room.decisions:
         yield "rounds"
     if state.pulls.sum() > room.rewards:

@@ -111,7 +111,7 @@ def folders() -> list[Path]:
 
 
 def _users_folder() -> Path:
-    """Where programs of this user keep what can be computed again; it need not exist."""
+    """Return the user's cache directory, which need not exist."""
     if sys.platform == "win32":
         place = os.environ.get("LOCALAPPDATA", tempfile.gettempdir())
     elif sys.platform == "darwin":

@@ -60,7 +60,7 @@ def check_seed(seed: Any) -> int:
 
 
 def check_flag(name: str, flag: Any) -> bool:
-    """A parameter that is true or false."""
+    """Return a parameter that is True or False, or refuse it."""
     if not isinstance(flag, (bool, np.bool_)):
         raise InvalidParameter(f"{name} must be true or false; got {flag!r}.")
     return bool(flag)
@@ -79,7 +79,7 @@ def check_taken(taken: Any) -> int:
 
 
 def check_arms(arms: Any) -> list[str | int]:
-    """The names of the arms."""
+    """Return the names of the arms as a list of plain values, or refuse them."""
     if isinstance(arms, _INTEGERS) and not isinstance(arms, bool):
         count = int(arms)
     elif is_list(arms):
@@ -101,7 +101,7 @@ def check_arms(arms: Any) -> list[str | int]:
 
 
 def check_arm(arm: Any, others: Sequence[str | int]) -> str | int:
-    """The name of a new arm."""
+    """Return the name of a new arm as a plain value, or refuse it."""
     label = _label(arm)
     if label in others:
         raise InvalidParameter(f"arm must have a new name; {label!r} is there already.")
@@ -130,7 +130,7 @@ def _is_encodable(text: str) -> bool:
 
 
 def eligible_mask(eligible: Any, arms: Sequence[str | int]) -> np.ndarray:
-    """Which arms are eligible, as an array."""
+    """Return an array that marks the eligible arms."""
     if isinstance(eligible, str) or not isinstance(eligible, Iterable):
         raise InvalidParameter(f"eligible must be a list of arms; got {eligible!r}.")
     mask = np.zeros(len(arms), dtype=np.bool_)

@@ -62,7 +62,7 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return hmac.new(key, content, "sha256").hexdigest()
 
     def rewarded_bits(self) -> np.ndarray:
-        """Which decisions from ``settled`` on have had their reward, a bit each."""
+        """Return one bit per decision from ``settled`` on, set if its reward has come."""
         later = -(-self.decisions // 8) * 8 - self.settled
         sound = (
             0 <= self.decisions <= MAXIMAL_HORIZON
@@ -128,7 +128,7 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def pack_rewarded(bits: np.ndarray, decisions: int) -> tuple[int, bytes]:
-    """The number up to which all decisions have had their reward, and the bits of the rest."""
+    """Return the number below which all decisions have had their reward, and bits of the rest."""
     used = bits[: -(-decisions // 8)]
     incomplete = np.flatnonzero(used != 255)
     first = int(incomplete[0]) if incomplete.size else decisions // 8

@@ -75,7 +75,7 @@ class Plan:
 
     @cached_property
     def recommendation(self) -> str:
-        """Which policy to take and why, what it may cost, and what is not known, in words."""
+        """The recommended policy, with reasons, costs and the limits of the evidence, in words."""
         return recommend(self.question, self.table, self.samples())
 
     def samples(self) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class KlUcbCf(CountingPolicy, frozen=True, tag="kl-ucb-cf"):
         return min(max(mean, 0.0), 1.0)
 
     def start(self, arms: int, horizon: int) -> KlIndices:
-        """Where ``g`` falls, its mirror image is played: 1 - reward, whose mean rises."""
+        """Return the state; if ``g`` is decreasing, it uses 1 - reward, whose mean increases."""
         falls = self.p00 + self.p11 < 1
         seen_of_0, seen_of_1 = 1.0 - self.p00, float(self.p11)
         if falls:

@@ -73,7 +73,7 @@ _SECONDS_BETWEEN_LOOKS = 0.5
 
 
 class Grid(msgspec.Struct, frozen=True, kw_only=True):
-    """Which cells there are, and for how many rounds and replications each is played."""
+    """The cells of an arena, and for how many rounds and replications each is played."""
 
     horizon: int
     replications: int

@@ -27,7 +27,7 @@ __all__ = ["StoredResult"]
 
 
 class StoredResult:
-    """What a folder holds of an experiment; without ``curves``, only the ledger at the horizon."""
+    """The files of an experiment in a folder; without ``curves``, of the horizon's ledger only."""
 
     def __init__(self, experiment: Experiment, folder: Path, *, curves: bool = True) -> None:
         self.experiment = experiment

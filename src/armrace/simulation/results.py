@@ -148,7 +148,7 @@ class Result(Presentation):
 
     @cached_property
     def race(self) -> pl.DataFrame:
-        """What the policy knew at the end of the first replication, per layer and arm."""
+        """The policy's view at the end of the first replication, per layer and arm."""
         schema = {
             field.name: _COLUMN_TYPES[field.type] for field in msgspec.structs.fields(ArmView)
         }

@@ -60,7 +60,7 @@ def clean_regret_from(regret: float, corruption: float) -> float:
 
 
 def hidden_rounds_regret(corruption: float) -> float:
-    """What every learner loses, on the rewards before corruption, while all is hidden: ``C/2``.
+    """Return the clean regret of every learner while all rewards are hidden: ``C/2``.
 
     Two arms always pay 1 and 0, or 0 and 1, as a coin decides; in the first ``C`` rounds the
     adversary shows 0 for both. Whatever the learner plays, it is right in half the cases, so its

@@ -37,7 +37,7 @@ _LATE_LOOK = 129 / 128
 
 
 class SharpLayer(NamedTuple):
-    """What makes a layer of the sharp race."""
+    """The parameters of a layer of the sharp race."""
 
     share: float
     tolerated: float
@@ -63,7 +63,7 @@ class SharpLayer(NamedTuple):
 def sharp_layers(
     arms: int, horizon: int, delta: float, first: float, most_corruption: float | None = None
 ) -> list[SharpLayer]:
-    """The layers, of which the slowest tolerates all the corruption that there can be.
+    """Return the layers; the slowest one tolerates the largest possible corruption.
 
     A lower end that is too high, of any arm, may delete a best arm, and so may a best arm's
     upper end that is too low: the former have ``f/2K`` each, the latter ``f/2``.
@@ -203,7 +203,7 @@ def _cost_of_layer(
 def _gaps_followed(
     turns: float, layer: SharpLayer, gaps: Sequence[float], limits: Sequence[float]
 ) -> float:
-    """The sum over turns of the leader's gap, which is none that all have been deleted of.
+    """Return an upper bound on the sum of the leader's gap over turns.
 
     From any arm's deletion on, the leader's gap is at most the largest that is left.
     """
@@ -217,7 +217,7 @@ def _gaps_followed(
 
 
 def _gaps_at_first(turns: float, layer: SharpLayer, largest: float) -> float:
-    """By the integral of ``2 (w(n) + c/n)``, which also covers the first turn of all."""
+    """Bound that sum by the integral of ``2 (w(n) + c/n)``, which also covers the first turn."""
     if turns < 1:
         return largest * turns
     stochastic = 4 * math.sqrt(0.5 * turns * _log_term(turns, layer))

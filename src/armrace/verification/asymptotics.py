@@ -162,7 +162,10 @@ def _power_of_logarithm(series: Series) -> Claim:
 
 
 def _linear_in_corruption(series: Series) -> Claim:
-    """By the slope: a fitted power exceeds 1 where a race is fooled from some C on only."""
+    """Claim linear growth in C by the slope.
+
+    A fitted power would exceed 1 for a race that is fooled only from some C on.
+    """
     points, bounds = list(series.points), series.bounds()
     limit = (bounds[-1] - bounds[0]) / (points[-1] - points[0])
 

@@ -170,7 +170,7 @@ def _computed(subject: Subject, policy: Any, rule: Rule, form: Form, seed: int) 
 
 
 def computed_intervals_spend(rule: Rule, books: Books, horizon: int) -> float:
-    """What the intervals of one run spend, by their ends and the rewards behind them.
+    """Return what the intervals of one run spend, from their ends and the rewards behind them.
 
     The rewards' sum is moved by the *prescribed* allowance first. How improbable it then is that
     the mean lies beyond an end is the reciprocal of the exact martingale of the proof at that

@@ -86,7 +86,7 @@ class CrUcbState(NamedTuple):
 
 @relation(CrUcbState)
 def crucb_that_disagrees(state: CrUcbState, fresh: CrUcbState, room: Room) -> Iterator[str]:
-    """No more rewards are kept than came, and what is trimmed leaves some of them."""
+    """Check that no more rewards are kept than came, and what is trimmed leaves some of them."""
     sizes = state.ordered.sizes
     if (sizes > state.counts.pulls).any():
         yield "ordered.sizes"
@@ -250,7 +250,7 @@ def _trimmed_mean(state: CrUcbState, arm: int, reward: float) -> float:
 
 @inlined
 def trimmed_count(alpha: float, size: int) -> int:
-    """How many of ``size`` rewards are trimmed at each end."""
+    """Return how many of ``size`` rewards are trimmed at each end."""
     count = math.ceil(alpha * size * (1.0 - _FORGIVEN))
     return count if 2 * count < size else 0
 
@@ -264,5 +264,5 @@ def _shorth(state: CrUcbState, arm: int) -> float:
 
 @inlined
 def held_count(alpha: float, size: int) -> int:
-    """How many of ``size`` rewards the interval of the shorth holds."""
+    """Return how many of ``size`` rewards the interval of the shorth contains."""
     return max(1, int((1.0 - alpha) * size * (1.0 + _FORGIVEN)))

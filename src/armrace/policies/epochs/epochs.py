@@ -58,7 +58,7 @@ class Epochs(NamedTuple):
 
 @relation(Epochs)
 def epochs_that_disagree(state: Epochs, fresh: Epochs, room: Room) -> Iterator[str]:
-    """An epoch has a plan for each arm, and the smallest gap that its number allows."""
+    """Check that an epoch has a plan for each arm, and the smallest gap that its number allows."""
     if state.gaps.min() != 0.5 ** (int(state.number[0]) - 1):
         yield "gaps"
     if not (state.planned > 0.0).all():

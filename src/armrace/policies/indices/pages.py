@@ -40,7 +40,7 @@ class Pages(NamedTuple):
 
 @relation(Pages)
 def pages_that_disagree(state: Pages, fresh: Pages, room: Room) -> Iterator[str]:
-    """Directories do not overlap, and each page handed out is listed in one of them."""
+    """Check that directories do not overlap, and each page handed out is listed in one of them."""
     pages, entries = state.used.tolist()
     if not (0 <= pages <= state.pool.size // PAGE and 0 <= entries <= state.directory.size):
         yield "used"
@@ -88,7 +88,7 @@ def make_pages(arms: int, capacity: int) -> Pages:
 
 @inlined
 def page_start(pages: Pages, arm: int, number: int) -> int:
-    """Where in the pool the arm's page of this number begins."""
+    """Return the position in the pool at which the arm's page of this number begins."""
     page: int = pages.directory[pages.begins[arm] + number] * np.int64(PAGE)
     return page
 

@@ -45,7 +45,7 @@ class Posteriors(NamedTuple):
 
 @relation(Posteriors)
 def posteriors_that_disagree(state: Posteriors, fresh: Posteriors, room: Room) -> Iterator[str]:
-    """Each reward is a success or a failure."""
+    """Check that each reward is a success or a failure."""
     if (state.successes % 1.0).any():
         yield "successes"
     if (state.successes + state.failures != state.counts.pulls).any():

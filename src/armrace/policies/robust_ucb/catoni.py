@@ -59,7 +59,7 @@ class CatoniMeans(NamedTuple):
 
 @relation(CatoniMeans)
 def catoni_that_disagrees(state: CatoniMeans, fresh: CatoniMeans, room: Room) -> Iterator[str]:
-    """All rewards kept are on pages."""
+    """Check that all rewards kept are on pages."""
     if (state.kept > state.counts.pulls).any():
         yield "kept"
     if (state.rewards.length != -(-state.kept // PAGE)).any():

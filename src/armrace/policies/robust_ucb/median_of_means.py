@@ -65,7 +65,7 @@ class MediansOfMeans(NamedTuple):
 def medians_that_disagree(
     state: MediansOfMeans, fresh: MediansOfMeans, room: Room
 ) -> Iterator[str]:
-    """All sums kept are on pages, and none exceeds the number of rewards."""
+    """Check that all sums kept are on pages, and none exceeds the number of rewards."""
     if (state.kept > state.counts.pulls).any():
         yield "kept"
     if (state.sums.length != -(-state.kept // PAGE)).any():

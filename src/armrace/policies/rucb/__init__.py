@@ -63,7 +63,7 @@ class RUcbState(NamedTuple):
 
 @relation(RUcbState)
 def rucb_that_disagrees(state: RUcbState, fresh: RUcbState, room: Room) -> Iterator[str]:
-    """No more rewards are kept than came."""
+    """Check that no more rewards are kept than came."""
     if (state.ordered.sizes > state.counts.pulls).any():
         yield "ordered.sizes"
 
