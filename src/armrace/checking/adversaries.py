@@ -26,7 +26,14 @@ _CERTAIN = Deterministic(rewards=(0.75, 0.4, 0.1))
 
 
 def check_adversary(adversary: Adversary) -> None:
-    """Run every check of the contract."""
+    """Run every check of the contract.
+
+    Args:
+        adversary: the attack to check.
+
+    Raises:
+        ContractBroken: the attack violates a part of the contract; the message says which.
+    """
     for check in ADVERSARY_CHECKS:
         check(adversary)
 

@@ -43,7 +43,14 @@ Floats = npt.NDArray[np.float64]
 
 
 def check_policy(policy: Policy) -> None:
-    """Run every check of the contract."""
+    """Run every check of the contract.
+
+    Args:
+        policy: the policy to check.
+
+    Raises:
+        ContractBroken: the policy violates a part of the contract; the message says which.
+    """
     for check in POLICY_CHECKS:
         check(policy)
 

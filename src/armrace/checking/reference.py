@@ -75,7 +75,15 @@ def _best_minus_collected(rewards: list[Floats], arms: list[int]) -> float:
 
 
 def run_reference(experiment: Experiment, replication: int = 0) -> ReferenceRun:
-    """Play one replication of ``experiment``, step by step as the protocol says."""
+    """Play one replication of ``experiment``, step by step as the protocol says.
+
+    Args:
+        experiment: what to play.
+        replication: the number of the replication, from 0.
+
+    Returns:
+        A record of every round.
+    """
     law = experiment.environment.law()
     law.place[:] = reward_place(experiment.seed, replication)
     arms = law.kind.size

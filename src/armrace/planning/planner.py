@@ -68,7 +68,17 @@ def answer(
     workers: int | None = None,
     progress: bool | None = None,
 ) -> Plan:
-    """Return the plan for a question. An interruption discards it: half a plan would mislead."""
+    """Return the plan for a question. An interruption discards it: half a plan would mislead.
+
+    Args:
+        question: arms, traffic and suspected corruption.
+        executor: runs the replications in place of threads.
+        workers: how many threads run at once; by default one per core.
+        progress: whether to show progress bars; by default on a terminal only.
+
+    Returns:
+        The plan.
+    """
     runner = _Runner(question, executor, workers, progress)
     names = list(question.learners())
     quiet = question.experiments(names, 0.0)

@@ -27,7 +27,10 @@ __all__ = ["StoredResult"]
 
 
 class StoredResult:
-    """The files of an experiment in a folder; without ``curves``, of the horizon's ledger only."""
+    """The files of an experiment in a folder.
+
+    Without ``curves``, they hold the ledger at the horizon only.
+    """
 
     def __init__(self, experiment: Experiment, folder: Path, *, curves: bool = True) -> None:
         self.experiment = experiment

@@ -132,6 +132,15 @@ def known_corruption_regret(
 
     ``gaps`` has an entry for each arm but one best (see :func:`gaps_of`).
 
+    Args:
+        gaps: the gap of every arm except one best arm.
+        horizon: the number of rounds.
+        delta: the failure probability of the race.
+        corruption: the bound on the corruption that the policy is given.
+
+    Returns:
+        Upper bounds on the pseudo-regret and the regret.
+
     >>> bound = known_corruption_regret([1.0], 1000, 0.1)
     >>> bound.pseudo_regret, round(bound.regret, 2)  # 170 + sqrt(2 * 10.59663 * 170)
     (170.0, 230.02)

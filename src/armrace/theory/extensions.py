@@ -91,6 +91,17 @@ def best_of_all_worlds_regret(
     and not a proven bound. Up to ``T^alpha``, SAPO's layer is counted as one more elimination,
     which is its order but not its constant.
 
+    Args:
+        gaps: the gap of every arm except one best arm.
+        horizon: the number of rounds.
+        delta: the failure probability of the race.
+        corruption: the corruption that is spent.
+        alpha: SAPO replaces all layers slower than ``T^alpha``.
+        top_regret: SAPO's regret; by default ``sqrt(T)``.
+
+    Returns:
+        Upper bounds on the pseudo-regret and the regret.
+
     >>> best_of_all_worlds_regret([0.5], 10**8, 0.1, 10**5, 0.25).pseudo_regret
     1000000.0
     """

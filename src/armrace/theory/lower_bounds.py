@@ -94,6 +94,15 @@ def switching_regret(gap: float, rounds: float, horizon: int, plays: float) -> F
     ``4 plays`` in place of ``2 plays`` and smaller failure probabilities than these steps give,
     and asks that the first arm be the better one in hindsight, which is not needed.
 
+    Args:
+        gap: the gap ``D`` of the two arms.
+        rounds: the number of rounds before the switch, ``C``.
+        horizon: the number of rounds.
+        plays: mean plays of the bad arm in ``[C, 3C)`` without a switch.
+
+    Returns:
+        Lower bounds on a regret and on the probability of at least that regret.
+
     >>> forced = switching_regret(0.25, 10_000, 10**6, 0)  # 2000 - ln 10^6
     >>> round(forced.regret, 2), round(forced.probability, 4)  # 1/2 - e^-3.125 - e^-1.5625 - 0.001
     (1986.18, 0.2455)
@@ -125,6 +134,16 @@ def forced_regret(
     ``C`` from ``T^epsilon`` to ``T^epsilon_prime`` forces at least this, which is the promise for
     the smallest of them. The constant is tiny unless ``scale`` is: it has ``scale/gap^2`` in an
     exponent.
+
+    Args:
+        scale: the factor in the learner's pseudo-regret.
+        gap: the gap ``D`` of the two arms.
+        horizon: the number of rounds.
+        epsilon: the switch comes after at least ``T^epsilon`` rounds.
+        epsilon_prime: the switch comes after at most ``T^epsilon_prime`` rounds.
+
+    Returns:
+        Lower bounds on a regret and on the probability of at least that regret.
 
     >>> round(forced_regret(0.01, 0.25, 10**9, 0.6, 0.9).probability, 4)  # 3^-1.326 / 2 - ...
     0.1164

@@ -108,6 +108,14 @@ def fast_slow_stochastic_regret(gaps: Sequence[float], horizon: int, delta: floa
     ``4 L (1 + sqrt(1 + 2D))^2 / D^2 <= 29.9 L / D^2`` in the slow. The paper says
     ``18 L / D^2`` for the latter, which its argument gives only for gaps of at most 0.1286.
 
+    Args:
+        gaps: the gap of every arm except one best arm.
+        horizon: the number of rounds.
+        delta: the failure probability of the race.
+
+    Returns:
+        Upper bounds on the pseudo-regret and the regret.
+
     >>> bound = fast_slow_stochastic_regret([1.0], 1000, 0.1)  # 192 + 358 plays
     >>> bound.pseudo_regret
     550.0
@@ -135,6 +143,15 @@ def fast_slow_regret(
     That is of order ``K C L / D`` for the smallest gap ``D``, and no more than the theorem's
     ``K C L^2 sum 1/D``. Events: sampling ``delta^2/(16KT)``, corruption less than
     ``delta^2/(10 (KT)^2)``, moves ``delta/4``, martingales ``delta/8``.
+
+    Args:
+        gaps: the gap of every arm except one best arm.
+        horizon: the number of rounds.
+        delta: the failure probability of the race.
+        corruption: the bound on the corruption that the race is given.
+
+    Returns:
+        Upper bounds on the pseudo-regret and the regret.
 
     >>> bound = fast_slow_regret([1.0], 10**6, 0.1, 5)
     >>> bound.pseudo_regret  # 5 (1130 + h + sqrt(h^2 + 2260 h)), h = ln 80, rounded up
@@ -278,6 +295,17 @@ def agnostic_regret(
     spend all of ``delta`` themselves. Where the slowest layer tolerates less than ``C``, nothing
     is guaranteed, and both bounds are infinite.
 
+    Args:
+        gaps: the gap of every arm except one best arm.
+        horizon: the number of rounds.
+        delta: the failure probability of the race.
+        corruption: the corruption that is spent.
+        shares: the probability of each layer.
+        tolerance: the largest share times corruption that a layer tolerates.
+
+    Returns:
+        Upper bounds on the pseudo-regret and the regret.
+
     >>> bound = agnostic_regret([1.0], 10**6, 0.1, 0)  # 20 layers with 495 plays each
     >>> bound.pseudo_regret
     9900.0
@@ -345,6 +373,16 @@ def per_arm_regret(
     ``C(b)``, what is collected by their sum.
 
     ``corruptions`` has an entry for each of the ``K`` arms, in any order.
+
+    Args:
+        gaps: the gap of every arm except one best arm.
+        horizon: the number of rounds.
+        delta: the failure probability of the race.
+        corruptions: the corruption of each arm's rewards.
+        shares: the probability of each layer.
+
+    Returns:
+        Upper bounds on the pseudo-regret and the regret.
 
     >>> corrupted = per_arm_regret([0.5, 0.5], 10**6, 0.1, [100, 100, 0])
     >>> corrupted.pseudo_regret >= agnostic_regret([0.5, 0.5], 10**6, 0.1, 100).pseudo_regret

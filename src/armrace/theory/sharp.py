@@ -159,6 +159,18 @@ def sharp_regret(
     constants differ. The factor ``1 + lead`` on ``C`` meets an ``N`` that is a third of the
     literal one, and each leader adds to the regret without corruption.
 
+    Args:
+        gaps: the gap of every arm except one best arm.
+        horizon: the number of rounds.
+        delta: the failure probability of the race.
+        corruption: the corruption that is spent.
+        lead: plays of a layer's leader after each turn.
+        first: the corruption that the first layer is designed for.
+        most_corruption: the largest corruption that the race is designed for; by default any.
+
+    Returns:
+        Upper bounds on the pseudo-regret and the regret.
+
     >>> bound = sharp_regret([0.1] * 9, 10**9, 0.05, 0)
     >>> round(bound.pseudo_regret)
     2665319
