@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from armrace.formatting import short
 from armrace.reports.colours import Style
-from armrace.reports.drawing import End, name_lines, new_figure, own_style, tidy
+from armrace.reports.plot_style import End, name_lines, new_figure, own_style, tidy
 from armrace.simulation import make_experiment
 from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.experiment import Experiment
@@ -83,7 +83,7 @@ def draw(found: dict[str, list[Figure]]) -> None:
         for ink, (race, figures) in zip(_INKS, found.items(), strict=True):
             seconds = [figure.value or 0.0 for figure in figures]
             axes.plot(HORIZONS, seconds, color=ink, lw=1.6, marker="o", ms=3)
-            ends.append(End(seconds[-1], race, Style(ink)))
+            ends.append(End(seconds[-1], race, Style(ink, "-")))
         plain = _seconds(RACES[0], PLAIN, "plain")
         axes.plot(
             HORIZONS[:4],

@@ -1,4 +1,4 @@
-"""Catalogues: what a policy, an attack or an environment can be named by.
+"""Catalogues: the names of policies, attacks and environments.
 
 A catalogue holds the classes that come with the package, those that installed packages declare as
 entry points, and those that :func:`register` adds. Any other class can be named as
@@ -120,7 +120,7 @@ class Catalogue(Mapping[str, type[S]], Generic[S]):
     def register(self, member: type[S]) -> type[S]:
         """Add a class under its tag and return it.
 
-        A class that is defined again, as in a notebook, takes the place of its former self.
+        A class that is defined again, as in a notebook, replaces the earlier definition.
         """
         if not _is_subclass(member, self.base):
             raise InvalidParameter(f"only a subclass of {self.base.__name__} can be registered.")

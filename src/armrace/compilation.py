@@ -1,4 +1,4 @@
-"""Compiling ahead of use: in an image, before a deadline, before the first visitor."""
+"""Compilation ahead of use, such as when a container image is built."""
 
 from __future__ import annotations
 
@@ -38,22 +38,15 @@ def warm_up(
     What is stored already is not compiled again. Several are compiled at the same time, in as
     many processes as there are cores.
 
-    Parameters
-    ----------
-    policies
-        Names, specifications or plain data; by default all policies of the catalogue.
-    adversaries
-        Attacks, in the same forms; by default all of the catalogue.
-    learners
-        Whether to compile :class:`armrace.online.Learner` for the policies too.
-    audit
-        Whether to compile the simulation of audited policies too.
-    horizon
-        The longest run that is planned: races skip rounds beyond ten million, which is another
-        loop.
-    progress
-        Whether to show what is being compiled; by default a bar on a terminal, else two lines
-        on standard error.
+    Args:
+        policies: names, specifications or plain data; by default all policies of the catalogue.
+        adversaries: attacks, in the same forms; by default all of the catalogue.
+        learners: whether to compile :class:`armrace.online.Learner` for the policies too.
+        audit: whether to compile the simulation of audited policies too.
+        horizon: the longest run that is planned; beyond ten million rounds, races use another
+            loop, which skips rounds.
+        progress: whether to show what is being compiled; by default a bar on a terminal, else two
+            lines on standard error.
     """
     chosen = [POLICIES.make(each) for each in _listed("policies", policies, POLICIES)]
     attacks = [ADVERSARIES.make(each) for each in _listed("adversaries", adversaries, ADVERSARIES)]
@@ -87,7 +80,7 @@ def _listed(name: str, given: Any, everything: Mapping[str, Any]) -> Sequence[An
 
 
 def compile_learner(policy: Policy) -> None:
-    """Compile all that a learner calls, by using one."""
+    """Compile everything that a learner calls, by using a learner."""
     learner = Learner(policy, _ARMS, horizon=1000)
     learner.distribution()
     learner.learn(learner.decide(), 1.0)

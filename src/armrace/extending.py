@@ -1,11 +1,11 @@
-"""All that a policy or an attack of your own needs, in one place.
+"""Everything needed to write a policy or an attack, in one module.
 
 A policy is a subclass of :class:`Policy` whose ``start`` returns a state, a ``NamedTuple`` of
 arrays and numbers, and four functions registered for the state's class by :func:`implement`:
 ``distribution``, ``choose``, ``assign`` and ``learn``. An attack is a subclass of
 :class:`Adversary` with ``corrupt`` and, if it learns from the past, ``observe``. Functions that
 they call are marked :func:`inlined`, or :func:`outlined` where a hot loop rarely calls them. All
-of them run compiled, at the speed of what is built in.
+of them are compiled, and run at the speed of the built-in policies.
 
 Parts for composed policies and serious attacks:
 

@@ -1,8 +1,7 @@
-"""How numbers are written in tables, pages, sentences and the terminal.
+"""Formatting of numbers for tables, pages, sentences and the terminal.
 
-Every function takes a number and returns text. A measured quantity is a :func:`figure`, a
-number that somebody chose or counted is a :func:`count`, and a number on an axis is
-:func:`short`.
+Every function takes a number and returns text: :func:`figure` for a measured quantity,
+:func:`count` for a parameter or a count, :func:`short` for a number on an axis.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""One seed, many named streams that can never meet.
+"""Independent random streams from one seed, each for a named purpose.
 
 A seed gives a Philox key; purpose, replication, round and arm are parts of its counter (see
 :mod:`armrace.kernels.philox`). Rewards depend on nothing else, so two policies run with one
-seed meet the same rewards, and results do not depend on who computes them, or in what order.
+seed meet the same rewards, and results do not depend on the order or place of computation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAXIMAL_SEED = 2**63 - 1
 
 
 class Purpose(IntEnum):
-    """What a stream is for."""
+    """The purpose of a stream."""
 
     REWARDS = 1
     LEARNER = 2
@@ -45,6 +45,6 @@ def stream_for(seed: int, purpose: Purpose, replication: int) -> Stream:
 
 
 def reward_place(seed: int, replication: int) -> npt.NDArray[np.uint64]:
-    """Where the rewards of one replication lie in the counter space of ``seed``."""
+    """Return the place of one replication's rewards in the counter space of ``seed``."""
     key = _key(seed)
     return np.array([key[0], key[1], int(Purpose.REWARDS), replication], dtype=np.uint64)

@@ -134,10 +134,10 @@ def test_policies_of_a_comparison_take_parameters(monkeypatch: pytest.MonkeyPatc
         {"name": "sharp-race", "delta": 0.01},
         {"name": "exp3", "learning_rate": 0.5},
     ]
-    assert found.batches()[0][1].policy.learning_rate == 0.5
+    assert found.cells()[0][1].policy.learning_rate == 0.5
     command = shlex.split(found.command())
     again: Request = asked(monkeypatch, compare, "_compare", [*command[1:], "--no-report"])
-    assert again.batches() == found.batches()
+    assert again.cells() == found.cells()
 
 
 def test_a_comparison_takes_an_environment_and_a_measure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +150,7 @@ def test_a_comparison_takes_an_environment_and_a_measure(monkeypatch: pytest.Mon
     assert found.measure == "clean_regret"
     command = shlex.split(found.command())
     again: Request = asked(monkeypatch, compare, "_compare", [*command[1:], "--no-report"])
-    assert (again.batches(), again.measure) == (found.batches(), found.measure)
+    assert (again.cells(), again.measure) == (found.cells(), found.measure)
 
 
 def test_all_are_all_in_the_arena(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -108,13 +108,13 @@ def test_the_sweep_plays_every_policy_whatever_the_plot_draws(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     played: list[list[str]] = []
-    usual = budget_sweep.run_batches
+    usual = budget_sweep.run_cells
 
-    def record(batches: Any, *rest: Any) -> Any:
-        played.extend([each.policy.tag() for each in batch] for batch in batches)
-        return usual(batches, *rest)
+    def record(cells: Any, *rest: Any) -> Any:
+        played.extend([each.policy.tag() for each in cell] for cell in cells)
+        return usual(cells, *rest)
 
-    monkeypatch.setattr(budget_sweep, "run_batches", record)
+    monkeypatch.setattr(budget_sweep, "run_cells", record)
     page = tmp_path / "report.html"
     policies = "ucb1,exp3,moss,thompson,tsallis-inf,sao,kl-ucb,broad,rucb"
     short = ["--horizon", "200", "--replications", "2", "--budget", "5", "--policies", policies]

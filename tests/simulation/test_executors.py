@@ -166,7 +166,7 @@ def short_silence(monkeypatch):
 def test_a_vigil_tells_once_nobody_answers_any_more(short_silence):
     told = threading.Event()
     server = socket.create_server(("127.0.0.1", 0))
-    with reachability.watch_address(f"127.0.0.1:{server.getsockname()[1]}", told.set):
+    with reachability.monitor_address(f"127.0.0.1:{server.getsockname()[1]}", told.set):
         assert not told.wait(1.5)
         server.close()
         assert told.wait(10)
@@ -174,7 +174,7 @@ def test_a_vigil_tells_once_nobody_answers_any_more(short_silence):
 
 def test_a_vigil_that_has_ended_tells_nothing(short_silence):
     told = threading.Event()
-    with reachability.watch_address("127.0.0.1:1", told.set):
+    with reachability.monitor_address("127.0.0.1:1", told.set):
         pass
     assert not told.wait(1)
 

@@ -88,6 +88,7 @@ def take_largest_lead(
     left: float,
     stream: Stream,
 ) -> None:
+    # Without a play of the target, its mean and so the lead of other arms are unknown.
     remember_clean(state.tally, rewards)
     if state.tally.pulls[state.target] > 0:
         for arm in range(rewards.size):

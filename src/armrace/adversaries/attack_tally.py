@@ -24,7 +24,7 @@ class Tally(NamedTuple):
 
 
 def make_tally(arms: int) -> Tally:
-    """A tally before the first round."""
+    """Make a tally before the first round."""
     return Tally(np.zeros(arms, dtype=np.int64), np.zeros(arms), np.zeros(arms), np.zeros(arms))
 
 
@@ -47,8 +47,8 @@ def tally_play(tally: Tally, arm: int, reward: float) -> None:
 def deviation(pulls: int, arms: int, delta: float) -> float:
     """``sqrt(ln(pi^2 K N^2/(3 delta))/(2N))``, for ``N`` pulls and ``K`` arms.
 
-    With probability ``1 - delta`` no mean of rewards in [0, 1] is off by more, for all arms and
-    numbers of pulls at once: equation (23) of Liu and Shroff (2019) with ``sigma = 1/2``.
+    With probability ``1 - delta``, no empirical mean of rewards in [0, 1] deviates by more, for all
+    arms and numbers of pulls at once: equation (23) of Liu and Shroff (2019), ``sigma = 1/2``.
 
     >>> f"{deviation(10, 2, 0.05):.6f} {deviation(100, 2, 0.05):.6f}"
     '0.688654 0.265425'

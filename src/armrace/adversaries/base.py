@@ -1,4 +1,4 @@
-"""The base of all attacks: a specification that makes a state for a setting."""
+"""The base class of attacks: a specification that creates a state for a setting."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Setting(NamedTuple):
-    """What an adversary knows beforehand: everything except random numbers yet to be drawn."""
+    """What an adversary knows before the first round: everything except random numbers."""
 
     means: Floats
     horizon: int
@@ -27,11 +27,11 @@ class Setting(NamedTuple):
     policy: Any = None
     """The specification of the learner, which an adversary may simulate."""
     support: Floats | None = None
-    """All rewards that nature may draw, one row per arm; None for continuous laws."""
+    """All rewards that may be drawn, one row per arm; None for continuous laws."""
 
     @property
     def arms(self) -> int:
-        """How many arms there are."""
+        """The number of arms."""
         return int(self.means.size)
 
     @property
@@ -121,9 +121,16 @@ class Adversary(Specification, frozen=True):
         weights: Sequence[float] | None = None,
         round: int = 0,
     ) -> list[float]:
-        """What the attack makes of the rewards of one round, without any rounds before it.
+        """Return the rewards of one round after the attack, without any rounds before it.
 
-        ``weights`` is the learner's distribution, by default uniform; ``round`` counts from 0.
+        Args:
+            setting: what the attack knows before the first round.
+            rewards: the honest reward of each arm.
+            weights: the learner's distribution; by default uniform.
+            round: the number of the round, from 0.
+
+        Returns:
+            The changed reward of each arm.
         """
         changed = np.array(rewards, dtype=np.float64)
         drawn = np.full(changed.size, 1.0 / changed.size) if weights is None else np.array(weights)

@@ -15,7 +15,7 @@ __all__ = ["CleanObjective"]
 
 
 class CleanObjectiveState(NamedTuple):
-    """How many rounds are hidden."""
+    """The number of hidden rounds."""
 
     rounds: int
 

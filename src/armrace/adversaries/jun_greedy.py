@@ -68,7 +68,7 @@ class JunGreedy(Adversary, frozen=True, tag="jun-greedy"):
 
 @inlined
 def excess_over_allowed(state: JunGreedyState, arm: int, reward: float) -> float:
-    """What an arm that pays ``reward`` would have collected above its goal."""
+    """Return how far the sum of an arm that pays ``reward`` would exceed its goal."""
     tally, target = state.tally, state.target
     pulls = tally.pulls[target]
     allowed = tally.paid_sums[target] / pulls

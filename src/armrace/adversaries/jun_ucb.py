@@ -73,7 +73,7 @@ class JunUcb(Adversary, frozen=True, tag="jun-ucb"):
 
 @inlined
 def excess_over_allowed(state: JunUcbState, arm: int, reward: float) -> float:
-    """What an arm that pays ``reward`` would have collected above its goal."""
+    """Return how far the sum of an arm that pays ``reward`` would exceed its goal."""
     tally, target = state.tally, state.target
     pulls = tally.pulls[target]
     allowed = tally.clean_sums[target] / pulls - state.margin
@@ -86,6 +86,7 @@ def excess_over_allowed(state: JunUcbState, arm: int, reward: float) -> float:
 def keep_below_target(
     state: JunUcbState, round: int, weights: Floats, rewards: Floats, left: float, stream: Stream
 ) -> None:
+    # Without a play of the target, there is no mean below which to keep the others.
     remember_clean(state.tally, rewards)
     if state.tally.pulls[state.target] > 0:
         for arm in range(rewards.size):

@@ -1,4 +1,4 @@
-"""The adversary of the lower bound: misleads until the learner hardly explores, then stops."""
+"""The adversary of the lower bound: it misleads until the learner hardly explores, then stops."""
 
 from __future__ import annotations
 
@@ -161,6 +161,7 @@ class LowerBoundSwitch(Adversary, frozen=True, tag="lower-bound-switch"):
         return tuple(borders)
 
 
+# Cached, because every replication starts the attack again with the same search.
 @lru_cache(maxsize=256)
 def _mean_pulls(
     policy: Any,
@@ -170,7 +171,7 @@ def _mean_pulls(
     runs: int,
     borders: tuple[int, ...],
 ) -> tuple[float, ...]:
-    """How often the policy plays ``arm`` between neighbouring borders, averaged over the runs."""
+    """Return the mean number of plays of ``arm`` between neighbouring borders."""
     total = np.zeros(len(borders) - 1)
     for run in range(runs):
         total += np.diff(_simulate(policy, horizon, means, run, borders)[:, arm])
@@ -180,7 +181,7 @@ def _mean_pulls(
 def _simulate(
     policy: Any, horizon: int, means: tuple[float, ...], run: int, borders: tuple[int, ...]
 ) -> npt.NDArray[np.int64]:
-    """Pulls at each border (row) of each arm (column), without an attack."""
+    """Simulate the learner without an attack; return pulls at each border (row) of each arm."""
     arms, layers = len(means), policy.layer_count(len(means), horizon)
     law = laws.make_law(laws.BERNOULLI, arms, means)
     law.place[:] = reward_place(_SEED, run)

@@ -1,4 +1,4 @@
-"""The contract of an adversary, as checks that anyone can run on an attack of their own."""
+"""The contract of an adversary, as checks that users can run on their own attacks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,14 @@ _CERTAIN = Deterministic(rewards=(0.75, 0.4, 0.1))
 
 
 def check_adversary(adversary: Adversary) -> None:
-    """Run every check of the contract."""
+    """Run every check of the contract.
+
+    Args:
+        adversary: the attack to check.
+
+    Raises:
+        ContractBroken: the attack violates a part of the contract; the message says which.
+    """
     for check in ADVERSARY_CHECKS:
         check(adversary)
 
@@ -56,7 +63,7 @@ def compiled_agrees(adversary: Adversary) -> None:
 
 
 def budget_is_kept(adversary: Adversary) -> None:
-    """It never spends more than it has, and nothing where it has nothing."""
+    """Check that the attack never exceeds its budget, and does nothing with a budget of 0."""
     for budget in (0.0, 0.5, 3.0, 1e9):
         outcome = run_replication(_experiment(adversary, budget), 0)
         spent = float(outcome.corruption[-1])
@@ -64,20 +71,20 @@ def budget_is_kept(adversary: Adversary) -> None:
 
 
 def proposals_are_rewards(adversary: Adversary) -> None:
-    """What it makes of the rewards stays within [0, 1], so that nothing it does is refused."""
+    """Check that changed rewards stay within [0, 1], so that no change is refused."""
     run = run_reference(_experiment(adversary, budget=1e9))
     paid = np.array(run.paid)
     expect(bool(np.all((paid >= 0) & (paid <= 1))), adversary, "pays rewards outside [0, 1]")
 
 
 def smallest_cost_is_honest(adversary: Adversary) -> None:
-    """No change that it makes costs less than it declares, also when little is left."""
+    """Check that no change costs less than the declared minimum, even if little budget is left."""
     for environment in (_CLICKS, _STARS, _CERTAIN):
         for budget in (3.3, 1e9):
             experiment = _experiment(adversary, budget, environment)
             setting = experiment.setting()
             declared = adversary.smallest_cost(adversary.start(setting), setting)
-            # The reference asks to the last round, so that no declaration hides anything.
+            # The reference calls the attack in every round, whatever smallest cost it declares.
             run = run_reference(experiment)
             costs = np.abs(np.array(run.paid) - np.array(run.clean)).max(axis=1)
             least = float(costs[costs > 0].min(initial=math.inf))
@@ -86,7 +93,7 @@ def smallest_cost_is_honest(adversary: Adversary) -> None:
 
 
 def equal_seeds_equal_attacks(adversary: Adversary) -> None:
-    """The same seed gives the same attack."""
+    """Check that the same seed gives the same attack."""
     one, other = (run_replication(_experiment(adversary, 20.5), 0) for _ in range(2))
     same = np.array_equal(one.arm_corruption, other.arm_corruption)
     expect(same, adversary, "attacks differently with the same seed")

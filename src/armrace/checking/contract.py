@@ -1,4 +1,4 @@
-"""What the contract suites share: how a breach is reported, and the comparison of engines."""
+"""Shared parts of the contract suites: the error, and the comparison with the reference."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def expect(kept: bool, subject: Specification, breach: str) -> None:
 
 
 def require_round_trip(subject: Specification) -> None:
-    """Written as JSON and read again, a specification must be the same."""
+    """Check that a specification written as JSON and read again is unchanged."""
     data = msgspec.json.decode(msgspec.json.encode(subject.to_builtins()))
     expect(data.pop("name") == subject.identifier(), subject, "does not carry its name")
     again = type(subject).from_parameters(data)
@@ -43,9 +43,9 @@ def require_round_trip(subject: Specification) -> None:
 
 
 def compare_with_reference(experiment: Experiment) -> None:
-    """The compiled engine and the reference must agree.
+    """Check that the compiled engine and the reference agree.
 
-    The policy ends in the same state to the last bit; totals agree up to the order of summing.
+    The policy's final states must be equal to the last bit, totals up to the order of summation.
     """
     policy = experiment.policy
     reference = run_reference(experiment)

@@ -1,4 +1,4 @@
-"""The contract of a policy, as checks that anyone can run on a policy of their own.
+"""The contract of a policy, as checks that users can run on their own policies.
 
 Each check takes a policy and raises :class:`ContractBroken` with a sentence if the policy does
 not keep that part of the contract. ``check_policy`` runs them all.
@@ -45,14 +45,21 @@ _HORIZON = 600
 _MEANS = (0.9, 0.5, 0.1)
 _SUM_TOLERANCE = 1e-9
 _LARGEST_STATISTIC = 50.0
-"""A chi-square of two degrees of freedom exceeds it with probability exp(-25); the room is for
-weights so small that Pearson's statistic has a fatter tail."""
+"""A chi-square variable with two degrees of freedom exceeds this with probability exp(-25). The
+margin is for weights so small that Pearson's statistic has a heavier tail."""
 
 Floats = npt.NDArray[np.float64]
 
 
 def check_policy(policy: Policy) -> None:
-    """Run every check of the contract."""
+    """Run every check of the contract.
+
+    Args:
+        policy: the policy to check.
+
+    Raises:
+        ContractBroken: the policy violates a part of the contract; the message says which.
+    """
     for check in POLICY_CHECKS:
         check(policy)
 
@@ -64,7 +71,7 @@ def _weights(state: Any, arms: int = _ARMS) -> Floats:
 
 
 def _walk(policy: Policy, rounds: int = _HORIZON) -> tuple[Any, Stream]:
-    """A state after some rounds with plain feedback."""
+    """Return a state after some rounds with immediate feedback."""
     state = policy.start(_ARMS, _HORIZON)
     stream = stream_for(11, Purpose.LEARNER, 0)
     coins = np.random.default_rng(11)
@@ -98,7 +105,7 @@ def indices_stay_in_bounds(policy: Policy) -> None:
 
 
 def distribution_is_one(policy: Policy) -> None:
-    """Weights are probabilities that sum to 1, in every state on the way."""
+    """Check that weights are probabilities that sum to 1, in every state of a run."""
     for rounds in (0, 1, 2, 3, 10, 100, _HORIZON):
         state, _ = _walk(policy, rounds)
         weights = _weights(state)
@@ -108,7 +115,7 @@ def distribution_is_one(policy: Policy) -> None:
 
 
 def distribution_only_looks(policy: Policy) -> None:
-    """Asking for the distribution changes nothing."""
+    """Check that computing the distribution does not change the state."""
     state, _ = _walk(policy, 50)
     before = copy.deepcopy(state)
     first, second = _weights(state), _weights(state)
@@ -117,7 +124,7 @@ def distribution_only_looks(policy: Policy) -> None:
 
 
 def tickets_carry_their_probability(policy: Policy) -> None:
-    """The probability on a ticket is the one that the distribution announced."""
+    """Check that the probability on a ticket equals that of the distribution."""
     state, stream = _walk(policy, 0)
     coins = np.random.default_rng(5)
     for _ in range(200):
@@ -134,7 +141,7 @@ def tickets_carry_their_probability(policy: Policy) -> None:
 
 
 def frequencies_match(policy: Policy) -> None:
-    """Arms are drawn as often as announced, by Pearson's test with fixed seeds."""
+    """Check that arms are drawn with the stated probabilities, by Pearson's test, seeds fixed."""
     draws, states = 1000, (0, 7, 100, 400)
     for rounds in states:
         state, stream = _walk(policy, rounds)
@@ -169,7 +176,7 @@ def compiled_agrees(policy: Policy) -> None:
 
 
 def learner_equals_simulator(policy: Policy) -> None:
-    """Fed round by round with the simulator's rewards, the live learner does the same."""
+    """Check that the live learner, given the simulator's rewards, makes the same decisions."""
     experiment = make_experiment(
         policy=policy, environment=_MEANS, horizon=_HORIZON, replications=1, seed=4
     )
@@ -187,7 +194,7 @@ def learner_equals_simulator(policy: Policy) -> None:
 
 
 def restoring_changes_nothing(policy: Policy) -> None:
-    """A learner restored from a snapshot goes on as the one that was never interrupted."""
+    """Check that a learner restored from a snapshot continues like the original."""
     learner = Learner(policy, arms=_ARMS, horizon=_HORIZON, seed=6)
     coins = np.random.default_rng(6)
     held = [learner.decide() for _ in range(40)]
@@ -208,7 +215,7 @@ def restoring_changes_nothing(policy: Policy) -> None:
 
 
 def extremes_leave_it_sound(policy: Policy) -> None:
-    """All zeros, all ones and extremes in turn leave finite state and sound weights."""
+    """Check that extreme rewards (0, 1, alternating) leave a finite state and valid weights."""
     horizon = 20_000
     streaks = (
         np.zeros((horizon, _ARMS)),
@@ -233,7 +240,7 @@ def extremes_leave_it_sound(policy: Policy) -> None:
 
 
 def feedback_may_come_anyhow(policy: Policy) -> None:
-    """Late, reordered and missing rewards are taken, and counted once each."""
+    """Check that late, reordered and missing rewards are accepted, and counted once each."""
     learner = Learner(policy, arms=_ARMS, horizon=_HORIZON, seed=8)
     coins = np.random.default_rng(8)
     decisions = [learner.decide() for _ in range(150)]
@@ -247,7 +254,7 @@ def feedback_may_come_anyhow(policy: Policy) -> None:
 
 
 def _live(policy: Policy, seed: int) -> Learner:
-    """A learner after feedback that was partly late, reordered, missing and dropped."""
+    """Return a learner after feedback that was partly late, reordered, missing and dropped."""
     learner = Learner(policy, arms=_ARMS, horizon=_HORIZON, seed=seed)
     coins = np.random.default_rng(seed)
     waiting: list[Decision] = []
@@ -267,7 +274,7 @@ def _replayed(policy: Policy, log: Iterable[Event], seed: int) -> Learner:
 
 
 def folded_log_is_the_state(policy: Policy) -> None:
-    """Applied to a fresh learner, the log leads to the same state, and goes on the same way."""
+    """Check that a log, applied to a fresh learner, gives the same state and later decisions."""
     learner = _live(policy, 21)
     replayed = _replayed(policy, learner.log, 21)
     same = equal_states(learner._live.policy, replayed._live.policy)
@@ -279,10 +286,10 @@ def folded_log_is_the_state(policy: Policy) -> None:
 
 
 def retracted_rewards_leave_no_trace(policy: Policy) -> None:
-    """A log without some rewards leads to the learner that never got them.
+    """Check that a log without some rewards gives the learner that never received them.
 
-    The decisions are those of the state that had the rewards, so that they are in general not
-    the ones that the state without them would make.
+    The decisions were made by the state that had the rewards, so in general they are not those
+    that the state without the rewards would make.
     """
     log = list(_live(policy, 22).log)
     kept = [e for e in log if not (isinstance(e, Learned) and e.number % 3 == 0)]
@@ -305,7 +312,7 @@ def retracted_rewards_leave_no_trace(policy: Policy) -> None:
 
 
 def foreign_decisions_are_taken(policy: Policy) -> None:
-    """Decisions that the state would never make are counted and learned from."""
+    """Check that decisions that the state would not make itself are counted and learned from."""
     learner = Learner(policy, arms=_ARMS, horizon=_HORIZON, seed=23)
     coins = np.random.default_rng(23)
     for _ in range(200):
@@ -319,7 +326,7 @@ def foreign_decisions_are_taken(policy: Policy) -> None:
 
 
 def choosing_leaves_no_trace(policy: Policy) -> None:
-    """A choice that is not assigned changes nothing that lasts."""
+    """Check that a choice that is not assigned changes nothing except scratch space."""
     state, stream = _walk(policy, 120)
     before, weights = copy.deepcopy(state), _weights(state)
     for _ in range(5):
@@ -330,7 +337,7 @@ def choosing_leaves_no_trace(policy: Policy) -> None:
 
 
 def restricted_choices_are_as_announced(policy: Policy) -> None:
-    """Only eligible arms are chosen, as often as the probability on the ticket says."""
+    """Check that only eligible arms are chosen, with the probability on the ticket."""
     state, stream = _walk(policy, 90)
     if not is_restrictable(state):
         return
@@ -357,7 +364,7 @@ def restricted_choices_are_as_announced(policy: Policy) -> None:
 
 
 def batches_equal_single_calls(policy: Policy) -> None:
-    """Many decisions and rewards in one call are the same as one by one."""
+    """Check that decisions and rewards in batches equal those one by one."""
     one = Learner(policy, arms=_ARMS, horizon=_HORIZON, seed=24)
     many = Learner(policy, arms=_ARMS, horizon=_HORIZON, seed=24)
     coins = np.random.default_rng(24)
@@ -374,7 +381,7 @@ def batches_equal_single_calls(policy: Policy) -> None:
 
 
 def new_arms_are_unknown(policy: Policy) -> None:
-    """An arm that is added while the policy runs is as an arm that was never played."""
+    """Check that an arm added during a run is equivalent to an arm that was never played."""
     if not policy.takes_new_arms:
         return
     learner = Learner(policy, arms=_ARMS - 1, horizon=_HORIZON, seed=25)

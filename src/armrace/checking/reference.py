@@ -1,7 +1,7 @@
-"""The protocol as one would write it on a blackboard: slow, plain Python, for comparison.
+"""A reference implementation of the protocol in slow, plain Python, for comparison.
 
-The loop below shares nothing with the compiled engine but the policy's and the adversary's own
-functions, run interpreted, and the random numbers. The engine must agree with it exactly.
+It shares with the compiled engine only the functions of policy and adversary, which run
+interpreted, and the random numbers. The engine must agree with it exactly.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass
 class ReferenceRun:
-    """Every round of a run, written down."""
+    """A record of every round of a run."""
 
     clean: list[Floats] = field(default_factory=list)
     paid: list[Floats] = field(default_factory=list)
@@ -75,7 +75,15 @@ def _best_minus_collected(rewards: list[Floats], arms: list[int]) -> float:
 
 
 def run_reference(experiment: Experiment, replication: int = 0) -> ReferenceRun:
-    """Play one replication of ``experiment`` by the letter of the protocol."""
+    """Play one replication of ``experiment``, step by step as the protocol says.
+
+    Args:
+        experiment: what to play.
+        replication: the number of the replication, from 0.
+
+    Returns:
+        A record of every round.
+    """
     law = experiment.environment.law()
     law.place[:] = reward_place(experiment.seed, replication)
     arms = law.kind.size

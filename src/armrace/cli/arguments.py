@@ -57,7 +57,7 @@ def number(name: str, text: str) -> float:
 
 
 def whole(name: str, text: str) -> int:
-    """A whole number, also as ``1e6``; its limits are the specification's to check.
+    """Read a whole number, also as ``1e6``; the specification checks its limits.
 
     >>> whole("horizon", "1e6")
     1000000
@@ -78,7 +78,7 @@ def whole(name: str, text: str) -> int:
 
 
 def worker_count(text: str | None) -> int | None:
-    """How many threads; None leaves it to the machine."""
+    """Read a number of threads; None for the default."""
     if text is None:
         return None
     parsed = whole("workers", text)
@@ -88,7 +88,7 @@ def worker_count(text: str | None) -> int | None:
 
 
 def split(given: Texts) -> list[str]:
-    """All texts between commas, of an option that may be repeated.
+    """Split the values of an option, which may be repeated, at commas.
 
     >>> split(["0.5, 0.4", "0.3"])
     ['0.5', '0.4', '0.3']
@@ -113,7 +113,7 @@ def names(name: str, given: Texts, known: Iterable[str]) -> list[str]:
 
 
 def share(name: str, text: str) -> float:
-    """A rate or a probability: a number, or a percentage, which is the very same number.
+    """Read a rate or a probability, as a number or as a percentage.
 
     >>> share("forged", "0.7%"), share("forged", "0.007")
     (0.007, 0.007)
@@ -124,7 +124,7 @@ def share(name: str, text: str) -> float:
     plain = number(name, bare[:-1])
     try:
         return float(Decimal(bare[:-1]).scaleb(-2))
-    except InvalidOperation:  # an exponent beyond Decimal's, where a float is 0 all the same
+    except InvalidOperation:  # beyond Decimal's exponents, where a float is 0 anyway
         return plain / 100
 
 
@@ -147,7 +147,7 @@ def numbers(name: str, given: Texts) -> list[float]:
 
 
 def place(text: str) -> Path:
-    """A file or a folder; no name at all would be the folder where one happens to be."""
+    """Read the path of a file or folder; refuse an empty one, which means the current folder."""
     if not str(text).strip():
         raise typer.BadParameter("its name is empty")
     return Path(text)
@@ -202,7 +202,7 @@ def _beginning(text: str) -> str:
 
 
 def value(name: str, text: str) -> Any:
-    """A parameter's value: JSON if it is that, numbers between commas, else the text itself."""
+    """Read a parameter's value: as JSON, as numbers between commas, or else as text."""
     if text.lower() == "none":
         return None
     depths = accumulate((letter in "[{") - (letter in "]}") for letter in text)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import typer
 
-from armrace.cli.execution import run_batches
+from armrace.cli.execution import run_cells
 from armrace.cli.requests import Request
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _SHARE_OF_REPLICATIONS = 4
 
 
 def can_be_swept(request: Request) -> bool:
-    """Whether the budget means anything: there is one attack, and it has one."""
+    """Whether there is exactly one attack and it has a budget."""
     story = request.scenario
     return not request.is_grid and story.adversary.tag() != "none" and story.budget > 0
 
@@ -35,10 +35,10 @@ def budgets_around(budget: float) -> list[float]:
 
 
 def sweep(request: Request, comparison: Comparison) -> dict[float, Comparison]:
-    """The same comparison at each other budget, with fewer replications.
+    """Run the same comparison at each other budget, with fewer replications.
 
-    All policies are played, whatever the plot draws; an attack that looks at the distribution of
-    a policy for which that is costly sees one that is refreshed now and then.
+    All policies are played, even those that the plot leaves out. A distribution that is costly to
+    compute is not refreshed in every round for attacks that read it.
     """
     from armrace.simulation import Comparison
 
@@ -46,11 +46,11 @@ def sweep(request: Request, comparison: Comparison) -> dict[float, Comparison]:
     fewer = min(asked, max(2, asked // _SHARE_OF_REPLICATIONS))
     quick = msgspec.structs.replace(request.scenario, replications=fewer)
     budgets = budgets_around(quick.budget)
-    batches = [
+    cells = [
         quick.experiments(request.policies, budget=each, seed=request.seed, refreshed=True)
         for each in budgets
     ]
-    results = run_batches(batches, request.workers, request.executor, request.folder)
+    results = run_cells(cells, request.workers, request.executor, request.folder)
     if results[0][0].interrupted:
         raise typer.Exit(130)
     compared = [Comparison(each, request.measure) for each in results]

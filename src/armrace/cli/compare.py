@@ -12,7 +12,7 @@ from armrace.cli import options
 from armrace.cli.arguments import place
 from armrace.cli.budget_sweep import can_be_swept, sweep
 from armrace.cli.completion import complete_attacks, complete_measures, complete_scenarios
-from armrace.cli.execution import end, run_batches
+from armrace.cli.execution import end, run_cells
 from armrace.cli.experiments import audit_level, warn_of_idle_attack, warn_of_long_run
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, page_place, say, write_json
 from armrace.cli.requests import Overrides, Request, make_request
@@ -179,18 +179,18 @@ def compare(
     )
     page = None if no_report else page_place(report, "armrace-report.html")
     check_executor(executor, address, request.workers)
-    batches = request.batches()
+    cells = request.cells()
     check_targets(json, page, force=force)
     with chosen_executor(executor, address, request.workers) as chosen:
         request = request._replace(executor=chosen, folder=folder)
-        cells = _compare(request, batches, json)
+        comparisons = _compare(request, cells, json)
         if page is not None:
-            _write_report(page, request, cells, swept=can_be_swept(request) and not no_sweep)
-    end(next(iter(cells[0].results.values())))
+            _write_report(page, request, comparisons, swept=can_be_swept(request) and not no_sweep)
+    end(next(iter(comparisons[0].results.values())))
 
 
 def _compare(
-    request: Request, batches: Sequence[Sequence[Experiment]], json: Path | None
+    request: Request, cells: Sequence[Sequence[Experiment]], json: Path | None
 ) -> list[Comparison]:
     """Run the comparison and show its figures."""
     from armrace.cli.tables import print_comparisons, print_story
@@ -198,33 +198,35 @@ def _compare(
 
     if not request.is_grid:
         warn_of_idle_attack(request.scenario.adversary, request.scenario.budget)
-    warn_of_long_run([experiment for batch in batches for experiment in batch])
+    warn_of_long_run([experiment for cell in cells for experiment in cell])
     if json != STANDARD_OUTPUT:
         print_story(request.scenarios)
-    found = run_batches(batches, request.workers, request.executor, request.folder)
-    cells = [Comparison(results, request.measure) for results in found]
+    found = run_cells(cells, request.workers, request.executor, request.folder)
+    comparisons = [Comparison(results, request.measure) for results in found]
     if json != STANDARD_OUTPUT:
-        print_comparisons(cells)
+        print_comparisons(comparisons)
     if json is not None:
-        write_json(json, [entry for cell in cells for entry in cell.to_builtins()])
-    return cells
+        write_json(json, [entry for each in comparisons for entry in each.to_builtins()])
+    return comparisons
 
 
-def _write_report(page: Path, request: Request, cells: list[Comparison], *, swept: bool) -> None:
+def _write_report(
+    page: Path, request: Request, comparisons: list[Comparison], *, swept: bool
+) -> None:
     """Write the page; an interruption costs it the sweep, not what came before."""
     from armrace.files import write_text
     from armrace.reports.page import render_grid, render_report
 
-    interrupted = next(iter(cells[0].results.values())).interrupted
+    interrupted = next(iter(comparisons[0].results.values())).interrupted
     sweeps: dict[float, Comparison] = {}
     try:
         if swept and not interrupted:
-            sweeps = sweep(request, cells[0])
+            sweeps = sweep(request, comparisons[0])
     finally:
         story, command = request.scenario, request.command()
         if request.is_grid:
-            text = render_grid(cells, story.name, story.summary, command)
+            text = render_grid(comparisons, story.name, story.summary, command)
         else:
-            text = render_report(cells[0], story.name, story.summary, command, sweeps)
+            text = render_report(comparisons[0], story.name, story.summary, command, sweeps)
         write_text(page, text)
         say(f"The report is in {page}.")

@@ -1,4 +1,4 @@
-"""Running experiments from the command line, and what Ctrl-C leaves of them."""
+"""Execution of experiments from the command line, with handling of Ctrl-C."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from armrace.simulation import Experiment, Result
 
-__all__ = ["INTERRUPTED", "end", "run", "run_batches", "say_how_to_go_on"]
+__all__ = ["INTERRUPTED", "end", "run", "run_cells", "say_how_to_go_on"]
 
 INTERRUPTED = 130
 
@@ -35,24 +35,24 @@ def run(
         raise typer.Exit(INTERRUPTED) from None
 
 
-def run_batches(
-    batches: Sequence[Sequence[Experiment]],
+def run_cells(
+    cells: Sequence[Sequence[Experiment]],
     workers: int | None,
     executor: Executor | None = None,
     folder: Path | None = None,
 ) -> list[list[Result]]:
-    """Run batches of experiments, and return their results batch by batch.
+    """Run cells, each a list of experiments, and return the results of each cell.
 
-    With a folder they are its cells, one after the other; else all run at once.
+    With a folder, cells run one after the other and are stored there; else all run at once.
     """
     if folder is not None:
-        return _run_cells(batches, workers, executor, folder)
-    experiments = [experiment for batch in batches for experiment in batch]
+        return _run_in_folder(cells, workers, executor, folder)
+    experiments = [experiment for cell in cells for experiment in cell]
     results = iter(run(experiments, workers, executor))
-    return [[next(results) for _ in batch] for batch in batches]
+    return [[next(results) for _ in cell] for cell in cells]
 
 
-def _run_cells(
+def _run_in_folder(
     cells: Sequence[Sequence[Experiment]],
     workers: int | None,
     executor: Executor | None,
@@ -72,7 +72,7 @@ def _run_cells(
 
 @contextmanager
 def say_how_to_go_on(folder: Path) -> Iterator[None]:
-    """Turn Ctrl-C into a sentence and an exit code: what is finished is kept."""
+    """Turn Ctrl-C into a sentence and an exit code; finished results are kept."""
     try:
         yield
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""From options to specifications of policy, environment and attack."""
+"""Conversion of options into specifications of policy, environment and attack."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def audit_level(audit: bool, level: str | None) -> float | None:
 
 
 def warn_of_long_run(experiments: Sequence[Experiment]) -> None:
-    """Say so before a run that takes hours, or does if a race never gets to leap."""
+    """Warn before a run that takes hours, or would do so if a race never leaps."""
     from armrace.simulation.replication import rounds_to_play
 
     surely = perhaps = 0.0
@@ -128,6 +128,6 @@ def warn_of_long_run(experiments: Sequence[Experiment]) -> None:
 
 
 def warn_of_idle_attack(attack: Adversary, budget: float) -> None:
-    """Say that an attack without a budget does nothing, which few people want."""
+    """Warn that an attack with a budget of 0 does nothing."""
     if attack.tag() != "none" and budget == 0:
         say(f"armrace: {attack.tag()} has a budget of 0 and changes nothing; give it a --budget.")

@@ -1,4 +1,4 @@
-"""How ``--help`` is laid out: paragraphs that flow, and flags without a type."""
+"""The layout of ``--help``: paragraphs that wrap, and flags without a type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program ``armrace``: its commands, and how it ends."""
+"""The program ``armrace``: its commands, errors and exit codes."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _allow_modules_of_this_folder() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code for these arguments; every refusal is one sentence on standard error."""
+    """Run a command and return its exit code; every error is one sentence on standard error."""
     with warnings.catch_warnings():
         _show_warnings_as_sentences()
         return _run(arguments)
@@ -138,6 +138,7 @@ def _run(arguments: list[str]) -> int:
         return _refuse("cannot write standard output: it is closed.")
     try:
         code = app(arguments, prog_name="armrace", standalone_mode=False)
+        # Flushed here, so that a full disk or a closed pipe is reported like any other error.
         sys.stdout.flush()
     except ArmraceError as error:
         return _refuse(str(error))
@@ -163,7 +164,7 @@ def _refuse(sentence: str) -> int:
 
 
 def _usage_sentence(error: Any) -> str:
-    """What typer says of a wrong command line, in one line, and where to read on."""
+    """Return typer's message about a wrong command line in one line, with a pointer to help."""
     message = " ".join(error.format_message().split()).rstrip(".")
     message = f"{message[:1].lower()}{message[1:]}".replace(". Did you mean", "; did you mean")
     message = re.sub(r" \(Possible options: (.*)\)$", r"; did you mean \1?", message)
@@ -174,5 +175,5 @@ def _usage_sentence(error: Any) -> str:
 
 
 def _forget_standard_output() -> None:
-    """Discard what is still buffered, or Python would fail on it again when it exits."""
+    """Discard buffered output, since Python would fail again to write it when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

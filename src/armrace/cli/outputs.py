@@ -1,4 +1,4 @@
-"""Files that a command writes: checked before a long run, written whole after it.
+"""The files that a command writes: checked before a long run, written atomically after it.
 
 One rule holds for all commands. A file that is named must not hold anything yet, unless
 ``--force`` allows to replace it; a page that is not named gets the next free name.
@@ -35,7 +35,7 @@ STANDARD_OUTPUT = Path("-")
 
 
 def say(sentence: str) -> None:
-    """Print a sentence for a person on standard error; standard output is left to figures."""
+    """Print a message on standard error; standard output is reserved for results."""
     typer.echo(sentence, err=True)
 
 
@@ -68,7 +68,7 @@ def _holds_something(target: Path) -> bool:
 
 
 def page_place(given: Path | None, usual: str) -> Path:
-    """Where a page goes: the file that was named, or the usual name, with a number if it is taken.
+    """Return the path of a page: the given file, or the usual name, numbered if it is taken.
 
     Args:
         given: the file that was named, if one was.

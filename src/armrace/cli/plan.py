@@ -245,7 +245,7 @@ def _write_report(page: Path, found: Plan) -> None:
 
 
 def command(question: Question) -> str:
-    """The command line that asks the same again, whatever the defaults become."""
+    """Return the command line that asks the same again, independently of future defaults."""
     words = {
         "--means": ",".join(f"{mean!r}" for mean in question.means),
         "--gap": f"{question.gap!r}",

@@ -1,4 +1,4 @@
-"""What ``armrace compare`` is asked for: a scenario with its overrides, policies and seed."""
+"""Requests to ``armrace compare``: a scenario with its overrides, policies and seed."""
 
 from __future__ import annotations
 
@@ -84,15 +84,15 @@ class Request(NamedTuple):
         """Whether there are several attacks or budgets."""
         return len(self.scenarios) > 1
 
-    def batches(self) -> list[list[Experiment]]:
-        """One experiment for each policy, for each attack and budget."""
+    def cells(self) -> list[list[Experiment]]:
+        """Make a cell for each attack and budget: one experiment for each policy."""
         return [
             each.experiments(self.policies, seed=self.seed, audit=self.audit)
             for each in self.scenarios
         ]
 
     def command(self) -> str:
-        """The command line that runs it again, whatever the defaults become."""
+        """Return the command line that runs it again, independently of future defaults."""
         story = self.scenario
         budgets = dict.fromkeys(f"{each.budget:.17g}" for each in self.scenarios)
         words = ["armrace", "compare", story.name]

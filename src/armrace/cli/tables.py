@@ -114,7 +114,7 @@ def _leapt(result: Result) -> str:
 
 
 def print_audits(results: Mapping[str, Result]) -> None:
-    """What audits found, if they were asked for, and the words of a single policy's first run."""
+    """Print what audits found, if any were made; for a single policy, its first run in words."""
     rows = audit_rows(results)
     if not rows:
         return
@@ -150,7 +150,7 @@ def _arms(result: Result) -> Table:
 
 
 def print_story(scenarios: Sequence[Scenario]) -> None:
-    """What is compared, for a person who waits for the figures."""
+    """Describe the comparison before its figures are available."""
     console = Console(highlight=False)
     console.print(f"[bold]{scenarios[0].name}[/bold]: {scenarios[0].summary}")
     console.print(f"[dim]{setting(*scenarios)}[/dim]\n")
@@ -209,7 +209,7 @@ def print_leaderboard(board: pl.DataFrame) -> None:
 
 
 def print_verification(found: Verification) -> None:
-    """A table a claim, a row a setting, and the outcome; what fails is bold."""
+    """Print a table per claim, with a row per experiment, and the outcome; failures are bold."""
     console = Console(highlight=False)
     for claim, checks in by_claim(found).items():
         console.print(f"[bold]{heading(claim)}[/bold]")

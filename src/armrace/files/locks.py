@@ -28,7 +28,8 @@ def locked(files: Sequence[Path]) -> Iterator[list[bool]]:
     finally:
         for file, lock in zip(files, held, strict=False):
             if lock is not None:
-                # Removed while it is held: a process that locks the removed file notices.
+                # Removed before it is released: else another process could lock the file, and a
+                # third one a new file of the same name, after it was removed.
                 with suppress(OSError):
                     file.unlink(missing_ok=True)
                 lock.release()

@@ -30,10 +30,15 @@ LEVEL = Limits("chance that an audit is wrong", 1e-300, 1, high_open=True)
 def audit(state: Any, level: float = 0.05, arms: Sequence[str | int] | None = None) -> Audit:
     """Look for traces of corruption, or of moved means, in the feedback behind a state.
 
-    ``state`` is the state of a race, the state of any policy under
-    :func:`~armrace.forensics.watch`, or a live learner. ``level`` bounds the probability that
-    anything the audit says is wrong, over all times at which it might be called and whatever
-    delays of the feedback depend on. ``arms`` are the arms' names, which a live learner knows.
+    Args:
+        state: the state of a race, the state of any policy wrapped by
+            :func:`~armrace.forensics.watch`, or a live learner.
+        level: a bound on the probability that any statement of the audit is wrong, over all times
+            at which it might be called and for arbitrary delays of the feedback.
+        arms: the arms' names; a live learner knows them.
+
+    Returns:
+        The alarms and certificates.
     """
     if hasattr(state, "audit"):
         if arms is not None:
@@ -46,7 +51,7 @@ def audit(state: Any, level: float = 0.05, arms: Sequence[str | int] | None = No
             "an audit needs a race of several layers or a state under watch; "
             f"got {type(state).__name__}."
         )
-    # A restored state may hold anything: what is not a number then rejects nothing.
+    # A restored state may hold arbitrary numbers; a NaN must not raise an alarm.
     with np.errstate(all="ignore"):
         found = _examine(race, watched, float(level))
     return _named(found, arms)
@@ -85,7 +90,7 @@ def _examine(race: Race | None, watched: Watched | None, level: float) -> Audit:
 
 
 def _named(found: Audit, arms: Sequence[str | int] | None) -> Audit:
-    """The same audit with the arms' names in place of their indices."""
+    """Return the audit with the arms' names instead of their indices."""
     if arms is None:
         return found
     if not is_list(arms):

@@ -1,23 +1,26 @@
-"""A policy under watch: its decisions are unchanged, and each arm's rewards are recorded.
+"""The audit trail: a wrapper of a policy's state that records each arm's rewards.
+
+The policy's decisions are unchanged.
 
 Honest rewards of an arm with a fixed mean have one law at all times, so a change over time is a
 sign of corruption or drift. To see one afterwards it is enough to keep each arm's sum
 
 - at *marks*, numbers of rewards that grow by a fifth or so from one to the next;
-- in *blocks* of 16, 32, 64, ... rewards, of which the most striking of each size is kept: a short
-  attack on an arm that has long been played would be lost between two marks;
-- in *waves*, of the rewards that follow good ones and of those that follow bad ones: bursts that
-  come back again and again change no long stretch, but rewards within a burst resemble each other.
+- in *blocks* of 16, 32, 64, ... rewards, of which the most striking of each size is kept: marks
+  would miss a short attack on an arm that has long been played;
+- in *waves*, separately for rewards that follow good ones and for those that follow bad ones:
+  recurring bursts do not change the mean of a long period, but rewards within a burst resemble each
+  other.
 
 Rewards may be late, and how late may depend on what they are. The rewards that have come are then
 a biased sample, but the plays that have been *assigned* are not. So each mark and block also keeps
 how many rewards of the arm were outstanding at that moment, each of which may be anything in
 [0, 1]: samples consist of assigned plays, and their sums are known up to the outstanding ones.
 
-How striking two samples of one arm are is measured by :func:`log_evidence`, the logarithm of an
-e-value: of samples from one law with mean ``m``, both mixed likelihoods (Jeffreys' prior) divided
-by the likelihood of ``m`` have expectation at most 1, and dividing by the largest likelihood
-instead can only lower it.
+The difference between two samples of one arm is measured by :func:`log_evidence`, the logarithm of
+an e-value. If both samples have the mean ``m``, the product of their mixed likelihoods (Jeffreys'
+prior) divided by the likelihood of ``m`` has expectation at most 1, and dividing by the largest
+likelihood instead can only lower it.
 """
 
 from __future__ import annotations
@@ -70,7 +73,7 @@ _FIRST_MARK = 8
 _MARKS_A_DOUBLING = 4
 _MEMORIES = np.array([4.0, 16.0, 64.0])
 _SMALLEST_BLOCK = 16
-"""Fewer rewards than these prove nothing at any useful level."""
+"""Fewer rewards than these cannot raise an alarm at any useful level."""
 _ROUNDING = 1e-6
 
 
@@ -124,11 +127,11 @@ class Blocks(NamedTuple):
 
 @declare(recent=UNIT, assigned=COUNT, pulls=COUNT, sums=SumOf("pulls"))
 class Waves(NamedTuple):
-    """Rewards that come while an arm pays less than usual, and while it pays more.
+    """Rewards in bad times, when an arm pays less than usual, and in good times.
 
-    Each arm (row) has three memories (column), means of its latest rewards with weights that fade
-    within 4, 16 or 64 of them; on the last axis are the plays made while that was at most the mean
-    of all, and those made while it was above.
+    Each arm (row) has three memories (column): exponentially weighted means of its latest rewards,
+    over about 4, 16 or 64 of them. The last axis separates the plays made while that mean was at
+    most the mean of all rewards from those made while it was above.
 
     A play is counted only if no other play of the arm is outstanding when it is made, since a
     reward does not say which play it belongs to. If another play follows before its reward has
@@ -145,7 +148,7 @@ class Waves(NamedTuple):
 
 @declare(rounds=COUNT, assigned=COUNT, pulls=COUNT, sums=SumOf("pulls"))
 class Watched(NamedTuple):
-    """A policy's state, and what its rewards have been."""
+    """A policy's state, and a record of its rewards."""
 
     inner: Any
     rounds: npt.NDArray[np.int64]
@@ -162,7 +165,7 @@ class Watched(NamedTuple):
 
 @relation(Watched)
 def watched_that_disagrees(state: Watched, fresh: Watched, room: Room) -> Iterator[str]:
-    """Marks and blocks are stretches of the rewards that came."""
+    """Check that marks and blocks are stretches of the rewards that came."""
     if state.rounds[0] != room.decisions:
         yield "rounds"
     if state.pulls.sum() > room.rewards:
@@ -192,7 +195,7 @@ def watched_that_disagrees(state: Watched, fresh: Watched, room: Room) -> Iterat
 
 
 def watch(state: Any, arms: int, horizon: int) -> Watched:
-    """The same policy, with its rewards noted from now on."""
+    """Wrap a policy's state, so that its rewards are recorded from now on."""
     marks = _mark_pulls(horizon)
     marked = (arms, marks.size)
     blocks = (arms, max(1, int(math.log2(max(2, horizon // _SMALLEST_BLOCK)))))
@@ -233,7 +236,7 @@ def watch(state: Any, arms: int, horizon: int) -> Watched:
 
 
 def _mark_pulls(horizon: int) -> npt.NDArray[np.int64]:
-    """Whole numbers from 8 on, four a doubling, the last of them at most the horizon."""
+    """Return numbers of rewards from 8 up to the horizon, four per doubling."""
     doublings = math.log2(max(horizon, _FIRST_MARK) / _FIRST_MARK)
     steps = np.arange(1 + int(_MARKS_A_DOUBLING * doublings))
     return np.rint(_FIRST_MARK * 2.0 ** (steps / _MARKS_A_DOUBLING)).astype(np.int64)
@@ -241,7 +244,7 @@ def _mark_pulls(horizon: int) -> npt.NDArray[np.int64]:
 
 @inlined
 def block_size(scale: int) -> int:
-    """How many pulls a block of this scale has."""
+    """Return the number of pulls in a block of this scale."""
     return _SMALLEST_BLOCK << scale
 
 
@@ -269,9 +272,9 @@ def nearest_sums(
     other_low: float,
     other_high: float,
 ) -> tuple[float, float]:
-    """The sums of two samples, each known up to an interval, that are least striking.
+    """Return the sums of two samples, each known up to an interval, that differ least.
 
-    These are the ends that face each other, or sums of equal means where there are any.
+    These are the ends that face each other, or sums with equal means if there are any.
     """
     if high * other_pulls <= other_low * pulls:
         return high, other_low
@@ -285,7 +288,8 @@ def nearest_sums(
 def log_block_weight(position: float) -> float:
     """Logarithm of ``1 / (2 i ln(i+2)^2)``, whose sum over the blocks ``i = 1, 2, ...`` is below 1.
 
-    Early blocks are cheap, and late ones not much dearer than if their number were known.
+    With these weights, early blocks lose little, and late ones hardly more than with a union bound
+    over a known number of blocks.
     """
     return -math.log(2.0 * position * math.log(position + 2.0) ** 2)
 
@@ -313,7 +317,7 @@ def watched_assign(state: Watched, ticket: Ticket) -> Ticket:
 
 @implement(drop, Watched)
 def watched_drop(state: Watched, ticket: Ticket) -> None:
-    drop(state.inner, ticket)  # to the audit, a dropped reward stays unknown
+    drop(state.inner, ticket)  # for the audit, it stays outstanding
 
 
 @implement(learn, Watched)
@@ -343,7 +347,7 @@ def _wave_side(recent: float, pulls: int, total: float) -> int:
 
 @inlined
 def _begin_waves(waves: Waves, arm: int, outstanding: int, pulls: int, total: float) -> None:
-    """Count a play as one made in good times or in bad ones, by the rewards before it."""
+    """Count a play as made in good or in bad times, according to the rewards before it."""
     waves.waiting[arm] = outstanding == 0
     if outstanding == 0 and pulls > 0:
         for memory in range(waves.recent.shape[1]):
@@ -353,9 +357,10 @@ def _begin_waves(waves: Waves, arm: int, outstanding: int, pulls: int, total: fl
 
 @inlined
 def _ride_waves(waves: Waves, arm: int, pulls: int, total: float, reward: float) -> None:
-    """Take the reward of a counted play, and move the means of the latest rewards.
+    """Add the reward of a counted play, and update the means of the latest rewards.
 
-    Nothing of the arm has been learned since that play, so its side is still what it was.
+    No reward of the arm has come since that play, so its side (good or bad times) is unchanged and
+    need not be stored.
     """
     for memory in range(waves.recent.shape[1]):
         recent = waves.recent[arm, memory]
@@ -375,12 +380,14 @@ def _ride_waves(waves: Waves, arm: int, pulls: int, total: float, reward: float)
 def _end_blocks(
     blocks: Blocks, arm: int, pulls: int, total: float, outstanding: int, round: int
 ) -> None:
-    """Compare each block that ends here with all that came before it, and begin the next."""
+    """Compare each block that ends here with all rewards before it, and begin the next block."""
     scale, size = 0, _SMALLEST_BLOCK
     while scale < blocks.sums.shape[1] and pulls % size == 0:
         earlier, before = blocks.sums[arm, scale], pulls - size
         lacking = blocks.outstanding[arm, scale]
-        plays = size + outstanding - lacking  # made since the block began
+        # Rewards that came within the block may belong to plays made before it (up to
+        # ``lacking``), and some plays made within it have had no reward yet (``outstanding``).
+        plays = size + outstanding - lacking
         if before > 0 and plays > 0:
             # differences of long sums may leave the range by a rounding error
             within = min(max(total - earlier, 0.0), float(size))

@@ -1,12 +1,13 @@
-"""Changes of an arm's rewards over time, under any policy.
+"""Tests for changes of an arm's rewards over time, under any policy.
 
 A third of an arm's level goes to the marks: for every pair of them, the plays made before the first
-against the plays made between the two. A third goes to the blocks: each against all before it. The
-last third goes to the waves: plays made in good times against plays made in bad times.
+are compared with the plays made between the two. A third goes to the blocks, each of which is
+compared with all plays before it. The last third goes to the waves: plays made in good times are
+compared with plays made in bad times.
 
-Samples are plays in the order of decisions. At a moment when some rewards are outstanding, the sum
-over all plays made so far is known up to those; what came between two moments is then known up to
-the outstanding rewards of both.
+Samples are plays in the order of decisions. While rewards are outstanding, the sum over all plays
+made so far is known only up to these rewards; the sum over the plays between two moments is known
+up to the outstanding rewards of both.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def examine_time(watched: Watched, level: float, claims: int) -> Finding:
     alarms, by_arm = [], np.zeros(arms)
     for arm in range(arms):
         found = find_change(watched, arm)
-        if found is None or found.log_value <= log_term:  # a change makes waves of its own
+        # Only without a change: a change makes rewards resemble their neighbours, and would be
+        # reported a second time as waves.
+        if found is None or found.log_value <= log_term:
             found = find_waves(watched, arm)
         if found is not None and found.log_value > log_term:
             by_arm[arm] = least_change(watched, arm, log_term)
@@ -76,7 +79,7 @@ def find_change(watched: Watched, arm: int) -> Change | None:
 
 
 def find_waves(watched: Watched, arm: int) -> Change | None:
-    """How much the rewards in good times differ from those in bad ones."""
+    """Return how much the rewards in good times differ from those in bad times."""
     memories, pairs = _wave_pairs(watched, arm)
     if not memories.size:
         return None

@@ -18,14 +18,14 @@ ALARMS: tuple[AlarmKind, ...] = ("disagreement", "change", "waves", "failed-laye
 
 
 class Alarm(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that honest feedback with fixed means would hardly ever show."""
+    """An event that is very unlikely under honest feedback with fixed means."""
 
     kind: AlarmKind
     arm: str | int | None = None
     layers: tuple[int, ...] = ()
     """The two layers that disagree, the faster first; or the slowest that has failed."""
     direction: Direction | None = None
-    """Where the mean of the faster layer, or of the later stretch, lies from the other."""
+    """Whether the mean of the faster layer, or of the later period, is above or below the other."""
     since: int | None = None
     """The decisions made when the change began, or when the faster layer deleted the arm."""
     until: int | None = None
@@ -33,8 +33,8 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
     means: tuple[float, float] | None = None
     """Of the faster and the slower layer; before and since; or in bad and in good times."""
     chance: float
-    """The least level at which the alarm would have been raised. Honest feedback with fixed means
-    ever shows something like it with at most this probability."""
+    """The smallest level at which the alarm would have been raised. Under honest feedback with
+    fixed means, such evidence ever occurs with at most this probability."""
 
     @property
     def words(self) -> str:
@@ -43,7 +43,7 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finding(NamedTuple):
-    """What one family of tests says."""
+    """The result of one family of tests."""
 
     alarms: list[Alarm]
     by_arm: npt.NDArray[np.float64]
@@ -58,7 +58,7 @@ def direction_of(mean: float, other: float) -> Direction:
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
-    """What the feedback of one run shows.
+    """The result of an audit of one run.
 
     Alarms allow for two explanations: corruption, or means that have moved. Certificates assume
     that means have not moved. See :mod:`armrace.forensics.sentences`.

@@ -1,8 +1,8 @@
-"""Comparing the layers of a race.
+"""Comparisons of the layers of a race.
 
-Coins decide which layer has a round, so honest samples of an arm with a fixed mean have one law in
-all layers. Fast layers meet much of the corruption and delete an arm because of it, which freezes
-their sample; slower layers keep playing the arm and see another mean.
+The layer of a round is random, so honest samples of an arm with a fixed mean have the same
+distribution in all layers. Fast layers meet much of the corruption and may delete an arm because of
+it, which freezes their sample; slower layers keep playing the arm and see a different mean.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def race_in(state: Any) -> Race | None:
 
 
 class Exposure(NamedTuple):
-    """How much of the total corruption each layer meets at most.
+    """Upper bounds on the part of the total corruption that each layer meets.
 
     For each of two rates ``x``, with high probability and at all times at once, a layer with
-    share ``p`` meets ``Z <= ((e^x - 1) p C + a) / x``. One rate is the best where ``p C`` is 1,
-    which is what the layer is made for; the other is good where ``p C`` is large. This needs an
-    adversary who sees neither the layer nor the arm before it has fixed its answers.
+    share ``p`` meets ``Z <= ((e^x - 1) p C + a) / x``. One rate is optimal for ``p C = 1``, for
+    which the layer is designed; the other is good for large ``p C``. This assumes an adversary who
+    sees neither the layer nor the arm before it has fixed its answers.
     """
 
     share: npt.NDArray[np.float64]

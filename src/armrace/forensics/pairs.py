@@ -16,11 +16,12 @@ Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
 _TRIED = 3
-"""How many pairs have their certificate computed; the others promise less."""
+"""How many pairs have their certificate computed: those for which a larger one is to be expected.
+"""
 
 
 class Samples(NamedTuple):
-    """Samples of assigned plays: how many, and the least and the largest that their sums may be.
+    """Samples of assigned plays: their sizes, and the range of their sums.
 
     The two differ where rewards are outstanding, each of which may be anything in [0, 1].
     """

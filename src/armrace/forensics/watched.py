@@ -1,4 +1,4 @@
-"""Recording what an audit needs: a state under watch, with the number of its arms checked.
+"""The public function ``watch``, which checks the number of arms before it wraps a state.
 
 Compiled code does not check bounds: with too few arms it would write beyond its arrays.
 """
@@ -25,9 +25,16 @@ _HORIZON = Limits("decisions", 1, MAXIMAL_HORIZON)
 def watch(state: Any, arms: int, horizon: int) -> Watched:
     """Wrap a policy's state so that its rewards are recorded for audits.
 
-    ``state`` must not have made a decision yet; ``arms`` is its number of arms, ``horizon`` the
-    expected number of decisions. A number of arms that cannot be the state's is refused: that of a
-    race is known, and any other policy has an array with an entry for each arm.
+    A number of arms that cannot be the state's is refused: that of a race is known, and the state
+    of any other policy has an array with an entry for each arm.
+
+    Args:
+        state: the state of a policy before its first decision.
+        arms: its number of arms.
+        horizon: the expected number of decisions.
+
+    Returns:
+        The wrapped state, which makes the same decisions.
     """
     check_number("arms", arms, _ARMS, whole=True)
     check_number("horizon", horizon, _HORIZON, whole=True)

@@ -1,4 +1,4 @@
-"""Attacks behind function pointers, so that a policy is compiled once and not for each attack.
+"""Calls of attacks through function pointers, so that a policy is compiled once for all attacks.
 
 An attack is compiled on its own, which takes a fraction of a second, and the engine calls it by
 address: some 6 ns a round while there is a budget left. Inlining it instead would compile the
@@ -19,7 +19,7 @@ from numba.np import arrayobj
 
 from armrace.kernels.compiling import entry, fingerprint
 from armrace.kernels.generics import corrupt, implementations, implements, observe
-from armrace.kernels.live import make_put_down
+from armrace.kernels.live import make_store_call
 from armrace.kernels.streams import Stream
 from armrace.kernels.unowned_arrays import Handle, opened
 
@@ -32,14 +32,14 @@ _NUMBERS = types.CPointer(types.float64)
 
 
 class Attack(NamedTuple):
-    """Addresses of an attack's state and of its two functions, and what the engine is spared."""
+    """Addresses of an attack's state and functions, and facts that save the engine work."""
 
     state: int
     corrupt: int
     observe: int
     sees_weights: bool
     smallest_cost: float
-    """No change that it makes costs less, unless it costs nothing."""
+    """Every change that the attack makes costs at least this, or nothing."""
 
 
 class _AttackState(NamedTuple):
@@ -50,13 +50,13 @@ class _AttackState(NamedTuple):
 
 
 class LiveAttack:
-    """An attack that the engine can call; keeps alive what its addresses point to."""
+    """An attack that the engine can call. The object owns the memory behind the addresses."""
 
     def __init__(
         self, state: Any, stream: Stream, sees_weights: bool, smallest_cost: float
     ) -> None:
         code = fingerprint(implementations(state))
-        self._handle = Handle(_AttackState(state, stream), make_put_down(code))
+        self._handle = Handle(_AttackState(state, stream), make_store_call(code))
         corrupt_at, observe_at = _addresses(code, self._handle._numba_type_)
         if not implements(observe, type(state)):
             observe_at = NOWHERE
@@ -67,7 +67,7 @@ class LiveAttack:
 
 @cache
 def _addresses(code: str, kind: Any) -> tuple[int, int]:
-    """Addresses of ``corrupt`` and ``observe``, compiled for one type of handle."""
+    """Return the addresses of ``corrupt`` and ``observe``, compiled for one type of handle."""
 
     @entry(code)
     def attack_corrupt(
@@ -89,7 +89,7 @@ def _addresses(code: str, kind: Any) -> tuple[int, int]:
 
 
 def address_of(function: Any, argument_types: tuple[Any, ...]) -> int:
-    """Where the compiled function can be called with the calling convention of C."""
+    """Return the address of the compiled function with the calling convention of C."""
     function.compile(argument_types)
     compiled = function.overloads[argument_types]
     name = compiled.fndesc.llvm_cfunc_wrapper_name
@@ -114,6 +114,8 @@ def _call_corrupt(
     rewards: Any,
     left: Any,
 ) -> Any:
+    # Arrays cross the boundary as bare pointers and a length: the layout of Numba's arrays is
+    # not part of the calling convention of C.
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         function, handle, number, shown, paid, rest = arguments
         shown = arrayobj.make_array(signature.args[3])(context, builder, shown)

@@ -1,10 +1,10 @@
-"""Coins of any bias, 64 of them in a word: what Bernoulli rewards are made of.
+"""Biased coins for Bernoulli rewards, 64 of them in a machine word.
 
-A coin of probability ``p`` shows heads if a uniform number is below ``p``. Compare the two bit by
-bit, from the first: where they differ, the coin is decided. Each bit decides half of the coins,
-so that 64 coins side by side, the first bits of all in one word, the second bits in the next,
-need eight words or so in place of 64 numbers. That is exact for every ``p`` that is a multiple of
-2^-64.
+A coin of probability ``p`` shows heads if a uniform number is below ``p``. The two are compared bit
+by bit from the most significant one: where they first differ, the coin is decided. Each bit decides
+half of the remaining coins. So 64 coins at once, with the first bits of all uniforms in one word
+and the second bits in the next, need about eight words instead of 64 numbers. The result is exact
+for every ``p`` that is a multiple of 2^-64.
 
 The coins of an arm come in *blocks* of 64 rounds; a block is a pure function of its place in
 Philox's counter space. One call of Philox gives two words.
@@ -48,7 +48,7 @@ def flip_coins(
     scratch: npt.NDArray[np.uint64],
     heads: npt.NDArray[np.uint64],
 ) -> None:
-    """Flip an arm's coins in :data:`BLOCKS` blocks: ``heads`` has a word a block, a bit a round."""
+    """Flip an arm's coins: ``heads`` has one word per block and one bit per round."""
     if probability >= 1.0:
         for block in range(BLOCKS):
             heads[block] = _ALL
@@ -73,7 +73,7 @@ def flip_coins(
 def _compare(
     bits: np.uint64, random: np.uint64, heads: np.uint64, undecided: np.uint64
 ) -> tuple[np.uint64, np.uint64]:
-    """Compare the first of ``bits`` with a bit of each coin: where they differ, it is decided."""
+    """Compare the top bit of ``bits`` with one bit of each coin; a coin that differs is decided."""
     if bits >> _TOP:
         return heads | (undecided & ~random), undecided & random
     return heads, undecided & ~random
@@ -101,7 +101,7 @@ def _draw_first_words(
 def _decide(
     place: npt.NDArray[np.uint64], arm: int, block: int, undecided: np.uint64, bits: np.uint64
 ) -> np.uint64:
-    """The heads among the coins that the first words have left undecided."""
+    """Return the heads among the coins that the first words have left undecided."""
     heads = _NONE
     position = np.uint64(block)
     lane = counter_lane(np.uint64(arm), place[2])
@@ -119,7 +119,7 @@ def _decide(
 
 @inlined
 def spread_heads(heads: npt.NDArray[np.uint64], rewards: npt.NDArray[np.float64]) -> None:
-    """A number a coin: 1 for heads."""
+    """Write one number per coin into ``rewards``: 1 for heads, else 0."""
     for block in range(heads.size):
         word = heads[block]
         for i in range(BLOCK):
@@ -128,7 +128,7 @@ def spread_heads(heads: npt.NDArray[np.uint64], rewards: npt.NDArray[np.float64]
 
 @inlined
 def count_heads(heads: npt.NDArray[np.uint64], begin: int, end: int) -> int:
-    """How many coins from ``begin`` up to, not including, ``end`` show heads."""
+    """Count the heads among the coins from ``begin`` up to, not including, ``end``."""
     total = 0
     for block in range(heads.size):
         first, last = begin - block * BLOCK, end - block * BLOCK
@@ -142,7 +142,7 @@ def count_heads(heads: npt.NDArray[np.uint64], begin: int, end: int) -> int:
 
 @inlined
 def _count_ones(word: np.uint64) -> int:
-    """Set bits of a word: those of each pair, then of twice as many bits, up to all of them."""
+    """Count the set bits of a word: in pairs of bits, then in fours, and so on up to all 64."""
     word = (word & _PAIRS) + ((word >> np.uint64(1)) & _PAIRS)
     word = (word & _FOURS) + ((word >> np.uint64(2)) & _FOURS)
     word = (word & _BYTES) + ((word >> np.uint64(4)) & _BYTES)

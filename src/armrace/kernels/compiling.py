@@ -31,7 +31,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def inlined(function: F) -> F:
-    """Let compiled code call ``function``; called from Python it stays what it is."""
+    """Make ``function`` callable from compiled code; from Python it runs as plain Python."""
     return cast(
         "F",
         register_jitable(
@@ -77,10 +77,10 @@ def entry(code: str, checked: bool = False, holds_lock: bool = False) -> Callabl
 
 @cache
 def _let_checks_be_inherited() -> None:
-    """Have functions checked that checked functions call; Numba checks the outermost only.
+    """Make bounds checks apply to callees too; Numba itself checks the outermost function only.
 
-    Numba keeps a function apart for each set of its caller's flags, so that what is compiled for
-    a checked caller is never called by another one.
+    Numba keeps separate machine code for each set of the caller's flags, so that code compiled
+    for a checked caller is never used by another one.
     """
     usual = CPUTargetOptions.finalize
 

@@ -1,8 +1,8 @@
-"""What the arrays of a state may hold, declared beside the class of the state.
+"""Declarations of the values that the arrays of a state may hold.
 
 Compiled code does not check bounds: it indexes, loops and divides with what a state holds. A
-state that comes from outside, out of a snapshot, is therefore checked against these declarations
-before anything compiled sees it. A class declares each array by :func:`declare`, and what must
+state that is read from a snapshot is therefore checked against these declarations before compiled
+code sees it. A class declares each array by :func:`declare`, and what must
 agree between arrays by :func:`relation`. Arrays without a declaration get :data:`NUMBER`.
 """
 
@@ -44,7 +44,8 @@ Relation = Callable[[Any, Any, "Room"], Iterator[str]]
 
 _LARGEST_INTEGER = 2**62
 _LARGE = 1e250
-"""Products of two smaller numbers may overflow to infinity, but none does by itself."""
+"""The largest number allowed: products of two such numbers may overflow, but no number is infinite.
+"""
 _ROUNDING = 1e-9
 
 
@@ -59,7 +60,7 @@ class Room(NamedTuple):
 
     @property
     def minus_decisions(self) -> int:
-        """What a count may fall to from which forged drops are taken off."""
+        """The least value of a count from which (possibly forged) drops are subtracted."""
         return -self.decisions
 
 
@@ -67,7 +68,7 @@ class Declaration(Protocol):
     """What one array may hold."""
 
     def admits(self, array: np.ndarray, fresh: np.ndarray, owner: Any, room: Room) -> bool:
-        """Whether the array can be right.
+        """Whether the array holds only values that are allowed.
 
         ``fresh`` is its counterpart in a state before the first round, ``owner`` the state or
         the array of records that the array is a member of.
@@ -81,7 +82,7 @@ class Span(NamedTuple):
     low: float | str
     high: float | str
     below: int = 0
-    """Subtracted from ``high``, for the last index of so many things."""
+    """Subtracted from ``high``: 1 for the last index of ``high`` items."""
     infinite: bool = False
     """Whether the infinities are allowed, too."""
 
@@ -119,7 +120,7 @@ class Probabilities(NamedTuple):
 
 
 class Number(NamedTuple):
-    """Anything that can be computed with: no NaN, and integers that do not overflow at once."""
+    """Numbers that are safe to compute with: no NaN, and no integers close to overflow."""
 
     def admits(self, array: np.ndarray, fresh: np.ndarray, owner: Any, room: Room) -> bool:
         if array.dtype.kind == "f":
@@ -192,7 +193,7 @@ def sums_to_one(array: np.ndarray) -> bool:
 
 
 def unsound_array(state: Any, fresh: Any, room: Room, prefix: str = "") -> str | None:
-    """The name of an array that compiled code must not meet, or ``None`` if all are sound."""
+    """Return the name of an array with values that are not allowed, or ``None``."""
     declared = _DECLARATIONS.get(type(state), {})
     for name, member in zip(state._fields, state, strict=True):
         if name == SCRATCH:

@@ -34,11 +34,11 @@ __all__ = [
 ]
 
 STOP, PLAYED = 0, 1
-"""Places in a workspace's control."""
+"""Positions in ``Workspace.control``."""
 
 
 class Ledger(NamedTuple):
-    """What the environment records; nobody else writes it."""
+    """The environment's own record of a run; policy and adversary never write it."""
 
     pulls: npt.NDArray[np.int64]
     clean_totals: npt.NDArray[np.float64]
@@ -69,15 +69,15 @@ class Record(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Scratch space of a run, and how it talks to the outside.
+    """Scratch space of a run, and its connection to other threads.
 
     ``control`` holds a flag that asks the run to stop and the number of rounds played so far;
     other threads write the one and read the other.
 
-    ``weights`` is what the adversary sees of the learner's distribution. It is computed again
-    once some arm has been played as often as ``due`` says (then it is ``stale``), in the round
-    that is last in ``due`` or later. A ``growth`` of 0 leaves ``due`` at 0, so that it is computed
-    in every round.
+    ``weights`` is the learner's distribution as the adversary sees it. It becomes ``stale`` once
+    some arm has been played as often as ``due`` says, and is then recomputed, but not before the
+    round in the last entry of ``due``. With a ``growth`` of 0 all of ``due`` stays 0, so that it
+    is computed in every round.
     """
 
     drawn: Drawn
@@ -91,7 +91,7 @@ class Workspace(NamedTuple):
 
 
 def make_ledger(arms: int, layers: int, budget: float) -> Ledger:
-    """A ledger with nothing in it."""
+    """Make an empty ledger."""
     return Ledger(
         pulls=np.zeros(arms, dtype=np.int64),
         clean_totals=np.zeros(arms),
@@ -104,7 +104,7 @@ def make_ledger(arms: int, layers: int, budget: float) -> Ledger:
 
 
 def make_record(checkpoints: npt.NDArray[np.int64], arms: int, layers: int) -> Record:
-    """A record with a row for each checkpoint."""
+    """Make an empty record with a row for each checkpoint."""
     rows = checkpoints.size
     return Record(
         checkpoints=checkpoints,
@@ -122,7 +122,7 @@ def make_record(checkpoints: npt.NDArray[np.int64], arms: int, layers: int) -> R
 def make_workspace(
     arms: int, control: npt.NDArray[np.int64] | None = None, growth: float = 0.0
 ) -> Workspace:
-    """Scratch space for ``arms`` arms; see :class:`Workspace` on ``growth``."""
+    """Make scratch space for ``arms`` arms; see :class:`Workspace` on ``growth``."""
     return Workspace(
         drawn=make_drawn(arms),
         clean=np.zeros(arms),
@@ -137,10 +137,10 @@ def make_workspace(
 
 @inlined
 def is_spent(ledger: Ledger, smallest_cost: float) -> bool:
-    """Whether a change that costs ``smallest_cost`` or more can no longer be paid for.
+    """Whether the budget has no room left for a change that costs ``smallest_cost`` or more.
 
-    It is what charging such a change would find, rounding included, since rounded sums keep the
-    order of what is added.
+    The answer agrees exactly with :func:`_charge`, rounding included, since rounding is monotone:
+    a larger cost never gives a smaller rounded sum.
     """
     spent, budget = ledger.corruption[0], ledger.corruption[1]
     return spent >= budget or spent + smallest_cost > budget
@@ -159,8 +159,8 @@ def play(
 ) -> None:
     """Play the rounds from ``first`` up to, not including, ``last``.
 
-    The two loops below are in no functions of their own: each level of functions that holds all
-    of a policy's code doubles the time to compile.
+    The two loops below are deliberately not separate functions: each level of functions that
+    contains all of a policy's code doubles the time to compile.
     """
     for chunk in range(first // CHUNK, (last + CHUNK - 1) // CHUNK):
         if workspace.control[STOP]:
@@ -171,7 +171,9 @@ def play(
         while column < end and not is_spent(ledger, attack.smallest_cost):
             _corrupt_round(policy, attack, ledger, workspace, start + column, column)
             ticket = decide(policy, stream)
-            index = np.uint64(ticket.arm)  # a negative one would count from the end
+            # Unsigned, so that compiled code need not test for negative indices, which count
+            # from the end.
+            index = np.uint64(ticket.arm)
             clean, reward = workspace.clean[index], workspace.proposal[index]
             learn(policy, ticket, reward)
             if ticket.layer != NO_LAYER:
@@ -183,6 +185,9 @@ def play(
             ledger.collected[0] += reward
             ledger.collected[1] += clean
             column += 1
+        # From here on no change can be paid for, so the adversary is not called: its proposals
+        # would be rejected and it could affect nothing. The sum is local, so that it stays in a
+        # register.
         collected = 0.0
         for quiet in range(column, end):
             ticket = decide(policy, stream)
@@ -205,10 +210,10 @@ def _corrupt_round(
     round: int,
     column: int,
 ) -> None:
-    """Let the adversary change a round's rewards, a column of the drawn ones, and charge it.
+    """Let the adversary change the rewards of a round, and charge the change to its budget.
 
-    The rewards to be paid are left in the workspace's proposal. A change that is not within
-    [0, 1] or within what is left is not applied at all.
+    The resulting rewards are left in ``workspace.proposal``. A change that leaves [0, 1] or
+    exceeds the remaining budget is not applied at all.
     """
     clean, proposal = workspace.clean, workspace.proposal
     for arm in range(clean.size):
@@ -228,11 +233,12 @@ def _corrupt_round(
 
 @inlined
 def _postpone_refresh(ledger: Ledger, workspace: Workspace, round: int) -> None:
-    """Set when the weights are computed again: when plays and rounds have grown enough."""
+    """Determine when the weights are computed again: when plays and rounds have grown enough."""
     growth, arms = workspace.growth[0], ledger.pulls.size
     if growth > 0.0:
         workspace.stale[0] = False
-        # Among many arms, some arm that was seldom played has grown by any share at once.
+        # Without a condition on the rounds, many arms would defeat the purpose: one play more
+        # of an arm that was seldom played is a large share of its plays.
         workspace.due[arms] = round + math.ceil(growth / 3.0 * round)
         for arm in range(arms):
             pulls = ledger.pulls[arm]
@@ -243,7 +249,7 @@ def _postpone_refresh(ledger: Ledger, workspace: Workspace, round: int) -> None:
 def _charge(
     ledger: Ledger, clean: npt.NDArray[np.float64], proposal: npt.NDArray[np.float64]
 ) -> None:
-    """Charge a change, or take it back if it is not legal or costs more than there is left."""
+    """Charge a change, or undo it if it is not legal or exceeds the remaining budget."""
     cost, legal = 0.0, True
     for arm in range(clean.size):
         legal &= (proposal[arm] >= 0.0) & (proposal[arm] <= 1.0)
@@ -261,7 +267,7 @@ def _charge(
 
 @inlined
 def write_row(ledger: Ledger, record: Record, row: int) -> None:
-    """Copy what the ledger says now."""
+    """Copy the current ledger into a row of the record."""
     record.collected[row] = ledger.collected[0]
     record.clean_collected[row] = ledger.collected[1]
     record.corruption[row] = ledger.corruption[0]
@@ -276,7 +282,7 @@ def write_row(ledger: Ledger, record: Record, row: int) -> None:
 
 @cache
 def make_runner(code: str, checked: bool = False) -> Callable[..., None]:
-    """The compiled run for states whose implementations have the fingerprint ``code``."""
+    """Make the compiled run for states whose implementations have the fingerprint ``code``."""
 
     @entry(code, checked)
     def compiled_run(
@@ -288,7 +294,7 @@ def make_runner(code: str, checked: bool = False) -> Callable[..., None]:
         record: Record,
         workspace: Workspace,
     ) -> None:
-        """Play to the last checkpoint of ``record``, writing a row at each, unless told to stop."""
+        """Play to the last checkpoint of ``record``, writing a row at each, until asked to stop."""
         policy, stream, ledger = borrow(policy), borrow(stream), borrow(ledger)
         record, workspace = borrow(record), borrow(workspace)
         first = 0

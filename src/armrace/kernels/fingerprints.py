@@ -67,7 +67,7 @@ def _kernels_digest() -> bytes:
 
 @cache
 def _own_digest(code: Callable[..., Any]) -> bytes:
-    """As :func:`_reached_by`, once a process: files of the package do not change meanwhile."""
+    """As :func:`_reached_by`, cached: the package's files do not change while a process runs."""
     return _reached_by(code)
 
 
@@ -124,7 +124,7 @@ class _Walk:
             self._add(repr(value))
 
     def _counts(self, module: str | None) -> bool:
-        """Libraries are taken as they are, and the kernels count as a whole in any case."""
+        """Whether code of a module is followed; libraries and kernels are not."""
         if _root(module) in _STABLE:
             return False
         return module is None or not f"{module}.".startswith(f"{_PACKAGE}.kernels.")

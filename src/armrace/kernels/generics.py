@@ -1,9 +1,9 @@
-"""The functions that every policy and every adversary implements, found by their state's class.
+"""Generic functions that policies and adversaries implement, dispatched by the state's class.
 
 A state is a ``NamedTuple`` of arrays and numbers. An implementation is a plain function,
 registered for a class of state by :func:`implement`. From Python the generic looks the
-implementation up; in compiled code Numba does so when it compiles, so that nothing is left of
-the dispatch in the machine code.
+implementation up at each call; in compiled code Numba does so at compile time, so that dispatch
+costs nothing at run time.
 """
 
 from __future__ import annotations
@@ -114,10 +114,10 @@ def choose(state: State, stream: Stream, eligible: Eligible = None) -> Ticket:
 
 
 def assign(state: State, ticket: Ticket) -> Ticket:
-    """Count a decision, whoever made it, and return its ticket as the state completes it.
+    """Count a decision, and return its ticket with the fields that the state fills in.
 
-    The decision need not be one that the state would have made itself: when a log is folded
-    again after a retraction, decisions of the past are assigned to a different state.
+    The decision need not be one that this state would have made: when a log is replayed after a
+    retraction, past decisions are assigned to a different state.
     """
     completed: Ticket = find(assign, type(state))(state, ticket)
     return completed
@@ -125,17 +125,17 @@ def assign(state: State, ticket: Ticket) -> Ticket:
 
 @register_jitable(forceinline=True, error_model="numpy")  # type: ignore[untyped-decorator]
 def decide(state: State, stream: Stream) -> Ticket:
-    """Choose an arm and assign the decision: what a policy does when nobody comes between."""
+    """Choose an arm and assign the decision in one step."""
     return assign(state, choose(state, stream, None))
 
 
 def learn(state: State, ticket: Ticket, reward: float) -> None:
-    """Take the reward of a decision that was assigned."""
+    """Learn from the reward of an assigned decision."""
     find(learn, type(state))(state, ticket, reward)
 
 
 def drop(state: State, ticket: Ticket) -> None:
-    """Take note that the reward of an assigned decision will never come.
+    """Record that the reward of an assigned decision will never come.
 
     Policies that treat outstanding rewards like any others need not implement this.
     """
@@ -148,7 +148,7 @@ def corrupt(
     """Change ``rewards`` in place, before the arm is drawn.
 
     ``weights`` is the learner's distribution (all zeros unless the adversary declares that it
-    looks at it), ``left`` what is left of the budget. A change that costs more is not applied.
+    reads it), ``left`` the remaining budget. A change that costs more is not applied.
     """
     find(corrupt, type(state))(state, round, weights, rewards, left, stream)
 
@@ -241,7 +241,7 @@ def implementations(state: State) -> list[Callable[..., Any]]:
 
 
 def _ignore_eligible(choose_any: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a ``choose`` that knows nothing of eligible arms the generic's parameters.
+    """Adapt a ``choose`` without the parameter ``eligible`` to the generic's signature.
 
     Callers check :func:`is_restrictable` before they restrict; here the argument is ``None``.
     """

@@ -1,6 +1,6 @@
-"""Reward laws: how the stochastic rewards of a stretch of rounds come from the counter.
+"""Reward laws: the stochastic rewards of a range of rounds, as a function of Philox's counter.
 
-Every arm has a law of its own. The reward of an arm in a round is a pure function of (seed,
+Each arm has its own law. The reward of an arm in a round is a pure function of (seed,
 replication, round, arm): all policies of a comparison meet the same rewards, and a run can be
 cut anywhere. Bernoulli arms are coins; for uniform arms and finite support one 32-bit word decides
 a reward, so that their means are exact up to 2^-33; Beta arms reject and draw again.
@@ -60,7 +60,7 @@ class Law(NamedTuple):
 
     ``first`` and ``second`` are an arm's parameters: the mean of a Bernoulli arm, the ends of
     a uniform one, alpha and beta of a Beta one, the value of a deterministic one. ``values``
-    and ``cumulative`` (a row an arm) belong to finite support, ``table`` (a row a round) to
+    and ``cumulative`` (one row per arm) belong to finite support, ``table`` (one per round) to
     recorded rewards. ``place`` is the key, the purpose and the replication of the counter.
     """
 
@@ -96,7 +96,7 @@ def make_law(
 
 
 class Drawn(NamedTuple):
-    """The rewards of a chunk of rounds, a row an arm."""
+    """The rewards of a chunk of rounds, one row per arm."""
 
     chunk: npt.NDArray[np.int64]
     """Which chunk it is; -1 before the first."""
@@ -108,7 +108,7 @@ class Drawn(NamedTuple):
 
 
 def make_drawn(arms: int) -> Drawn:
-    """Room for a chunk, with nothing drawn yet."""
+    """Make room for a chunk, with nothing drawn yet."""
     return Drawn(
         chunk=np.full(1, -1, dtype=np.int64),
         rewards=np.zeros((arms, CHUNK)),
@@ -120,7 +120,7 @@ def make_drawn(arms: int) -> Drawn:
 
 @inlined
 def draw_chunk(law: Law, chunk: int, drawn: Drawn) -> None:
-    """Have the rewards of the rounds from ``chunk * CHUNK`` on, unless they are there already."""
+    """Draw the rewards of the rounds from ``chunk * CHUNK`` on, unless that was done already."""
     if drawn.chunk[0] == chunk:
         return
     drawn.chunk[0] = chunk
@@ -145,8 +145,9 @@ def add_totals(
 ) -> None:
     """Add what each arm pays in the rounds from ``begin`` to ``end`` of the chunk.
 
-    Rewards are added in their order, so that the sums do not depend on where a run is cut; round by
-    round, so that no sum waits for itself.
+    Rewards are added in the order of rounds, so that the sums do not depend on where a run is cut.
+    The inner loop is over the arms: consecutive additions then belong to different sums and do
+    not wait for each other.
     """
     others = False
     for arm in range(law.kind.size):
@@ -164,7 +165,7 @@ def add_totals(
 def rewards_between(
     law: Law, first: int, last: int, draw: Callable[[Law, int, Drawn], None] = draw_chunk
 ) -> npt.NDArray[np.float64]:
-    """The rewards of the rounds from ``first`` up to, not including, ``last``, a row a round.
+    """Return the rewards of the rounds from ``first`` up to, not including, ``last``, in rows.
 
     ``draw`` may be a compiled :func:`draw_chunk`.
     """
@@ -182,7 +183,7 @@ def rewards_between(
 def _draw_words(
     place: npt.NDArray[np.uint64], first_round: int, group: int, words: npt.NDArray[np.uint32]
 ) -> None:
-    """One word an arm and round, for a group of four arms; this loop vectorises."""
+    """Draw one word per arm and round, for a group of four arms; this loop vectorises."""
     k0, k1, replication = place[0], place[1], place[3]
     lane = counter_lane(np.uint64(group), place[2])
     for i in range(CHUNK):
@@ -204,7 +205,7 @@ def _fill_arm(
     words: npt.NDArray[np.uint32],
     out: npt.NDArray[np.float64],
 ) -> None:
-    """The rewards of an arm that is no Bernoulli arm."""
+    """Draw the rewards of an arm that is not a Bernoulli arm."""
     kind = law.kind[arm]
     first = law.first[arm]
     if kind == UNIFORM:
@@ -227,7 +228,8 @@ def _fill_arm(
 
 @inlined
 def _open_unit(word: np.uint32 | np.uint64) -> float:
-    """A word as a number strictly between 0 and 1."""
+    """Convert a word to a number strictly between 0 and 1."""
+    # The centre of the word's interval: never 0 or 1, so that logarithms are finite.
     return (np.float64(word) + 0.5) * _WORD_UNIT
 
 
@@ -235,7 +237,8 @@ def _open_unit(word: np.uint32 | np.uint64) -> float:
 def pick(
     values: npt.NDArray[np.float64], cumulative: npt.NDArray[np.float64], level: float
 ) -> float:
-    """The value at which the cumulative probability first exceeds ``level``."""
+    """Return the value at which the cumulative probability first exceeds ``level``."""
+    # The last value is taken without a comparison: rounded probabilities may sum to less than 1.
     last = values.size - 1
     i = 0
     while i < last and level >= cumulative[i]:
@@ -245,12 +248,15 @@ def pick(
 
 @inlined
 def _beta(law: Law, arm: int, position: np.uint64) -> float:
-    """A Beta reward as a ratio of two gammas, in logarithms so that small shapes survive."""
+    """Draw a Beta reward as a ratio of two gamma variates.
+
+    Logarithms are used because gamma variates of small shapes underflow.
+    """
     further = np.uint64(1)
     log_x, further = _log_gamma_variate(law, arm, position, further, law.first[arm])
     log_y, further = _log_gamma_variate(law, arm, position, further, law.second[arm])
     difference = log_y - log_x
-    if difference > 700.0:
+    if difference > 700.0:  # exp would overflow
         return 0.0
     return 1.0 / (1.0 + math.exp(difference))
 
@@ -259,7 +265,9 @@ def _beta(law: Law, arm: int, position: np.uint64) -> float:
 def _log_gamma_variate(
     law: Law, arm: int, position: np.uint64, further: np.uint64, shape: float
 ) -> tuple[float, np.uint64]:
-    """Marsaglia and Tsang (2000), with their boost for shapes below 1.
+    """Draw the logarithm of a gamma variate (Marsaglia and Tsang 2000).
+
+    A variate of a shape below 1 is one of ``shape + 1`` times a power of a uniform number.
 
     Each attempt is accepted with probability above 0.95, so the 12 bits that number further
     draws are never used up.
@@ -286,7 +294,11 @@ def _log_gamma_variate(
 def _draw_further(
     place: npt.NDArray[np.uint64], arm: int, position: np.uint64, further: np.uint64
 ) -> tuple[float, float, float, float]:
-    """Four more numbers for one arm in one round; here the counter's group is the arm itself."""
+    """Draw four more numbers for one arm in one round.
+
+    The counter's group is the arm itself here; draws of groups of four arms have ``further = 0``,
+    so that the two never share a counter.
+    """
     a, b, c, d = philox(
         position & MASK,
         counter_high(position, further),

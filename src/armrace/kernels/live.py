@@ -1,11 +1,11 @@
-"""Compiled calls for live traffic: decisions and rewards one by one or in batches.
+"""Compiled calls for live traffic: decisions and rewards, singly or in batches.
 
-What must not come apart is done in one compiled call, which holds the interpreter lock: a
-decision and its number, a reward and the bit that says that it has come. An exception out of a
-signal handler can then not separate them.
+Changes that belong together, a decision and its number or a reward and the bit that marks it as
+received, are made in one compiled call that holds the interpreter lock. A signal handler runs only
+between Python instructions, so that an exception raised by one (Ctrl-C) cannot separate them.
 
-The calls have fixed argument types. Numba would otherwise compile again for every new
-combination of Python types, and spend most of a call on finding out which there are.
+The calls have fixed argument types. Otherwise Numba would compile again for every new combination
+of Python types, and would spend most of each call on determining the types.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ __all__ = [
     "live_entries",
     "make_live_calls",
     "make_log",
-    "make_put_down",
+    "make_store_call",
     "ticket_fits",
     "ticket_of",
 ]
 
 TAKEN, UNKNOWN, REPEATED = 0, 1, 2
-"""What becomes of a reward: it was learned, no decision fits it, its decision had one before."""
+"""Status of a reward: accepted; no decision matches it; its decision already had a reward."""
 
 DECISIONS, REWARDS, SETTLED = 0, 1, 2
-"""Places in ``counters``: decisions, rewards, and the decision with the first bit in ``rewarded``.
-All decisions before that have had their reward."""
+"""Positions in ``Live.counters``: number of decisions, number of rewards, and the decision that the
+first bit of ``rewarded`` stands for. All earlier decisions have had their reward."""
 
 NO_ROOM = -1
 """The number of a decision that was not made because there is no room to record it."""
@@ -73,7 +73,7 @@ NO_ROOM = -1
 DECISION = np.dtype(
     [
         ("number", np.int64),
-        ("taken", np.int64),  # how far the stream was then
+        ("taken", np.int64),  # position of the stream after the decision
         ("arm", np.int64),
         ("layer", np.int64),
         ("probability", np.float64),
@@ -90,14 +90,14 @@ ASSIGNED_EVENT, LEARNED_EVENT, DROPPED_EVENT, ADDED_EVENT = range(4)
 """Kinds of events in a log."""
 
 FIRST, ASSIGNED, EVENTS = 0, 1, 2
-"""Places in a log's ``counters``: number of its first decision, decisions, events."""
+"""Positions in ``Log.counters``: number of its first decision, count of decisions and of events."""
 
 
 class Log(NamedTuple):
-    """What has happened, in order. No decision is made without room for it and its reward."""
+    """Decisions and events in order; a decision needs room for its reward too."""
 
     decisions: Any
-    """A :data:`DECISION` each; of length 0 if no log is kept."""
+    """Records of type :data:`DECISION`; of length 0 if no log is kept."""
     kinds: npt.NDArray[np.uint8]
     numbers: npt.NDArray[np.int64]
     """The decision that each event is about."""
@@ -112,14 +112,22 @@ class Live(NamedTuple):
     stream: Stream
     counters: npt.NDArray[np.int64]
     rewarded: npt.NDArray[np.uint8]
-    """A bit for each decision from ``SETTLED`` on, and for some to come."""
+    """One bit per decision from ``counters[SETTLED]`` on, with room for further decisions."""
     shape: npt.NDArray[np.int64]
     """Numbers of arms and of layers, and whether tickets carry their probability."""
     log: Log
 
 
 def make_log(room: int, first: int) -> Log:
-    """An empty log with room for so many decisions, each with its reward, from ``first`` on."""
+    """Make an empty log with room for ``room`` decisions and their rewards.
+
+    Args:
+        room: the number of decisions.
+        first: the number of the first decision.
+
+    Returns:
+        The log.
+    """
     return Log(
         decisions=np.zeros(room, dtype=DECISION).view(np.recarray),
         kinds=np.zeros(2 * room, dtype=np.uint8),
@@ -130,7 +138,7 @@ def make_log(room: int, first: int) -> Log:
 
 
 def enlarge_log(log: Log, decisions: int, events: int) -> Log:
-    """The same log with room for so many more."""
+    """Copy a log, with room for this many more decisions and events."""
     return Log(
         decisions=_enlarged(log.decisions, decisions).view(np.recarray),
         kinds=_enlarged(log.kinds, events),
@@ -171,7 +179,7 @@ def ticket_of(record: Any) -> Ticket:
 def _unpacked(
     live: Live, ticket: Ticket
 ) -> tuple[int, int, int, int, float, int, float, int, float]:
-    """A decision as plain numbers, in the order of :data:`DECISION`."""
+    """Return the latest decision as plain numbers, in the order of :data:`DECISION`."""
     return (
         live.counters[DECISIONS] - 1,
         tell(live.stream),
@@ -215,6 +223,7 @@ def _read(record: Any) -> Ticket:
 
 @inlined
 def _is_same(one: Ticket, other: Ticket) -> bool:
+    # Policies that do not compute the probability put NaN on tickets, and NaN differs from NaN.
     same_probability = one.probability == other.probability or (
         np.isnan(one.probability) and np.isnan(other.probability)
     )
@@ -249,13 +258,15 @@ def _has_room(live: Live) -> bool:
 
 @inlined
 def _no_decision() -> tuple[int, int, int, int, float, int, float, int, float]:
-    """What stands for a decision where there is no room for one."""
+    """Return the placeholder for a decision that was not made because there is no room."""
     return NO_ROOM, 0, 0, 0, 0.0, 0, 0.0, 0, 0.0
 
 
 @inlined
 def _assign_next(live: Live, ticket: Ticket) -> Ticket:
     number, log = live.counters[DECISIONS], live.log
+    # The number is taken before the policy acts: whatever goes wrong in ``assign``, no two
+    # decisions get the same number. ``_write`` also reads the number from this counter.
     live.counters[DECISIONS] = number + 1
     completed = assign(live.policy, ticket)
     if log.decisions.size > 0:
@@ -290,6 +301,8 @@ def _status(live: Live, number: int, ticket: Ticket) -> int:
     known = 0 <= number < live.counters[DECISIONS]
     if not (known and ticket_fits(ticket, live.shape[0], live.shape[1], live.shape[2] != 0)):
         return UNKNOWN
+    # A logged decision must match its ticket in full; without a log, ranges are all that can be
+    # checked.
     place = number - live.log.counters[FIRST]
     logged = live.log.decisions.size > 0 and place >= 0
     if logged and not _is_same(_read(live.log.decisions[place]), ticket):
@@ -308,14 +321,14 @@ def _mark(live: Live, number: int) -> None:
 
 
 @cache
-def make_put_down(code: str) -> Callable[[Any, npt.NDArray[np.uint64]], None]:
-    """The call that puts states with the fingerprint ``code`` down in memory."""
+def make_store_call(code: str) -> Callable[[Any, npt.NDArray[np.uint64]], None]:
+    """Make the call that writes states with the fingerprint ``code`` into memory."""
 
     @entry(code)
-    def put_down(state: Any, memory: npt.NDArray[np.uint64]) -> None:
+    def store_state(state: Any, memory: npt.NDArray[np.uint64]) -> None:
         store(borrow(state), memory)
 
-    return put_down
+    return store_state
 
 
 @cache
@@ -373,6 +386,7 @@ def live_entries(code: str) -> LiveCalls:
         ticket = Ticket(arm, layer, probability, phase, memo, inner_layer, inner_probability)
         status = _status(live, number, ticket)
         if status == TAKEN:
+            # Marked first: if learning failed, the reward would be lost but never count twice.
             _mark(live, number)
             learn(live.policy, ticket, reward)
             _add_event(live.log, LEARNED_EVENT, number, reward)
@@ -405,7 +419,7 @@ def live_entries(code: str) -> LiveCalls:
 
     @entry(code, holds_lock=True)
     def live_decide_many(handle: Handle, out: Any) -> int:
-        """Make as many decisions as there is room for, and return how many."""
+        """Make decisions until ``out`` is full or there is no room; return how many were made."""
         live = opened(handle)
         for place in range(out.size):
             if not _has_room(live):
@@ -418,7 +432,10 @@ def live_entries(code: str) -> LiveCalls:
     def live_learn_many(
         handle: Handle, records: Any, rewards: npt.NDArray[np.float64]
     ) -> tuple[int, int]:
-        """Learn the rewards in order up to the first that cannot be taken: how many, and why."""
+        """Learn rewards in order; stop at the first that is refused.
+
+        Returns how many were learned, and the status of the one refused.
+        """
         live = opened(handle)
         for place in range(records.size):
             number, ticket = records[place].number, _read(records[place])
@@ -474,13 +491,13 @@ def make_live_calls(code: str, kind: Any) -> LiveCalls:
 
 
 def _entry_point(function: Any, argument_types: tuple[Any, ...]) -> Callable[..., Any]:
-    """The compiled function as Python calls it when the types of arguments are known."""
+    """Compile a function for these types and return its entry point, which skips type dispatch."""
     function.compile(argument_types)
     return function.overloads[argument_types].entry_point
 
 
 def _entry_point_later(function: Any, argument_types: tuple[Any, ...]) -> Callable[..., Any]:
-    """As :func:`_entry_point`, compiled when it is first called: not every learner needs it."""
+    """As :func:`_entry_point`, but compile at the first call: not every learner needs it."""
     found: list[Callable[..., Any]] = []
 
     def call(*arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Machine code on disk: found by all processes, checked before it is used, never required.
+"""A cache of machine code on disk that is verified before use and never required.
 
 Numba can cache compiled functions itself, but trusts what it reads: a damaged index stops every
 later run, a damaged object takes the process down, and a folder that cannot be written is
@@ -39,11 +39,11 @@ _MAGIC = b"armrace machine code 1\n"
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _SECONDS_KEPT = 60 * 24 * 3600.0
 _BYTES_KEPT = 2**31
-"""Code that was not used for so long, or beyond so much, is removed when more is stored."""
+"""The age of unused code, and the total size, beyond which code is removed when more is stored."""
 
 
 class MachineCode(_Cache):  # type: ignore[misc]  # Numba is untyped
-    """What a Numba dispatcher asks for compiled code before it compiles, and gives it to after."""
+    """The cache that a Numba dispatcher reads before it compiles and writes to afterwards."""
 
     def __init__(self, function: Any) -> None:
         self._function = function
@@ -106,12 +106,12 @@ class MachineCode(_Cache):  # type: ignore[misc]  # Numba is untyped
 
 @cache
 def folders() -> list[Path]:
-    """Where machine code is looked for, and stored in the first place that accepts it."""
+    """Return the folders in which machine code is sought; the first writable one stores it."""
     return [Path(numba.config.CACHE_DIR or _users_folder()), *_substitutes()]
 
 
 def _users_folder() -> Path:
-    """Where programs of this user keep what can be computed again; it need not exist."""
+    """Return the user's cache directory, which need not exist."""
     if sys.platform == "win32":
         place = os.environ.get("LOCALAPPDATA", tempfile.gettempdir())
     elif sys.platform == "darwin":
@@ -139,7 +139,7 @@ def _files(folder: Path, name: str) -> Iterator[Path]:
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether nobody else can have put files there: what is read is run."""
+    """Whether no other user can have written files there, since what is read is executed."""
     try:
         found = folder.lstat()
     except OSError:
@@ -154,8 +154,9 @@ def _is_private(folder: Path) -> bool:
 
 
 def _read(name: str) -> bytes | None:
-    """Return what was stored under a name, if it is there and whole."""
+    """Return what was stored under a name, if it is present and undamaged."""
     first, *others = folders()
+    # The temporary folders are shared with other users, and what is read is executed.
     for folder in (first, *filter(_is_private, others)):
         file = folder / name
         try:
@@ -164,6 +165,7 @@ def _read(name: str) -> bytes | None:
             continue
         start = len(_MAGIC) + _DIGEST_SIZE
         if data[:start] == _MAGIC + hashlib.sha256(data[start:]).digest():
+            # The time of modification serves as that of the last use, by which files are pruned.
             with suppress(OSError):
                 os.utime(file)
             return data[start:]
@@ -171,7 +173,7 @@ def _read(name: str) -> bytes | None:
 
 
 def _write(name: str, payload: bytes) -> None:
-    """Store under a name where that is possible; say once if it is not where it should be."""
+    """Store under a name in the first writable folder; warn once if that is a substitute."""
     data = _MAGIC + hashlib.sha256(payload).digest() + payload
     first, *others = folders()
     try:
@@ -198,6 +200,7 @@ def _write(name: str, payload: bytes) -> None:
 
 def _write_file(file: Path, data: bytes) -> None:
     """Write a file whole or not at all."""
+    # Renaming replaces atomically, so another process never reads half of a file.
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_name(f"{uuid.uuid4().hex}.tmp")
     try:
@@ -219,7 +222,7 @@ def _say_once(sentence: str) -> None:
 
 @cache
 def _prune(folder: Path) -> None:
-    """Remove what was not used for long, and the oldest beyond the limit; once a process."""
+    """Remove files that were not used for long, and the oldest beyond the limit; once a process."""
     with suppress(OSError):
         found = [(file.stat(), file) for file in folder.glob(f"*{_SUFFIX}")]
         oldest, total = time.time() - _SECONDS_KEPT, 0

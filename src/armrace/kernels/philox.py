@@ -2,9 +2,9 @@
 
 Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011). A key
 and a 128-bit counter give four independent 32-bit words. As the words are a pure function of
-the counter, the reward of any arm in any round can be had without drawing the ones before it.
+the counter, the reward of any arm in any round can be computed without drawing earlier ones.
 
-The counter is laid out so that no two uses of randomness under one seed can ever meet::
+The counter is laid out so that no two uses of randomness under one seed can share a counter::
 
     word 0   low 32 bits of the round (or of a stream's block number)
     word 1   high 20 bits of the same, then 12 bits: which further draw of this round

@@ -1,7 +1,7 @@
-"""Reward laws behind function pointers, so that they are compiled once and not for each policy.
+"""Calls of reward laws through function pointers, so that they are compiled once for all policies.
 
-Drawing a chunk of rewards takes microseconds, so that a call by address costs nothing, while all
-laws together would take as long to compile as the policy that meets them.
+Drawing a chunk of rewards takes microseconds, so the cost of an indirect call does not matter,
+while compiling all laws takes as long as compiling a policy.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numba.extending import intrinsic
 from armrace.kernels.attack_pointers import address_of
 from armrace.kernels.compiling import entry, fingerprint
 from armrace.kernels.laws import Drawn, Law, add_totals, draw_chunk
-from armrace.kernels.live import make_put_down
+from armrace.kernels.live import make_store_call
 from armrace.kernels.unowned_arrays import Handle, opened
 
 __all__ = ["LiveRewards", "Rewards", "call_fill"]
@@ -39,11 +39,11 @@ class _RewardState(NamedTuple):
 
 
 class LiveRewards:
-    """Rewards that the engine can draw; keeps alive what its addresses point to."""
+    """Rewards that the engine can draw. The object owns the memory behind the addresses."""
 
     def __init__(self, law: Law, drawn: Drawn, totals: npt.NDArray[np.float64]) -> None:
         code = fingerprint([])
-        self._handle = Handle(_RewardState(law, drawn, totals), make_put_down(code))
+        self._handle = Handle(_RewardState(law, drawn, totals), make_store_call(code))
         self.rewards = Rewards(self._handle.address, _address(code, self._handle._numba_type_))
 
 

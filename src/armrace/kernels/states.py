@@ -1,7 +1,7 @@
-"""States as named arrays: what lasts of a state, and what is scratch space.
+"""States as named arrays, without scratch space: to save, compare and enlarge them.
 
-A member called ``scratch`` holds what can be computed again from the rest. It is not saved, and
-two states that differ in it alone are equal.
+A member called ``scratch`` holds what can be recomputed from the rest. It is not saved, and two
+states that differ only in it are equal.
 """
 
 from __future__ import annotations
@@ -63,10 +63,11 @@ def grown_by(state_class: type) -> Callable[[F], F]:
 
 
 def grow_state(state: Any, fresh: Any) -> None:
-    """Copy a state into a ``fresh`` one with more arms, which come after those there are.
+    """Copy a state into a ``fresh`` one with more arms; the new arms come last.
 
-    Each array is copied into the corner of its larger counterpart, so that the new arms are as
-    they are at the start. Where arms share an array, :func:`grown_by` gives the new ones a place.
+    Each array is copied into the corner of its larger counterpart, so that the new arms are in
+    their initial state. Where arms share an array, functions registered by :func:`grown_by` make
+    room for the new ones.
     """
     larger = dict(lasting_arrays(fresh))
     for name, array in lasting_arrays(state):

@@ -1,8 +1,8 @@
-"""Sequential uniforms for whoever takes them one at a time: a learner, an adversary.
+"""Sequential streams of uniform numbers, for learners and adversaries.
 
-A stream is a place in Philox's counter space and a position in it. It is refilled a block at
-a time, which the compiler turns into vector instructions; the buffer is a function of the
-position, so place and position alone are what a snapshot needs.
+A stream is a place in Philox's counter space and a position in it. Its buffer is refilled by a loop
+that the compiler vectorises. The buffer is a function of the position, so a snapshot needs only
+place and position.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _UNIT = 2.0**-53
 
 
 class Stream(NamedTuple):
-    """Where the uniforms come from (``place``), how far they are taken, and the next ones."""
+    """The place of a stream in the counter space, the position in it, and buffered numbers."""
 
     place: npt.NDArray[np.uint64]
     position: npt.NDArray[np.int64]
@@ -59,6 +59,7 @@ def _refill(stream: Stream) -> None:
     for i in range(_BLOCKS):
         block = np.uint64(first + i)
         a, b, c, d = philox(block & MASK, counter_high(block, _NONE), lane, replication, k0, k1)
+        # Two 32-bit words make one double, whose mantissa has 53 bits.
         stream.buffer[i] = np.float64(((a << _HALF_WORD) | b) >> _MANTISSA_SHIFT) * _UNIT
         stream.buffer[_BLOCKS + i] = np.float64(((c << _HALF_WORD) | d) >> _MANTISSA_SHIFT) * _UNIT
     stream.position[0] = first + _BLOCKS
@@ -66,12 +67,12 @@ def _refill(stream: Stream) -> None:
 
 @inlined
 def tell(stream: Stream) -> int:
-    """How many numbers have been taken."""
+    """Return how many numbers have been taken."""
     return stream.position[0] * 2 - _SIZE + stream.position[1]
 
 
 def seek(stream: Stream, taken: int) -> None:
-    """Go to where ``taken`` numbers have been taken."""
+    """Move the stream to the position after ``taken`` numbers."""
     full, used = divmod(taken, _SIZE)
     stream.position[0] = full * _BLOCKS
     stream.position[1] = _SIZE

@@ -12,7 +12,7 @@ __all__ = ["draw_reward", "total_of"]
 
 @inlined
 def draw_reward(law: Law, arm: int, stream: Stream) -> float:
-    """A reward of a Bernoulli, deterministic or finitely supported arm."""
+    """Draw a reward of a Bernoulli, deterministic or finitely supported arm."""
     kind = law.kind[arm]
     if kind == DETERMINISTIC:
         return law.first[arm]
@@ -24,7 +24,7 @@ def draw_reward(law: Law, arm: int, stream: Stream) -> float:
 
 @inlined
 def total_of(law: Law, arm: int, rewards: int, stream: Stream) -> tuple[float, float]:
-    """The sum of so many rewards of an arm, and the sum of their squares."""
+    """Draw the sum of a number of rewards of an arm, and the sum of their squares."""
     kind = law.kind[arm]
     if kind == DETERMINISTIC:
         total = rewards * law.first[arm]

@@ -1,15 +1,15 @@
-"""Arrays without owners: what makes a state of many arrays as cheap as local variables.
+"""Arrays without reference counts, which make a state of many arrays as cheap as local variables.
 
-Numba counts references to every array it touches, with an atomic instruction each time an
-array is read out of a tuple. A *borrowed* state is the same state with arrays that have no
-owner to count for, and the compiler sees that there is nothing to count: measured on the
-Multi-layer race, 54 ns a round where counting took 780.
+Numba counts references to every array, with an atomic instruction each time an array is read out
+of a tuple. A *borrowed* state is the same state with arrays that have no owner, so that the
+compiler sees that there is nothing to count: measured on the Multi-layer race, a round takes 54 ns
+instead of 780.
 
-A *handle* is a borrowed state put down in memory, so that a call from Python passes one
-address instead of unpacking a tuple of many arrays.
+A *handle* is a borrowed state stored in memory, so that a call from Python passes one address
+instead of unpacking a tuple of many arrays.
 
-Whoever borrows keeps the original alive: an entry's arguments are kept by its caller, a
-handle's state by the handle.
+A borrowed state does not keep its arrays alive. The code that borrows must keep the original: the
+caller of an entry keeps the arguments, a handle keeps its state.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _borrow(typing_context: Any, state: Any) -> Any:
 
 
 def _refuse_owners(kind: Any) -> None:
-    """Only arrays can be borrowed; text, lists and the like would be freed while in use."""
+    """Refuse members other than arrays and numbers: lists or text would be freed while in use."""
     if isinstance(kind, types.BaseTuple):
         for member in kind.types:
             _refuse_owners(member)
@@ -59,6 +59,8 @@ def _refuse_owners(kind: Any) -> None:
 
 def _borrowed(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     if isinstance(kind, types.Array):
+        # A null meminfo marks memory that Numba does not manage. As it is a constant, LLVM
+        # removes all reference counting of the array, which tests the pointer for null first.
         array = arrayobj.make_array(kind)(context, builder, value)
         array.meminfo = ir.Constant(array.meminfo.type, None)
         array.parent = ir.Constant(array.parent.type, None)
@@ -73,7 +75,7 @@ def _borrowed(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 
 
 borrow: Callable[[Any], Any] = _borrow
-"""The same (nested) tuple of arrays and numbers, with arrays that nobody owns."""
+"""Return the same (nested) tuple of arrays and numbers, with arrays that have no owner."""
 
 
 class HandleType(types.Type):
@@ -90,18 +92,23 @@ class _HandleModel(models.OpaqueModel):
 
 
 class Handle:
-    """A state put down in memory; what the online learner passes to compiled code."""
+    """A state stored in memory, which Python passes to compiled code as one address."""
 
     __slots__ = ("_numba_type_", "address", "memory", "state")
 
-    def __init__(self, state: Any, put_down: Callable[[Any, Any], None]) -> None:
-        """Let ``put_down``, compiled for this class of state, :func:`store` it in memory."""
+    def __init__(self, state: Any, store_state: Callable[[Any, Any], None]) -> None:
+        """Store a state in memory.
+
+        Args:
+            state: the state; the handle keeps it alive.
+            store_state: a compiled function for this class of state that calls :func:`store`.
+        """
         self.state = state
         kind = numba.typeof(state)
         self.memory = np.zeros(_WORDS_A_MEMBER * _count_members(kind), dtype=np.uint64)
         self.address = self.memory.ctypes.data
         self._numba_type_ = HandleType(kind)
-        put_down(state, self.memory)
+        store_state(state, self.memory)
 
 
 def _count_members(kind: Any) -> int:
@@ -137,6 +144,8 @@ store: Callable[[Any, Any], None] = _store
 def _opened(typing_context: Any, handle: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = context.get_value_type(signature.return_type)
+        # Borrowed again, although a borrowed state was stored: what is loaded from memory is not
+        # a constant, and the compiler must see the null pointers to leave out the counting.
         state = builder.load(builder.bitcast(arguments[0], kind.as_pointer()))
         return _borrowed(context, builder, signature.return_type, state)
 

@@ -1,6 +1,6 @@
-"""Whole numbers drawn at once that would take many coins one by one: geometric and binomial.
+"""Geometric and binomial variates, in time that hardly depends on their size.
 
-Both are exact in law, up to the resolution of the uniforms that they are made of.
+Both are exact in distribution, up to the resolution of the uniforms that they use.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from armrace.kernels.streams import Stream, uniform
 __all__ = ["binomial", "geometric"]
 
 _FEW = 24
-"""So many coins are tossed one by one."""
+"""Up to this many coins are tossed one by one."""
 
 _THIRD = 1.0 / 3.0
 _TWO_PI = 2.0 * math.pi
@@ -21,22 +21,25 @@ _TWO_PI = 2.0 * math.pi
 
 @inlined
 def geometric(stream: Stream, chance: float, most: int) -> int:
-    """How many coins fail before the first that succeeds with ``chance``; at most ``most``."""
+    """Draw the number of failures before the first success, truncated at ``most``."""
     if chance >= 1.0:
         return 0
     if chance <= 0.0:
         return most
+    # Inversion. The uniform may be 0 but not 1, so that the logarithm is finite; log1p keeps tiny
+    # chances accurate. Compared before rounding, since the quotient may exceed any integer.
     failures = math.log(1.0 - uniform(stream)) / math.log1p(-chance)
     return most if failures >= most else int(failures)
 
 
 @inlined
 def binomial(stream: Stream, coins: int, chance: float) -> int:
-    """How many of ``coins`` succeed, each with ``chance``.
+    """Draw the number of successes among ``coins`` coins, each with probability ``chance``.
 
-    Think of the coins as uniforms of which those below ``chance`` succeed. The one in the middle
-    of the order has a Beta law; it tells which half is settled, and leaves the other half, whose
-    uniforms are independent again on their side of it (Devroye 1986, section X.4.4).
+    Think of the coins as uniforms of which those below ``chance`` succeed. Their median has a Beta
+    law. If it is below ``chance``, the lower half succeeds, otherwise the upper half fails. The
+    other half consists of independent uniforms on its side of the median, so that the number of
+    coins is halved in each step (Devroye 1986, section X.4.4).
     """
     successes = 0
     while coins > _FEW and 0.0 < chance < 1.0:
@@ -66,7 +69,7 @@ def _beta(stream: Stream, first: float, second: float) -> float:
 
 @inlined
 def _gamma(stream: Stream, shape: float) -> float:
-    """A gamma variate of a shape of at least 1 (Marsaglia and Tsang 2000)."""
+    """Draw a gamma variate with a shape of at least 1 (Marsaglia and Tsang 2000)."""
     d = shape - _THIRD
     c = 1.0 / math.sqrt(9.0 * d)
     while True:

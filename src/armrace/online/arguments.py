@@ -1,4 +1,4 @@
-"""What a learner accepts, converted to plain Python types; all else is refused in a sentence."""
+"""Checks of a learner's arguments, which are converted to plain Python types or refused."""
 
 from __future__ import annotations
 
@@ -46,38 +46,38 @@ _NUMBERS = (int, float, np.integer, np.floating)
 
 
 def check_horizon(horizon: Any) -> int:
-    """The horizon as a whole number."""
+    """Return the horizon as a whole number, or refuse it."""
     check_number("horizon", horizon, _HORIZON, whole=True)
     return int(horizon)
 
 
 def check_seed(seed: Any) -> int:
-    """The seed as a whole number."""
+    """Return the seed as a whole number, or refuse it."""
     check_number("seed", seed, _SEED, whole=True)
     return int(seed)
 
 
 def check_flag(name: str, flag: Any) -> bool:
-    """A parameter that is true or false."""
+    """Return a parameter that is True or False, or refuse it."""
     if not isinstance(flag, (bool, np.bool_)):
         raise InvalidParameter(f"{name} must be true or false; got {flag!r}.")
     return bool(flag)
 
 
 def check_count(count: Any) -> int:
-    """How many decisions are wanted at once."""
+    """Return a number of decisions as a whole number, or refuse it."""
     check_number("count", count, Limits("decisions", 0, _MOST_AT_ONCE), whole=True)
     return int(count)
 
 
 def check_taken(taken: Any) -> int:
-    """How many random numbers have been taken."""
+    """Return how many random numbers have been taken, or refuse it."""
     check_number("taken", taken, Limits("random numbers taken", 0, MOST_TAKEN), whole=True)
     return int(taken)
 
 
 def check_arms(arms: Any) -> list[str | int]:
-    """The names of the arms."""
+    """Return the names of the arms as a list of plain values, or refuse them."""
     if isinstance(arms, _INTEGERS) and not isinstance(arms, bool):
         count = int(arms)
     elif is_list(arms):
@@ -99,7 +99,7 @@ def check_arms(arms: Any) -> list[str | int]:
 
 
 def check_arm(arm: Any, others: Sequence[str | int]) -> str | int:
-    """The name of a new arm."""
+    """Return the name of a new arm as a plain value, or refuse it."""
     label = _label(arm)
     if label in others:
         raise InvalidParameter(f"arm must have a new name; {label!r} is there already.")
@@ -109,7 +109,7 @@ def check_arm(arm: Any, others: Sequence[str | int]) -> str | int:
 
 
 def _label(arm: Any) -> str | int:
-    """Names must survive JSON, or a snapshot could not be read again."""
+    """Return a name as a plain type that survives JSON, so that a snapshot can be read again."""
     if isinstance(arm, str):
         if not _is_encodable(arm):
             raise InvalidParameter(f"names of arms must be valid Unicode; got {arm!r}.")
@@ -128,7 +128,7 @@ def _is_encodable(text: str) -> bool:
 
 
 def eligible_mask(eligible: Any, arms: Sequence[str | int]) -> np.ndarray:
-    """Which arms are eligible, as an array."""
+    """Return an array that marks the eligible arms."""
     if isinstance(eligible, str) or not isinstance(eligible, Iterable):
         raise InvalidParameter(f"eligible must be a list of arms; got {eligible!r}.")
     mask = np.zeros(len(arms), dtype=np.bool_)
@@ -142,7 +142,7 @@ def eligible_mask(eligible: Any, arms: Sequence[str | int]) -> np.ndarray:
 
 
 def check_reward(reward: Any) -> float:
-    """A reward that is not a plain float as one, or NaN if it is no number at all."""
+    """Convert a reward to a plain float; NaN if it is not a number."""
     if isinstance(reward, (bool, np.bool_, *_NUMBERS)):
         return float(reward)
     return math.nan

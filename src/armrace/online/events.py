@@ -1,4 +1,4 @@
-"""What happens to a learner, as plain events; and the log of them.
+"""The events of a learner as plain data, and the log of them.
 
 A learner is the fold of its log: applied in order to a fresh learner, the events lead to the same
 state, bit for bit.
@@ -24,10 +24,10 @@ __all__ = ["ArmAdded", "Assigned", "Decision", "Dropped", "Event", "EventLog", "
 
 
 class Decision(NamedTuple):
-    """A decision of a learner: what to play, and what feedback must bring back.
+    """A decision of a learner: the arm to play, and the ticket to give back with the reward.
 
-    It is plain data and may be stored. Keep ``ticket`` from anyone who could forge rewards: who
-    knows the layer of a decision can aim at one layer of a race.
+    It is plain data and may be stored. Keep ``ticket`` secret from anyone who could forge rewards:
+    an attacker who knows the layer of a decision can aim at one layer of a race.
     """
 
     number: int
@@ -65,7 +65,7 @@ class Dropped(NamedTuple):
 
 
 class ArmAdded(NamedTuple):
-    """A new arm came after those there were."""
+    """A new arm was added after the existing ones."""
 
     arm: str | int
 
@@ -74,7 +74,7 @@ Event = Assigned | Learned | Dropped | ArmAdded
 
 
 class EventLog(Sequence[Event]):
-    """The events of a learner up to the moment at which the log was asked for."""
+    """The events of a learner up to the time at which the log was read."""
 
     def __init__(self, log: Log, added: Sequence[str | int]) -> None:
         self._log = log

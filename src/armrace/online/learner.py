@@ -1,4 +1,4 @@
-"""A policy on live traffic, in a process: decide now, learn whenever the reward comes."""
+"""A policy on live traffic in this process: decide now, learn when the reward arrives."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from armrace.kernels.live import (
     enlarge_log,
     make_live_calls,
     make_log,
-    make_put_down,
+    make_store_call,
     ticket_of,
 )
 from armrace.kernels.states import grow_state
@@ -65,7 +65,7 @@ _new: Any = tuple.__new__
 
 
 class _Current(NamedTuple):
-    """What changes together when a learner grows, so that an interruption finds all or nothing."""
+    """The parts of a learner that are replaced together, which an interruption cannot split."""
 
     arms: list[str | int]
     state: Any
@@ -76,17 +76,21 @@ class _Current(NamedTuple):
 class Learner:
     """The compiled functions of the simulator, for live traffic.
 
-    ``decide`` chooses an arm and counts it as assigned, which steers what is chosen next;
-    ``learn`` takes its reward. Rewards may come late, in any order, or never. A learner is the
-    fold of its :attr:`log`: applied to a fresh learner, the events lead to the same state, bit for
-    bit. It is safe under threads.
+    ``decide`` chooses an arm and counts it as assigned, which influences later choices; ``learn``
+    takes its reward. Rewards may arrive late, in any order, or never. A learner is the fold of its
+    :attr:`log`: applied to a fresh learner, the events lead to the same state, bit for bit. All
+    methods are thread-safe.
 
-    :param policy: a policy, its name, or plain data with a ``name`` and parameters.
-    :param arms: the arms' names (text or whole numbers), or how many there are.
-    :param horizon: how many decisions are expected; guarantees cover that many.
-    :param seed: decisions repeat exactly from it.
-    :param watch: keep what :meth:`audit` needs; this changes no decision.
-    :param log: keep the events, some 110 bytes for a decision with its reward.
+    Args:
+        policy: a policy, its name, or plain data with a ``name`` and parameters.
+        arms: the arms' names (text or whole numbers), or the number of arms.
+        horizon: the expected number of decisions; guarantees cover that many.
+        seed: the seed of the decisions; equal seeds and rewards give equal decisions.
+        watch: whether to record what :meth:`audit` needs; this changes no decision.
+        log: whether to keep the events, some 110 bytes for a decision with its reward.
+
+    Raises:
+        ArmraceError: an argument is refused; the message names it, its limits and its value.
 
     >>> learner = Learner("multi-layer-race", arms=["red", "green"], horizon=1000, seed=1)
     >>> decision = learner.decide()
@@ -125,12 +129,12 @@ class Learner:
             log=make_log(_FIRST_ROOM if self._keeps_log else 0, first=0),
         )
         code = fingerprint(implementations(kept))
-        self._store = make_put_down(code)
+        self._store = make_store_call(code)
         self._go_on_with(live, labels, state)
         self._calls = make_live_calls(code, self._current.handle._numba_type_)
 
     def _start(self, arms: int) -> tuple[Any, Any]:
-        """A fresh state for so many arms, and the same under watch if that is wanted."""
+        """Make a fresh state for a number of arms, with an audit trail if ``watch`` is set."""
         state = self.policy.start(arms, self.horizon)
         return state, put_under_watch(state, arms, self.horizon) if self.watch else state
 
@@ -139,7 +143,7 @@ class Learner:
         return np.array([arms, layers, self.policy.exact_tickets], dtype=np.int64)
 
     def _go_on_with(self, live: Live, arms: list[str | int], state: Any) -> None:
-        """Replace all that compiled code works on, in one step."""
+        """Replace everything that compiled code works on, in one step."""
         self._current = _Current(arms, state, Handle(live, self._store))
 
     @property
@@ -157,7 +161,7 @@ class Learner:
         return live
 
     def _make_room(self, decisions: int) -> None:
-        """See to it that so many more decisions, and all rewards that are due, find room."""
+        """Make room for ``count`` more decisions and for all outstanding rewards."""
         live = self._live
         room, log = max(decisions, 8 * live.rewarded.size), live.log
         if self._keeps_log:
@@ -184,9 +188,13 @@ class Learner:
     # --- deciding -------------------------------------------------------------------------
 
     def choose(self, eligible: Iterable[str | int] | None = None) -> Ticket:
-        """Draw an arm without counting the decision; only the random stream moves on.
+        """Draw an arm without counting the decision; only the random stream advances.
 
-        :param eligible: the arms that may be chosen; by default all.
+        Args:
+            eligible: the arms that may be chosen; by default all.
+
+        Returns:
+            The ticket of the choice, which :meth:`assign` counts.
         """
         with self._lock:
             return Ticket(*self._choose(eligible)[2:])
@@ -200,10 +208,10 @@ class Learner:
         return cast("tuple[Any, ...]", self._calls.choose_among(self._current.handle, mask))
 
     def assign(self, ticket: Ticket) -> Decision:
-        """Count a decision, whoever made it, and return it with its number.
+        """Count a decision, made by this learner or elsewhere, and return it with its number.
 
-        The ticket in the decision is the one to learn from: it is completed by what this state
-        says of its own schedule.
+        The returned decision must be given to :meth:`learn`: this learner's state has filled in
+        the remaining fields of its ticket.
         """
         checked = check_ticket(ticket, self._live.shape)
         with self._lock:
@@ -217,7 +225,14 @@ class Learner:
         return Decision(values[0], self.arms[values[2]], Ticket(*values[2:]))
 
     def decide(self, eligible: Iterable[str | int] | None = None) -> Decision:
-        """Choose an arm, among the ``eligible`` ones if given, and count the decision."""
+        """Choose an arm and count the decision.
+
+        Args:
+            eligible: the arms that may be chosen; by default all.
+
+        Returns:
+            The decision: the arm to play, and what :meth:`learn` needs with the reward.
+        """
         with self._lock:
             if eligible is not None:
                 return self._assign(self._choose(eligible)[2:])
@@ -243,7 +258,16 @@ class Learner:
     # --- learning -------------------------------------------------------------------------
 
     def learn(self, decision: Decision, reward: float) -> None:
-        """Take the reward, in [0, 1], of a decision; each decision takes one."""
+        """Learn the reward of a decision.
+
+        Args:
+            decision: a decision of this learner that has had no reward yet.
+            reward: a number in [0, 1].
+
+        Raises:
+            ForeignTicket: the decision was not made here, or has had its reward.
+            InvalidParameter: the reward is not in [0, 1].
+        """
         number, ticket = check_decision(decision, self._current.arms)
         value = reward if type(reward) is float else check_reward(reward)
         if not 0.0 <= value <= 1.0:
@@ -256,8 +280,8 @@ class Learner:
     def drop(self, decision: Decision) -> None:
         """Give up on the reward of a decision, which then counts as never made.
 
-        Until then a race must allow for any reward that may still come, and its intervals stay
-        wider. To drop decisions is sound if whether a reward is missing does not depend on it.
+        As long as a reward is outstanding, a race must allow for any value of it, and its intervals
+        are wider. Guarantees hold if whether a reward is missing does not depend on its value.
         """
         number, ticket = check_decision(decision, self._current.arms)
         with self._lock:
@@ -266,9 +290,9 @@ class Learner:
             self._refuse(status, decision)
 
     def learn_many(self, batch: DecisionBatch, rewards: Sequence[float] | np.ndarray) -> None:
-        """Take the rewards of many decisions, in order, as :meth:`learn` would one by one.
+        """Learn the rewards of many decisions in order, as :meth:`learn` would one by one.
 
-        If one cannot be taken, those before it have been, and the error names it.
+        If a reward is refused, those before it have been learned; the error names it.
         """
         records = check_batch(batch, self.arms)
         values = check_rewards(rewards, len(batch))
@@ -285,7 +309,7 @@ class Learner:
     # --- arms -----------------------------------------------------------------------------
 
     def add_arm(self, arm: str | int) -> None:
-        """Add an arm, if the policy can say what it thinks of an arm that it has never seen."""
+        """Add an arm, if the policy allows arms to be added while it runs."""
         label = check_arm(arm, self.arms)
         if not self.policy.takes_new_arms:
             raise InvalidParameter(
@@ -295,6 +319,8 @@ class Learner:
             self._add_arm(label)
 
     def _add_arm(self, label: str | int) -> None:
+        # Arrays of a state cannot grow, so everything is built beside the current state, which
+        # one assignment at the end replaces: an interruption leaves the old learner intact.
         arms = [*self.arms, label]
         state, kept = self._start(len(arms))
         grow_state(self._live.policy, kept)
@@ -312,14 +338,14 @@ class Learner:
 
     @property
     def log(self) -> EventLog:
-        """What has happened so far, as plain events, since the learner was made or restored."""
+        """The events since the learner was made or restored, as plain data."""
         if not self._keeps_log:
             raise InvalidParameter("this learner keeps no log; make it with log=True.")
         with self._lock:
             return EventLog(self._live.log, self.arms[self._first_arms :])
 
     def apply(self, event: Event) -> None:
-        """Apply an event of a log: a decision is counted, not drawn again."""
+        """Apply an event of a log; a decision is counted, not drawn again."""
         if isinstance(event, Assigned):
             self._apply_assigned(event)
         elif isinstance(event, Learned):
@@ -341,12 +367,14 @@ class Learner:
         ticket = check_ticket(event.ticket, self._live.shape)
         taken = check_taken(event.taken)
         with self._lock:
+            # So that decisions after the replay draw the numbers that the original would draw. The
+            # stream never moves back: numbers must not be used twice.
             if taken > tell(self._stream):
                 seek(self._stream, taken)
             self._assign(ticket)
 
     def _logged(self, number: int) -> Decision:
-        """A decision out of this learner's own log."""
+        """Return a decision from this learner's own log."""
         log = self._live.log
         place = number - int(log.counters[FIRST]) if isinstance(number, int) else -1
         if not 0 <= place < log.counters[ASSIGNED]:
@@ -364,17 +392,17 @@ class Learner:
         seed: int = 0,
         watch: bool = True,
     ) -> Learner:
-        """The learner that a log leads to.
+        """Return the learner that results from a log.
 
-        Events may be left out, rewards above all: without those that were retracted, the result
-        is the learner that never got them. ``arms`` are those at the beginning of the log.
+        Events may be left out: without the rewards that were retracted, the result is the learner
+        that never received them. ``arms`` are those at the beginning of the log.
         """
         learner = cls(policy, arms, horizon, seed, watch)
         for event in log:
             learner.apply(event)
         return learner
 
-    # --- looking --------------------------------------------------------------------------
+    # --- inspecting -----------------------------------------------------------------------
 
     def distribution(self) -> dict[str | int, float]:
         """The probability with which the next decision will choose each arm."""
@@ -384,15 +412,19 @@ class Learner:
         return dict(zip(self.arms, out.tolist(), strict=True))
 
     def inspect(self) -> Sequence[ArmView]:
-        """What each layer thinks of each arm: pulls, mean, interval, active or deleted."""
+        """Return each layer's view of each arm: pulls, mean, interval, active or deleted."""
         with self._lock:
             return self.policy.inspect(self._state)
 
     def audit(self, level: float = 0.05) -> Audit:
-        """What the feedback so far shows of corruption.
+        """Look for traces of corruption, or of moved means, in the feedback so far.
 
-        ``level`` bounds the probability that anything it says is wrong, however often and
-        whenever it is asked for.
+        Args:
+            level: a bound on the probability that any statement of any audit is wrong, however
+                often and whenever audits are made.
+
+        Returns:
+            The alarms and certificates.
         """
         with self._lock:
             kept = copy.deepcopy(self._live.policy)  # decisions need not wait for the audit
@@ -401,9 +433,13 @@ class Learner:
     # --- saving ---------------------------------------------------------------------------
 
     def snapshot(self, key: bytes | None = None) -> Snapshot:
-        """All of the learner but its log, as plain data.
+        """Return the learner without its log, as plain data.
 
-        :param key: a secret that only the owner knows; who restores must give the same.
+        Args:
+            key: a secret that only the owner knows; :meth:`restore` must be given the same.
+
+        Returns:
+            The snapshot.
         """
         with self._lock:
             before = int(self._live.counters[SETTLED])
@@ -429,12 +465,19 @@ class Learner:
         key: bytes | None = None,
         log: bool = True,
     ) -> Learner:
-        """A learner that goes on exactly as the one that was saved.
+        """Return a learner that continues exactly like the one that was saved.
 
-        :param data: a snapshot, its JSON or MessagePack form, or the plain data that JSON gives.
-        :param policy: needed only for a policy that cannot be found by its name.
-        :param key: the secret that the snapshot was sealed with, if any.
-        :param log: whether to keep a log from now on.
+        Args:
+            data: a snapshot, its JSON or MessagePack form, or plain data parsed from JSON.
+            policy: needed only for a policy that cannot be found by its name.
+            key: the secret with which the snapshot was sealed, if any.
+            log: whether to keep a log from now on.
+
+        Returns:
+            The learner.
+
+        Raises:
+            DamagedFile: the snapshot is damaged, or was sealed with another key.
         """
         snapshot = Snapshot.read(data, key)
         made_with = snapshot.arms, snapshot.horizon, snapshot.seed, snapshot.watch

@@ -18,7 +18,7 @@ __all__ = ["ArrayData", "Snapshot", "pack_rewarded", "read_arrays", "write_array
 
 _FORMAT = 2
 _UNREADABLE = (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError)
-"""What reading plain data of any kind may raise."""
+"""The exceptions that reading malformed plain data may raise."""
 
 
 class ArrayData(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class ArrayData(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All that a learner is but its log: how it was made, what it knows, where its stream is."""
+    """A learner without its log: its arguments, its state and the position of its stream."""
 
     policy: dict[str, Any]
     arms: list[str | int]
@@ -49,7 +49,7 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     digest: str = ""
 
     def sealed(self, key: bytes | None = None) -> Self:
-        """The same snapshot with its digest, which needs the ``key`` to be made if there is one."""
+        """Return the snapshot with its digest, which is keyed (HMAC) if there is a ``key``."""
         return msgspec.structs.replace(self, digest=self._content_digest(key))
 
     def _content_digest(self, key: bytes | None) -> str:
@@ -62,7 +62,7 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return hmac.new(key, content, "sha256").hexdigest()
 
     def rewarded_bits(self) -> np.ndarray:
-        """Which decisions from ``settled`` on have had their reward, a bit each."""
+        """Return one bit per decision from ``settled`` on, set if its reward has come."""
         later = -(-self.decisions // 8) * 8 - self.settled
         sound = (
             0 <= self.decisions <= MAXIMAL_HORIZON
@@ -128,7 +128,7 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def pack_rewarded(bits: np.ndarray, decisions: int) -> tuple[int, bytes]:
-    """The number up to which all decisions have had their reward, and the bits of the rest."""
+    """Return the number below which all decisions have had their reward, and bits of the rest."""
     used = bits[: -(-decisions // 8)]
     incomplete = np.flatnonzero(used != 255)
     first = int(incomplete[0]) if incomplete.size else decisions // 8

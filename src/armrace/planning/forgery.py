@@ -1,8 +1,8 @@
-"""From what people know about forged feedback to the share of rounds that C is counted in.
+"""Conversion of what is known about forged feedback into a share of all rounds.
 
 C is the sum over the rounds of the largest change to any arm's reward, and a change is at most 1.
-So if the feedback of a share ``s`` of the ``T`` rounds is forged, C is at most ``s T``. What people
-know is often another share:
+So if the feedback of a share ``s`` of the ``T`` rounds is forged, C is at most ``s T``. Often
+another share is known:
 
 - of the *clicks*, a share ``f`` is forged. Of ``T`` rounds on the best arm, whose click rate is
   ``m``, about ``m T`` bring a click, so ``f m T`` clicks are forged and ``s = f m``. Other arms

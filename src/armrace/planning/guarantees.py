@@ -1,7 +1,7 @@
-"""Proven guarantees: the largest corruption at which a theorem still says something.
+"""Proven guarantees: the largest corruption at which a theorem's bound is not vacuous.
 
-A bound on the pseudo-regret says something as long as it lies below ``D T``, where ``D`` is the
-gap of the best arm that is not good enough: below the cost of playing that arm in every round.
+A bound on the pseudo-regret is vacuous unless it lies below ``D T``, the cost of playing in every
+round the best arm that is not good enough; ``D`` is the gap of that arm.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = ["guaranteed_corruption", "rounds_until_guarantee"]
 
 
 def guaranteed_corruption(question: Question, policy: Policy) -> float | None:
-    """The largest whole C at which the policy's theorem says something; None if there is none.
+    """Return the largest whole C at which the policy's bound is not vacuous; None if there is none.
 
-    Theorem 3 covers the multi-layer race as the paper has it, its sharper form the sharp race,
-    and Theorem 2 the Fast-Slow race up to the corruption that it was told.
+    Theorem 3 covers the multi-layer race of the paper, its sharper form covers the sharp race, and
+    Theorem 2 the Fast-Slow race up to its parameter ``corruption``.
 
     >>> from armrace.planning import make_question
     >>> question = make_question([0.9, 0.1], traffic=1e6, days=1, policies=["multi-layer-race"])
@@ -41,7 +41,7 @@ def guaranteed_corruption(question: Question, policy: Policy) -> float | None:
 
 
 def rounds_until_guarantee(question: Question, delta: float) -> float | None:
-    """The number of decisions from which on Theorem 3 says something without corruption.
+    """Return the number of decisions from which Theorem 3 is not vacuous without corruption.
 
     >>> from armrace.planning import make_question
     >>> question = make_question([0.9, 0.1], traffic=100, days=1)
@@ -79,15 +79,15 @@ def _sharp_says(question: Question, policy: SharpRace, corruption: float) -> boo
 
 
 def _next_gap(question: Question) -> float:
-    """The gap of the best arm that is not good enough."""
+    """Return the gap of the best arm that is not good enough."""
     means = question.arms()
     return float(means.max() - means[~question.good_enough()].max())
 
 
 def _last(holds: Callable[[int], bool], largest: int, first: int = 0) -> float | None:
-    """The largest whole number up to ``largest`` at which a condition holds, by bisection.
+    """Find the largest whole number up to ``largest`` at which a condition holds, by bisection.
 
-    The condition must hold up to some number and fail from there on.
+    The condition must hold up to some number and fail beyond it.
 
     >>> _last(lambda number: number < 9, 1000), _last(lambda number: False, 1000)
     (8.0, None)

@@ -1,4 +1,4 @@
-"""The search: budgets from small to large, each for the policies that survived the last one."""
+"""The search for survival limits: budgets from small to large, for the surviving policies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def plan(
     progress: bool | None = None,
     **asked: Any,
 ) -> Plan:
-    """How much corruption each policy survives, what it costs, and how long until a decision.
+    """Find how much corruption each policy survives, its cost, and the time to a decision.
 
     Args:
         means: the probability of a click on each arm.
@@ -68,7 +68,17 @@ def answer(
     workers: int | None = None,
     progress: bool | None = None,
 ) -> Plan:
-    """The plan for a question; an interruption discards it, since half a plan would mislead."""
+    """Return the plan for a question. An interruption discards it: half a plan would mislead.
+
+    Args:
+        question: arms, traffic and suspected corruption.
+        executor: runs the replications in place of threads.
+        workers: how many threads run at once; by default one per core.
+        progress: whether to show progress bars; by default on a terminal only.
+
+    Returns:
+        The plan.
+    """
     runner = _Runner(question, executor, workers, progress)
     names = list(question.learners())
     quiet = question.experiments(names, 0.0)
@@ -76,6 +86,8 @@ def answer(
     standing = runner.play("without attack", 0.0, names)
     contenders = list(standing)
     for budget in budget_levels(question.horizon, question.suspected):
+        # At the suspected corruption every policy that works without attack is played, even if
+        # it failed at a smaller budget, since the table compares all of them there.
         suspected = budget == question.suspected
         if standing or suspected:
             passed = runner.play(

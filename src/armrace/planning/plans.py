@@ -1,4 +1,4 @@
-"""The answer: one row per policy, the figures behind it, and a recommendation."""
+"""Plans: one row per policy, the measured figures, and a recommendation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SCHEMA: dict[str, type[pl.DataType]] = {
 
 
 class Plan:
-    """What a plan found.
+    """The answer to a question about policies and corruption.
 
     ``figures`` holds one row for each policy, attack and budget that was tried; ``table`` one row
     per policy.
@@ -75,7 +75,7 @@ class Plan:
 
     @cached_property
     def recommendation(self) -> str:
-        """Which policy to take and why, what it may cost, and what is not known, in words."""
+        """The recommended policy, with reasons, costs and the limits of the evidence, in words."""
         return recommend(self.question, self.table, self.samples())
 
     def samples(self) -> dict[str, Any]:

@@ -36,7 +36,7 @@ POLICIES_TRIED = (
 """The races, and one or two policies of every other kind; tried unless others are named."""
 
 ATTACKS_TRIED = ("swap-best", "zero-best-when-likely", "sleeper-bots")
-"""One that strikes at once, one that strikes where its changes are seen, and one that waits."""
+"""One attack that acts at once, one that acts when its changes are seen, and one that waits."""
 
 _LEAST_ROUNDS = 100
 _MOST_ROUNDS = 10_000_000
@@ -88,7 +88,7 @@ class Question(Specification, frozen=True, tag="question", kw_only=True):
 
     @property
     def horizon(self) -> int:
-        """Decisions that are simulated, T: all of them, or ``rounds`` if there are more."""
+        """The number T of simulated decisions: all of them, but at most ``rounds``."""
         return int(min(self.wanted, self.rounds))
 
     @property
@@ -102,13 +102,13 @@ class Question(Specification, frozen=True, tag="question", kw_only=True):
         return self.forged * self.horizon
 
     def days_of(self, rounds: float) -> float:
-        """How many days a number of decisions takes."""
+        """Return how many days a number of decisions takes."""
         return rounds / self.traffic
 
     def arms(self) -> npt.NDArray[np.float64]:
         """The means as they are simulated, with the best arm in the middle.
 
-        A policy that breaks ties by index would find the best arm by luck if it was the first.
+        If it came first, a policy that breaks ties by index would have an unfair advantage.
         """
         means = np.array(self.means)
         best, middle = int(np.argmax(means)), means.size // 2
@@ -121,9 +121,9 @@ class Question(Specification, frozen=True, tag="question", kw_only=True):
         return np.asarray((lacks <= _SAME) | (lacks < self.gap - _SAME))
 
     def informed(self, description: Policy | str | Mapping[str, Any]) -> Policy:
-        """The policy with the question's delta and, if it has to know it, corruption.
+        """Return a policy with the question's delta and, if it needs it, suspected corruption.
 
-        A policy that is given as a specification stays as it is.
+        A policy that was given as a specification is not changed.
         """
         if isinstance(description, Policy):
             return description
@@ -181,7 +181,7 @@ def make_question(
     seed: int = 0,
     rounds: int = 1_000_000,
 ) -> Question:
-    """A question from the arms' means, or from a number of arms of which one is better by a gap.
+    """Make a question from the arms' means, or from a number of arms of which one is best by a gap.
 
     Args:
         means: the probability of a click on each arm.
@@ -196,7 +196,7 @@ def make_question(
             relate is in :mod:`armrace.planning.forgery`.
         delta: the failure probability of policies that have one.
         policies: names, plain data or specifications.
-        attacks: likewise.
+        attacks: names, plain data or specifications.
         replications: simulated runs of each policy under each attack at each budget.
         seed: the seed of all randomness.
         rounds: the most decisions that are simulated.
@@ -209,7 +209,7 @@ def make_question(
         if not is_list(listed) or not len(listed):
             raise InvalidParameter(f"{name} must be a list of at least one; got {listed!r}.")
     rates = _one_better(arms, gap, base_rate) if means is None else _given(means, arms, base_rate)
-    Bernoulli(means=rates)  # refuses what is no list of rates, before the best of them is used
+    Bernoulli(means=rates)  # refuses anything but rates, before the best of them is used
     question = Question(
         means=rates,
         gap=0.0 if gap is None else gap,

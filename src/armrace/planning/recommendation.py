@@ -27,7 +27,7 @@ _ADVICE = (
 
 
 def recommend(question: Question, table: pl.DataFrame, samples: Samples) -> str:
-    """Which policy to take, on what evidence, the alternatives, and the limits of the evidence."""
+    """Recommend a policy, with the evidence, the alternatives and the limits of the evidence."""
     rows = table.to_dicts()
     stood = [row for row in rows if _stands(row, question)]
     if stood:
@@ -143,7 +143,7 @@ def _unfit(question: Question, rows: list[Row]) -> str:
 
 
 def _what_attacks_see(question: Question) -> str:
-    """That costly distributions are shown to attacks as they were some plays ago."""
+    """Say that attacks see costly distributions as they were some plays ago."""
     if not any(attack.sees_weights for attack in question.attacks):
         return ""
     costly = [name for name, each in question.learners().items() if not each.exact_tickets]
@@ -164,7 +164,7 @@ def _worth(question: Question) -> str:
 
 
 def _proven(question: Question, rows: list[Row]) -> str:
-    """What a theorem says for any attack, if a race is among the policies."""
+    """Say what a theorem guarantees for any attack, if a race is among the policies."""
     covered = [row for row in rows if row["guaranteed"] is not None]
     if covered:
         reaches = ", ".join(f"{r['policy']} up to C = {figure(r['guaranteed'])}" for r in covered)

@@ -1,4 +1,4 @@
-"""What a plan measures in a run: where it ended, and when it had decided.
+"""Metrics of a run for plans: whether it ended on a good arm, and when it had decided.
 
 The ledger is read at checkpoints, eight a decade. Those beyond three quarters of the horizon are
 left out, so that the *last part* of a run, from the last of the others to the end, is at least a
@@ -55,7 +55,7 @@ def ends_right(pulls: Pulls, good: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool
 def decision_rounds(
     pulls: Pulls, points: npt.NDArray[np.int64], good: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.float64]:
-    """The round after which nearly all plays between any two checkpoints went to one arm.
+    """Return the round after which nearly all plays between any two checkpoints went to one arm.
 
     The arm is the most played one of the last part. If it is good enough, all arms that are good
     enough count together, since the choice among them does not matter. A run without a decision
@@ -79,7 +79,7 @@ def decision_rounds(
 
 
 def read_run(result: Result, good: npt.NDArray[np.bool_]) -> dict[str, Any]:
-    """The figures of one experiment: runs that ended right, regret, rounds until a decision."""
+    """Return the metrics of one experiment: runs that ended right, regret, time to a decision."""
     points = reading_points(result.horizon)
     rows = result.rows["pulls"].to_numpy().reshape(result.replications, -1, good.size)
     pulls = rows[:, np.isin(checkpoints_for(result.horizon), points)]

@@ -37,7 +37,7 @@ __all__ = ["Barbar"]
 
 
 class BarbarState(NamedTuple):
-    """The epoch, and ``least_plays``, what an arm with the gap 1 is played in an epoch."""
+    """The epoch, and ``least_plays``: the planned plays of an arm with the gap 1."""
 
     counts: Counts
     epochs: Epochs
@@ -86,7 +86,7 @@ class Barbar(CountingPolicy, frozen=True, tag="barbar"):
 
 @inlined
 def _estimate_gaps(epochs: Epochs, out: npt.NDArray[np.float64]) -> None:
-    """Write the gaps that the epoch leads to into ``out``, which may be its own gaps."""
+    """Write the gaps that follow from the epoch's rewards into ``out``, which may alias them."""
     best = -np.inf
     for arm in range(out.size):
         best = max(best, epoch_mean(epochs, arm) - epochs.gaps[arm] / 16.0)

@@ -93,7 +93,7 @@ def log_term(arms: int, epoch: int) -> float:
 
 @inlined
 def _estimate_gaps(epochs: Epochs, out: npt.NDArray[np.float64]) -> int:
-    """Write the gaps that the epoch leads to into ``out``; returns the arm with the best mean."""
+    """Write the gaps that follow from the epoch's rewards into ``out``; return the best arm."""
     width_term = 4.0 * log_term(out.size, epochs.number[0])
     best, best_mean, reference = 0, -np.inf, -np.inf
     for arm in range(out.size):

@@ -1,4 +1,4 @@
-"""What every policy is: a specification that starts a state."""
+"""The base class of policies: a specification that creates a state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ArmView", "Policy"]
 
 
 class ArmView(msgspec.Struct, frozen=True):
-    """What one layer of a policy thinks of one arm; ``None`` where it has no such thing."""
+    """One layer's view of one arm; ``None`` where the policy has no such quantity."""
 
     layer: int
     arm: int
@@ -40,21 +40,26 @@ class Policy(Specification, frozen=True):
     kind: ClassVar[str] = "policy"
     families: ClassVar[tuple[str, ...]] = ("paper", "robust", "stochastic", "adversarial")
     exact_tickets: ClassVar[bool] = True
-    """Whether tickets carry the probability of their arm. Where it is costly they carry NaN,
-    and ``distribution`` gives it to those who ask."""
+    """Whether tickets carry the probability of their arm. If it is costly to compute, tickets
+    carry NaN, and ``distribution`` computes it on request."""
 
     takes_new_arms: ClassVar[bool] = False
     """Whether arms can be added while it runs: whether the state of an arm that was never played
     is the same whenever the arm comes, as for an index that is then infinite."""
 
     def start(self, arms: int, horizon: int) -> Any:
-        """The state before the first round, for so many arms and rounds."""
+        """Return the state before the first round.
+
+        Args:
+            arms: the number of arms.
+            horizon: the number of rounds that are planned.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not say how it starts")
 
     def layer_count(self, arms: int, horizon: int) -> int:
-        """How many layers learn separately."""
+        """Return the number of layers that learn separately."""
         return 1
 
     def inspect(self, state: Any) -> Sequence[ArmView]:
-        """What the state says of each layer and arm; empty if it cannot be looked at."""
+        """Return a view of each layer and arm; an empty one if the state cannot be inspected."""
         return ()

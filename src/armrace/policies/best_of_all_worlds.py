@@ -49,7 +49,7 @@ __all__ = ["BestOfAllWorlds"]
 
 @declare(top_share=CONSTANT, horizon=CONSTANT)
 class BestOfAllWorldsState(NamedTuple):
-    """The race, with shares as they are when SAPO does not take the round; and SAPO."""
+    """The race, with its shares given that SAPO does not get the round, and SAPO."""
 
     race: Race
     top: SapoState
@@ -125,7 +125,7 @@ class BestOfAllWorlds(RacePolicy, frozen=True, tag="best-of-all-worlds"):
 
 @inlined
 def _race_is_over(race: Race) -> bool:
-    """Whether no layer has an arm; the slowest is the last to lose its own."""
+    """Whether no layer has an active arm; the slowest layer is the last to lose them."""
     layers = race.share.size
     return layers == 0 or layer_of(race, layers - 1).active_count == 0
 
@@ -177,7 +177,7 @@ def best_of_all_worlds_choose(
 
 @inlined
 def _race_probability(state: BestOfAllWorldsState, arm: int, eligible: Eligible) -> float:
-    """With which probability a round that is not SAPO's plays ``arm``."""
+    """Return the probability of ``arm`` in a round that is not SAPO's."""
     if _race_is_over(state.race):
         return 1.0 if arm == best_active(state.top, eligible) else 0.0
     return arm_probability(state.race, arm, eligible)
@@ -185,7 +185,7 @@ def _race_probability(state: BestOfAllWorldsState, arm: int, eligible: Eligible)
 
 @inlined
 def _top_probability(state: BestOfAllWorldsState, arm: int, eligible: Eligible) -> float:
-    """With which probability SAPO plays ``arm`` before its switch."""
+    """Return the probability with which SAPO plays ``arm`` before its switch."""
     if eligible is None:
         return state.top.probabilities[arm]
     return restricted_probability(state.top.probabilities, arm, eligible)

@@ -1,4 +1,4 @@
-"""BROAD: a logarithmic barrier that starts afresh with half the rate when it has had its due."""
+"""BROAD: a logarithmic barrier that restarts with half the rate when losses have varied enough."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class BroadState(NamedTuple):
 
 @relation(BroadState)
 def broad_that_disagrees(state: BroadState, fresh: BroadState, room: Room) -> Iterator[str]:
-    """The rate is halved with each phase."""
+    """Check that the rate is halved with each phase."""
     if state.learning_rate[0] != fresh.learning_rate[0] * 0.5 ** int(state.phase[0]):
         yield "learning_rate"
 

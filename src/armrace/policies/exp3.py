@@ -44,7 +44,7 @@ class Exp3State(NamedTuple):
 
 @relation(Exp3State)
 def exp3_that_disagrees(state: Exp3State, fresh: Exp3State, room: Room) -> Iterator[str]:
-    """Losses are measured from one that none is below, and some weight is left."""
+    """Check that losses are measured from one that none is below, and some weight is left."""
     if (state.losses < state.origin[0]).any():
         yield "origin"
     if state.weights.max() < _SMALLEST_WEIGHT:

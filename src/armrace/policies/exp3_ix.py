@@ -105,7 +105,7 @@ class Exp3Ix(CountingPolicy, frozen=True, tag="exp3-ix"):
 
 @inlined
 def _at_round(state: Exp3IxState, rate: float, number: int) -> float:
-    """A rate as it is in the round of this number."""
+    """Return a rate in the round with this number."""
     return rate / math.sqrt(max(number, 1)) if state.anytime else rate
 
 

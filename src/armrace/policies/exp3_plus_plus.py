@@ -106,7 +106,7 @@ def _least_upper_bound(state: Exp3PlusPlusState, width: float) -> float:
 def gap_of_arm(
     state: Exp3PlusPlusState, arm: int, least: float, width: float, number: int
 ) -> float:
-    """How much worse than ``least`` the arm seems to be; 0 or less if it need not be worse."""
+    """Return the estimated gap of an arm to ``least``; 0 or less if it may be the best arm."""
     if state.bounds_gaps:
         return max(0.0, state.mean_losses[arm] - width * state.spread[arm]) - least
     return min(1.0, (state.losses[arm] - least) / max(1, number - 1))
@@ -121,7 +121,7 @@ def _exploration(gap: float, strength: float, number: int, most: float) -> float
 
 @inlined
 def _mix(state: Exp3PlusPlusState, number: int, out: npt.NDArray[np.float64]) -> None:
-    """The probabilities in the round of this number, once there is something to go by."""
+    """Compute the probabilities of a round, once each arm has what the gaps need."""
     arms, log_round = out.size, math.log(number)
     rate = 0.5 * math.sqrt(math.log(arms) / (number * arms))
     most = min(0.5 / arms, rate)

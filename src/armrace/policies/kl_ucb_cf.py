@@ -19,7 +19,7 @@ class KlUcbCf(CountingPolicy, frozen=True, tag="kl-ucb-cf"):
     ``p11``, so an arm of mean ``m`` shows the mean ``g(m) = 1 - p00 + (p00 + p11 - 1) m``. The
     policy plays the arm with the largest ``q`` in [0, 1] such that
     ``n kl(mean seen, g(q)) <= ln t + c ln ln t``: the upper bound of KL-UCB, or the lower where
-    ``g`` falls, held within the range of ``g`` and taken back by it. Here ``t`` counts the rounds
+    ``g`` falls, clipped to the range of ``g`` and inverted by it. Here ``t`` counts the rounds
     played before the present one. Ties go to the lowest index.
 
     The expected regret is at most
@@ -52,12 +52,12 @@ class KlUcbCf(CountingPolicy, frozen=True, tag="kl-ucb-cf"):
             )
 
     def undo(self, seen: float) -> float:
-        """The mean of an arm that shows the mean ``seen``, held within [0, 1]."""
+        """Return the mean of an arm that shows the mean ``seen``, clipped to [0, 1]."""
         mean = (seen - (1.0 - self.p00)) / (self.p00 + self.p11 - 1.0)
         return min(max(mean, 0.0), 1.0)
 
     def start(self, arms: int, horizon: int) -> KlIndices:
-        """Where ``g`` falls, its mirror image is played: 1 - reward, whose mean rises."""
+        """Return the state; if ``g`` is decreasing, it uses 1 - reward, whose mean increases."""
         falls = self.p00 + self.p11 < 1
         seen_of_0, seen_of_1 = 1.0 - self.p00, float(self.p11)
         if falls:

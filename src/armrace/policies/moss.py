@@ -72,7 +72,7 @@ class Moss(CountingPolicy, frozen=True, tag="moss"):
 
 @inlined
 def bonus(plays: int, fair_share: float) -> float:
-    """What uncertainty adds to the mean of an arm."""
+    """Return the bonus that is added to the mean of an arm."""
     return math.sqrt(max(0.0, math.log(fair_share / plays)) / plays)
 
 

@@ -168,7 +168,7 @@ class Sao(Policy, frozen=True, tag="sao"):
 
 @inlined
 def gap_width(rounds: float, arms: int, log_term: float) -> float:
-    """``W``: how far off an importance-weighted mean may be after so many rounds."""
+    """Return ``W``: a bound on the error of an importance-weighted mean after ``t`` rounds."""
     ratio = arms * log_term / rounds
     return math.sqrt(ratio * (4.0 + 5.0 * ratio))
 
@@ -261,7 +261,7 @@ def _set_aside(state: SaoState, arm: int) -> None:
 
 @inlined
 def _deviation_aside(state: SaoState, arm: int) -> float:
-    """How far off the importance-weighted mean of an arm set aside may be."""
+    """Return a bound on the error of the importance-weighted mean of an arm set aside."""
     seen, aside, log_term = state.clock[_SEEN], state.set_aside_at[arm], state.constants[_LOG_TERM]
     arms = state.active.size
     variance = (arms * aside / seen + (seen - aside) / state.frozen_share[arm]) / seen
@@ -271,7 +271,7 @@ def _deviation_aside(state: SaoState, arm: int) -> float:
 
 @inlined
 def _share(state: SaoState) -> None:
-    """Let the active arms share what those set aside leave of the next round."""
+    """Divide the probability that arms set aside leave equally among the active arms."""
     rest, active, following = 1.0, 0, state.clock[_SEEN] + 1
     for arm in range(state.active.size):
         if state.active[arm]:

@@ -23,8 +23,8 @@ class SharpRace(RacePolicy, frozen=True, tag="sharp-race"):
     this:
 
     - Layer ``l`` tolerates a corruption of ``first 2^(l-1)``: even the fastest withstands a
-      little, which costs next to nothing, and there are fewer layers. Whoever knows a bound on
-      the corruption needs fewer still, and gives it as ``most_corruption``.
+      little, which costs next to nothing, and there are fewer layers. If a bound on the corruption
+      is known and given as ``most_corruption``, there are fewer still.
     - A layer uses the rewards of all slower layers too.
     - Intervals are those of the divergence of Bernoulli laws, mixed by Jeffreys' prior, which
       hold for all times at once. Only the best arm's upper end must never fail, so that upper
@@ -34,8 +34,8 @@ class SharpRace(RacePolicy, frozen=True, tag="sharp-race"):
       times. Every active arm still has its part, ``1/((1 + lead) K)``, of the layer's plays,
       which is all that the proof asks, and the best arm is known much better than the rest.
 
-    A third of ``delta`` each goes to intervals, to allowances, and to the layers' coins and the
-    rewards' own luck.
+    A third of ``delta`` each goes to intervals, to allowances, and to the random choice of layers
+    together with the deviation of rewards from their means.
 
     >>> SharpRace().layer_count(arms=10, horizon=10**6)
     17

@@ -14,8 +14,8 @@ class Thompson(CountingPolicy, frozen=True, tag="thompson"):
     """Draws a mean for each arm from its Beta posterior and plays the largest.
 
     Priors are uniform, Beta(1, 1). A reward ``r`` in [0, 1] counts as a success with
-    probability ``r``, by a coin of the learner's that is thrown with the decision, else as a
-    failure. Without corruption the regret is of order ``sum ln T / gap``, asymptotically
+    probability ``r``, by a random number that is drawn with the decision, else as a failure.
+    Without corruption the regret is of order ``sum ln T / gap``, asymptotically
     ``sum gap ln T / kl(mean, best mean)`` on Bernoulli arms (both from memory). It is not made for
     an adversary: its weights concentrate, and what a few corrupted rewards have taught it takes
     long to unlearn.

@@ -26,7 +26,7 @@ class ThompsonCf(CountingPolicy, frozen=True, tag="thompson-cf"):
     For every ``e > 0`` the expected regret is at most
     ``(1 + e) sum gap ln T / kl(g(mean), g(best mean))`` plus a constant. Algorithm and bound are
     checked against the paper (Algorithm 2, Theorem 3), which lets ``g`` differ from arm to arm and
-    takes rewards of 0 and 1 only; for others a coin is thrown as in Thompson sampling. The flips
+    takes rewards of 0 and 1 only; others are rounded at random as in Thompson sampling. The flips
     are chance, not an adversary's choice. Distribution, tickets and late feedback are as in
     Thompson sampling.
 

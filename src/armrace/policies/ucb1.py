@@ -32,18 +32,18 @@ _BRACKET = 11
 """What is known of the others is used while the number of the round grows by ``2^-11``."""
 
 _SHORTEST = 8
-"""For fewer rounds, looking at the others once more is not worth its while."""
+"""A lead is not computed for fewer rounds than this: it would cost more than it saves."""
 
 
 class Lead(NamedTuple):
-    """What makes it needless to look at all arms: up to a round, no other arm's index is higher."""
+    """A leader, and the round up to which no other arm's index exceeds a known bound."""
 
     arm: npt.NDArray[np.int64]
     until: npt.NDArray[np.int64]
     scale: npt.NDArray[np.float64]
-    """A bonus scale that is not larger than that of any of these rounds."""
+    """A lower bound on the bonus scale of these rounds."""
     rival: npt.NDArray[np.float64]
-    """The highest index that another arm can have in these rounds."""
+    """An upper bound on the index of every other arm in these rounds."""
 
 
 @declare(means=UNIT, spread=UNIT)
@@ -122,7 +122,7 @@ def _next_arm(state: Ucb1State, eligible: Eligible) -> int:
 
 @inlined
 def _still_leads(state: Ucb1State) -> bool:
-    """Whether the leader's index is the largest for sure, with no need to look at the others'."""
+    """Whether the leader's index is certainly the largest, without computing the others'."""
     lead = state.scratch
     arm = lead.arm[0]
     index = upper_bound(state.means[arm], state.spread[arm], lead.scale[0])
@@ -131,10 +131,10 @@ def _still_leads(state: Ucb1State) -> bool:
 
 @inlined
 def _find_leader(state: Ucb1State) -> int:
-    """The next arm; and for how long it leads on, as long as its index is above what.
+    """Return the next arm, and record until when, and above which index, it remains the leader.
 
-    The others are not played meanwhile: their means stay, and their bonuses grow with the round,
-    by less than along the tangent of the bonus scale.
+    As long as the leader is played, the means of the other arms do not change, and their bonuses
+    grow with the round by less than the tangent of the bonus scale, which is concave.
     """
     arm, lead, played = _next_arm(state, None), state.scratch, state.counts.rounds[0]
     rounds = played >> _BRACKET
@@ -177,5 +177,6 @@ def ucb1_assign(state: Ucb1State, ticket: Ticket) -> Ticket:
 @implement(learn, Ucb1State)
 def ucb1_learn(state: Ucb1State, ticket: Ticket, reward: float) -> None:
     state.means[ticket.arm] = record(state.counts, ticket.arm, reward)
+    # A late reward of another arm changes that arm's mean, so the bound on its index is void.
     if ticket.arm != state.scratch.arm[0]:
         state.scratch.until[0] = 0

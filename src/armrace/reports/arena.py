@@ -14,9 +14,9 @@ from armrace.formatting import count, figure
 from armrace.policies import POLICIES
 from armrace.reports.budgets import draw_budgets
 from armrace.reports.colours import GREY, Style, choose_styles
-from armrace.reports.drawing import own_style
 from armrace.reports.heatmap import heat_map, heat_tables, legend
 from armrace.reports.layout import data_block, document, figure_section, line_mark, table
+from armrace.reports.plot_style import own_style
 from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA, Grid
 from armrace.simulation.experiment import USUAL_REFRESH, refresh_words
 from armrace.simulation.leaderboard import leaderboard, relative_regret, verdict, worst_cases
@@ -37,7 +37,7 @@ _COLUMNS = {
 
 
 def render_arena(grid: Grid, figures: pl.DataFrame, command: str) -> str:
-    """The page as HTML, from the figures of the grid's cells."""
+    """Render the page as HTML, from the figures of the grid's cells."""
     board = leaderboard(figures)
     policies = board["policy"].to_list()
     styles = choose_styles([name for name in grid.policies if name in policies], policies)

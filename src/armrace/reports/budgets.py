@@ -19,7 +19,7 @@ from matplotlib.ticker import (
 
 from armrace.formatting import short
 from armrace.reports.colours import GREY, Style
-from armrace.reports.drawing import label_decades, tidy
+from armrace.reports.plot_style import label_decades, tidy
 
 __all__ = ["draw_budgets"]
 

@@ -1,8 +1,8 @@
 """The colour and line style of each policy, the same in every plot.
 
-Seven colours times four line styles tell 28 policies apart, also for colour-blind readers and
-in black and white. The policies that most people compare have solid lines of their own; every
-other policy, a user's own included, gets a style from its name.
+Seven colours times four line styles distinguish 28 policies, also for colour-blind readers and
+in black and white. The policies that are compared most often have fixed styles with solid lines;
+every other policy, including a user's, gets a style from its name.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def style_of(label: str, taken: Iterable[Style] = ()) -> Style:
 
 
 def _hashed(label: str) -> int:
-    """A place after the solid lines that depends on the name alone, in every process."""
+    """Return a style after the solid ones that depends on the name alone, in every process."""
     others = len(_STYLES) - len(_SOLID)
     return len(_SOLID) + zlib.crc32(label.encode()) % others
 

@@ -17,7 +17,7 @@ from matplotlib.ticker import (
 
 from armrace.formatting import count, short
 from armrace.reports.colours import GREY, Style
-from armrace.reports.drawing import PAGE_WIDTH, End, label_decades, name_lines, new_figure, tidy
+from armrace.reports.plot_style import PAGE_WIDTH, End, label_decades, name_lines, new_figure, tidy
 from armrace.reports.rows import MEASURE_NAMES
 from armrace.simulation import Comparison
 

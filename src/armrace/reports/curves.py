@@ -9,7 +9,7 @@ from matplotlib.ticker import FuncFormatter
 
 from armrace.formatting import short
 from armrace.reports.colours import GREY
-from armrace.reports.drawing import PAGE_WIDTH, End, is_narrow, name_lines, new_figure, tidy
+from armrace.reports.plot_style import PAGE_WIDTH, End, is_narrow, name_lines, new_figure, tidy
 from armrace.reports.rows import MEASURE_NAMES, comparison_styles
 from armrace.simulation import Comparison, Result
 

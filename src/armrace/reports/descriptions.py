@@ -1,4 +1,4 @@
-"""Policies, attacks, cells and settings as text, for the terminal and for the pages."""
+"""Descriptions of policies, attacks and experiments as text, for the terminal and for pages."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def means_of(result: Result) -> npt.NDArray[np.float64]:
 
 
 def refresh_note(*comparisons: Comparison) -> str:
-    """What an attack sees of policies whose distribution is costly; empty if there are none."""
+    """Say what an attack sees of policies whose distribution is costly; empty if there are none."""
     refreshed = {
         label: float(result.spec["refresh"])
         for comparison in comparisons
@@ -69,7 +69,7 @@ def cell_name(spec: Mapping[str, Any]) -> str:
 
 
 def setting(*scenarios: Scenario) -> str:
-    """Arms, attacks and length in a line, for scenarios that differ in attack and budget."""
+    """Describe arms, attacks and length of scenarios that differ in attack or budget."""
     first = scenarios[0]
     attacks = dict.fromkeys(parameters(each.adversary.to_builtins()) for each in scenarios)
     budgets = dict.fromkeys(count(each.budget) for each in scenarios)

@@ -18,9 +18,9 @@ from armrace.errors import UnwritableOutput
 from armrace.files import atomic_path, make_folder, write_text
 from armrace.formatting import count
 from armrace.reports.curves import curves_data, draw_curves, draw_curves_on
-from armrace.reports.drawing import COLUMN_WIDTH, inline_svg, own_style
 from armrace.reports.layout import notebook_fragment
 from armrace.reports.page import render_report
+from armrace.reports.plot_style import COLUMN_WIDTH, inline_svg, own_style
 from armrace.reports.race import draw_race, has_layers
 from armrace.reports.tables import comparison_table
 from armrace.simulation import Comparison

@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
 from armrace.formatting import short
 from armrace.reports.colours import choose_styles
-from armrace.reports.drawing import tidy
+from armrace.reports.plot_style import tidy
 from armrace.verification.asymptotics import Curve
 
 __all__ = ["draw_growth", "exponent_words"]

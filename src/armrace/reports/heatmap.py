@@ -29,7 +29,7 @@ def heat_class(relative: float) -> str:
 
 
 def legend() -> str:
-    """What the colours mean."""
+    """Explain the colours."""
     edges = ["1", *(f"{step:g}" for step in STEPS)]
     names = [f"{low} to {high}" for low, high in pairwise(edges)]
     marks = [

@@ -1,4 +1,4 @@
-"""What all pages share: the document, sections with a figure, tables and blocks of data."""
+"""Shared parts of all pages: the document, sections with a figure, tables and blocks of data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from armrace import FIGURES, __version__
 from armrace.reports.colours import Style
-from armrace.reports.drawing import inline_svg
+from armrace.reports.plot_style import inline_svg
 
 __all__ = ["data_block", "document", "figure_section", "line_mark", "notebook_fragment", "table"]
 
@@ -34,7 +34,7 @@ def _style_sheet() -> str:
 
 
 def notebook_fragment(title: str, body: str) -> str:
-    """Part of a page for a notebook, which has a style sheet of its own."""
+    """Return part of a page for a notebook, which has its own style sheet."""
     return (
         '<div style="max-width:72rem;overflow-x:auto">'
         f"<p><strong>{escape(title)}</strong></p>{body}</div>"

@@ -8,17 +8,17 @@ from html import escape
 from armrace.formatting import count
 from armrace.reports.audits import audit_section
 from armrace.reports.descriptions import cell_name, parameters
-from armrace.reports.drawing import own_style
 from armrace.reports.layout import data_block, document, table
+from armrace.reports.plot_style import own_style
 from armrace.reports.race import has_layers
 from armrace.reports.rows import comparison_styles
 from armrace.reports.sections import (
     cell_section,
     curves_section,
-    figures_of,
     meanings,
     race_section,
     sweep_section,
+    verdict_and_table,
 )
 from armrace.simulation import Comparison, Result
 
@@ -32,7 +32,7 @@ def render_report(
     command: str = "",
     sweeps: Mapping[float, Comparison] | None = None,
 ) -> str:
-    """The page of one attack as HTML.
+    """Render the page of one attack as HTML.
 
     ``command`` is the command line that runs the comparison again, if there is one; ``sweeps``
     maps other budgets to the comparison at that budget.
@@ -42,7 +42,9 @@ def render_report(
         f"Attack {parameters(first.spec['adversary'])} with a budget of "
         f"{count(first.spec['budget'])}; {_length(first)}."
     )
-    figures = f"<h2>Figures at the end</h2>{figures_of(comparison)}{meanings(comparison.measure)}"
+    figures = (
+        f"<h2>Figures at the end</h2>{verdict_and_table(comparison)}{meanings(comparison.measure)}"
+    )
     with own_style():
         sections = [
             _header(title, summary, setting, first),
@@ -57,7 +59,7 @@ def render_report(
 
 
 def render_grid(cells: Sequence[Comparison], title: str, summary: str, command: str) -> str:
-    """The page of several attacks or budgets: one section each, and regret against corruption."""
+    """Render the page of several attacks or budgets: one section each, and the budget sweep."""
     first = _first(cells[0])
     attacks = dict.fromkeys(parameters(_first(cell).spec["adversary"]) for cell in cells)
     setting = f"Attacks: {', '.join(attacks)}; {_length(first)}."

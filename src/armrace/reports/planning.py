@@ -11,8 +11,8 @@ import polars as pl
 from armrace.formatting import count, days_in_figures, days_in_words, figure, percent
 from armrace.planning import Plan, Question
 from armrace.reports.colours import GREY, Style, choose_styles
-from armrace.reports.drawing import own_style
 from armrace.reports.layout import data_block, document, figure_section, line_mark, table
+from armrace.reports.plot_style import own_style
 from armrace.reports.survival import draw_survival
 
 __all__ = ["plan_cells", "plan_setting", "render_plan"]
@@ -38,7 +38,7 @@ _COLUMNS = {
 
 
 def render_plan(plan: Plan, command: str) -> str:
-    """The whole page."""
+    """Render the page as HTML."""
     styles = _styles(plan)
     with own_style():
         sections = [
@@ -52,7 +52,7 @@ def render_plan(plan: Plan, command: str) -> str:
 
 
 def plan_setting(question: Question) -> str:
-    """What was asked, and what the suspected corruption means."""
+    """Describe the question, and what the suspected corruption means."""
     best = max(question.means)
     words = (
         f"{len(question.means)} arms, the best with a mean of {best:g}; "

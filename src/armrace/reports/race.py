@@ -1,4 +1,4 @@
-"""The state of a race as in the paper's figure: layers by arms, deleted cells in red."""
+"""The state of a race as in the paper's figure: layers by arms, deleted arms in red."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 
 from armrace.formatting import figure, short
 from armrace.reports.descriptions import means_of
-from armrace.reports.drawing import PAGE_WIDTH, is_narrow, new_figure
+from armrace.reports.plot_style import PAGE_WIDTH, is_narrow, new_figure
 from armrace.simulation import Result
 
 __all__ = ["draw_race", "has_layers"]
@@ -27,16 +27,16 @@ def has_layers(result: Result) -> bool:
 
 
 def draw_race(result: Result, width: float = PAGE_WIDTH) -> Figure:
-    """Layers by arms at the end of the first replication: mean and pulls in each cell.
+    """Layers by arms at the end of the first replication: mean and pulls in each square.
 
     A figure for one column of a paper has room for the pulls only.
     """
-    cells = result.race.to_dicts()
-    layers = 1 + max(cell["layer"] for cell in cells)
-    arms = 1 + max(cell["arm"] for cell in cells)
+    views = result.race.to_dicts()
+    layers = 1 + max(view["layer"] for view in views)
+    arms = 1 + max(view["arm"] for view in views)
     drawing, axes = new_figure(width, 0.9 + (0.26 if width == PAGE_WIDTH else 0.14) * layers)
-    for cell in cells:
-        _draw_cell(axes, cell, written=arms <= _ARMS_WITH_TEXT)
+    for view in views:
+        _draw_view(axes, view, written=arms <= _ARMS_WITH_TEXT)
     axes.set_xlim(0, arms)
     axes.set_ylim(layers, 0)
     axes.set_yticks(np.arange(layers) + 0.5, [f"layer {layer}" for layer in range(layers)])
@@ -47,13 +47,13 @@ def draw_race(result: Result, width: float = PAGE_WIDTH) -> Figure:
     return drawing
 
 
-def _draw_cell(axes: Axes, cell: dict[str, Any], *, written: bool) -> None:
-    left, top = cell["arm"], cell["layer"]
-    fill = _WHITE if cell["active"] else _RED
+def _draw_view(axes: Axes, view: dict[str, Any], *, written: bool) -> None:
+    left, top = view["arm"], view["layer"]
+    fill = _WHITE if view["active"] else _RED
     axes.add_patch(Rectangle((left, top), 1, 1, facecolor=fill, edgecolor="#555555", lw=0.5))
-    if written and cell["pulls"]:
-        pulls = short(cell["pulls"])
-        text, size = (pulls, 4.5) if is_narrow(axes) else (f"{cell['mean']:.3f}, {pulls}", 7.5)
+    if written and view["pulls"]:
+        pulls = short(view["pulls"])
+        text, size = (pulls, 4.5) if is_narrow(axes) else (f"{view['mean']:.3f}, {pulls}", 7.5)
         axes.text(left + 0.5, top + 0.5, text, ha="center", va="center", fontsize=size)
 
 

@@ -76,7 +76,7 @@ def comparison_styles(comparison: Comparison) -> dict[str, Style]:
 
 
 def reading(comparison: Comparison) -> str:
-    """The range of the means, in one sentence."""
+    """Say in one sentence what the range of the means is."""
     figures = comparison.table()
     if figures.height < 2:
         return ""

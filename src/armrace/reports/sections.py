@@ -21,10 +21,10 @@ from armrace.specification import display_name
 __all__ = [
     "cell_section",
     "curves_section",
-    "figures_of",
     "meanings",
     "race_section",
     "sweep_section",
+    "verdict_and_table",
 ]
 
 _MEANINGS = {
@@ -39,7 +39,7 @@ _MEANINGS = {
 
 
 def meanings(measure: str) -> str:
-    """What the columns mean, the measure that ranks first."""
+    """Explain the columns, beginning with the measure that ranks the policies."""
     ranked = MEASURE_NAMES[measure]
     others = [other for other in _MEANINGS if other != measure]
     terms = {
@@ -54,8 +54,8 @@ def meanings(measure: str) -> str:
     return f'<dl class="note">{listed}</dl>'
 
 
-def figures_of(comparison: Comparison) -> str:
-    """The verdict, the table, and what must be known to read it."""
+def verdict_and_table(comparison: Comparison) -> str:
+    """Render the verdict, the table, and an explanation of the columns."""
     told = [label for label, r in comparison.results.items() if "corruption" in r.spec["policy"]]
     notes = [f"Told the budget in advance: {', '.join(told)}."] if told else []
     notes += [note] if (note := refresh_note(comparison)) else []
@@ -132,6 +132,6 @@ def cell_section(comparison: Comparison, position: int) -> str:
     curves = curves_section(comparison, f"curves-{position}", level=3)
     return (
         f'<section id="cell-{position}"><h2>{escape(cell_name(first.spec))}</h2>'
-        f"{figures_of(comparison)}{audit_section(comparison, level=3)}"
+        f"{verdict_and_table(comparison)}{audit_section(comparison, level=3)}"
         f"<details><summary>Curves over time</summary>{curves}</details></section>"
     )

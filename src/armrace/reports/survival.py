@@ -14,7 +14,7 @@ from armrace.formatting import short
 from armrace.planning import Plan, Question, budget_levels
 from armrace.reports.colours import GREY, Style
 from armrace.reports.corruption import scale_budgets, scale_regrets
-from armrace.reports.drawing import new_figure, tidy
+from armrace.reports.plot_style import new_figure, tidy
 
 __all__ = ["draw_survival"]
 

@@ -7,9 +7,9 @@ from itertools import groupby
 
 from armrace import __version__
 from armrace.formatting import count, figure, span
-from armrace.reports.drawing import own_style
 from armrace.reports.growth import draw_growth, exponent_words
 from armrace.reports.layout import document, figure_section, table
+from armrace.reports.plot_style import own_style
 from armrace.verification import Check, Verification
 
 __all__ = ["by_claim", "heading", "render_verification", "short_interval"]
@@ -18,7 +18,7 @@ _COLUMNS = ("race", "theorem", "setting", "runs", "failures", "interval", "limit
 
 
 def render_verification(found: Verification, command: str) -> str:
-    """The whole page."""
+    """Render the page as HTML."""
     sections = [_header(found), _overview(found), *_sections(found), _rerun_section(command)]
     if found.curves:
         with own_style():

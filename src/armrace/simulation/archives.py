@@ -1,4 +1,4 @@
-"""Many result files in one ZIP archive: a saved comparison, or what an arena has played.
+"""ZIP archives of result files: a saved comparison, or the results of an arena.
 
 An archive is replaced as a whole, so that an interruption leaves the old one. Every result in
 it is a sealed Parquet file, as :mod:`armrace.simulation.storage` writes them.
@@ -29,7 +29,7 @@ _EARLIEST = (1980, 1, 1, 0, 0, 0)
 
 
 class _Index(msgspec.Struct, forbid_unknown_fields=True):
-    """What a saved comparison says of itself."""
+    """The metadata of a saved comparison."""
 
     measure: str
     results: list[str]

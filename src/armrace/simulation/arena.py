@@ -73,7 +73,7 @@ _SECONDS_BETWEEN_LOOKS = 0.5
 
 
 class Grid(msgspec.Struct, frozen=True, kw_only=True):
-    """Which cells there are, and for how many rounds and replications each is played."""
+    """The cells of an arena, and for how many rounds and replications each is played."""
 
     horizon: int
     replications: int
@@ -162,13 +162,13 @@ def run_arena(
     report: Report = lambda done, total: None,
     executor: Executor | None = None,
 ) -> pl.DataFrame:
-    """Play what ``folder`` does not hold yet, and return the figures of all cells.
+    """Play the cells that ``folder`` does not hold yet, and return the figures of all cells.
 
     Args:
         grid: the cells.
         folder: where each environment has an archive of results; it is made if need be.
         workers: how many threads play at once; by default one per core.
-        report: is told how many cells are done, of how many.
+        report: called with the number of finished cells and of all cells.
         executor: runs the replications in place of threads.
     """
     make_folder(folder)
@@ -195,7 +195,7 @@ def _play_environment(
     workers: int | None,
     report: Report,
 ) -> list[list[Result]]:
-    """Play the cells of one environment among single files, and put these into its archive."""
+    """Play the cells of one environment, stored in single files, and archive these files."""
     name = cells[0].environment
     archive, loose = folder / f"{name}.zip", folder / f"{name}.unfinished"
     experiments = [cell.experiments() for cell in cells]
@@ -210,7 +210,7 @@ def _play_environment(
 
 
 def _put_away(loose: Path, archive: Path) -> None:
-    """Move single files into the archive; being killed before the end costs nothing."""
+    """Move single files into the archive; nothing is lost if the process is killed on the way."""
     pack(sorted(loose.glob("*.parquet")), archive)
     shutil.rmtree(loose, ignore_errors=True)
 
@@ -236,5 +236,5 @@ def _frame(cells: Sequence[Cell], results: Sequence[Sequence[Result]]) -> pl.Dat
 
 
 def _shifted(report: Report, done: int, total: int) -> Report:
-    """A report on some of the cells as one on all of them."""
+    """Turn a report about some of the cells into one about all of them."""
     return lambda some, _: report(done + some, total)

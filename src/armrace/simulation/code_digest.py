@@ -1,4 +1,4 @@
-"""Digests of the code that computes, by which processes and stored results are told apart."""
+"""Digests of the simulation code, to detect workers and stored results of other versions."""
 
 from __future__ import annotations
 

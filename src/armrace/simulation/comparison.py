@@ -22,14 +22,11 @@ __all__ = ["Comparison"]
 class Comparison(Presentation):
     """Results of several policies on the same rewards under the same attack.
 
-    Parameters
-    ----------
-    results
-        One result per policy. ``Comparison.results`` holds them by the policy's name, with its
-        parameters where a name occurs twice.
-    measure
-        The measure of the ledger that ranks the policies where no other is asked for; see
-        :data:`armrace.simulation.results.MEASURES`.
+    Args:
+        results: one result per policy. ``Comparison.results`` holds them by the policy's name,
+            with its parameters where a name occurs twice.
+        measure: the measure of the ledger by which policies are ranked by default; see
+            :data:`armrace.simulation.results.MEASURES`.
     """
 
     def __init__(self, results: Sequence[Result], measure: str = "pseudo_regret") -> None:
@@ -91,7 +88,7 @@ class Comparison(Presentation):
         )
 
     def _common(self) -> str:
-        """Words that hold where no policy leaps: all of them met the same rewards."""
+        """Return a phrase that says that all policies met the same rewards, if no policy leaps."""
         leapt = any(result.engine == "leap" for result in self.results.values())
         return "" if leapt else " on the same rewards"
 

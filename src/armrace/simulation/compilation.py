@@ -1,9 +1,9 @@
-"""Compiling what experiments need, before they run.
+"""Compilation of policies and attacks before experiments run.
 
-Machine code is stored on disk, so a policy is compiled once and not for every process. Several
-policies are compiled at once in as many processes as there are cores, since the compiler lets
-only one thread of a process work. What the running script itself defines cannot be found there
-and is compiled in this process.
+Machine code is stored on disk, so that a policy is compiled once and not in every process. Several
+policies are compiled at once in as many processes as there are cores, since the compiler holds a
+lock that admits one thread per process. Classes that the running script itself defines cannot be
+imported by other processes, and are compiled in this one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from armrace.kernels.attack_pointers import LiveAttack
 from armrace.kernels.compiling import fingerprint, is_stored
 from armrace.kernels.generics import implementations
-from armrace.kernels.live import make_put_down
+from armrace.kernels.live import make_store_call
 from armrace.simulation.compilers import Unit, compile_units
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.interrupts import postponed_interrupts
@@ -34,7 +34,7 @@ from armrace.specification import Specification
 __all__ = ["checked_parts", "compile_experiments", "first_parts", "is_compiled", "units_for"]
 
 Make = Callable[[Experiment], Parts]
-"""What makes the parts that are going to be played; a function of a module."""
+"""A function that makes the parts of a replication; other processes must be able to import it."""
 
 _SECONDS_A_POLICY, _SECONDS_AN_ATTACK = 10.0, 2.0
 
@@ -55,10 +55,10 @@ def compile_experiments(
     progress: Progress = None,
     make: Make = first_parts,
 ) -> None:
-    """Compile, or load from disk, what experiments need, where the workers read this disk.
+    """Compile, or load from disk, what experiments need, if the workers share this disk.
 
-    ``progress`` says whether to show what is being compiled; None shows a bar on a terminal and
-    lines elsewhere. Workers on other machines compile for themselves.
+    Workers on other machines compile for themselves. ``progress`` says whether to show what is
+    being compiled; None shows a bar on a terminal and lines elsewhere.
     """
     if not shares_this_disk(executor):
         return
@@ -76,13 +76,13 @@ def is_compiled(experiment: Experiment, make: Make = first_parts) -> bool:
 
 
 def units_for(experiments: Sequence[Experiment], make: Make = first_parts) -> list[Unit]:
-    """Return what is not on disk yet: attacks first, since policies are tried under them."""
+    """Return what is not on disk yet; attacks first, since compiling a policy plays one round."""
     attacks: dict[str, Unit] = {}
     policies: dict[Any, Unit] = {}
     for experiment in experiments:
         parts = make(experiment)
         code = fingerprint(implementations(parts.adversary))
-        if not _is_ready(make_put_down(code)):
+        if not _is_ready(make_store_call(code)):
             attacks[code] = _unit(
                 experiment.adversary, _SECONDS_AN_ATTACK, compile_attack, experiment
             )
@@ -118,7 +118,7 @@ def _is_ready(compiled: Any) -> bool:
 
 
 def _kind(experiment: Experiment) -> Any:
-    """Experiments of one kind need the same machine code: numbers make no difference to it."""
+    """Return a key that experiments with the same machine code share."""
     return (
         _without_numbers(experiment.policy),
         type(experiment.environment),

@@ -1,4 +1,4 @@
-"""Processes that compile, and what is shown while they do."""
+"""Compilation in several processes, with progress."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from armrace.simulation.progress import compiling_bar
 __all__ = ["Unit", "compile_units"]
 
 _WORTH_PROCESSES = 3
-"""Fewer units than this are compiled here in the time that processes take to start."""
+"""Fewer units than this are compiled in this process, which is faster than starting others."""
 
 _SECONDS_TO_START = 3.0
 _SECONDS_BETWEEN_LOOKS = 0.2
@@ -30,7 +30,7 @@ _PLURALS = {"policy": "policies", "attack": "attacks", "learner": "learners"}
 
 
 class Unit(NamedTuple):
-    """Something to compile: ``call(argument)`` does it."""
+    """One thing to compile, by ``call(argument)``."""
 
     kind: str
     """What it is, such as a policy."""
@@ -44,10 +44,10 @@ class Unit(NamedTuple):
 
 
 def compile_units(units: Sequence[Unit], shown: bool | None = None) -> None:
-    """Compile all of ``units``, here or in other processes, and show how far it is.
+    """Compile all ``units``, here or in other processes, and show the progress.
 
-    What other processes fail at is left: it is compiled, or fails with its own error, when it
-    is first used here.
+    A failure in another process is ignored: the unit is compiled, or raises its own error, when it
+    is first used in this process.
     """
     if not units:
         return
@@ -86,9 +86,9 @@ def _seconds(units: Sequence[Unit], processes: int) -> float:
 
 
 class _Work:
-    """What is finished and under way, told to a bar several times a second.
+    """Finished units and those under way, reported to a progress bar several times a second.
 
-    A unit under way counts by the time that it has taken of the time that it should take.
+    A unit under way counts by the share of its expected time that has passed.
     """
 
     def __init__(self, units: Sequence[Unit], bar: Callable[[float, str], None]) -> None:
@@ -100,7 +100,7 @@ class _Work:
 
     @contextmanager
     def on(self, unit: Unit) -> Iterator[None]:
-        """Count a unit as under way, and as finished in the end."""
+        """Count a unit as under way during the context, and as finished afterwards."""
         with self._lock:
             self._under_way[id(unit)] = unit, time.monotonic()
         ended = threading.Event()
@@ -159,7 +159,7 @@ def _compile_elsewhere(units: Sequence[Unit], processes: int, work: _Work) -> No
 
 
 def _start() -> subprocess.Popen[bytes]:
-    """A process that compiles what it is sent; Ctrl-C is left to this one."""
+    """Start a process that compiles the units it is sent and ignores Ctrl-C."""
     paths = os.pathsep.join(path for path in sys.path if path)
     with shielded_children():
         return subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The specification of an experiment: everything that is needed to run it again."""
+"""The specification of an experiment, with all that is needed to run it again."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
         return data
 
     def setting(self) -> Setting:
-        """Return what the adversary knows before the first round."""
+        """Return the setting: what the adversary knows before the first round."""
         means, support = self.environment.mean_rewards(self.horizon), self.environment.support()
         return Setting(means, self.horizon, float(self.budget), self.policy, support)
 
@@ -117,10 +117,11 @@ def make_experiment(
 
 
 def refresh_for(policy: Policy, attack: Adversary) -> float:
-    """How seldom the distribution of ``policy`` is computed for ``attack`` in large campaigns.
+    """Return the ``refresh`` of large campaigns for a policy and an attack.
 
-    A policy such as Thompson sampling needs integrals for it, which take as long as hundreds of
-    rounds. Every other policy, and every attack that does not look, is played exactly.
+    A policy such as Thompson sampling needs integrals to compute its distribution, which take as
+    long as hundreds of rounds. The distribution of every other policy is computed in every round,
+    and attacks that do not read it do not need it.
 
     >>> refresh_for(POLICIES.make("thompson"), ADVERSARIES.make("zero-best-when-likely"))
     0.03
@@ -130,7 +131,7 @@ def refresh_for(policy: Policy, attack: Adversary) -> float:
 
 
 def refresh_words(labels: Sequence[str], growth: float) -> str:
-    """What attacks see of policies whose distribution is computed now and then, in words.
+    """Say in words what attacks see of policies whose distribution is not computed every round.
 
     >>> refresh_words(["thompson"], 0.03)[:57]
     'The attack sees the distribution of thompson as it was wh'

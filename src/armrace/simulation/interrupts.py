@@ -1,4 +1,4 @@
-"""Ctrl-C while the compiler works, and where there are other processes."""
+"""Ctrl-C during compilation and in child processes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["deaf_children", "postponed_interrupts", "shielded_children"]
 
 @contextmanager
 def postponed_interrupts() -> Iterator[Callable[[], None]]:
-    """Keep Ctrl-C from the compiler, which loses it or breaks.
+    """Postpone Ctrl-C to the end of the context; the compiler would lose it or break.
 
-    Yields a function that raises the interrupt if one came; so does the end of the context. Only
-    the main thread is ever interrupted; elsewhere there is nothing to postpone.
+    Yields a function that raises the interrupt if one came; the end of the context does so too.
+    Only the main thread is ever interrupted, so in other threads nothing is postponed.
     """
     came: list[int] = []
 
@@ -36,10 +36,10 @@ def postponed_interrupts() -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def deaf_children() -> Iterator[None]:
-    """Let processes that any thread starts in this context ignore Ctrl-C.
+    """Make processes that any thread starts in this context ignore Ctrl-C.
 
-    A terminal sends it to all processes of a command; the first one ends the others. An
-    interrupt that comes within this context is lost. Only the main thread can arrange that.
+    A terminal sends Ctrl-C to all processes of a command; this process then ends its children. An
+    interrupt that comes within this context is lost. It has no effect outside the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -53,10 +53,10 @@ def deaf_children() -> Iterator[None]:
 
 @contextmanager
 def shielded_children() -> Iterator[None]:
-    """Let processes that this thread starts in this context never see Ctrl-C.
+    """Block Ctrl-C in the processes that this thread starts in this context.
 
-    They inherit that the signal is blocked, from their first instruction on. This process gets
-    an interrupt that comes meanwhile when the context ends.
+    They inherit the blocked signal from their first instruction on. This process receives a
+    postponed interrupt when the context ends.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield

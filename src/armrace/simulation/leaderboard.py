@@ -15,9 +15,10 @@ CELL = ("environment", "attack", "budget")
 
 
 def relative_regret(figures: pl.DataFrame, measure: str = "pseudo_regret_mean") -> pl.DataFrame:
-    """The figures with each policy's regret divided by that of the cell's best policy.
+    """Divide each policy's regret by that of the best policy of the cell.
 
-    A best regret below 1 counts as 1, so that a lucky zero does not make all others infinite.
+    A best regret below 1 counts as 1, so that a regret of 0 by chance does not make all others
+    infinite.
     """
     best = pl.col(measure).min().over(CELL)
     return figures.with_columns(relative=pl.col(measure) / best.clip(lower_bound=1.0))
@@ -74,7 +75,7 @@ def worst_cases(figures: pl.DataFrame) -> pl.DataFrame:
 
 
 def verdict(board: pl.DataFrame, *, smoke_test: bool = False) -> str:
-    """The leaders in words, among the policies that played every cell; none for a smoke test."""
+    """Name the leaders among the policies that played every cell; nothing for a smoke test."""
     if smoke_test:
         return (
             f"This is a smoke test: {max(board['cells'].to_list())} cells were played, with too "

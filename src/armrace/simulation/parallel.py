@@ -1,8 +1,8 @@
-"""Many replications at once, on threads or on any executor, with progress and Ctrl-C.
+"""Parallel replications on threads or on any executor, with progress and handling of Ctrl-C.
 
 The compiled loop runs without the interpreter lock, so threads use all cores and nothing is
-pickled. What a replication yields depends on its number alone, so neither the executor nor
-the number of workers, nor a worker that dies and is replaced, changes a bit of the results.
+pickled. The outcome of a replication depends on its number alone, so the results are the same to
+the last bit for any executor and number of workers, and if a worker dies and is replaced.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from armrace.errors import InvalidParameter, WorkersLost
 from armrace.kernels.engine import PLAYED, STOP
-from armrace.simulation.batching import Batch, Batches
+from armrace.simulation.batches import Batch, Batches
 from armrace.simulation.code_digest import package_code
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.replication import run_replication
@@ -42,7 +42,7 @@ _SECONDS_A_THREAD = 0.01
 """Aim of a task on a thread: long enough that short replications share its cost."""
 
 _FIRST_TASKS, _TASKS_AT_ONCE = 16, 1000
-"""The number of workers is unknown, so every finished task makes room for two."""
+"""Two tasks are submitted for each one that finishes, since the number of workers is unknown."""
 
 _LOSSES_IN_A_ROW = 5
 _LOST = "the workers died; perhaps they ran out of memory, and fewer of them would not."
@@ -148,6 +148,8 @@ def _run_on_threads(
     receive: Receive,
     task: Task,
 ) -> bool:
+    # Compiled loops release the interpreter lock and cannot be interrupted from Python. They read
+    # a stop flag and write their progress in these arrays, which this thread reads and writes.
     controls = [np.zeros((max(numbers, default=-1) + 1, 2), dtype=np.int64) for numbers in missing]
     rounds = _rounds(experiments, missing)
 
@@ -222,10 +224,10 @@ def _gather(
     report: Callable[[], None],
     stop: Callable[[], None],
 ) -> bool:
-    """Hand out batches and receive what finishes until all is done or Ctrl-C comes.
+    """Submit batches and receive outcomes until all are done or Ctrl-C comes.
 
-    The number of batches that wait at once grows from the first number of ``room`` to the second:
-    each costs time to look after, and later batches are sized better.
+    The number of batches submitted at once grows from the first number of ``room`` to the second:
+    each one takes time to manage, and later batches are better sized.
     """
     waiting: dict[Future[_Timed], Batch] = {}
     at_once, most = room
@@ -246,6 +248,8 @@ def _gather(
                 batches.learn(batch, seconds)
                 receive(batch, outcomes)
                 at_once = min(most, at_once + 1)
+            # Only rounds in which nothing but losses came count: a worker that dies now and then
+            # is replaced, a task that kills every worker must end the run.
             if done:
                 losses = losses + 1 if len(lost) == len(done) else 0
             if losses > _LOSSES_IN_A_ROW:

@@ -18,7 +18,7 @@ __all__ = ["Presentation"]
 
 
 class Presentation:
-    """What :class:`Result` and :class:`Comparison` share: a page, a plot, figures for a paper."""
+    """A page, a plot and figures for a paper, for :class:`Result` and :class:`Comparison`."""
 
     @abstractmethod
     def _compared(self) -> Comparison:

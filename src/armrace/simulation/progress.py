@@ -1,4 +1,4 @@
-"""A progress bar on standard error, where a person is watching."""
+"""Progress bars on standard error."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from contextlib import contextmanager
 __all__ = ["Progress", "cell_bar", "compiling_bar", "progress_bar"]
 
 Progress = bool | None | Callable[[float], None]
-"""Whether to show a bar, None where a person is watching; or what is told the finished share."""
+"""Whether to show a bar, None for a terminal only; or a function that takes the finished share."""
 
 _SECONDS_THAT_TELL_THE_SPEED = 600.0
-"""Cells differ much in length, so what is left is estimated from many of them."""
+"""Cells differ much in length, so the remaining time is estimated from many of them."""
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def progress_bar(
 
 @contextmanager
 def cell_bar(shown: bool | None) -> Iterator[Callable[[float, int], None]]:
-    """A progress bar whose function takes how many cells are done, of how many."""
+    """Show a progress bar; yield a function of the number of finished cells and of all cells."""
     with progress_bar("cells", shown, _SECONDS_THAT_TELL_THE_SPEED) as report:
         yield lambda done, total: report(done / max(total, 1), f"{int(done)} of {total} cells")
 

@@ -57,20 +57,20 @@ class Outcome(NamedTuple):
     arm_corruption: Floats
     layer_corruption: Floats
     view: Sequence[ArmView]
-    """The policy's own view at the end; only of the first replication, else empty."""
+    """The policy's view of each arm at the end; only for the first replication, else empty."""
     leapt: int | None
     """Rounds that were skipped, not played one by one; none where the engine plays every round."""
     seconds: float
     """How long the compiled loop took; the only value that the seed does not determine."""
     audit: Audit | None
-    """What an audit found in it, if one was asked for."""
+    """The audit of the replication, if one was requested."""
 
 
 class Parts(NamedTuple):
-    """All that takes part in a replication."""
+    """The states, streams and arrays of one replication."""
 
     policy: Any
-    """The policy's state; under watch where an audit is asked for."""
+    """The policy's state; wrapped in an audit trail if an audit is requested."""
     policy_state: Any
     """The policy's own state."""
     adversary: Any
@@ -82,9 +82,9 @@ class Parts(NamedTuple):
     workspace: engine.Workspace
     sees_weights: bool
     smallest_cost: float
-    """No change that the adversary makes costs less, unless it costs nothing."""
+    """Every change that the adversary makes costs at least this, or nothing."""
     means: Floats
-    luck: Stream
+    reward_stream: Stream
     """The stream for rewards of skipped rounds, which are drawn at once."""
     leap: leaping.Leap | None
     """Where rounds are skipped; none if every round is played."""
@@ -97,7 +97,7 @@ def make_parts(
     replication: int,
     control: npt.NDArray[np.int64] | None = None,
 ) -> Parts:
-    """Fresh states, streams and ledger for one replication."""
+    """Make fresh states, streams and ledger for one replication."""
     policy, horizon = experiment.policy, experiment.horizon
     setting = experiment.setting()
     law = experiment.environment.law()
@@ -119,18 +119,18 @@ def make_parts(
         sees_weights=experiment.adversary.sees_weights,
         smallest_cost=experiment.adversary.smallest_cost(adversary, setting),
         means=setting.means,
-        luck=stream_for(experiment.seed, Purpose.SKIPPED_ROUNDS, replication),
+        reward_stream=stream_for(experiment.seed, Purpose.SKIPPED_ROUNDS, replication),
         leap=_leap(experiment, state, adversary, law),
     )
 
 
 def _growth(experiment: Experiment) -> float:
-    """How far plays may grow before a distribution is computed again; 0 where it is cheap."""
+    """Return the share by which plays may grow before a distribution is recomputed."""
     return 0.0 if experiment.policy.exact_tickets else float(experiment.refresh)
 
 
 def _leap(experiment: Experiment, state: Any, adversary: Any, law: Law) -> leaping.Leap | None:
-    """Return what skipping rounds needs, if it is asked for or worthwhile."""
+    """Return the state of leaping, if leaping is requested or worthwhile."""
     horizon = experiment.horizon
     if experiment.engine == "plain" or (
         experiment.engine == "auto" and horizon <= LONGEST_PLAYED_BY_DEFAULT
@@ -154,25 +154,26 @@ def _leap(experiment: Experiment, state: Any, adversary: Any, law: Law) -> leapi
 
 
 class RoundsToPlay(NamedTuple):
-    """How many rounds of a replication are played one by one, about."""
+    """Estimated numbers of rounds of a replication that are played one by one."""
 
     surely: float
     """Played because the policy does not leap, or cannot tell its arms apart yet."""
     perhaps: float
-    """Played if the attack goes on, which may be until the horizon."""
+    """Played if the attack continues, which may be until the horizon."""
 
 
 def rounds_to_play(experiment: Experiment) -> RoundsToPlay:
     """Estimate how many rounds of a replication will be played one by one.
 
-    A race leaps once it has told arms apart: after some ``500 / gap^2`` plays an arm and layer.
+    A race leaps once it has deleted bad arms: after about ``500 / gap^2`` plays of each arm in each
+    layer.
     """
     parts, horizon = make_parts(experiment, 0), float(experiment.horizon)
     if parts.leap is None:
         return RoundsToPlay(horizon, 0.0)
     gap = np.diff(np.sort(parts.means)[-2:])[0]
-    cells = parts.ledger.pulls.size * parts.ledger.layer_corruption.size
-    exploring = min(horizon, cells * 500 / gap**2) if gap > 0 else horizon
+    arms_and_layers = parts.ledger.pulls.size * parts.ledger.layer_corruption.size
+    exploring = min(horizon, arms_and_layers * 500 / gap**2) if gap > 0 else horizon
     if engine.is_spent(parts.ledger, parts.smallest_cost):
         return RoundsToPlay(exploring, 0.0)
     ends = np.minimum(parts.leap.windows, experiment.horizon)
@@ -180,7 +181,7 @@ def rounds_to_play(experiment: Experiment) -> RoundsToPlay:
 
 
 def runner_for(parts: Parts) -> Runner:
-    """The compiled loop for this class of policy."""
+    """Return the compiled loop for this class of policy."""
     code = fingerprint(implementations(parts.policy))
     make = engine.make_runner if parts.leap is None else leaping.make_leaper
     return make(code, True) if parts.checked else make(code)
@@ -191,6 +192,8 @@ def play_out(parts: Parts) -> None:
 
     With ``parts.checked``, a policy that leaves the bounds of an array is refused.
     """
+    # Both objects own the memory behind the addresses that are passed on: they must live until the
+    # compiled loop has returned.
     attack = LiveAttack(
         parts.adversary, parts.adversary_stream, parts.sees_weights, parts.smallest_cost
     )
@@ -199,7 +202,7 @@ def play_out(parts: Parts) -> None:
     after = (parts.ledger, parts.record, parts.workspace)
     arguments: tuple[Any, ...] = (*before, *after)
     if parts.leap is not None:
-        arguments = (*before, parts.luck, *after, parts.leap, parts.law)
+        arguments = (*before, parts.reward_stream, *after, parts.leap, parts.law)
     try:
         runner_for(parts)(*arguments)
     except IndexError as error:
@@ -222,7 +225,7 @@ def run_replication(
     replication: int,
     control: npt.NDArray[np.int64] | None = None,
 ) -> Outcome:
-    """Play one replication; ``control`` lets another thread watch and stop it."""
+    """Play one replication; through ``control``, another thread can follow and stop it."""
     return _run(experiment, replication, make_parts(experiment, replication, control))
 
 

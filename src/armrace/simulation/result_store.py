@@ -1,4 +1,4 @@
-"""Results of experiments in a folder, in files named by all that the figures depend on.
+"""A folder of results, in files named by a hash of everything that the figures depend on.
 
 A finished experiment is one file. An experiment under way is several, each with some of the
 replications, so that an interruption costs little. The number of replications is not part of the
@@ -27,7 +27,10 @@ __all__ = ["StoredResult"]
 
 
 class StoredResult:
-    """What a folder holds of an experiment; without ``curves``, only the ledger at the horizon."""
+    """The files of an experiment in a folder.
+
+    Without ``curves``, they hold the ledger at the horizon only.
+    """
 
     def __init__(self, experiment: Experiment, folder: Path, *, curves: bool = True) -> None:
         self.experiment = experiment
@@ -93,6 +96,8 @@ class StoredResult:
         found = [audits[number] for number in sorted(audits)]
         rows = rows.sort("replication", "round")
         means = pieces[0].means
+        # Pieces are removed only after the whole is on disk. If the process is killed in between,
+        # replications are stored twice, which ``unique`` above resolves the next time.
         save(Result(spec, rows, view, seconds, audits=found, means=means), self.whole)
         for part in parts:
             part.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from armrace.environments import ENVIRONMENTS
 from armrace.errors import UnknownName
 from armrace.forensics import Audit
 from armrace.policies import ArmView
-from armrace.simulation.auditing import AuditSummary, summarise_audits
+from armrace.simulation.audit_summaries import AuditSummary, summarise_audits
 from armrace.simulation.experiment import Experiment, checkpoints_for
 from armrace.simulation.presentation import Presentation
 from armrace.simulation.replication import Outcome
@@ -35,23 +35,15 @@ MEASURES = ("regret", "pseudo_regret", "clean_regret", "corruption")
 class Result(Presentation):
     """The outcome of an experiment.
 
-    Parameters
-    ----------
-    spec
-        The arguments of :func:`simulate` that run it again.
-    rows
-        The whole ledger: one row per replication and checkpoint, with arrays for what is counted
-        per arm or per layer. All other frames are made of it.
-    view
-        What the policy knew of each arm at the end of the first replication.
-    seconds
-        How long the compiled loops took.
-    interrupted
-        Whether Ctrl-C ended it before all replications were finished.
-    audits
-        What an audit of each replication found, in their order; empty if none was asked for.
-    means
-        Each arm's true mean; computed from ``spec`` if left out.
+    Args:
+        spec: the arguments of :func:`simulate` that run it again.
+        rows: the whole ledger: one row per replication and checkpoint, with arrays for what is
+            counted per arm or per layer. All other frames are computed from it.
+        view: the policy's view of each arm at the end of the first replication.
+        seconds: how long the compiled loops took.
+        interrupted: whether Ctrl-C ended the run before all replications were finished.
+        audits: the audit of each replication, in order; empty if none was requested.
+        means: each arm's true mean; by default computed from ``spec``.
     """
 
     def __init__(
@@ -81,7 +73,7 @@ class Result(Presentation):
         seconds: float,
         interrupted: bool = False,
     ) -> Result:
-        """Make a result of what the engine returned for some replications."""
+        """Make a result from what the engine returned for some replications."""
         points = checkpoints_for(experiment.horizon)
         columns: dict[str, Any] = {
             "replication": np.repeat(np.array(replications, dtype=np.int64), points.size),
@@ -156,7 +148,7 @@ class Result(Presentation):
 
     @cached_property
     def race(self) -> pl.DataFrame:
-        """What the policy knew at the end of the first replication, per layer and arm."""
+        """The policy's view at the end of the first replication, per layer and arm."""
         schema = {
             field.name: _COLUMN_TYPES[field.type] for field in msgspec.structs.fields(ArmView)
         }

@@ -1,7 +1,7 @@
 """Ready-made comparisons, each with arms, an attack, a budget and a length.
 
-Every figure in a summary comes from running the scenario as it is, also where the paper's race
-loses.
+Every figure in a summary was measured by running the scenario unchanged, including those in which
+the paper's race loses.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def told_the_budget(description: str | Mapping[str, Any], budget: float) -> Policy:
-    """The policy with this name or these parameters, told the attack's budget if it needs it.
+    """Make a policy, and give it the attack's budget if it must know the corruption.
 
     A policy that must know the corruption in advance has a parameter ``corruption``.
 

@@ -49,51 +49,42 @@ def simulate(
 ) -> Result:
     """Run one policy in one environment under one attack.
 
-    The same arguments give the same figures, whatever computes them. Ctrl-C keeps the
-    replications that are finished.
+    The same arguments give the same figures, on any executor and with any number of workers. Ctrl-C
+    keeps the replications that are finished.
 
-    Parameters
-    ----------
-    policy
-        The algorithm: a name of ``POLICIES``, a specification, or plain data with a ``name``.
-    environment
-        Where rewards come from: a specification, plain data with a ``name``, or a list of means,
-        which stands for Bernoulli arms.
-    adversary
-        The attack: a name of ``ADVERSARIES``, a specification, or plain data with a ``name``.
-    budget
-        The most corruption that the attack may spend; required for every attack but ``none``.
-    horizon
-        Rounds of each replication.
-    replications
-        Independent runs.
-    seed
-        The seed of all randomness.
-    executor
-        What computes: None for threads, an executor such as those of ``concurrent.futures``, or
-        one of ``threads``, ``processes``, ``dask`` and ``ray``, which is then started for this
-        call.
-    engine
-        ``plain`` plays every round; ``leap`` skips rounds that cannot matter, with other random
-        numbers of the same law; ``auto`` leaps where that is possible beyond ten million rounds.
-    workers
-        Threads, or processes of an executor that is named; by default one a core.
-    progress
-        Whether to show a progress bar; by default on a terminal only.
-    audit
-        The level of an audit, with which every replication then ends; none by default.
-    refresh
-        An attack that looks at the distribution of a policy for which that is costly, such as
-        Thompson sampling, sees it refreshed when the plays of an arm have grown by this share and
-        the rounds by a third of it; 0 means every round.
-    checked
-        Whether the policy is compiled with checks of all array bounds. Slower, for policies under
-        development: an arm that does not exist is refused instead of corrupting memory.
+    Args:
+        policy: the algorithm: a name of ``POLICIES``, a specification, or plain data with a
+            ``name``.
+        environment: the source of rewards: a specification, plain data with a ``name``, or a list
+            of means, which stands for Bernoulli arms.
+        adversary: the attack: a name of ``ADVERSARIES``, a specification, or plain data with a
+            ``name``.
+        budget: the most corruption that the attack may spend; required for every attack except
+            ``none``.
+        horizon: the number of rounds of each replication.
+        replications: the number of independent runs.
+        seed: the seed of all randomness.
+        executor: what runs the replications: None for threads, an executor such as those of
+            ``concurrent.futures``, or one of ``threads``, ``processes``, ``dask`` and ``ray``,
+            which is then started for this call.
+        engine: ``plain`` plays every round; ``leap`` skips rounds that cannot matter, and draws
+            different random numbers from the same distribution; ``auto`` leaps beyond ten million
+            rounds where that is possible.
+        workers: the number of threads, or of processes of a named executor; by default one per
+            core.
+        progress: whether to show a progress bar; by default on a terminal only.
+        audit: the level at which every replication is audited at its end; by default no audit.
+        refresh: for an attack that reads a distribution that is costly to compute, such as that of
+            Thompson sampling: the distribution is recomputed when the plays of an arm have grown
+            by this share and the rounds by a third of it; 0 recomputes it in every round.
+        checked: whether to compile the policy with bounds checks. Slower, for policies under
+            development: an arm that does not exist is refused instead of corrupting memory.
 
-    Returns
-    -------
-    Result
+    Returns:
         The ledger of all replications, with the specification that runs it again.
+
+    Raises:
+        ArmraceError: an argument is refused; the message names it, its limits and its value.
 
     >>> result = simulate("ucb1", [0.9, 0.1], horizon=100, replications=2, seed=7)
     >>> result.final["pulls"].to_list()
@@ -133,21 +124,29 @@ def compare(
 ) -> Comparison:
     """Run many policies on the same rewards under the same attack.
 
-    Policies that leap (see :func:`simulate`) meet rewards of the same law, but not the same.
+    Policies that leap (see :func:`simulate`) meet different rewards from the same distribution.
 
-    Parameters
-    ----------
-    policies
-        The algorithms, each as :func:`simulate` takes one.
-    environment, adversary, budget, horizon, replications, seed
-        As :func:`simulate` takes them; all policies share them.
-    executor, engine, workers, progress, audit, checked
-        As :func:`simulate` takes them.
+    Args:
+        policies: the algorithms, each in one of the forms that :func:`simulate` takes.
+        environment: see :func:`simulate`; like all further arguments, shared by all policies.
+        adversary: see :func:`simulate`.
+        budget: see :func:`simulate`.
+        horizon: see :func:`simulate`.
+        replications: see :func:`simulate`.
+        seed: see :func:`simulate`.
+        executor: see :func:`simulate`.
+        engine: see :func:`simulate`.
+        workers: see :func:`simulate`.
+        progress: see :func:`simulate`.
+        audit: see :func:`simulate`.
+        refresh: see :func:`simulate`.
+        checked: see :func:`simulate`.
 
-    Returns
-    -------
-    Comparison
+    Returns:
         A :class:`Result` for each policy, with tables of their figures and differences.
+
+    Raises:
+        ArmraceError: an argument is refused; the message names it, its limits and its value.
     """
     if not is_list(policies) or not len(policies):
         raise InvalidParameter(f"policies must be a list of policies; got {policies!r}.")
@@ -196,7 +195,7 @@ def run_experiments(
     progress: Progress = None,
     checked: bool = False,
 ) -> list[Result]:
-    """Run experiments of equally many replications side by side, each replication together."""
+    """Run experiments with the same number of replications side by side."""
     make, task = (
         (checked_parts, run_checked_replication) if checked else (first_parts, run_replication)
     )

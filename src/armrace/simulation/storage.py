@@ -1,7 +1,7 @@
 """Results on disk: one Parquet file with the specification inside.
 
-A file is written beside its place and moved there when it is complete, so that an interrupted
-save leaves what was there before. A digest of the numbers tells damage when it is read.
+A file is written under a temporary name and renamed when it is complete, so that an interrupted
+save leaves the old file. A digest of the contents detects damage when the file is read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SEAL = re.compile(rb"sha256:[0-9a-f]{64}")
 
 
 class _Header(msgspec.Struct, forbid_unknown_fields=True):
-    """What a result file says of itself."""
+    """The metadata of a result file."""
 
     format: int
     spec: dict[str, Any]
@@ -42,7 +42,7 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
     digest: str
     audits: list[Audit] = []
     means: list[float] | None = None
-    """Each arm's true mean, so that a result is read without the class of its environment."""
+    """Each arm's true mean, so that a result can be read without the class of its environment."""
 
 
 def save(result: Result, target: Path) -> None:
@@ -66,9 +66,17 @@ def save(result: Result, target: Path) -> None:
 def load(path: str | Path) -> Result:
     """Read a result that :meth:`Result.save` wrote.
 
-    Raises :class:`DamagedFile` if the file is missing, damaged or not a result. The seal is
-    checked before the contents are parsed: a Parquet reader that trusts damaged lengths can take
-    the process down.
+    The digest is checked before the contents are parsed: a Parquet reader that trusts damaged
+    lengths can crash the process.
+
+    Args:
+        path: the file.
+
+    Returns:
+        The result.
+
+    Raises:
+        DamagedFile: the file is missing, damaged or not a result.
     """
     if not isinstance(path, (str, Path)):
         raise InvalidParameter(f"path must be the path of a result file; got {path!r}.")
@@ -106,10 +114,10 @@ def load(path: str | Path) -> Result:
 
 
 def _parse(data: bytes) -> tuple[_Header, pl.DataFrame]:
-    """Read a file's header and rows; the seal is no proof, since everybody can compute it.
+    """Read a file's header and rows, without trusting them: anyone can compute a valid digest.
 
-    The number of rows is compared before any is read: readers make room for all that a file
-    announces, and a number that is absurdly large ends the process.
+    The number of rows is checked before any is read, since readers allocate memory for as many
+    rows as a file announces, and an absurdly large number would end the process.
     """
     header = msgspec.json.decode(pl.read_parquet_metadata(io.BytesIO(data))[_KEY], type=_Header)
     announced = pl.scan_parquet(io.BytesIO(data)).select(pl.len()).collect().item()
@@ -119,7 +127,7 @@ def _parse(data: bytes) -> tuple[_Header, pl.DataFrame]:
 
 
 def _sealed(data: bytes) -> bytes:
-    """The contents with their digest in its place; it is taken with the place left blank."""
+    """Return the contents with the digest filled in; it is computed with its field left blank."""
     found = list(_SEAL.finditer(data))[-1]
     first, last = found.span()
     blank = data[:first] + _BLANK + data[last:]

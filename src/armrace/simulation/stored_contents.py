@@ -19,13 +19,13 @@ _ARM_COLUMNS = {"pulls": pl.Int64, "arm_corruption": pl.Float64}
 
 
 class _Part(msgspec.Struct):
-    """A policy, an environment or an attack, of which more need not be known here."""
+    """A policy, an environment or an attack; only its name matters here."""
 
     name: str
 
 
 class _Spec(msgspec.Struct):
-    """What every specification says, also one whose classes are unknown here."""
+    """The fields that every specification has, even if its classes are unknown here."""
 
     policy: _Part
     environment: _Part
@@ -79,7 +79,7 @@ def _width(kind: pl.DataType, inner: Any) -> int:
 
 
 def _check_numbers(rows: pl.DataFrame) -> None:
-    """Numbers are finite, and none is missing but where nothing was skipped."""
+    """Check that numbers are finite and present; only ``leapt`` may be missing."""
     for name in rows.columns:
         column = rows[name]
         _require(name == "leapt" or column.null_count() == 0, name)
@@ -91,7 +91,7 @@ def _check_numbers(rows: pl.DataFrame) -> None:
 
 
 def _check_rounds(rows: pl.DataFrame, spec: _Spec) -> None:
-    """Every replication has the same checkpoints, each once, and ends at the horizon."""
+    """Check that every replication has the same checkpoints, each once, and ends at the horizon."""
     numbers = rows["replication"]
     _require(bool(((numbers >= 0) & (numbers < spec.replications)).all()), "replication")
     rounds = rows["round"].unique().sort().to_list()

@@ -1,8 +1,8 @@
 """Long sweeps of many comparisons, stored in a folder as they finish.
 
-A *cell* is some experiments that are run side by side, such as all policies under one attack
-with one budget. What is finished is written every few seconds, in files named by a hash of the
-specification and of the code that produced them. A sweep that was interrupted, or whose cluster
+A *cell* is a list of experiments that are run side by side, such as all policies under one attack
+with one budget. Finished replications are written every few seconds, to files named by a hash of
+the specification and of the code that produced them. A sweep that was interrupted, or whose cluster
 or disk failed, continues where it stopped. Several processes with the same sweep and folder, on
 one machine or on many that share the folder, divide the cells among themselves.
 """
@@ -18,7 +18,7 @@ from typing import Any
 from armrace.errors import ArmraceError, UnwritableOutput, WorkersLost
 from armrace.files import make_folder
 from armrace.files.locks import locked
-from armrace.simulation.batching import Batch
+from armrace.simulation.batches import Batch
 from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.parallel import run_missing
@@ -32,7 +32,7 @@ _SECONDS_BETWEEN_WRITES = 20.0
 """The most work that an interruption costs, beside the batches under way."""
 
 _SECONDS_BETWEEN_LOOKS = 0.5
-"""How often to look whether other processes have finished what they locked."""
+"""The interval between checks whether other processes have finished what they locked."""
 
 Cell = Sequence[Experiment]
 Report = Callable[[float, int], None]
@@ -47,11 +47,11 @@ def run_sweep(
     *,
     curves: bool = True,
 ) -> list[list[Result]]:
-    """Run what ``folder`` does not hold yet, and return the results of all cells.
+    """Run the replications that ``folder`` does not hold yet, and return the results of all cells.
 
-    ``report`` is told how many cells are done, of how many. Without ``curves``, only the end of
-    each replication is kept. Ctrl-C, lost workers and a full disk leave in the folder what was
-    finished before.
+    ``report`` is called with the number of finished cells and of all cells. Without ``curves``,
+    only the end of each replication is kept. After Ctrl-C, lost workers or a full disk, the folder
+    holds what was finished before.
     """
     place = Path(folder)
     make_folder(place)
@@ -87,7 +87,7 @@ def _advance(
     workers: int | None,
     report: Report,
 ) -> bool:
-    """Play what no other process has locked of a cell; return whether the cell is finished."""
+    """Run the part of a cell that no other process has locked; return whether it is finished."""
     done, total = sum(found is not None for found in results), len(cells)
     found = _results(cells[at])
     if found is None:
@@ -112,9 +112,10 @@ def _play(
     workers: int | None,
     progress: Callable[[float], None],
 ) -> None:
-    """Run what is missing of a cell and not locked by another process."""
+    """Run the missing replications of a cell that are not locked by another process."""
     unfinished = [kept for kept in cell if kept.result() is None]
     with locked([kept.lock for kept in unfinished]) as ours:
+        # ``missing`` is read under the lock: another process may have stored some since.
         mine = [kept for kept, acquired in zip(unfinished, ours, strict=True) if acquired]
         _play_mine({kept: kept.missing() for kept in mine}, executor, workers, progress)
         for kept in mine:
@@ -127,7 +128,7 @@ def _play_mine(
     workers: int | None,
     progress: Callable[[float], None],
 ) -> None:
-    """Run what is missing and store it; store what is finished also if the run fails."""
+    """Run and store missing replications; store finished ones even if the run fails."""
     cell = [kept for kept, numbers in missing.items() if numbers]
     experiments, numbers = [kept.experiment for kept in cell], [missing[kept] for kept in cell]
     if not cell:

@@ -53,7 +53,8 @@ def student_tail(place: float, freedom: int) -> float:
     square = place * place
     inside = square / (freedom + square)
     outside = freedom / (freedom + square)
-    # The fraction converges fast on one side of the mean of the beta law only.
+    # The continued fraction converges fast only on one side of the mean of the beta law; the
+    # symmetry I_x(a, b) = 1 - I_(1-x)(b, a) gives the other side.
     if outside < (freedom + 2) / (freedom + 5):
         return 0.5 * _incomplete_beta(outside, inside, freedom / 2, 0.5)
     return 0.5 - 0.5 * _incomplete_beta(inside, outside, 0.5, freedom / 2)

@@ -1,7 +1,7 @@
-"""The bounds of Lykouris, Mirrokni and Paes Leme (STOC 2018) as functions, constants and all.
+"""The bounds of Lykouris, Mirrokni and Paes Leme (STOC 2018) as functions, with their constants.
 
-With them are those of the sharp race. Everything here is pure and needs nothing but numbers;
-what is checked by experiment lives in :mod:`armrace.verification`. Logarithms are natural; the
+The bounds of the sharp race are included. All functions are pure functions of numbers; checks by
+experiment are in :mod:`armrace.verification`. Logarithms are natural; the
 number of layers is ``ceil(lg T)``.
 """
 

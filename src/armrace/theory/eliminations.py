@@ -59,7 +59,7 @@ def elimination_log_term(arms: int, horizon: int, delta: float) -> float:
 
 
 def survival_failure(arms: int, horizon: int, log_term: float, layers: int = 1) -> float:
-    """The first lemma: the probability that a best arm is ever deleted, at most.
+    """The first lemma: an upper bound on the probability that a best arm is ever deleted.
 
     An arm's clean rewards in a layer are independent in the order of its plays, so the mean of
     ``n`` of them is off by more than ``sqrt(L/n)`` with probability at most ``2 exp(-2L)``, by
@@ -82,7 +82,7 @@ def survival_failure(arms: int, horizon: int, log_term: float, layers: int = 1) 
 
 
 def plays_until_deleted(gap: float, log_term: float, allowance: float = 0.0) -> float:
-    """The second lemma: how often a bad arm is played in a layer, at most, while a best is in.
+    """The second lemma: the most plays of a bad arm in a layer while a best arm is active.
 
     If all intervals hold their means, an arm with the gap ``D`` is deleted once both it and a
     best arm have half-widths below ``D/4``. That is so beyond
@@ -123,7 +123,7 @@ def papers_plays_until_deleted(gap: float, log_term: float, corruption: float = 
 def known_corruption_regret(
     gaps: Sequence[float], horizon: int, delta: float, corruption: float = 0.0
 ) -> RegretBound:
-    """Theorem 1: the regret of arm elimination told a bound on the corruption.
+    """Theorem 1: the regret of arm elimination that is given a bound on the corruption.
 
     With probability ``1 - delta``, by :func:`plays_until_deleted` with ``c = C`` and the regret
     that these plays make. An arm costs at most ``N D <= 16 L / D + 8 C``: the theorem's order
@@ -131,6 +131,15 @@ def known_corruption_regret(
     probability ``delta^2/(2KT)``, the martingales with ``delta/2``.
 
     ``gaps`` has an entry for each arm but one best (see :func:`gaps_of`).
+
+    Args:
+        gaps: the gap of every arm except one best arm.
+        horizon: the number of rounds.
+        delta: the failure probability of the race.
+        corruption: the bound on the corruption that the policy is given.
+
+    Returns:
+        Upper bounds on the pseudo-regret and the regret.
 
     >>> bound = known_corruption_regret([1.0], 1000, 0.1)
     >>> bound.pseudo_regret, round(bound.regret, 2)  # 170 + sqrt(2 * 10.59663 * 170)

@@ -60,7 +60,7 @@ def clean_regret_from(regret: float, corruption: float) -> float:
 
 
 def hidden_rounds_regret(corruption: float) -> float:
-    """What every learner loses, on the rewards before corruption, while all is hidden: ``C/2``.
+    """Return the clean regret of every learner while all rewards are hidden: ``C/2``.
 
     Two arms always pay 1 and 0, or 0 and 1, as a coin decides; in the first ``C`` rounds the
     adversary shows 0 for both. Whatever the learner plays, it is right in half the cases, so its
@@ -90,6 +90,17 @@ def best_of_all_worlds_regret(
     ``sqrt(T)``, so that ``T^(1/2 + alpha)`` comes out as the paper has it: an order of magnitude
     and not a proven bound. Up to ``T^alpha``, SAPO's layer is counted as one more elimination,
     which is its order but not its constant.
+
+    Args:
+        gaps: the gap of every arm except one best arm.
+        horizon: the number of rounds.
+        delta: the failure probability of the race.
+        corruption: the corruption that is spent.
+        alpha: SAPO replaces all layers slower than ``T^alpha``.
+        top_regret: SAPO's regret; by default ``sqrt(T)``.
+
+    Returns:
+        Upper bounds on the pseudo-regret and the regret.
 
     >>> best_of_all_worlds_regret([0.5], 10**8, 0.1, 10**5, 0.25).pseudo_regret
     1000000.0

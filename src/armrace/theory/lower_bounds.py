@@ -1,4 +1,4 @@
-"""What no learner of small regret escapes: Theorems 4 and 5, with constants.
+"""Lower bounds for learners of small regret: Theorems 4 and 5, with constants.
 
 Two Bernoulli arms have the means ``1/2 + D`` and ``1/2``; in the first ``C`` rounds the adversary
 makes the first arm's mean ``1/2 - D``, which costs at most 1 a round. A learner whose
@@ -49,7 +49,7 @@ def sparse_interval_plays(
     epsilon_prime: float,
     power: float = 0.0,
 ) -> float:
-    """How often the bad arm is played, on average, in the interval where it is played least.
+    """Return the mean plays of the bad arm in the interval in which it is played least.
 
     If the pseudo-regret is at most ``scale ln^(1+power)(T) / gap`` on all stochastic instances,
     the bad arm is played at most ``1/gap`` times as often. Among the
@@ -77,7 +77,7 @@ def sparse_interval_plays(
 
 
 def switching_regret(gap: float, rounds: float, horizon: int, plays: float) -> ForcedRegret:
-    """What a switch after ``rounds = C`` forces on a learner that seldom plays the bad arm.
+    """Return the regret that a switch after ``rounds = C`` forces if the bad arm is played rarely.
 
     ``plays`` is how often the learner plays the arm in ``[C, 3C)`` on average if there is no
     switch. By Markov's inequality it does so at most ``2 plays`` times with probability a half;
@@ -93,6 +93,15 @@ def switching_regret(gap: float, rounds: float, horizon: int, plays: float) -> F
     ``D``. The regret is that against the best arm in hindsight, so no less. The paper takes
     ``4 plays`` in place of ``2 plays`` and smaller failure probabilities than these steps give,
     and asks that the first arm be the better one in hindsight, which is not needed.
+
+    Args:
+        gap: the gap ``D`` of the two arms.
+        rounds: the number of rounds before the switch, ``C``.
+        horizon: the number of rounds.
+        plays: mean plays of the bad arm in ``[C, 3C)`` without a switch.
+
+    Returns:
+        Lower bounds on a regret and on the probability of at least that regret.
 
     >>> forced = switching_regret(0.25, 10_000, 10**6, 0)  # 2000 - ln 10^6
     >>> round(forced.regret, 2), round(forced.probability, 4)  # 1/2 - e^-3.125 - e^-1.5625 - 0.001
@@ -126,6 +135,16 @@ def forced_regret(
     the smallest of them. The constant is tiny unless ``scale`` is: it has ``scale/gap^2`` in an
     exponent.
 
+    Args:
+        scale: the factor in the learner's pseudo-regret.
+        gap: the gap ``D`` of the two arms.
+        horizon: the number of rounds.
+        epsilon: the switch comes after at least ``T^epsilon`` rounds.
+        epsilon_prime: the switch comes after at most ``T^epsilon_prime`` rounds.
+
+    Returns:
+        Lower bounds on a regret and on the probability of at least that regret.
+
     >>> round(forced_regret(0.01, 0.25, 10**9, 0.6, 0.9).probability, 4)  # 3^-1.326 / 2 - ...
     0.1164
     """
@@ -153,7 +172,7 @@ def forced_positive_regret(
 
 
 def clean_switching_regret(gap: float, rounds: float, plays: float) -> float:
-    """What the switch forces before it comes, on the rewards before corruption, in expectation.
+    """Return the expected regret on clean rewards that the switch forces before it comes.
 
     The first ``C`` rounds look exactly like the instance in which the first arm is bad, in which
     it is played ``plays`` times by then. All other rounds lose ``gap`` each: a step of the proof

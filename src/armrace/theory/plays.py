@@ -1,4 +1,4 @@
-"""From how often bad arms are played to regret, with all constants.
+"""Regret from the number of plays of bad arms, with all constants.
 
 Let arm ``a`` with the gap ``D(a)`` be played ``n(a)`` times. The pseudo-regret of a run is
 ``sum n(a) D(a)``. Against an arm ``b``, the regret on the rewards before corruption is
@@ -44,7 +44,7 @@ NO_GUARANTEE = RegretBound(math.inf, math.inf)
 
 
 def regret_of_limits(gaps: Sequence[float], limits: Sequence[float], horizon: int) -> float:
-    """The largest pseudo-regret if each arm has a limit on its plays and all have ``horizon``.
+    """Return the largest pseudo-regret if each arm has a limit on its plays in ``horizon`` rounds.
 
     >>> regret_of_limits([0.5, 0.1], [10, 1000], 100)
     14.0
@@ -58,9 +58,9 @@ def regret_of_limits(gaps: Sequence[float], limits: Sequence[float], horizon: in
 
 
 def regret_of_stages(gaps: Sequence[float], ends: Sequence[float], horizon: int) -> float:
-    """The largest pseudo-regret if each arm is out after a round of its own.
+    """Return the largest pseudo-regret if each arm is deleted by a given round.
 
-    In every round, the worst that can be played is the worst arm that is not out.
+    In every round, the worst that can be played is the worst arm that is not deleted.
 
     >>> regret_of_stages([0.5, 0.1], [10, 60], 100)
     10.0

@@ -71,7 +71,7 @@ def moves_until_deleted(plays: Sequence[float]) -> list[float]:
 
 
 def rounds_until_moves(moves: float, share: float, failure: float) -> float:
-    """After how many rounds a layer has made ``moves`` moves, except with the failure probability.
+    """Return after how many rounds a layer has made ``moves`` moves, except with ``failure``.
 
     That is ``(M + h + sqrt(h^2 + 2 M h)) / p`` with ``h = ln(1/failure)``, rounded up.
 
@@ -108,6 +108,14 @@ def fast_slow_stochastic_regret(gaps: Sequence[float], horizon: int, delta: floa
     ``4 L (1 + sqrt(1 + 2D))^2 / D^2 <= 29.9 L / D^2`` in the slow. The paper says
     ``18 L / D^2`` for the latter, which its argument gives only for gaps of at most 0.1286.
 
+    Args:
+        gaps: the gap of every arm except one best arm.
+        horizon: the number of rounds.
+        delta: the failure probability of the race.
+
+    Returns:
+        Upper bounds on the pseudo-regret and the regret.
+
     >>> bound = fast_slow_stochastic_regret([1.0], 1000, 0.1)  # 192 + 358 plays
     >>> bound.pseudo_regret
     550.0
@@ -125,7 +133,7 @@ def fast_slow_stochastic_regret(gaps: Sequence[float], horizon: int, delta: floa
 def fast_slow_regret(
     gaps: Sequence[float], horizon: int, delta: float, corruption: float
 ) -> RegretBound:
-    """Theorem 2 with corruption of at most ``C``, which the race was told.
+    """Theorem 2 with corruption of at most ``C``, which the race knows.
 
     The slow layer's share is ``1/max(C, 1)`` (the paper divides by ``C``, which may be below 1),
     so it meets at most its allowance ``2 L``, except with a probability of order ``exp(-2L)``.
@@ -135,6 +143,15 @@ def fast_slow_regret(
     That is of order ``K C L / D`` for the smallest gap ``D``, and no more than the theorem's
     ``K C L^2 sum 1/D``. Events: sampling ``delta^2/(16KT)``, corruption less than
     ``delta^2/(10 (KT)^2)``, moves ``delta/4``, martingales ``delta/8``.
+
+    Args:
+        gaps: the gap of every arm except one best arm.
+        horizon: the number of rounds.
+        delta: the failure probability of the race.
+        corruption: the bound on the corruption that the race is given.
+
+    Returns:
+        Upper bounds on the pseudo-regret and the regret.
 
     >>> bound = fast_slow_regret([1.0], 10**6, 0.1, 5)
     >>> bound.pseudo_regret  # 5 (1130 + h + sqrt(h^2 + 2260 h)), h = ln 80, rounded up
@@ -232,7 +249,7 @@ def race_failure(
     layers: int | None = None,
     tolerance: float | None = None,
 ) -> float:
-    """The probability with which a tolerant layer of the race loses a best arm, at most.
+    """Return an upper bound on the probability that a tolerant layer loses a best arm.
 
     Some clean mean is off with probability at most ``delta^2/(8KT layers)``; some tolerant layer
     meets more than ``L`` with at most ``layers exp(-(L ln(L/rho) - L + rho))``, ``rho`` being the
@@ -259,7 +276,7 @@ def agnostic_regret(
     shares: Sequence[float] | None = None,
     tolerance: float | None = None,
 ) -> RegretBound:
-    """Theorem 3: a bound on the regret of the multi-layer race, which is told nothing.
+    """Theorem 3: a bound on the regret of the multi-layer race, which does not know ``C``.
 
     Let ``l`` be a tolerant layer and ``N(a) = 4 L (1 + sqrt(1 + D))^2 / D^2`` the plays that a
     tolerant layer gives to an arm. Layer ``l`` and all slower ones together give it that many
@@ -272,11 +289,22 @@ def agnostic_regret(
     counted for all layers.
 
     ``shares`` are those of :func:`layer_shares` unless given. ``tolerance`` is the largest share
-    times corruption that a layer tolerates, by default :func:`race_tolerance`; besides, the first
-    layer tolerates ``C <= L``, as it meets no more than there is. With the sharper intervals of
-    the race the tolerance is 1, and the bound holds with probability ``1 - 3 delta/2``, as they
+    times corruption that a layer tolerates, by default :func:`race_tolerance`. The first layer
+    also tolerates ``C <= L``, since it cannot meet more than the total. With the sharper intervals
+    of the race the tolerance is 1, and the bound holds with probability ``1 - 3 delta/2``, as they
     spend all of ``delta`` themselves. Where the slowest layer tolerates less than ``C``, nothing
     is guaranteed, and both bounds are infinite.
+
+    Args:
+        gaps: the gap of every arm except one best arm.
+        horizon: the number of rounds.
+        delta: the failure probability of the race.
+        corruption: the corruption that is spent.
+        shares: the probability of each layer.
+        tolerance: the largest share times corruption that a layer tolerates.
+
+    Returns:
+        Upper bounds on the pseudo-regret and the regret.
 
     >>> bound = agnostic_regret([1.0], 10**6, 0.1, 0)  # 20 layers with 495 plays each
     >>> bound.pseudo_regret
@@ -345,6 +373,16 @@ def per_arm_regret(
     ``C(b)``, what is collected by their sum.
 
     ``corruptions`` has an entry for each of the ``K`` arms, in any order.
+
+    Args:
+        gaps: the gap of every arm except one best arm.
+        horizon: the number of rounds.
+        delta: the failure probability of the race.
+        corruptions: the corruption of each arm's rewards.
+        shares: the probability of each layer.
+
+    Returns:
+        Upper bounds on the pseudo-regret and the regret.
 
     >>> corrupted = per_arm_regret([0.5, 0.5], 10**6, 0.1, [100, 100, 0])
     >>> corrupted.pseudo_regret >= agnostic_regret([0.5, 0.5], 10**6, 0.1, 100).pseudo_regret

@@ -1,4 +1,4 @@
-"""The sharp race: which layers it has, and what its regret is at most.
+"""The sharp race: its layers, and a bound on its regret.
 
 Layer ``l`` has the share ``2^-l`` (what remains goes to the first) and tolerates a corruption of
 ``first 2^(l-1)``. It uses the rewards of all slower layers too, so it meets the corruption of a
@@ -37,7 +37,7 @@ _LATE_LOOK = 129 / 128
 
 
 class SharpLayer(NamedTuple):
-    """What makes a layer of the sharp race."""
+    """The parameters of a layer of the sharp race."""
 
     share: float
     tolerated: float
@@ -63,7 +63,7 @@ class SharpLayer(NamedTuple):
 def sharp_layers(
     arms: int, horizon: int, delta: float, first: float, most_corruption: float | None = None
 ) -> list[SharpLayer]:
-    """The layers, of which the slowest tolerates all the corruption that there can be.
+    """Return the layers; the slowest one tolerates the largest possible corruption.
 
     A lower end that is too high, of any arm, may delete a best arm, and so may a best arm's
     upper end that is too low: the former have ``f/2K`` each, the latter ``f/2``.
@@ -100,7 +100,7 @@ def sharp_layers(
 
 
 def sharp_plays_until_deleted(gap: float, layer: SharpLayer) -> float:
-    """After how many turns of every active arm a tolerant layer has deleted one of this gap.
+    """Return after how many turns of every active arm a tolerant layer has deleted an arm.
 
     On the good event a mean is off by at most ``w(n) + c/n``, where
     ``w(n) = sqrt((log_lower + ln(pi (n + 1/2))/2) / 2n)``, and no end is further from its mean
@@ -159,6 +159,18 @@ def sharp_regret(
     constants differ. The factor ``1 + lead`` on ``C`` meets an ``N`` that is a third of the
     literal one, and each leader adds to the regret without corruption.
 
+    Args:
+        gaps: the gap of every arm except one best arm.
+        horizon: the number of rounds.
+        delta: the failure probability of the race.
+        corruption: the corruption that is spent.
+        lead: plays of a layer's leader after each turn.
+        first: the corruption that the first layer is designed for.
+        most_corruption: the largest corruption that the race is designed for; by default any.
+
+    Returns:
+        Upper bounds on the pseudo-regret and the regret.
+
     >>> bound = sharp_regret([0.1] * 9, 10**9, 0.05, 0)
     >>> round(bound.pseudo_regret)
     2665319
@@ -193,7 +205,7 @@ def sharp_regret(
 def _cost_of_layer(
     layer: SharpLayer, turns: Sequence[float], gaps: Sequence[float], horizon: int, lead: int
 ) -> tuple[float, float]:
-    """Pseudo-regret and bad plays of a tolerant layer, leader included, at most."""
+    """Return upper bounds on pseudo-regret and bad plays of a tolerant layer, with its leader."""
     followed = [min(each, float(horizon)) for each in (*turns, max(turns))]
     pseudo_regret = regret_of_limits(gaps, turns, horizon)
     pseudo_regret += lead * sum(_gaps_followed(each, layer, gaps, turns) for each in followed)
@@ -203,7 +215,7 @@ def _cost_of_layer(
 def _gaps_followed(
     turns: float, layer: SharpLayer, gaps: Sequence[float], limits: Sequence[float]
 ) -> float:
-    """The sum over turns of the leader's gap, which is none that all have been deleted of.
+    """Return an upper bound on the sum of the leader's gap over turns.
 
     From any arm's deletion on, the leader's gap is at most the largest that is left.
     """
@@ -217,7 +229,7 @@ def _gaps_followed(
 
 
 def _gaps_at_first(turns: float, layer: SharpLayer, largest: float) -> float:
-    """By the integral of ``2 (w(n) + c/n)``, which also covers the first turn of all."""
+    """Bound that sum by the integral of ``2 (w(n) + c/n)``, which also covers the first turn."""
     if turns < 1:
         return largest * turns
     stochastic = 4 * math.sqrt(0.5 * turns * _log_term(turns, layer))

@@ -1,7 +1,7 @@
 """The claims of the paper as experiments that can fail.
 
-Lemmas, theorems and lower bounds, each tried on every race under several attacks, the adaptive
-ones included; a claim is refuted only where chance would hardly ever do so.
+Lemmas, theorems and lower bounds are checked on every race under several attacks, including
+adaptive ones. A claim is refuted only if chance is a very unlikely explanation.
 """
 
 from armrace.verification.checks import Check

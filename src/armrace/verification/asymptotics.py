@@ -1,7 +1,7 @@
-"""Regret up to a trillion rounds on the paper's axes, which no simulation round by round shows.
+"""Regret up to a trillion rounds, beyond what simulation round by round can reach.
 
-Races leap over rounds that cannot matter, so that their regret can be drawn against ``ln T`` up to
-10^12 rounds and against ``C`` up to a million, with the theorem's bound beside it.
+Races leap over rounds that cannot matter, so that their regret can be plotted against ``ln T`` up
+to 10^12 rounds and against ``C`` up to a million, together with the theorem's bound.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _GAPS = gaps_of(MEANS)
 
 
 class Series(NamedTuple):
-    """A race on one axis: what is played at each of its points."""
+    """The experiments of a race at the points of one axis."""
 
     subject: Subject
     axis: str
@@ -52,7 +52,7 @@ class Series(NamedTuple):
     experiments: tuple[Experiment, ...]
 
     def bounds(self) -> list[float]:
-        """What the theorem says at each point."""
+        """Return the theorem's bound at each point."""
         return [
             self.subject.guarantee.regret(e.policy, _GAPS, e.horizon, e.budget).pseudo_regret
             for e in self.experiments
@@ -74,9 +74,9 @@ class Curve(msgspec.Struct, frozen=True):
 
 
 def asymptotic_series(subject: Subject, runs: int, seed: int) -> Iterator[Series]:
-    """A race along ``T``, and along ``C`` as far as it guarantees anything there.
+    """Make the series of a race along ``T``, and along ``C`` as far as its guarantee reaches.
 
-    Points have seeds of their own, so that their runs are independent.
+    Each point has its own seed, so that the runs of different points are independent.
     """
     quiet = [
         _experiment(subject, "none", 0.0, horizon, runs, seed + point)
@@ -93,7 +93,7 @@ def asymptotic_series(subject: Subject, runs: int, seed: int) -> Iterator[Series
 
 
 def asymptotic_claims(series: Series) -> Iterator[Claim]:
-    """That the regret stays below its bound everywhere, and grows no faster than it says."""
+    """Claim that the regret stays below its bound everywhere, and grows no faster."""
     yield _below_bound(series)
     yield _power_of_logarithm(series) if series.axis == "T" else _linear_in_corruption(series)
 
@@ -162,7 +162,10 @@ def _power_of_logarithm(series: Series) -> Claim:
 
 
 def _linear_in_corruption(series: Series) -> Claim:
-    """By the slope: a fitted power exceeds 1 where a race is fooled from some C on only."""
+    """Claim linear growth in C by the slope.
+
+    A fitted power would exceed 1 for a race that is fooled only from some C on.
+    """
     points, bounds = list(series.points), series.bounds()
     limit = (bounds[-1] - bounds[0]) / (points[-1] - points[0])
 
@@ -186,7 +189,7 @@ def _regrets(runs: Sequence[Runs]) -> npt.NDArray[np.float64]:
 
 
 def draw_up(series: Series, played: Mapping[Experiment, Runs]) -> Curve:
-    """The curve of a series that was played."""
+    """Make the curve of a series that was played."""
     regrets = _regrets([played[experiment] for experiment in series.experiments])
     bounds = series.bounds()
     points = np.log(series.points)

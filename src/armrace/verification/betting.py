@@ -25,7 +25,7 @@ _HALVINGS = 30
 
 
 def betting_interval(sample: Floats, top: float, level: float) -> Interval:
-    """An interval of the mean of ``sample`` that misses with probability ``level`` at most.
+    """Return an interval that misses the mean of ``sample`` with probability at most ``level``.
 
     >>> low, high = betting_interval(np.full(1000, 0.5), top=1.0, level=0.01)
     >>> 0.45 < low < 0.5 < high < 0.55

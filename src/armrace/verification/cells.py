@@ -1,4 +1,4 @@
-"""The experiments that several families share: a race, arms, an attack and its budget."""
+"""Cells: experiments that several families of claims share, each a race under one attack."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ATTACKS: tuple[str | Mapping[str, Any], ...] = (
     {"name": "aae-opening", "boost": True},
     "adaptive-constant",
 )
-"""Who attacks the lemmas; three of them look at the learner's distribution."""
+"""The attacks under which lemmas are checked; three of them read the learner's distribution."""
 
 
 class Cell(NamedTuple):
@@ -41,7 +41,7 @@ def cells(
     runs: int,
     seed: int,
 ) -> Iterator[Cell]:
-    """A race under each of the attacks that it promises to withstand."""
+    """Return a cell for each attack against which the race has a guarantee."""
     for attack in attacks:
         quiet = attack == "none"
         if quiet or subject.guarantee.robust:

@@ -1,8 +1,8 @@
-"""A claim before it is tried, and what a trial says of it.
+"""Claims, and the outcomes of checking them.
 
-``verify`` tries many claims. Each interval is computed at the same small level, the error
-probability of the whole divided by the number of claims, so that it calls *any* true claim
-refuted with at most that probability.
+``verify`` checks many claims. Each confidence interval is computed at the same small level, the
+error probability of the whole divided by the number of claims (Bonferroni), so that the probability
+that *any* true claim is called refuted is at most that error probability.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ Floats = npt.NDArray[np.float64]
 
 
 class Judgement(NamedTuple):
-    """What the runs say."""
+    """The outcome of the runs for one claim."""
 
     runs: int
     failures: int
     interval: Interval
     """A confidence interval of the quantity that is measured; a point where it is known exactly."""
     limit: float
-    """What the interval is held against."""
+    """The limit with which the interval is compared."""
     holds: bool
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement, the experiments that may refute it, and how."""
+    """A statement, the experiments that may refute it, and the function that judges them."""
 
     claim: str
     policy: str
@@ -58,11 +58,11 @@ class Claim:
     """What must be played to judge it; nothing where the judge plays by itself."""
     judge: Callable[[Sequence[Runs], float], Judgement]
     theorem: str
-    """The theorem or lemma that it tries."""
+    """The theorem or lemma that it checks."""
 
 
 class Check(msgspec.Struct, frozen=True):
-    """A row of the table: a claim that was tried."""
+    """A row of the table: a claim that was checked."""
 
     claim: str
     policy: str
@@ -76,31 +76,31 @@ class Check(msgspec.Struct, frozen=True):
     theorem: str
     seed: int
     version: str
-    """The version of the library that tried it."""
+    """The version of the library that checked it."""
     form: Literal["quick", "full"]
 
 
 def rarely(failed: npt.NDArray[np.bool_], limit: float, level: float) -> Judgement:
-    """That something fails with probability ``limit`` at most: an exact binomial test."""
+    """Judge whether something fails with probability at most ``limit`` (exact binomial test)."""
     failures = int(failed.sum())
     interval = clopper_pearson(failures, failed.size, level)
     return Judgement(failed.size, failures, interval, limit, interval.low <= limit)
 
 
 def never(failed: npt.NDArray[np.bool_], level: float) -> Judgement:
-    """That something never fails, whatever is drawn."""
+    """Judge whether something never fails, for any random draws."""
     return rarely(failed, 0.0, level)
 
 
 def mean_at_least(sample: Floats, limit: float, level: float) -> Judgement:
-    """That a mean is ``limit`` or more; runs below it are counted as failures."""
+    """Judge whether a mean is at least ``limit``; runs below it are counted as failures."""
     interval = Interval(*mean_interval(sample, level))
     failures = int((sample < limit).sum())
     return Judgement(sample.size, failures, interval, limit, interval.high >= limit)
 
 
 def slope_at_most(points: Sequence[float], sample: Floats, limit: float, level: float) -> Judgement:
-    """That a mean grows no faster than ``limit`` per unit; steeper runs are counted as failures."""
+    """Judge whether a mean grows by at most ``limit`` per unit; steeper runs count as failures."""
     growth = slope_of_growth(points, sample, level)
     failures = _count(points, sample, lambda slope: slope > limit)
     interval = Interval(growth.low, growth.high)
@@ -108,7 +108,7 @@ def slope_at_most(points: Sequence[float], sample: Floats, limit: float, level: 
 
 
 def slope_above(points: Sequence[float], sample: Floats, limit: float, level: float) -> Judgement:
-    """That a mean is *shown* to grow faster than ``limit`` per unit, by all of the interval."""
+    """Judge whether the whole interval of a slope lies above ``limit`` per unit."""
     growth = slope_of_growth(points, sample, level)
     failures = _count(points, sample, lambda slope: slope <= limit)
     interval = Interval(growth.low, growth.high)

@@ -1,7 +1,7 @@
-"""A race that is watched from outside by somebody who knows the true means.
+"""A wrapper of a race that knows the true means and records where intervals miss them.
 
-It plays as the race within it does. Besides, after every reward it notes in which layers an
-interval of an active arm misses the arm's mean, which a race itself cannot know.
+The wrapper plays exactly like the race within it. After every reward it also records in which
+layers the interval of an active arm misses the arm's true mean.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["WitnessedRace", "make_witnessed_race"]
 
 
 class WitnessedRace(NamedTuple):
-    """A race, the truth, and where the one missed the other."""
+    """A race, the true means, and which layers' intervals have missed them."""
 
     race: Race
     means: npt.NDArray[np.float64]
@@ -38,7 +38,7 @@ class WitnessedRace(NamedTuple):
 
 
 def make_witnessed_race(race: Race, means: npt.NDArray[np.float64]) -> WitnessedRace:
-    """The race before its first round, with its witness."""
+    """Wrap a race before its first round."""
     return WitnessedRace(race, means.copy(), np.zeros(race.share.size, dtype=np.bool_))
 
 
@@ -68,7 +68,7 @@ def witnessed_learn(state: WitnessedRace, ticket: Ticket, reward: float) -> None
         cell = cell_of(race, layer, arm)
         if cell.active:
             low, high = cell.lower, cell.upper
-            if race.rule.kind[0] == PAPER:  # which a patient race has not computed anew
+            if race.rule.kind[0] == PAPER:  # which a patient race has not recomputed
                 low, high = interval(race, layer, *evidence(race, layer, arm))
             if low > mean or high < mean:
                 state.missed[layer] = True

@@ -1,4 +1,4 @@
-"""How much is played: in a minute, or in up to 20 minutes, of processor time."""
+"""Sizes of the checks: one minute, or up to 20 minutes, of processor time."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ class Form(NamedTuple):
     """Runs of the lemmas and of the bounds on regret."""
     horizon: int
     corruption: float
-    """What is spent where arms are far apart and bounds on regret are to say something."""
+    """The corruption spent with large gaps, where the bounds on regret are not vacuous."""
     close_horizon: int
     close_corruption: float
-    """What is spent where arms are close, and survival is at stake."""
+    """The corruption spent with small gaps, where the best arm could be deleted."""
     sampling_runs: int
     """Runs of the sub-sampling lemma and of shares and turns, which are short."""
     growth_runs: int
     growth_horizon: int
     switch_rounds: tuple[int, ...]
-    """After how many rounds the adversary of the lower bound turns honest."""
+    """The number of rounds after which the adversary of the lower bound stops."""
     asymptotic_runs: int
     computed_runs: int
     """Runs whose intervals are read off at their end."""

@@ -1,9 +1,9 @@
-"""What is guaranteed of each race: what its layers tolerate, plays, regret.
+"""The guarantee of each race: the corruption that layers tolerate, plays of arms, and regret.
 
-A race is checked against the guarantee of its class, so that a policy of your own which derives
-from one of these is held to the same; the first class that fits counts. A new race needs a line
-in ``GUARANTEES``, before the race from which it derives if it guarantees other things, and one in
-``CHECKED``, where ``{"name": ..., "delta": DELTA, ...}`` sets parameters.
+A race is checked against the guarantee of its class, so that a user's policy that derives from one
+of these is checked against the same guarantee; the first class that matches counts. A new race
+needs a line in ``GUARANTEES``, before the race from which it derives if its guarantee differs, and
+one in ``CHECKED``, where ``{"name": ..., "delta": DELTA, ...}`` sets parameters.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Guarantee(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """A race, its guarantee, and how it is called."""
+    """A race to be checked, its guarantee, and its label."""
 
     label: str
     policy: Policy
@@ -82,11 +82,11 @@ class Subject(NamedTuple):
 
     @property
     def told(self) -> bool:
-        """Whether it is told the corruption."""
+        """Whether the race takes a bound on the corruption as a parameter."""
         return hasattr(self.policy, "corruption")
 
     def facing(self, corruption: float) -> Policy:
-        """The policy, told this corruption if it is of a kind that is told."""
+        """Return the policy, with this bound on the corruption if it takes one."""
         if self.told:
             return msgspec.structs.replace(self.policy, corruption=float(corruption))
         return self.policy
@@ -102,12 +102,12 @@ class Subject(NamedTuple):
         return self.guarantee.regret_failure * self.delta
 
     def tolerant(self, policy: Policy, arms: int, horizon: int, spent: Floats) -> Bools:
-        """Which layers tolerate what was spent: a row for each run, a column for each layer."""
+        """Return which layers (columns) tolerate the corruption spent in each run (row)."""
         limits = self.guarantee.rule(policy, arms, horizon).tolerated
         return np.asarray(spent[:, None] <= limits + _NOTHING)
 
     def bound(self, gaps: Sequence[float], horizon: int, corruption: float) -> RegretBound:
-        """The guarantee of the race under this corruption, told of it if it is of that kind."""
+        """Return the regret bound under this corruption, given to the race if it takes it."""
         return self.guarantee.regret(self.facing(corruption), gaps, horizon, corruption)
 
 
@@ -144,7 +144,11 @@ def _race_regret(policy: Any, gaps: Sequence[float], horizon: int, spent: float)
 
 
 def _sharp_plays(policy: Any, gap: float, arms: int, horizon: int) -> list[float]:
-    """Turns alone bound the plays of an arm if its layer has followed it all the time."""
+    """Return the most plays of an arm in each layer.
+
+    These are all plays of the layer until its turns suffice to delete the arm, since the arm may
+    have been the layer's leader all the time.
+    """
     return [
         (1 + policy.lead) * arms * theory.sharp_plays_until_deleted(gap, layer)
         for layer in theory.sharp_layers(
@@ -210,10 +214,11 @@ GUARANTEES: Mapping[type[Policy], Guarantee] = {
 
 
 def _refine(policy: Policy, guarantee: Guarantee) -> Guarantee:
-    """The guarantee of the multi-layer race with other intervals than the paper's.
+    """Return the guarantee of the multi-layer race with other intervals than the paper's.
 
-    They and their allowances spend all of ``delta``, so that the coins, which the bound on the
-    regret needs besides, leave ``1 - 3 delta/2`` for it.
+    Intervals and allowances spend all of ``delta``. The bound on the regret also needs an event of
+    probability ``1 - delta/2`` about the layers' coins, so that it holds with probability
+    ``1 - 3 delta/2``.
     """
     if isinstance(policy, MultiLayerRace) and policy.intervals != "paper":
         return guarantee._replace(survival="Theorem A", thinning="Lemma 1", regret_failure=1.5)
@@ -259,7 +264,7 @@ def make_subject(description: Policy | str | Mapping[str, Any]) -> Subject:
 
 
 def _label(policy: Policy) -> str:
-    """Its name, and the parameters in which it differs from the usual."""
+    """Return the race's name with the parameters that differ from the defaults."""
     usual = {parameter.name: parameter.default for parameter in policy.parameters()}
     skipped = {"name", "delta", "corruption"}
     own = [

@@ -1,7 +1,7 @@
-"""The lemmas: intervals hold, the best arm survives, others go, sub-sampling thins corruption.
+"""The lemmas: intervals hold, the best arm survives, bad arms are deleted, layers meet little.
 
-All are about the layers that tolerate what was spent, and hold together with probability
-``1 - delta``; a run in which any such layer breaks one is a failure.
+All are about the layers that tolerate the corruption that was spent, and hold jointly with
+probability ``1 - delta``. A run in which any such layer violates a lemma counts as a failure.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _claim(text: str, cell: Cell, failed: Failed, theorem: str) -> Claim:
 
 def _failures(cell: Cell, runs: Runs, failed: Failed) -> Bools:
     books = runs.books
-    assert books is not None  # races can be looked at
+    assert books is not None  # races can be inspected
     arms, horizon = books.active.shape[2], cell.experiment.horizon
     tolerant = cell.subject.tolerant(cell.policy, arms, horizon, runs.corruption)
     return failed(cell, runs, books, tolerant)
@@ -88,7 +88,7 @@ def _means(cell: Cell) -> npt.NDArray[np.float64]:
 
 
 def _missed(cell: Cell, runs: Runs, books: Books, tolerant: Bools) -> Bools:
-    """At any time where a witness was there, and at the end in any case."""
+    """Find runs in which an interval missed its mean: at the end, or at any time if recorded."""
     means = _means(cell)
     outside = (means < books.lower - _ROUNDING) | (means > books.upper + _ROUNDING)
     failed = (outside & tolerant[:, :, None]).any(axis=(1, 2))
@@ -98,7 +98,10 @@ def _missed(cell: Cell, runs: Runs, books: Books, tolerant: Bools) -> Bools:
 
 
 def _best_deleted(cell: Cell, runs: Runs, books: Books, tolerant: Bools) -> Bools:
-    """Nor may a slower layer, which deletes from all faster ones; those are tolerant too."""
+    """Find runs in which a tolerant layer lost the best arm.
+
+    Slower layers delete from all faster ones, but they are tolerant too, so they may not either.
+    """
     best = int(np.argmax(_means(cell)))
     return np.asarray((~books.active[:, :, best] & tolerant).any(axis=1))
 
@@ -119,7 +122,10 @@ def _met(cell: Cell, runs: Runs, books: Books) -> npt.NDArray[np.float64]:
 
 
 def _overspent(cell: Cell, runs: Runs, books: Books, tolerant: Bools) -> Bools:
-    """A layer that uses slower ones too meets what all of them meet together."""
+    """Find runs in which a tolerant layer met more corruption than its allowance.
+
+    A layer that also uses the rewards of slower ones meets the sum of what all of them meet.
+    """
     allowances, horizon = cell.subject.guarantee.allowances, cell.experiment.horizon
     assert allowances is not None  # else the paper's lemma is tried
     limits = allowances(cell.policy, _means(cell).size, horizon)
@@ -128,7 +134,10 @@ def _overspent(cell: Cell, runs: Runs, books: Books, tolerant: Bools) -> Bools:
 
 
 def _overfed(cell: Cell, runs: Runs, books: Books, tolerant: Bools) -> Bools:
-    """By the ledger and by the layers' books, which differ if a layer learns what it should not.
+    """Find runs in which a layer met more than the sub-sampling lemma allows.
+
+    The corruption is read from the ledger and from the layers' counts, which differ if a layer
+    learns from rewards of other layers.
 
     The paper's lemma is about layers that get a share of at most ``1/C`` of the rounds; each has
     its part of delta.

@@ -1,10 +1,11 @@
-"""The lower bounds, tried on UCB1 and on every race.
+"""The lower bounds, checked on UCB1 and on every race.
 
-Theorem 4 promises a regret with a probability; both depend on how seldom the learner plays the
-arm that looks bad. Races that have deleted it hardly do, and the promise is substantial. UCB1
-keeps looking, the promised probability is nothing one could see, and its regret on the corrupted
-rewards does not even grow with the switch; what the same argument forces on it is regret on the
-clean means before the switch, and an adversary who looks at its decisions forces the rest.
+Theorem 4 forces a certain regret with a certain probability; both depend on how rarely the learner
+plays the arm that looks bad. Races that have deleted the arm hardly play it, and the bound is
+substantial. UCB1 keeps playing it: the probability in the bound is then too small to be observed,
+and its regret on the corrupted rewards does not grow with the switch. The same argument does force
+regret on the clean means before the switch, and an adversary who sees UCB1's decisions forces the
+rest.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _UCB1_HORIZON = 100_000
 
 
 def race_lower_bounds(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
-    """What is forced on a race."""
+    """Make the claims about the regret that the lower bounds force on a race."""
     policy = subject.facing(_FEARED)
     switches = [_switch(policy, rounds, form.growth_runs, seed) for rounds in form.switch_rounds]
     for rounds, experiment in zip(form.switch_rounds, switches, strict=True):
@@ -61,7 +62,7 @@ def race_lower_bounds(subject: Subject, form: Form, seed: int) -> Iterator[Claim
 
 
 def ucb1_lower_bounds(form: Form, seed: int) -> Iterator[Claim]:
-    """What the lower bounds force on UCB1, which is not a race."""
+    """Make the claims about the regret that the lower bounds force on UCB1."""
     policy = Ucb1()
     switches = [_switch(policy, rounds, form.growth_runs, seed) for rounds in form.switch_rounds]
     for rounds, experiment in zip(form.switch_rounds, switches, strict=True):
@@ -89,9 +90,9 @@ def ucb1_lower_bounds(form: Form, seed: int) -> Iterator[Claim]:
 
 
 def _switch(policy: Policy, rounds: int, runs: int, seed: int) -> Experiment:
-    """The adversary of the lower bound, made to turn honest after the first third of the rounds.
+    """Make the adversary of the lower bound, such that it stops after a third of the rounds.
 
-    ``epsilon`` is chosen so that the first interval begins there, and the budget leaves no other.
+    ``epsilon`` is chosen so that the first interval begins there, and the budget excludes others.
     """
     horizon = 3 * rounds + 3
     epsilon = math.log(rounds) / math.log(horizon)
@@ -109,7 +110,7 @@ def _switch(policy: Policy, rounds: int, runs: int, seed: int) -> Experiment:
 
 
 def _promise(experiment: Experiment, rounds: int) -> ForcedRegret:
-    """Theorem 4 with the plays that the adversary found by simulating the learner."""
+    """Claim Theorem 4 with the plays that the adversary found by simulating the learner."""
     attack = experiment.adversary
     assert isinstance(attack, LowerBoundSwitch)
     (interval,) = attack.intervals(experiment.setting())
@@ -136,7 +137,7 @@ def _promised(label: str, experiment: Experiment, rounds: int, promise: ForcedRe
 
 
 def _clean(policy: Policy, experiment: Experiment, rounds: int) -> Claim:
-    """With UCB1's own guarantee, of 8 ln T/gap^2 + 1 + pi^2/3 plays of a bad arm on average."""
+    """Claim regret before the switch, from UCB1's bound of 8 ln T/gap^2 + 1 + pi^2/3 bad plays."""
     plays = 8 * math.log(experiment.horizon) / _GAP**2 + 1 + math.pi**2 / 3
     promise = clean_switching_regret(_GAP, rounds, plays)
 
@@ -184,7 +185,7 @@ def _proportional(
 
 
 def _hidden(label: str, policy: Policy, form: Form, seed: int) -> Claim:
-    """Both cases of the coin for each run of the learner: together they lose exactly C."""
+    """Claim that the two instances between which the coin chooses together cost exactly C."""
     experiments = tuple(
         make_experiment(
             policy=policy,

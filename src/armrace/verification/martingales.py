@@ -1,9 +1,9 @@
-"""The martingales on which the proofs rest, on rewards and coins of the running race.
+"""Checks of the martingales in the proofs, on rewards and layers of the running race.
 
-Failures are so rare that counting them shows little: a race whose layers meet half as much
-corruption again still keeps within its allowance in nearly every run. The exponential martingales
-of the proofs have the mean 1 exactly, from the first round on, and a few thousand short runs show
-where they do not.
+Failures are so rare that counting them shows little: a race whose layers meet 50% more corruption
+than they should still stays within its allowance in nearly every run. The exponential martingales
+of the proofs have a mean of exactly 1 from the first round on, and a few thousand short runs
+reveal a deviation.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _MEASURE = f"mean of the martingale, capped at {_TOP:g}, at most 1"
 
 
 def martingale_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
-    """That the martingales of the corruption met and of the clean rewards have the mean 1."""
+    """Claim that the martingales of the corruption met and of the clean rewards have mean 1."""
     if subject.guarantee.subsampled:
         yield _corruption_claim(subject, form, seed)
     yield _reward_claim(subject, form, seed)
 
 
 def _corruption_claim(subject: Subject, form: Form, seed: int) -> Claim:
-    """Every round is corrupted by 1, so that a layer meets as many units as it gets rounds."""
+    """Claim mean 1 where every round is corrupted by 1, so a layer meets its number of rounds."""
     experiment = _experiment(
         subject, (1.0, 0.0), "swap-best", float(_CORRUPTED_ROUNDS), _CORRUPTED_ROUNDS, form, seed
     )
@@ -124,7 +124,7 @@ def reward_martingale(rule: Rule, books: Books, mean: float) -> Floats:
 
 
 def _worst(values: Floats, level: float) -> Judgement:
-    """The layer whose mean is most clearly too large, all layers together at the level."""
+    """Judge the layer whose mean is most clearly too large, at a level for all layers jointly."""
     capped = np.minimum(values, _TOP)
     layers = capped.shape[1]
     intervals = [

@@ -1,6 +1,7 @@
-"""How a race must run for the proofs to be about it: shares, turns, own rewards, deletions.
+"""Checks that a race runs as the proofs assume: shares, turns, own rewards, deletions.
 
-Shares are random and tested exactly. The rest holds in every run, so a single breach refutes it.
+Shares are random and checked by an exact test. The rest must hold in every run, so that a single
+violation refutes it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _AGE = 7
 
 
 def mechanics_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
-    """Shares, turns, own rewards and deletions of a race."""
+    """Make the claims about shares, turns, own rewards and deletions of a race."""
     policy = subject.facing(_TOLD)
     rule = subject.guarantee.rule(policy, len(_EQUAL), _SHORT)
     experiment = make_experiment(
@@ -86,7 +87,7 @@ def mechanics_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]
 
 
 def share_judgement(rule: Rule, books: Books, level: float) -> Judgement:
-    """An exact binomial test for each layer, all together at the level; the worst is shown."""
+    """Judge shares by an exact binomial test for each layer, at a joint level; show the worst."""
     plays = books.assigned.sum(axis=2)
     rounds, layers = plays.shape[0] * _SHORT, plays.shape[1]
     judged = []
@@ -102,7 +103,7 @@ def share_judgement(rule: Rule, books: Books, level: float) -> Judgement:
 
 
 def _misses_turns(rule: Rule, books: Books) -> Bools:
-    """By the counts at the end, in layers that still have all their arms."""
+    """Find runs with unequal turns, by the final counts in layers that have all their arms."""
     moves = books.assigned.sum(axis=2)
     least = moves // ((1 + rule.lead) * books.assigned.shape[2])
     whole = books.active.all(axis=2)
@@ -110,7 +111,7 @@ def _misses_turns(rule: Rule, books: Books) -> Bools:
 
 
 class Deletion(NamedTuple):
-    """When an arm was deleted from a layer, and by which."""
+    """The round in which an arm was deleted from a layer, and by which layer."""
 
     layer: int
     arm: int
@@ -119,7 +120,7 @@ class Deletion(NamedTuple):
 
 
 def _deletions(subject: Subject, policy: Policy, form: Form, seed: int) -> Claim:
-    """Whether widths are as prescribed shows in when arms are deleted, to the round."""
+    """Claim that arms are deleted exactly in the rounds that the prescribed widths imply."""
     rule = subject.guarantee.rule(policy, len(_REWARDS), _HORIZON)
 
     def judge(runs: Sequence[Runs], level: float) -> Judgement:
@@ -145,7 +146,7 @@ def _deletions(subject: Subject, policy: Policy, form: Form, seed: int) -> Claim
 
 
 def _play(policy: Policy, seed: int) -> tuple[list[tuple[int, int]], set[Deletion]]:
-    """Layers and arms in the order of play, and the deletions that the race made."""
+    """Play a race; return layers and arms in the order of play, and the deletions."""
     learner = Learner(policy, arms=len(_REWARDS), horizon=_HORIZON, seed=seed, watch=False)
     plays = []
     for _ in range(_REPLAYED):
@@ -163,9 +164,9 @@ def _play(policy: Policy, seed: int) -> tuple[list[tuple[int, int]], set[Deletio
 def prescribed_deletions(
     rule: Rule, plays: Sequence[tuple[int, int]], rewards: Sequence[float]
 ) -> set[Deletion]:
-    """What a race of this rule deletes when its layers make the given plays.
+    """Return the deletions of a race with this rule if its layers make the given plays.
 
-    Each arm always pays the same, 0 or 1. A layer of -1 stands for a play that teaches nothing.
+    Each arm always pays the same, 0 or 1. A layer of -1 means that no layer learns from the play.
     """
     layers, arms = rule.share.size, len(rewards)
     pulls = np.zeros((layers, arms))

@@ -1,8 +1,8 @@
-"""Races with one mistake each, and which check of ``verify`` catches it.
+"""Races with one mistake each, to show which check of ``verify`` detects it.
 
-A mutant promises what the race promises from which it derives; only its running state differs.
-``python -m armrace.verification.mutants`` tries them all and prints the table of the
-documentation. It exits with 1 if a mutant escapes or the unbroken races do not pass.
+A mutant has the guarantee of the race from which it derives; only its running state differs.
+``python -m armrace.verification.mutants`` checks all of them and prints the table of the
+documentation. It exits with 1 if a mutant is not detected or an unbroken race does not pass.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _lead(race: Race) -> Race:
 
 
 def _draw_too_often(race: Race) -> Race:
-    """The second layer gets half as much again, at the expense of the first."""
+    """Give the second layer 50% more rounds, at the expense of the first."""
     share = race.share.copy()
     if share.size > 1:
         share[0] -= share[1] / 2
@@ -152,7 +152,7 @@ def _inspect(inspect: Callable[[Race], Any], state: Any) -> list[ArmView]:
 
 
 def mutants() -> Iterator[tuple[str, Mutation | None, Policy]]:
-    """Each race unbroken, and then with each mistake."""
+    """Return each race unbroken, and then with each mistake."""
     yield MultiLayerRace.tag(), None, MultiLayerRace(delta=DELTA)
     for mutation in MUTATIONS:
         yield MultiLayerRace.tag(), mutation, BrokenMultiLayerRace(delta=DELTA, mutation=mutation)
@@ -162,7 +162,7 @@ def mutants() -> Iterator[tuple[str, Mutation | None, Policy]]:
 
 
 def catch(policy: Policy, form: Form = QUICK, seed: int = 0) -> list[Check]:
-    """The claims about how a race runs that a policy breaks."""
+    """Return the claims about the running state that a policy violates."""
     subject = make_subject(policy)
     checks = try_claims(list(_claims(subject, form, seed)), progress=False, seed=seed, quick=True)
     return [check for check in checks if check.verdict == "fails"]

@@ -1,4 +1,4 @@
-"""The theorems: regret under its bound, its growth in the corruption and in the horizon."""
+"""The theorems: regret below its bound, and its growth with the corruption and the horizon."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _ROUNDS_A_UNIT = 1_250
 
 
 def regret_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
-    """All theorems for one race, where they guarantee anything.
+    """Make the claims of the theorems for one race.
 
-    A race that was told too small a bound on the corruption has no guarantee beyond it, and
+    A race with a parameter that bounds the corruption has no guarantee beyond that bound, and
     nothing is claimed there.
     """
     for cell in cells(subject, FAR, ATTACKS, form.corruption, form.horizon, form.runs, seed):
@@ -47,7 +47,7 @@ def regret_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
 
 
 def _below_bound(cell: Cell) -> Claim:
-    """The bound for what was spent in each run."""
+    """Claim that the regret is below its bound for the corruption spent in each run."""
     failure, horizon = cell.subject.regret_failure, cell.experiment.horizon
 
     def bound(spent: float) -> float:
@@ -75,13 +75,13 @@ def _below_bound(cell: Cell) -> Claim:
 
 
 def failure_measure(subject: Subject) -> str:
-    """The limit in words: the sharper intervals of the multi-layer race leave 3 delta/2."""
+    """Describe the limit, which is 3 delta/2 for sharper intervals of the multi-layer race."""
     limit = "delta" if subject.guarantee.regret_failure == 1 else "3 delta/2"
     return f"probability of failure, at most {limit}"
 
 
 def _linear(subject: Subject, attack: str, form: Form, seed: int) -> Claim:
-    """Over three octaves of corruption, against what the theorem's bound grows by there."""
+    """Claim that regret grows no faster in C than its bound, over three doublings of C."""
     largest = form.growth_horizon / _ROUNDS_A_UNIT
     points = [largest * octave for octave in _OCTAVES]
     experiments = [
@@ -114,7 +114,7 @@ def _linear(subject: Subject, attack: str, form: Form, seed: int) -> Claim:
 
 
 def _logarithmic(subject: Subject, form: Form, seed: int) -> Claim:
-    """Over six doublings of the horizon, against what the theorem's bound grows by there."""
+    """Claim that regret grows no faster in T than its bound, over six doublings of T."""
     told = 8.0
     experiments = [
         _experiment(subject, "none", told, horizon, form.growth_runs, seed) for horizon in _HORIZONS

@@ -1,8 +1,8 @@
 """What the theorems prescribe for every layer of a race: shares, log terms, allowances, leader.
 
-These figures come from the theorems and the policy's parameters alone, never from its running
-state, so that a state which differs is found out. The interval ends are computed here a second
-time, in plain Python and by another method than the compiled ones.
+These numbers come from the theorems and the policy's parameters alone, never from its running
+state, so that a state that differs is detected. The interval ends are computed here a second time,
+in plain Python and by another method than in the compiled code.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def race_rule(policy: Any, arms: int, horizon: int) -> Rule:
         log_lower=log_terms,
         log_upper=log_terms,
         allowance=allowance,
-        tolerated=np.maximum(tolerated, allowance),  # no layer meets more than there is
+        tolerated=np.maximum(tolerated, allowance),  # no layer meets more than the total
         intervals_part=intervals_part,
         allowances_part=allowances_part,
         pooled=policy.pool,

@@ -1,4 +1,4 @@
-"""What is kept of a run to judge claims by: the ledger's totals and the policy's own books."""
+"""What is kept of a run to judge claims: the ledger's totals and the layers' own records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Books(NamedTuple):
-    """What the layers know of the arms at the end; rows are layers, columns are arms."""
+    """The layers' records of the arms at the end; rows are layers, columns are arms."""
 
     share: Floats
     """The probability with which each layer gets a round; one number a layer."""
@@ -44,15 +44,15 @@ class Runs(NamedTuple):
     pulls: Floats
     layer_corruption: Floats
     missed: npt.NDArray[np.bool_]
-    """Whether a layer's interval ever missed a mean; nothing of what is no plain race."""
+    """Whether a layer's interval ever missed a mean; known for plain races only."""
     books: Books | None
-    """None if the policy cannot be looked at."""
+    """None if the policy cannot be inspected."""
 
 
 def examine(
     experiment: Experiment, replication: int, control: npt.NDArray[np.int64] | None = None
 ) -> Runs:
-    """Play one replication and read off what is left of it."""
+    """Play one replication and extract what claims need."""
     parts = make_parts(experiment, replication, control)
     state = parts.policy
     parts = _with_witness(parts)
@@ -84,7 +84,7 @@ def _with_witness(parts: Parts) -> Parts:
 
 
 def gather(runs: Sequence[Runs]) -> Runs:
-    """Single replications as one."""
+    """Combine single replications into one object."""
     columns = {name: [getattr(run, name) for run in runs] for name in Runs._fields}
     books = columns.pop("books")
     together = None if books[0] is None else Books(*map(np.array, zip(*books, strict=True)))

@@ -1,8 +1,8 @@
-"""How much of ``delta`` a race really spends, read off its running state and its intervals.
+"""How much of ``delta`` a race actually spends, computed from its running state and intervals.
 
-A theorem divides ``delta`` among events, and a race that runs with smaller log terms or allowances
-than it says spends more without anyone noticing: its regret hardly changes. So what each part
-may fail with is derived from the running state and held against its part.
+A theorem divides ``delta`` among events. A race that runs with smaller log terms or allowances than
+prescribed spends more, but its regret hardly changes, so that regret does not reveal it. Therefore
+the failure probability of each event is derived from the running state and compared with its part.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MEASURE = "failure probability spent, at most its part of delta"
 
 
 def spending_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
-    """What the intervals and the allowances of a race spend of ``delta``."""
+    """Make the claims about what the intervals and allowances of a race spend of ``delta``."""
     policy, names = subject.facing(TOLD), subject.guarantee
     rule = subject.guarantee.rule(policy, ARMS, HORIZON)
     state = running_race(policy.start(ARMS, HORIZON))
@@ -170,7 +170,7 @@ def _computed(subject: Subject, policy: Any, rule: Rule, form: Form, seed: int) 
 
 
 def computed_intervals_spend(rule: Rule, books: Books, horizon: int) -> float:
-    """What the intervals of one run spend, by their ends and the rewards behind them.
+    """Return what the intervals of one run spend, from their ends and the rewards behind them.
 
     The rewards' sum is moved by the *prescribed* allowance first. How improbable it then is that
     the mean lies beyond an end is the reciprocal of the exact martingale of the proof at that

@@ -1,4 +1,4 @@
-"""Tries every claim: plays each experiment once, then judges each claim."""
+"""The function ``verify``, which plays each experiment once and then judges each claim."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ __all__ = ["ERROR_PROBABILITY", "Verification", "make_claims", "try_claims", "ve
 Policies = Sequence[Policy | str | Mapping[str, Any]] | None
 
 ERROR_PROBABILITY = 0.01
-"""The probability with which any true claim is called refuted, at most."""
+"""An upper bound on the probability that any true claim is called refuted."""
 
 
 class Verification(msgspec.Struct, frozen=True):
-    """The claims that were tried, and with what they may be wrongly refuted."""
+    """The claims that were checked, and the probability of a wrong refutation."""
 
     checks: tuple[Check, ...]
     seed: int
@@ -145,7 +145,7 @@ def _subjects(policies: Policies, usual: Sequence[str | Mapping[str, Any]]) -> l
 
 
 def make_claims(policies: Policies, form: Form, seed: int) -> list[Claim]:
-    """All that is to be tried, lemmas first."""
+    """Make all claims to be checked, lemmas first."""
     subjects = _subjects(policies, CHECKED if form is QUICK else CHECKED_AT_LENGTH)
     families = (
         spending_claims,
@@ -173,7 +173,7 @@ def try_claims(
     seed: int = 0,
     quick: bool = False,
 ) -> tuple[Check, ...]:
-    """A verdict for each claim, all of them together at the error probability.
+    """Return a verdict for each claim, all of them jointly at the error probability.
 
     ``seed`` and ``quick`` are noted in the checks; the claims have been made with them.
     """
@@ -211,7 +211,7 @@ def _judge(
 def _play(
     claims: Sequence[Claim], executor: Executor | None, workers: int | None, progress: Progress
 ) -> dict[Experiment, Runs]:
-    """Every experiment that some claim needs, once."""
+    """Play every experiment that some claim needs, each once."""
     experiments = list(dict.fromkeys(e for claim in claims for e in claim.experiments))
     compile_experiments(experiments, executor, progress, witnessed_parts)
     total = max(1.0, sum(map(_cost, experiments)))
@@ -230,12 +230,12 @@ def _play(
 
 
 def _cost(experiment: Experiment) -> float:
-    """About how long it takes: races leap over most of a long run."""
+    """Estimate how long an experiment takes; races leap over most of a long run."""
     return min(experiment.horizon, LONGEST_PLAYED_BY_DEFAULT) * experiment.replications
 
 
 def _portion(
     report: Callable[[float], None], start: float, length: float
 ) -> Callable[[float], None]:
-    """Progress of one experiment as progress of the whole."""
+    """Turn the progress of one experiment into progress of the whole."""
     return lambda share: report(start + share * length)

@@ -1,4 +1,4 @@
-"""How a policy that counts plays and rewards is looked at."""
+"""The base class of policies whose state counts plays and rewards."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Counts(NamedTuple):
 
 @relation(Counts)
 def counts_that_disagree(state: Counts, fresh: Counts, room: Room) -> Iterator[str]:
-    """Each decision is counted for one arm; a reward comes after its decision."""
+    """Check that each decision is counted for one arm; a reward comes after its decision."""
     if state.assigned.sum() != state.rounds[0]:
         yield "rounds"
     if state.pulls.sum() > room.rewards:

@@ -56,10 +56,10 @@ def lower_kl(p: float, level: float) -> float:
 
 @inlined
 def improve_upper_kl(p: float, level: float, guess: float) -> float:
-    """:func:`upper_kl` from a guess: Newton's method, by halves where it would leave the bracket.
+    """Solve for :func:`upper_kl` from a guess by Newton's method, with bisection as a safeguard.
 
-    A step ``s`` leaves an error of about ``s^2 / 2 (1/(q-p) + 1/(1-q))``, so that the last step
-    is known to be the last without another evaluation.
+    A step ``s`` leaves an error of about ``s^2 / 2 (1/(q-p) + 1/(1-q))``. The iteration can
+    therefore stop after a small step, without another evaluation of the divergence.
     """
     if p >= 1.0 or level <= 0.0:
         return min(p, 1.0)
@@ -75,6 +75,7 @@ def improve_upper_kl(p: float, level: float, guess: float) -> float:
             high = q
         else:
             low = q
+        # The derivative of kl(p, q) in q is (q - p) / (q (1 - q)).
         step = excess * q * (1.0 - q) / (q - p)
         following = q - step
         if step * step * (1.0 / (q - p) + 1.0 / (1.0 - q)) < _PRECISION:

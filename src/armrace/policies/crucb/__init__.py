@@ -34,7 +34,7 @@ from armrace.kernels.streams import Stream
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
 from armrace.policies.crucb.shorth import shorth
 from armrace.policies.indices.argmax import make_argmax
-from armrace.policies.indices.keeping_policy import KeepingPolicy
+from armrace.policies.indices.history_policy import HistoryPolicy
 from armrace.policies.indices.ordered import (
     Ordered,
     insert,
@@ -52,13 +52,13 @@ _ESTIMATORS = ("trimmed", "shorth", "median")
 _TRIMMED, _SHORTH = 0, 1
 _LOW, _HIGH = 0, 1
 _MEAN = Span(-1e-3, 1.001)
-"""A mean out of a running sum, which rounding errors may take out of [0, 1]."""
+"""The range of a mean from a running sum, which rounding errors may move out of [0, 1]."""
 _ROUNDING = 1e-4
 """How far a running sum may be off after very many rewards."""
 _DEVIATION = 0.5
 """Standard deviation of a reward in [0, 1], at most."""
 _FORGIVEN = 1e-12
-"""Relative error of ``alpha n`` that is forgiven, so that 0.07 of 100 rewards are 7, not 8."""
+"""Relative tolerance in rounding ``alpha n`` up, so that 0.07 of 100 rewards are 7, not 8."""
 
 
 @declare(
@@ -86,7 +86,7 @@ class CrUcbState(NamedTuple):
 
 @relation(CrUcbState)
 def crucb_that_disagrees(state: CrUcbState, fresh: CrUcbState, room: Room) -> Iterator[str]:
-    """No more rewards are kept than came, and what is trimmed leaves some of them."""
+    """Check that no more rewards are kept than came, and what is trimmed leaves some of them."""
     sizes = state.ordered.sizes
     if (sizes > state.counts.pulls).any():
         yield "ordered.sizes"
@@ -102,7 +102,7 @@ def crucb_that_disagrees(state: CrUcbState, fresh: CrUcbState, room: Room) -> It
             yield "kept_sums"
 
 
-class CrUcb(KeepingPolicy, frozen=True, tag="crucb"):
+class CrUcb(HistoryPolicy, frozen=True, tag="crucb"):
     """Plays the largest robust mean plus ``sigma/(1 - 2 alpha) sqrt(4 ln t / n)``.
 
     ``sigma`` is 1/2, the most for rewards in [0, 1]; ``alpha`` should be at least the fraction
@@ -229,8 +229,9 @@ def crucb_learn(state: CrUcbState, ticket: Ticket, reward: float) -> None:
 def _trimmed_mean(state: CrUcbState, arm: int, reward: float) -> float:
     """The mean of the kept rewards, from the sum before ``reward`` was inserted.
 
-    With as many trimmed as before, what comes to be kept is the reward itself or the one that
-    it pushes over the edge: the reward, held between the new edges.
+    If the number of trimmed rewards is unchanged, exactly one reward joins those that are kept:
+    the new reward or the one that it displaces at an edge. Both equal the new reward clipped to
+    the new edges.
     """
     size, trimmed = state.ordered.sizes[arm], state.trimmed[arm]
     following = trimmed_count(state.alpha[0], size)
@@ -249,7 +250,7 @@ def _trimmed_mean(state: CrUcbState, arm: int, reward: float) -> float:
 
 @inlined
 def trimmed_count(alpha: float, size: int) -> int:
-    """How many of ``size`` rewards are trimmed at each end."""
+    """Return how many of ``size`` rewards are trimmed at each end."""
     count = math.ceil(alpha * size * (1.0 - _FORGIVEN))
     return count if 2 * count < size else 0
 
@@ -263,5 +264,5 @@ def _shorth(state: CrUcbState, arm: int) -> float:
 
 @inlined
 def held_count(alpha: float, size: int) -> int:
-    """How many of ``size`` rewards the interval of the shorth holds."""
+    """Return how many of ``size`` rewards the interval of the shorth contains."""
     return max(1, int((1.0 - alpha) * size * (1.0 + _FORGIVEN)))

@@ -17,9 +17,9 @@ _LOW, _HIGH = 0, 1
 def shorth(ordered: Ordered, arm: int, held: int, near: int) -> tuple[float, int]:
     """The mean of the shortest interval that holds ``held`` rewards, the lowest such.
 
-    Also returns the rank at which it begins, which is to come back as ``near``. Uses two
-    cursors. Intervals that begin on one page are at least as long as from its last reward to
-    where the first of them ends, so most pages need no closer look.
+    Also returns the rank at which it begins; pass it as ``near`` in the next call. Uses two
+    cursors. All intervals that begin on one page are at least as long as the distance from the
+    page's last reward to the end of the page's first interval, so most pages can be skipped.
     """
     starts = ordered.sizes[arm] - held + 1
     near = min(max(near, 0), starts - 1)

@@ -1,9 +1,10 @@
-"""Epochs of fixed probabilities: what BARBAR and its successors share.
+"""Epochs of fixed probabilities, shared by BARBAR and its successors.
 
-An epoch plans how often to play each arm, plays so many rounds in all with probabilities in
-proportion, and estimates the arms' means from its own rewards alone. It ends with its last
-*decision*. Rewards that are then outstanding come too late for it; their plays are taken out
-of the plan in proportion, and where none is outstanding the estimates are the published ones.
+An epoch plans a number of plays for each arm, draws arms in proportion to the plan for as many
+rounds as it has plays in total, and estimates the means from its own rewards alone. It ends with
+its last *decision*. Rewards that are outstanding at that time do not count: their plays are
+subtracted from the plan in proportion. If none is outstanding, the estimates are the published
+ones.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Epochs(NamedTuple):
 
 @relation(Epochs)
 def epochs_that_disagree(state: Epochs, fresh: Epochs, room: Room) -> Iterator[str]:
-    """An epoch has a plan for each arm, and the smallest gap that its number allows."""
+    """Check that an epoch has a plan for each arm, and the smallest gap that its number allows."""
     if state.gaps.min() != 0.5 ** (int(state.number[0]) - 1):
         yield "gaps"
     if not (state.planned > 0.0).all():
@@ -73,7 +74,7 @@ def epochs_that_disagree(state: Epochs, fresh: Epochs, room: Room) -> Iterator[s
 
 
 def make_epochs(arms: int) -> Epochs:
-    """Before the first epoch: one of no rounds."""
+    """Make the state before the first epoch: an epoch of no rounds."""
     return Epochs(
         gaps=np.ones(arms),
         planned=np.zeros(arms),
@@ -95,7 +96,7 @@ def epoch_is_over(epochs: Epochs) -> bool:
 
 @inlined
 def next_epoch(epochs: Epochs, total: float, length: int) -> None:
-    """Begin an epoch of ``length`` rounds, whose gaps and plan have been filled in."""
+    """Begin an epoch of ``length`` rounds; its gaps and plan have been filled in already."""
     epochs.total[0] = total
     epochs.number[0] += 1
     epochs.length[0] = length
@@ -107,7 +108,7 @@ def next_epoch(epochs: Epochs, total: float, length: int) -> None:
 
 @inlined
 def add_to_epoch(epochs: Epochs, number: int, arm: int, reward: float) -> None:
-    """Count a reward decided in the epoch ``number``, unless that is over."""
+    """Count the reward of a decision in the epoch ``number``, unless that epoch is over."""
     if number == epochs.number[0]:
         epochs.sums[arm] += reward
         epochs.seen[0] += 1

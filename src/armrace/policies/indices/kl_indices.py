@@ -1,11 +1,11 @@
-"""Playing the arm whose mean may be largest by the divergence of Bernoulli laws.
+"""KL indices: the largest mean that the Bernoulli divergence does not rule out, for each arm.
 
 The index of an arm with mean ``p`` after ``n`` plays is ``q = upper_kl(p, d)``, where
-``d = (ln t + c max(0, ln ln t)) / n``, held between a floor and a ceiling. Whether ``t`` counts
-the round to be played or only those before it differs between papers. For given ``p`` the index is
-concave in ``d``, so a tangent at an earlier ``d`` bounds it from above and costs no logarithm.
-Only arms whose bound reaches the best index found so far are solved for, from where they were
-last: one or two arms a round, and still the exact maximum.
+``d = (ln t + c max(0, ln ln t)) / n``, clipped to a floor and a ceiling. Whether ``t`` counts the
+round to be played or only those before it differs between papers. For given ``p`` the index is
+concave in ``d``, so a tangent at an earlier ``d`` is an upper bound that costs no logarithm. The
+equation is solved only for arms whose bound reaches the best index found so far, starting from
+their last solution: one or two arms a round, and the maximum is exact.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _UNSOLVED = -1.0
 
 
 class SolvedIndices(NamedTuple):
-    """Each arm's index where it was last solved for: where the next solution starts."""
+    """The last solution for each arm's index, from which the next one starts."""
 
     levels: npt.NDArray[np.float64]
     """The ``d`` at which the arm was last solved for."""
@@ -60,12 +60,12 @@ class SolvedIndices(NamedTuple):
     counts_present=CONSTANT,
 )
 class KlIndices(NamedTuple):
-    """Counts and means, and what the index is made of."""
+    """Counts, means and the constants of the index."""
 
     counts: Counts
     means: npt.NDArray[np.float64]
-    """Means of what counts as a reward; 1/2 before the first, so that the index of an arm
-    whose rewards are late falls as it is played."""
+    """Mean reward of each arm; 1/2 before the first reward, so that the index of an arm whose
+    rewards are late falls as the arm is played."""
     share: npt.NDArray[np.float64]
     """1/assigned."""
     weight: npt.NDArray[np.float64]
@@ -99,7 +99,7 @@ def make_kl_indices(
 
 @inlined
 def exploration(round_number: int, weight: float) -> float:
-    """What ``n kl`` may reach in this round."""
+    """Return the level that ``n kl`` may reach in this round."""
     logarithm = math.log(round_number)
     if weight == 0.0 or logarithm <= 1.0:
         return logarithm
@@ -108,7 +108,7 @@ def exploration(round_number: int, weight: float) -> float:
 
 @inlined
 def kl_index(state: KlIndices, arm: int, round_number: int) -> float:
-    """The index of an arm that was played, from scratch."""
+    """Compute the index of an arm that was played, without an earlier solution."""
     level = exploration(round_number, state.weight[0]) * state.share[arm]
     return _held(state, upper_kl(state.means[arm], level))
 
@@ -120,7 +120,7 @@ def _held(state: KlIndices, index: float) -> float:
 
 @inlined
 def _bound(state: KlIndices, arm: int, threshold: float) -> float:
-    """No less than the index, without a logarithm."""
+    """Return an upper bound on the index that costs no logarithm."""
     solved = state.scratch
     slope = solved.slopes[arm]
     if slope < 0.0:
@@ -137,12 +137,13 @@ def _solve(state: KlIndices, arm: int, threshold: float) -> float:
     reach = index - mean
     solved.levels[arm] = level
     solved.indices[arm] = index
+    # d index / d level is 1 / kl'(mean, index), and kl'(p, q) = (q - p) / (q (1 - q)).
     solved.slopes[arm] = index * (1.0 - index) / reach if reach > 0.0 else _UNSOLVED
     return _held(state, index)
 
 
 _first_guess = make_argmax(_bound)
-"""The arm of the largest bound: solving it first spares most of the others."""
+"""The arm with the largest bound. If it is solved first, most others need not be solved."""
 
 
 @inlined

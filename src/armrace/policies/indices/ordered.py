@@ -58,7 +58,7 @@ class Ordered(NamedTuple):
 
 @relation(Ordered)
 def ordered_that_disagree(state: Ordered, fresh: Ordered, room: Room) -> Iterator[str]:
-    """Rewards are in order and counted, and cursors know the ranks of their pages."""
+    """Check that rewards are in order and counted, and cursors know the ranks of their pages."""
     if not ((state.pages.pool >= 0.0) & (state.pages.pool <= 1.0)).all():
         yield "pages.pool"
     if state.fill[state.pages.used[0] :].any():
@@ -123,7 +123,7 @@ def make_ordered(arms: int, capacity: int, cursors: int) -> Ordered:
 
 @inlined
 def insert(ordered: Ordered, arm: int, reward: float) -> bool:
-    """Put a reward in its place; False, and nothing done, if there is no room for it."""
+    """Insert a reward in order; return False, without a change, if there is no room for it."""
     number = _page_for(ordered, arm, reward)
     page = page_start(ordered.pages, arm, number) // PAGE
     if ordered.fill[page] == PAGE:
@@ -134,6 +134,8 @@ def insert(ordered: Ordered, arm: int, reward: float) -> bool:
         page = page_start(ordered.pages, arm, number) // PAGE
     _insert_on_page(ordered, page, reward)
     ordered.sizes[arm] += 1
+    # A cursor stores the rank of the first reward on its page, so a reward that was inserted on
+    # an earlier page moves that rank by one.
     for cursor in range(ordered.cursor_page.shape[1]):
         if number < ordered.cursor_page[arm, cursor]:
             ordered.cursor_rank[arm, cursor] += 1
@@ -142,7 +144,7 @@ def insert(ordered: Ordered, arm: int, reward: float) -> bool:
 
 @inlined
 def _page_for(ordered: Ordered, arm: int, reward: float) -> int:
-    """The last page that begins with no more than the reward, or the first page."""
+    """Find the last page whose first reward does not exceed ``reward``, or else the first page."""
     low, high = 0, ordered.pages.length[arm] - 1
     begin = ordered.pages.begins[arm]
     while low < high:
@@ -166,7 +168,9 @@ def _split(ordered: Ordered, arm: int, number: int) -> bool:
     ordered.least[target // PAGE] = pages.pool[target]
     for half in (source, target):
         ordered.fill[half // PAGE] = _HALF
+        # Summed again rather than subtracted, so that rounding errors do not accumulate.
         ordered.totals[half // PAGE] = _sum(pages.pool, half, half + _HALF)
+    # A cursor on the page that was split stays on its lower half, whose first rank is unchanged.
     for cursor in range(ordered.cursor_page.shape[1]):
         if number < ordered.cursor_page[arm, cursor]:
             ordered.cursor_page[arm, cursor] += 1
@@ -196,7 +200,8 @@ def _insert_on_page(ordered: Ordered, page: int, reward: float) -> None:
 
 @inlined
 def reward_of_rank(ordered: Ordered, arm: int, cursor: int, rank: int) -> float:
-    """The reward that ``rank`` others of the arm precede; ``rank`` must be below its size."""
+    """Return the arm's reward of this rank, counted from 0; ``rank`` must be below its size."""
+    # Walk from the page where the cursor was last: ranks that are asked for move slowly.
     pages, number = ordered.pages, ordered.cursor_page[arm, cursor]
     first = ordered.cursor_rank[arm, cursor]
     start = page_start(pages, arm, number)
@@ -215,7 +220,7 @@ def reward_of_rank(ordered: Ordered, arm: int, cursor: int, rank: int) -> float:
 
 @inlined
 def median(ordered: Ordered, arm: int, cursor: int) -> float:
-    """The middle reward, or the mean of the two middle ones; the arm must have rewards."""
+    """Return the middle reward, or the mean of the two middle ones; there must be rewards."""
     size = ordered.sizes[arm]
     upper = reward_of_rank(ordered, arm, cursor, size // 2)
     if size % 2 == 1:
@@ -231,7 +236,7 @@ def sum_of_ranks(ordered: Ordered, arm: int, cursor: int, first: int, last: int)
         reward_of_rank(ordered, arm, cursor, first)
         begin = page_start(ordered.pages, arm, ordered.cursor_page[arm, cursor])
         rank, fill = ordered.cursor_rank[arm, cursor], ordered.fill[begin // PAGE]
-        if first == rank and rank + fill <= last:
+        if first == rank and rank + fill <= last:  # all of the page
             total += ordered.totals[begin // PAGE]
         else:
             end = min(rank + fill, last)

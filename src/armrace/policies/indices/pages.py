@@ -1,7 +1,8 @@
-"""A pool of pages in which every arm has a list that grows.
+"""A pool of pages in which every arm has a growing list of numbers.
 
-All memory is asked for at the start and touched only when used. An arm's pages are listed in
-its directory, a stretch of a second pool; a directory that is full moves to one twice as long.
+All memory is allocated at the start, since the arrays of a state cannot grow, and touched only when
+used. An arm's pages are listed in its directory, a contiguous part of a second pool; a full
+directory is moved to one of twice the length.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Pages(NamedTuple):
 
 @relation(Pages)
 def pages_that_disagree(state: Pages, fresh: Pages, room: Room) -> Iterator[str]:
-    """Directories do not overlap, and each page handed out is listed in one of them."""
+    """Check that directories do not overlap, and each page handed out is listed in one of them."""
     pages, entries = state.used.tolist()
     if not (0 <= pages <= state.pool.size // PAGE and 0 <= entries <= state.directory.size):
         yield "used"
@@ -64,7 +65,7 @@ def pages_that_disagree(state: Pages, fresh: Pages, room: Room) -> Iterator[str]
 
 @grown_by(Pages)
 def give_directories(pages: Pages, old: Pages) -> None:
-    """Give each new arm a directory of its own after those that are in use."""
+    """Give each new arm a directory, after those that are in use."""
     for arm in range(old.begins.size, pages.begins.size):
         pages.begins[arm] = pages.used[_USED_ENTRIES]
         pages.room[arm] = _FIRST_DIRECTORY
@@ -87,7 +88,7 @@ def make_pages(arms: int, capacity: int) -> Pages:
 
 @inlined
 def page_start(pages: Pages, arm: int, number: int) -> int:
-    """Where in the pool the arm's page of this number begins."""
+    """Return the position in the pool at which the arm's page of this number begins."""
     page: int = pages.directory[pages.begins[arm] + number] * np.int64(PAGE)
     return page
 

@@ -4,7 +4,7 @@ A reward seen with probability ``p`` stands for ``1/p`` of its kind, so that the
 ``loss / p`` over the plays of an arm estimates, without bias, what the arm would have lost in
 all rounds. Probabilities then solve ``min <w, losses> + regulariser(w) / rate``:
 
-- negative entropy gives ``w`` proportional to ``exp(-rate * loss)`` (EXP3 and its kin);
+- negative entropy gives ``w`` proportional to ``exp(-rate * loss)`` (EXP3 and its variants);
 - Tsallis entropy gives ``w = 1 / (rate/2 * (loss - x))^2`` and the logarithmic barrier
   ``w = 1 / (rate * (loss - x))``, each with the one ``x`` below all losses that makes them
   sum to 1.
@@ -56,10 +56,10 @@ def make_estimates(arms: int) -> Estimates:
 
 
 class Solution(NamedTuple):
-    """The probabilities of the next decision, solved for once and used until the state changes.
+    """The probabilities of the next decision, solved once and used until the state changes.
 
-    It is scratch space: ``distribution`` and ``choose`` fill it, ``assign`` and ``learn``
-    declare it out of date.
+    This is scratch space: ``distribution`` and ``choose`` fill it, ``assign`` and ``learn`` mark
+    it as out of date.
     """
 
     weights: npt.NDArray[np.float64]
@@ -68,7 +68,7 @@ class Solution(NamedTuple):
 
 
 def make_solution(arms: int) -> Solution:
-    """A solution that is yet to be found."""
+    """Make a solution that is marked as out of date."""
     return Solution(np.full(arms, 1.0 / arms), np.zeros(1), np.zeros(1, dtype=np.bool_))
 
 
@@ -112,11 +112,12 @@ def power_weights(
 ) -> float:
     """Probabilities ``(scale * (loss - x))^-power``; returns ``x``.
 
-    Newton's method for ``distance = scale * (least loss - x)``, which lies between 1 and
-    ``K^(1/power)``. Where it is too small the sum exceeds 1; the sum being convex, the steps
-    from there never pass the root, and a step from beyond the root lands before it. So any
-    start will do, and ``normaliser``, the ``x`` of the round before, makes two or three steps
-    enough. Losses are measured from the least, whatever their size.
+    Newton's method solves for ``distance = scale * (least loss - x)``, which lies between 1 and
+    ``K^(1/power)``. The sum of the probabilities is a convex, decreasing function of the distance.
+    From a distance that is too small, Newton steps therefore never pass the root; a step from one
+    that is too large lands below it. So the method converges from any start, and from
+    ``normaliser``, the ``x`` of the round before, two or three steps are enough. Losses are
+    measured from the least one, so that large losses do not cost precision.
     """
     least = smallest(losses)
     distance = max(1.0, scale * (least - normaliser))

@@ -50,7 +50,7 @@ class ExponentialGains(NamedTuple):
 def gains_that_disagree(
     state: ExponentialGains, fresh: ExponentialGains, room: Room
 ) -> Iterator[str]:
-    """Exploration is a probability."""
+    """Check that exploration is a probability."""
     if state.rates[EXPLORATION] > 1.0:
         yield "rates"
 

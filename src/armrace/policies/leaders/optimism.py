@@ -43,7 +43,7 @@ Floats = npt.NDArray[np.float64]
 
 @declare(losses=LIMITED, predictions=UNIT, weights=PROBABILITIES, normaliser=LIMITED)
 class PredictedLosses(NamedTuple):
-    """Estimated and predicted losses, and where the solution for the latest decision was."""
+    """Estimated and predicted losses, and the solution for the latest decision."""
 
     losses: Floats
     predictions: Floats
@@ -65,7 +65,7 @@ def make_predicted_losses(arms: int) -> PredictedLosses:
 
 @inlined
 def charge_predictions(estimates: PredictedLosses, solution: Solution) -> None:
-    """Charge every arm its prediction, and keep the solution by which a decision was made."""
+    """Add to every arm's estimate its prediction, and keep the solution of the decision."""
     for arm in range(estimates.losses.size):
         estimates.losses[arm] += estimates.predictions[arm]
         estimates.weights[arm] = solution.weights[arm]
@@ -88,9 +88,9 @@ def barrier_weights(estimates: PredictedLosses, scales: Floats, out: Floats) -> 
     """Probabilities ``scale / (loss + prediction - x)`` into ``out``; returns ``x``.
 
     They minimise the expected loss minus ``sum scale * ln(w)``. The distance of ``x`` from the
-    least expected loss lies between the scale of that arm and the sum of all scales. One over
-    the sum of the weights is a concave function of it, so that a Newton step on that, from
-    wherever it starts, never ends beyond the root.
+    least expected loss lies between the scale of that arm and the sum of all scales. The
+    reciprocal of the sum of the weights is a concave function of the distance, so that a Newton
+    step on it never ends beyond the root, wherever it starts.
     """
     best = _least_expected(estimates)
     least = estimates.losses[best] + estimates.predictions[best]
@@ -110,6 +110,7 @@ def barrier_weights(estimates: PredictedLosses, scales: Floats, out: Floats) -> 
             slope += weight * root
         if abs(total - 1.0) < _TOLERANCE:
             break
+        # The Newton step for 1/total = 1, whose derivative is slope/total^2.
         distance = min(max(distance + total * (total - 1.0) / slope, low), high)
     for arm in range(out.size):
         out[arm] /= total
@@ -134,7 +135,11 @@ def _kept_inside(weight: float) -> float:
 
 @inlined
 def _next_guess(weight: float, error: float, curvature: float) -> float:
-    """A Newton step in ``1/w`` or ``-ln(1-w)``, whichever the barrier is nearly linear in."""
+    """Return the weight after a Newton step in ``1/w``, or in ``-ln(1-w)`` for large weights.
+
+    In these variables the slope of the barrier is nearly linear, near 0 and near 1 respectively,
+    so that few steps are needed even from a distant start.
+    """
     reciprocal = 1.0 / weight + error / (curvature * weight * weight)
     if weight < 0.5 and reciprocal > 1.0:
         return 1.0 / reciprocal
@@ -175,11 +180,11 @@ def hybrid_barrier_weights(
 ) -> float:
     """Minimise the expected loss plus ``sum scale * barrier(w)``; returns the multiplier.
 
-    The barrier is ``w - 1 - ln w + entropy * (w + (1-w) ln(1-w))``. Where the multiplier makes
-    one arm's weight ``1/K`` and no other's less, their sum is at least 1, and where no other's
-    is more, at most 1. From the latest solution a few joint steps of weights and multiplier are
-    nearly always enough; where they are not, each multiplier within that bracket gets its exact
-    weights.
+    The barrier is ``w - 1 - ln w + entropy * (w + (1-w) ln(1-w))``. This brackets the multiplier:
+    if one arm has the weight ``1/K`` and no other less, the weights sum to at least 1; if no other
+    has more, to at most 1. From the latest solution, a few joint Newton steps of weights and
+    multiplier are nearly always enough. Otherwise a safeguarded search within the bracket computes
+    the exact weights for each multiplier.
     """
     best = _least_expected(estimates)
     least = estimates.losses[best] + estimates.predictions[best]
@@ -199,6 +204,7 @@ def hybrid_barrier_weights(
     total = 0.0
     for arm in range(out.size):
         total += out[arm]
+    # What is left of the error, some rounding, is removed by normalising.
     for arm in range(out.size):
         out[arm] /= total
     return multiplier + least
@@ -215,10 +221,11 @@ def _solve_jointly(
     multiplier: float,
     out: Floats,
 ) -> tuple[float, bool]:
-    """Newton steps of all weights at once; returns the multiplier and whether they converged.
+    """Take Newton steps of all weights together; return the multiplier and whether they converged.
 
-    Weights take a step each, then the multiplier does, and the weights follow it. After steps
-    that are all small, the errors are about their squares.
+    In each iteration every weight takes a step, then the multiplier, and the weights are adjusted
+    to the new multiplier. Convergence is quadratic: once all steps are small, the remaining errors
+    are about their squares, and no further iteration is needed.
     """
     for _ in range(_MOST_JOINT_STEPS):
         total, slope, largest_step = 0.0, 0.0, 0.0
@@ -232,6 +239,7 @@ def _solve_jointly(
             total += weight
             slope += 1.0 / (scales[arm] * curvature)
             largest_step = max(largest_step, abs(weight - start) / min(start, 1.0 - start))
+        # ``slope`` is the derivative of the sum of the weights with respect to the multiplier.
         following = min(max(multiplier + (1.0 - total) / slope, low), high)
         change = following - multiplier
         multiplier = following

@@ -112,7 +112,7 @@ def log_density(above: float, below: float, peak: float, x: float) -> float:
 
 @inlined
 def _widest_panel(above: float, below: float, x: float) -> float:
-    """How far from ``x`` the density is still like a polynomial of the nodes' degree."""
+    """Return how far from ``x`` the density is close to a polynomial of the nodes' degree."""
     slope = abs(above / x - below / (1.0 - x))
     curvature = above / (x * x) + below / ((1.0 - x) * (1.0 - x))
     widest = 1.0
@@ -160,7 +160,7 @@ def law_of_largest(above: Floats, below: Floats, out: Floats) -> None:
 
 @inlined
 def _start(above: Floats, below: Floats, stop: float) -> float:
-    """A point below which the largest draw almost never is, by halving on Chernoff's bound."""
+    """Find a point below which the largest draw almost never lies, by Chernoff's bound."""
     low, high = 0.0, stop
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
@@ -187,10 +187,10 @@ def _panel(
     start: float,
     stop: float,
 ) -> float:
-    """Width of the panel from ``start``, which everything that is integrated must allow.
+    """Return the width of the panel from ``start``.
 
-    That is every density there, and the product of all distribution functions, whose logarithm
-    grows by the sum of ``f/F``.
+    Every density and the product of all distribution functions must be close to a polynomial on
+    the panel; the logarithm of that product grows at the rate ``sum f/F``.
     """
     width, growth = stop - start, 0.0
     for arm in range(above.size):
@@ -198,7 +198,7 @@ def _panel(
             width = min(width, _widest_panel(above[arm], below[arm], start))
             density = math.exp(log_density(above[arm], below[arm], peaks[arm], start))
             if density > 0.0:
-                # The second is what F is at least, and all there is before any mass is counted.
+                # The second argument is a lower bound on F; until mass is counted, the only one.
                 growth += density / max(mass[arm], start * density / (above[arm] + 1.0))
     return width if growth * width < _FOLDS else _FOLDS / growth
 
@@ -214,7 +214,7 @@ def _evaluate(
 
 @inlined
 def _accumulate(densities: Floats, functions: Floats, mass: float, width: float) -> float:
-    """The distribution function at the nodes; returns it at the end of the panel."""
+    """Compute the distribution function at the nodes; return it at the end of the panel."""
     whole = 0.0
     for node in range(_NODES):
         part = 0.0
@@ -227,7 +227,7 @@ def _accumulate(densities: Floats, functions: Floats, mass: float, width: float)
 
 @inlined
 def _mass_below(above: float, below: float, peak: float, high: float) -> float:
-    """The mass below a point, by panels of one law alone."""
+    """Return the mass of one law below a point, by panels that fit this law alone."""
     draws = above + below + 1.0
     low = max(_LEAST, lower_kl((above + 1.0) / draws, _TAIL / draws))
     mass = 0.0
@@ -247,6 +247,8 @@ def _add_panel(
     densities: Floats, functions: Floats, suffix: Floats, width: float, out: Floats
 ) -> None:
     """Add to each law the integral of its density times all others' distribution functions."""
+    # The product of all other functions from prefix and suffix products: dividing the product of
+    # all by one function would fail where that function is 0.
     arms = out.size
     for node in range(_NODES):
         suffix[arms, node] = 1.0

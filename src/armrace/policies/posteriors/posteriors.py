@@ -1,8 +1,8 @@
 """Thompson's rule with Beta posteriors: draw a mean for every arm, play the largest.
 
-A reward that is neither 0 nor 1 is turned into one of them by a coin of the learner's. The coin
-is flipped with the decision and travels as the ticket's memo, so that late feedback changes
-nothing.
+A reward that is neither 0 nor 1 is rounded to one of them at random. The random number is drawn
+with the decision and kept as the ticket's memo, so that the time at which feedback arrives makes no
+difference.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Posteriors(NamedTuple):
 
 @relation(Posteriors)
 def posteriors_that_disagree(state: Posteriors, fresh: Posteriors, room: Room) -> Iterator[str]:
-    """Each reward is a success or a failure."""
+    """Check that each reward is a success or a failure."""
     if (state.successes % 1.0).any():
         yield "successes"
     if (state.successes + state.failures != state.counts.pulls).any():

@@ -1,9 +1,9 @@
 """Confidence intervals for the mean of rewards of which some may have been corrupted.
 
-An interval is made of the observed mean of ``n`` rewards, a logarithmic term that says how
-surely it holds, and an allowance ``c`` for the sum of all changes to the rewards. If the changes
-do add up to at most ``c``, an interval covers the true mean whenever its clean form, made of the
-rewards before corruption and without allowance, does:
+An interval is computed from the observed mean of ``n`` rewards, a logarithmic term ``t`` that sets
+its confidence, and an allowance ``c`` for the sum of all changes to the rewards. If the changes sum
+to at most ``c``, the interval covers the true mean whenever its clean form, computed without
+allowance from the rewards before corruption, does:
 
 - *paper*: ``mean +- sqrt(t/n) + c/n``, the widths of Lykouris, Mirrokni and Paes Leme;
 - *hoeffding*: ``mean +- sqrt(t/2n) + c/n``;
@@ -11,8 +11,8 @@ rewards before corruption and without allowance, does:
   worst one, intersected with Hoeffding's;
 - *kl*: Chernoff's, the means ``q`` with ``n kl(mean, q) <= t``, its ends moved by ``c/n``;
 - *kl-mixture*: ``n kl(mean, q) <= t + ln(n+1)``, which holds for all ``n`` at once;
-- *kl-jeffreys*: ``n kl(mean, q) <= t + ln(pi (n + 1/2))/2``, which also does, and is narrower
-  from ``n = 2`` on.
+- *kl-jeffreys*: ``n kl(mean, q) <= t + ln(pi (n + 1/2))/2``, which also holds for all ``n`` at
+  once, and is narrower from ``n = 2`` on.
 
 The first four hold at one ``n``, so their logarithmic term must pay for all ``n``. Proofs are in
 the theory page of the documentation.
@@ -49,15 +49,15 @@ PAPER, HOEFFDING, BERNSTEIN, KL, KL_MIXTURE, KL_JEFFREYS = range(6)
 
 @declare(kind=CONSTANT, log_lower=CONSTANT, log_upper=CONSTANT, allowance=CONSTANT)
 class Rule(NamedTuple):
-    """How the intervals of each layer are made; an entry a layer."""
+    """How the intervals of each layer are computed; arrays have one entry per layer."""
 
     kind: npt.NDArray[np.int64]
-    """A single number, the kind of all."""
+    """A single entry: the kind of interval of all layers."""
     log_lower: npt.NDArray[np.float64]
     """Logarithmic terms of the lower ends."""
     log_upper: npt.NDArray[np.float64]
     allowance: npt.NDArray[np.float64]
-    """What the rewards that a layer uses may have been changed by, in all."""
+    """The total change to the rewards that a layer uses for which its intervals make room."""
 
 
 def make_rule(
@@ -66,19 +66,29 @@ def make_rule(
     log_upper: npt.NDArray[np.float64],
     allowance: npt.NDArray[np.float64],
 ) -> Rule:
-    """A rule for as many layers as the arrays are long."""
+    """Make a rule for as many layers as the arrays have entries.
+
+    Args:
+        kind: the kind of interval of all layers, such as :data:`PAPER`.
+        log_lower: logarithmic terms of the lower ends.
+        log_upper: logarithmic terms of the upper ends.
+        allowance: the total change to the rewards for which intervals make room.
+
+    Returns:
+        The rule.
+    """
     return Rule(np.array([kind], dtype=np.int64), log_lower, log_upper, allowance)
 
 
 def paper_rule(log_term: float, allowance: npt.NDArray[np.float64]) -> Rule:
-    """The paper's widths, with the same logarithmic term in all layers."""
+    """Make a rule with the paper's intervals and the same logarithmic term in all layers."""
     log_terms = np.full(allowance.size, log_term)
     return make_rule(PAPER, log_terms, log_terms.copy(), allowance)
 
 
 @inlined
 def needs_squares(kind: int) -> bool:
-    """Whether intervals of this kind look at the sample's variance."""
+    """Whether intervals of this kind depend on the sample variance."""
     return kind == BERNSTEIN
 
 
@@ -92,7 +102,7 @@ def ends(
     log_upper: float,
     allowance: float,
 ) -> tuple[float, float]:
-    """The ends of the interval after ``pulls`` rewards of the given sum and sum of squares."""
+    """Return the ends of the interval after ``pulls`` rewards with this sum and sum of squares."""
     mean, shift = total / pulls, allowance / pulls
     if kind == PAPER:
         return (
@@ -107,7 +117,7 @@ def ends(
             high = min(high, _bernstein(pulls, deviation, log_upper))
         return mean - low - shift, mean + high + shift
     extra = _for_all_times(kind, pulls)
-    # the ends grow with the mean, so that the changed rewards move them by no more than this
+    # Both ends are increasing in the mean, so it is enough to shift the mean by the allowance.
     return (
         lower_kl(max(0.0, mean - shift), (log_lower + extra) / pulls),
         upper_kl(min(1.0, mean + shift), (log_upper + extra) / pulls),
@@ -121,9 +131,10 @@ def _hoeffding(pulls: float, log_term: float) -> float:
 
 @inlined
 def _deviation_at_most(pulls: float, total: float, squares: float, allowance: float) -> float:
-    """The deviation of the rewards before corruption, at most.
+    """Return an upper bound on the standard deviation of the rewards before corruption.
 
-    Changes move a vector of rewards by at most the root of their sum, since none exceeds 1.
+    No change exceeds 1, so the sum of squared changes is at most their sum. The changes therefore
+    move the vector of rewards by at most the root of the allowance in Euclidean distance.
     """
     spread = max(0.0, squares - total * total / pulls)
     return (math.sqrt(spread) + math.sqrt(allowance)) / math.sqrt(pulls - 1.0)
@@ -131,14 +142,14 @@ def _deviation_at_most(pulls: float, total: float, squares: float, allowance: fl
 
 @inlined
 def _bernstein(pulls: float, deviation: float, log_term: float) -> float:
-    """Maurer and Pontil's width, at half the level of :func:`_hoeffding`'s with the same term."""
+    """Return Maurer and Pontil's width at half the error level of :func:`_hoeffding`."""
     doubled = log_term + math.log(2.0)
     return deviation * math.sqrt(2.0 * doubled / pulls) + 7.0 * doubled / (3.0 * (pulls - 1.0))
 
 
 @inlined
 def _for_all_times(kind: int, pulls: float) -> float:
-    """What is added to the logarithmic term so that the interval holds for all ``n``."""
+    """Return what is added to the logarithmic term so that the interval holds for all ``n``."""
     if kind == KL_MIXTURE:
         return math.log(pulls + 1.0)
     if kind == KL_JEFFREYS:

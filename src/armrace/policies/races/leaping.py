@@ -1,16 +1,17 @@
-"""Rounds of a race that need not be played one by one.
+"""Leaping: skip rounds of a race that cannot delete an arm, and draw their totals at once.
 
-A layer is *settled* when at most one of its arms is active: nothing that it plays can delete an
-arm any more. As slower layers keep what faster ones do, the settled layers are the fastest, and
-in a pooled race no unsettled layer looks at their rewards. So while the adversary is silent, a
-round that falls on a settled layer changes nothing but counts and sums, and these can be drawn
-together: the number of rounds until an unsettled layer is due is geometric, the rounds skipped
-are split over the settled layers by binomials, and so are their rewards. What an empty layer
-plays may depend on the means of an unsettled one, but does not change between its plays.
+A layer is *settled* when at most one of its arms is active: none of its plays can delete an arm any
+more. Every arm that is active in a layer is active in all slower ones, so the settled layers are
+the fastest ones, and in a pooled race no unsettled layer uses their rewards. While the adversary is
+silent, a round of a settled layer therefore changes nothing but counts and sums, and these can be
+drawn together: the number of rounds until an unsettled layer is drawn is geometric, the skipped
+rounds are divided among the settled layers by binomial draws, and so are their rewards. The arm of
+an empty layer may depend on the means of an unsettled layer, but does not change between the
+latter's plays.
 
-Rounds of unsettled layers are played by the race's own functions, only with a reward for the arm
-that is played and no other; what the others would have paid is drawn when the ledger is read.
-All of this is exact in law. It takes other random numbers than playing round by round does.
+Rounds of unsettled layers are played by the race's own functions, but only the reward of the played
+arm is drawn; what the other arms would have paid is drawn when the ledger is read. The results have
+exactly the same distribution as round-by-round play, from different random numbers.
 """
 
 from __future__ import annotations
@@ -58,29 +59,29 @@ LAWS_THAT_LEAP = (BERNOULLI, FINITE, DETERMINISTIC)
 """The reward laws whose sums can be drawn without drawing each reward."""
 
 _SETTLED, _SKIPPED, _UNREAD, _LEAPT = range(4)
-"""Places in a leap's counts."""
+"""Positions in ``Leap.counts``."""
 
 
 class Leap(NamedTuple):
-    """What has been skipped and is yet to be drawn; and where the adversary may act."""
+    """Skipped rounds whose outcomes are still to be drawn, and when the adversary may act."""
 
     settled_arm: npt.NDArray[np.int64]
-    """What each settled layer plays."""
+    """The arm that each settled layer plays."""
     learns: npt.NDArray[np.bool_]
-    """Whether a settled layer has an arm of its own, and so counts its plays."""
+    """Whether a settled layer has an active arm, and so counts its plays."""
     played: npt.NDArray[np.int64]
-    """Plays of each arm since the ledger's totals were brought up to date."""
+    """Plays of each arm since the ledger's totals were last updated."""
     earned: npt.NDArray[np.float64]
     """The rewards of these plays."""
     counts: npt.NDArray[np.int64]
-    """How many layers are settled; rounds skipped and not yet drawn; rounds since the totals were
-    brought up to date; rounds leapt in all."""
+    """The number of settled layers, of skipped rounds not yet drawn, of rounds since the ledger's
+    totals were last updated, and of all rounds skipped so far."""
     windows: npt.NDArray[np.int64]
-    """First round and end of each stretch in which the adversary may act, a row each."""
+    """One row for each interval of rounds in which the adversary may act: first round and end."""
 
 
 def make_leap(arms: int, layers: int, windows: npt.NDArray[np.int64]) -> Leap:
-    """Nothing skipped yet."""
+    """Make a :class:`Leap` with no rounds skipped."""
     return Leap(
         settled_arm=np.zeros(layers, dtype=np.int64),
         learns=np.zeros(layers, dtype=np.bool_),
@@ -92,13 +93,13 @@ def make_leap(arms: int, layers: int, windows: npt.NDArray[np.int64]) -> Leap:
 
 
 def rounds_leapt(leap: Leap) -> int:
-    """How many rounds were skipped, not played one by one."""
+    """Return how many rounds were skipped instead of played one by one."""
     return int(leap.counts[_LEAPT])
 
 
 @inlined
 def _silent_until(attack: Attack, leap: Leap, ledger: Ledger, position: int, last: int) -> int:
-    """Up to which round the adversary surely changes nothing; ``position`` if it may at once."""
+    """Return the round before which the adversary changes nothing; ``position`` if it may now."""
     if is_spent(ledger, attack.smallest_cost):
         return last
     for row in range(leap.windows.shape[0]):
@@ -109,7 +110,7 @@ def _silent_until(attack: Attack, leap: Leap, ledger: Ledger, position: int, las
 
 @inlined
 def _survey(race: Race, leap: Leap) -> None:
-    """Write down which layers are settled, and what they play."""
+    """Find the settled layers and the arms that they play."""
     fallback = fallback_arm(race)
     layer = 0
     while layer < race.share.size and layer_of(race, layer).active_count <= 1:
@@ -120,20 +121,22 @@ def _survey(race: Race, leap: Leap) -> None:
 
 
 @inlined
-def _draw_skipped(race: Race, law: Law, luck: Stream, ledger: Ledger, leap: Leap) -> None:
-    """Split the rounds skipped over the settled layers, and draw what they earned."""
+def _draw_skipped(race: Race, law: Law, reward_stream: Stream, ledger: Ledger, leap: Leap) -> None:
+    """Divide the skipped rounds among the settled layers, and draw their rewards."""
     left, settled = leap.counts[_SKIPPED], leap.counts[_SETTLED]
     leap.counts[_SKIPPED] = 0
+    # A multinomial as a chain of binomials: each layer gets its share of the rounds that the
+    # layers before it have left.
     share = 1.0 - race.tail[settled]
     for layer in range(settled):
         if left == 0:
             return
         arm = leap.settled_arm[layer]
         is_last = layer == settled - 1
-        plays = left if is_last else binomial(luck, left, race.share[layer] / share)
+        plays = left if is_last else binomial(reward_stream, left, race.share[layer] / share)
         left -= plays
         share -= race.share[layer]
-        total, squares = total_of(law, arm, plays, luck)
+        total, squares = total_of(law, arm, plays, reward_stream)
         if leap.learns[layer]:
             cell = cell_of(race, layer, arm)
             cell.assigned += plays
@@ -146,8 +149,9 @@ def _draw_skipped(race: Race, law: Law, luck: Stream, ledger: Ledger, leap: Leap
 
 @inlined
 def _enter(ledger: Ledger, leap: Leap, arm: int, plays: int, total: float) -> None:
-    """Enter plays of an arm and what they earned; nothing is corrupted here."""
+    """Enter plays of an arm and their rewards into the ledger."""
     ledger.pulls[arm] += plays
+    # The adversary is silent in these rounds, so both sums, with and without corruption, grow.
     ledger.collected[0] += total
     ledger.collected[1] += total
     leap.played[arm] += plays
@@ -155,12 +159,15 @@ def _enter(ledger: Ledger, leap: Leap, arm: int, plays: int, total: float) -> No
 
 
 @inlined
-def _bring_up_to_date(law: Law, luck: Stream, ledger: Ledger, leap: Leap) -> None:
-    """Draw what each arm would have paid in the rounds in which it was not played."""
+def _bring_up_to_date(law: Law, reward_stream: Stream, ledger: Ledger, leap: Leap) -> None:
+    """Draw what each arm would have paid in the rounds in which it was not played.
+
+    Rewards are independent, so they may be drawn afterwards: nothing depends on them earlier.
+    """
     rounds = leap.counts[_UNREAD]
     leap.counts[_UNREAD] = 0
     for arm in range(leap.played.size):
-        missed, _ = total_of(law, arm, rounds - leap.played[arm], luck)
+        missed, _ = total_of(law, arm, rounds - leap.played[arm], reward_stream)
         ledger.clean_totals[arm] += leap.earned[arm] + missed
         leap.played[arm] = 0
         leap.earned[arm] = 0.0
@@ -171,14 +178,14 @@ def _leap(
     race: Race,
     law: Law,
     stream: Stream,
-    luck: Stream,
+    reward_stream: Stream,
     ledger: Ledger,
     workspace: Workspace,
     leap: Leap,
     first: int,
     last: int,
 ) -> None:
-    """Get from round ``first`` to ``last``, in none of which the adversary acts."""
+    """Play from round ``first`` to ``last``, given that the adversary does not act in between."""
     _survey(race, leap)
     position = first
     while position < last and not workspace.control[STOP]:
@@ -189,17 +196,17 @@ def _leap(
         race.rounds[0] += skipped
         position += skipped
         if position < last:
-            _play_unsettled(race, law, stream, luck, ledger, leap)
+            _play_unsettled(race, law, stream, reward_stream, ledger, leap)
             position += 1
         workspace.control[PLAYED] = position
-    _draw_skipped(race, law, luck, ledger, leap)
+    _draw_skipped(race, law, reward_stream, ledger, leap)
     leap.counts[_UNREAD] = position - first
-    _bring_up_to_date(law, luck, ledger, leap)
+    _bring_up_to_date(law, reward_stream, ledger, leap)
 
 
 @inlined
 def _play_unsettled(
-    race: Race, law: Law, stream: Stream, luck: Stream, ledger: Ledger, leap: Leap
+    race: Race, law: Law, stream: Stream, reward_stream: Stream, ledger: Ledger, leap: Leap
 ) -> None:
     """Play a round that is known to fall on an unsettled layer."""
     settled, deletions = leap.counts[_SETTLED], race.deletions[0]
@@ -207,17 +214,23 @@ def _play_unsettled(
     layer = layer_from(race, settled, stream)
     ticket = make_ticket(next_arm(layer_of(race, layer)), layer, np.nan)
     assign_to_layer(race, layer, ticket.arm)
-    reward = draw_reward(law, ticket.arm, luck)
+    reward = draw_reward(law, ticket.arm, reward_stream)
     learn(race, ticket, reward)
     _enter(ledger, leap, ticket.arm, 1, reward)
     if race.deletions[0] != deletions or _fallback_has_moved(race, leap):
-        _draw_skipped(race, law, luck, ledger, leap)
+        # The rounds skipped so far belong to the arms that settled layers played until now, so
+        # they are drawn before the arms are determined again.
+        _draw_skipped(race, law, reward_stream, ledger, leap)
         _survey(race, leap)
 
 
 @inlined
 def _fallback_has_moved(race: Race, leap: Leap) -> bool:
-    """Whether empty layers now play another arm; they do as the fastest layer with arms says."""
+    """Whether empty layers now play another arm.
+
+    They play the best mean of the fastest non-empty layer. If that is a settled layer, its only
+    active arm is the best and cannot change.
+    """
     settled = leap.counts[_SETTLED]
     if settled == 0 or leap.learns[0] or leap.learns[settled - 1]:
         return False
@@ -226,7 +239,7 @@ def _fallback_has_moved(race: Race, leap: Leap) -> bool:
 
 @cache
 def make_leaper(code: str, checked: bool = False) -> Callable[..., None]:
-    """A compiled run that leaps, for races whose implementations have the fingerprint ``code``."""
+    """Make the compiled run that leaps, for races whose code has the fingerprint ``code``."""
 
     @entry(code, checked)
     def compiled_leaps(
@@ -234,7 +247,7 @@ def make_leaper(code: str, checked: bool = False) -> Callable[..., None]:
         attack: Attack,
         rewards: Rewards,
         stream: Stream,
-        luck: Stream,
+        reward_stream: Stream,
         ledger: Ledger,
         record: Record,
         workspace: Workspace,
@@ -242,7 +255,12 @@ def make_leaper(code: str, checked: bool = False) -> Callable[..., None]:
         law: Law,
     ) -> None:
         """Leap where the adversary is silent, and play round by round where it may act."""
-        race, stream, luck, ledger = borrow(race), borrow(stream), borrow(luck), borrow(ledger)
+        race, stream, reward_stream, ledger = (
+            borrow(race),
+            borrow(stream),
+            borrow(reward_stream),
+            borrow(ledger),
+        )
         record, workspace, leap, law = borrow(record), borrow(workspace), borrow(leap), borrow(law)
         position = 0
         for row in range(record.checkpoints.size):
@@ -250,10 +268,12 @@ def make_leaper(code: str, checked: bool = False) -> Callable[..., None]:
             while position < last and not workspace.control[STOP]:
                 silent = _silent_until(attack, leap, ledger, position, last)
                 if silent > position:
-                    _leap(race, law, stream, luck, ledger, workspace, leap, position, silent)
+                    _leap(
+                        race, law, stream, reward_stream, ledger, workspace, leap, position, silent
+                    )
                     position = silent
                 else:
-                    # a chunk at a time, so that a budget that has run out is noticed soon
+                    # One chunk at a time, so that leaping resumes soon after the budget is spent.
                     end = min(position + CHUNK, last)
                     play(race, attack, rewards, stream, ledger, workspace, position, end)
                     position = end

@@ -5,18 +5,19 @@ forms: plain and enlarged active arm elimination are races of one layer, the Fas
 two, the Multi-layer race ``ceil(lg T)``. Layers run from the fastest (0) to the most robust (the
 last).
 
-A layer keeps a confidence interval for each arm, made by the race's :class:`Rule` of the rewards
-of its own plays or, if the race is *pooled*, of those and the plays of all slower layers. An arm
-is deleted when its interval lies wholly below that of another active arm, and then from all
-faster layers too. A layer plays its active arms in turn; in a race that *leads*, so many plays
-after each turn go to the arm with the best mean instead.
+A layer keeps a confidence interval for each arm. The race's :class:`Rule` computes it from the
+rewards of the layer's own plays or, if the race is *pooled*, from those and the plays of all slower
+layers. An arm is deleted when its interval lies entirely below that of another active arm; it is
+then deleted from all faster layers too. A layer plays its active arms in turn; in a race that
+*leads*, a fixed number of plays after each turn go to the arm with the best mean instead.
 
-Most rewards need not be looked at when they come. An arm has a *patience*: so many of its rewards
-are only counted and added up. With the paper's intervals, patience ends before any rewards
-whatsoever could make two intervals of the layer pass one another, so that every deletion happens
-when the paper says. Other intervals, which are costly to compute, are computed anew when the number
-of rewards has grown by a hundredth or so: an interval that holds for all times holds at those of
-one's choice. And where nothing is left to be deleted, patience has no end.
+Intervals are not recomputed at every reward. Each arm has a *patience*, the number of further
+rewards that are only counted and summed. With the paper's intervals, patience is short enough that
+no sequence of rewards in [0, 1] could delete an arm before it ends, so that every deletion happens
+in the same round as in the paper. The other intervals are costly, and are recomputed when the
+number of rewards has grown by about one per cent. This is valid because those intervals hold at
+all times simultaneously, so in particular at the times at which they are evaluated. In a layer with
+a single active arm nothing can be deleted, and patience never ends.
 """
 
 from __future__ import annotations
@@ -77,12 +78,12 @@ __all__ = [
 ]
 
 _EXPONENT_OF_A_HALF, _MANTISSA = 1022, 52
-"""Of a double: its exponent as stored, and the bits below it."""
+"""The stored exponent of 0.5 as a double, and the number of mantissa bits below the exponent."""
 
 _PATIENCE = 7
-"""Intervals other than the paper's are computed anew after ``n / 2^7`` further rewards."""
+"""Intervals other than the paper's are recomputed after ``n / 2^7`` further rewards."""
 _CAUTION = 0.999
-"""Keeps rounding errors from making patience too long."""
+"""A safety factor, so that rounding errors never make patience too long."""
 
 
 @implement(distribution, Race)
@@ -115,7 +116,7 @@ def race_assign(state: Race, ticket: Ticket) -> Ticket:
 
 @inlined
 def assign_to_layer(state: Race, number: int, arm: int) -> None:
-    """Count a play of an arm in a layer, and pass the turn on if it was this arm's."""
+    """Count a play of an arm in a layer, and advance the turn if it was this arm's."""
     layer, cell = layer_of(state, number), cell_of(state, number, arm)
     # Read before anything is written: after a choice of its own, compiled code then knows that
     # it is this arm's turn. It is not if the choice was restricted or made by another state.
@@ -137,7 +138,7 @@ def race_drop(state: Race, ticket: Ticket) -> None:
 
 @outlined
 def _choose_eligible(state: Race, number: int, eligible: npt.NDArray[np.bool_]) -> Ticket:
-    """The ticket of a layer's next play when only some arms may be played."""
+    """Return the ticket of a layer's next play when only some arms are eligible."""
     arm, learns = _eligible_arm(state, number, eligible)
     probability = arm_probability(state, arm, eligible)
     return make_ticket(arm, number if learns else NO_LAYER, probability)
@@ -145,11 +146,11 @@ def _choose_eligible(state: Race, number: int, eligible: npt.NDArray[np.bool_]) 
 
 @inlined
 def _eligible_arm(state: Race, number: int, eligible: npt.NDArray[np.bool_]) -> tuple[int, bool]:
-    """What a layer plays next among eligible arms, and whether it learns from the reward.
+    """Return the next arm of a layer among eligible arms, and whether the layer learns from it.
 
-    It is the layer's leader if that is due, else the active arm with the fewest plays. A layer
-    without an eligible active arm plays the best mean of the fastest layer that has one, or of
-    the slowest layer if every eligible arm is deleted everywhere.
+    The arm is the layer's leader if the leader is to be played next, else the active arm with the
+    fewest plays. A layer without an eligible active arm plays the arm with the best mean of the
+    fastest layer that has one, or of the slowest layer if every eligible arm is deleted everywhere.
     """
     layer = layer_of(state, number)
     if layer.active_count > 0:
@@ -175,7 +176,7 @@ def _eligible_arm(state: Race, number: int, eligible: npt.NDArray[np.bool_]) -> 
 def _best_eligible_mean(
     state: Race, number: int, eligible: npt.NDArray[np.bool_], active: bool
 ) -> int:
-    """The eligible arm with the best mean in a layer, among its active arms if asked."""
+    """Return the eligible arm with the best mean in a layer; only active arms if ``active``."""
     best, best_mean = NEVER, -1.0
     for arm in range(state.cells.shape[1]):
         cell = cell_of(state, number, arm)
@@ -195,50 +196,53 @@ def race_learn(state: Race, ticket: Ticket, reward: float) -> None:
     cell.sums += reward
     if needs_squares(state.rule.kind[0]):
         cell.squares += reward * reward
-    # Kept apart, so that a race that is not pooled has no branch that depends on the layer: the
-    # layer is random, and a processor would guess wrong in every other round.
+    # Two separate paths, so that a race that is not pooled has no branch that depends on the
+    # layer: the layer is random, and a processor would mispredict such a branch every other round.
     if state.pooled[0]:
         for layer in range(ticket.layer, -1, -1):
-            _take_up(state, layer, ticket.arm)
+            _use_up_patience(state, layer, ticket.arm)
     else:
-        _take_up(state, ticket.layer, ticket.arm)
+        _use_up_patience(state, ticket.layer, ticket.arm)
 
 
 @inlined
-def _take_up(state: Race, number: int, arm: int) -> None:
-    """Let a layer know of one more reward of an arm."""
+def _use_up_patience(state: Race, number: int, arm: int) -> None:
+    """Count one more reward of an arm; when the arm's patience ends, recompute its interval."""
     cell = cell_of(state, number, arm)
     cell.patience -= 1
     if cell.patience < 0:
-        _look_at(state, number, arm)
+        _update_interval(state, number, arm)
 
 
 @outlined
-def _look_at(state: Race, number: int, arm: int) -> None:
-    """Compute the interval of an active arm anew, and delete whom that speaks against."""
+def _update_interval(state: Race, number: int, arm: int) -> None:
+    """Recompute an arm's interval and delete dominated arms."""
     cell, layer = cell_of(state, number, arm), layer_of(state, number)
     pulls, total, squares, due = evidence(state, number, arm)
     if layer.patient:
-        _look_at_all(state, number)
+        # While a layer is patient, the intervals of its other arms are out of date too: one
+        # interval alone could not be compared with them.
+        _update_all_intervals(state, number)
     else:
         low, high = interval(state, number, pulls, total, squares, due)
         _move_interval(state, number, arm, low, high)
     if layer.lowest_upper < layer.highest_lower:
         _eliminate(state, number)
+    # ``delete_arm`` has set the patience of deleted arms and of a last active arm to FOREVER.
     if not cell.active or layer.active_count == 1:
         return
     if state.rule.kind[0] == PAPER:
         cell.patience = 0
-        _be_patient(state, number)
+        _set_patience(state, number)
     else:
         cell.patience = pulls >> _PATIENCE
     if state.leading[0] > 0:
-        _follow(state, number, arm, total / pulls)
+        _update_leader(state, number, arm, total / pulls)
 
 
 @inlined
-def _look_at_all(state: Race, number: int) -> None:
-    """Compute all intervals of a layer anew, now that its patience is at an end."""
+def _update_all_intervals(state: Race, number: int) -> None:
+    """Recompute the intervals of all active arms of a layer, and end its patience."""
     layer = layer_of(state, number)
     layer.patient = False
     for arm in range(state.cells.shape[1]):
@@ -251,17 +255,21 @@ def _look_at_all(state: Race, number: int) -> None:
 
 
 @inlined
-def _be_patient(state: Race, number: int) -> None:
-    """Let intervals of the paper's kind grow old for as long as no arm can possibly be deleted.
+def _set_patience(state: Race, number: int) -> None:
+    """Set the patience of all arms of a layer with the paper's intervals.
 
-    Let ``n`` be the least number of rewards of an arm and ``w`` the half-width for it, and let
-    every arm have up to ``m < n`` further rewards. A mean ``x`` grows by at most ``(1 - x) m/n``
-    and falls by at most ``x m/n``; a half-width, a sum of powers of ``1/n`` up to the first,
-    shrinks by at most ``w m/n``. So a lower and an upper end come closer by ``(1 + 2w) m/n`` or
-    less if the mean of the former is not the smaller. If it is, by ``g``, they come closer by up
-    to ``g m/n`` more, but are ``g`` further apart to begin with than the extreme ends.
+    Patience is the number of further rewards per arm that cannot delete any arm. Let ``n`` be the
+    least number of rewards of an arm and ``w`` the half-width for ``n``, and let every arm receive
+    up to ``m < n`` further rewards. A mean ``x`` grows by at most ``(1 - x) m/n`` and falls by at
+    most ``x m/n``. A half-width is a sum of powers of ``1/n`` with exponents of at most 1, and
+    shrinks by at most ``w m/n``. Consider the lower end of one arm and the upper end of another. If
+    the mean of the first is at least that of the second, the two ends approach each other by at
+    most ``(1 + 2w) m/n``. If it is smaller by ``g``, they approach by up to ``g m/n`` more, but
+    they also start at least ``g`` further apart than the extreme ends of the layer.
     """
     layer = layer_of(state, number)
+    # ``slowest`` had the fewest rewards when the patience was last set, so this may be too long
+    # but never too short. Most calls return here, without a pass over all arms.
     if _longest_patience(state, number, layer.slowest) == 0:
         return
     fewest = evidence(state, number, layer.slowest)[0]
@@ -279,7 +287,7 @@ def _be_patient(state: Race, number: int) -> None:
 
 @inlined
 def _longest_patience(state: Race, number: int, arm: int) -> int:
-    """How many rewards each arm may have before any is deleted, if this one has the fewest."""
+    """Return how many rewards per arm cannot delete any arm, if ``arm`` has the fewest so far."""
     pulls = evidence(state, number, arm)[0]
     if pulls == 0:
         return 0
@@ -300,13 +308,13 @@ def draw_layer(state: Race, stream: Stream) -> int:
 
 @inlined
 def layer_from(state: Race, fastest: int, stream: Stream) -> int:
-    """Draw a layer, given that it is none before ``fastest``."""
+    """Draw a layer, given that it is ``fastest`` or slower."""
     return layer_at(uniform(stream) * state.tail[fastest], state.tail, fastest)
 
 
 @inlined
 def layer_at(level: float, tail: npt.NDArray[np.float64], fastest: int) -> int:
-    """The layer whose stretch of [0, 1) holds ``level``; the slowest have the lowest levels."""
+    """Return the layer whose part of [0, 1) contains ``level``; slow layers have low levels."""
     layer = fastest
     while level < tail[layer + 1]:
         layer += 1
@@ -315,17 +323,19 @@ def layer_at(level: float, tail: npt.NDArray[np.float64], fastest: int) -> int:
 
 @inlined
 def halving_layer_at(level: float, layers: int) -> int:
-    """The layer for a level in [0, 1), where shares halve: a binary exponent, and no branch.
+    """Return the layer for a level in [0, 1) if shares halve, from the level's binary exponent.
 
-    Layer ``l > 0`` has the levels from ``2^-(l+1)`` to ``2^-l``, layer 0 all that are left.
+    Layer ``l > 0`` has the levels from ``2^-(l+1)`` to ``2^-l``, layer 0 all others.
     """
+    # The number of leading zeros is read from the bits of the double: unlike the loop of
+    # ``layer_at``, that has no branch that depends on the random level.
     layer = _EXPONENT_OF_A_HALF - int(np.float64(level).view(np.int64) >> _MANTISSA)
     return layer if layer < layers else 0
 
 
 @inlined
 def next_arm(layer: Any) -> int:
-    """What a layer with active arms plays next."""
+    """Return the arm that a layer with active arms plays next."""
     if layer.leads > 0 and layer.leader != NEVER:
         return layer.leader
     return layer.turn
@@ -333,13 +343,13 @@ def next_arm(layer: Any) -> int:
 
 @inlined
 def _next_arm_or(fallback: int, layer: Any) -> int:
-    """What a layer plays next; the fallback if it is empty."""
+    """Return the arm that a layer plays next; the fallback if it has no active arm."""
     return next_arm(layer) if layer.active_count > 0 else fallback
 
 
 @inlined
 def arm_probability(state: Race, arm: int, eligible: Eligible) -> float:
-    """Total share of the layers whose next play is ``arm``."""
+    """Return the total share of the layers that would play ``arm`` next."""
     total = 0.0
     if eligible is None:
         fallback = fallback_arm(state)
@@ -355,9 +365,11 @@ def arm_probability(state: Race, arm: int, eligible: Eligible) -> float:
 
 @inlined
 def fallback_arm(state: Race) -> int:
-    """What an empty layer plays: the best mean of the fastest layer that is not empty."""
+    """Return the arm that empty layers play: the best mean of the fastest non-empty layer."""
     layer = 0
-    for _ in range(state.share.size - 1):  # a loop with an end is left out where nobody asks
+    # The loop has a fixed bound: the compiler can then remove it where the result is not used,
+    # which it may not do with a loop that could run forever.
+    for _ in range(state.share.size - 1):
         if layer_of(state, layer).active_count > 0:
             break
         layer += 1
@@ -375,9 +387,9 @@ def fallback_arm(state: Race) -> int:
 
 @inlined
 def _move_interval(state: Race, number: int, arm: int, low: float, high: float) -> None:
-    """Give an arm its new interval, and keep the extreme ends of the layer up to date.
+    """Give an arm its new interval, and update the extreme ends of the layer.
 
-    The other ends are looked through only where the arm held an extreme and no longer does.
+    A pass over the other arms is needed only if this arm had an extreme end and no longer has it.
     """
     cell, layer = cell_of(state, number, arm), layer_of(state, number)
     was_highest = cell.lower == layer.highest_lower
@@ -414,9 +426,10 @@ def _lowest_upper(state: Race, number: int) -> float:
 def _eliminate(state: Race, number: int) -> None:
     """Delete every arm of a layer whose interval lies below another's.
 
-    One pass does what the paper's loop does: whoever is deleted on account of an arm that is
-    itself deleted would also be deleted on account of the latter's better.
+    One pass is equivalent to the paper's repeated comparison: if an arm is dominated by an arm
+    that is itself deleted, it is also dominated by the arm that deletes the latter.
     """
+    # Read once, before the loop: deleting an arm updates the field.
     highest_lower = layer_of(state, number).highest_lower
     for arm in range(state.cells.shape[1]):
         if cell_of(state, number, arm).upper < highest_lower:
@@ -424,8 +437,8 @@ def _eliminate(state: Race, number: int) -> None:
 
 
 @inlined
-def _follow(state: Race, number: int, arm: int, mean: float) -> None:
-    """Let the layer be led by its best mean, now that this arm's has changed."""
+def _update_leader(state: Race, number: int, arm: int, mean: float) -> None:
+    """Record an arm's new mean, and make the arm with the best mean the layer's leader."""
     layer = layer_of(state, number)
     cell_of(state, number, arm).means = mean
     if layer.leader in (arm, NEVER):
@@ -438,7 +451,7 @@ def _follow(state: Race, number: int, arm: int, mean: float) -> None:
 
 @inlined
 def _best_mean(state: Race, number: int) -> int:
-    """The active arm with the best mean, the first of equals; none before the first reward."""
+    """Return the active arm with the best mean, the first of equals; NEVER if there is none yet."""
     best, best_mean = NEVER, -np.inf
     for arm in range(state.cells.shape[1]):
         mean = cell_of(state, number, arm).means
@@ -449,13 +462,18 @@ def _best_mean(state: Race, number: int) -> int:
 
 @inlined
 def delete_arm(state: Race, by_layer: int, arm: int) -> None:
-    """Delete an arm from ``by_layer``, which may be one beyond the race's own, and all faster."""
+    """Delete an arm from ``by_layer`` and all faster layers.
+
+    ``by_layer`` may be the number of layers: a policy on top of the race, such as SAPO, then
+    deletes the arm from all of them.
+    """
     for number in range(min(by_layer + 1, state.share.size)):
         cell, layer = cell_of(state, number, arm), layer_of(state, number)
         if cell.active:
             cell.active = False
             layer.active_count -= 1
             state.deletions[0] += 1
+            # Infinite ends keep a deleted arm out of all maxima and minima without a test.
             cell.lower = -np.inf
             cell.upper = np.inf
             cell.means = -np.inf
@@ -464,7 +482,7 @@ def delete_arm(state: Race, by_layer: int, arm: int) -> None:
             layer.lowest_upper = _lowest_upper(state, number)
             cell.eliminated_at = state.rounds[0]
             cell.eliminated_by = by_layer
-            _close_ranks(state, number, arm)
+            _skip_turns_of(state, number, arm)
             if layer.leader == arm:
                 layer.leader = _best_mean(state, number)
             if layer.slowest == arm:
@@ -474,11 +492,11 @@ def delete_arm(state: Race, by_layer: int, arm: int) -> None:
 
 
 @inlined
-def _close_ranks(state: Race, number: int, arm: int) -> None:
-    """Let turns pass over an arm from now on.
+def _skip_turns_of(state: Race, number: int, arm: int) -> None:
+    """Remove an arm from the cycle of turns.
 
-    Arms leave but never enter, so going round in order of index always meets the active arm
-    that has had the fewest turns, the lowest index first among equals.
+    Arms are only ever removed. So the cycle in order of index always continues with the active
+    arm that has had the fewest turns, the lowest index among equals.
     """
     layer, after = layer_of(state, number), cell_of(state, number, arm).next
     for other in range(state.cells.shape[1]):

@@ -1,4 +1,4 @@
-"""What the four races share: one state, one way to look at it."""
+"""The base class of the race policies: one class of state, and one way to inspect it."""
 
 from __future__ import annotations
 

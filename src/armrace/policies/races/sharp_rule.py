@@ -1,9 +1,9 @@
-"""Which logarithmic terms and allowances make the sharper intervals hold.
+"""Logarithmic terms and allowances with which the sharper intervals hold.
 
-A layer *tolerates* a corruption ``C`` if the coin that gives it its rounds lets it meet no more
-than its allowance, but for a small probability. Two events must hold in every layer that
-tolerates the corruption there is: its allowance suffices, and the clean forms of its intervals
-cover the means. Each has half of what the race may fail with, in equal parts for all layers;
+A layer *tolerates* a corruption ``C`` if, except with small probability, the random choice of its
+rounds lets it meet no more corruption than its allowance. Two events must hold in every layer that
+tolerates the actual corruption: its allowance suffices, and the clean forms of its intervals cover
+the means. Each event gets half of the race's failure probability, in equal parts for all layers;
 the theory page of the documentation has the proofs.
 """
 
@@ -36,10 +36,10 @@ Floats = npt.NDArray[np.float64]
 def sharp_rule(
     kind: str, arms: int, horizon: int, share: Floats, pooled: bool, delta: float
 ) -> intervals.Rule:
-    """Intervals of which all that matter hold together with probability ``1 - delta``.
+    """Make the rule whose intervals, in all tolerant layers, hold with probability ``1 - delta``.
 
-    Those that hold for one number of rewards at a time are asked to hold for each up to the
-    horizon; Bernstein's share what there is with Hoeffding's.
+    For kinds that hold at one number of rewards only, a union bound over all numbers up to the
+    horizon is taken; Bernstein intervals share their probability with Hoeffding's.
 
     >>> rule = sharp_rule("hoeffding", 2, 1024, np.array([0.75, 0.25]), pooled=False, delta=0.1)
     >>> math.isclose(rule.log_upper[0], math.log(4 * 2 * 2 * 1024 / 0.1))
@@ -60,9 +60,9 @@ def sharp_rule(
 
 
 def _allowances(share: Floats, pooled: bool, certainty: float) -> Floats:
-    """What each layer meets at most while the corruption is at most one over its share.
+    """Return the most that each layer meets while the corruption is at most one over its share.
 
-    A layer that uses the rewards of all slower layers too meets what they meet.
+    A layer that also uses the rewards of all slower layers meets their corruption too.
     """
     used = np.cumsum(share[::-1])[::-1] if pooled else share
     ratios = (used / share).tolist()

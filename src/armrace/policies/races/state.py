@@ -1,7 +1,7 @@
-"""What a race knows: a record for each layer and arm, and one for each layer.
+"""The state of a race: a record for each layer and arm, and one for each layer.
 
-What one round touches lies side by side in memory and is found once. What happens to it is said
-in :mod:`armrace.policies.races.race`.
+The fields that one round reads and writes lie side by side in memory, so that a round touches few
+cache lines. The functions that act on the state are in :mod:`armrace.policies.races.race`.
 """
 
 from __future__ import annotations
@@ -41,56 +41,56 @@ __all__ = [
 ]
 
 NEVER = -1
-"""The round and layer of an elimination that has not happened, and the leader of no arms."""
+"""Stands for the round and layer of an elimination that has not happened, and for no leader."""
 
 FOREVER = 2**62
-"""The patience of an arm whose intervals no longer matter."""
+"""The patience of an arm whose interval need never be recomputed."""
 
 CELL = np.dtype(
     [
         ("assigned", np.int64),
-        # rewards of the layer's own plays; what others contribute is in no count of a layer's
+        # rewards of the layer's own plays; pooled rewards of slower layers are not included
         ("pulls", np.int64),
         ("sums", np.float64),
-        # rewards that may come before the arm's interval is looked at
+        # number of rewards that may come before the arm's interval is recomputed
         ("patience", np.int64),
-        # whose turn it is after this arm's, while it is active
+        # the arm whose turn follows this arm's, while this arm is active
         ("next", np.int64),
-        # ends of the interval as last looked at; infinite where deleted or without a reward
+        # ends of the interval as last computed; infinite if deleted or without a reward
         ("lower", np.float64),
         ("upper", np.float64),
         ("active", np.bool_),
-        # sums of the rewards' squares, where the rule needs them
+        # sum of the squared rewards, if the rule needs it
         ("squares", np.float64),
-        # centres of the intervals, where the race leads; minus infinity as for the lower ends
+        # mean as of the last update, in a race that leads; minus infinity like the lower ends
         ("means", np.float64),
         ("eliminated_at", np.int64),
         ("eliminated_by", np.int64),
     ],
     align=True,
 )
-"""What a layer knows of an arm."""
+"""The record of one arm in one layer."""
 
 LAYER = np.dtype(
     [
         ("active_count", np.int64),
         # the active arm whose turn it is, if there is one
         ("turn", np.int64),
-        # how many plays the leader has before it is another arm's turn
+        # remaining plays of the leader before the next turn
         ("leads", np.int64),
         # the active arm with the best mean, in a race that leads
         ("leader", np.int64),
-        # the extreme ends: an arm is to be deleted when they pass one another
+        # extreme ends of the intervals: an arm is deleted once lowest_upper < highest_lower
         ("highest_lower", np.float64),
         ("lowest_upper", np.float64),
-        # whether intervals of the paper's kind have become old while nothing could be deleted
+        # whether intervals (of the paper's kind) are out of date because nothing can be deleted
         ("patient", np.bool_),
-        # the active arm that had the fewest rewards when that was last of interest
+        # the active arm that had the fewest rewards when patience was last set
         ("slowest", np.int64),
     ],
     align=True,
 )
-"""What a layer knows of itself."""
+"""The record of one layer."""
 
 _END = Span(-1e18, 1e18, infinite=True)
 """An end of an interval; infinite where there is none."""
@@ -98,7 +98,7 @@ _END = Span(-1e18, 1e18, infinite=True)
 
 @declare(
     cells={
-        "assigned": Span("minus_decisions", "decisions"),  # dropped decisions are taken off
+        "assigned": Span("minus_decisions", "decisions"),  # dropped decisions are subtracted
         "pulls": REWARD_COUNT,
         "sums": SumOf("pulls"),
         "patience": Span(-1, FOREVER),
@@ -131,27 +131,27 @@ _END = Span(-1e18, 1e18, infinite=True)
 class Race(NamedTuple):
     """State of a race.
 
-    A cell is what a layer knows of an arm. What one round touches lies side by side in memory,
-    and is found once; ``race.pulls`` and the like are one field of all cells or of all layers.
+    A cell is the record of one arm in one layer. Properties such as ``race.pulls`` give one field
+    of all cells as an array.
     """
 
     cells: Any
-    """A row a layer and a column an arm, each a :data:`CELL`."""
+    """One :data:`CELL` for each layer (row) and arm (column)."""
     layers: Any
-    """A :data:`LAYER` each."""
+    """One :data:`LAYER` for each layer."""
     deletions: npt.NDArray[np.int64]
     """How many cells are no longer active."""
     share: npt.NDArray[np.float64]
     tail: npt.NDArray[np.float64]
-    """Probability of a layer or any slower one; one longer than there are layers."""
+    """Probability of a layer or any slower one, with a final 0 appended."""
     tolerated: npt.NDArray[np.float64]
-    """The corruption up to which each layer is sure of its arms."""
+    """The corruption up to which each layer is guaranteed to keep a best arm."""
     halving: npt.NDArray[np.bool_]
-    """Whether each layer but the first has half of the share before it, down to ``2^-layers``."""
+    """Whether layer ``l > 0`` has the share ``2^-(l+1)``, and layer 0 all that remains."""
     rule: Rule
     pooled: npt.NDArray[np.bool_]
     leading: npt.NDArray[np.int64]
-    """How many plays the leader of a layer has after each turn; 0 in a race that does not lead."""
+    """Plays of a layer's leader after each turn; 0 in a race that does not lead."""
     rounds: npt.NDArray[np.int64]
     """How many decisions have been made."""
 
@@ -212,9 +212,18 @@ def make_race(
     leading: int = 0,
     tolerated: npt.NDArray[np.float64] | None = None,
 ) -> Race:
-    """A race at its start: all arms active in all layers.
+    """Make the state before the first round, with all arms active in all layers.
 
-    A layer tolerates a corruption of one over its share unless told otherwise.
+    Args:
+        arms: number of arms.
+        share: the probability with which each layer gets a round, fastest first.
+        rule: how intervals are computed.
+        pooled: whether a layer also uses the rewards of all slower layers.
+        leading: plays of a layer's leader after each turn.
+        tolerated: the corruption that each layer tolerates; by default one over its share.
+
+    Returns:
+        The state.
     """
     cells = np.zeros((share.size, arms), dtype=CELL).view(np.recarray)
     cells.active = True
@@ -252,21 +261,22 @@ def _halves(share: npt.NDArray[np.float64]) -> bool:
 
 @inlined
 def cell_of(state: Race, layer: int, arm: int) -> Any:
-    """What a layer knows of an arm; compiled code need not ask if unsigned places are negative."""
+    """Return the record of an arm in a layer."""
+    # Unsigned indices spare compiled code the test for negative ones, which count from the end.
     return state.cells[np.uint64(layer), np.uint64(arm)]
 
 
 @inlined
 def layer_of(state: Race, layer: int) -> Any:
-    """What a layer knows of itself."""
+    """Return the record of a layer."""
     return state.layers[np.uint64(layer)]
 
 
 @inlined
 def evidence(state: Race, layer: int, arm: int) -> tuple[int, float, float, int]:
-    """Number, sum and sum of squares of the rewards that a layer uses; and how many are due.
+    """Return number, sum and sum of squares of a layer's rewards of an arm, and how many are due.
 
-    Due are the rewards of decisions that were assigned and have not been rewarded yet.
+    A reward is due if its decision was assigned and has had no reward yet.
     """
     cell = cell_of(state, layer, arm)
     pulls, total, squares, assigned = cell.pulls, cell.sums, cell.squares, cell.assigned
@@ -284,7 +294,7 @@ def evidence(state: Race, layer: int, arm: int) -> tuple[int, float, float, int]
 def interval(
     state: Race, layer: int, pulls: int, total: float, squares: float, due: int
 ) -> tuple[float, float]:
-    """The interval that a layer makes of ``pulls`` rewards while ``due`` more are outstanding.
+    """Return a layer's interval from ``pulls`` rewards while ``due`` more are outstanding.
 
     The decisions assigned so far are a prefix in the order of decisions, whatever the delays.
     So the interval is that of the whole prefix, with the least and the largest rewards that are

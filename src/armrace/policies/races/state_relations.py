@@ -1,4 +1,4 @@
-"""What must agree within the state of a race, so that compiled code can rely on it."""
+"""Consistency conditions on the state of a race, on which compiled code relies."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def race_that_disagrees(state: Race, fresh: Race, room: Room) -> Iterator[str]:
 
 
 def _unsound_turns(state: Race, number: int) -> Iterator[str]:
-    """Whether a layer goes round its active arms, and has rewards of all if it is patient."""
+    """Check that turns go round the active arms, and that a patient layer has rewards of all."""
     layer, cells = state.layers[number], state.cells[number]
     arms = np.flatnonzero(cells.active)
     if arms.size == 0:
@@ -65,7 +65,7 @@ def _unsound_turns(state: Race, number: int) -> Iterator[str]:
 
 
 def _empty_race(state: Race) -> Iterator[str]:
-    """The most robust layer keeps an arm, unless what lies beyond the race deleted them all."""
+    """Check that the slowest layer has an arm, unless a policy on top of the race deleted all."""
     layers = state.share.size
     if layers and not state.active[-1].any() and (state.eliminated_by[-1] != layers).any():
         yield "cells.active"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, ClassVar, Literal
 
-from armrace.policies.indices.keeping_policy import KeepingPolicy
+from armrace.policies.indices.history_policy import HistoryPolicy
 from armrace.policies.robust_ucb.catoni import CatoniMeans, catoni_index, make_catoni_means
 from armrace.policies.robust_ucb.median_of_means import (
     MediansOfMeans,
@@ -17,7 +17,7 @@ from armrace.policies.robust_ucb.truncated import make_truncated_means, truncate
 __all__ = ["RobustUcb"]
 
 
-class RobustUcb(KeepingPolicy, frozen=True, tag="robust-ucb"):
+class RobustUcb(HistoryPolicy, frozen=True, tag="robust-ucb"):
     """Plays the largest upper bound around a mean estimate that outliers move little.
 
     With confidence ``t^-2``, variance at most ``v = 1/4`` and second moment at most ``u = 1``,

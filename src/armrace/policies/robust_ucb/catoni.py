@@ -2,10 +2,10 @@
 
 The estimate of an arm with rewards ``X_1 .. X_n`` is the root ``theta`` of
 ``F = sum psi(alpha (X_i - theta))``, ``psi(y) = sgn(y) ln(1 + |y| + y^2/2)``, where ``alpha``
-depends on ``n`` and on the round. To solve for it costs a pass over all rewards, so it is done
-rarely: from a reference ``(theta, alpha)``, at which ``F`` and its derivatives are kept up to
-date as rewards come, a linear step gives the root with an error that is bounded, since
-``|psi''| <= 1/4``; only where that leaves the largest index undecided are rewards gone through.
+depends on ``n`` and on the round. Solving for it costs a pass over all rewards, so this is done
+rarely. ``F`` and its derivatives are kept up to date at a reference point ``(theta, alpha)``, from
+which a linear step gives the root with a bounded error, since ``|psi''| <= 1/4``. The equation is
+solved exactly only if these error bounds leave the largest index undecided.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TIE = 1e-12
 _STEPS = 50
 _CURVATURE = 0.25
 _LEAST_SLOPE = 0.8
-"""What the derivative of the influence is at least, on [-1, 1]."""
+"""A lower bound on the derivative of the influence function on [-1, 1]."""
 _THETA, _ALPHA, _VALUE, _SLOPE, _TILT = 0, 1, 2, 3, 4
 
 
@@ -59,7 +59,7 @@ class CatoniMeans(NamedTuple):
 
 @relation(CatoniMeans)
 def catoni_that_disagrees(state: CatoniMeans, fresh: CatoniMeans, room: Room) -> Iterator[str]:
-    """All rewards kept are on pages."""
+    """Check that all rewards kept are on pages."""
     if (state.kept > state.counts.pulls).any():
         yield "kept"
     if (state.rewards.length != -(-state.kept // PAGE)).any():
@@ -95,7 +95,7 @@ def _influence_slope(y: float) -> float:
 
 @inlined
 def catoni_scale(size: int, logarithm: float) -> float:
-    """``alpha`` for so many rewards; 0 if there are too few of them.
+    """Return ``alpha`` for ``n`` rewards; 0 if there are too few.
 
     This is ``sqrt(A / (n (v + v A / (n - A))))`` with ``A = 4 ln t`` and ``v = 1/4``.
     """
@@ -107,7 +107,7 @@ def catoni_scale(size: int, logarithm: float) -> float:
 
 @inlined
 def _add(state: CatoniMeans, arm: int, reward: float) -> None:
-    """Take a reward into the reference."""
+    """Add a reward to the sums at the reference point."""
     reference = state.scratch[arm]
     distance = reward - reference[_THETA]
     y = reference[_ALPHA] * distance
@@ -134,7 +134,7 @@ def _sums_at(
 
 @inlined
 def _solve(state: CatoniMeans, arm: int, alpha: float, guess: float) -> float:
-    """The root, by Newton's method from a guess; rewards and root lie in [0, 1]."""
+    """Solve for the root by Newton's method from a guess; rewards and root lie in [0, 1]."""
     low, high, theta = 0.0, 1.0, min(max(guess, 0.0), 1.0)
     value, slope, tilt = _sums_at(state, arm, theta, alpha)
     for _ in range(_STEPS):
@@ -142,6 +142,8 @@ def _solve(state: CatoniMeans, arm: int, alpha: float, guess: float) -> float:
             low = theta
         else:
             high = theta
+        # The sum decreases in theta, so its sign keeps the root bracketed; a step that leaves the
+        # bracket, as far from the root may happen, is replaced by bisection.
         following = theta + value / (alpha * slope)
         if following < low or following > high:
             following = 0.5 * (low + high)
@@ -158,7 +160,7 @@ def _solve(state: CatoniMeans, arm: int, alpha: float, guess: float) -> float:
 
 @inlined
 def _estimate(state: CatoniMeans, arm: int, alpha: float) -> tuple[float, float]:
-    """The root from the reference, and how far it may be off.
+    """Estimate the root from the reference point, and bound the error.
 
     With too few rewards (``alpha = 0``) it is their mean, or 1 if there are none.
     """
@@ -170,6 +172,9 @@ def _estimate(state: CatoniMeans, arm: int, alpha: float) -> tuple[float, float]
         return state.kept_sums[arm] / size, 1.0
     turn = alpha - reference[_ALPHA]
     step = (reference[_VALUE] + turn * reference[_TILT]) / (alpha * reference[_SLOPE])
+    # The remainder's bound needs to know how far away the root is, and that is what is sought. So
+    # guess a bound and verify it: if the remainder over the guessed range is within the guess,
+    # the root lies in that range. If not, nothing is known, and 1 covers all of [0, 1].
     error = 2.0 * _remainder(turn, alpha, 2.0 * step)
     if _remainder(turn, alpha, abs(step) + error) > error:
         error = 1.0
@@ -178,7 +183,7 @@ def _estimate(state: CatoniMeans, arm: int, alpha: float) -> tuple[float, float]
 
 @inlined
 def _remainder(turn: float, alpha: float, step: float) -> float:
-    """What Taylor's remainder may move the root by, if it is no farther than ``step``."""
+    """Bound the error of the linear step by Taylor's remainder, if the root is within ``step``."""
     move = abs(turn) + alpha * abs(step)
     return 0.5 * _CURVATURE / _LEAST_SLOPE * move * move / alpha
 
@@ -187,7 +192,7 @@ def _remainder(turn: float, alpha: float, step: float) -> float:
 def _leader(
     state: CatoniMeans, logarithm: float, scale: float, eligible: Eligible
 ) -> tuple[int, bool]:
-    """The arm whose index may be largest, and whether it certainly is."""
+    """Return the arm whose index may be largest, and whether it certainly is."""
     best, best_upper, best_lower, second = 0, -np.inf, -np.inf, -np.inf
     for arm in range(state.spread.size):
         if eligible is not None and not eligible[arm]:
@@ -214,7 +219,7 @@ def catoni_index(state: CatoniMeans, arm: int, logarithm: float, scale: float) -
 
 @inlined
 def _next_arm(state: CatoniMeans, eligible: Eligible) -> int:
-    """First whoever has too few plays for the estimator, then the largest index."""
+    """Return an arm with too few plays for the estimator if there is one, else the best index."""
     arms = state.spread.size
     logarithm = math.log(state.counts.rounds[0] + 1)
     for arm in range(arms):

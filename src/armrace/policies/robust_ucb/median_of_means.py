@@ -40,13 +40,13 @@ _GAPS = np.array([301, 132, 57, 23, 10, 4, 1])
 
 
 class LatestMedians(NamedTuple):
-    """The last estimates and what they were made for: kept so as not to sort in every round."""
+    """The last estimates and their block counts, kept so that not every round needs a sort."""
 
     estimates: npt.NDArray[np.float64]
     blocks: npt.NDArray[np.int64]
     lengths: npt.NDArray[np.int64]
     most_blocks: npt.NDArray[np.int64]
-    """``floor(1 + 16 ln t)`` when the arm was last looked at; 0 once it has a new reward."""
+    """``floor(1 + 16 ln t)`` when the median was last computed; 0 after a new reward."""
 
 
 @declare(kept=COUNT, spread=UNIT)
@@ -65,7 +65,7 @@ class MediansOfMeans(NamedTuple):
 def medians_that_disagree(
     state: MediansOfMeans, fresh: MediansOfMeans, room: Room
 ) -> Iterator[str]:
-    """All sums kept are on pages, and none exceeds the number of rewards."""
+    """Check that all sums kept are on pages, and none exceeds the number of rewards."""
     if (state.kept > state.counts.pulls).any():
         yield "kept"
     if (state.sums.length != -(-state.kept // PAGE)).any():

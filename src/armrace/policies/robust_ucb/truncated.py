@@ -1,8 +1,8 @@
 """Upper confidence bounds around truncated means.
 
 The ``s``-th reward ``X`` of an arm counts in round ``t`` if ``X^2 <= s / (2 ln t)``, else as 0.
-Since ``X <= 1``, only the first ``2 ln t`` rewards can be cut: they alone are kept, and counted
-again only when the growing logarithm reaches the next of them.
+Since ``X <= 1``, only the first ``2 ln t`` rewards can be cut. Only these are stored, and they are
+counted again only when the growing logarithm reaches the next one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NEVER = 1e300
 
 
 class Cuts(NamedTuple):
-    """What is cut of each arm's early rewards: recounted when it may have changed."""
+    """The part of each arm's early rewards that is cut; recomputed when it may have changed."""
 
     total: npt.NDArray[np.float64]
     """Sum of the early rewards that are cut at present."""
@@ -80,7 +80,7 @@ def truncated_index(state: TruncatedMeans, arm: int, doubled: float) -> float:
 
 @inlined
 def _recount(state: TruncatedMeans, arm: int, doubled: float) -> tuple[float, float]:
-    """What is cut, and when the next reward will be."""
+    """Recompute what is cut, and from which ``2 ln t`` on one more reward will be."""
     cut, following = 0.0, _NEVER
     for place in range(min(_EARLY, state.counts.pulls[arm])):
         reward = state.early[arm, place]

@@ -24,7 +24,7 @@ from armrace.kernels.generics import (
 from armrace.kernels.streams import Stream
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
 from armrace.policies.indices.argmax import make_argmax
-from armrace.policies.indices.keeping_policy import KeepingPolicy
+from armrace.policies.indices.history_policy import HistoryPolicy
 from armrace.policies.indices.ordered import Ordered, insert, make_ordered, median
 from armrace.policies.rucb.deviation import median_deviation
 from armrace.specification import Limits
@@ -63,12 +63,12 @@ class RUcbState(NamedTuple):
 
 @relation(RUcbState)
 def rucb_that_disagrees(state: RUcbState, fresh: RUcbState, room: Room) -> Iterator[str]:
-    """No more rewards are kept than came."""
+    """Check that no more rewards are kept than came."""
     if (state.ordered.sizes > state.counts.pulls).any():
         yield "ordered.sizes"
 
 
-class RUcb(KeepingPolicy, frozen=True, tag="rucb"):
+class RUcb(HistoryPolicy, frozen=True, tag="rucb"):
     """Plays the arm with the largest ``median + sqrt(rho ln t / n) + sqrt(rho) eta``.
 
     Here ``t`` counts the rounds played before the present one. Tuned (rUCB-Tune), the index is

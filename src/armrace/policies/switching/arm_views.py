@@ -1,4 +1,4 @@
-"""How a policy that counts plays and sets arms aside, for good or on probation, is looked at."""
+"""Views of the arms of policies that eliminate arms but keep testing them (SAO and SAPO)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["view_arms", "view_sapo"]
 def view_arms(
     counts: Counts, active: npt.NDArray[np.bool_], eliminated_at: npt.NDArray[np.int64], layer: int
 ) -> list[ArmView]:
-    """What a layer thinks of each arm."""
+    """Return a layer's view of each arm."""
     return [
         ArmView(
             layer=layer,
@@ -33,7 +33,7 @@ def view_arms(
 
 
 def view_sapo(state: SapoState, layer: int) -> list[ArmView]:
-    """What SAPO thinks of each arm; once it has switched, all are in play again."""
+    """Return SAPO's view of each arm; after its switch, all arms are active again."""
     if has_switched(state):
         arms = state.active.size
         everywhere, never = np.ones(arms, dtype=np.bool_), np.full(arms, NEVER, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""SAPO: play evenly, eliminate, but keep testing what was eliminated, and switch if it lied.
+"""SAPO: eliminate arms, keep testing the eliminated ones, and switch to EXP3.P if tests fail.
 
 All quantities are losses, ``1 - reward``. Of every active arm SAPO keeps two estimates of the
 mean loss, the plain mean with half-width ``sqrt(2 ln T / n)`` and the importance-weighted one
@@ -90,7 +90,7 @@ _LEAST_UPPER, _LOSSES = 0, 1
     losses=AMOUNT,
 )
 class Phases(NamedTuple):
-    """What is remembered of each eliminated arm."""
+    """The current phase of each eliminated arm."""
 
     believed_loss: npt.NDArray[np.float64]
     believed_gap: npt.NDArray[np.float64]
@@ -195,15 +195,15 @@ def _make_phases(arms: int) -> Phases:
 
 @inlined
 def has_switched(state: SapoState) -> bool:
-    """Whether SAPO has given up on rewards being stochastic."""
+    """Whether SAPO has switched to EXP3.P."""
     return state.clock[_SWITCHED_AT] != NEVER
 
 
 @inlined
 def best_active(state: SapoState, eligible: Eligible) -> int:
-    """The active arm with the best mean; before its first reward, an arm counts as worthless.
+    """Return the active arm with the best mean; an arm without a reward has the mean 0.
 
-    Among eligible arms, one that is not active is taken if no other is left.
+    If no eligible arm is active, an eliminated one is returned.
     """
     best, best_loss = 0, np.inf
     for arm in range(state.active.size):
@@ -269,10 +269,10 @@ def _update_mean(state: SapoState, arm: int, mean_loss: float) -> None:
 
 @inlined
 def _contradicts(state: SapoState) -> bool:
-    """Narrow the bounds of active arms by their weighted means; say if one lies outside them.
+    """Narrow the bounds of active arms by their weighted means; return whether bounds conflict.
 
-    A half-width of 1 or more says nothing, not even that the weighted mean is near: it may be
-    as large as K after the first round.
+    A half-width of 1 or more gives no information, not even that the weighted mean is near the true
+    one: after the first round the weighted mean may be as large as K.
     """
     seen, arms = state.clock[_SEEN], state.active.size
     squared = 2.0 * arms * state.constants[_LOG_TERM] / seen
@@ -293,7 +293,7 @@ def _contradicts(state: SapoState) -> bool:
 
 @inlined
 def _regrets(state: SapoState) -> bool:
-    """Whether the losses exceed what the best arm should have lost by more than is plausible."""
+    """Whether the losses exceed ``t U*`` by more than stochastic rewards would allow."""
     regret = state.totals[_LOSSES] - state.clock[_SEEN] * state.totals[_LEAST_UPPER]
     return regret > state.constants[_LARGEST_REGRET]
 
@@ -302,7 +302,7 @@ def _regrets(state: SapoState) -> bool:
 def _continue_phases(state: SapoState, played: int, weighted: float) -> tuple[bool, bool]:
     """Add the round to the phase of every eliminated arm.
 
-    Says whether a probability changed, and whether an arm has erred too often.
+    Returns whether a probability changed, and whether an arm has had too many errors.
     """
     changed, failed = False, False
     phases = state.phases
@@ -343,7 +343,7 @@ def _eliminate(state: SapoState) -> bool:
     eliminated = False
     threshold, widths = state.totals[_LEAST_UPPER], 1.0 + state.constants[_GAP_WIDTHS]
     if state.clock[_SEEN] > state.constants[_HORIZON]:
-        return eliminated  # beyond the horizon, probabilities would no longer fit into 1
+        return eliminated  # after the horizon, the probabilities could sum to more than 1
     for arm in range(state.active.size):
         if state.active[arm]:
             excess = state.mean_losses[arm] - widths * state.half_widths[arm]

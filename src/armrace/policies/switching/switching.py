@@ -1,7 +1,8 @@
 """Decisions of a policy that treats rewards as stochastic until a test fails.
 
-Before its switch such a policy draws from probabilities of its own, afterwards from EXP3.P. The
-phase of a ticket says on which side of the switch the decision was assigned.
+Before its switch such a policy draws from its own probabilities, afterwards from those of EXP3.P.
+The phase of a ticket says on which side of the switch the decision was assigned, so that a late
+reward reaches the part that made the decision.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def fill_a_side(
     fallback: ExponentialGains,
     out: npt.NDArray[np.float64],
 ) -> None:
-    """Write into ``out`` the probabilities of the side that the policy is on."""
+    """Write into ``out`` the policy's own probabilities, or EXP3.P's after the switch."""
     if switched:
         fill_probabilities(fallback, out)
     else:
@@ -56,7 +57,7 @@ def choose_on_a_side(
     stream: Stream,
     eligible: Eligible,
 ) -> Ticket:
-    """Draw an arm from the side that the policy is on."""
+    """Draw an arm from the policy's own probabilities, or from EXP3.P's after the switch."""
     weights = gain_probabilities(fallback) if switched else probabilities
     return choose_by_weights(weights, 1.0, stream, eligible)
 
@@ -65,7 +66,7 @@ def choose_on_a_side(
 def assign_on_a_side(
     switched: bool, fallback: ExponentialGains, counts: Counts, ticket: Ticket
 ) -> Ticket:
-    """Count a decision on the side that the policy is on, and note the side."""
+    """Count a decision, and record in its ticket whether it came before or after the switch."""
     count_play(counts, ticket.arm)
     if switched:
         add_bonuses(fallback)

@@ -1,4 +1,4 @@
-"""Futures that end as others do, with their errors translated."""
+"""Futures that mirror other futures and translate their errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def forwarded(
     translate: Callable[[BaseException], BaseException],
     cancel: Callable[[], Any],
 ) -> Future[Any]:
-    """Return a future that ends as ``inner`` does, with errors translated.
+    """Return a future with the outcome of ``inner``, with errors translated.
 
     Cancelling it calls ``cancel``.
     """

@@ -16,7 +16,7 @@ from typing import Any
 from armrace.errors import InvalidParameter, WorkersLost
 from armrace.simulation.code_digest import package_code
 from armrace.simulation.executors.ray_relay import ON_THIS_MACHINE, RUNNING_HERE
-from armrace.simulation.executors.reachability import is_reachable, watch_address, within
+from armrace.simulation.executors.reachability import is_reachable, monitor_address, within
 from armrace.simulation.interrupts import deaf_children
 
 __all__ = ["ray_executor"]
@@ -45,7 +45,7 @@ def ray_executor(address: str | None, workers: int) -> Iterator[Executor]:
         head = _head_of(relay, address)
         executor = RayExecutor(relay, address, cloudpickle.dumps)
         try:
-            with watch_address(head, executor.give_up):
+            with monitor_address(head, executor.give_up):
                 executor.check_workers()
                 yield executor
         finally:

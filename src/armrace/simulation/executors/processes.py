@@ -1,4 +1,4 @@
-"""Processes of this machine, replaced when one of them dies."""
+"""A pool of processes on this machine that replaces processes that die."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class ProcessPool(Executor):
 
 
 def _follow_the_parent(end: Connection) -> None:
-    """Exit when the parent does, and leave Ctrl-C, which a terminal sends to all, to the parent."""
+    """Ignore Ctrl-C, which a terminal sends to children too, and exit when the parent does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with_the_parent, args=(end,), daemon=True).start()
 

@@ -1,10 +1,10 @@
 """A separate process that talks to Ray.
 
-Ray ends the process that uses it when its head or its object store is gone. This process takes
-the risk: it reads tasks from standard input and writes outcomes to standard output. Both are
+Ray kills the process that uses it when its head or its object store is gone. So a separate process
+uses Ray: it reads tasks from standard input and writes outcomes to standard output. Messages are
 pickles: ``(number, task)``, where a task of None cancels, and ``(number, outcome, words)``, where
-an outcome of None means that the task was lost. Tasks and outcomes are pickles within, opened
-by Ray's workers and by the executor only.
+an outcome of None means that the task was lost. Tasks and outcomes are themselves pickled bytes,
+which only Ray's workers and the executor unpickle.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether a server answers at an address: asked once, or watched while a context lasts."""
+"""Checks whether a server answers at an address, once or repeatedly during a context."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["SECONDS_TO_ANSWER", "is_reachable", "watch_address", "within"]
+__all__ = ["SECONDS_TO_ANSWER", "is_reachable", "monitor_address", "within"]
 
 SECONDS_TO_ANSWER = 5.0
 
 _SECONDS_BETWEEN_TRIES = 1.0
 _SECONDS_OF_SILENCE = 10.0
-"""Longer than a network may falter, shorter than the minute after which Ray ends the process."""
+"""Longer than a short network failure, shorter than the minute after which Ray ends the process."""
 
 
 def is_reachable(address: str) -> bool:
     """Whether a server accepts connections at ``host:port``, which may have a scheme in front.
 
-    Asked before a library connects, since libraries wait up to minutes for a server to come.
+    To be called before a library connects, since libraries wait up to minutes for a server.
 
     >>> is_reachable("tcp://127.0.0.1:1"), is_reachable("nonsense")
     (False, False)
@@ -56,11 +56,11 @@ def within(seconds: float, connect: Callable[[], Any]) -> Any:
 
 
 @contextmanager
-def watch_address(address: str, tell: Callable[[], None]) -> Iterator[None]:
+def monitor_address(address: str, tell: Callable[[], None]) -> Iterator[None]:
     """Try an address every second in this context; call ``tell`` when it stops answering."""
     ended = threading.Event()
 
-    def watch() -> None:
+    def monitor() -> None:
         heard = time.monotonic()
         while not ended.wait(_SECONDS_BETWEEN_TRIES):
             if is_reachable(address):
@@ -69,7 +69,7 @@ def watch_address(address: str, tell: Callable[[], None]) -> Iterator[None]:
                 tell()
                 return
 
-    threading.Thread(target=watch, daemon=True).start()
+    threading.Thread(target=monitor, daemon=True).start()
     try:
         yield
     finally:

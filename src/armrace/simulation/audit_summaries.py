@@ -1,4 +1,4 @@
-"""Audits of many replications, next to what the ledger knows."""
+"""Summaries of the audits of many replications, compared with the true corruption."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Batches of replications that take about a given time each.
 
-Policies and attacks differ a hundredfold in cost, so it is measured: the first batches of an
-experiment are small, the later ones as large as the time allows. Which replications share a
-batch changes nothing in what they yield.
+The cost of policies and attacks differs by a factor of a hundred, so it is measured: the first
+batches of an experiment are small, later ones as large as the time allows. Results do not depend on
+how replications are divided into batches.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from armrace.simulation.experiment import Experiment
 __all__ = ["Batch", "Batches"]
 
 _SECONDS_A_ROUND = 1e-5
-"""The cost of slow policies, assumed of all until it is measured."""
+"""The cost of slow policies, assumed for every experiment until its own is measured."""
 
 _LEAST_SECONDS = 1e-7
 """Costs below this cannot be measured."""
@@ -46,8 +46,8 @@ class Batches:
     def take(self) -> Batch | None:
         """Return a batch of the experiment that is furthest behind; None when all are taken.
 
-        So the first replications of all experiments are finished first, and an interruption
-        leaves replications that are complete.
+        In this order the first replications of all experiments are finished first, and an
+        interruption leaves replications that are complete for all experiments.
         """
         if self._returned:
             return self._returned.pop()

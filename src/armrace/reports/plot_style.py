@@ -1,4 +1,4 @@
-"""What all figures share: size, style, names of lines, and SVG that fits into a page."""
+"""Shared parts of all figures: size, style, labels of lines, and SVG for pages."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ class End(NamedTuple):
 
 
 def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
-    """An empty figure, its size in inches, that pyplot does not know of."""
+    """Make an empty figure, its size in inches, that is not registered with pyplot."""
     drawing = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(drawing)
     return drawing, drawing.add_subplot()
 
 
 def tidy(axes: Axes) -> None:
-    """Light grid, no box."""
+    """Give the axes a light grid and no box."""
     axes.grid(True, color="#dddddd", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(which="both", color="#999999")

@@ -5,16 +5,16 @@ from __future__ import annotations
 from armrace.errors import InvalidParameter
 from armrace.policies.common.counting_policy import CountingPolicy
 
-__all__ = ["KeepingPolicy"]
+__all__ = ["HistoryPolicy"]
 
 _MOST = 2**31
 
 
-class KeepingPolicy(CountingPolicy, frozen=True):
-    """A counting policy whose memory grows with the horizon."""
+class HistoryPolicy(CountingPolicy, frozen=True):
+    """A counting policy that stores every reward, so that its memory grows with the horizon."""
 
     def room(self, horizon: int) -> int:
-        """How many rewards to make room for; refuses what no memory could hold."""
+        """Return how many rewards to make room for; refuse more than memory could hold."""
         if horizon > _MOST:
             raise InvalidParameter(
                 f"{self.tag()} keeps all rewards, so horizon must be at most {_MOST}; "
