@@ -83,7 +83,7 @@ def test_numpy_numbers_in_a_policy_can_be_saved():
         True,
         b"ab",
         {"a": 1, "b": 2},
-        iter("ab"),
+        pytest.param(iter("ab"), id="an iterator"),
         10**9,
         100_001,
         2**70,

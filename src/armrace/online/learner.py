@@ -27,6 +27,7 @@ from armrace.kernels.live import (
     REWARDS,
     SETTLED,
     TAKEN,
+    UNKNOWN,
     Live,
     enlarge_log,
     make_live_calls,
@@ -273,7 +274,10 @@ class Learner:
         if not 0.0 <= value <= 1.0:
             raise InvalidParameter(f"reward must be in [0, 1]; got {reward!r}.")
         with self._lock:
-            status = self._calls.learn(self._current.handle, number, *ticket, value)
+            try:
+                status = self._calls.learn(self._current.handle, number, *ticket, value)
+            except OverflowError:  # a number of more than 64 bits
+                status = UNKNOWN
         if status != TAKEN:
             self._refuse(status, decision)
 
@@ -285,7 +289,10 @@ class Learner:
         """
         number, ticket = check_decision(decision, self._current.arms)
         with self._lock:
-            status = self._calls.drop(self._current.handle, number, *ticket)
+            try:
+                status = self._calls.drop(self._current.handle, number, *ticket)
+            except OverflowError:
+                status = UNKNOWN
         if status != TAKEN:
             self._refuse(status, decision)
 

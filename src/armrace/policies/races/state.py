@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.kernels.compiling import inlined, outlined
+from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import (
     ARM,
     ARM_OR_NONE,
@@ -311,7 +311,7 @@ def interval(
     return low, high
 
 
-@outlined
+@inlined
 def _ends(
     state: Race, layer: int, pulls: int, total: float, squares: float, unsure: float
 ) -> tuple[float, float]:
