@@ -306,7 +306,7 @@ class Learner:
         with self._lock:
             taken, status = self._calls.learn_many(self._current.handle, records, values)
         if status != TAKEN:
-            self._refuse(status, batch[taken])
+            self._refuse(status, records[taken].item())
 
     def _refuse(self, status: int, decision: Any) -> None:
         if status == REPEATED:
