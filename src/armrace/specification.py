@@ -27,6 +27,7 @@ __all__ = [
     "Parameter",
     "Specification",
     "check_number",
+    "declarations",
     "defined_class",
     "display_name",
     "is_list",
@@ -62,7 +63,7 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 @cache
-def _declarations(owner: type[msgspec.Struct]) -> dict[str, tuple[Any, Limits | str | None]]:
+def declarations(owner: type[msgspec.Struct]) -> dict[str, tuple[Any, Limits | str | None]]:
     """For each field its bare type and what its annotation says of it."""
     found: dict[str, tuple[Any, Limits | str | None]] = {}
     hints = typing.get_type_hints(owner, include_extras=True)
@@ -139,7 +140,7 @@ class Specification(
     """The :class:`armrace.catalogue.Catalogue` of this kind, once there is one."""
 
     def __post_init__(self) -> None:
-        for name, (hint, note) in _declarations(type(self)).items():
+        for name, (hint, note) in declarations(type(self)).items():
             value = getattr(self, name)
             if typing.get_origin(hint) is typing.Literal:
                 self._check_choice(name, value, typing.get_args(hint))
@@ -195,7 +196,7 @@ class Specification(
     @classmethod
     def parameters(cls) -> list[Parameter]:
         """Its parameters, as declared."""
-        declared = _declarations(cls)
+        declared = declarations(cls)
         shown = []
         for field in msgspec.structs.fields(cls):
             hint, note = declared[field.name]
@@ -242,7 +243,7 @@ class Specification(
             return InvalidParameter(f"{cls.tag()} needs the parameter {missing[1]!r}.")
         place = re.search(r"at `\$\.(\w+)", str(error))
         if place:
-            kind = _kind_in_words(_declarations(cls)[place[1]][0])
+            kind = _kind_in_words(declarations(cls)[place[1]][0])
             return InvalidParameter(f"{place[1]} must be {kind}; got {values[place[1]]!r}.")
         return InvalidParameter(f"{cls.tag()}: {error}.")
 

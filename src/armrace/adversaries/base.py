@@ -84,7 +84,7 @@ class Adversary(Specification, frozen=True):
     """
 
     kind: ClassVar[str] = "attack"
-    families: ClassVar[tuple[str, ...]] = ("paper", "literature", "daily life")
+    families: ClassVar[tuple[str, ...]] = ("paper", "literature", "daily life", "searched")
     sees_weights: ClassVar[bool] = False
     """Whether it reads the learner's distribution, which is then computed in every round."""
 

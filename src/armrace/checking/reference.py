@@ -39,6 +39,11 @@ class ReferenceRun:
     arms: list[int] = field(default_factory=list)
     layers: list[int] = field(default_factory=list)
     spent: float = 0.0
+    """What the attack was charged."""
+    seen: list[float] = field(default_factory=list)
+    """The change of the reward that the learner saw."""
+    refused: int = 0
+    """Rounds in which a change was not applied."""
     state: Any = None
 
     def regret(self) -> float:
@@ -53,6 +58,10 @@ class ReferenceRun:
         """Sum of the gaps of the arms played."""
         return float(sum(means.max() - means[arm] for arm in self.arms))
 
+    def corruption(self) -> float:
+        """The sum over rounds of the largest change."""
+        return float(np.abs(np.array(self.paid) - np.array(self.clean)).max(axis=1).sum())
+
     def arm_corruption(self) -> Floats:
         """Corruption of each arm's rewards."""
         return np.asarray(np.abs(np.array(self.paid) - np.array(self.clean)).sum(axis=0))
@@ -60,11 +69,9 @@ class ReferenceRun:
     def layer_corruption(self, layers: int) -> Floats:
         """Corruption in what each layer learned from."""
         seen = np.zeros(layers)
-        for clean, paid, arm, layer in zip(
-            self.clean, self.paid, self.arms, self.layers, strict=True
-        ):
+        for change, layer in zip(self.seen, self.layers, strict=True):
             if layer != NO_LAYER:
-                seen[layer] += abs(paid[arm] - clean[arm])
+                seen[layer] += change
         return seen
 
 
@@ -91,7 +98,7 @@ def run_reference(experiment: Experiment, replication: int = 0) -> ReferenceRun:
     attacker = stream_for(experiment.seed, Purpose.ADVERSARY, replication)
     policy = experiment.policy.start(arms, experiment.horizon)
     adversary = experiment.adversary.start(experiment.setting())
-    run = ReferenceRun(state=policy)
+    run, sees_arm = ReferenceRun(state=policy), experiment.account == "seen"
     rewards = rewards_between(law, 0, experiment.horizon)
     for number in range(experiment.horizon):
         # 1. The learner fixes its distribution.
@@ -107,15 +114,23 @@ def run_reference(experiment: Experiment, replication: int = 0) -> ReferenceRun:
             corrupt(adversary, number, shown.copy(), paid, left, attacker)
             cost = float(np.abs(paid - clean).max())
             legal = bool(np.all((paid >= 0) & (paid <= 1)))
-            if legal and run.spent + cost <= experiment.budget:
-                run.spent += cost
-            else:
+            if not legal or (not sees_arm and run.spent + cost > experiment.budget):
                 paid = clean.copy()
+                run.refused += 1
+            elif not sees_arm:
+                run.spent += cost
         # 4. The arm is drawn, and only its corrupted reward is seen.
         ticket = decide(policy, learner)
-        learn(policy, ticket, float(paid[ticket.arm]))
+        reward, change = float(paid[ticket.arm]), float(abs(paid - clean)[ticket.arm])
+        if sees_arm:  # who sees the arm before answering pays for that arm alone
+            if run.spent + change > experiment.budget:
+                reward, change = float(clean[ticket.arm]), 0.0
+                run.refused += 1
+            run.spent += change
+        run.seen.append(change)
+        learn(policy, ticket, reward)
         if left > 0:
-            observe(adversary, number, ticket.arm, float(paid[ticket.arm]))
+            observe(adversary, number, ticket.arm, reward)
         run.clean.append(clean)
         run.paid.append(paid)
         run.weights.append(weights)

@@ -18,15 +18,24 @@ from numba.extending import intrinsic
 from numba.np import arrayobj
 
 from armrace.kernels.compiling import entry, fingerprint
-from armrace.kernels.generics import corrupt, implementations, implements, observe
+from armrace.kernels.generics import corrupt, implementations, implements, looks, observe
 from armrace.kernels.live import make_store_call
 from armrace.kernels.streams import Stream
 from armrace.kernels.unowned_arrays import Handle, opened
 
-__all__ = ["NOWHERE", "Attack", "LiveAttack", "address_of", "call_corrupt", "call_observe"]
+__all__ = [
+    "NOWHERE",
+    "Attack",
+    "LiveAttack",
+    "address_of",
+    "call_corrupt",
+    "call_looks",
+    "call_observe",
+]
 
 NOWHERE = 0
-"""The address of ``observe`` of an attack that does not learn from the past."""
+"""The address of ``observe`` of an attack that does not learn from the past, and of ``looks`` of
+one that needs the learner's distribution in every round or never."""
 
 _NUMBERS = types.CPointer(types.float64)
 
@@ -37,7 +46,10 @@ class Attack(NamedTuple):
     state: int
     corrupt: int
     observe: int
+    looks: int
     sees_weights: bool
+    sees_arm: bool
+    """Whether it answers after the arm is drawn, and is charged for that arm alone."""
     smallest_cost: float
     """Every change that the attack makes costs at least this, or nothing."""
 
@@ -53,21 +65,34 @@ class LiveAttack:
     """An attack that the engine can call. The object owns the memory behind the addresses."""
 
     def __init__(
-        self, state: Any, stream: Stream, sees_weights: bool, smallest_cost: float
+        self,
+        state: Any,
+        stream: Stream,
+        sees_weights: bool,
+        smallest_cost: float,
+        sees_arm: bool = False,
     ) -> None:
         code = fingerprint(implementations(state))
         self._handle = Handle(_AttackState(state, stream), make_store_call(code))
-        corrupt_at, observe_at = _addresses(code, self._handle._numba_type_)
+        corrupt_at, observe_at, looks_at = _addresses(code, self._handle._numba_type_)
         if not implements(observe, type(state)):
             observe_at = NOWHERE
+        if not implements(looks, type(state)):
+            looks_at = NOWHERE
         self.attack = Attack(
-            self._handle.address, corrupt_at, observe_at, sees_weights, smallest_cost
+            self._handle.address,
+            corrupt_at,
+            observe_at,
+            looks_at,
+            sees_weights,
+            sees_arm,
+            smallest_cost,
         )
 
 
 @cache
-def _addresses(code: str, kind: Any) -> tuple[int, int]:
-    """Return the addresses of ``corrupt`` and ``observe``, compiled for one type of handle."""
+def _addresses(code: str, kind: Any) -> tuple[int, int, int]:
+    """Return the addresses of an attack's functions, compiled for one type of handle."""
 
     @entry(code)
     def attack_corrupt(
@@ -81,10 +106,15 @@ def _addresses(code: str, kind: Any) -> tuple[int, int]:
     def attack_observe(handle: Handle, round: int, arm: int, reward: float) -> None:
         observe(opened(handle).attack, round, arm, reward)
 
+    @entry(code)
+    def attack_looks(handle: Handle, round: int, rewards: Any, arms: int, left: float) -> int:
+        return int(looks(opened(handle).attack, round, numba.carray(rewards, (arms,)), left))
+
     integer, number = types.int64, types.float64
     return (
         address_of(attack_corrupt, (kind, integer, _NUMBERS, _NUMBERS, integer, number)),
         address_of(attack_observe, (kind, integer, integer, number)),
+        address_of(attack_looks, (kind, integer, _NUMBERS, integer, number)),
     )
 
 
@@ -96,12 +126,12 @@ def address_of(function: Any, argument_types: tuple[Any, ...]) -> int:
     return int(compiled.library.get_pointer_to_function(name))
 
 
-_POINTER = ir.IntType(8).as_pointer()
+_POINTER, _NOTHING, _INTEGER = ir.IntType(8).as_pointer(), ir.VoidType(), ir.IntType(64)
 
 
-def _call(builder: Any, address: Any, arguments: list[Any]) -> None:
-    kind = ir.FunctionType(ir.VoidType(), [argument.type for argument in arguments])
-    builder.call(builder.inttoptr(address, kind.as_pointer()), arguments)
+def _call(builder: Any, address: Any, arguments: list[Any], returns: Any = _NOTHING) -> Any:
+    kind = ir.FunctionType(returns, [argument.type for argument in arguments])
+    return builder.call(builder.inttoptr(address, kind.as_pointer()), arguments)
 
 
 @intrinsic
@@ -139,8 +169,25 @@ def _call_observe(
     return types.void(address, state, types.int64, types.int64, types.float64), generate
 
 
+@intrinsic
+def _call_looks(
+    typing_context: Any, address: Any, state: Any, round: Any, rewards: Any, left: Any
+) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        function, handle, number, paid, rest = arguments
+        paid = arrayobj.make_array(signature.args[3])(context, builder, paid)
+        handle = builder.inttoptr(handle, _POINTER)
+        numbers = [handle, number, paid.data, paid.nitems, rest]
+        return _call(builder, function, numbers, _INTEGER)
+
+    return types.int64(address, state, types.int64, rewards, left), generate
+
+
 call_corrupt: Callable[..., None] = _call_corrupt
 """Call ``corrupt`` at its address: (address, state, round, weights, rewards, left)."""
 
 call_observe: Callable[..., None] = _call_observe
 """Call ``observe`` at its address: (address, state, round, arm, reward)."""
+
+call_looks: Callable[..., int] = _call_looks
+"""Call ``looks`` at its address: (address, state, round, rewards, left)."""

@@ -10,7 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.kernels.attack_pointers import NOWHERE, Attack, call_corrupt, call_observe
+from armrace.kernels.attack_pointers import (
+    NOWHERE,
+    Attack,
+    call_corrupt,
+    call_looks,
+    call_observe,
+)
 from armrace.kernels.compiling import entry, inlined
 from armrace.kernels.generics import NO_LAYER, decide, distribution, learn
 from armrace.kernels.laws import CHUNK, Drawn, make_drawn
@@ -50,8 +56,14 @@ class Ledger(NamedTuple):
     """Corruption in the rewards that each layer learned from."""
     collected: npt.NDArray[np.float64]
     """Rewards collected, with and without corruption."""
+    charged: npt.NDArray[np.float64]
+    """What the adversary was charged so far, of which budget."""
     corruption: npt.NDArray[np.float64]
-    """Corruption spent so far, of which budget."""
+    """Corruption as the paper counts it: the sum over rounds of the largest change."""
+    seen: npt.NDArray[np.float64]
+    """The sum over rounds of the change of the reward that the learner saw."""
+    refused: npt.NDArray[np.int64]
+    """Rounds in which a change was not applied: illegal, or beyond the budget."""
 
 
 class Record(NamedTuple):
@@ -66,6 +78,8 @@ class Record(NamedTuple):
     shifts: npt.NDArray[np.float64]
     arm_corruption: npt.NDArray[np.float64]
     layer_corruption: npt.NDArray[np.float64]
+    seen: npt.NDArray[np.float64]
+    refused: npt.NDArray[np.int64]
 
 
 class Workspace(NamedTuple):
@@ -99,7 +113,10 @@ def make_ledger(arms: int, layers: int, budget: float) -> Ledger:
         arm_corruption=np.zeros(arms),
         layer_corruption=np.zeros(layers),
         collected=np.zeros(2),
-        corruption=np.array([0.0, budget]),
+        charged=np.array([0.0, budget]),
+        corruption=np.zeros(1),
+        seen=np.zeros(1),
+        refused=np.zeros(1, dtype=np.int64),
     )
 
 
@@ -116,6 +133,8 @@ def make_record(checkpoints: npt.NDArray[np.int64], arms: int, layers: int) -> R
         shifts=np.zeros((rows, arms)),
         arm_corruption=np.zeros((rows, arms)),
         layer_corruption=np.zeros((rows, layers)),
+        seen=np.zeros(rows),
+        refused=np.zeros(rows, dtype=np.int64),
     )
 
 
@@ -139,11 +158,21 @@ def make_workspace(
 def is_spent(ledger: Ledger, smallest_cost: float) -> bool:
     """Whether the budget has no room left for a change that costs ``smallest_cost`` or more.
 
-    The answer agrees exactly with :func:`_charge`, rounding included, since rounding is monotone:
-    a larger cost never gives a smaller rounded sum.
+    The answer agrees exactly with :func:`_pay`, rounding included, since rounding is monotone: a
+    larger cost never gives a smaller rounded sum.
     """
-    spent, budget = ledger.corruption[0], ledger.corruption[1]
+    spent, budget = ledger.charged[0], ledger.charged[1]
     return spent >= budget or spent + smallest_cost > budget
+
+
+@inlined
+def _pay(ledger: Ledger, cost: float) -> bool:
+    """Charge a cost to the budget; False, and nothing is charged, if the budget has no room."""
+    if ledger.charged[0] + cost > ledger.charged[1]:
+        ledger.refused[0] += 1
+        return False
+    ledger.charged[0] += cost
+    return True
 
 
 @inlined
@@ -175,9 +204,13 @@ def play(
             # from the end.
             index = np.uint64(ticket.arm)
             clean, reward = workspace.clean[index], workspace.proposal[index]
+            change = abs(reward - clean)
+            if attack.sees_arm and change > 0.0 and not _pay(ledger, change):
+                reward, change = clean, 0.0
+            ledger.seen[0] += change
             learn(policy, ticket, reward)
             if ticket.layer != NO_LAYER:
-                ledger.layer_corruption[np.uint64(ticket.layer)] += abs(reward - clean)
+                ledger.layer_corruption[np.uint64(ticket.layer)] += change
             if attack.observe != NOWHERE:
                 call_observe(attack.observe, attack.state, start + column, ticket.arm, reward)
             ledger.pulls[index] += 1
@@ -219,16 +252,17 @@ def _corrupt_round(
     for arm in range(clean.size):
         clean[arm] = workspace.drawn.rewards[arm, column]
         proposal[arm] = clean[arm]
+    left = ledger.charged[1] - ledger.charged[0]
     if attack.sees_weights and workspace.stale[0] and round >= workspace.due[clean.size]:
-        distribution(policy, workspace.weights)
-        _postpone_refresh(ledger, workspace, round)
-    left = ledger.corruption[1] - ledger.corruption[0]
+        if attack.looks == NOWHERE or call_looks(attack.looks, attack.state, round, proposal, left):
+            distribution(policy, workspace.weights)
+            _postpone_refresh(ledger, workspace, round)
     call_corrupt(attack.corrupt, attack.state, round, workspace.weights, proposal, left)
     changed = False
     for arm in range(clean.size):
         changed |= proposal[arm] != clean[arm]
     if changed:
-        _charge(ledger, clean, proposal)
+        _charge(attack, ledger, clean, proposal)
 
 
 @inlined
@@ -247,14 +281,22 @@ def _postpone_refresh(ledger: Ledger, workspace: Workspace, round: int) -> None:
 
 @inlined
 def _charge(
-    ledger: Ledger, clean: npt.NDArray[np.float64], proposal: npt.NDArray[np.float64]
+    attack: Attack,
+    ledger: Ledger,
+    clean: npt.NDArray[np.float64],
+    proposal: npt.NDArray[np.float64],
 ) -> None:
-    """Charge a change, or undo it if it is not legal or exceeds the remaining budget."""
+    """Charge a change, or undo it if it is not legal or exceeds the remaining budget.
+
+    An attack that sees the arm is charged when the arm is drawn, for that arm alone.
+    """
     cost, legal = 0.0, True
     for arm in range(clean.size):
         legal &= (proposal[arm] >= 0.0) & (proposal[arm] <= 1.0)
         cost = max(cost, abs(proposal[arm] - clean[arm]))
-    if not legal or ledger.corruption[0] + cost > ledger.corruption[1]:
+    if not legal:
+        ledger.refused[0] += 1
+    if not legal or not (attack.sees_arm or _pay(ledger, cost)):
         for arm in range(clean.size):
             proposal[arm] = clean[arm]
         return
@@ -271,6 +313,8 @@ def write_row(ledger: Ledger, record: Record, row: int) -> None:
     record.collected[row] = ledger.collected[0]
     record.clean_collected[row] = ledger.collected[1]
     record.corruption[row] = ledger.corruption[0]
+    record.seen[row] = ledger.seen[0]
+    record.refused[row] = ledger.refused[0]
     for arm in range(ledger.pulls.size):
         record.pulls[row, arm] = ledger.pulls[arm]
         record.clean_totals[row, arm] = ledger.clean_totals[arm]

@@ -35,6 +35,7 @@ __all__ = [
     "implements",
     "is_restrictable",
     "learn",
+    "looks",
     "make_ticket",
     "observe",
     "stamped",
@@ -153,6 +154,17 @@ def corrupt(
     find(corrupt, type(state))(state, round, weights, rewards, left, stream)
 
 
+def looks(state: State, round: int, rewards: Floats, left: float) -> bool:
+    """Whether the adversary needs the learner's distribution in this round.
+
+    Asked before ``corrupt`` with the round's honest rewards, of an adversary that declares that it
+    reads the distribution. If the answer is no, the distribution is not computed, and ``corrupt``
+    must not depend on it. An adversary that does not implement this looks in every round.
+    """
+    needed: bool = find(looks, type(state))(state, round, rewards, left)
+    return needed
+
+
 def observe(state: State, round: int, arm: int, reward: float) -> None:
     """Tell the adversary which arm was drawn and what it paid, after the round.
 
@@ -168,6 +180,7 @@ _GENERICS: tuple[Callable[..., Any], ...] = (
     learn,
     drop,
     corrupt,
+    looks,
     observe,
 )
 _REGISTRY: dict[tuple[str, type], Callable[..., Any]] = {}
@@ -204,11 +217,19 @@ def _observe_nothing(state: State, round: int, arm: int, reward: float) -> None:
     pass
 
 
+def _look_always(state: State, round: int, rewards: Floats, left: float) -> bool:
+    return True
+
+
 def _drop_nothing(state: State, ticket: Ticket) -> None:
     pass
 
 
-_DEFAULTS: dict[str, Callable[..., Any]] = {"observe": _observe_nothing, "drop": _drop_nothing}
+_DEFAULTS: dict[str, Callable[..., Any]] = {
+    "observe": _observe_nothing,
+    "looks": _look_always,
+    "drop": _drop_nothing,
+}
 
 
 def find(generic: Callable[..., Any], state_class: type) -> Callable[..., Any]:

@@ -13,7 +13,6 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
-from armrace.kernels.attack_pointers import LiveAttack
 from armrace.kernels.compiling import fingerprint, is_stored
 from armrace.kernels.generics import implementations
 from armrace.kernels.live import make_store_call
@@ -25,6 +24,7 @@ from armrace.simulation.progress import Progress
 from armrace.simulation.replication import (
     LONGEST_PLAYED_BY_DEFAULT,
     Parts,
+    live_attack,
     make_parts,
     play_one_round,
     runner_for,
@@ -100,8 +100,7 @@ def compile_policy(experiment: Experiment, make: Make = first_parts) -> None:
 
 def compile_attack(experiment: Experiment) -> None:
     """Compile an experiment's attack."""
-    parts = first_parts(experiment)
-    LiveAttack(parts.adversary, parts.adversary_stream, parts.sees_weights, parts.smallest_cost)
+    live_attack(first_parts(experiment))
 
 
 def _unit(

@@ -53,6 +53,11 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
         "whether rounds that cannot matter are skipped: exact in law, with other random numbers",
     ] = "auto"
     audit: Annotated[float | None, LEVEL] = None
+    account: Annotated[
+        Literal["largest", "seen"],
+        "what a round costs the attack: its largest change, as in the paper; or the change of the "
+        "drawn arm alone, for an attacker who sees the arm before answering",
+    ] = "largest"
     refresh: Annotated[
         float,
         Limits(
@@ -75,6 +80,8 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
             data[part] = getattr(self, part).to_builtins()  # a class may name itself otherwise
         if self.audit is None:
             del data["audit"]
+        if self.account == "largest":
+            del data["account"]
         if refresh_for(self.policy, self.adversary) == 0 or self.refresh == 0:
             del data["refresh"]  # it changes nothing here
         return data
@@ -96,6 +103,7 @@ def make_experiment(
     seed: int = 0,
     engine: str = "auto",
     audit: float | None = None,
+    account: str = "largest",
     refresh: float = 0.0,
 ) -> Experiment:
     """Make an experiment of specifications, names or plain data; see :func:`simulate`."""
@@ -112,6 +120,7 @@ def make_experiment(
         seed=seed,
         engine=engine,  # type: ignore[arg-type]  # the specification refuses other words
         audit=audit,
+        account=account,  # type: ignore[arg-type]
         refresh=refresh,
     )
 

@@ -29,6 +29,7 @@ __all__ = [
     "LONGEST_PLAYED_BY_DEFAULT",
     "Outcome",
     "Parts",
+    "live_attack",
     "make_parts",
     "play_one_round",
     "play_out",
@@ -56,6 +57,10 @@ class Outcome(NamedTuple):
     pulls: npt.NDArray[np.int64]
     arm_corruption: Floats
     layer_corruption: Floats
+    seen_corruption: Floats
+    """Changes of the rewards that the learner saw."""
+    refused: npt.NDArray[np.int64]
+    """Rounds in which a change was not applied: illegal, or beyond the budget."""
     view: Sequence[ArmView]
     """The policy's view of each arm at the end; only for the first replication, else empty."""
     leapt: int | None
@@ -88,6 +93,8 @@ class Parts(NamedTuple):
     """The stream for rewards of skipped rounds, which are drawn at once."""
     leap: leaping.Leap | None
     """Where rounds are skipped; none if every round is played."""
+    sees_arm: bool = False
+    """Whether the adversary answers after the arm is drawn, and pays for that arm alone."""
     checked: bool = False
     """Whether an index out of bounds is refused, by a loop that is compiled with such checks."""
 
@@ -121,6 +128,7 @@ def make_parts(
         means=setting.means,
         reward_stream=stream_for(experiment.seed, Purpose.SKIPPED_ROUNDS, replication),
         leap=_leap(experiment, state, adversary, law),
+        sees_arm=experiment.account == "seen",
     )
 
 
@@ -187,6 +195,17 @@ def runner_for(parts: Parts) -> Runner:
     return make(code, True) if parts.checked else make(code)
 
 
+def live_attack(parts: Parts) -> LiveAttack:
+    """Return the attack as the compiled loop calls it."""
+    return LiveAttack(
+        parts.adversary,
+        parts.adversary_stream,
+        parts.sees_weights,
+        parts.smallest_cost,
+        parts.sees_arm,
+    )
+
+
 def play_out(parts: Parts) -> None:
     """Run the compiled loop to the last checkpoint.
 
@@ -194,9 +213,7 @@ def play_out(parts: Parts) -> None:
     """
     # Both objects own the memory behind the addresses that are passed on: they must live until the
     # compiled loop has returned.
-    attack = LiveAttack(
-        parts.adversary, parts.adversary_stream, parts.sees_weights, parts.smallest_cost
-    )
+    attack = live_attack(parts)
     live = LiveRewards(parts.law, parts.workspace.drawn, parts.ledger.clean_totals)
     before = (parts.policy, attack.attack, live.rewards, parts.learner_stream)
     after = (parts.ledger, parts.record, parts.workspace)
@@ -262,6 +279,8 @@ def _outcome(parts: Parts, view: Sequence[ArmView], seconds: float, found: Audit
         pulls=record.pulls,
         arm_corruption=record.arm_corruption,
         layer_corruption=record.layer_corruption,
+        seen_corruption=record.seen,
+        refused=record.refused,
         view=view,
         leapt=None if parts.leap is None else leaping.rounds_leapt(parts.leap),
         seconds=seconds,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MEASURES", "Result"]
 
-MEASURES = ("regret", "pseudo_regret", "clean_regret", "corruption")
+MEASURES = ("regret", "pseudo_regret", "clean_regret", "corruption", "seen_corruption")
 """The columns of the ledger that hold one number per replication and checkpoint."""
 
 
@@ -79,7 +79,7 @@ class Result(Presentation):
             "replication": np.repeat(np.array(replications, dtype=np.int64), points.size),
             "round": np.tile(points, len(replications)),
         }
-        for name in (*MEASURES, "pulls", "arm_corruption", "layer_corruption"):
+        for name in (*MEASURES, "refused", "pulls", "arm_corruption", "layer_corruption"):
             columns[name] = np.concatenate([getattr(outcome, name) for outcome in outcomes])
         leapt = np.repeat([-1 if o.leapt is None else o.leapt for o in outcomes], points.size)
         columns["leapt"] = pl.Series(leapt, dtype=pl.Int64).replace(-1, None)

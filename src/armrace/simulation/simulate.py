@@ -44,6 +44,7 @@ def simulate(
     workers: int | None = None,
     progress: bool | None = None,
     audit: float | None = None,
+    account: str = "largest",
     refresh: float = 0.0,
     checked: bool = False,
 ) -> Result:
@@ -74,6 +75,9 @@ def simulate(
             core.
         progress: whether to show a progress bar; by default on a terminal only.
         audit: the level at which every replication is audited at its end; by default no audit.
+        account: what a round costs the attack: ``largest``, as in the paper, its largest change;
+            ``seen``, only the change of the arm that is drawn, as for an attacker who sees the arm
+            before answering. The guarantees of the paper do not cover the second.
         refresh: for an attack that reads a distribution that is costly to compute, such as that of
             Thompson sampling: the distribution is recomputed when the plays of an arm have grown
             by this share and the rounds by a third of it; 0 recomputes it in every round.
@@ -100,6 +104,7 @@ def simulate(
         seed=seed,
         engine=engine,
         audit=audit,
+        account=account,
         refresh=refresh,
     )
     return _run([experiment], executor, workers, progress, checked)[0]
@@ -119,6 +124,7 @@ def compare(
     workers: int | None = None,
     progress: bool | None = None,
     audit: float | None = None,
+    account: str = "largest",
     refresh: float = 0.0,
     checked: bool = False,
 ) -> Comparison:
@@ -139,6 +145,7 @@ def compare(
         workers: see :func:`simulate`.
         progress: see :func:`simulate`.
         audit: see :func:`simulate`.
+        account: see :func:`simulate`.
         refresh: see :func:`simulate`.
         checked: see :func:`simulate`.
 
@@ -161,6 +168,7 @@ def compare(
             seed=seed,
             engine=engine,
             audit=audit,
+            account=account,
             refresh=refresh,
         )
         for policy in policies

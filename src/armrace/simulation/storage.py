@@ -25,7 +25,7 @@ from armrace.simulation.stored_contents import check_contents, most_rows
 __all__ = ["load", "save"]
 
 _KEY = "armrace"
-_FORMAT = 1
+_FORMAT = 2
 _MAGIC = b"PAR1"
 _BLANK = b"sha256:" + b"0" * 64
 _SEAL = re.compile(rb"sha256:[0-9a-f]{64}")
@@ -94,14 +94,20 @@ def load(path: str | Path) -> Result:
     if _sealed(data) != data:
         raise DamagedFile(f"{path} is damaged: its contents do not match their digest.")
     try:
-        header, rows = _parse(data)
+        header = _read_header(data)
+        if header.format != _FORMAT:
+            raise DamagedFile(
+                f"{path} has format {header.format}; this version reads {_FORMAT}, and its "
+                "specification runs it again."
+            )
+        rows = _read_rows(data, header)
         check_contents(header.spec, rows, len(header.audits), header.means)
+    except DamagedFile:
+        raise
     except Exception as error:
         raise DamagedFile(f"{path} is not a readable result of armrace.") from error
     except pl.exceptions.PanicException as error:
         raise DamagedFile(f"{path} is not a readable result of armrace.") from error
-    if header.format != _FORMAT:
-        raise DamagedFile(f"{path} has format {header.format}; this version reads {_FORMAT}.")
     return Result(
         header.spec,
         rows,
@@ -113,17 +119,21 @@ def load(path: str | Path) -> Result:
     )
 
 
-def _parse(data: bytes) -> tuple[_Header, pl.DataFrame]:
-    """Read a file's header and rows, without trusting them: anyone can compute a valid digest.
+def _read_header(data: bytes) -> _Header:
+    header = pl.read_parquet_metadata(io.BytesIO(data))[_KEY]
+    return msgspec.json.decode(header, type=_Header)
+
+
+def _read_rows(data: bytes, header: _Header) -> pl.DataFrame:
+    """Read a file's rows without trusting it: anyone can compute a valid digest.
 
     The number of rows is checked before any is read, since readers allocate memory for as many
     rows as a file announces, and an absurdly large number would end the process.
     """
-    header = msgspec.json.decode(pl.read_parquet_metadata(io.BytesIO(data))[_KEY], type=_Header)
     announced = pl.scan_parquet(io.BytesIO(data)).select(pl.len()).collect().item()
     if announced > most_rows(header.spec):
         raise ValueError(f"{announced} rows are announced")
-    return header, pl.read_parquet(io.BytesIO(data))
+    return pl.read_parquet(io.BytesIO(data))
 
 
 def _sealed(data: bytes) -> bytes:

@@ -60,7 +60,8 @@ def check_contents(
 
 def _check_schema(schema: pl.Schema) -> int:
     """Check names and types of all columns, and return the number of arms."""
-    plain: dict[str, Any] = {"replication": pl.Int64, "round": pl.Int64, "leapt": pl.Int64}
+    whole = ("replication", "round", "refused", "leapt")
+    plain: dict[str, Any] = dict.fromkeys(whole, pl.Int64)
     plain |= dict.fromkeys(MEASURES, pl.Float64)
     _require(set(schema) == {*plain, *_ARM_COLUMNS, "layer_corruption"}, "columns")
     for name, kind in plain.items():

@@ -1,0 +1,176 @@
+"""``armrace.redteam``: find the worst attack on a policy, and confirm it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from armrace.adversaries import ADVERSARIES, Adversary
+from armrace.environments import Environment
+from armrace.errors import InvalidParameter
+from armrace.policies import Policy
+from armrace.redteam.efforts import Effort, find_effort
+from armrace.redteam.notebook import Notebook
+from armrace.redteam.openings import builtin_attacks, families_for
+from armrace.redteam.ratings import Ratings, Stage
+from armrace.redteam.search import Report, Scores, search
+from armrace.redteam.target import Target
+from armrace.redteam.verdict import SearchRecord, Verdict, held_out
+from armrace.simulation.compilation import compile_experiments
+from armrace.simulation.executors import chosen_executor
+from armrace.simulation.experiment import make_experiment
+from armrace.simulation.progress import Progress, progress_bar
+
+__all__ = ["hunt", "redteam"]
+
+_BUILTIN_FINALISTS = 2
+
+
+def redteam(
+    policy: Policy | str | Mapping[str, Any],
+    environment: Environment | Mapping[str, Any] | npt.ArrayLike,
+    budget: float,
+    horizon: float = 100_000,
+    *,
+    effort: str = "usual",
+    objective: str = "mean",
+    measure: str = "pseudo_regret",
+    families: Sequence[type[Adversary] | str] = (),
+    attacks: Sequence[Adversary | str | Mapping[str, Any]] = (),
+    account: str = "largest",
+    seed: int = 0,
+    folder: str | Path | None = None,
+    executor: Executor | str | None = None,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> Verdict:
+    """Search for the attack that costs a policy most, and confirm it on held-out seeds.
+
+    The same arguments give the same verdict, on any executor and with any number of workers.
+
+    Args:
+        policy: the algorithm under attack, in a form that :func:`armrace.simulate` takes.
+        environment: the source of rewards, in a form that :func:`armrace.simulate` takes.
+        budget: the most corruption that an attack may spend.
+        horizon: the number of rounds of each replication.
+        effort: ``quick``, ``usual`` or ``full``: some 500, 2,000 or 10,000 replications.
+        objective: what is made large: ``mean``, or the 95th percentile ``p95``.
+        measure: of which measure of the ledger.
+        families: classes of attacks whose parameters are searched, such as your own; by default
+            the two-phase attacks. Every class whose parameters have limits can be searched.
+        attacks: attacks that are tried in any case, next to the built-in ones.
+        account: what a round costs the attack; see :func:`armrace.simulate`.
+        seed: the seed of all randomness.
+        folder: where replications are kept, so that an interrupted search can go on.
+        executor: see :func:`armrace.simulate`.
+        workers: see :func:`armrace.simulate`.
+        progress: whether to show a progress bar; by default on a terminal only.
+
+    Returns:
+        The worst attack found: a lower bound on the worst case.
+
+    Raises:
+        ArmraceError: an argument is refused; the message names it, its limits and its value.
+    """
+    plain = make_experiment(
+        policy=policy, environment=environment, horizon=horizon, seed=seed, account=account
+    )
+    target = Target(
+        policy=plain.policy,
+        environment=plain.environment,
+        budget=float(budget),
+        horizon=plain.horizon,
+        measure=measure,
+        objective=objective,  # type: ignore[arg-type]  # the target refuses other words
+        account=account,
+    )
+    plan = find_effort(effort)
+    searched = [_family(family) for family in families]
+    given = [ADVERSARIES.make(attack) for attack in attacks]
+    place = None if folder is None else Path(folder)
+    title = f"attacking {target.policy.tag()}"
+    named = executor if isinstance(executor, str) else "threads"
+    with (
+        chosen_executor(named, None, workers) as started,
+        progress_bar(title, progress) as report,
+    ):
+        chosen = started if isinstance(executor, str) or executor is None else executor
+        return hunt(
+            target,
+            plan,
+            effort,
+            seed,
+            families=searched,
+            given=given,
+            notebook=Notebook(target, seed, place),
+            executor=chosen,
+            workers=workers,
+            report=report,
+        )
+
+
+def hunt(
+    target: Target,
+    plan: Effort,
+    effort: str,
+    seed: int,
+    *,
+    families: Sequence[type[Adversary]] = (),
+    given: Sequence[Adversary] = (),
+    notebook: Notebook | None = None,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    report: Report = lambda share, words: None,
+    compiling: Progress = None,
+) -> Verdict:
+    """Search, select and confirm; see :func:`redteam`."""
+    started = time.perf_counter()
+    notebook = notebook or Notebook(target, seed)
+    searching, selecting, confirming = (
+        Ratings(target, stage, seed, notebook, executor, workers) for stage in Stage
+    )
+    builtin = builtin_attacks(target)
+    experiments = [target.experiment(attack, 1, 0) for attack in builtin]
+    compile_experiments(experiments, executor, compiling)
+
+    def told(share: float, words: str) -> None:
+        report(share * plan.searching / plan.total, words)
+
+    search(searching, plan, families or families_for(target), seed, given, told)
+    scores = Scores(searching)
+    rivals = scores.best(_BUILTIN_FINALISTS, builtin)
+    finalists = list(dict.fromkeys([*scores.best(plan.finalists), *rivals]))
+    selecting.rate(finalists, plan.selecting)
+    # From here on the attack is frozen: whatever it achieves below is its figure.
+    winner = max(finalists, key=selecting.value)
+    rival = max(rivals, key=selecting.value)
+    report(1.0 - 2 * plan.confirming / plan.total, f"confirming {winner.tag()}")
+    confirming.rate([winner, rival], plan.confirming)
+    return Verdict(
+        target=target,
+        attack=winner,
+        search=SearchRecord(
+            effort=effort,
+            seed=seed,
+            candidates=len(searching.attacks()),
+            replications=searching.played + selecting.played + confirming.played,
+            searched=searching.value(winner),
+            selected=selecting.value(winner),
+            seconds=time.perf_counter() - started,
+        ),
+        held_out=held_out(confirming, winner),
+        builtin=rival,
+        builtin_held_out=held_out(confirming, rival),
+    )
+
+
+def _family(given: type[Adversary] | str) -> type[Adversary]:
+    found = ADVERSARIES.find(given) if isinstance(given, str) else given
+    if not isinstance(found, type) or not issubclass(found, Adversary):
+        raise InvalidParameter(f"families must be classes of attacks; got {given!r:.100}.")
+    return found

@@ -1,0 +1,89 @@
+"""The library of winners: the worst attacks that searches have found, for each policy.
+
+A search begins with them, and a comparison can show each policy under its own. The library is
+written by ``python -m armrace.redteam.campaign``; see docs/arena.md.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from armrace.adversaries import ADVERSARIES, Adversary, Setting
+
+if TYPE_CHECKING:
+    from armrace.redteam.target import Target
+
+__all__ = ["KINDS", "Winner", "kind_of", "load_library", "winner_for", "winners_for"]
+
+KINDS = ("two-arms", "several-arms", "low-rates", "many-arms", "graded")
+"""Kinds of environments, for which attacks differ."""
+
+_MANY, _LOW = 50, 0.15
+_MOST_WINNERS = 24
+
+
+class Winner(msgspec.Struct, frozen=True, kw_only=True):
+    """An attack that won a search, where it did, and its figures on held-out seeds."""
+
+    policy: str
+    kind: str
+    budget: float
+    horizon: int
+    attack: dict[str, Any]
+    mean: float
+    stderr: float
+
+    def make(self) -> Adversary:
+        """The attack."""
+        return ADVERSARIES.make(self.attack)
+
+
+@cache
+def load_library() -> tuple[Winner, ...]:
+    """Return all winners that come with the package."""
+    text = files("armrace.redteam").joinpath("winners.json").read_bytes()
+    return msgspec.json.decode(text, type=tuple[Winner, ...])
+
+
+def kind_of(setting: Setting) -> str:
+    """Return the kind of environment, one of ``KINDS``.
+
+    >>> kind_of(Setting(np.array([0.6, 0.4]), 1000, 10.0, support=np.array([[0.0, 1.0]] * 2)))
+    'two-arms'
+    >>> kind_of(Setting(np.array([0.05, 0.03, 0.03]), 1000, 10.0, support=np.array([[0.0, 1.0]] * 3)))
+    'low-rates'
+    """
+    if setting.support is None or not np.isin(setting.support, (0.0, 1.0)).all():
+        return "graded"
+    if setting.means.max() < _LOW:
+        return "low-rates"
+    if setting.arms >= _MANY:
+        return "many-arms"
+    return "two-arms" if setting.arms == 2 else "several-arms"
+
+
+def winners_for(target: Target) -> list[Adversary]:
+    """Return the winners that are most like ``target``: of the same policy, then of others."""
+    policy, setting = target.policy.tag(), target.setting()
+    kind = kind_of(setting)
+    share = np.log(target.budget / target.horizon)
+
+    def distance(winner: Winner) -> tuple[bool, bool, float]:
+        gap = abs(float(np.log(winner.budget / winner.horizon) - share))
+        return winner.policy != policy, winner.kind != kind, gap
+
+    nearest = sorted(load_library(), key=distance)
+    return list(dict.fromkeys(winner.make() for winner in nearest))[:_MOST_WINNERS]
+
+
+def winner_for(target: Target) -> Adversary | None:
+    """Return the winner for this policy in the most similar setting; None if there is none."""
+    policy = target.policy.tag()
+    if not any(winner.policy == policy for winner in load_library()):
+        return None
+    return next(iter(winners_for(target)), None)

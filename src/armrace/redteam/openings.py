@@ -1,0 +1,93 @@
+"""The attacks that a search tries first: built-in ones, hand-made ones and winners of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from armrace.adversaries import ADVERSARIES, Adversary, LowerBoundSwitch, NoAttack
+from armrace.adversaries.two_phase import ACTIONS, BlindTwoPhase, TwoPhase
+from armrace.errors import ArmraceError
+from armrace.redteam.library import winners_for
+from armrace.redteam.space import sample
+from armrace.redteam.target import Target
+
+__all__ = ["builtin_attacks", "families_for", "opening_attacks"]
+
+_WINDOWS = ((0.5, 1.0), (0.9, 1.0), (0.0, 0.5))
+_SIMULATIONS_OF_A_START = 20
+"""How often ``lower-bound-switch`` simulates the learner before each search uses it."""
+
+
+def families_for(target: Target) -> list[type[Adversary]]:
+    """Return the classes that are searched by default.
+
+    Where the learner's distribution is costly, an attacker who does without it sees fresher facts
+    than one who looks at a distribution that is computed now and then.
+    """
+    return [TwoPhase] if target.policy.exact_tickets else [TwoPhase, BlindTwoPhase]
+
+
+def builtin_attacks(target: Target) -> list[Adversary]:
+    """Return the attacks of the catalogue, with default parameters, that can start here."""
+    found: list[Adversary] = []
+    for name in ADVERSARIES:
+        try:
+            attack = ADVERSARIES.make(name)
+            if isinstance(attack, LowerBoundSwitch):
+                attack = LowerBoundSwitch(runs=_SIMULATIONS_OF_A_START)
+            target.experiment(attack, 1, 0)
+        except ArmraceError:  # a parameter without default, or a setting that it cannot attack
+            continue
+        if not isinstance(attack, (NoAttack, TwoPhase)):
+            found.append(attack)
+    return found
+
+
+def opening_attacks(
+    target: Target,
+    families: Sequence[type[Adversary]],
+    count: int,
+    generator: np.random.Generator,
+    given: Sequence[Adversary] = (),
+) -> list[Adversary]:
+    """Return at least ``count`` attacks to begin with.
+
+    Args:
+        target: what is attacked.
+        families: the classes that are searched.
+        count: how many attacks; random ones of ``families`` fill the list.
+        generator: the source of randomness.
+        given: attacks that are tried in any case.
+    """
+    attacks = [*given, *builtin_attacks(target), *winners_for(target)]
+    for family in families:
+        if issubclass(family, TwoPhase):
+            attacks += _hand_made(family)
+        else:
+            attacks.append(family())
+    distinct = list(dict.fromkeys(attacks))
+    while len(distinct) < count:
+        family = families[len(distinct) % len(families)]
+        distinct.append(sample(family, generator))
+    return distinct
+
+
+def _hand_made(family: type[TwoPhase]) -> Iterator[Adversary]:
+    for action in ACTIONS:
+        yield family(first=action)
+    for low, high in _WINDOWS:
+        yield family(first="double-impact", first_low=low, first_high=high)
+        yield family(first="free-ride", first_low=low, first_high=high)
+    for visible in (0.1, 0.3, 0.5):
+        yield family(first="double-impact", first_visible=visible)
+        yield family(first="free-ride", first_visible=visible)
+    for margin in (-0.2, 0.0):
+        yield family(first="double-impact", first_margin=margin)
+    for split in (0.3, 0.6):
+        yield family(first="spoil", second="swap", split=split)
+        yield family(first="spoil", second="double-impact", split=split)
+    yield family(first="spoil-and-praise", second="double-impact", split=0.5)
+    yield family(first="double-impact", start_at=0.01)
+    yield family(first="double-impact", start_at=0.1)

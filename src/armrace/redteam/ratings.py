@@ -1,0 +1,162 @@
+"""Ratings of attacks: what each of them achieved in simulations, on seeds of its own.
+
+The stages of a search (searching, selecting, confirming) have different seeds, and within a stage
+every rating plays replications that were never played before; all attacks that are rated together
+meet the same rewards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from enum import IntEnum
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from armrace.adversaries import Adversary
+from armrace.randomness import MAXIMAL_SEED
+from armrace.redteam.notebook import Notebook
+from armrace.redteam.target import Target
+from armrace.simulation.batches import Batch
+from armrace.simulation.compilation import compile_experiments
+from armrace.simulation.experiment import Experiment
+from armrace.simulation.parallel import run_missing
+from armrace.simulation.replication import run_replication
+from armrace.simulation.results import MEASURES
+
+__all__ = ["Means", "Ratings", "Stage", "attack_key", "seed_of"]
+
+Floats = npt.NDArray[np.float64]
+Means = Mapping[str, float]
+"""The ledger of one replication at the horizon: a number for each of ``MEASURES``."""
+
+
+class Stage(IntEnum):
+    """The stages of a search, each with seeds of its own."""
+
+    SEARCHING = 1
+    SELECTING = 2
+    CONFIRMING = 3
+
+
+def seed_of(seed: int, stage: Stage) -> int:
+    """Return the seed of the experiments of a stage."""
+    state = np.random.SeedSequence([seed, int(stage)]).generate_state(1, dtype=np.uint64)
+    return int(state[0]) & MAXIMAL_SEED
+
+
+def attack_key(attack: Adversary) -> str:
+    """Return a text that two attacks share if and only if they are the same."""
+    return msgspec.json.encode(attack.to_builtins(), order="sorted").decode()
+
+
+def final_ledger(
+    experiment: Experiment, replication: int, control: npt.NDArray[np.int64] | None = None
+) -> list[float]:
+    """Play one replication and return the measures at the horizon."""
+    outcome = run_replication(experiment, replication, control)
+    return [float(getattr(outcome, measure)[-1]) for measure in MEASURES]
+
+
+class Ratings:
+    """What attacks achieved in one stage of a search.
+
+    Args:
+        target: what is attacked.
+        stage: the stage.
+        seed: the seed of the whole search.
+        notebook: where ratings are kept, so that an interrupted search can go on.
+        executor: what runs the simulations; None for threads.
+        workers: the number of threads.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        stage: Stage,
+        seed: int,
+        notebook: Notebook,
+        executor: Executor | None = None,
+        workers: int | None = None,
+    ) -> None:
+        self.target = target
+        self.stage = stage
+        self.seed = seed_of(seed, stage)
+        self.played = 0
+        self._notebook = notebook
+        self._executor, self._workers = executor, workers
+        self._next = 0
+        self._rows: dict[str, list[list[float]]] = {}
+        self._attacks: dict[str, Adversary] = {}
+
+    def rate(
+        self,
+        attacks: Sequence[Adversary],
+        replications: int,
+        progress: Callable[[float], None] = lambda share: None,
+        most: int | None = None,
+    ) -> None:
+        """Play new replications, the same for all ``attacks``.
+
+        Args:
+            attacks: whom to rate.
+            replications: how many replications each plays.
+            progress: called with the share that is finished.
+            most: the number of replications that the specification of the experiment carries.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C came; what was finished is in the notebook.
+        """
+        first, last = self._next, self._next + replications
+        self._next = last
+        distinct = {attack_key(attack): attack for attack in attacks}
+        self._attacks |= distinct
+        experiments, keys, missing = [], [], []
+        for key, attack in distinct.items():
+            known = self._notebook.known(self.stage, key)
+            absent = [number for number in range(first, last) if number not in known]
+            if absent:
+                experiments.append(self.target.experiment(attack, most or last, self.seed))
+                keys.append(key)
+                missing.append(absent)
+
+        def receive(batch: Batch, outcomes: Sequence[Any]) -> None:
+            rows = dict(zip(batch.replications, outcomes, strict=True))
+            self._notebook.add(self.stage, keys[batch.position], rows)
+
+        if experiments:
+            compile_experiments(experiments, self._executor, progress=False)
+            if run_missing(
+                experiments,
+                missing,
+                self._executor,
+                self._workers,
+                progress,
+                receive,
+                final_ledger,
+            ):
+                raise KeyboardInterrupt
+        for key in distinct:
+            known = self._notebook.known(self.stage, key)
+            self._rows.setdefault(key, []).extend(known[n] for n in range(first, last))
+        self.played += replications * len(distinct)
+
+    def attacks(self) -> list[Adversary]:
+        """Return all attacks that were rated, in the order in which they came."""
+        return list(self._attacks.values())
+
+    def sample(self, attack: Adversary, measure: str | None = None) -> Floats:
+        """Return a measure of all replications of an attack, by default what it wants to raise."""
+        column = MEASURES.index(measure or self.target.measure)
+        return np.array([row[column] for row in self._rows[attack_key(attack)]])
+
+    def value(self, attack: Adversary) -> float:
+        """Return what the attack achieved: the mean or the quantile that it wants to be large."""
+        return self.target.value(self.sample(attack))
+
+    def count(self, attack: Adversary) -> int:
+        """Return how many replications of an attack were played."""
+        return len(self._rows[attack_key(attack)])

@@ -1,0 +1,121 @@
+"""The search for the worst attack: successive halving, then a small evolution strategy.
+
+Every rating plays new replications, so that an attack that was lucky once does not stay ahead. The
+sequence of random numbers depends on the seed alone, and the result on nothing but the ratings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from armrace.adversaries import Adversary
+from armrace.redteam.efforts import Effort
+from armrace.redteam.openings import opening_attacks
+from armrace.redteam.ratings import Ratings
+from armrace.redteam.space import cross, mutate, sample
+
+__all__ = ["Report", "search"]
+
+Report = Callable[[float, str], None]
+"""Called with the finished share of a search and words on the best attack so far."""
+
+_DOUBT = 2.0
+"""Ratings are shrunk to the median of all, as if this many replications had given it."""
+
+_CHANCE_OF_CROSSING, _CHANCE_OF_NEWCOMER = 0.35, 0.15
+_LARGEST_STEP, _SMALLEST_STEP = 0.3, 0.08
+
+
+class Scores:
+    """Ratings shrunk towards their median, so that few lucky replications do not decide."""
+
+    def __init__(self, ratings: Ratings) -> None:
+        self._ratings = ratings
+        self._values = {attack: ratings.value(attack) for attack in ratings.attacks()}
+        self._median = float(np.median(list(self._values.values())))
+
+    def __call__(self, attack: Adversary) -> float:
+        trust = self._ratings.count(attack) / (self._ratings.count(attack) + _DOUBT)
+        return trust * self._values[attack] + (1.0 - trust) * self._median
+
+    def best(self, count: int, among: Sequence[Adversary] | None = None) -> list[Adversary]:
+        """Return the attacks with the highest scores; the earlier ones among equals."""
+        ranked = sorted(among or list(self._values), key=self, reverse=True)
+        return ranked[:count]
+
+
+class _Progress(NamedTuple):
+    """Turns what a single rating reports into the share of the whole search."""
+
+    ratings: Ratings
+    total: int
+    report: Report
+
+    def rate(self, attacks: Sequence[Adversary], replications: int) -> None:
+        """Rate attacks, and report."""
+        done, planned = self.ratings.played, replications * len(attacks)
+        words = self._words()
+
+        def progress(share: float) -> None:
+            self.report((done + share * planned) / self.total, words)
+
+        self.ratings.rate(attacks, replications, progress)
+
+    def _words(self) -> str:
+        if not self.ratings.attacks():
+            return "searching"
+        best = Scores(self.ratings).best(1)[0]
+        return f"worst so far {self.ratings.value(best):,.0f} by {best.tag()}"
+
+
+def search(
+    ratings: Ratings,
+    effort: Effort,
+    families: Sequence[type[Adversary]],
+    seed: int,
+    given: Sequence[Adversary] = (),
+    report: Report = lambda share, words: None,
+) -> None:
+    """Search for attacks with a high rating; they are left in ``ratings``.
+
+    Args:
+        ratings: plays the replications.
+        effort: how many replications, and for what.
+        families: the classes of attacks whose parameters are varied.
+        seed: the seed of the search.
+        given: attacks that are tried in any case.
+        report: called with the finished share and the best attack so far.
+    """
+    generator = np.random.default_rng([seed, 0])
+    progress = _Progress(ratings, effort.searching, report)
+    attacks = opening_attacks(ratings.target, families, effort.rungs[0][0], generator, given)
+    for kept, added in effort.rungs:
+        if ratings.attacks():
+            attacks = Scores(ratings).best(kept, attacks)
+        progress.rate(attacks, added)
+    for generation in range(effort.generations):
+        parents = Scores(ratings).best(effort.parents)
+        late = generation / max(1, effort.generations - 1)
+        step = _LARGEST_STEP * (_SMALLEST_STEP / _LARGEST_STEP) ** late
+        children = [_child(parents, families, generator, step) for _ in range(effort.children)]
+        progress.rate([*parents, *children], effort.replications)
+
+
+def _child(
+    parents: Sequence[Adversary],
+    families: Sequence[type[Adversary]],
+    generator: np.random.Generator,
+    step: float,
+) -> Adversary:
+    """Return a newcomer, or a variation of one parent or of two of the same class."""
+    luck = generator.random()
+    if luck < _CHANCE_OF_NEWCOMER:
+        return sample(families[generator.integers(len(families))], generator)
+    parent = parents[generator.integers(len(parents))]
+    others = [other for other in parents if type(other) is type(parent) and other != parent]
+    if others and luck < _CHANCE_OF_NEWCOMER + _CHANCE_OF_CROSSING:
+        parent = cross(parent, others[generator.integers(len(others))], generator)
+    return mutate(parent, generator, step)

@@ -1,0 +1,85 @@
+"""What is attacked: a policy in an environment, for a number of rounds, within a budget."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from armrace.adversaries import Adversary, Setting
+from armrace.environments import Environment
+from armrace.errors import InvalidParameter, UnknownName
+from armrace.policies import Policy
+from armrace.simulation.experiment import Experiment, make_experiment, refresh_for
+from armrace.simulation.results import MEASURES
+
+__all__ = ["OBJECTIVES", "Objective", "Target"]
+
+Objective = Literal["mean", "p95"]
+OBJECTIVES: tuple[Objective, ...] = ("mean", "p95")
+
+Floats = npt.NDArray[np.float64]
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """A policy under attack, and what the attacker wants to be large."""
+
+    policy: Policy
+    environment: Environment
+    budget: float
+    horizon: int
+    measure: str = "pseudo_regret"
+    objective: Objective = "mean"
+    account: str = "largest"
+
+    def __post_init__(self) -> None:
+        if self.measure not in MEASURES:
+            raise UnknownName.among("measure", self.measure, MEASURES)
+        if self.objective not in OBJECTIVES:
+            raise UnknownName.among("objective", self.objective, OBJECTIVES)
+        if not self.budget > 0:
+            raise InvalidParameter(f"budget must be above 0; got {self.budget:g}.")
+        self.experiment("none", 1, 0)  # refused here, not after the first simulations
+
+    def experiment(self, attack: Adversary | str, replications: int, seed: int) -> Experiment:
+        """The experiment in which an attack is tried.
+
+        An attack that looks at a costly distribution, such as Thompson sampling's, sees one that
+        is computed now and then; see :func:`armrace.simulation.experiment.refresh_for`.
+        """
+        made = attack if isinstance(attack, Adversary) else None
+        return make_experiment(
+            policy=self.policy,
+            environment=self.environment,
+            adversary=attack,
+            budget=self.budget,
+            horizon=self.horizon,
+            replications=replications,
+            seed=seed,
+            account=self.account,
+            refresh=0.0 if made is None else refresh_for(self.policy, made),
+        )
+
+    def setting(self) -> Setting:
+        """What an attacker knows before the first round."""
+        return self.experiment("none", 1, 0).setting()._replace(budget=float(self.budget))
+
+    def value(self, sample: Floats) -> float:
+        """What the attacker wants to be large, of a sample of the measure."""
+        return float(sample.mean() if self.objective == "mean" else np.quantile(sample, 0.95))
+
+    def all_lost(self) -> float:
+        """The pseudo-regret of playing the worst arm in every round."""
+        means = self.setting().means
+        return float(self.horizon * (means.max() - means.min()))
+
+    def to_builtins(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        data = {field: getattr(self, field) for field in self.__struct_fields__}
+        return {
+            **data,
+            "policy": self.policy.to_builtins(),
+            "environment": self.environment.to_builtins(),
+        }
