@@ -8,6 +8,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from armrace.adversaries import ADVERSARIES, Adversary
@@ -146,9 +147,14 @@ def hunt(
     rivals = scores.best(_BUILTIN_FINALISTS, builtin)
     finalists = list(dict.fromkeys([*scores.best(plan.finalists), *rivals]))
     selecting.rate(finalists, plan.selecting)
+
+    def both(attack: Adversary) -> float:
+        # Regrets have heavy tails, so what was seen while searching still tells something.
+        return target.value(np.concatenate([searching.sample(attack), selecting.sample(attack)]))
+
     # From here on the attack is frozen: whatever it achieves below is its figure.
-    winner = max(finalists, key=selecting.value)
-    rival = max(rivals, key=selecting.value)
+    winner = max(finalists, key=both)
+    rival = max(rivals, key=both)
     report(1.0 - 2 * plan.confirming / plan.total, f"confirming {winner.tag()}")
     confirming.rate([winner, rival], plan.confirming)
     return Verdict(

@@ -64,7 +64,7 @@ def opening_attacks(
     attacks = [*given, *builtin_attacks(target), *winners_for(target)]
     for family in families:
         if issubclass(family, TwoPhase):
-            attacks += _hand_made(family)
+            attacks += _hand_made(family, _gap(target))
         else:
             attacks.append(family())
     distinct = list(dict.fromkeys(attacks))
@@ -74,7 +74,13 @@ def opening_attacks(
     return distinct
 
 
-def _hand_made(family: type[TwoPhase]) -> Iterator[Adversary]:
+def _gap(target: Target) -> float:
+    """Return the difference of the two largest means."""
+    setting = target.setting()
+    return float(setting.means[setting.best] - setting.means[setting.runner_up])
+
+
+def _hand_made(family: type[TwoPhase], gap: float) -> Iterator[Adversary]:
     for action in ACTIONS:
         yield family(first=action)
     for low, high in _WINDOWS:
@@ -83,8 +89,13 @@ def _hand_made(family: type[TwoPhase]) -> Iterator[Adversary]:
     for visible in (0.1, 0.3, 0.5):
         yield family(first="double-impact", first_visible=visible)
         yield family(first="free-ride", first_visible=visible)
-    for margin in (-0.2, 0.0):
+    # Strike until the best arm looks as much worse as it is better, or a part of that: against
+    # learners that return, more is wasted.
+    for share in (2.0, 1.0, 0.5, 0.0):
+        margin = -round(min(1.0, share * gap), 3)
         yield family(first="double-impact", first_margin=margin)
+        yield family(first="free-ride", first_margin=margin)
+    yield family(first="double-impact", first_margin=-round(gap, 3), first_visible=0.3)
     for split in (0.3, 0.6):
         yield family(first="spoil", second="swap", split=split)
         yield family(first="spoil", second="double-impact", split=split)
