@@ -110,16 +110,23 @@ def solve_lb_inf(state: LbInfState) -> Solution:
     return solution
 
 
+@inlined
+def _grown(scale: float, deviation: float, growth: float) -> float:
+    return scale + growth * deviation * deviation / (2.0 * scale)
+
+
 @implement(learn, LbInfState)
 def lb_inf_learn(state: LbInfState, ticket: Ticket, reward: float) -> None:
     record(state.counts, ticket.arm, reward)
     estimates, scales, loss = state.estimates, state.scales, 1.0 - reward
-    error = loss - ticket.memo
+    error, before = loss - ticket.memo, scales[ticket.arm]
     add_loss(estimates.losses, ticket.arm, error, ticket.probability)
+    # All arms alike, and then the played one again: without a case distinction, compiled code
+    # does several divisions at a time.
     for arm in range(scales.size):
-        share = 1.0 - ticket.probability if arm == ticket.arm else estimates.weights[arm]
-        deviation = error * share
-        scales[arm] += state.growth * deviation * deviation / (2.0 * scales[arm])
+        scales[arm] = _grown(scales[arm], error * estimates.weights[arm], state.growth)
+    deviation = error * (1.0 - ticket.probability)
+    scales[ticket.arm] = _grown(before, deviation, state.growth)
     rate = state.prediction_rate
     estimates.predictions[ticket.arm] = (1.0 - rate) * estimates.predictions[ticket.arm] + (
         rate * loss

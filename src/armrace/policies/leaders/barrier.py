@@ -6,11 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
+from armrace.policies.leaders.steps import FARTHEST, LAST_STEP, MOST_STEPS, lengthened, moved
 
 __all__ = ["barrier_weights", "least_place"]
-
-_TOLERANCE = 1e-12
-_MOST_STEPS = 100
 
 Floats = npt.NDArray[np.float64]
 
@@ -29,36 +27,31 @@ def least_place(losses: Floats) -> int:
 def barrier_weights(expected: Floats, scales: Floats, normaliser: float, out: Floats) -> float:
     """Probabilities ``scale / (expected loss - x)`` into ``out``; returns ``x``.
 
-    They minimise the expected loss minus ``sum scale * ln(w)``. The search starts from
-    ``normaliser``, the ``x`` of the round before. The distance of ``x`` from the least expected
-    loss lies between the scale of that arm and the sum of all scales. The reciprocal of the sum of
-    the weights is an increasing, concave function of the distance, so that a Newton step on it
-    never ends beyond the root, wherever it starts. With each further step, error times slope falls
-    to a quarter or less: from any start, ``22 + log4(sum of scales / least scale)`` steps are
-    enough.
+    They minimise the expected loss minus ``sum scale * ln(w)``. The distance of ``x`` from the
+    least expected loss is at least the scale of that arm. The search starts from ``normaliser``,
+    the ``x`` of the round before, from where two evaluations are nearly always enough; see
+    :mod:`armrace.policies.leaders.steps`.
     """
     best = least_place(expected)
     least = expected[best]
-    low, high = scales[best], 0.0
-    for arm in range(out.size):
-        high += scales[arm]
-    distance = min(max(least - normaliser, low), high)
-    total = 1.0
-    for _ in range(_MOST_STEPS):
+    low = scales[best]
+    distance = min(max(least - normaliser, low), FARTHEST)
+    step = 0.0
+    for _ in range(MOST_STEPS):
         # The divisions have a loop of their own, which compiled code does several at a time.
         for arm in range(out.size):
             out[arm] = 1.0 / (expected[arm] - least + distance)
-        total, slope = 0.0, 0.0
+        total, slope, curvature = 0.0, 0.0, 0.0
         for arm in range(out.size):
             root = out[arm]
             weight = scales[arm] * root
-            out[arm] = weight
             total += weight
             slope += weight * root
-        if abs(total - 1.0) < _TOLERANCE:
+            curvature += weight * root * root
+        step = lengthened(total * (total - 1.0) / slope, curvature / slope - slope / total)
+        if abs(step) < LAST_STEP * distance:
             break
-        # The Newton step for 1/total = 1, whose derivative is slope/total^2.
-        distance = min(max(distance + total * (total - 1.0) / slope, low), high)
+        distance = max(distance + step, low)
     for arm in range(out.size):
-        out[arm] /= total
-    return least - distance
+        out[arm] = moved(scales[arm] * out[arm], step * out[arm], 1)
+    return least - (distance + step)
