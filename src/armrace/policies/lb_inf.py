@@ -10,26 +10,18 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import Span, declare
-from armrace.kernels.generics import (
-    Eligible,
-    Ticket,
-    assign,
-    choose,
-    distribution,
-    implement,
-    learn,
-    stamped,
-)
-from armrace.kernels.sampling import choose_by_weights
-from armrace.kernels.streams import Stream
+from armrace.kernels.generics import Ticket, implement, learn
 from armrace.policies.common.counting_policy import CountingPolicy
-from armrace.policies.common.counts import Counts, count_play, make_counts, record
-from armrace.policies.leaders.estimates import Solution, add_loss, make_solution
+from armrace.policies.common.counts import Counts, make_counts, record
+from armrace.policies.leaders.barrier import barrier_weights
+from armrace.policies.leaders.estimates import Solution, add_loss
 from armrace.policies.leaders.optimism import (
+    Expectation,
     PredictedLosses,
-    barrier_weights,
-    charge_predictions,
+    expect_losses,
+    make_expectation,
     make_predicted_losses,
+    predicts_losses,
 )
 from armrace.specification import Limits
 
@@ -48,7 +40,7 @@ class LbInfState(NamedTuple):
     growth: float
     """``1 / ln T``: how fast scales grow with the errors of predictions."""
     prediction_rate: float
-    scratch: Solution
+    scratch: Expectation
 
 
 class LbInf(CountingPolicy, frozen=True, tag="lb-inf"):
@@ -73,6 +65,7 @@ class LbInf(CountingPolicy, frozen=True, tag="lb-inf"):
     reward leaves the estimate unbiased. The other arms' probabilities in ``v`` are those of the
     latest decision: exact where rewards come at once.
 
+    >>> from armrace.kernels.generics import assign, distribution
     >>> state = LbInf().start(arms=2, horizon=100)
     >>> ticket = assign(state, Ticket(arm=0, probability=0.5))
     >>> learn(state, ticket, reward=0.0)
@@ -99,53 +92,43 @@ class LbInf(CountingPolicy, frozen=True, tag="lb-inf"):
             scales=np.full(arms, _FIRST_SCALE),
             growth=1.0 / math.log(max(horizon, 2)),
             prediction_rate=float(self.prediction_rate),
-            scratch=make_solution(arms),
+            scratch=make_expectation(arms),
         )
 
 
+@predicts_losses(LbInfState)
 @inlined
-def _solved(state: LbInfState) -> Solution:
+def solve_lb_inf(state: LbInfState) -> Solution:
     """The probabilities of the next decision."""
-    solution = state.scratch
+    estimates, solution = state.estimates, state.scratch.solution
     if not solution.up_to_date[0]:
-        solution.normaliser[0] = barrier_weights(state.estimates, state.scales, solution.weights)
+        expect_losses(estimates, state.scratch.losses)
+        solution.normaliser[0] = barrier_weights(
+            state.scratch.losses, state.scales, estimates.normaliser[0], solution.weights
+        )
         solution.up_to_date[0] = True
     return solution
 
 
-@implement(distribution, LbInfState)
-def lb_inf_distribution(state: LbInfState, out: npt.NDArray[np.float64]) -> None:
-    weights = _solved(state).weights
-    for arm in range(out.size):
-        out[arm] = weights[arm]
-
-
-@implement(choose, LbInfState)
-def lb_inf_choose(state: LbInfState, stream: Stream, eligible: Eligible = None) -> Ticket:
-    return choose_by_weights(_solved(state).weights, 1.0, stream, eligible)
-
-
-@implement(assign, LbInfState)
-def lb_inf_assign(state: LbInfState, ticket: Ticket) -> Ticket:
-    solution, prediction = _solved(state), state.estimates.predictions[ticket.arm]
-    charge_predictions(state.estimates, solution)
-    count_play(state.counts, ticket.arm)
-    solution.up_to_date[0] = False
-    return stamped(ticket, 0, prediction)
+@inlined
+def _grown(scale: float, deviation: float, growth: float) -> float:
+    return scale + growth * deviation * deviation / (2.0 * scale)
 
 
 @implement(learn, LbInfState)
 def lb_inf_learn(state: LbInfState, ticket: Ticket, reward: float) -> None:
     record(state.counts, ticket.arm, reward)
     estimates, scales, loss = state.estimates, state.scales, 1.0 - reward
-    error = loss - ticket.memo
+    error, before = loss - ticket.memo, scales[ticket.arm]
     add_loss(estimates.losses, ticket.arm, error, ticket.probability)
+    # All arms alike, and then the played one again: without a case distinction, compiled code
+    # does several divisions at a time.
     for arm in range(scales.size):
-        share = 1.0 - ticket.probability if arm == ticket.arm else estimates.weights[arm]
-        deviation = error * share
-        scales[arm] += state.growth * deviation * deviation / (2.0 * scales[arm])
+        scales[arm] = _grown(scales[arm], error * estimates.weights[arm], state.growth)
+    deviation = error * (1.0 - ticket.probability)
+    scales[ticket.arm] = _grown(before, deviation, state.growth)
     rate = state.prediction_rate
     estimates.predictions[ticket.arm] = (1.0 - rate) * estimates.predictions[ticket.arm] + (
         rate * loss
     )
-    state.scratch.up_to_date[0] = False
+    state.scratch.solution.up_to_date[0] = False

@@ -10,26 +10,19 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import AMOUNT, Span, declare
-from armrace.kernels.generics import (
-    Eligible,
-    Ticket,
-    assign,
-    choose,
-    distribution,
-    implement,
-    learn,
-    stamped,
-)
-from armrace.kernels.sampling import choose_by_weights
-from armrace.kernels.streams import Stream
+from armrace.kernels.generics import Ticket, implement, learn
 from armrace.policies.common.counting_policy import CountingPolicy
-from armrace.policies.common.counts import Counts, count_play, make_counts, record
-from armrace.policies.leaders.estimates import Solution, add_loss, make_solution
+from armrace.policies.common.counts import Counts, make_counts, record
+from armrace.policies.leaders.estimates import Solution, add_loss
+from armrace.policies.leaders.hybrid_barrier import hybrid_barrier_weights
 from armrace.policies.leaders.optimism import (
+    Expectation,
     PredictedLosses,
-    charge_predictions,
-    hybrid_barrier_weights,
+    expect_losses,
+    make_expectation,
     make_predicted_losses,
+    mean_loss,
+    predicts_losses,
 )
 from armrace.specification import Limits
 
@@ -47,7 +40,7 @@ class LbInfVState(NamedTuple):
     """Squared errors of predictions, of which less counts for arms of probability near 1."""
     first_scale: float
     log_horizon: float
-    scratch: Solution
+    scratch: Expectation
 
 
 class LbInfV(CountingPolicy, frozen=True, tag="lb-inf-v"):
@@ -77,6 +70,7 @@ class LbInfV(CountingPolicy, frozen=True, tag="lb-inf-v"):
     Predictions are charged at the decision, and a ticket keeps that of its arm, so that a late
     reward leaves the estimate unbiased.
 
+    >>> from armrace.kernels.generics import assign, distribution
     >>> state = LbInfV().start(arms=2, horizon=100)
     >>> ticket = assign(state, Ticket(arm=0, probability=0.5))
     >>> learn(state, ticket, reward=0.0)
@@ -106,41 +100,27 @@ class LbInfV(CountingPolicy, frozen=True, tag="lb-inf-v"):
             variations=np.zeros(arms),
             first_scale=first,
             log_horizon=math.log(max(horizon, 2)),
-            scratch=make_solution(arms),
+            scratch=make_expectation(arms),
         )
 
 
+@predicts_losses(LbInfVState)
 @inlined
-def _solved(state: LbInfVState) -> Solution:
+def solve_lb_inf_v(state: LbInfVState) -> Solution:
     """The probabilities of the next decision."""
-    solution = state.scratch
+    estimates, solution = state.estimates, state.scratch.solution
     if not solution.up_to_date[0]:
+        expect_losses(estimates, state.scratch.losses)
         solution.normaliser[0] = hybrid_barrier_weights(
-            state.estimates, state.scales, state.log_horizon, solution.weights
+            state.scratch.losses,
+            state.scales,
+            state.log_horizon,
+            estimates.weights,
+            estimates.normaliser[0],
+            solution.weights,
         )
         solution.up_to_date[0] = True
     return solution
-
-
-@implement(distribution, LbInfVState)
-def lb_inf_v_distribution(state: LbInfVState, out: npt.NDArray[np.float64]) -> None:
-    weights = _solved(state).weights
-    for arm in range(out.size):
-        out[arm] = weights[arm]
-
-
-@implement(choose, LbInfVState)
-def lb_inf_v_choose(state: LbInfVState, stream: Stream, eligible: Eligible = None) -> Ticket:
-    return choose_by_weights(_solved(state).weights, 1.0, stream, eligible)
-
-
-@implement(assign, LbInfVState)
-def lb_inf_v_assign(state: LbInfVState, ticket: Ticket) -> Ticket:
-    solution, prediction = _solved(state), state.estimates.predictions[ticket.arm]
-    charge_predictions(state.estimates, solution)
-    count_play(state.counts, ticket.arm)
-    solution.up_to_date[0] = False
-    return stamped(ticket, 0, prediction)
 
 
 @implement(learn, LbInfVState)
@@ -154,6 +134,5 @@ def lb_inf_v_learn(state: LbInfVState, ticket: Ticket, reward: float) -> None:
     state.variations[arm] += error * error * (counted / limit if counted < limit else 1.0)
     variation = state.variations[arm] / state.log_horizon
     state.scales[arm] = math.sqrt(state.first_scale * state.first_scale + variation)
-    lost = state.counts.pulls[arm] - state.counts.sums[arm]
-    state.estimates.predictions[arm] = (0.5 + lost) / (1.0 + state.counts.pulls[arm])
-    state.scratch.up_to_date[0] = False
+    state.estimates.predictions[arm] = mean_loss(state.counts, arm)
+    state.scratch.solution.up_to_date[0] = False

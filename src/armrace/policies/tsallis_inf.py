@@ -5,24 +5,11 @@ from __future__ import annotations
 import math
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from armrace.kernels.compiling import inlined
-from armrace.kernels.generics import (
-    Eligible,
-    Ticket,
-    assign,
-    choose,
-    distribution,
-    implement,
-    learn,
-    stamped,
-)
-from armrace.kernels.sampling import choose_by_weights
-from armrace.kernels.streams import Stream
+from armrace.kernels.generics import Ticket, assign, implement, learn, stamped
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.leaders.drawing import draws_from_solution
 from armrace.policies.leaders.estimates import (
     TSALLIS_ENTROPY,
     Estimates,
@@ -83,6 +70,8 @@ class TsallisInf(CountingPolicy, frozen=True, tag="tsallis-inf"):
     which its regret is of order ``T^a`` with a probability of order ``T^-e`` (Auer and Chiang
     2016, Theorem 1, checked against the paper).
 
+    >>> import numpy as np
+    >>> from armrace.kernels.generics import distribution
     >>> state = TsallisInf(estimator="iw").start(arms=2, horizon=100)
     >>> state.estimates.losses[:] = 2.0, 0.0
     >>> state.counts.rounds[0] = 1
@@ -120,8 +109,9 @@ def _learning_rate(state: TsallisInfState) -> float:
     return state.rate_scale / math.sqrt(state.counts.rounds[0] + 1)
 
 
+@draws_from_solution(TsallisInfState)
 @inlined
-def _solved(state: TsallisInfState) -> Solution:
+def solve_tsallis_inf(state: TsallisInfState) -> Solution:
     """The probabilities of the next decision."""
     estimates, solution = state.estimates, state.scratch
     if not solution.up_to_date[0]:
@@ -136,21 +126,9 @@ def _solved(state: TsallisInfState) -> Solution:
     return solution
 
 
-@implement(distribution, TsallisInfState)
-def tsallis_inf_distribution(state: TsallisInfState, out: npt.NDArray[np.float64]) -> None:
-    weights = _solved(state).weights
-    for arm in range(out.size):
-        out[arm] = weights[arm]
-
-
-@implement(choose, TsallisInfState)
-def tsallis_inf_choose(state: TsallisInfState, stream: Stream, eligible: Eligible = None) -> Ticket:
-    return choose_by_weights(_solved(state).weights, 1.0, stream, eligible)
-
-
 @implement(assign, TsallisInfState)
 def tsallis_inf_assign(state: TsallisInfState, ticket: Ticket) -> Ticket:
-    estimates, solution = state.estimates, _solved(state)
+    estimates, solution = state.estimates, solve_tsallis_inf(state)
     estimates.normaliser[0] = solution.normaliser[0]
     baseline = 0.0
     if state.reduced_variance:

@@ -1,0 +1,222 @@
+"""A leader with a logarithmic barrier that discounts the bad luck of its own estimates."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.compiling import inlined
+from armrace.kernels.declarations import AMOUNT, REWARD_COUNT, UNIT, declare
+from armrace.kernels.generics import Ticket, assign, implement, learn, stamped
+from armrace.kernels.states import grown_by
+from armrace.policies.common.counting_policy import CountingPolicy
+from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.leaders.barrier import barrier_weights, least_place
+from armrace.policies.leaders.drawing import draws_from_solution
+from armrace.policies.leaders.estimates import Solution, add_loss
+from armrace.policies.leaders.optimism import (
+    Expectation,
+    PredictedLosses,
+    charge_predictions,
+    make_expectation,
+    make_predicted_losses,
+    mean_loss,
+)
+from armrace.specification import Limits
+
+__all__ = ["OptimisticLogBarrier"]
+
+_FIRST_SPREAD = 0.25
+"""The mean squared error of predictions counts as if one error of 1/2 had been seen."""
+_SMALLEST_PROBABILITY = 1e-200
+
+Floats = npt.NDArray[np.float64]
+
+
+@declare(own=UNIT, pooled=UNIT, rewards=REWARD_COUNT)
+class Spreads(NamedTuple):
+    """Mean squared errors of predictions: of each arm, and of all arms together."""
+
+    own: Floats
+    pooled: Floats
+    rewards: npt.NDArray[np.int64]
+    """The number of errors in ``pooled``."""
+
+
+class BarrierScratch(NamedTuple):
+    """Scratch space: the problem whose solution is the next decision."""
+
+    expectation: Expectation
+    scales: Floats
+
+
+@declare(variations=AMOUNT, variances=AMOUNT)
+class OptimisticLogBarrierState(NamedTuple):
+    """Estimated and predicted losses, and what is known about their errors."""
+
+    counts: Counts
+    estimates: PredictedLosses
+    variations: Floats
+    """Sums of squared errors, weighted by probabilities: the scales grow with their roots."""
+    variances: Floats
+    """Estimated variances of the estimated losses."""
+    spreads: Spreads
+    optimism: float
+    first_scale: float
+    growth: float
+    """``scale_growth / ln T``."""
+    scratch: BarrierScratch
+
+
+class OptimisticLogBarrier(CountingPolicy, frozen=True, tag="optimistic-log-barrier"):
+    """Draws arms with probability ``scale / (loss + prediction - optimism * deviation - x)``.
+
+    The number ``x`` makes the probabilities ``p`` sum to 1. The prediction of an arm that lost
+    ``s`` in ``n`` plays is ``m = (1/2 + s)/(1 + n)``. A play of arm ``i`` with the loss ``l`` adds
+    ``m[j]`` to the estimated loss of every arm and ``(l - m[i])/p[i]`` to that of arm ``i``. The
+    scale of an arm is ``first_scale + sqrt(scale_growth * sum v/ln T)``, where
+    ``v[i] = (l - m[i])^2 (1 - p[i])^2`` and ``v[j] = (l - m[i])^2 p[j]^2`` for the others. Its
+    deviation is the root of the estimated variance of its loss, to which each round adds
+    ``s2 (1 - p)/p``: ``s2`` is the mean squared error of the predictions of the arm or of all
+    arms, whichever is larger, and a first error of 1/2 counts for both.
+
+    Large estimated losses that come from a few plays with small probabilities are what makes other
+    leaders abandon a good arm for long. The deviation measures that, and subtracting it brings
+    the arm back. The optimism is needed for the tail of the regret, not for its expectation:
+    without it, and with a first scale of 2, this is a form of LB-INF with another prediction.
+    What is proved, and what is not, is in the theory page.
+
+    Predictions are charged at the decision, and a ticket keeps that of its arm, so that a late
+    reward leaves the estimate unbiased. The other arms' probabilities in ``v`` are those of the
+    latest decision: exact where rewards come at once. An arm that is added while it runs starts
+    with the estimated loss that makes it as good as the best so far.
+
+    >>> from armrace.kernels.generics import assign, distribution
+    >>> state = OptimisticLogBarrier().start(arms=2, horizon=100)
+    >>> ticket = assign(state, Ticket(arm=0, probability=0.5))
+    >>> learn(state, ticket, reward=0.0)
+    >>> weights = np.empty(2)
+    >>> distribution(state, weights)
+    >>> weights.round(6)
+    array([0.369576, 0.630424])
+    """
+
+    family: ClassVar[str] = "adversarial"
+    reference: ClassVar[str] = (
+        "this library's own; without optimism it is of the family of Ito (2021), Parameter-free "
+        "multi-armed bandit algorithms with hybrid data-dependent regret bounds"
+    )
+    takes_new_arms: ClassVar[bool] = True
+
+    optimism: Annotated[
+        float, Limits("how many deviations are subtracted from an estimated loss", 0, 10)
+    ] = 1.0
+    first_scale: Annotated[float, Limits("scale of the barrier at first", 0.1, 100)] = 1.0
+    scale_growth: Annotated[
+        float, Limits("how fast scales grow with the errors of predictions", 0, 100)
+    ] = 1.0
+
+    def start(self, arms: int, horizon: int) -> OptimisticLogBarrierState:
+        return OptimisticLogBarrierState(
+            counts=make_counts(arms),
+            estimates=make_predicted_losses(arms),
+            variations=np.zeros(arms),
+            variances=np.zeros(arms),
+            spreads=Spreads(
+                own=np.full(arms, _FIRST_SPREAD),
+                pooled=np.full(1, _FIRST_SPREAD),
+                rewards=np.zeros(1, dtype=np.int64),
+            ),
+            optimism=float(self.optimism),
+            first_scale=float(self.first_scale),
+            growth=self.scale_growth / math.log(max(horizon, 2)),
+            scratch=BarrierScratch(make_expectation(arms), np.zeros(arms)),
+        )
+
+
+@inlined
+def _pose_problem(state: OptimisticLogBarrierState) -> None:
+    """Write expected losses and scales into scratch space."""
+    estimates, expected, scales = state.estimates, state.scratch.expectation, state.scratch.scales
+    for arm in range(scales.size):
+        expected.losses[arm] = (
+            estimates.losses[arm]
+            + estimates.predictions[arm]
+            - state.optimism * math.sqrt(state.variances[arm])
+        )
+    for arm in range(scales.size):
+        scales[arm] = state.first_scale + math.sqrt(state.growth * state.variations[arm])
+
+
+@draws_from_solution(OptimisticLogBarrierState)
+@inlined
+def solve_optimistic_log_barrier(state: OptimisticLogBarrierState) -> Solution:
+    """The probabilities of the next decision."""
+    scratch, solution = state.scratch, state.scratch.expectation.solution
+    if not solution.up_to_date[0]:
+        _pose_problem(state)
+        solution.normaliser[0] = barrier_weights(
+            scratch.expectation.losses,
+            scratch.scales,
+            state.estimates.normaliser[0],
+            solution.weights,
+        )
+        solution.up_to_date[0] = True
+    return solution
+
+
+@implement(assign, OptimisticLogBarrierState)
+def optimistic_log_barrier_assign(state: OptimisticLogBarrierState, ticket: Ticket) -> Ticket:
+    solution, prediction = (
+        solve_optimistic_log_barrier(state),
+        state.estimates.predictions[ticket.arm],
+    )
+    variances, own, pooled = state.variances, state.spreads.own, state.spreads.pooled[0]
+    for arm in range(variances.size):
+        probability = max(solution.weights[arm], _SMALLEST_PROBABILITY)
+        variances[arm] += max(own[arm], pooled) * (1.0 - probability) / probability
+    charge_predictions(state.estimates, solution)
+    count_play(state.counts, ticket.arm)
+    return stamped(ticket, 0, prediction)
+
+
+@implement(learn, OptimisticLogBarrierState)
+def optimistic_log_barrier_learn(
+    state: OptimisticLogBarrierState, ticket: Ticket, reward: float
+) -> None:
+    arm, estimates, variations = ticket.arm, state.estimates, state.variations
+    error = 1.0 - reward - ticket.memo
+    record(state.counts, arm, reward)
+    add_loss(estimates.losses, arm, error, ticket.probability)
+    deviation, before = error * (1.0 - ticket.probability), variations[arm]
+    for other in range(variations.size):
+        share = error * estimates.weights[other]
+        variations[other] += share * share
+    variations[arm] = before + deviation * deviation
+    _learn_spread(state, arm, error * error)
+    estimates.predictions[arm] = mean_loss(state.counts, arm)
+    state.scratch.expectation.solution.up_to_date[0] = False
+
+
+@inlined
+def _learn_spread(state: OptimisticLogBarrierState, arm: int, square: float) -> None:
+    """Move the mean squared errors; a forged memo may give an error above 1."""
+    own, pooled, rewards = state.spreads.own, state.spreads.pooled, state.spreads.rewards
+    seen = min(square, 1.0)
+    rewards[0] += 1
+    own[arm] += (seen - own[arm]) / (1.0 + state.counts.pulls[arm])
+    pooled[0] += (seen - pooled[0]) / (1.0 + rewards[0])
+
+
+@grown_by(OptimisticLogBarrierState)
+def expect_new_arms(grown: OptimisticLogBarrierState, old: OptimisticLogBarrierState) -> None:
+    """Let new arms start as good as the best so far, with the probability 0 in the latest round."""
+    _pose_problem(old)
+    expected = old.scratch.expectation.losses
+    least = expected[least_place(expected)]
+    for arm in range(old.variances.size, grown.variances.size):
+        grown.estimates.losses[arm] = least - grown.estimates.predictions[arm]
+        grown.estimates.weights[arm] = 0.0
