@@ -150,7 +150,9 @@ def hunt(
 
     def both(attack: Adversary) -> float:
         # Regrets have heavy tails, so what was seen while searching still tells something.
-        return target.value(np.concatenate([searching.sample(attack), selecting.sample(attack)]))
+        return target.cautious_value(
+            np.concatenate([searching.sample(attack), selecting.sample(attack)])
+        )
 
     # From here on the attack is frozen: whatever it achieves below is its figure.
     winner = max(finalists, key=both)

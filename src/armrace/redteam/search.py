@@ -34,7 +34,8 @@ class Scores:
 
     def __init__(self, ratings: Ratings) -> None:
         self._ratings = ratings
-        self._values = {attack: ratings.value(attack) for attack in ratings.attacks()}
+        values = ratings.target.cautious_value
+        self._values = {a: values(ratings.sample(a)) for a in ratings.attacks()}
         self._median = float(np.median(list(self._values.values())))
 
     def __call__(self, attack: Adversary) -> float:

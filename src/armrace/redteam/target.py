@@ -14,6 +14,7 @@ from armrace.errors import InvalidParameter, UnknownName
 from armrace.policies import Policy
 from armrace.simulation.experiment import Experiment, make_experiment, refresh_for
 from armrace.simulation.results import MEASURES
+from armrace.statistics import standard_error
 
 __all__ = ["OBJECTIVES", "Objective", "Target"]
 
@@ -69,6 +70,14 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     def value(self, sample: Floats) -> float:
         """What the attacker wants to be large, of a sample of the measure."""
         return float(sample.mean() if self.objective == "mean" else np.quantile(sample, 0.95))
+
+    def cautious_value(self, sample: Floats) -> float:
+        """The value less one standard error: what attacks are ranked by.
+
+        Regrets under attack have heavy tails. Ranked by plain means, the luckiest of many attacks
+        would win, and its held-out figure would be far below.
+        """
+        return self.value(sample) - standard_error(sample)
 
     def all_lost(self) -> float:
         """The pseudo-regret of playing the worst arm in every round."""
