@@ -20,6 +20,7 @@ from armrace.cli import (
     environments,
     plan,
     policies,
+    redteam,
     scenarios,
     simulate,
     verify,
@@ -76,6 +77,7 @@ def armrace(
 _COMMANDS: dict[Callable[..., None], str | None] = {
     compare.compare: compare.EPILOG,
     arena.arena: arena.EPILOG,
+    redteam.redteam: redteam.EPILOG,
     plan.plan: plan.EPILOG,
     simulate.simulate: simulate.EPILOG,
     verify.verify: verify.EPILOG,

@@ -15,6 +15,7 @@ from armrace.cli.arguments import place
 from armrace.cli.completion import complete_attacks, complete_environments, complete_policies
 
 __all__ = [
+    "Account",
     "Address",
     "Attack",
     "AttackSet",
@@ -33,6 +34,7 @@ __all__ = [
     "Output",
     "Policies",
     "PolicySet",
+    "Refresh",
     "Replications",
     "Seed",
     "Workers",
@@ -93,6 +95,26 @@ Budget = Annotated[
         "--budget",
         metavar="NUMBER",
         help="The most that the attack may spend: the sum over rounds of its largest change.",
+        rich_help_panel=_ATTACK,
+    ),
+]
+Account = Annotated[
+    str,
+    typer.Option(
+        "--account",
+        metavar="NAME",
+        help="What a round costs the attack: largest, as in the paper, its largest change; seen, "
+        "the change of the drawn arm alone, for an attacker who sees the arm first.",
+        rich_help_panel=_ATTACK,
+    ),
+]
+Refresh = Annotated[
+    str,
+    typer.Option(
+        "--refresh",
+        metavar="NUMBER",
+        help="Show attacks a costly distribution, such as Thompson sampling's, computed again only "
+        "when an arm's plays have grown by this share; 0: in every round.",
         rich_help_panel=_ATTACK,
     ),
 ]

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from armrace.cli import options
-from armrace.cli.arguments import number, whole, worker_count
+from armrace.cli.arguments import number, share, whole, worker_count
 from armrace.cli.completion import complete_policies
 from armrace.cli.execution import end, run
 from armrace.cli.experiments import (
@@ -66,6 +66,8 @@ def simulate(
     attack: options.Attack = "none",
     attack_settings: options.AttackSet = None,
     budget: options.Budget = "0",
+    account: options.Account = "largest",
+    refresh: options.Refresh = "0",
     horizon: options.Horizon = "100000",
     replications: options.Replications = "200",
     seed: options.Seed = "0",
@@ -98,6 +100,8 @@ def simulate(
         seed=whole("seed", seed),
         engine=engine,
         audit=audit_level(audit, level),
+        account=account,
+        refresh=share("refresh", refresh),
     )
     count = worker_count(workers)
     check_executor(executor, address, count)

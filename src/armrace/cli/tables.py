@@ -11,13 +11,14 @@ from rich.measure import Measurement
 from rich.table import Column, Table
 
 from armrace.formatting import count, figure
+from armrace.redteam import Verdict
 from armrace.reports.audits import AUDIT_COLUMNS, audit_rows
 from armrace.reports.descriptions import cell_name, interval, means_of, setting
 from armrace.reports.growth import exponent_words
 from armrace.reports.rows import MEASURE_NAMES, standings
 from armrace.reports.verification import by_claim, heading, short_interval
 from armrace.simulation import Comparison, Result, Scenario
-from armrace.simulation.results import MEASURES
+from armrace.simulation.results import FIGURES_OF_A_RUN
 from armrace.statistics import mean_interval
 from armrace.verification import Verification
 
@@ -29,6 +30,7 @@ __all__ = [
     "print_result",
     "print_story",
     "print_tables",
+    "print_verdict",
     "print_verification",
 ]
 
@@ -91,7 +93,7 @@ def _with_columns(table: Table, columns: Sequence[Column]) -> Table:
 def print_result(result: Result) -> None:
     """One policy: the ledger's figures, and how often each arm was played."""
     table = new_table(result.policy, "mean", "95% interval", "p05", "p50", "p95", "max")
-    for measure in MEASURES:
+    for measure in FIGURES_OF_A_RUN:
         summary = result.figure(measure)
         cells = [figure(summary.mean), interval(result, measure)]
         cells += [figure(number) for number in summary[2:]]
@@ -206,6 +208,28 @@ def print_leaderboard(board: pl.DataFrame) -> None:
     for row in board.iter_rows(named=True):
         table.add_row(row["policy"], *(figure(row[name]) for name in _LEADERBOARD))
     print_tables(table)
+
+
+def print_verdict(verdict: Verdict) -> None:
+    """Print the worst attack found: its figures, what it does, and how to play it again."""
+    table = new_table("attack", "mean", "95%\n+/-", "p95", "max", "attack\nspent", "seen of\nthat")
+    rows = {"worst found": verdict.held_out, verdict.builtin.tag(): verdict.builtin_held_out}
+    for name, found in rows.items():
+        half = (found.high - found.low) / 2
+        numbers = (found.mean, half, found.p95, found.max, found.spent, found.seen)
+        table.add_row(name, *map(figure, numbers))
+    console = Console(highlight=False)
+    console.print(verdict.sentence(), soft_wrap=False)
+    console.print()
+    print_tables(table)
+    searched = verdict.search
+    console.print(
+        f"{verdict.description} It costs {verdict.factor:.2f} times as much as "
+        f"{verdict.builtin.tag()}, the best built-in attack. {count(searched.candidates)} attacks "
+        f"in {count(searched.replications)} replications; the search saw {verdict.selection:.2f} "
+        "times the held-out figure."
+    )
+    typer.echo(f"\n{verdict.command}\n")
 
 
 def print_verification(found: Verification) -> None:

@@ -253,10 +253,17 @@ def _corrupt_round(
         clean[arm] = workspace.drawn.rewards[arm, column]
         proposal[arm] = clean[arm]
     left = ledger.charged[1] - ledger.charged[0]
-    if attack.sees_weights and workspace.stale[0] and round >= workspace.due[clean.size]:
-        if attack.looks == NOWHERE or call_looks(attack.looks, attack.state, round, proposal, left):
-            distribution(policy, workspace.weights)
-            _postpone_refresh(ledger, workspace, round)
+    # The state of the attack is asked last: that costs a call.
+    if (
+        attack.sees_weights
+        and workspace.stale[0]
+        and round >= workspace.due[clean.size]
+        and (
+            attack.looks == NOWHERE or call_looks(attack.looks, attack.state, round, proposal, left)
+        )
+    ):
+        distribution(policy, workspace.weights)
+        _postpone_refresh(ledger, workspace, round)
     call_corrupt(attack.corrupt, attack.state, round, workspace.weights, proposal, left)
     changed = False
     for arm in range(clean.size):

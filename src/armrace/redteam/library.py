@@ -53,10 +53,9 @@ def load_library() -> tuple[Winner, ...]:
 def kind_of(setting: Setting) -> str:
     """Return the kind of environment, one of ``KINDS``.
 
-    >>> kind_of(Setting(np.array([0.6, 0.4]), 1000, 10.0, support=np.array([[0.0, 1.0]] * 2)))
-    'two-arms'
-    >>> kind_of(Setting(np.array([0.05, 0.03, 0.03]), 1000, 10.0, support=np.array([[0.0, 1.0]] * 3)))
-    'low-rates'
+    >>> clicks = np.array([[0.0, 1.0]] * 2)
+    >>> [kind_of(Setting(np.array(m), 9, 1.0, support=clicks)) for m in ([0.6, 0.4], [0.05, 0.03])]
+    ['two-arms', 'low-rates']
     """
     if setting.support is None or not np.isin(setting.support, (0.0, 1.0)).all():
         return "graded"

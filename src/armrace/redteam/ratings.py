@@ -7,7 +7,7 @@ meet the same rewards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from enum import IntEnum
 from typing import Any
@@ -25,13 +25,11 @@ from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.parallel import run_missing
 from armrace.simulation.replication import run_replication
-from armrace.simulation.results import MEASURES
+from armrace.simulation.results import FIGURES_OF_A_RUN
 
-__all__ = ["Means", "Ratings", "Stage", "attack_key", "seed_of"]
+__all__ = ["Ratings", "Stage", "attack_key", "seed_of"]
 
 Floats = npt.NDArray[np.float64]
-Means = Mapping[str, float]
-"""The ledger of one replication at the horizon: a number for each of ``MEASURES``."""
 
 
 class Stage(IntEnum):
@@ -58,7 +56,7 @@ def final_ledger(
 ) -> list[float]:
     """Play one replication and return the measures at the horizon."""
     outcome = run_replication(experiment, replication, control)
-    return [float(getattr(outcome, measure)[-1]) for measure in MEASURES]
+    return [float(getattr(outcome, measure)[-1]) for measure in FIGURES_OF_A_RUN]
 
 
 class Ratings:
@@ -150,7 +148,7 @@ class Ratings:
 
     def sample(self, attack: Adversary, measure: str | None = None) -> Floats:
         """Return a measure of all replications of an attack, by default what it wants to raise."""
-        column = MEASURES.index(measure or self.target.measure)
+        column = FIGURES_OF_A_RUN.index(measure or self.target.measure)
         return np.array([row[column] for row in self._rows[attack_key(attack)]])
 
     def value(self, attack: Adversary) -> float:

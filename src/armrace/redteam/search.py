@@ -7,7 +7,7 @@ sequence of random numbers depends on the seed alone, and the result on nothing 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from armrace.redteam.space import cross, mutate, sample
 
 __all__ = ["Report", "search"]
 
+T = TypeVar("T")
 Report = Callable[[float, str], None]
 """Called with the finished share of a search and words on the best attack so far."""
 
@@ -114,9 +115,13 @@ def _child(
     """Return a newcomer, or a variation of one parent or of two of the same class."""
     luck = generator.random()
     if luck < _CHANCE_OF_NEWCOMER:
-        return sample(families[generator.integers(len(families))], generator)
-    parent = parents[generator.integers(len(parents))]
+        return sample(_one_of(families, generator), generator)
+    parent = _one_of(parents, generator)
     others = [other for other in parents if type(other) is type(parent) and other != parent]
     if others and luck < _CHANCE_OF_NEWCOMER + _CHANCE_OF_CROSSING:
-        parent = cross(parent, others[generator.integers(len(others))], generator)
+        parent = cross(parent, _one_of(others, generator), generator)
     return mutate(parent, generator, step)
+
+
+def _one_of(items: Sequence[T], generator: np.random.Generator) -> T:
+    return items[int(generator.integers(len(items)))]

@@ -26,10 +26,13 @@ from armrace.statistics import Summary, standard_error, summarise
 if TYPE_CHECKING:
     from armrace.simulation.comparison import Comparison
 
-__all__ = ["MEASURES", "Result"]
+__all__ = ["FIGURES_OF_A_RUN", "MEASURES", "Result"]
 
-MEASURES = ("regret", "pseudo_regret", "clean_regret", "corruption", "seen_corruption")
-"""The columns of the ledger that hold one number per replication and checkpoint."""
+MEASURES = ("regret", "pseudo_regret", "clean_regret", "corruption")
+"""The figures that policies can be ranked by: one number per replication and checkpoint."""
+
+FIGURES_OF_A_RUN = (*MEASURES, "seen_corruption")
+"""The same with the corruption of the rewards that the learner saw."""
 
 
 class Result(Presentation):
@@ -79,7 +82,7 @@ class Result(Presentation):
             "replication": np.repeat(np.array(replications, dtype=np.int64), points.size),
             "round": np.tile(points, len(replications)),
         }
-        for name in (*MEASURES, "refused", "pulls", "arm_corruption", "layer_corruption"):
+        for name in (*FIGURES_OF_A_RUN, "refused", "pulls", "arm_corruption", "layer_corruption"):
             columns[name] = np.concatenate([getattr(outcome, name) for outcome in outcomes])
         leapt = np.repeat([-1 if o.leapt is None else o.leapt for o in outcomes], points.size)
         columns["leapt"] = pl.Series(leapt, dtype=pl.Int64).replace(-1, None)
@@ -165,14 +168,14 @@ class Result(Presentation):
         )
 
     def sample(self, measure: str) -> npt.NDArray[np.float64]:
-        """Return one of ``MEASURES`` at the horizon, a number per replication."""
-        if measure not in MEASURES:
-            raise UnknownName.among("measure", measure, MEASURES)
+        """Return one of ``FIGURES_OF_A_RUN`` at the horizon, a number per replication."""
+        if measure not in FIGURES_OF_A_RUN:
+            raise UnknownName.among("measure", measure, FIGURES_OF_A_RUN)
         return self.final[measure].to_numpy()
 
     def summary(self) -> dict[str, Any]:
         """Return mean, error and quantiles of each measure at the horizon, and mean pulls."""
-        figures: dict[str, Any] = {m: self.figure(m)._asdict() for m in MEASURES}
+        figures: dict[str, Any] = {m: self.figure(m)._asdict() for m in FIGURES_OF_A_RUN}
         pulls = self.final["pulls"].to_numpy().astype(np.float64)
         figures["pulls"] = {
             "mean": pulls.mean(axis=0).tolist(),
@@ -181,7 +184,7 @@ class Result(Presentation):
         return figures
 
     def figure(self, measure: str) -> Summary:
-        """Return the summary of one of ``MEASURES`` at the horizon."""
+        """Return the summary of one of ``FIGURES_OF_A_RUN`` at the horizon."""
         return summarise(self.sample(measure))
 
     def audit_summary(self) -> AuditSummary | None:

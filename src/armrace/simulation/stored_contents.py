@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from armrace.simulation.experiment import MAXIMAL_REPLICATIONS, checkpoints_for
-from armrace.simulation.results import MEASURES
+from armrace.simulation.results import FIGURES_OF_A_RUN
 from armrace.specification import MAXIMAL_HORIZON
 
 __all__ = ["check_contents", "most_rows"]
@@ -62,7 +62,7 @@ def _check_schema(schema: pl.Schema) -> int:
     """Check names and types of all columns, and return the number of arms."""
     whole = ("replication", "round", "refused", "leapt")
     plain: dict[str, Any] = dict.fromkeys(whole, pl.Int64)
-    plain |= dict.fromkeys(MEASURES, pl.Float64)
+    plain |= dict.fromkeys(FIGURES_OF_A_RUN, pl.Float64)
     _require(set(schema) == {*plain, *_ARM_COLUMNS, "layer_corruption"}, "columns")
     for name, kind in plain.items():
         _require(schema[name] == kind, name)
