@@ -20,7 +20,7 @@ _HOMES = {
     "armrace.environments": ("ENVIRONMENTS", "Environment"),
     "armrace.errors": ("ArmraceError",),
     "armrace.policies": ("POLICIES", "Policy"),
-    "armrace.redteam": ("Verdict", "redteam"),
+    "armrace.red_team": ("Verdict", "redteam"),
     "armrace.simulation": ("Comparison", "Result", "compare", "load", "simulate"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from armrace.environments import ENVIRONMENTS, Environment
     from armrace.errors import ArmraceError
     from armrace.policies import POLICIES, Policy
-    from armrace.redteam import Verdict, redteam
+    from armrace.red_team import Verdict, redteam
     from armrace.simulation import Comparison, Result, load
     from armrace.simulation.simulate import compare, simulate
 

@@ -100,6 +100,13 @@ class Adversary(Specification, frozen=True):
         """
         self.start(setting)
 
+    def canonical(self) -> Adversary:
+        """The same attack, with defaults for parameters that do not matter to it.
+
+        A search uses it, so that it does not try the same attack twice under two descriptions.
+        """
+        return self
+
     def windows(self, state: Any, horizon: int) -> list[tuple[int, int]]:
         """The intervals of rounds, ends excluded and in order, in which it may change rewards.
 

@@ -23,5 +23,5 @@ class DoubleImpact(NamedTwoPhase, frozen=True, tag="double-impact"):
     """
 
     family: ClassVar[str] = "searched"
-    reference: ClassVar[str] = "found by the search of armrace.redteam"
+    reference: ClassVar[str] = "found by ``armrace redteam``"
     member: ClassVar[TwoPhase] = BlindTwoPhase(first="double-impact")

@@ -23,5 +23,5 @@ class FreeRide(NamedTwoPhase, frozen=True, tag="free-ride"):
     """
 
     family: ClassVar[str] = "searched"
-    reference: ClassVar[str] = "found by the search of armrace.redteam"
+    reference: ClassVar[str] = "found by ``armrace redteam``"
     member: ClassVar[TwoPhase] = BlindTwoPhase(first="free-ride")

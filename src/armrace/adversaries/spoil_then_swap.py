@@ -24,5 +24,5 @@ class SpoilThenSwap(NamedTwoPhase, frozen=True, tag="spoil-then-swap"):
     """
 
     family: ClassVar[str] = "searched"
-    reference: ClassVar[str] = "found by the search of armrace.redteam"
+    reference: ClassVar[str] = "found by ``armrace redteam``"
     member: ClassVar[TwoPhase] = BlindTwoPhase(first="spoil", second="swap", split=0.5)

@@ -1,7 +1,7 @@
 """A family of attacks in two phases, wide enough to search for the worst member.
 
 Every member is legal: it sees the past, the learner's distribution and the round's honest rewards,
-and fixes an answer for every arm before one is drawn. The search of :mod:`armrace.redteam` varies
+and fixes an answer for every arm before one is drawn. The search of :mod:`armrace.red_team` varies
 the parameters; a few members have names of their own in the catalogue.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -175,6 +176,18 @@ class TwoPhase(Adversary, frozen=True, tag="two-phase"):
         fixed = self.decoy != "likeliest" or not needs_decoy
         always = fixed and low == 0.0 and high == 1.0 and visible == 0.0
         return Phase(action, low, high, visible, margin, always)
+
+    def canonical(self) -> TwoPhase:
+        idle = "second" if self.split == 1.0 else "first" if self.split == 0.0 else ""
+        values = {field: getattr(self, field) for field in self.__struct_fields__}
+        defaults = {field.name: field.default for field in msgspec.structs.fields(type(self))}
+        if idle:
+            values |= {name: defaults[name] for name in values if name.startswith(idle)}
+        if self.split == 1.0 or self.wake_at <= self.start_at:
+            values["wake_at"] = defaults["wake_at"]
+        if max(values["first_low"], values["second_low"]) == 0.0:
+            values["hysteresis"] = defaults["hysteresis"]
+        return type(self)(**values)
 
     def windows(self, state: TwoPhaseState, horizon: int) -> list[tuple[int, int]]:
         return [(min(int(state.start), horizon), horizon)]

@@ -60,7 +60,6 @@ def compare_with_reference(experiment: Experiment) -> None:
         "pseudo-regret": (outcome.pseudo_regret[-1], reference.pseudo_regret(means)),
         "corruption": (outcome.corruption[-1], reference.corruption()),
         "corruption seen": (outcome.seen_corruption[-1], sum(reference.seen)),
-        "refused changes": (outcome.refused[-1], reference.refused),
         "corruption an arm": (outcome.arm_corruption[-1], reference.arm_corruption()),
         "corruption a layer": (
             outcome.layer_corruption[-1],

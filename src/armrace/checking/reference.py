@@ -42,8 +42,6 @@ class ReferenceRun:
     """What the attack was charged."""
     seen: list[float] = field(default_factory=list)
     """The change of the reward that the learner saw."""
-    refused: int = 0
-    """Rounds in which a change was not applied."""
     state: Any = None
 
     def regret(self) -> float:
@@ -97,7 +95,9 @@ def run_reference(experiment: Experiment, replication: int = 0) -> ReferenceRun:
     learner = stream_for(experiment.seed, Purpose.LEARNER, replication)
     attacker = stream_for(experiment.seed, Purpose.ADVERSARY, replication)
     policy = experiment.policy.start(arms, experiment.horizon)
-    adversary = experiment.adversary.start(experiment.setting())
+    setting = experiment.setting()
+    adversary = experiment.adversary.start(setting)
+    least = experiment.adversary.smallest_cost(adversary, setting)
     run, sees_arm = ReferenceRun(state=policy), experiment.account == "seen"
     rewards = rewards_between(law, 0, experiment.horizon)
     for number in range(experiment.horizon):
@@ -109,6 +109,8 @@ def run_reference(experiment: Experiment, replication: int = 0) -> ReferenceRun:
         # 3. The adversary, who sees both and the past, changes the rewards.
         paid = clean.copy()
         left = experiment.budget - run.spent
+        if sees_arm and left < least:
+            left = 0.0  # nothing that it does could be paid for any more
         if left > 0:
             shown = weights if experiment.adversary.sees_weights else np.zeros(arms)
             corrupt(adversary, number, shown.copy(), paid, left, attacker)
@@ -116,7 +118,6 @@ def run_reference(experiment: Experiment, replication: int = 0) -> ReferenceRun:
             legal = bool(np.all((paid >= 0) & (paid <= 1)))
             if not legal or (not sees_arm and run.spent + cost > experiment.budget):
                 paid = clean.copy()
-                run.refused += 1
             elif not sees_arm:
                 run.spent += cost
         # 4. The arm is drawn, and only its corrupted reward is seen.
@@ -125,7 +126,6 @@ def run_reference(experiment: Experiment, replication: int = 0) -> ReferenceRun:
         if sees_arm:  # who sees the arm before answering pays for that arm alone
             if run.spent + change > experiment.budget:
                 reward, change = float(clean[ticket.arm]), 0.0
-                run.refused += 1
             run.spent += change
         run.seen.append(change)
         learn(policy, ticket, reward)

@@ -18,7 +18,7 @@ from armrace.cli.simulate import PolicyName
 
 if TYPE_CHECKING:
     from armrace.policies import Policy
-    from armrace.redteam import Verdict
+    from armrace.red_team import Verdict
 
 __all__ = ["EPILOG", "redteam"]
 
@@ -180,7 +180,7 @@ def _told(name: str, settings: list[str] | None, delta: str | None, budget: floa
 
 
 def _search(*arguments: object, folder: Path | None, **options: object) -> Verdict:
-    from armrace.redteam import redteam as search
+    from armrace.red_team import redteam as search
 
     try:
         return search(*arguments, folder=folder, **options)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from rich.measure import Measurement
 from rich.table import Column, Table
 
 from armrace.formatting import count, figure
-from armrace.redteam import Verdict
+from armrace.red_team import Verdict
 from armrace.reports.audits import AUDIT_COLUMNS, audit_rows
 from armrace.reports.descriptions import cell_name, interval, means_of, setting
 from armrace.reports.growth import exponent_words

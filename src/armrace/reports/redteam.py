@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
 from armrace.formatting import count, figure, percent, short, span
-from armrace.redteam.verdict import CAUTION, Verdict
+from armrace.red_team.verdict import CAUTION, Verdict
 from armrace.reports.colours import style_of
 from armrace.reports.layout import data_block, document, figure_section, table
 from armrace.reports.plot_style import PAGE_WIDTH, new_figure, own_style, tidy

@@ -9,9 +9,9 @@ import numpy as np
 from armrace.adversaries import ADVERSARIES, Adversary, LowerBoundSwitch, NoAttack
 from armrace.adversaries.two_phase import ACTIONS, BlindTwoPhase, TwoPhase
 from armrace.errors import ArmraceError
-from armrace.redteam.library import winners_for
-from armrace.redteam.space import sample
-from armrace.redteam.target import Target
+from armrace.red_team.library import winners_for
+from armrace.red_team.space import sample
+from armrace.red_team.target import Target
 
 __all__ = ["builtin_attacks", "families_for", "opening_attacks"]
 

@@ -12,10 +12,10 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from armrace.adversaries import Adversary
-from armrace.redteam.efforts import Effort
-from armrace.redteam.openings import opening_attacks
-from armrace.redteam.ratings import Ratings
-from armrace.redteam.space import cross, mutate, sample
+from armrace.red_team.efforts import Effort
+from armrace.red_team.openings import opening_attacks
+from armrace.red_team.ratings import Ratings
+from armrace.red_team.space import cross, mutate, sample
 
 __all__ = ["Report", "search"]
 

@@ -15,13 +15,13 @@ from armrace.adversaries import ADVERSARIES, Adversary
 from armrace.environments import Environment
 from armrace.errors import InvalidParameter
 from armrace.policies import Policy
-from armrace.redteam.efforts import Effort, find_effort
-from armrace.redteam.notebook import Notebook
-from armrace.redteam.openings import builtin_attacks, families_for
-from armrace.redteam.ratings import Ratings, Stage
-from armrace.redteam.search import Report, Scores, search
-from armrace.redteam.target import Target
-from armrace.redteam.verdict import SearchRecord, Verdict, held_out
+from armrace.red_team.efforts import Effort, find_effort
+from armrace.red_team.notebook import Notebook
+from armrace.red_team.openings import builtin_attacks, families_for
+from armrace.red_team.ratings import Ratings, Stage
+from armrace.red_team.search import Report, Scores, search
+from armrace.red_team.target import Target
+from armrace.red_team.verdict import SearchRecord, Verdict, held_out
 from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.executors import chosen_executor
 from armrace.simulation.experiment import make_experiment

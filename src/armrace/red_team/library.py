@@ -1,7 +1,7 @@
 """The library of winners: the worst attacks that searches have found, for each policy.
 
 A search begins with them, and a comparison can show each policy under its own. The library is
-written by ``python -m armrace.redteam.campaign``; see docs/arena.md.
+written by ``python -m armrace.red_team.campaign``; see docs/arena.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from armrace.adversaries import ADVERSARIES, Adversary, Setting
 
 if TYPE_CHECKING:
-    from armrace.redteam.target import Target
+    from armrace.red_team.target import Target
 
 __all__ = ["KINDS", "Winner", "kind_of", "load_library", "winner_for", "winners_for"]
 
@@ -46,7 +46,7 @@ class Winner(msgspec.Struct, frozen=True, kw_only=True):
 @cache
 def load_library() -> tuple[Winner, ...]:
     """Return all winners that come with the package."""
-    text = files("armrace.redteam").joinpath("winners.json").read_bytes()
+    text = files("armrace.red_team").joinpath("winners.json").read_bytes()
     return msgspec.json.decode(text, type=tuple[Winner, ...])
 
 

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from armrace.adversaries import Adversary
 from armrace.randomness import MAXIMAL_SEED
-from armrace.redteam.notebook import Notebook
-from armrace.redteam.target import Target
+from armrace.red_team.notebook import Notebook
+from armrace.red_team.target import Target
 from armrace.simulation.batches import Batch
 from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.experiment import Experiment

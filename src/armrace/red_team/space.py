@@ -146,7 +146,7 @@ def _varied(attack: A, draw: Any) -> A:
     for name, part in space_of(type(attack)).items():
         values[name] = draw(name, part, values[name])
     try:
-        return type(attack)(**values)
+        return type(attack)(**values).canonical()  # type: ignore[return-value]
     except ArmraceError:
         return attack
 

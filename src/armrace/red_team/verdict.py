@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from armrace.adversaries import Adversary
 from armrace.formatting import figure
-from armrace.redteam.descriptions import describe, replay_command
-from armrace.redteam.ratings import Ratings
-from armrace.redteam.target import Target
+from armrace.red_team.descriptions import describe, replay_command
+from armrace.red_team.ratings import Ratings
+from armrace.red_team.target import Target
 from armrace.statistics import mean_interval, summarise
 
 __all__ = ["CAUTION", "HeldOut", "SearchRecord", "Verdict", "held_out"]

@@ -18,10 +18,10 @@ import msgspec
 from armrace.adversaries import ADVERSARIES, Adversary
 from armrace.environments import ENVIRONMENTS, Environment
 from armrace.files import make_folder, write_text
-from armrace.redteam.efforts import find_effort
-from armrace.redteam.hunt import hunt
-from armrace.redteam.library import Winner, kind_of
-from armrace.redteam.target import Target
+from armrace.red_team.efforts import find_effort
+from armrace.red_team.hunt import hunt
+from armrace.red_team.library import Winner, kind_of
+from armrace.red_team.target import Target
 from armrace.simulation.code_digest import experiment_code
 from armrace.simulation.scenarios import told_the_budget
 

@@ -19,7 +19,7 @@ from armrace.files import make_folder
 from armrace.simulation.code_digest import experiment_code
 
 if TYPE_CHECKING:
-    from armrace.redteam.target import Target
+    from armrace.red_team.target import Target
 
 __all__ = ["Notebook"]
 

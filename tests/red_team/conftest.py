@@ -1,0 +1,34 @@
+"""A target that is cheap to attack, and an effort that is cheap to spend."""
+
+from __future__ import annotations
+
+import pytest
+
+from armrace.environments import Bernoulli
+from armrace.policies import POLICIES
+from armrace.red_team.efforts import Effort
+from armrace.red_team.target import Target
+
+
+@pytest.fixture
+def target():
+    return Target(
+        policy=POLICIES.make("ucb1"),
+        environment=Bernoulli(means=(0.4, 0.6)),
+        budget=30.0,
+        horizon=2000,
+    )
+
+
+@pytest.fixture
+def effort():
+    return Effort(
+        rungs=((40, 1), (8, 2)),
+        parents=2,
+        children=3,
+        generations=2,
+        replications=2,
+        finalists=2,
+        selecting=4,
+        confirming=10,
+    )

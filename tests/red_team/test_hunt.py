@@ -1,0 +1,237 @@
+"""A search: it finds what is there, is honest about it, and can be run again."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Annotated, ClassVar, NamedTuple
+
+import msgspec
+import numpy as np
+import pytest
+
+import armrace
+from armrace.adversaries import Adversary, TwoPhase, ZeroBestWhenLikely
+from armrace.cli.main import run
+from armrace.errors import ArmraceError, InvalidParameter
+from armrace.extending import (
+    CountingPolicy,
+    Counts,
+    Limits,
+    Stream,
+    Ticket,
+    assign,
+    choose,
+    count_play,
+    distribution,
+    implement,
+    inlined,
+    learn,
+    make_counts,
+    make_ticket,
+    record,
+)
+from armrace.red_team.efforts import EFFORTS
+from armrace.red_team.hunt import hunt
+from armrace.red_team.notebook import Notebook
+from armrace.red_team.openings import builtin_attacks, opening_attacks
+from armrace.red_team.ratings import Ratings, Stage, seed_of
+
+
+def same(one, other):
+    return _without_time(one) == _without_time(other)
+
+
+def _without_time(verdict):
+    data = verdict.to_builtins()
+    del data["search"]["seconds"]
+    return data
+
+
+def test_a_search_depends_on_its_seed_alone(target, effort):
+    one, other = (hunt(target, effort, "own", seed=3) for _ in range(2))
+    assert same(one, other)
+    assert not same(one, hunt(target, effort, "own", seed=4))
+
+
+def test_any_number_of_workers_gives_the_same_verdict(target, effort):
+    assert same(
+        hunt(target, effort, "own", 3, workers=1), hunt(target, effort, "own", 3, workers=3)
+    )
+
+
+def test_a_search_that_was_cut_off_goes_on_to_the_same_verdict(target, effort, tmp_path):
+    whole = hunt(target, effort, "own", 3, notebook=Notebook(target, 3, tmp_path))
+    (file,) = tmp_path.glob("*.ndjson")
+    lines = file.read_bytes().splitlines(keepends=True)
+    # Half of the lines, and one more that was cut off in the middle.
+    file.write_bytes(b"".join(lines[: len(lines) // 2]) + lines[len(lines) // 2][:20])
+    again = hunt(target, effort, "own", 3, notebook=Notebook(target, 3, tmp_path))
+    assert same(whole, again)
+
+
+def test_what_is_in_the_notebook_is_not_played_again(target, effort, tmp_path, monkeypatch):
+    whole = hunt(target, effort, "own", 3, notebook=Notebook(target, 3, tmp_path))
+
+    def refuse(*arguments, **named):
+        raise AssertionError("nothing is left to play")
+
+    monkeypatch.setattr("armrace.red_team.ratings.run_missing", refuse)
+    assert same(whole, hunt(target, effort, "own", 3, notebook=Notebook(target, 3, tmp_path)))
+
+
+def test_a_damaged_notebook_is_refused(target, effort, tmp_path):
+    hunt(target, effort, "own", 3, notebook=Notebook(target, 3, tmp_path))
+    (file,) = tmp_path.glob("*.ndjson")
+    file.write_bytes(b"nonsense\n" + file.read_bytes())
+    with pytest.raises(ArmraceError, match=r"line 1 of .* is damaged"):
+        Notebook(target, 3, tmp_path)
+
+
+def test_stages_never_share_a_seed():
+    seeds = {seed_of(seed, stage) for seed in range(100) for stage in Stage}
+    assert len(seeds) == 300
+
+
+def test_every_rating_plays_new_replications_that_all_attacks_share(target):
+    ratings = Ratings(target, Stage.SEARCHING, 1, Notebook(target, 1))
+    attacks = [ZeroBestWhenLikely(), TwoPhase()]
+    ratings.rate(attacks, 3)
+    ratings.rate(attacks[:1], 2)
+    assert (ratings.count(attacks[0]), ratings.count(attacks[1]), ratings.played) == (5, 3, 8)
+    result = armrace.simulate(
+        target.policy,
+        target.environment,
+        attacks[0],
+        budget=target.budget,
+        horizon=target.horizon,
+        replications=5,
+        seed=ratings.seed,
+    )
+    assert ratings.sample(attacks[0]).tolist() == result.sample("pseudo_regret").tolist()
+
+
+def test_every_built_in_attack_takes_part(target):
+    tags = {attack.tag() for attack in builtin_attacks(target)}
+    family = {"none", "two-phase", "blind-two-phase"}
+    assert tags == set(armrace.ADVERSARIES) - family
+    opened = opening_attacks(target, [TwoPhase], 5, np.random.default_rng(0))
+    assert tags <= {attack.tag() for attack in opened}
+
+
+def test_the_command_replays_the_held_out_figures(target, effort, capsys):
+    verdict = hunt(target, effort, "own", 3)
+    words = shlex.split(verdict.command)
+    assert run([*words[1:], "--json", "-"]) == 0
+    figures = msgspec.json.decode(capsys.readouterr().out)["summary"]["pseudo_regret"]
+    assert figures["mean"] == verdict.held_out.mean
+    assert figures["p95"] == verdict.held_out.p95
+
+
+class StopsState(NamedTuple):
+    counts: Counts
+    favourite: np.ndarray
+
+
+class StopsExploring(CountingPolicy, frozen=True, tag="stops-exploring"):
+    """Plays arms in turn for 1,000 rounds, and then for ever the one that looked best."""
+
+    def start(self, arms, horizon):
+        return StopsState(make_counts(arms), np.zeros(1, dtype=np.int64))
+
+
+@inlined
+def _next_arm(state):
+    played = 0
+    for arm in range(state.counts.pulls.size):
+        played += state.counts.pulls[arm]
+    return played % state.counts.pulls.size if played < 1000 else state.favourite[0]
+
+
+@implement(distribution, StopsState)
+def stops_distribution(state, out):
+    out.fill(0.0)
+    out[_next_arm(state)] = 1.0
+
+
+@implement(choose, StopsState)
+def stops_choose(state: StopsState, stream: Stream) -> Ticket:
+    return make_ticket(_next_arm(state))
+
+
+@implement(assign, StopsState)
+def stops_assign(state: StopsState, ticket: Ticket) -> Ticket:
+    count_play(state.counts, ticket.arm)
+    return ticket
+
+
+@implement(learn, StopsState)
+def stops_learn(state: StopsState, ticket: Ticket, reward: float) -> None:
+    record(state.counts, ticket.arm, reward)
+    best = 0
+    for arm in range(state.counts.pulls.size):
+        if state.counts.sums[arm] > state.counts.sums[best]:
+            best = arm
+    state.favourite[0] = best
+
+
+def test_a_policy_that_stops_exploring_is_found_out():
+    # A hundred forged rewards among the first thousand turn the lead of 100 around; without an
+    # attack the policy is right, apart from the 500 rounds in which it tries the worse arm.
+    verdict = armrace.redteam(
+        StopsExploring(), [0.4, 0.6], budget=150, horizon=20_000, effort="quick", seed=2
+    )
+    quiet = armrace.simulate(StopsExploring(), [0.4, 0.6], horizon=20_000, replications=50)
+    assert quiet.figure("pseudo_regret").max == pytest.approx(100.0)
+    assert verdict.held_out.mean > 3_800
+    assert verdict.value >= 0.95 * verdict.target.all_lost()
+
+
+class Patient(Adversary, frozen=True, tag="patient"):
+    """A user's own family: waits, and then zeroes the best arm while it is likely."""
+
+    likely: Annotated[float, Limits("least probability", 0, 1)] = 1.0
+
+    sees_weights: ClassVar[bool] = True
+
+    def start(self, setting):
+        return ZeroBestWhenLikely(likely=self.likely).start(setting)
+
+
+def test_a_family_of_the_user_is_searched(target, effort):
+    verdict = hunt(target, effort, "own", 1, families=[Patient])
+    assert verdict.search.candidates > len(builtin_attacks(target))
+    with pytest.raises(InvalidParameter, match="families must be classes of attacks"):
+        armrace.redteam("ucb1", [0.4, 0.6], 10, families=[ZeroBestWhenLikely()])
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"budget": 0}, "budget must be above 0"),
+        ({"effort": "quik"}, "did you mean 'quick'"),
+        ({"objective": "median"}, "no objective named 'median'"),
+        ({"measure": "regrets"}, "did you mean 'regret'"),
+        ({"account": "none"}, "account must be one of largest, seen"),
+    ],
+)
+def test_nonsense_is_refused_before_anything_is_played(changed, sentence):
+    arguments = {"policy": "ucb1", "environment": [0.4, 0.6], "budget": 10, **changed}
+    with pytest.raises(ArmraceError, match=sentence):
+        armrace.redteam(**arguments)
+
+
+def test_the_verdict_says_what_it_is(target, effort):
+    verdict = hunt(target, effort, "own", 3)
+    data = verdict.to_builtins()
+    assert {"attack", "search", "best_builtin", "held_out"} <= set(data)
+    assert {"mean", "stderr", "p95", "max"} <= set(data["held_out"])
+    assert data["verdict"] == "worst found: a lower bound on the worst case"
+    assert armrace.ADVERSARIES.make(data["attack"]) == verdict.attack
+    assert verdict.held_out.spent <= target.budget
+    assert verdict.search.replications <= effort.total + 2 * effort.selecting + 20
+
+
+def test_efforts_are_as_large_as_they_say():
+    sizes = {"quick": 500, "usual": 2000, "full": 10_000}
+    for name, size in sizes.items():
+        assert 0.85 * size <= EFFORTS[name].total <= 1.1 * size
