@@ -7,6 +7,7 @@ import pytest
 
 from armrace.cli import arena as command
 from armrace.cli.main import run
+from armrace.red_team.efforts import EFFORTS, Effort
 from armrace.simulation import sweeps
 
 SMALL = ["arena", "--quick", "--policies", "ucb1,exp3", "--replications", "1"]
@@ -28,7 +29,7 @@ def test_leaderboard_report_and_json(
     assert f"The report is in {tmp_path / 'arena.html'}." in error
     board = json.loads(figures.read_text())
     assert {entry["policy"] for entry in board} == {"ucb1", "exp3"}
-    assert {entry["cells"] for entry in board} == {45}
+    assert {entry["cells"] for entry in board} == {3 * (1 + 2 * 14)}
     assert len(list((tmp_path / "cells").iterdir())) == 3
     assert "leads" not in output + (tmp_path / "arena.html").read_text()
 
@@ -42,6 +43,42 @@ def test_a_second_run_plays_nothing_and_says_the_same(
     assert run([*SMALL, *outputs, "--json", "-", "--force"]) == 0
     assert capsys.readouterr().out == first
     assert json.loads(first)
+
+
+TINY = Effort(
+    rungs=((30, 1),),
+    parents=1,
+    children=1,
+    generations=1,
+    replications=1,
+    finalists=1,
+    selecting=2,
+    confirming=3,
+)
+
+
+def test_each_policy_under_its_own_worst_attack(
+    tmp_path: Path,
+    outputs: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(EFFORTS, "quick", TINY)
+    command = [*SMALL, *outputs, "--worst", "quick", "--force"]
+    assert run([*command, "--json", "-"]) == 0
+    board = json.loads(capsys.readouterr().out)
+    found = board[0]["worst_found"]
+    assert len(found) == 3 * 5
+    assert {row["environment"] for row in found} == {"one-better", "hundred-arms", "two-arms"}
+    assert len(list((tmp_path / "cells" / "worst").iterdir())) == 2 * 3 * 5
+    monkeypatch.setattr("armrace.red_team.campaign.hunt", None)
+    assert run(command) == 0
+    output = capsys.readouterr().out
+    assert "lower bounds on the worst case" in output
+    page = (tmp_path / "arena.html").read_text()
+    assert "<h2>Worst found</h2>" in page
+    assert "--worst quick" in page
+    assert run([*SMALL, *outputs, "--worst", "quikc", "--force"]) == 2
 
 
 def test_ctrl_c_says_how_to_go_on(

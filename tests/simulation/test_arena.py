@@ -6,12 +6,11 @@ import msgspec
 import polars as pl
 import pytest
 
-from armrace.adversaries import ADVERSARIES
 from armrace.errors import UnwritableOutput
 from armrace.policies import POLICIES
 from armrace.simulation import arena, sweeps
 from armrace.simulation.archives import pack, unpack
-from armrace.simulation.arena import ATTACKS, FORMS, Grid, load_cells, run_arena
+from armrace.simulation.arena import ATTACKS, FORMS, Grid, load_cells, make_arena_attack, run_arena
 from armrace.simulation.leaderboard import leaderboard, relative_regret, verdict, worst_cases
 
 TINY = Grid(
@@ -50,11 +49,19 @@ def test_the_grid_is_as_large_as_promised():
 
 def test_every_policy_plays_every_cell_and_costly_distributions_are_refreshed_now_and_then():
     for cell in FORMS["quick"].cells():
-        looks = ADVERSARIES.find(cell.attack).sees_weights
+        looks = make_arena_attack(cell.attack, cell.budget).sees_weights
         found = {each.policy.tag(): each.refresh for each in cell.experiments()}
         assert set(found) == set(POLICIES)
         assert found["thompson"] == (0.03 if looks else 0.0)
         assert found["multi-layer-race"] == 0.0
+
+
+def test_attacks_of_fixed_length_are_scaled_to_the_budget():
+    attack = make_arena_attack("observation-free", 300.0)
+    assert (attack.spoil, attack.praise) == (100, 200)
+    assert make_arena_attack("outage", 316.0).length == 316
+    assert make_arena_attack("zero-best-when-very-likely", 316.0).likely == 0.9
+    assert make_arena_attack("free-ride", 316.0).tag() == "free-ride"
 
 
 def test_a_second_run_plays_nothing(tmp_path, played):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
@@ -19,9 +19,13 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from armrace.red_team.campaign import Campaign
     from armrace.simulation.arena import Grid
 
 __all__ = ["EPILOG", "arena"]
+
+_POWERS_OF_BUDGETS = (0.3, 0.4, 0.5, 0.6, 0.75)
+"""Budgets of the searches, as powers of the horizon: 32 to 5,623 at T = 100,000."""
 
 EPILOG = """\
 [bold]Examples[/bold]
@@ -29,6 +33,8 @@ EPILOG = """\
 armrace arena --quick
 
 armrace arena --policies multi-layer-race,ucb1,tsallis-inf --replications 20
+
+armrace arena --worst quick --policies thompson,tsallis-inf
 
 armrace arena --full --folder full-arena --report full-arena.html --json leaderboard.json
 """
@@ -68,10 +74,22 @@ Report = Annotated[
 ]
 
 
+Worst = Annotated[
+    str | None,
+    typer.Option(
+        "--worst",
+        metavar="EFFORT",
+        help="Also search for each policy's own worst attack, in every environment and at five "
+        "budgets: quick, usual or full, some 500, 2,000 or 10,000 replications each.",
+    ),
+]
+
+
 def arena(
     quick: Quick = False,
     full: Full = False,
     policies: Policies = None,
+    worst: Worst = None,
     replications: options.Replications = None,
     seed: options.Seed = "0",
     workers: options.Workers = None,
@@ -84,8 +102,9 @@ def arena(
 ) -> None:
     """Play every policy in every environment under every attack of a fixed grid.
 
-    Six environments, seven attacks and the budgets 0, T^(1/2) and T^(3/4). All policies meet the
-    same rewards in a cell. After an interruption, the same command continues where it stopped.
+    Six environments, fourteen attacks and the budgets 0, T^(1/2) and T^(3/4). All policies meet
+    the same rewards in a cell. After an interruption, the same command continues where it stopped.
+    A fixed list of attacks is no worst case: [bold]--worst[/bold] searches for one.
 
     An attack that looks at the policy's distribution sees that of Thompson sampling, which is
     costly, as it was when last computed: when an arm has 3% more plays and there are 1% more
@@ -95,18 +114,20 @@ def arena(
     from armrace.simulation.leaderboard import leaderboard
 
     grid = _grid(quick, full, policies, replications, seed)
+    campaign = None if worst is None else _campaign(grid, worst)
     count = worker_count(workers)
     check_executor(executor, address, count)
     page = page_place(report, "armrace-arena.html")
     check_targets(json, page, force=force)
     with chosen_executor(executor, address, count) as chosen:
         figures = _play(grid, folder, count, chosen)
+        found = None if campaign is None else _search(campaign, folder, count, chosen)
     board = leaderboard(figures)
     if json is not None:
-        write_json(json, board.to_dicts())
+        write_json(json, _with_worst(board, found))
     if json != STANDARD_OUTPUT:
-        _print(grid, board)
-    _write_report(page, grid, figures, _command(quick, full, grid))
+        _print(grid, board, found)
+    _write_report(page, grid, figures, found, _command(quick, full, grid, worst))
 
 
 def _grid(
@@ -142,26 +163,77 @@ def _play(grid: Grid, folder: Path, workers: int | None, executor: Executor | No
             return run_arena(grid, folder, workers, bar, executor)
 
 
-def _print(grid: Grid, board: pl.DataFrame) -> None:
-    from armrace.cli.tables import print_leaderboard
+def _campaign(grid: Grid, effort: str) -> Campaign:
+    """The searches for worst attacks, on the environments of the grid."""
+    from armrace.red_team.campaign import Campaign
+    from armrace.red_team.efforts import find_effort
+    from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA
+
+    find_effort(effort)
+    return Campaign(
+        policies=grid.policies,
+        environments={name: ENVIRONMENTS_OF_THE_ARENA[name] for name in grid.environments},
+        budgets=tuple(float(round(grid.horizon**power)) for power in _POWERS_OF_BUDGETS),
+        horizon=grid.horizon,
+        effort=effort,
+        seed=grid.seed,
+    )
+
+
+def _search(
+    campaign: Campaign, folder: Path, workers: int | None, executor: Executor | None
+) -> pl.DataFrame:
+    from armrace.red_team.campaign import run_campaign
+    from armrace.red_team.standings import worst_frame
+    from armrace.simulation.progress import progress_bar
+
+    with say_how_to_go_on(folder), progress_bar("worst attacks", None, 600.0) as bar:
+
+        def report(done: int, total: int, words: str) -> None:
+            bar(done / total, f"{done} of {total}: {words}")
+
+        return worst_frame(run_campaign(campaign, folder / "worst", executor, workers, report))
+
+
+def _with_worst(board: pl.DataFrame, found: pl.DataFrame | None) -> list[dict[str, Any]]:
+    """Return the leaderboard as plain data, with the worst attack of each policy in each cell."""
+    rows: list[dict[str, Any]] = board.to_dicts()
+    if found is not None:
+        for row in rows:
+            own = found.filter(found["policy"] == row["policy"])
+            row["worst_found"] = own.drop("policy").to_dicts()
+    return rows
+
+
+def _print(grid: Grid, board: pl.DataFrame, found: pl.DataFrame | None) -> None:
+    from armrace.cli.tables import print_leaderboard, print_worst_standings
+    from armrace.red_team.standings import worst_standings, worst_verdict
     from armrace.simulation.leaderboard import verdict
 
     print_leaderboard(board)
     typer.echo(verdict(board, smoke_test=grid.is_smoke_test))
+    if found is not None:
+        standings = worst_standings(found)
+        typer.echo()
+        print_worst_standings(standings)
+        typer.echo(worst_verdict(standings))
 
 
-def _write_report(page: Path, grid: Grid, figures: pl.DataFrame, command: str) -> None:
+def _write_report(
+    page: Path, grid: Grid, figures: pl.DataFrame, found: pl.DataFrame | None, command: str
+) -> None:
     from armrace.files import write_text
     from armrace.reports.arena import render_arena
 
-    write_text(page, render_arena(grid, figures, command))
+    write_text(page, render_arena(grid, figures, command, found))
     say(f"The report is in {page}.")
 
 
-def _command(quick: bool, full: bool, grid: Grid) -> str:
+def _command(quick: bool, full: bool, grid: Grid, worst: str | None) -> str:
     """The command line that plays the same cells."""
     form = " --quick" if quick else " --full" if full else ""
+    searched = f" --worst {worst}" if worst else ""
     return (
         f"armrace arena{form} --policies {','.join(grid.policies)} "
-        f"--replications {grid.replications} --seed {grid.seed}"
+        f"--replications {grid.replications} --seed {grid.seed}{searched}"
     )

@@ -12,6 +12,7 @@ from rich.table import Column, Table
 
 from armrace.formatting import count, figure
 from armrace.red_team import Verdict
+from armrace.reports.arena import WORST_COLUMNS
 from armrace.reports.audits import AUDIT_COLUMNS, audit_rows
 from armrace.reports.descriptions import cell_name, interval, means_of, setting
 from armrace.reports.growth import exponent_words
@@ -32,6 +33,7 @@ __all__ = [
     "print_tables",
     "print_verdict",
     "print_verification",
+    "print_worst_standings",
 ]
 
 _LEADERBOARD = {
@@ -207,6 +209,14 @@ def print_leaderboard(board: pl.DataFrame) -> None:
     table = new_table("policy", *_LEADERBOARD.values())
     for row in board.iter_rows(named=True):
         table.add_row(row["policy"], *(figure(row[name]) for name in _LEADERBOARD))
+    print_tables(table)
+
+
+def print_worst_standings(board: pl.DataFrame) -> None:
+    """The arena's policies under their own worst attacks, those first that lose least."""
+    table = new_table("policy", *WORST_COLUMNS.values())
+    for row in board.iter_rows(named=True):
+        table.add_row(row["policy"], *(figure(row[name]) for name in WORST_COLUMNS))
     print_tables(table)
 
 

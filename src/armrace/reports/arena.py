@@ -12,6 +12,7 @@ import polars as pl
 from armrace.environments import Environment
 from armrace.formatting import count, figure
 from armrace.policies import POLICIES
+from armrace.red_team.standings import worst_standings, worst_verdict
 from armrace.reports.budgets import draw_budgets
 from armrace.reports.colours import GREY, Style, choose_styles
 from armrace.reports.heatmap import heat_map, heat_tables, legend
@@ -21,7 +22,7 @@ from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA, Grid
 from armrace.simulation.experiment import USUAL_REFRESH, refresh_words
 from armrace.simulation.leaderboard import leaderboard, relative_regret, verdict, worst_cases
 
-__all__ = ["render_arena"]
+__all__ = ["WORST_COLUMNS", "render_arena"]
 
 _SHOWN_ATTACKS = ("zero-best-when-likely", "swap-best", "adaptive-constant")
 
@@ -36,14 +37,30 @@ _COLUMNS = {
 }
 
 
-def render_arena(grid: Grid, figures: pl.DataFrame, command: str) -> str:
-    """Render the page as HTML, from the figures of the grid's cells."""
+WORST_COLUMNS = {
+    "mean": "worst found, mean",
+    "tail": "worst found, p95",
+    "per_budget": "most per unit of budget",
+    "ruined": "cells ruined",
+    "cells": "cells searched",
+}
+
+
+def render_arena(
+    grid: Grid, figures: pl.DataFrame, command: str, worst: pl.DataFrame | None = None
+) -> str:
+    """Render the page as HTML, from the figures of the grid's cells.
+
+    ``worst`` has the worst attacks found, if they were searched for; see
+    :func:`armrace.red_team.standings.worst_frame`.
+    """
     board = leaderboard(figures)
     policies = board["policy"].to_list()
     styles = choose_styles([name for name in grid.policies if name in policies], policies)
     with own_style():
         sections = [
             _header(grid, board),
+            "" if worst is None else _worst_found_section(worst, styles),
             _leaderboard_section(board, styles),
             _heat_section(relative_regret(figures), policies),
             _budget_section(figures, styles),
@@ -68,6 +85,50 @@ def _header(grid: Grid, board: pl.DataFrame) -> str:
 
 def _row(name: str, cells: Sequence[str], mark: str = "") -> str:
     return f'<tr><th scope="row">{mark}{escape(name)}</th>{"".join(cells)}</tr>'
+
+
+def _worst_found_section(worst: pl.DataFrame, styles: dict[str, Style]) -> str:
+    """Each policy under its own worst attack: the standings, and every cell folded away."""
+    board = worst_standings(worst)
+    rows = [
+        _row(
+            row["policy"],
+            [f"<td>{figure(row[name])}</td>" for name in WORST_COLUMNS],
+            line_mark(styles[row["policy"]]),
+        )
+        for row in board.iter_rows(named=True)
+    ]
+    note = (
+        "Each policy under the worst attack that a search found against it, on held-out seeds: "
+        "geometric means over the cells of its mean and its 95th percentile, relative to the least "
+        "of any policy there; the largest mean per unit of budget; and the cells in which it loses "
+        "more than half of all there is to lose."
+    )
+    cells = [
+        _row(
+            row["policy"],
+            [
+                f"<td>{escape(text)}</td>"
+                for text in (
+                    row["environment"],
+                    figure(row["budget"]),
+                    f"{figure(row['mean'])} ± {figure(1.96 * row['stderr'])}",
+                    figure(row["p95"]),
+                    figure(row["largest"]),
+                )
+            ]
+            + [f'<td class="words">{escape(row["description"])}</td>'],
+        )
+        for row in worst.sort("environment", "budget", "mean").iter_rows(named=True)
+    ]
+    columns = ("policy", "environment", "budget", "mean", "p95", "max", "attack")
+    return (
+        f"<section><h2>Worst found</h2><p>{escape(worst_verdict(board))}</p>"
+        f"{table(['policy', *WORST_COLUMNS.values()], rows)}"
+        f'<p class="note">{escape(note)}</p>'
+        f"<details><summary>Every cell, and what the attack does</summary>{table(columns, cells)}"
+        "</details></section>"
+    )
 
 
 def _leaderboard_section(board: pl.DataFrame, styles: dict[str, Style]) -> str:

@@ -1,0 +1,74 @@
+"""Policies by what they lose under their own worst attacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from armrace.formatting import figure
+
+__all__ = ["WORST_CELL", "worst_frame", "worst_standings", "worst_verdict"]
+
+WORST_CELL = ("environment", "budget")
+"""The columns that identify a cell: every policy has its own attack there."""
+
+
+def worst_frame(verdicts: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """Return one row for each verdict of a campaign."""
+    return pl.DataFrame(
+        [
+            {
+                "environment": found["environment_name"],
+                "budget": float(found["budget"]),
+                "policy": found["policy"]["name"],
+                "attack": found["attack"]["name"],
+                **{name: float(found["held_out"][name]) for name in ("mean", "stderr", "p95")},
+                "largest": float(found["held_out"]["max"]),
+                "all_lost": float(found["all_lost"]),
+                "builtin": found["best_builtin"]["attack"]["name"],
+                "builtin_mean": float(found["best_builtin"]["held_out"]["mean"]),
+                "description": found["description"],
+            }
+            for found in verdicts
+        ]
+    )
+
+
+def worst_standings(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return one row per policy, those first that lose least under their own worst attack.
+
+    ``mean`` and ``tail`` are geometric means over the cells of the mean and of the 95th
+    percentile, each divided by the least of any policy there; ``per_budget`` is the largest
+    mean in units of the budget; ``ruined`` counts the cells in which more than half of all that
+    could be lost was lost on average.
+    """
+    return (
+        frame.with_columns(
+            mean_ratio=pl.col("mean") / pl.col("mean").min().over(WORST_CELL),
+            tail_ratio=pl.col("p95") / pl.col("p95").min().over(WORST_CELL),
+        )
+        .group_by("policy")
+        .agg(
+            mean=pl.col("mean_ratio").log().mean().exp(),
+            tail=pl.col("tail_ratio").log().mean().exp(),
+            per_budget=(pl.col("mean") / pl.col("budget")).max(),
+            ruined=(pl.col("mean") > pl.col("all_lost") / 2).sum(),
+            cells=pl.len(),
+        )
+        .sort("mean", "policy")
+    )
+
+
+def worst_verdict(board: pl.DataFrame) -> str:
+    """Name the leader, and the policies that are ruined somewhere."""
+    first = board.row(0, named=True)
+    words = (
+        f"Each under its own worst attack found, {first['policy']} loses least: typically "
+        f"{figure(first['mean'])} times the least of any policy in a cell."
+    )
+    ruined = board.filter(pl.col("ruined") > 0)["policy"].to_list()
+    if ruined:
+        words += f" Ruined in at least one cell: {', '.join(ruined)}."
+    return f"{words} These are lower bounds on the worst case."
