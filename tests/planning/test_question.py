@@ -100,8 +100,8 @@ def test_every_policy_meets_every_attack_and_costly_distributions_are_refreshed(
         for name, e in question.experiments(["ucb1", "thompson"], 50.0)
     ]
     assert met == [
-        ("ucb1", "swap-best", 0.0), ("thompson", "swap-best", 0.0),
-        ("ucb1", "zero-best-when-likely", 0.0), ("thompson", "zero-best-when-likely", 0.03),
+        ("ucb1", "swap-best", 0.0), ("ucb1", "zero-best-when-likely", 0.0),
+        ("thompson", "swap-best", 0.0), ("thompson", "zero-best-when-likely", 0.03),
     ]  # fmt: skip
     assert len(question.experiments(["ucb1", "thompson"], 0.0)) == 2
 
@@ -146,3 +146,17 @@ def test_shares_of_forgery_that_make_no_sense_are_refused(
 ) -> None:
     with pytest.raises(ArmraceError, match=message):
         make_question([0.9, 0.5], traffic=1000, days=1, **share)
+
+
+def test_each_policy_also_meets_the_worst_attacks_found_for_it():
+    question = ask(policies=["thompson", "tsallis-inf"])
+    assert question.worst_attacks == 3
+    found = {}
+    for name, experiment in question.experiments(["thompson", "tsallis-inf"], 100.0):
+        found.setdefault(name, []).append(experiment.adversary)
+    for attacks in found.values():
+        assert [attack.tag() for attack in attacks[:3]] == list(ATTACKS_TRIED)
+        assert 4 <= len(attacks) <= 6
+    assert found["thompson"][3:] != found["tsallis-inf"][3:]
+    assert ask(attacks=["swap-best"]).worst_attacks == 0
+    assert len(question.experiments(["thompson"], 0.0)) == 1

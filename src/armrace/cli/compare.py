@@ -15,6 +15,7 @@ from armrace.cli.completion import complete_attacks, complete_measures, complete
 from armrace.cli.execution import end, run_cells
 from armrace.cli.experiments import audit_level, warn_of_idle_attack, warn_of_long_run
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, page_place, say, write_json
+from armrace.cli.own_worst import under_own_worst
 from armrace.cli.requests import Overrides, Request, make_request
 
 if TYPE_CHECKING:
@@ -111,6 +112,15 @@ NoReport = Annotated[
     bool,
     typer.Option("--no-report", help="The table only, no page.", rich_help_panel="Output"),
 ]
+NoWorst = Annotated[
+    bool,
+    typer.Option(
+        "--no-worst",
+        help="Leave out each policy under its own worst attack, which is played too unless "
+        "[bold]--attack[/bold] is given.",
+        rich_help_panel="Attack",
+    ),
+]
 NoSweep = Annotated[
     bool,
     typer.Option(
@@ -132,6 +142,7 @@ def compare(
     attack: Attacks = None,
     attack_settings: options.AttackSet = None,
     budget: Budgets = None,
+    no_worst: NoWorst = False,
     horizon: options.Horizon = None,
     replications: options.Replications = None,
     seed: options.Seed = "0",
@@ -152,7 +163,8 @@ def compare(
     A scenario is a story with arms, an attack and a length; every part of it can be overridden.
     Without [bold]--policies[/bold], eight that a user would weigh are compared. Several attacks or
     budgets make a grid, with a table and a verdict for each pair of them. Policies that must know
-    the corruption in advance are told the attack's budget.
+    the corruption in advance are told the attack's budget. One attack tells little of another, so a
+    second table shows each policy under the worst attack that searches have found for it.
     """
     from armrace.simulation.executors import check_executor, chosen_executor
     from armrace.simulation.scenarios import find_scenario
@@ -180,6 +192,8 @@ def compare(
     page = None if no_report else page_place(report, "armrace-report.html")
     check_executor(executor, address, request.workers)
     cells = request.cells()
+    if not (no_worst or attack or request.is_grid):
+        cells += under_own_worst(cells[0])
     check_targets(json, page, force=force)
     with chosen_executor(executor, address, request.workers) as chosen:
         request = request._replace(executor=chosen, folder=folder)
@@ -227,6 +241,7 @@ def _write_report(
         if request.is_grid:
             text = render_grid(comparisons, story.name, story.summary, command)
         else:
-            text = render_report(comparisons[0], story.name, story.summary, command, sweeps)
+            main, *worst = comparisons
+            text = render_report(main, story.name, story.summary, command, sweeps, worst)
         write_text(page, text)
         say(f"The report is in {page}.")

@@ -107,6 +107,16 @@ Attacks = Annotated[
         rich_help_panel=_ATTACK,
     ),
 ]
+WorstAttacks = Annotated[
+    str | None,
+    typer.Option(
+        "--worst-attacks",
+        metavar="NUMBER",
+        help="How many of the worst attacks that searches have found for each policy are tried "
+        "too; by default 3, or none with --attacks. See [bold]armrace redteam[/bold].",
+        rich_help_panel=_ATTACK,
+    ),
+]
 Policies = Annotated[
     list[str] | None,
     typer.Option(
@@ -159,6 +169,7 @@ def plan(
     forged_clicks: ForgedClicks = None,
     bot_visitors: BotVisitors = None,
     attacks: Attacks = None,
+    worst_attacks: WorstAttacks = None,
     rounds: Rounds = "1000000",
     replications: options.Replications = "20",
     seed: options.Seed = "0",
@@ -205,7 +216,8 @@ def plan(
         seed=whole("seed", seed),
         rounds=whole("rounds", rounds),
         **{} if policies is None else {"policies": names("policies", policies, POLICIES)},
-        **{} if attacks is None else {"attacks": attack_names("attacks", attacks)},
+        attacks=None if attacks is None else attack_names("attacks", attacks),
+        worst_attacks=None if worst_attacks is None else whole("worst-attacks", worst_attacks),
     )
     count = worker_count(workers)
     check_executor(executor, address, count)
@@ -255,6 +267,7 @@ def command(question: Question) -> str:
         "--delta": f"{question.delta!r}",
         "--policies": ",".join(policy.identifier() for policy in question.policies),
         "--attacks": ",".join(attack.identifier() for attack in question.attacks),
+        "--worst-attacks": str(question.worst_attacks),
         "--rounds": str(question.rounds),
         "--replications": str(question.replications),
         "--seed": str(question.seed),

@@ -14,7 +14,7 @@ from armrace.formatting import count, figure
 from armrace.red_team import Verdict
 from armrace.reports.arena import WORST_COLUMNS
 from armrace.reports.audits import AUDIT_COLUMNS, audit_rows
-from armrace.reports.descriptions import cell_name, interval, means_of, setting
+from armrace.reports.descriptions import comparison_name, interval, means_of, setting
 from armrace.reports.growth import exponent_words
 from armrace.reports.rows import MEASURE_NAMES, standings
 from armrace.reports.verification import by_claim, heading, short_interval
@@ -165,7 +165,7 @@ def print_comparisons(cells: Sequence[Comparison]) -> None:
     console = Console(highlight=False)
     for cell in cells:
         if len(cells) > 1:
-            console.print(f"[bold]{cell_name(next(iter(cell.results.values())).spec)}[/bold]")
+            console.print(f"[bold]{comparison_name(cell)}[/bold]")
         _print_comparison(cell)
         print_audits(cell.results)
         if len(cell.results) > 1:

@@ -15,6 +15,8 @@ from armrace.errors import InvalidParameter
 from armrace.planning.forgery import forged_share
 from armrace.policies import POLICIES, Policy
 from armrace.randomness import MAXIMAL_SEED
+from armrace.red_team.library import winners_for
+from armrace.red_team.target import Target
 from armrace.simulation.experiment import Experiment, make_experiment, refresh_for
 from armrace.specification import Confidence, Limits, Specification, check_number, is_list
 
@@ -38,6 +40,7 @@ POLICIES_TRIED = (
 ATTACKS_TRIED = ("swap-best", "zero-best-when-likely", "sleeper-bots")
 """One attack that acts at once, one that acts when its changes are seen, and one that waits."""
 
+_WORST_ATTACKS = 3
 _LEAST_ROUNDS = 100
 _MOST_ROUNDS = 10_000_000
 _MOST_REPLICATIONS = 10_000
@@ -62,6 +65,9 @@ class Question(Specification, frozen=True, tag="question", kw_only=True):
     delta: Confidence
     policies: tuple[Policy, ...]
     attacks: tuple[Adversary, ...]
+    worst_attacks: Annotated[
+        int, Limits("how many of the worst attacks found for each policy are tried too", 0, 24)
+    ] = 0
     replications: Annotated[int, Limits("independent runs", 1, _MOST_REPLICATIONS)]
     seed: Annotated[int, Limits("seed of all randomness", 0, MAXIMAL_SEED)]
     rounds: Annotated[
@@ -141,14 +147,32 @@ class Question(Specification, frozen=True, tag="question", kw_only=True):
         return found
 
     def experiments(self, names: Sequence[str], budget: float) -> list[tuple[str, Experiment]]:
-        """The named policies under each attack, or without attack if the budget is 0."""
+        """The named policies under each of their attacks, or without any if the budget is 0."""
         learners = self.learners()
-        attacks = self.attacks if budget else (NoAttack(),)
         return [
             (name, self._experiment(learners[name], attack, budget))
-            for attack in attacks
             for name in names
+            for attack in self.attacks_on(learners[name], budget)
         ]
+
+    def attacks_on(self, policy: Policy, budget: float) -> list[Adversary]:
+        """The attacks that a policy meets: those named, and the worst that were found for it.
+
+        The latter come from the library of :mod:`armrace.red_team`, from searches in similar
+        settings; for a policy that was never searched, from searches against others.
+        """
+        if budget == 0:
+            return [NoAttack()]
+        if self.worst_attacks == 0:
+            return list(self.attacks)
+        target = Target(
+            policy=policy,
+            environment=Bernoulli(means=tuple(self.arms().tolist())),
+            budget=budget,
+            horizon=self.horizon,
+        )
+        found = winners_for(target)[: self.worst_attacks]
+        return list(dict.fromkeys([*self.attacks, *found]))
 
     def _experiment(self, policy: Policy, attack: Adversary, budget: float) -> Experiment:
         return make_experiment(
@@ -176,7 +200,8 @@ def make_question(
     bot_visitors: float | None = None,
     delta: float = 0.05,
     policies: Sequence[Policy | str | Mapping[str, Any]] = POLICIES_TRIED,
-    attacks: Sequence[Adversary | str | Mapping[str, Any]] = ATTACKS_TRIED,
+    attacks: Sequence[Adversary | str | Mapping[str, Any]] | None = None,
+    worst_attacks: int | None = None,
     replications: int = 20,
     seed: int = 0,
     rounds: int = 1_000_000,
@@ -196,7 +221,9 @@ def make_question(
             relate is in :mod:`armrace.planning.forgery`.
         delta: the failure probability of policies that have one.
         policies: names, plain data or specifications.
-        attacks: names, plain data or specifications.
+        attacks: names, plain data or specifications; by default three of different kinds.
+        worst_attacks: how many of the worst attacks found for each policy are tried too; by
+            default 3, or none if ``attacks`` are given.
         replications: simulated runs of each policy under each attack at each budget.
         seed: the seed of all randomness.
         rounds: the most decisions that are simulated.
@@ -205,7 +232,9 @@ def make_question(
     >>> question.arms().round(3).tolist(), question.horizon, question.suspected
     ([0.2, 0.3, 0.2], 7000, 70.0)
     """
-    for name, listed in (("policies", policies), ("attacks", attacks)):
+    tried = ATTACKS_TRIED if attacks is None else attacks
+    own = _WORST_ATTACKS if attacks is None else 0
+    for name, listed in (("policies", policies), ("attacks", tried)):
         if not is_list(listed) or not len(listed):
             raise InvalidParameter(f"{name} must be a list of at least one; got {listed!r}.")
     rates = _one_better(arms, gap, base_rate) if means is None else _given(means, arms, base_rate)
@@ -218,7 +247,8 @@ def make_question(
         forged=forged_share(max(rates), forged, forged_clicks, bot_visitors),
         delta=delta,
         policies=(),
-        attacks=tuple(map(_attack, attacks)),
+        attacks=tuple(map(_attack, tried)),
+        worst_attacks=own if worst_attacks is None else worst_attacks,
         replications=replications,
         seed=seed,
         rounds=rounds,

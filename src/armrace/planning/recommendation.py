@@ -144,7 +144,8 @@ def _unfit(question: Question, rows: list[Row]) -> str:
 
 def _what_attacks_see(question: Question) -> str:
     """Say that attacks see costly distributions as they were some plays ago."""
-    if not any(attack.sees_weights for attack in question.attacks):
+    looks = any(attack.sees_weights for attack in question.attacks)
+    if not looks and not question.worst_attacks:
         return ""
     costly = [name for name, each in question.learners().items() if not each.exact_tickets]
     return refresh_words(costly, USUAL_REFRESH)
@@ -156,10 +157,15 @@ def _worth(question: Question) -> str:
         part = question.days_of(question.horizon)
         length += f", {days_in_words(part)} of the {days_in_words(question.days)} asked for"
     plural = "runs" if question.replications > 1 else "run"
+    attacks = ", ".join(each.tag() for each in question.attacks)
+    if question.worst_attacks:
+        attacks += (
+            f" and, for each policy, up to {question.worst_attacks} of the worst attacks that "
+            "searches have found in similar settings"
+        )
     return (
-        f"This rests on {question.replications} simulated {plural} of {length}, under "
-        f"{', '.join(each.tag() for each in question.attacks)}: evidence about these attacks, "
-        "no guarantee against others."
+        f"This rests on {question.replications} simulated {plural} of {length}, under {attacks}: "
+        "evidence about these attacks, no guarantee against others."
     )
 
 

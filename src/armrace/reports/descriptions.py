@@ -16,6 +16,7 @@ from armrace.statistics import mean_interval
 
 __all__ = [
     "cell_name",
+    "comparison_name",
     "interval",
     "means_of",
     "parameters",
@@ -66,6 +67,14 @@ def cell_name(spec: Mapping[str, Any]) -> str:
     'zero-best, budget 1,000'
     """
     return f"{parameters(spec['adversary'])}, budget {count(spec['budget'])}"
+
+
+def comparison_name(comparison: Comparison) -> str:
+    """Attack and budget of a comparison; in words if every policy has an attack of its own."""
+    specs = [result.spec for result in comparison.results.values()]
+    if all(spec["adversary"] == specs[0]["adversary"] for spec in specs):
+        return cell_name(specs[0])
+    return f"each under the worst attack found for it, budget {count(specs[0]['budget'])}"
 
 
 def setting(*scenarios: Scenario) -> str:

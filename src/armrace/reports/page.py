@@ -16,6 +16,7 @@ from armrace.reports.sections import (
     cell_section,
     curves_section,
     meanings,
+    own_worst_section,
     race_section,
     sweep_section,
     verdict_and_table,
@@ -31,11 +32,17 @@ def render_report(
     summary: str = "",
     command: str = "",
     sweeps: Mapping[float, Comparison] | None = None,
+    worst: Sequence[Comparison] = (),
 ) -> str:
     """Render the page of one attack as HTML.
 
-    ``command`` is the command line that runs the comparison again, if there is one; ``sweeps``
-    maps other budgets to the comparison at that budget.
+    Args:
+        comparison: the figures.
+        title: the heading.
+        summary: the story below it.
+        command: the command line that runs the comparison again, if there is one.
+        sweeps: maps other budgets to the comparison at that budget.
+        worst: comparisons in which every policy has an attack of its own.
     """
     first = _first(comparison)
     setting = (
@@ -49,6 +56,7 @@ def render_report(
         sections = [
             _header(title, summary, setting, first),
             f"<section>{figures}</section>",
+            *map(own_worst_section, worst),
             audit_section(comparison),
             curves_section(comparison),
             sweep_section(sweeps, comparison_styles(comparison)) if sweeps else "",

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
+from armrace.adversaries import ADVERSARIES
 from armrace.formatting import count
+from armrace.red_team.descriptions import describe
 from armrace.reports.audits import audit_section
 from armrace.reports.colours import GREY, Style
 from armrace.reports.corruption import draw_sweep
 from armrace.reports.curves import draw_curves
 from armrace.reports.descriptions import cell_name, refresh_note
-from armrace.reports.layout import figure_section
+from armrace.reports.layout import figure_section, table
 from armrace.reports.race import draw_race
 from armrace.reports.rows import MEASURE_NAMES, comparison_styles, reading
 from armrace.reports.tables import comparison_table
@@ -22,6 +24,7 @@ __all__ = [
     "cell_section",
     "curves_section",
     "meanings",
+    "own_worst_section",
     "race_section",
     "sweep_section",
     "verdict_and_table",
@@ -83,6 +86,29 @@ def curves_section(comparison: Comparison, name: str = "curves", level: int = 2)
         f"{measure.capitalize()} against rounds, one line per policy. {reading(comparison)}",
         caption, level,
     )  # fmt: skip
+
+
+def own_worst_section(comparison: Comparison) -> str:
+    """Each policy under the worst attack that searches have found for it."""
+    rows = [
+        f'<tr><th scope="row">{escape(label)}</th>'
+        f'<td class="words">{escape(_attack_in_words(result))}</td></tr>'
+        for label, result in comparison.results.items()
+    ]
+    words = (
+        "One attack tells little of another. Here each policy meets the worst attack that searches "
+        "have found for it in a similar setting, with the same budget and on the same rewards: a "
+        "lower bound on its worst case. armrace redteam searches in this very setting."
+    )
+    return (
+        f"<section><h2>Each under its own worst attack</h2><p>{escape(words)}</p>"
+        f"{comparison_table(comparison)}<details><summary>What the attacks do</summary>"
+        f"{table(('policy', 'attack'), rows)}</details></section>"
+    )
+
+
+def _attack_in_words(result: Result) -> str:
+    return describe(ADVERSARIES.make(result.spec["adversary"]))
 
 
 def sweep_section(sweeps: Mapping[float, Comparison], styles: Mapping[str, Style]) -> str:
