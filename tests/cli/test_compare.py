@@ -14,7 +14,7 @@ from armrace.simulation import SCENARIOS
 
 SMALL = [
     "compare", "click-fraud", "--policies", "multi-layer-race,ucb1",
-    "--horizon", "2000", "--replications", "4", "--budget", "20",
+    "--horizon", "2000", "--replications", "4", "--budget", "20", "--no-worst",
 ]  # fmt: skip
 
 
@@ -30,6 +30,25 @@ def test_table_report_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str
     text = page.read_text()
     assert text.count("<svg ") == 3
     assert "Pseudo-regret against corruption" in text
+
+
+def test_each_policy_also_meets_the_worst_attack_found_for_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, figures = tmp_path / "report.html", tmp_path / "figures.json"
+    command = [*SMALL[:-1], "--no-sweep", "--report", str(page), "--json", str(figures)]
+    assert run(command) == 0
+    output = capsys.readouterr().out
+    assert "each under the worst attack found for it, budget 20" in output
+    scenario, own = (json.loads(figures.read_text())[part] for part in (slice(2), slice(2, None)))
+    assert [entry["policy"] for entry in own] == ["multi-layer-race", "ucb1"]
+    assert {e["spec"]["adversary"]["name"] for e in scenario} == {"zero-best-when-likely"}
+    assert all(e["spec"]["budget"] == 20 for e in own)
+    text = page.read_text()
+    assert "<h2>Each under its own worst attack</h2>" in text
+    assert "--no-worst" not in text
+    assert run([*command, "--attack", "swap-best", "--force"]) == 0
+    assert "each under the worst attack" not in capsys.readouterr().out
 
 
 def test_report_says_how_to_run_it_again(
@@ -123,7 +142,9 @@ def test_the_sweep_plays_every_policy_whatever_the_plot_draws(
     assert "The attack sees the distribution of thompson" in page.read_text()
 
 
-RACE_AND_UCB = ["compare", "--policies", "ucb1,exp3", "--horizon", "300", "--replications", "3"]
+RACE_AND_UCB = [
+    "compare", "--policies", "ucb1,exp3", "--horizon", "300", "--replications", "3", "--no-worst",
+]  # fmt: skip
 
 
 def test_the_measure_ranks_and_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

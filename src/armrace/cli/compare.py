@@ -238,6 +238,8 @@ def _write_report(
             sweeps = sweep(request, comparisons[0])
     finally:
         story, command = request.scenario, request.command()
+        if not request.is_grid and len(comparisons) == 1:
+            command += " --no-worst"
         if request.is_grid:
             text = render_grid(comparisons, story.name, story.summary, command)
         else:
