@@ -1,7 +1,7 @@
 """The bounds of Lykouris, Mirrokni and Paes Leme (STOC 2018) as functions, with their constants.
 
-The bounds of the sharp race and of the guard are included. All functions are pure functions of numbers; checks by
-experiment are in :mod:`armrace.verification`. Logarithms are natural; the
+The bounds of the sharp race and of the guard are included. All functions are pure functions of
+numbers; checks by experiment are in :mod:`armrace.verification`. Logarithms are natural; the
 number of layers is ``ceil(lg T)``.
 """
 

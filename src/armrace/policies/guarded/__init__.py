@@ -56,8 +56,8 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
     posteriors simply choose among the arms that are left. A base may be given by name or, with
     parameters, as ``{"name": "tsallis-inf", "estimator": "iw"}``; on the command line as
     ``--set base=thompson`` or ``--set 'base={"name": ...}'``. Races, which are their own guards,
-    and policies whose choices cannot be restricted are refused. If the base's distribution is costly
-    to compute, so is the guard's, and an adversary sees it as it was last computed.
+    and policies whose choices cannot be restricted are refused. If the base's distribution is
+    costly to compute, so is the guard's, and an adversary sees it as it was last computed.
 
     A larger ``share`` costs less without corruption and tolerates more before the guard can be
     fooled, but the bound grows with ``2^share``. With ``share`` 4 and ``first`` 1 the fastest layer

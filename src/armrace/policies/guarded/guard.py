@@ -41,6 +41,7 @@ from armrace.kernels.generics import (
     make_ticket,
     stamped,
 )
+from armrace.kernels.sampling import restricted_probability
 from armrace.kernels.streams import Stream, uniform
 from armrace.policies.races.race import (
     NEVER,
@@ -63,11 +64,13 @@ class Scratch(NamedTuple):
     """Space in which the law of the next decision is computed."""
 
     allowed: Bools
-    weights: npt.NDArray[np.float64]
+    """The arms that the base may play."""
+    allowed_count: npt.NDArray[np.int64]
     turns: npt.NDArray[np.float64]
     """The probability of a turn of each arm and, last, of any turn."""
     up_to_date: Bools
-    """Whether ``turns`` is that of the next decision; labelled rounds change it."""
+    """Whether all this is that of the next decision; only labelled rounds change it."""
+    weights: npt.NDArray[np.float64]
     stream: Stream
     """For a choice of the base's that is only looked at."""
 
@@ -107,9 +110,10 @@ def make_guard(base: Any, race: Race, weighted: bool, exact: bool, stream: Strea
         exact=np.array([exact]),
         scratch=Scratch(
             allowed=np.ones(arms, dtype=np.bool_),
-            weights=np.zeros(arms),
+            allowed_count=np.array([arms], dtype=np.int64),
             turns=np.zeros(arms + 1),
             up_to_date=np.zeros(1, dtype=np.bool_),
+            weights=np.zeros(arms),
             stream=stream,
         ),
     )
@@ -117,47 +121,44 @@ def make_guard(base: Any, race: Race, weighted: bool, exact: bool, stream: Strea
 
 @implement(distribution, GuardState)
 def guard_distribution(state: GuardState, out: npt.NDArray[np.float64]) -> None:
-    _fill_law(state, _find_allowed(state, None), out)
-    turns = _turns(state, None)
+    _survey(state, None)
+    _fill_law(state, out)
+    turns = state.scratch.turns
     for arm in range(out.size):
         out[arm] = (1.0 - turns[out.size]) * out[arm] + turns[arm]
 
 
 @implement(choose, GuardState)
 def guard_choose(state: GuardState, stream: Stream, eligible: Eligible = None) -> Ticket:
-    race, arms = state.race, state.scratch.allowed.size
+    race, allowed = state.race, state.scratch.allowed
+    _survey(state, eligible)
     label = _draw_label(race, stream)
-    all_allowed = _find_allowed(state, eligible)
     if label != NO_LAYER:
         arm = _turn_of(race, label, eligible)
         if arm != NEVER:
-            own = _probability_of(state, arm, all_allowed)
-            return Ticket(arm, label, _mix(state, arm, own, eligible), _TURN, 0.0, 0, 1.0)
+            return Ticket(arm, label, _mix(state, arm, _law_at(state, arm)), _TURN, 0.0, 0, 1.0)
+    all_allowed = state.scratch.allowed_count[0] == allowed.size
     if all_allowed or state.weighted[0]:
         drawn = choose(state.base, stream, eligible)
     else:
-        drawn = _choose_allowed(state, stream)
+        drawn = choose(state.base, stream, allowed)
     arm, own = drawn.arm, drawn.probability
     if not all_allowed and state.weighted[0]:
-        if not state.scratch.allowed[arm]:
+        if not allowed[arm]:
             arm = _choose_allowed(state, stream).arm
-        own = _probability_of(state, arm, False)
+        distribution(state.base, state.scratch.weights)
+        own = restricted_probability(state.scratch.weights, arm, allowed)
     if label != NO_LAYER and not cell_of(race, label, arm).active:
         label = NO_LAYER
     return Ticket(
         arm,
         label,
-        _mix(state, arm, own, eligible),
-        (drawn.arm - arm) % arms,
+        _mix(state, arm, own),
+        (drawn.arm - arm) % allowed.size,
         drawn.memo,
         drawn.layer,
         drawn.probability if state.exact[0] else 1.0,
     )
-
-
-@outlined
-def _choose_allowed(state: GuardState, stream: Stream) -> Ticket:
-    return choose(state.base, stream, state.scratch.allowed)
 
 
 @inlined
@@ -168,72 +169,38 @@ def _draw_label(race: Race, stream: Stream) -> int:
 
 
 @inlined
-def _find_allowed(state: GuardState, eligible: Eligible) -> bool:
-    """Mark the arms that the base may play; return whether these are all arms.
+def _mix(state: GuardState, arm: int, own: float) -> float:
+    """Return an arm's probability, given its probability in a round of the base's."""
+    turns = state.scratch.turns
+    return (1.0 - turns[turns.size - 1]) * own + turns[arm] if state.exact[0] else np.nan
 
-    They are the eligible arms that are active in the fastest layer that has any; all eligible
-    arms if every one of them has been deleted everywhere.
+
+@inlined
+def _survey(state: GuardState, eligible: Eligible) -> None:
+    """Find the arms that the base may play, and those whose turn it is in each layer."""
+    if eligible is not None or not state.scratch.up_to_date[0]:
+        _find_allowed(state, eligible)
+        _find_turns(state, eligible)
+        state.scratch.up_to_date[0] = eligible is None
+
+
+@outlined
+def _find_allowed(state: GuardState, eligible: Eligible) -> None:
+    """Mark the eligible arms that are active in the fastest layer that has any.
+
+    If every eligible arm has been deleted everywhere, all of them are marked.
     """
     race, allowed = state.race, state.scratch.allowed
-    if eligible is None and layer_of(race, 0).active_count == allowed.size:
-        return True
-    for label in range(race.share.size):
-        count = 0
+    layers, count = race.share.size, 0
+    for label in range(layers + 1):
         for arm in range(allowed.size):
-            allowed[arm] = cell_of(race, label, arm).active
+            allowed[arm] = label == layers or cell_of(race, label, arm).active
             if eligible is not None:
                 allowed[arm] = allowed[arm] and eligible[arm]
             count += allowed[arm]
         if count > 0:
-            return count == allowed.size
-    for arm in range(allowed.size):
-        allowed[arm] = True if eligible is None else eligible[arm]
-    return eligible is None
-
-
-@inlined
-def _has_turn(race: Race, label: int) -> bool:
-    """Whether the next round of a layer is a turn; an empty layer has none."""
-    layer = layer_of(race, label)
-    return layer.active_count > 0 and layer.leads == 0
-
-
-@inlined
-def _turn_of(race: Race, label: int, eligible: Eligible) -> int:
-    """Return the arm that a layer plays in turn; NEVER if the base is to play.
-
-    Of eligible arms only, it is the active one with the fewest plays in this layer.
-    """
-    if not _has_turn(race, label):
-        return NEVER
-    if eligible is None:
-        return layer_of(race, label).turn
-    fewest = NEVER
-    for arm in range(race.cells.shape[1]):
-        cell = cell_of(race, label, arm)
-        if eligible[arm] and cell.active:
-            if fewest == NEVER or cell.assigned < cell_of(race, label, fewest).assigned:
-                fewest = arm
-    return fewest
-
-
-@inlined
-def _mix(state: GuardState, arm: int, own: float, eligible: Eligible) -> float:
-    """Return an arm's probability, given its probability in a round of the base's."""
-    if not state.exact[0]:
-        return np.nan
-    turns = _turns(state, eligible)
-    return (1.0 - turns[turns.size - 1]) * own + turns[arm]
-
-
-@inlined
-def _turns(state: GuardState, eligible: Eligible) -> npt.NDArray[np.float64]:
-    """Return the probability that the next round is a turn of each arm and, last, of any."""
-    scratch = state.scratch
-    if eligible is not None or not scratch.up_to_date[0]:
-        _find_turns(state, eligible)
-        scratch.up_to_date[0] = eligible is None
-    return scratch.turns
+            break
+    state.scratch.allowed_count[0] = count
 
 
 @outlined
@@ -248,9 +215,28 @@ def _find_turns(state: GuardState, eligible: Eligible) -> None:
 
 
 @inlined
-def _fill_law(state: GuardState, all_allowed: bool, out: npt.NDArray[np.float64]) -> None:
+def _turn_of(race: Race, label: int, eligible: Eligible) -> int:
+    """Return the arm that a layer plays in its next round; NEVER if that is not a turn.
+
+    Of eligible arms only, it is the active one with the fewest plays in this layer.
+    """
+    layer = layer_of(race, label)
+    if layer.active_count == 0 or layer.leads > 0:
+        return NEVER
+    if eligible is None:
+        return layer.turn
+    fewest, least = NEVER, 0
+    for arm in range(race.cells.shape[1]):
+        cell = cell_of(race, label, arm)
+        if eligible[arm] and cell.active and (fewest == NEVER or cell.assigned < least):
+            fewest, least = arm, cell.assigned
+    return fewest
+
+
+@inlined
+def _fill_law(state: GuardState, out: npt.NDArray[np.float64]) -> None:
     """Write the law of the arm that is played in a round of the base's."""
-    if all_allowed:
+    if state.scratch.allowed_count[0] == out.size:
         distribution(state.base, out)
     elif state.weighted[0] or not state.exact[0]:
         distribution_among(state.base, state.scratch.allowed, out)
@@ -261,12 +247,17 @@ def _fill_law(state: GuardState, all_allowed: bool, out: npt.NDArray[np.float64]
 
 
 @outlined
-def _probability_of(state: GuardState, arm: int, all_allowed: bool) -> float:
-    """Return an arm's probability in a round of the base's."""
+def _law_at(state: GuardState, arm: int) -> float:
+    """Return an arm's probability in a round of the base's; NaN if the base does not compute it."""
     if not state.exact[0]:
         return np.nan
-    _fill_law(state, all_allowed, state.scratch.weights)
+    _fill_law(state, state.scratch.weights)
     return state.scratch.weights[arm]
+
+
+@outlined
+def _choose_allowed(state: GuardState, stream: Stream) -> Ticket:
+    return choose(state.base, stream, state.scratch.allowed)
 
 
 @implement(assign, GuardState)
