@@ -1,4 +1,4 @@
-"""The table of proved bounds says what the functions return."""
+"""The tables of proved bounds say what the functions return."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_table_of_bounds_is_what_the_script_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    specification = importlib.util.spec_from_file_location("sharpening", DOCS / "sharpening.py")
+@pytest.mark.parametrize("script", ["sharpening", "guarding"])
+def test_the_table_of_bounds_is_what_the_script_prints(
+    script: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    specification = importlib.util.spec_from_file_location(script, DOCS / f"{script}.py")
     assert specification is not None
     assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)

@@ -6,8 +6,8 @@ import pytest
 
 from armrace.planning import make_question, plan
 from armrace.planning.guarantees import guaranteed_corruption, rounds_until_guarantee
-from armrace.policies import FastSlowRace, MultiLayerRace, SharpRace
-from armrace.theory import agnostic_regret, fast_slow_regret, sharp_layers
+from armrace.policies import FastSlowRace, Guarded, MultiLayerRace, SharpRace
+from armrace.theory import agnostic_regret, fast_slow_regret, guarded_regret, sharp_layers
 
 ASKED: dict[str, Any] = {"means": [0.9, 0.4, 0.4], "traffic": 1e6, "days": 1, "delta": 0.1}
 
@@ -43,6 +43,16 @@ def test_the_sharp_race_is_covered_up_to_what_its_slowest_layer_tolerates() -> N
     beyond = guaranteed_corruption(question, untold)
     assert beyond is not None
     assert beyond > 100
+
+
+def test_a_guard_is_covered_around_any_base() -> None:
+    question = make_question(**ASKED)
+    reach = guaranteed_corruption(question, Guarded(delta=0.1))
+    assert reach is not None
+    bounds = [guarded_regret([0.5, 0.5], 10**6, 0.1, c).pseudo_regret for c in (reach, reach + 1)]
+    assert bounds[0] < 0.5 * 10**6 <= bounds[1]
+    assert guaranteed_corruption(question, Guarded(base="thompson", delta=0.1)) == reach
+    assert guaranteed_corruption(question, Guarded(share=12, delta=0.1)) is None
 
 
 def test_others_are_not_covered() -> None:

@@ -29,6 +29,7 @@ __all__ = [
     "corrupt",
     "decide",
     "distribution",
+    "distribution_among",
     "drop",
     "implement",
     "implementations",
@@ -98,6 +99,15 @@ def stamped(ticket: Ticket, phase: int, memo: float) -> Ticket:
 def distribution(state: State, out: Floats) -> None:
     """Write into ``out`` the probability with which the policy will choose each arm."""
     find(distribution, type(state))(state, out)
+
+
+def distribution_among(state: State, eligible: npt.NDArray[np.bool_], out: Floats) -> None:
+    """Write into ``out`` the probability with which a choice among eligible arms draws each arm.
+
+    A policy that draws arms by their weights need not implement this: the weights of the eligible
+    arms are divided by their sum, and are equal if all of them are 0.
+    """
+    find(distribution_among, type(state))(state, eligible, out)
 
 
 def choose(state: State, stream: Stream, eligible: Eligible = None) -> Ticket:
@@ -175,6 +185,7 @@ def observe(state: State, round: int, arm: int, reward: float) -> None:
 
 _GENERICS: tuple[Callable[..., Any], ...] = (
     distribution,
+    distribution_among,
     choose,
     assign,
     learn,
@@ -225,10 +236,25 @@ def _drop_nothing(state: State, ticket: Ticket) -> None:
     pass
 
 
+def _normalise_among(state: State, eligible: npt.NDArray[np.bool_], out: Floats) -> None:
+    distribution(state, out)
+    total, count = 0.0, 0
+    for arm in range(out.size):
+        if eligible[arm]:
+            total += out[arm]
+            count += 1
+    for arm in range(out.size):
+        if not eligible[arm]:
+            out[arm] = 0.0
+        else:
+            out[arm] = out[arm] / total if total > 0.0 else 1.0 / count
+
+
 _DEFAULTS: dict[str, Callable[..., Any]] = {
     "observe": _observe_nothing,
     "looks": _look_always,
     "drop": _drop_nothing,
+    "distribution_among": _normalise_among,
 }
 
 

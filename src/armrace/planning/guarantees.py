@@ -10,9 +10,15 @@ import math
 from collections.abc import Callable
 
 from armrace.planning.question import Question
-from armrace.policies import FastSlowRace, MultiLayerRace, Policy, SharpRace
+from armrace.policies import FastSlowRace, Guarded, MultiLayerRace, Policy, SharpRace
 from armrace.specification import MAXIMAL_HORIZON
-from armrace.theory import agnostic_regret, fast_slow_regret, gaps_of, sharp_regret
+from armrace.theory import (
+    agnostic_regret,
+    fast_slow_regret,
+    gaps_of,
+    guarded_regret,
+    sharp_regret,
+)
 
 __all__ = ["guaranteed_corruption", "rounds_until_guarantee"]
 
@@ -20,8 +26,9 @@ __all__ = ["guaranteed_corruption", "rounds_until_guarantee"]
 def guaranteed_corruption(question: Question, policy: Policy) -> float | None:
     """Return the largest whole C at which the policy's bound is not vacuous; None if there is none.
 
-    Theorem 3 covers the multi-layer race of the paper, its sharper form covers the sharp race, and
-    Theorem 2 the Fast-Slow race up to its parameter ``corruption``.
+    Theorem 3 covers the multi-layer race of the paper, its sharper form covers the sharp race,
+    Theorem C a guard around any base, and Theorem 2 the Fast-Slow race up to its parameter
+    ``corruption``.
 
     >>> from armrace.planning import make_question
     >>> question = make_question([0.9, 0.1], traffic=1e6, days=1, policies=["multi-layer-race"])
@@ -32,6 +39,8 @@ def guaranteed_corruption(question: Question, policy: Policy) -> float | None:
         return _last(lambda corruption: _race_says(question, policy, corruption), question.horizon)
     if isinstance(policy, SharpRace):
         return _last(lambda corruption: _sharp_says(question, policy, corruption), question.horizon)
+    if isinstance(policy, Guarded):
+        return _last(lambda corruption: _guard_says(question, policy, corruption), question.horizon)
     if isinstance(policy, FastSlowRace):
         gaps = gaps_of(question.means)
         bound = fast_slow_regret(gaps, question.horizon, policy.delta, policy.corruption)
@@ -76,6 +85,19 @@ def _sharp_says(question: Question, policy: SharpRace, corruption: float) -> boo
         policy.most_corruption,
     )
     return bound.pseudo_regret < _next_gap(question) * horizon
+
+
+def _guard_says(question: Question, policy: Guarded, corruption: float) -> bool:
+    bound = guarded_regret(
+        gaps_of(question.means),
+        question.horizon,
+        policy.delta,
+        float(corruption),
+        policy.share,
+        policy.lead,
+        policy.first,
+    )
+    return bound.pseudo_regret < _next_gap(question) * question.horizon
 
 
 def _next_gap(question: Question) -> float:

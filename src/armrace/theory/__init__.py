@@ -1,7 +1,7 @@
 """The bounds of Lykouris, Mirrokni and Paes Leme (STOC 2018) as functions, with their constants.
 
-The bounds of the sharp race are included. All functions are pure functions of numbers; checks by
-experiment are in :mod:`armrace.verification`. Logarithms are natural; the
+The bounds of the sharp race and of the guard are included. All functions are pure functions of
+numbers; checks by experiment are in :mod:`armrace.verification`. Logarithms are natural; the
 number of layers is ``ceil(lg T)``.
 """
 
@@ -25,6 +25,13 @@ from armrace.theory.extensions import (
     hidden_rounds_regret,
     inverse_gap,
     inverse_gap_for_pseudo_regret,
+)
+from armrace.theory.guards import (
+    guard_layers,
+    guard_overhead,
+    guarded_regret,
+    most_labelled_rounds,
+    price_of_high_probability,
 )
 from armrace.theory.lower_bounds import (
     ForcedRegret,
@@ -73,16 +80,21 @@ __all__ = [
     "forced_positive_regret",
     "forced_regret",
     "gaps_of",
+    "guard_layers",
+    "guard_overhead",
+    "guarded_regret",
     "hidden_rounds_regret",
     "inverse_gap",
     "inverse_gap_for_pseudo_regret",
     "known_corruption_regret",
     "layer_shares",
+    "most_labelled_rounds",
     "moves_until_deleted",
     "observed_corruption",
     "papers_plays_until_deleted",
     "per_arm_regret",
     "plays_until_deleted",
+    "price_of_high_probability",
     "race_failure",
     "race_log_term",
     "race_tolerance",

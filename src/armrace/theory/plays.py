@@ -43,7 +43,7 @@ NO_GUARANTEE = RegretBound(math.inf, math.inf)
 """The bound of a race under more corruption than its slowest layer tolerates."""
 
 
-def regret_of_limits(gaps: Sequence[float], limits: Sequence[float], horizon: int) -> float:
+def regret_of_limits(gaps: Sequence[float], limits: Sequence[float], horizon: float) -> float:
     """Return the largest pseudo-regret if each arm has a limit on its plays in ``horizon`` rounds.
 
     >>> regret_of_limits([0.5, 0.1], [10, 1000], 100)

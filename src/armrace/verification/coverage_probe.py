@@ -1,6 +1,6 @@
-"""A wrapper of a race that knows the true means and records where intervals miss them.
+"""Wrappers of a race and of a guard that know the true means and record where intervals miss them.
 
-The wrapper plays exactly like the race within it. After every reward it also records in which
+A wrapper plays exactly like the state within it. After every reward it also records in which
 layers the interval of an active arm misses the arm's true mean.
 """
 
@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from armrace.kernels.compiling import inlined, outlined
 from armrace.kernels.generics import (
     NO_LAYER,
     Eligible,
@@ -22,10 +23,11 @@ from armrace.kernels.generics import (
     learn,
 )
 from armrace.kernels.streams import Stream
+from armrace.policies.guarded.guard import GuardState
 from armrace.policies.races.intervals import PAPER
 from armrace.policies.races.race import Race, cell_of, evidence, interval
 
-__all__ = ["WitnessedRace", "make_witnessed_race"]
+__all__ = ["WitnessedGuard", "WitnessedRace", "make_witnessed_guard", "make_witnessed_race"]
 
 
 class WitnessedRace(NamedTuple):
@@ -60,9 +62,63 @@ def witnessed_assign(state: WitnessedRace, ticket: Ticket) -> Ticket:
 @implement(learn, WitnessedRace)
 def witnessed_learn(state: WitnessedRace, ticket: Ticket, reward: float) -> None:
     learn(state.race, ticket, reward)
+    _note_misses(state.race, ticket, state.means, state.missed)
+
+
+class WitnessedGuard(NamedTuple):
+    """A guard, the true means, and which layers' intervals have missed them."""
+
+    guard: GuardState
+    means: npt.NDArray[np.float64]
+    missed: npt.NDArray[np.bool_]
+
+
+def make_witnessed_guard(guard: GuardState, means: npt.NDArray[np.float64]) -> WitnessedGuard:
+    """Wrap a guard before its first round."""
+    return WitnessedGuard(guard, means.copy(), np.zeros(guard.race.share.size, dtype=np.bool_))
+
+
+@implement(distribution, WitnessedGuard)
+def witnessed_guard_distribution(state: WitnessedGuard, out: npt.NDArray[np.float64]) -> None:
+    distribution(state.guard, out)
+
+
+@implement(choose, WitnessedGuard)
+def witnessed_guard_choose(
+    state: WitnessedGuard, stream: Stream, eligible: Eligible = None
+) -> Ticket:
+    return choose(state.guard, stream, eligible)
+
+
+@implement(assign, WitnessedGuard)
+def witnessed_guard_assign(state: WitnessedGuard, ticket: Ticket) -> Ticket:
+    return assign(state.guard, ticket)
+
+
+@implement(learn, WitnessedGuard)
+def witnessed_guard_learn(state: WitnessedGuard, ticket: Ticket, reward: float) -> None:
+    learn(state.guard, ticket, reward)
+    if ticket.layer != NO_LAYER:
+        _note_misses_of_guard(state, ticket)
+
+
+@outlined
+def _note_misses_of_guard(state: WitnessedGuard, ticket: Ticket) -> None:
+    """Record misses in a labelled round, which is rare enough for a call."""
+    _note_misses(state.guard.race, ticket, state.means, state.missed)
+
+
+@inlined
+def _note_misses(
+    race: Race,
+    ticket: Ticket,
+    means: npt.NDArray[np.float64],
+    missed: npt.NDArray[np.bool_],
+) -> None:
+    """Record the layers that use the reward and whose interval of its arm misses the mean."""
     if ticket.layer == NO_LAYER:
         return
-    arm, mean, race = ticket.arm, state.means[ticket.arm], state.race
+    arm, mean = ticket.arm, means[ticket.arm]
     fastest = 0 if race.pooled[0] else ticket.layer
     for layer in range(fastest, ticket.layer + 1):
         cell = cell_of(race, layer, arm)
@@ -71,4 +127,4 @@ def witnessed_learn(state: WitnessedRace, ticket: Ticket, reward: float) -> None
             if race.rule.kind[0] == PAPER:  # which a patient race has not recomputed
                 low, high = interval(race, layer, *evidence(race, layer, arm))
             if low > mean or high < mean:
-                state.missed[layer] = True
+                missed[layer] = True

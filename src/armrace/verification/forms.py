@@ -32,6 +32,18 @@ class Form(NamedTuple):
     replayed_runs: int
     """Runs that are played a second time by the prescribed rule."""
 
+    def of_guards(self) -> Form:
+        """The form in which guards are checked: fewer and shorter runs, as each round costs more.
+
+        The horizon must be long enough for the guard's fastest layers to delete an arm.
+        """
+        return self._replace(
+            runs=self.runs // 2,
+            horizon=2 * self.horizon // 5,
+            close_horizon=self.close_horizon // 2,
+            sampling_runs=self.sampling_runs // 2,
+        )
+
 
 QUICK = Form(
     runs=40,

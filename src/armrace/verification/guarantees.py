@@ -22,6 +22,7 @@ from armrace.policies import (
     ActiveArmElimination,
     EnlargedArmElimination,
     FastSlowRace,
+    Guarded,
     MultiLayerRace,
     Policy,
     SharpRace,
@@ -31,6 +32,7 @@ from armrace.verification.rules import (
     Rule,
     elimination_rule,
     fast_slow_rule,
+    guard_rule,
     race_rule,
     sharp_race_rule,
 )
@@ -167,6 +169,27 @@ def _sharp_regret(policy: Any, gaps: Sequence[float], horizon: int, spent: float
     )
 
 
+def _guard_plays(policy: Any, gap: float, arms: int, horizon: int) -> list[float]:
+    """Return the most plays of an arm in each layer: all rounds of the layer until it is deleted.
+
+    The base may have played this arm in every round that was not a turn.
+    """
+    layers = theory.guard_layers(arms, horizon, policy.delta, policy.share, policy.first)
+    return [
+        (1 + policy.lead) * arms * theory.sharp_plays_until_deleted(gap, layer) for layer in layers
+    ]
+
+
+def _guard_allowances(policy: Any, arms: int, horizon: int) -> Floats:
+    return guard_rule(policy, arms, horizon).allowance
+
+
+def _guarded_regret(policy: Any, gaps: Sequence[float], horizon: int, spent: float) -> RegretBound:
+    return theory.guarded_regret(
+        gaps, horizon, policy.delta, spent, policy.share, policy.lead, policy.first
+    )
+
+
 GUARANTEES: Mapping[type[Policy], Guarantee] = {
     ActiveArmElimination: Guarantee(
         rule=elimination_rule,
@@ -210,6 +233,17 @@ GUARANTEES: Mapping[type[Policy], Guarantee] = {
         subsampled=True,
         allowances=_sharp_allowances,
     ),
+    Guarded: Guarantee(
+        rule=guard_rule,
+        plays=_guard_plays,
+        regret=_guarded_regret,
+        theorem="Theorem C",
+        survival="Theorem A",
+        deletion="Lemma 4",
+        thinning="Lemma 1",
+        subsampled=True,
+        allowances=_guard_allowances,
+    ),
 }
 
 
@@ -231,11 +265,13 @@ CHECKED: tuple[str | Mapping[str, Any], ...] = (
     "fast-slow-race",
     "multi-layer-race",
     "sharp-race",
+    "guarded",
 )
 """The races that are checked unless others are asked for, by name or with parameters."""
 
 CHECKED_AT_LENGTH: tuple[str | Mapping[str, Any], ...] = (
     *CHECKED,
+    {"name": "guarded", "delta": DELTA, "base": "thompson", "share": 1, "lead": 3},
     {"name": "multi-layer-race", "delta": DELTA, "intervals": "hoeffding"},
     {"name": "multi-layer-race", "delta": DELTA, "intervals": "bernstein"},
     {"name": "multi-layer-race", "delta": DELTA, "intervals": "kl"},

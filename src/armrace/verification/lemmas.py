@@ -18,7 +18,7 @@ from armrace.verification.forms import Form
 from armrace.verification.guarantees import Subject
 from armrace.verification.runs import Books, Runs
 
-__all__ = ["lemma_claims"]
+__all__ = ["FAR", "lemma_claims"]
 
 FAR = (0.95, 0.05)
 CLOSE = (0.55, 0.5, 0.45)

@@ -22,7 +22,15 @@ from armrace.verification.guarantees import Subject
 from armrace.verification.rules import Rule, ends
 from armrace.verification.runs import Books, Runs
 
-__all__ = ["Deletion", "mechanics_claims", "prescribed_deletions", "share_judgement"]
+__all__ = [
+    "REWARDS",
+    "Deletion",
+    "deletion_claim",
+    "mechanics_claims",
+    "play_with_rewards",
+    "prescribed_deletions",
+    "share_judgement",
+]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -30,7 +38,8 @@ _EQUAL = (0.5, 0.5, 0.5)
 """Arms of which none is deleted in a short run."""
 _SHORT = 1_000
 _TOLD = 8.0
-_REWARDS = (1.0, 0.0)
+REWARDS = (1.0, 0.0)
+"""What the two arms always pay in runs that are played a second time."""
 _HORIZON = 4_096
 _REPLAYED = 3_000
 _AGE = 7
@@ -82,8 +91,8 @@ def mechanics_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]
         "Fact 1",
         lambda books, level: never((books.pulls != books.assigned).any(axis=(1, 2)), level),
     )
-    if hasattr(policy.start(len(_REWARDS), _HORIZON), "rule"):
-        yield _deletions(subject, policy, form, seed)
+    if hasattr(policy.start(len(REWARDS), _HORIZON), "rule"):
+        yield deletion_claim(subject, policy, form, seed)
 
 
 def share_judgement(rule: Rule, books: Books, level: float) -> Judgement:
@@ -119,15 +128,15 @@ class Deletion(NamedTuple):
     by: int
 
 
-def _deletions(subject: Subject, policy: Policy, form: Form, seed: int) -> Claim:
+def deletion_claim(subject: Subject, policy: Policy, form: Form, seed: int) -> Claim:
     """Claim that arms are deleted exactly in the rounds that the prescribed widths imply."""
-    rule = subject.guarantee.rule(policy, len(_REWARDS), _HORIZON)
+    rule = subject.guarantee.rule(policy, len(REWARDS), _HORIZON)
 
     def judge(runs: Sequence[Runs], level: float) -> Judgement:
         differing = total = 0
         for run in range(form.replayed_runs):
-            plays, found = _play(policy, seed + run)
-            prescribed = prescribed_deletions(rule, plays, _REWARDS)
+            plays, found = play_with_rewards(policy, seed + run)
+            prescribed = prescribed_deletions(rule, plays, REWARDS)
             differing += len(prescribed ^ found)
             total += max(1, len(prescribed | found))
         share = differing / total
@@ -145,14 +154,14 @@ def _deletions(subject: Subject, policy: Policy, form: Form, seed: int) -> Claim
     )
 
 
-def _play(policy: Policy, seed: int) -> tuple[list[tuple[int, int]], set[Deletion]]:
+def play_with_rewards(policy: Policy, seed: int) -> tuple[list[tuple[int, int]], set[Deletion]]:
     """Play a race; return layers and arms in the order of play, and the deletions."""
-    learner = Learner(policy, arms=len(_REWARDS), horizon=_HORIZON, seed=seed, watch=False)
+    learner = Learner(policy, arms=len(REWARDS), horizon=_HORIZON, seed=seed, watch=False)
     plays = []
     for _ in range(_REPLAYED):
         decision = learner.decide()
         arm = decision.ticket.arm
-        learner.learn(decision, _REWARDS[arm])
+        learner.learn(decision, REWARDS[arm])
         plays.append((decision.ticket.layer, arm))
     return plays, {
         Deletion(view.layer, view.arm, view.eliminated_at, view.eliminated_by)

@@ -1,4 +1,4 @@
-"""Races with one mistake each, to show which check of ``verify`` detects it.
+"""Races and guards with one mistake each, to show which check of ``verify`` detects it.
 
 A mutant has the guarantee of the race from which it derives; only its running state differs.
 ``python -m armrace.verification.mutants`` checks all of them and prints the table of the
@@ -32,6 +32,8 @@ from armrace.policies.sharp_race import SharpRace
 from armrace.verification.checks import Check, Claim
 from armrace.verification.forms import QUICK, Form
 from armrace.verification.guarantees import DELTA, Subject, make_subject
+from armrace.verification.guard_mutants import GuardMutation, guard_mutants
+from armrace.verification.guards import guard_mechanics_claims
 from armrace.verification.martingales import martingale_claims
 from armrace.verification.mechanics import mechanics_claims
 from armrace.verification.spending import spending_claims
@@ -151,14 +153,15 @@ def _inspect(inspect: Callable[[Race], Any], state: Any) -> list[ArmView]:
     return list(inspect(state.race if isinstance(state, LeakyRace) else state))
 
 
-def mutants() -> Iterator[tuple[str, Mutation | None, Policy]]:
-    """Return each race unbroken, and then with each mistake."""
+def mutants() -> Iterator[tuple[str, Mutation | GuardMutation | None, Policy]]:
+    """Return each race and the guard unbroken, and then with each mistake."""
     yield MultiLayerRace.tag(), None, MultiLayerRace(delta=DELTA)
     for mutation in MUTATIONS:
         yield MultiLayerRace.tag(), mutation, BrokenMultiLayerRace(delta=DELTA, mutation=mutation)
     yield SharpRace.tag(), None, SharpRace(delta=DELTA)
     for mutation in MUTATIONS:
         yield SharpRace.tag(), mutation, BrokenSharpRace(delta=DELTA, mutation=mutation)
+    yield from guard_mutants()
 
 
 def catch(policy: Policy, form: Form = QUICK, seed: int = 0) -> list[Check]:
@@ -169,7 +172,8 @@ def catch(policy: Policy, form: Form = QUICK, seed: int = 0) -> list[Check]:
 
 
 def _claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
-    for family in (spending_claims, mechanics_claims, martingale_claims):
+    families = (spending_claims, mechanics_claims, martingale_claims, guard_mechanics_claims)
+    for family in families:
         yield from family(subject, form, seed)
 
 

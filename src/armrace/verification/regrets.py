@@ -17,7 +17,7 @@ from armrace.verification.guarantees import Subject
 from armrace.verification.lemmas import FAR
 from armrace.verification.runs import Runs
 
-__all__ = ["failure_measure", "regret_claims"]
+__all__ = ["below_bound", "failure_measure", "regret_claims"]
 
 _GAPS = gaps_of(FAR)
 _GROWTH_ATTACKS = ("swap-best", "zero-best-when-likely")
@@ -37,7 +37,7 @@ def regret_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
     """
     for cell in cells(subject, FAR, ATTACKS, form.corruption, form.horizon, form.runs, seed):
         if not subject.bound(_GAPS, form.horizon, cell.experiment.budget).is_void:
-            yield _below_bound(cell)
+            yield below_bound(cell)
     largest = form.growth_horizon / _ROUNDS_A_UNIT
     covered = not subject.bound(_GAPS, form.growth_horizon, largest).is_void
     if subject.guarantee.robust and covered:
@@ -46,7 +46,7 @@ def regret_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
     yield _logarithmic(subject, form, seed)
 
 
-def _below_bound(cell: Cell) -> Claim:
+def below_bound(cell: Cell) -> Claim:
     """Claim that the regret is below its bound for the corruption spent in each run."""
     failure, horizon = cell.subject.regret_failure, cell.experiment.horizon
 

@@ -8,7 +8,7 @@ in plain Python and by another method than in the compiled code.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ __all__ = [
     "elimination_rule",
     "ends",
     "fast_slow_rule",
+    "guard_rule",
     "race_rule",
     "sharp_race_rule",
 ]
@@ -129,6 +130,16 @@ def race_rule(policy: Any, arms: int, horizon: int) -> Rule:
 def sharp_race_rule(policy: Any, arms: int, horizon: int) -> Rule:
     """The layers of Theorem B."""
     layers = theory.sharp_layers(arms, horizon, policy.delta, policy.first, policy.most_corruption)
+    return _pooled_rule(policy, layers)
+
+
+def guard_rule(policy: Any, arms: int, horizon: int) -> Rule:
+    """The layers of Theorem C; the rounds that no layer gets are the base policy's."""
+    layers = theory.guard_layers(arms, horizon, policy.delta, policy.share, policy.first)
+    return _pooled_rule(policy, layers)
+
+
+def _pooled_rule(policy: Any, layers: Sequence[theory.SharpLayer]) -> Rule:
     return Rule(
         kind="kl-jeffreys",
         share=np.array([layer.share for layer in layers]),

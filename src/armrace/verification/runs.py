@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.policies import ArmView
+from armrace.policies.guarded.guard import GuardState
 from armrace.policies.races.race import Race
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.replication import Parts, make_parts, play_out
-from armrace.verification.coverage_probe import make_witnessed_race
+from armrace.verification.coverage_probe import make_witnessed_guard, make_witnessed_race
 
 __all__ = ["Books", "Runs", "examine", "gather", "witnessed_parts"]
 
@@ -44,7 +45,7 @@ class Runs(NamedTuple):
     pulls: Floats
     layer_corruption: Floats
     missed: npt.NDArray[np.bool_]
-    """Whether a layer's interval ever missed a mean; known for plain races only."""
+    """Whether a layer's interval ever missed a mean; known for plain races and guards."""
     books: Books | None
     """None if the policy cannot be inspected."""
 
@@ -77,9 +78,11 @@ def witnessed_parts(experiment: Experiment) -> Parts:
 
 
 def _with_witness(parts: Parts) -> Parts:
-    """Wrap a plain race so that its intervals are compared with the true means."""
+    """Wrap a race or a guard so that its intervals are compared with the true means."""
     if isinstance(parts.policy, Race) and parts.leap is None:
         return parts._replace(policy=make_witnessed_race(parts.policy, parts.means))
+    if isinstance(parts.policy, GuardState):
+        return parts._replace(policy=make_witnessed_guard(parts.policy, parts.means))
     return parts
 
 

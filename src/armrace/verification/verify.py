@@ -10,7 +10,7 @@ import msgspec
 
 from armrace import __version__
 from armrace.errors import InvalidParameter
-from armrace.policies import Policy
+from armrace.policies import Guarded, Policy
 from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.parallel import run_all
@@ -27,6 +27,7 @@ from armrace.verification.asymptotics import (
 from armrace.verification.checks import Check, Claim
 from armrace.verification.forms import FULL, QUICK, Form
 from armrace.verification.guarantees import CHECKED, CHECKED_AT_LENGTH, Subject, make_subject
+from armrace.verification.guards import guard_claims
 from armrace.verification.lemmas import lemma_claims
 from armrace.verification.lower_bounds import race_lower_bounds, ucb1_lower_bounds
 from armrace.verification.martingales import martingale_claims
@@ -147,19 +148,20 @@ def _subjects(policies: Policies, usual: Sequence[str | Mapping[str, Any]]) -> l
 def make_claims(policies: Policies, form: Form, seed: int) -> list[Claim]:
     """Make all claims to be checked, lemmas first."""
     subjects = _subjects(policies, CHECKED if form is QUICK else CHECKED_AT_LENGTH)
-    families = (
-        spending_claims,
-        mechanics_claims,
-        martingale_claims,
-        lemma_claims,
-        regret_claims,
-        race_lower_bounds,
-    )
+    guards = [subject for subject in subjects if isinstance(subject.policy, Guarded)]
+    races = [subject for subject in subjects if subject not in guards]
+    of_all = (spending_claims, mechanics_claims, martingale_claims, lemma_claims)
     claims = [
         claim
-        for family in families
-        for subject in subjects
+        for family in (*of_all, regret_claims, race_lower_bounds)
+        for subject in races
         for claim in family(subject, form, seed)
+    ]
+    claims += [
+        claim
+        for family in (*of_all, guard_claims)
+        for subject in guards
+        for claim in family(subject, form.of_guards(), seed)
     ]
     return claims if policies is not None else [*claims, *ucb1_lower_bounds(form, seed)]
 

@@ -1,0 +1,160 @@
+"""A guard around any policy: the race's guarantee at a small part of its cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+import numpy as np
+
+from armrace.errors import InvalidParameter
+from armrace.kernels.generics import Ticket, decide, is_restrictable, learn
+from armrace.policies.base import ArmView, Policy
+from armrace.policies.guarded.guard import GuardState, make_guard
+from armrace.policies.guarded.posterior_law import posteriors_distribution_among
+from armrace.policies.races.intervals import KL_JEFFREYS, make_rule
+from armrace.policies.races.race import make_race
+from armrace.policies.races.race_policy import RacePolicy
+from armrace.randomness import Purpose, stream_for
+from armrace.specification import Confidence, Limits
+from armrace.theory import SharpLayer, guard_layers
+
+__all__ = ["Guarded", "posteriors_distribution_among"]
+
+_ARMS, _ROUNDS = 2, 64
+"""The size of the run that shows how a base draws its arms."""
+
+
+class Guarded(RacePolicy, frozen=True, tag="guarded"):
+    """Lets a base policy play, and takes arms from it that a small race has shown to be bad.
+
+    A part ``2^-share`` of the rounds is labelled: layer ``l`` of the guard, counted from 1, has
+    the label with probability ``2^-(share + l)``, and the first layer gets what remains. A layer
+    learns from its labelled rounds and from those of all slower layers, and from no other, by a
+    coin that no adversary sees. It tolerates a corruption of ``first 2^(share + l - 1)``, deletes
+    arms by the intervals of ``sharp-race``, and deletes them from all faster layers too. Of its
+    rounds every ``1 + lead``-th is a turn, in which it plays its active arms one after the other.
+    The base plays all other rounds, among the arms that are active in the fastest layer that has
+    any. It learns from the rounds that it plays.
+
+    **With any base and against any adaptive adversary**, with probability ``1 - delta`` and for all
+    corruptions ``C`` at once, the pseudo-regret is of the order of
+    ``(ln T + (1 + lead) K max(2^share, C/first)) ln(KT/delta) / gap``; ``armrace.theory`` has it
+    with constants as ``guarded_regret``. **Without corruption** the expected pseudo-regret is at
+    most that of the base plus ``guard_overhead``, if the base can lose arms without harm, as UCB1,
+    KL-UCB, EXP3 and Tsallis-INF can. Up to ``C = first 2^share`` the base keeps what it promises
+    itself. Above that, **the guard can hurt a robust base**: a fooled layer takes the best arm from
+    it until a slower layer has deleted the arms that remain. That the overhead has a second
+    logarithm is no weakness of this guard: no policy with such a bound can do without. All of this
+    is proved in this library's theory page (Theorem C, Proposition L), tried by ``armrace
+    verify``, and compared with a second implementation in plain Python.
+
+    A base that draws arms by weights is told that an arm that it has lost pays 0: whenever it draws
+    one, another is drawn by the same weights among the others and played instead. Indices and
+    posteriors simply choose among the arms that are left. A base may be given by name or, with
+    parameters, as ``{"name": "tsallis-inf", "estimator": "iw"}``; on the command line as
+    ``--set base=thompson`` or ``--set 'base={"name": ...}'``. Races, which are their own guards,
+    and policies whose choices cannot be restricted are refused. If the base's distribution is
+    costly to compute, so is the guard's, and an adversary sees it as it was last computed.
+
+    A larger ``share`` costs less without corruption and tolerates more before the guard can be
+    fooled, but the bound grows with ``2^share``. With ``share`` 4 and ``first`` 1 the fastest layer
+    tolerates 16 at a small allowance, and a turn costs one round in 32.
+
+    >>> policy = Guarded(base="thompson")
+    >>> policy.layer_count(arms=10, horizon=10**6)
+    17
+    >>> policy.start(arms=2, horizon=100).race.share
+    array([0.03222656, 0.015625  , 0.0078125 , 0.00390625, 0.00195312,
+           0.00097656])
+    """
+
+    family: ClassVar[str] = "robust"
+    reference: ClassVar[str] = (
+        "Lykouris, Mirrokni and Paes Leme (2018), Algorithm 2, as a guard around another policy; "
+        "proved in this library's theory page"
+    )
+
+    base: Annotated[Any, "policy that plays most rounds: a name, or its parameters with a name"] = (
+        "tsallis-inf"
+    )
+    share: Annotated[int, Limits("a part of 2^-share of the rounds is labelled", 0, 30)] = 4
+    lead: Annotated[int, Limits("rounds of the base before each turn of a layer", 0, 1000)] = 1
+    first: Annotated[
+        float,
+        Limits(
+            "corruption that layers expect to meet; the first tolerates 2^share of it",
+            0,
+            1e9,
+            low_open=True,
+        ),
+    ] = 1.0
+    delta: Confidence = 0.05
+
+    def validate(self) -> None:
+        base = self.catalogue.make(self.base)
+        if isinstance(base, RacePolicy):
+            raise InvalidParameter(
+                f"base must not be a race or contain one; got {base.tag()}, which deletes arms "
+                "itself."
+            )
+        _draws_by_weights(base)
+        msgspec.structs.force_setattr(self, "base", base)
+
+    @property
+    def exact_tickets(self) -> bool:  # type: ignore[override]
+        """Whether tickets carry the probability of their arm, as those of the base do."""
+        return bool(self.base.exact_tickets)
+
+    def layer_count(self, arms: int, horizon: int) -> int:
+        return max(len(self._layers(arms, horizon)), self.base.layer_count(arms, horizon))
+
+    def start(self, arms: int, horizon: int) -> GuardState:
+        columns = np.array(self._layers(arms, horizon)).T.copy()
+        share, tolerated, log_lower, log_upper, allowance = columns
+        rule = make_rule(KL_JEFFREYS, log_lower, log_upper, allowance)
+        return make_guard(
+            base=self.base.start(arms, horizon),
+            race=make_race(arms, share, rule, True, self.lead, tolerated),
+            weighted=_draws_by_weights(self.base),
+            exact=self.exact_tickets,
+            stream=stream_for(0, Purpose.LEARNER, 0),
+        )
+
+    def inspect(self, state: GuardState) -> Sequence[ArmView]:  # type: ignore[override]
+        return super().inspect(state.race)
+
+    def _layers(self, arms: int, horizon: int) -> list[SharpLayer]:
+        return guard_layers(arms, horizon, self.delta, self.share, self.first)
+
+
+@cache
+def _draws_by_weights(base: Policy) -> bool:
+    """Whether a base draws arms at random by weights that it knows.
+
+    It plays a short run, in which some tickets have a probability other than 1. A base that
+    cannot be guarded is refused.
+    """
+    state = base.start(_ARMS, _ROUNDS)
+    if not is_restrictable(state):
+        raise InvalidParameter(
+            f"base must be a policy whose choices can be restricted to some arms; got {base.tag()}."
+        )
+    stream, weighted = stream_for(0, Purpose.LEARNER, 0), False
+    for number in range(_ROUNDS):
+        ticket = decide(state, stream)
+        _require_plain(base, ticket)
+        weighted = weighted or ticket.probability < 1.0
+        learn(state, ticket, float(number % 2))
+    return weighted
+
+
+def _require_plain(base: Policy, ticket: Ticket) -> None:
+    """Refuse a base whose tickets use the fields in which the guard keeps those of the base."""
+    if ticket.inner_layer != 0 or ticket.inner_probability != 1.0:
+        raise InvalidParameter(
+            f"base must not be composed of other policies; got {base.tag()}, whose tickets carry "
+            "an inner layer or probability."
+        )

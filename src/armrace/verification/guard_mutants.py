@@ -1,0 +1,125 @@
+"""Guards with one mistake each, to show which check of ``verify`` detects it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+
+from armrace.kernels.generics import (
+    Eligible,
+    Floats,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    implement,
+    learn,
+)
+from armrace.kernels.streams import Stream
+from armrace.policies.base import Policy
+from armrace.policies.guarded import Guarded
+from armrace.policies.guarded.guard import GuardState
+from armrace.policies.races.race import Race
+from armrace.verification.guarantees import DELTA
+
+__all__ = ["GUARD_MUTATIONS", "BrokenGuard", "GuardMutation", "guard_mutants"]
+
+GuardMutation = Literal[
+    "a label drawn too often",
+    "a layer fed everything",
+    "the base plays deleted arms",
+    "allowances 1/2",
+    "a lead of 50",
+]
+_BASE = "ucb1"
+"""The base of all mutants: the checks do not depend on it, and it compiles fast."""
+
+
+class UnboundGuard(NamedTuple):
+    """A guard whose base may play every arm, deleted or not."""
+
+    guard: GuardState
+    race: Race
+
+
+@implement(distribution, UnboundGuard)
+def unbound_distribution(state: UnboundGuard, out: Floats) -> None:
+    distribution(state.guard, out)
+
+
+@implement(choose, UnboundGuard)
+def unbound_choose(state: UnboundGuard, stream: Stream, eligible: Eligible = None) -> Ticket:
+    ticket = choose(state.guard, stream, eligible)
+    if ticket.phase < 0:
+        return ticket
+    drawn = choose(state.guard.base, stream, eligible)
+    return Ticket(
+        drawn.arm, ticket.layer, ticket.probability, 0, drawn.memo, drawn.layer, drawn.probability
+    )
+
+
+@implement(assign, UnboundGuard)
+def unbound_assign(state: UnboundGuard, ticket: Ticket) -> Ticket:
+    return assign(state.guard, ticket)
+
+
+@implement(learn, UnboundGuard)
+def unbound_learn(state: UnboundGuard, ticket: Ticket, reward: float) -> None:
+    learn(state.guard, ticket, reward)
+
+
+def _share(state: GuardState, share: Floats) -> GuardState:
+    tail = np.append(np.cumsum(share[::-1])[::-1], 0.0)
+    return state._replace(race=state.race._replace(share=share, tail=tail))
+
+
+def _label_too_often(state: GuardState) -> GuardState:
+    """Give the second layer 50% more rounds, which the base then lacks."""
+    share = state.race.share.copy()
+    share[1] *= 1.5
+    return _share(state, share)
+
+
+def _feed_everything(state: GuardState) -> GuardState:
+    """Give the first layer all rounds that no other layer has."""
+    share = state.race.share.copy()
+    share[0] = 1.0 - share[1:].sum()
+    return _share(state, share)
+
+
+def _halve_allowances(state: GuardState) -> GuardState:
+    rule = state.race.rule
+    rule = rule._replace(allowance=rule.allowance / 2)
+    return state._replace(race=state.race._replace(rule=rule))
+
+
+def _lead(state: GuardState) -> GuardState:
+    return state._replace(race=state.race._replace(leading=np.array([50], dtype=np.int64)))
+
+
+GUARD_MUTATIONS: dict[GuardMutation, Callable[[GuardState], Any]] = {
+    "a label drawn too often": _label_too_often,
+    "a layer fed everything": _feed_everything,
+    "the base plays deleted arms": lambda state: UnboundGuard(state, state.race),
+    "allowances 1/2": _halve_allowances,
+    "a lead of 50": _lead,
+}
+"""From the state of a guard at its start, one with a mistake."""
+
+
+class BrokenGuard(Guarded, frozen=True, tag="broken-guard"):
+    """A guard with a mistake in its running state."""
+
+    mutation: Annotated[GuardMutation, "the mistake"] = "a label drawn too often"
+
+    def start(self, arms: int, horizon: int) -> Any:
+        return GUARD_MUTATIONS[self.mutation](super().start(arms, horizon))
+
+
+def guard_mutants() -> Iterator[tuple[str, GuardMutation | None, Policy]]:
+    """Return the guard unbroken, and then with each mistake."""
+    yield Guarded.tag(), None, Guarded(base=_BASE, delta=DELTA)
+    for mutation in GUARD_MUTATIONS:
+        yield Guarded.tag(), mutation, BrokenGuard(base=_BASE, delta=DELTA, mutation=mutation)

@@ -1,0 +1,186 @@
+"""Checks of a guard: what the base may play, turns, deletions in time, and the overhead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace import theory
+from armrace.policies import Guarded
+from armrace.simulation.experiment import make_experiment
+from armrace.statistics import Interval, mean_interval
+from armrace.verification.cells import Cell, cells
+from armrace.verification.checks import Claim, Judgement, rarely
+from armrace.verification.forms import Form
+from armrace.verification.guarantees import Subject
+from armrace.verification.lemmas import FAR
+from armrace.verification.mechanics import REWARDS, Deletion, deletion_claim, play_with_rewards
+from armrace.verification.regrets import below_bound
+from armrace.verification.runs import Runs
+
+__all__ = ["guard_claims", "guard_mechanics_claims", "wrong_plays"]
+
+_GAPS = theory.gaps_of(FAR)
+_ATTACKS = ("none", "zero-best-when-likely", "swap-best")
+_COMPARED = 20_000
+"""The horizon on which the regret of the guard is compared with that of its base."""
+
+
+def guard_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
+    """Make the claims of Theorem C about a guard."""
+    yield from guard_mechanics_claims(subject, form, seed)
+    for cell in cells(subject, FAR, _ATTACKS, form.corruption, form.horizon, form.runs, seed):
+        yield _deleted_in_time(cell)
+        yield below_bound(cell)
+    yield _overhead(subject, form, seed)
+
+
+def guard_mechanics_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
+    """Make the claims about how a guard runs."""
+    if isinstance(subject.policy, Guarded):
+        yield deletion_claim(subject, subject.policy, form, seed)
+        yield _allowed_arms(subject, form, seed)
+
+
+def _allowed_arms(subject: Subject, form: Form, seed: int) -> Claim:
+    policy: Any = subject.policy
+
+    def judge(runs: Sequence[Runs], level: float) -> Judgement:
+        wrong = total = 0
+        for run in range(form.replayed_runs):
+            plays, deletions = play_with_rewards(policy, seed + run)
+            found = wrong_plays(plays, deletions, len(REWARDS), policy.lead)
+            wrong += found.base + found.turns
+            total += len(plays)
+        share = wrong / total
+        return Judgement(total, wrong, Interval(share, share), 0.0, wrong == 0)
+
+    return Claim(
+        "the base plays no arm that the guard has deleted, and turns go round the active arms",
+        subject.label,
+        f"rewards always 1 and 0; {form.replayed_runs} runs",
+        "share of the rounds in which another arm is played, which is 0",
+        (),
+        judge,
+        "Theorem C",
+    )
+
+
+class WrongPlays(NamedTuple):
+    """Rounds in which an arm is played that should not be."""
+
+    base: int
+    turns: int
+
+
+def wrong_plays(
+    plays: Sequence[tuple[int, int]], deletions: set[Deletion], arms: int, lead: int
+) -> WrongPlays:
+    """Count the plays that a guard should not have made, from its plays and deletions alone.
+
+    Args:
+        plays: label and arm of every round; the label -1 stands for none.
+        deletions: which arm was deleted from which layer after which round.
+        arms: the number of arms.
+        lead: rounds of the base before each turn of a layer.
+
+    Returns:
+        The base's plays of arms that are not active in the fastest non-empty layer, and the
+        turns of other arms than the active one with the fewest turns.
+    """
+    layers = 1 + max(label for label, _ in plays)
+    active = np.ones((layers, arms), dtype=bool)
+    moves, turns = np.zeros(layers, dtype=int), np.zeros((layers, arms), dtype=int)
+    pending = sorted(deletions, key=lambda deletion: deletion.at)
+    wrong = {"base": 0, "turns": 0}
+    for number, (label, arm) in enumerate(plays, start=1):
+        while pending and pending[0].at < number:
+            gone = pending.pop(0)
+            if gone.layer < layers:
+                active[gone.layer, gone.arm] = False
+        is_turn = False
+        if label >= 0:
+            moves[label] += 1
+            is_turn = active[label].any() and moves[label] % (1 + lead) == 0
+        if is_turn:
+            rank = np.where(active[label], turns[label], np.inf)
+            wrong["turns"] += int(arm != np.argmin(rank))
+            turns[label, arm] += 1
+        else:
+            allowed = active[active.any(axis=1)]
+            wrong["base"] += int(len(allowed) > 0 and not allowed[0, arm])
+    return WrongPlays(**wrong)
+
+
+def _deleted_in_time(cell: Cell) -> Claim:
+    """Claim that a tolerant layer has deleted the bad arm by the round that the proof gives."""
+    policy: Any = cell.policy
+    arms, horizon, delta = len(FAR), cell.experiment.horizon, cell.subject.delta
+    layers = theory.guard_layers(arms, horizon, policy.delta, policy.share, policy.first)
+    failure = delta / (4 * arms * len(layers))
+    due = np.array([_round_of_deletion(policy, layer, failure) <= horizon for layer in layers])
+
+    def judge(runs: Sequence[Runs], level: float) -> Judgement:
+        books = runs[0].books
+        assert books is not None  # guards can be inspected
+        tolerant = cell.subject.tolerant(policy, arms, horizon, runs[0].corruption)
+        kept = books.active[:, :, int(np.argmin(FAR))]
+        return rarely(_any(kept & tolerant & due), delta, level)
+
+    return Claim(
+        "a tolerant layer has deleted a bad arm by round R(a)",
+        cell.subject.label,
+        f"{cell.setting}; delta = {delta:g}; R(a) is below T in {int(due.sum())} layers",
+        "probability of failure, at most delta",
+        (cell.experiment,),
+        judge,
+        "Lemma 7",
+    )
+
+
+def _round_of_deletion(policy: Any, layer: theory.SharpLayer, failure: float) -> float:
+    turns = [theory.sharp_plays_until_deleted(gap, layer) for gap in _GAPS]
+    (moves,) = theory.moves_until_deleted(turns)
+    return theory.rounds_until_moves((1 + policy.lead) * moves, layer.share, failure)
+
+
+def _any(table: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    return np.asarray(table.any(axis=1))
+
+
+def _overhead(subject: Subject, form: Form, seed: int) -> Claim:
+    """Claim that without corruption a guard adds at most its overhead to the base's regret."""
+    policy: Any = subject.policy
+    guarded, alone = (
+        make_experiment(
+            policy=each,
+            environment=list(FAR),
+            adversary="none",
+            horizon=_COMPARED,
+            replications=2 * form.runs,
+            seed=seed,
+        )
+        for each in (policy, policy.base)
+    )
+    limit = theory.guard_overhead(
+        _GAPS, _COMPARED, policy.delta, policy.share, policy.lead, policy.first
+    )
+
+    def judge(runs: Sequence[Runs], level: float) -> Judgement:
+        more = runs[0].pseudo_regret - runs[1].pseudo_regret
+        interval = Interval(*mean_interval(more, level))
+        over = int((more > limit).sum())
+        return Judgement(more.size, over, interval, limit, interval.low <= limit)
+
+    return Claim(
+        "without corruption a guard adds no more than its overhead to the base's regret",
+        subject.label,
+        f"means {FAR[0]:g}, {FAR[1]:g}; no attack; T = {_COMPARED:,}",
+        "mean of the pseudo-regret beyond that of the base alone, at most the overhead",
+        (guarded, alone),
+        judge,
+        "Theorem C",
+    )

@@ -1,0 +1,282 @@
+"""The guard: as the theory page has it, around every kind of base, and what it refuses."""
+
+import copy
+import json
+import math
+
+import numpy as np
+import pytest
+
+from armrace.checking import check_policy
+from armrace.checking.policies import restricted_choices_are_as_announced
+from armrace.cli.main import run
+from armrace.errors import InvalidParameter, UnknownName
+from armrace.kernels.generics import (
+    NO_LAYER,
+    choose,
+    decide,
+    distribution,
+    distribution_among,
+    learn,
+)
+from armrace.kernels.streams import uniform
+from armrace.online import Learner
+from armrace.policies import POLICIES, Guarded, Thompson, TsallisInf
+from armrace.policies.races.race import delete_arm
+from armrace.randomness import Purpose, stream_for
+from armrace.simulation import make_experiment, simulate
+from armrace.simulation.replication import make_parts, play_out
+from armrace.statistics import clopper_pearson
+from playing import SEED, make_table, probabilities
+from textbook_guard import TextbookExp3, TextbookGuard, TextbookUcb1
+
+PARAMETERS = {"share": 1, "lead": 2, "first": 1.0, "delta": 0.1}
+TEXTBOOKS = {
+    "ucb1": TextbookUcb1,
+    "exp3": lambda arms: TextbookExp3(arms, 0.05),
+}
+BASES = {"ucb1": "ucb1", "exp3": {"name": "exp3", "learning_rate": 0.05}}
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_plays_as_the_theory_page_says(base):
+    table = make_table(3_000, means=(0.9, 0.5, 0.1, 0.0))
+    policy = Guarded(base=BASES[base], **PARAMETERS)
+    state, stream = policy.start(4, len(table)), stream_for(SEED, Purpose.LEARNER, 0)
+    textbook = TextbookGuard(4, len(table), 0.1, 1, 2, 1.0, TEXTBOOKS[base](4))
+    own = stream_for(SEED, Purpose.LEARNER, 0)
+    for row in table:
+        ticket = decide(state, stream)
+        learn(state, ticket, row[ticket.arm])
+        label, arm = textbook.play_round(lambda: uniform(own), row)
+        assert (ticket.layer, ticket.arm) == (NO_LAYER if label is None else label, arm)
+    active = [
+        [arm in textbook.active(layer) for arm in range(4)] for layer in range(len(textbook.share))
+    ]
+    assert state.race.active.tolist() == active
+    assert not state.race.active[0, 2:].any()  # the guard has deleted arms
+    assert (textbook.told > 0) == (base == "exp3")
+
+
+@pytest.mark.parametrize("base", ["ucb1", "thompson"])
+def test_a_guard_around_another_base_keeps_the_contract(base):
+    """The catalogue's own test has the default base."""
+    check_policy(Guarded(base=base))
+
+
+ALL_KINDS = [
+    "ucb1", "kl-ucb", "moss", "thompson", "exp3", "exp3p", "exp3-ix", "exp3-plus-plus",
+    "tsallis-inf", "lb-inf", "log-barrier", "broad", "barbar", "sapo", "crucb", "robust-ucb",
+]  # fmt: skip
+
+
+def walked(policy, rounds, arms=4, horizon=2_000):
+    state, stream = policy.start(arms, horizon), stream_for(3, Purpose.LEARNER, 0)
+    coins = np.random.default_rng(3)
+    for _ in range(rounds):
+        ticket = decide(state, stream)
+        learn(state, ticket, float(coins.random() < 0.5))
+    return state, stream
+
+
+@pytest.mark.parametrize("base", ALL_KINDS)
+@pytest.mark.parametrize("eligible", [None, np.array([True, False, True, True])])
+def test_arms_are_played_as_announced_when_some_are_deleted(base, eligible):
+    """Pearson's statistic of at most three classes exceeds 60 with probability below e^-29."""
+    state, stream = walked(Guarded(base=base, share=1, lead=0), 60)
+    for arm in (1, 3):
+        delete_arm(state.race, 0, arm)
+    state.scratch.up_to_date[0] = False
+    draws, counts, announced = 1_500, np.zeros(4), np.zeros(4)
+    for _ in range(draws):
+        ticket = choose(state, stream, eligible)
+        counts[ticket.arm] += 1
+        announced[ticket.arm] = ticket.probability
+        if ticket.phase >= 0:
+            assert ticket.arm in (0, 2)
+        if ticket.layer != NO_LAYER:
+            assert state.race.active[ticket.layer, ticket.arm]
+    law = probabilities(state, 4) if eligible is None else announced
+    if math.isnan(announced[0]):
+        return
+    seen = counts > 0
+    assert law[seen].sum() == pytest.approx(1, abs=1e-3)
+    assert announced[seen] == pytest.approx(law[seen])
+    assert ((counts - draws * law)[seen] ** 2 / (draws * law[seen])).sum() < 60
+
+
+def test_the_law_of_a_posterior_among_some_arms():
+    state = Thompson().start(3, 100)
+    state.successes[:], state.failures[:] = (1, 50, 0), (0, 2, 0)
+    law = np.empty(3)
+    distribution_among(state, np.array([True, False, True]), law)
+    assert law == pytest.approx([2 / 3, 0, 1 / 3], abs=1e-9)
+
+
+def test_weights_are_normalised_among_some_arms():
+    state = TsallisInf().start(4, 100)
+    law = np.empty(4)
+    distribution_among(state, np.array([True, False, True, True]), law)
+    assert law == pytest.approx([1 / 3, 0, 1 / 3, 1 / 3])
+
+
+def lost_weight(told):
+    """The weight that Tsallis-INF gives an arm that was taken from it at the beginning."""
+    base = {"name": "tsallis-inf", "estimator": "iw"}
+    state = Guarded(base=base, share=30).start(3, 4_000)
+    state.weighted[0] = told
+    delete_arm(state.race, 0, 2)
+    stream, table = stream_for(1, Purpose.LEARNER, 0), make_table(4_000, means=(0.6, 0.4, 0.4))
+    for row in table:
+        ticket = decide(state, stream)
+        assert ticket.arm != 2
+        learn(state, ticket, row[ticket.arm])
+    weights = np.empty(3)
+    distribution(state.base, weights)
+    return weights[2]
+
+
+def test_a_base_with_weights_forgets_an_arm_only_if_it_is_told():
+    """Otherwise its weight, and with it a regret that grows linearly, would go to the lost arm."""
+    assert lost_weight(told=True) < 0.02
+    assert lost_weight(told=False) > 0.9
+
+
+@pytest.mark.parametrize(("share", "runs"), [(0, 1), (2, 4)])
+def test_labels_have_their_probabilities(share, runs):
+    """Each interval misses with probability 1e-6 at most."""
+    rounds, policy = 20_000, Guarded(base="ucb1", share=share)
+    counts, played = np.zeros(policy.layer_count(2, rounds)), 0
+    for replication in range(runs):
+        experiment = make_experiment(
+            policy=policy, environment=[0.5, 0.5], horizon=rounds, replications=runs, seed=2
+        )
+        parts = make_parts(experiment, replication)
+        play_out(parts)
+        counts += parts.policy.race.assigned.sum(axis=1)
+        played += rounds
+    expected = parts.policy.race.share
+    assert expected.sum() == 2.0**-share
+    for count, probability in zip(counts, expected, strict=True):
+        low, high = clopper_pearson(int(count), played, 1e-6)
+        assert low <= probability <= high
+
+
+def played(policy, means, attack, budget, horizon, seed=0):
+    experiment = make_experiment(
+        policy=policy, environment=list(means), adversary=attack, budget=budget,
+        horizon=horizon, replications=1, seed=seed,
+    )  # fmt: skip
+    parts = make_parts(experiment, 0)
+    play_out(parts)
+    return parts.policy.race, parts.ledger
+
+
+def test_what_the_first_layer_tolerates_costs_it_no_best_arm_and_more_can():
+    """Far above ``first 2^share`` a fooled layer takes the best arm from the base."""
+    policy = Guarded(base="ucb1", share=2, first=1.0)
+    within, _ = played(policy, (0.9, 0.5), "swap-best", 4.0, 50_000)
+    assert within.active[:, 0].all()
+    assert not within.active[0, 1]
+    beyond, _ = played(policy, (0.9, 0.5), "swap-best", 4_000.0, 50_000)
+    assert not beyond.active[0, 0]
+    assert beyond.active[-1, 0]
+
+
+def test_slower_layers_give_the_best_arm_back():
+    """Once all that a fooled layer kept is deleted, the base plays what the next layer has."""
+    policy = Guarded(base="ucb1", share=1, first=1.0)
+    race, ledger = played(policy, (0.95, 0.05), "swap-best", 500.0, 200_000)
+    emptied = race.active.sum(axis=1) == 0
+    assert emptied[0]
+    assert race.active[np.argmin(emptied), 0]
+    assert ledger.pulls[0] > 150_000
+
+
+def test_without_labels_a_guard_is_its_base():
+    """With ``share`` 30 no round of a short run is labelled."""
+    table, arms = make_table(400), []
+    for policy in (Guarded(base="tsallis-inf", share=30), TsallisInf()):
+        state, stream = policy.start(4, 400), stream_for(SEED, Purpose.LEARNER, 0)
+        own = []
+        for row in table:
+            if isinstance(policy, TsallisInf):
+                uniform(stream)  # the guard's label
+            ticket = decide(state, stream)
+            learn(state, ticket, row[ticket.arm])
+            own.append(ticket.arm)
+        arms.append(own)
+    assert arms[0] == arms[1]
+
+
+def test_a_turn_teaches_the_base_nothing():
+    state, _ = walked(Guarded(base="ucb1", share=0, lead=0), 50)
+    assert state.base.counts.pulls.sum() == 0
+    state, _ = walked(Guarded(base="ucb1", share=0, lead=4), 500)
+    turns = 500 - state.base.counts.pulls.sum()
+    assert turns == sum(int(plays.sum()) // 5 for plays in state.race.assigned)
+
+
+def test_a_base_is_given_by_name_by_data_or_as_itself():
+    named = Guarded(base="thompson")
+    assert named == Guarded(base={"name": "thompson"}) == Guarded(base=Thompson())
+    assert len({named, Guarded(base=Thompson()), Guarded()}) == 2
+    saved = json.loads(json.dumps(named.to_builtins()))
+    assert saved["base"] == {"name": "thompson"}
+    assert POLICIES.make(saved) == named
+    nested = Guarded(base={"name": "tsallis-inf", "estimator": "iw"})
+    assert nested.base.estimator == "iw"
+    assert POLICIES.make(nested.to_builtins()) == nested
+
+
+def test_a_base_says_whether_tickets_are_exact():
+    assert Guarded(base="ucb1").exact_tickets
+    assert not Guarded(base="thompson").exact_tickets
+
+
+def test_a_base_can_be_given_on_the_command_line(tmp_path):
+    path = tmp_path / "figures.json"
+    words = ["simulate", "guarded", "--means", "0.9,0.1", "--horizon", "200", "--replications", "1"]
+    words += ["--set", 'base={"name": "tsallis-inf", "estimator": "iw"}', "--set", "share=1"]
+    assert run([*words, "--json", str(path)]) == 0
+    policy = json.loads(path.read_text())["spec"]["policy"]
+    assert policy["base"] == {"name": "tsallis-inf", "estimator": "iw"}
+
+
+@pytest.mark.parametrize("base", ["sharp-race", "best-of-all-worlds", "guarded"])
+def test_races_are_their_own_guards(base):
+    with pytest.raises(
+        InvalidParameter, match=f"^base must not be a race or contain one; got {base}"
+    ):
+        Guarded(base=base)
+
+
+def test_an_unknown_base_is_refused():
+    with pytest.raises(UnknownName, match="there is no policy named 'tompson'"):
+        Guarded(base="tompson")
+
+
+def test_leaping_is_refused():
+    with pytest.raises(InvalidParameter, match=r"^engine leap skips rounds of arm eliminations"):
+        simulate(
+            policy="guarded",
+            environment=[0.9, 0.1],
+            horizon=100,
+            replications=1,
+            engine="leap",
+            progress=False,
+        )
+
+
+def test_feedback_that_never_comes_leaves_no_trace_in_the_layers():
+    learner = Learner(Guarded(base="ucb1", share=0), arms=2, horizon=500, seed=1)
+    decisions = [learner.decide() for _ in range(40)]
+    before = copy.deepcopy(learner.inspect())
+    assert sum(view.assigned for view in before) == 40
+    for decision in decisions:
+        learner.drop(decision)
+    assert sum(view.assigned for view in learner.inspect()) == 0
+
+
+def test_restricted_choices_of_a_posterior_are_eligible():
+    restricted_choices_are_as_announced(Guarded(base="thompson", share=1))
