@@ -22,10 +22,10 @@ HALF, QUARTER = Decimal("0.5"), Decimal("0.25")
 class Textbook:
     """The definition, literally: sums over all rounds, bisection for the normaliser."""
 
-    def __init__(self, arms, horizon, trust=0, optimism=1, first_scale=1, growth=1):
+    def __init__(self, arms, horizon, optimism=1, first_scale=1, growth=1):
         self.arms, self.log_horizon = range(arms), Decimal(horizon).ln()
-        self.trust, self.optimism = Decimal(trust), Decimal(optimism)
-        self.first_scale, self.growth = Decimal(first_scale), Decimal(growth)
+        self.optimism, self.first_scale = Decimal(optimism), Decimal(first_scale)
+        self.growth = Decimal(growth)
         self.losses, self.variances, self.variations = ([Decimal(0)] * arms for _ in range(3))
         self.seen = [[] for _ in self.arms]
         self.errors = [[] for _ in self.arms]
@@ -43,19 +43,11 @@ class Textbook:
     def weights(self):
         with localcontext() as context:
             context.prec = 50
-            rounds, expected = sum(map(len, self.seen)), []
             columns = (self.losses, self.predictions(), self.variances)
-            for loss, prediction, variance in zip(*columns, strict=True):
-                deviation = variance.sqrt()
-                # The median of three numbers is the middle one moved between the others.
-                _, moved, _ = sorted(
-                    (
-                        loss + prediction - self.trust * deviation,
-                        loss + prediction + self.trust * deviation,
-                        (rounds + 1) * prediction,
-                    )
-                )
-                expected.append(moved - self.optimism * deviation)
+            expected = [
+                loss + prediction - self.optimism * variance.sqrt()
+                for loss, prediction, variance in zip(*columns, strict=True)
+            ]
             scales = [
                 self.first_scale + (self.growth * variation / self.log_horizon).sqrt()
                 for variation in self.variations
@@ -109,8 +101,7 @@ def test_three_rounds_as_computed_by_hand():
             {"optimism": 0.5, "first_scale": 2, "scale_growth": 0.25},
             {"optimism": 0.5, "first_scale": 2, "growth": 0.25},
         ),
-        ({"trust": 0, "optimism": 0}, {"trust": 0, "optimism": 0}),
-        ({"trust": 1}, {"trust": 1}),
+        ({"optimism": 0}, {"optimism": 0}),
     ],
 )
 def test_plays_as_printed(parameters, printed):

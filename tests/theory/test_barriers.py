@@ -36,7 +36,7 @@ class Path(NamedTuple):
 
 def walk(settings, seed, means=(0.6, 0.4, 0.45), first_scale=2.0):
     """A path under an adversary that swaps arms while the best is likely, and then stops."""
-    policy = OptimisticLogBarrier(trust=0.0, first_scale=first_scale, **settings)
+    policy = OptimisticLogBarrier(first_scale=first_scale, **settings)
     state, arms = policy.start(len(means), ROUNDS), len(means)
     stream, coins = stream_for(seed, Purpose.LEARNER, 0), np.random.default_rng(seed)
     rows = {name: [] for name in Path._fields}
@@ -172,7 +172,7 @@ def test_a_growth_that_is_not_covered_is_refused():
 def test_mean_regret_is_below_the_bound_under_attack():
     """The bound is on the expectation; the mean of 20 runs is 10 standard errors below it."""
     horizon, budget = 20_000, 100
-    settings = {"trust": 0.0, "optimism": 0.5, "first_scale": 2.0, "scale_growth": 0.25}
+    settings = {"optimism": 0.5, "first_scale": 2.0, "scale_growth": 0.25}
     figure = simulate(
         OptimisticLogBarrier(**settings),
         [0.9, 0.1],

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import AMOUNT, COUNT, LIMITED, REWARD_COUNT, UNIT, declare
+from armrace.kernels.declarations import AMOUNT, REWARD_COUNT, UNIT, declare
 from armrace.kernels.generics import Ticket, assign, implement, learn, stamped
 from armrace.kernels.states import grown_by
 from armrace.policies.common.counting_policy import CountingPolicy
@@ -46,14 +46,6 @@ class Spreads(NamedTuple):
     """The number of errors in ``pooled``."""
 
 
-@declare(rounds=COUNT, losses=LIMITED)
-class Entries(NamedTuple):
-    """The round after which each arm was added, and the estimated loss that it was given then."""
-
-    rounds: npt.NDArray[np.int64]
-    losses: Floats
-
-
 class BarrierScratch(NamedTuple):
     """Scratch space: the problem whose solution is the next decision."""
 
@@ -72,8 +64,6 @@ class OptimisticLogBarrierState(NamedTuple):
     variances: Floats
     """Estimated variances of the estimated losses."""
     spreads: Spreads
-    entries: Entries
-    trust: float
     optimism: float
     first_scale: float
     growth: float
@@ -121,10 +111,6 @@ class OptimisticLogBarrier(CountingPolicy, frozen=True, tag="optimistic-log-barr
     )
     takes_new_arms: ClassVar[bool] = True
 
-    trust: Annotated[
-        float,
-        Limits("how many deviations an estimated loss may move towards the arm's mean loss", 0, 10),
-    ] = 0.0
     optimism: Annotated[
         float, Limits("how many deviations are subtracted from an estimated loss", 0, 10)
     ] = 1.0
@@ -144,8 +130,6 @@ class OptimisticLogBarrier(CountingPolicy, frozen=True, tag="optimistic-log-barr
                 pooled=np.full(1, _FIRST_SPREAD),
                 rewards=np.zeros(1, dtype=np.int64),
             ),
-            entries=Entries(np.zeros(arms, dtype=np.int64), np.zeros(arms)),
-            trust=float(self.trust),
             optimism=float(self.optimism),
             first_scale=float(self.first_scale),
             growth=self.scale_growth / math.log(max(horizon, 2)),
@@ -156,19 +140,13 @@ class OptimisticLogBarrier(CountingPolicy, frozen=True, tag="optimistic-log-barr
 @inlined
 def _pose_problem(state: OptimisticLogBarrierState) -> None:
     """Write expected losses and scales into scratch space."""
-    expected, scales = state.scratch.expectation.losses, state.scratch.scales
-    losses, predictions, entries = (
-        state.estimates.losses,
-        state.estimates.predictions,
-        state.entries,
-    )
-    following = state.counts.rounds[0] + 1
+    estimates, expected, scales = state.estimates, state.scratch.expectation, state.scratch.scales
     for arm in range(scales.size):
-        deviation = math.sqrt(state.variances[arm])
-        estimated = losses[arm] + predictions[arm]
-        by_mean = entries.losses[arm] + (following - entries.rounds[arm]) * predictions[arm]
-        low, high = estimated - state.trust * deviation, estimated + state.trust * deviation
-        expected[arm] = min(max(by_mean, low), high) - state.optimism * deviation
+        expected.losses[arm] = (
+            estimates.losses[arm]
+            + estimates.predictions[arm]
+            - state.optimism * math.sqrt(state.variances[arm])
+        )
     for arm in range(scales.size):
         scales[arm] = state.first_scale + math.sqrt(state.growth * state.variations[arm])
 
@@ -240,8 +218,5 @@ def expect_new_arms(grown: OptimisticLogBarrierState, old: OptimisticLogBarrierS
     expected = old.scratch.expectation.losses
     least = expected[least_place(expected)]
     for arm in range(old.variances.size, grown.variances.size):
-        loss = least - grown.estimates.predictions[arm]
-        grown.estimates.losses[arm] = loss
-        grown.entries.losses[arm] = loss
-        grown.entries.rounds[arm] = old.counts.rounds[0]
+        grown.estimates.losses[arm] = least - grown.estimates.predictions[arm]
         grown.estimates.weights[arm] = 0.0

@@ -1,6 +1,6 @@
 """The bound of leaders with a logarithmic barrier, in expectation; the proof is in the theory page.
 
-It covers ``optimistic-log-barrier`` with ``trust = 0`` and ``first_scale > 1 + optimism/2``.
+It covers ``optimistic-log-barrier`` with ``first_scale > 1 + optimism/2``.
 """
 
 from __future__ import annotations
