@@ -1,8 +1,8 @@
 """The bounds of Lykouris, Mirrokni and Paes Leme (STOC 2018) as functions, with their constants.
 
-The bounds of the sharp race and of the guard are included. All functions are pure functions of
-numbers; checks by experiment are in :mod:`armrace.verification`. Logarithms are natural; the
-number of layers is ``ceil(lg T)``.
+The bounds of the sharp race, of the guard and of leaders with a logarithmic barrier are included.
+All functions are pure functions of numbers; checks by experiment are in
+:mod:`armrace.verification`. Logarithms are natural; the number of layers is ``ceil(lg T)``.
 """
 
 from armrace.theory.allowance import (
@@ -11,6 +11,7 @@ from armrace.theory.allowance import (
     observed_corruption,
     tolerated_ratio,
 )
+from armrace.theory.barriers import barrier_curvature, barrier_factor, barrier_regret
 from armrace.theory.eliminations import (
     elimination_log_term,
     gaps_of,
@@ -69,6 +70,9 @@ __all__ = [
     "SharpLayer",
     "agnostic_regret",
     "allowance_failure",
+    "barrier_curvature",
+    "barrier_factor",
+    "barrier_regret",
     "best_of_all_worlds_regret",
     "clean_regret_from",
     "clean_switching_regret",

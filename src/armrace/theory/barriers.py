@@ -1,0 +1,102 @@
+"""The bound of leaders with a logarithmic barrier, in expectation; the proof is in the theory page.
+
+It covers ``optimistic-log-barrier`` with ``first_scale > 1 + optimism/2``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from armrace.errors import InvalidParameter
+from armrace.theory.arguments import check_above_zero, check_at_least, check_gaps
+
+__all__ = ["barrier_curvature", "barrier_factor", "barrier_regret"]
+
+
+def barrier_curvature(first_scale: float, optimism: float = 0.0) -> float:
+    """The least ``q`` with ``y - ln(1+y) <= q y^2`` for the steps that the barrier allows.
+
+    These are ``y >= -(1 + optimism/2)/first_scale``.
+
+    Args:
+        first_scale: the scale of the barrier at first; more than ``1 + optimism/2``.
+        optimism: how many deviations are subtracted from an estimated loss.
+
+    >>> round(barrier_curvature(2.0), 4), round(barrier_curvature(100.0), 2)
+    (0.7726, 0.5)
+    """
+    check_at_least("optimism", optimism, 0)
+    check_above_zero("first_scale", first_scale)
+    step = (1 + optimism / 2) / first_scale
+    if step >= 1:
+        raise InvalidParameter(
+            f"first_scale must be above 1 + optimism/2, {1 + optimism / 2:g}; got {first_scale:g}."
+        )
+    return (-step - math.log1p(-step)) / (step * step)
+
+
+def barrier_factor(
+    horizon: int, first_scale: float = 2.0, scale_growth: float = 1.0, optimism: float = 0.0
+) -> float:
+    """The factor ``a`` of ``sqrt(ln T) * sum sqrt(plays)`` in the bound.
+
+    Args:
+        horizon: the number of rounds.
+        first_scale: the scale of the barrier at first.
+        scale_growth: how fast scales grow; at most ``first_scale^2 ln T``.
+        optimism: how many deviations are subtracted from an estimated loss.
+
+    >>> round(barrier_factor(10**6), 2), round(barrier_factor(10**6, optimism=0.5), 2)
+    (4.09, 13.87)
+    """
+    check_at_least("horizon", horizon, 4)
+    check_above_zero("scale_growth", scale_growth)
+    curvature = barrier_curvature(first_scale, optimism) * (2 if optimism else 1)
+    logarithm = math.log(horizon)
+    if scale_growth > first_scale**2 * logarithm:
+        raise InvalidParameter(
+            f"scale_growth must be at most first_scale^2 ln T, "
+            f"{first_scale**2 * logarithm:g}; got {scale_growth:g}."
+        )
+    root = math.sqrt(scale_growth)
+    bias = 2 * optimism * (1 + curvature * optimism / (2 * first_scale))
+    return (
+        root + 4 * curvature / root + bias * math.log(8 * math.e * horizon) / math.sqrt(logarithm)
+    )
+
+
+def barrier_regret(
+    gaps: Sequence[float],
+    horizon: int,
+    corruption: float = 0.0,
+    first_scale: float = 2.0,
+    scale_growth: float = 1.0,
+    optimism: float = 0.0,
+) -> float:
+    """Bound the expected pseudo-regret.
+
+    Args:
+        gaps: the gap of each arm except the best; the bound without gaps applies if one is 0.
+        horizon: the number of rounds, at least twice the number of arms.
+        corruption: the expected corruption.
+        first_scale: the scale of the barrier at first.
+        scale_growth: how fast scales grow.
+        optimism: how many deviations are subtracted from an estimated loss.
+
+    >>> f"{barrier_regret([0.5], 10**6):.0f}", f"{barrier_regret([0.5], 10**6, 1000):.0f}"
+    ('606', '3459')
+    """
+    check_gaps(gaps)
+    check_at_least("corruption", corruption, 0)
+    check_at_least("horizon", horizon, 2 * (len(gaps) + 1))
+    factor, logarithm = (
+        barrier_factor(horizon, first_scale, scale_growth, optimism),
+        math.log(horizon),
+    )
+    offset = 2 * corruption + len(gaps) * (first_scale * logarithm + 1)
+    bound = offset + factor * math.sqrt(len(gaps) * horizon * logarithm)
+    if min(gaps) > 0:
+        plays = factor * factor * sum(logarithm / gap for gap in gaps)
+        bound = min(bound, offset + plays + math.sqrt(plays * offset))
+    return min(bound, max(gaps) * horizon)
