@@ -2,6 +2,7 @@
 
 from armrace.checking.adversaries import ADVERSARY_CHECKS, check_adversary
 from armrace.checking.contract import ContractBroken
+from armrace.checking.guarantees import GuaranteeCheck, check_guarantee
 from armrace.checking.policies import POLICY_CHECKS, check_policy
 from armrace.checking.reference import ReferenceRun, run_reference
 
@@ -9,8 +10,10 @@ __all__ = [
     "ADVERSARY_CHECKS",
     "POLICY_CHECKS",
     "ContractBroken",
+    "GuaranteeCheck",
     "ReferenceRun",
     "check_adversary",
+    "check_guarantee",
     "check_policy",
     "run_reference",
 ]

@@ -10,15 +10,9 @@ import math
 from collections.abc import Callable
 
 from armrace.planning.question import Question
-from armrace.policies import FastSlowRace, Guarded, MultiLayerRace, Policy, SharpRace
+from armrace.policies import Policy
 from armrace.specification import MAXIMAL_HORIZON
-from armrace.theory import (
-    agnostic_regret,
-    fast_slow_regret,
-    gaps_of,
-    guarded_regret,
-    sharp_regret,
-)
+from armrace.theory import agnostic_regret, gaps_of
 
 __all__ = ["guaranteed_corruption", "rounds_until_guarantee"]
 
@@ -26,27 +20,21 @@ __all__ = ["guaranteed_corruption", "rounds_until_guarantee"]
 def guaranteed_corruption(question: Question, policy: Policy) -> float | None:
     """Return the largest whole C at which the policy's bound is not vacuous; None if there is none.
 
-    Theorem 3 covers the multi-layer race of the paper, its sharper form covers the sharp race,
-    Theorem C a guard around any base, and Theorem 2 the Fast-Slow race up to its parameter
-    ``corruption``.
+    Only bounds that hold with high probability count; see
+    :meth:`armrace.policies.Policy.guarantee`.
 
     >>> from armrace.planning import make_question
     >>> question = make_question([0.9, 0.1], traffic=1e6, days=1, policies=["multi-layer-race"])
     >>> guaranteed_corruption(question, question.policies[0])
     4116.0
     """
-    if isinstance(policy, MultiLayerRace) and policy == MultiLayerRace(delta=policy.delta):
-        return _last(lambda corruption: _race_says(question, policy, corruption), question.horizon)
-    if isinstance(policy, SharpRace):
-        return _last(lambda corruption: _sharp_says(question, policy, corruption), question.horizon)
-    if isinstance(policy, Guarded):
-        return _last(lambda corruption: _guard_says(question, policy, corruption), question.horizon)
-    if isinstance(policy, FastSlowRace):
-        gaps = gaps_of(question.means)
-        bound = fast_slow_regret(gaps, question.horizon, policy.delta, policy.corruption)
-        says = bound.pseudo_regret < _next_gap(question) * question.horizon
-        return policy.corruption if says else None
-    return None
+    gaps, least = gaps_of(question.means), _next_gap(question) * question.horizon
+
+    def says(corruption: int) -> bool:
+        bound = policy.guarantee(gaps, question.horizon, float(corruption))
+        return bound is not None and bound.failure > 0 and bound.pseudo_regret < least
+
+    return _last(says, question.horizon)
 
 
 def rounds_until_guarantee(question: Question, delta: float) -> float | None:
@@ -64,40 +52,6 @@ def rounds_until_guarantee(question: Question, delta: float) -> float | None:
 
     last = _last(is_silent, MAXIMAL_HORIZON, first=1)
     return None if last is None or last >= MAXIMAL_HORIZON else last + 1
-
-
-def _race_says(question: Question, policy: MultiLayerRace, corruption: float) -> bool:
-    bound = agnostic_regret(
-        gaps_of(question.means), question.horizon, policy.delta, float(corruption)
-    )
-    return bound.pseudo_regret < _next_gap(question) * question.horizon
-
-
-def _sharp_says(question: Question, policy: SharpRace, corruption: float) -> bool:
-    gaps, horizon = gaps_of(question.means), question.horizon
-    bound = sharp_regret(
-        gaps,
-        horizon,
-        policy.delta,
-        float(corruption),
-        policy.lead,
-        policy.first,
-        policy.most_corruption,
-    )
-    return bound.pseudo_regret < _next_gap(question) * horizon
-
-
-def _guard_says(question: Question, policy: Guarded, corruption: float) -> bool:
-    bound = guarded_regret(
-        gaps_of(question.means),
-        question.horizon,
-        policy.delta,
-        float(corruption),
-        policy.share,
-        policy.lead,
-        policy.first,
-    )
-    return bound.pseudo_regret < _next_gap(question) * question.horizon
 
 
 def _next_gap(question: Question) -> float:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
 from armrace.specification import Specification
 
-__all__ = ["ArmView", "Policy"]
+__all__ = ["ArmView", "Guarantee", "Policy"]
 
 
 class ArmView(msgspec.Struct, frozen=True):
@@ -26,6 +26,14 @@ class ArmView(msgspec.Struct, frozen=True):
     eliminated_at: int | None = None
     """The round, counted from 1, in which the arm was deleted from the layer."""
     eliminated_by: int | None = None
+
+
+class Guarantee(NamedTuple):
+    """A proven bound on the pseudo-regret, whatever the attack does."""
+
+    pseudo_regret: float
+    failure: float
+    """The probability with which the bound may fail; 0 for a bound on the expectation."""
 
 
 class Policy(Specification, frozen=True):
@@ -59,6 +67,16 @@ class Policy(Specification, frozen=True):
     def layer_count(self, arms: int, horizon: int) -> int:
         """Return the number of layers that learn separately."""
         return 1
+
+    def guarantee(self, gaps: Sequence[float], horizon: int, corruption: float) -> Guarantee | None:
+        """Return what is proven about the policy, with constants; None if nothing is.
+
+        Args:
+            gaps: the gap of every arm except one best arm.
+            horizon: the number of rounds.
+            corruption: the most that an attack spends, as the paper counts it.
+        """
+        return None
 
     def inspect(self, state: Any) -> Sequence[ArmView]:
         """Return a view of each layer and arm; an empty one if the state cannot be inspected."""

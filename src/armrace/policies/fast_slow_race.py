@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import numpy as np
 
+from armrace.policies.base import Guarantee
 from armrace.policies.races.intervals import paper_rule
 from armrace.policies.races.race import Race, make_race
 from armrace.policies.races.race_policy import RacePolicy
 from armrace.specification import Confidence, Limits
+from armrace.theory import fast_slow_regret
 
 __all__ = ["FastSlowRace"]
 
@@ -39,6 +42,12 @@ class FastSlowRace(RacePolicy, frozen=True, tag="fast-slow-race"):
 
     def layer_count(self, arms: int, horizon: int) -> int:
         return 2
+
+    def guarantee(self, gaps: Sequence[float], horizon: int, corruption: float) -> Guarantee | None:
+        if corruption > self.corruption:
+            return None
+        bound = fast_slow_regret(gaps, horizon, self.delta, self.corruption)
+        return Guarantee(bound.pseudo_regret, self.delta)
 
     def start(self, arms: int, horizon: int) -> Race:
         log_term = math.log(8 * arms * horizon / self.delta)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 from armrace.errors import InvalidParameter
+from armrace.policies.base import Guarantee
 from armrace.policies.races.intervals import paper_rule
 from armrace.policies.races.race import Race, make_race
 from armrace.policies.races.race_policy import RacePolicy
 from armrace.policies.races.sharp_rule import sharp_rule
 from armrace.specification import Confidence, Limits
+from armrace.theory import agnostic_regret
 
 __all__ = ["MultiLayerRace"]
 
@@ -74,6 +77,12 @@ class MultiLayerRace(RacePolicy, frozen=True, tag="multi-layer-race"):
         while self.base**layers < horizon:
             layers += 1
         return layers
+
+    def guarantee(self, gaps: Sequence[float], horizon: int, corruption: float) -> Guarantee | None:
+        if self != MultiLayerRace(delta=self.delta):
+            return None  # Theorem 3 is about the race of the paper
+        bound = agnostic_regret(gaps, horizon, self.delta, corruption)
+        return Guarantee(bound.pseudo_regret, self.delta)
 
     def start(self, arms: int, horizon: int) -> Race:
         layers = self.layer_count(arms, horizon)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import AMOUNT, REWARD_COUNT, UNIT, declare
 from armrace.kernels.generics import Ticket, assign, implement, learn, stamped
 from armrace.kernels.states import grown_by
+from armrace.policies.base import Guarantee
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
 from armrace.policies.leaders.barrier import barrier_weights, least_place
@@ -26,6 +28,7 @@ from armrace.policies.leaders.optimism import (
     mean_loss,
 )
 from armrace.specification import Limits
+from armrace.theory import barrier_regret
 
 __all__ = ["OptimisticLogBarrier"]
 
@@ -118,6 +121,13 @@ class OptimisticLogBarrier(CountingPolicy, frozen=True, tag="optimistic-log-barr
     scale_growth: Annotated[
         float, Limits("how fast scales grow with the errors of predictions", 0, 100)
     ] = 1.0
+
+    def guarantee(self, gaps: Sequence[float], horizon: int, corruption: float) -> Guarantee | None:
+        covered = self.first_scale > 1 + self.optimism / 2 and self.scale_growth > 0
+        if not covered or horizon < 2 * (len(gaps) + 1):
+            return None  # the steps of the estimates are too large for the proof
+        parameters = self.first_scale, self.scale_growth, self.optimism
+        return Guarantee(barrier_regret(gaps, horizon, corruption, *parameters), failure=0.0)
 
     def start(self, arms: int, horizon: int) -> OptimisticLogBarrierState:
         return OptimisticLogBarrierState(

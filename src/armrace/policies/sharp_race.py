@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import numpy as np
 
+from armrace.policies.base import Guarantee
 from armrace.policies.races.intervals import KL_JEFFREYS, make_rule
 from armrace.policies.races.race import Race, make_race
 from armrace.policies.races.race_policy import RacePolicy
 from armrace.specification import Confidence, Limits
-from armrace.theory import SharpLayer, sharp_layers
+from armrace.theory import SharpLayer, sharp_layers, sharp_regret
 
 __all__ = ["SharpRace"]
 
@@ -58,6 +60,12 @@ class SharpRace(RacePolicy, frozen=True, tag="sharp-race"):
 
     def layer_count(self, arms: int, horizon: int) -> int:
         return len(self._layers(arms, horizon))
+
+    def guarantee(self, gaps: Sequence[float], horizon: int, corruption: float) -> Guarantee | None:
+        bound = sharp_regret(
+            gaps, horizon, self.delta, corruption, self.lead, self.first, self.most_corruption
+        )
+        return Guarantee(bound.pseudo_regret, self.delta)
 
     def start(self, arms: int, horizon: int) -> Race:
         columns = np.array(self._layers(arms, horizon)).T.copy()

@@ -11,7 +11,7 @@ import numpy as np
 
 from armrace.errors import InvalidParameter
 from armrace.kernels.generics import Ticket, decide, is_restrictable, learn
-from armrace.policies.base import ArmView, Policy
+from armrace.policies.base import ArmView, Guarantee, Policy
 from armrace.policies.guarded.guard import GuardState, make_guard
 from armrace.policies.guarded.posterior_law import posteriors_distribution_among
 from armrace.policies.races.intervals import KL_JEFFREYS, make_rule
@@ -19,7 +19,7 @@ from armrace.policies.races.race import make_race
 from armrace.policies.races.race_policy import RacePolicy
 from armrace.randomness import Purpose, stream_for
 from armrace.specification import Confidence, Limits
-from armrace.theory import SharpLayer, guard_layers
+from armrace.theory import SharpLayer, guard_layers, guarded_regret
 
 __all__ = ["Guarded", "posteriors_distribution_among"]
 
@@ -110,6 +110,12 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
 
     def layer_count(self, arms: int, horizon: int) -> int:
         return max(len(self._layers(arms, horizon)), self.base.layer_count(arms, horizon))
+
+    def guarantee(self, gaps: Sequence[float], horizon: int, corruption: float) -> Guarantee | None:
+        bound = guarded_regret(
+            gaps, horizon, self.delta, corruption, self.share, self.lead, self.first
+        )
+        return Guarantee(bound.pseudo_regret, self.delta)
 
     def start(self, arms: int, horizon: int) -> GuardState:
         columns = np.array(self._layers(arms, horizon)).T.copy()
