@@ -243,7 +243,7 @@ def test_the_opening_has_the_best_arm_deleted_when_it_should():
     assert state.eliminated_at.tolist() == [[133, -1]]
     assert state.pulls[0, 0] == 67  # arm 1 had 66 pulls then, and has had all since
     assert parts.ledger.pulls.tolist() == [67, 933]
-    assert parts.ledger.corruption.tolist() == [67.0, 100.0]
+    assert parts.ledger.charged.tolist() == [67.0, 100.0]
 
 
 def test_the_opening_fails_with_one_pull_too_little():

@@ -189,7 +189,7 @@ def test_an_attack_is_left_out_once_its_smallest_change_does_not_fit(
     parts = parts_after(scripted(REWARDS, SCRIPT, proposals, budget=budget, smallest=0.5))
     assert np.isnan(parts.adversary.shown_left).tolist() == [False, False, False, not asked]
     assert parts.adversary.seen_arms.tolist() == [*SCRIPT[:3], SCRIPT[3] if asked else -1]
-    assert parts.ledger.corruption.tolist() == [1.0, budget]
+    assert parts.ledger.charged.tolist() == [1.0, budget]
 
 
 def test_whether_a_change_fits_is_asked_as_it_is_charged(scripted, outcome_of):

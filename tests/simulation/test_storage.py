@@ -194,7 +194,7 @@ def test_a_result_of_another_format_is_refused(result, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(storage, "_FORMAT", 7)
         result.save(path)
-    assert_damaged(path, path.read_bytes(), "has format 7; this version reads 1")
+    assert_damaged(path, path.read_bytes(), "has format 7; this version reads 2")
 
 
 def test_a_header_that_is_no_header_is_refused(result, tmp_path):
