@@ -42,6 +42,11 @@ DECLARED = {
     "fake-reviews": (1.0, 0.25, 0.875),
     "construction": (0.6, 0.125 * 0.6, 0.75 * 0.6),
     "spam-wave": (1.0, 0.5, 0.5),
+    "two-phase": (1.0, 0.125, 0.125),  # some arm to 0 or to 1, whatever the action
+    "blind-two-phase": (1.0, 0.125, 0.125),
+    "double-impact": (1.0, 0.125, 0.125),
+    "free-ride": (1.0, 0.125, 0.125),
+    "spoil-then-swap": (1.0, ANY, ANY),  # two rewards that are exchanged may be alike
 }
 """On clicks, on stars and where nothing is left to chance."""
 
