@@ -3,6 +3,7 @@
 import copy
 import json
 import math
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -13,15 +14,20 @@ from armrace.cli.main import run
 from armrace.errors import InvalidParameter, UnknownName
 from armrace.kernels.generics import (
     NO_LAYER,
+    Eligible,
+    Ticket,
+    assign,
     choose,
     decide,
     distribution,
     distribution_among,
+    implement,
     learn,
+    make_ticket,
 )
-from armrace.kernels.streams import uniform
+from armrace.kernels.streams import Stream, uniform
 from armrace.online import Learner
-from armrace.policies import POLICIES, Guarded, Thompson, TsallisInf
+from armrace.policies import POLICIES, Guarded, Policy, Thompson, TsallisInf
 from armrace.policies.races.race import delete_arm
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import make_experiment, simulate
@@ -249,6 +255,57 @@ def test_races_are_their_own_guards(base):
         InvalidParameter, match=f"^base must not be a race or contain one; got {base}"
     ):
         Guarded(base=base)
+
+
+class Narrow(NamedTuple):
+    plays: np.ndarray
+
+
+class Unrestricted(Policy, frozen=True, tag="unrestricted"):
+    """Plays the first arm, whichever are eligible."""
+
+    def start(self, arms, horizon):
+        return Narrow(np.zeros(arms))
+
+
+@implement(choose, Narrow)
+def narrow_choose(state: Narrow, stream: Stream) -> Ticket:
+    return make_ticket(0)
+
+
+def test_a_base_whose_choices_cannot_be_restricted_is_refused():
+    with pytest.raises(
+        InvalidParameter, match=r"^base must be a policy whose choices can be restr"
+    ):
+        Guarded(base=Unrestricted())
+
+
+class Nested(NamedTuple):
+    plays: np.ndarray
+
+
+class Composed(Policy, frozen=True, tag="composed"):
+    """Uses the fields of a ticket in which the guard keeps those of its base."""
+
+    def start(self, arms, horizon):
+        return Nested(np.zeros(arms))
+
+
+@implement(choose, Nested)
+def nested_choose(state: Nested, stream: Stream, eligible: Eligible = None) -> Ticket:
+    return Ticket(0, 0, 1.0, 0, 0.0, 0, 0.5)
+
+
+@implement(assign, Nested)
+def nested_assign(state: Nested, ticket: Ticket) -> Ticket:
+    return ticket
+
+
+def test_a_composed_base_is_refused():
+    with pytest.raises(
+        InvalidParameter, match=r"^base must not be composed of other policies; got"
+    ):
+        Guarded(base=Composed())
 
 
 def test_an_unknown_base_is_refused():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -25,6 +24,9 @@ __all__ = ["Guarded", "posteriors_distribution_among"]
 
 _ARMS, _ROUNDS = 2, 64
 """The size of the run that shows how a base draws its arms."""
+
+_WEIGHTED: dict[tuple[type[Policy], str], bool] = {}
+"""Whether bases that have been asked for draw by weights."""
 
 
 class Guarded(RacePolicy, frozen=True, tag="guarded"):
@@ -130,13 +132,19 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
         return guard_layers(arms, horizon, self.delta, self.share, self.first)
 
 
-@cache
 def _draws_by_weights(base: Policy) -> bool:
-    """Whether a base draws arms at random by weights that it knows.
+    """Whether a base draws arms at random by weights that it knows; refuse one that cannot serve.
 
-    It plays a short run, in which some tickets have a probability other than 1. A base that
-    cannot be guarded is refused.
+    A base is asked once: it may have parameters that cannot be hashed, so it is known by its text.
     """
+    key = type(base), repr(base)
+    if key not in _WEIGHTED:
+        _WEIGHTED[key] = _is_weighted_in_a_run(base)
+    return _WEIGHTED[key]
+
+
+def _is_weighted_in_a_run(base: Policy) -> bool:
+    """Play a short run, in which some tickets have a probability other than 1, or none has."""
     state = base.start(_ARMS, _ROUNDS)
     if not is_restrictable(state):
         raise InvalidParameter(
