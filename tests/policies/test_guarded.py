@@ -311,6 +311,8 @@ def test_a_composed_base_is_refused():
 def test_an_unknown_base_is_refused():
     with pytest.raises(UnknownName, match="there is no policy named 'tompson'"):
         Guarded(base="tompson")
+    with pytest.raises(InvalidParameter, match=r"^base must be a policy, its name, or its param"):
+        Guarded(base=3)
 
 
 def test_leaping_is_refused():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -96,6 +96,10 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
     delta: Confidence = 0.05
 
     def validate(self) -> None:
+        if not isinstance(self.base, (str, Mapping, Policy)):
+            raise InvalidParameter(
+                f"base must be a policy, its name, or its parameters with a name; got {self.base!r}."
+            )
         base = self.catalogue.make(self.base)
         if isinstance(base, RacePolicy):
             raise InvalidParameter(
