@@ -98,7 +98,8 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
     def validate(self) -> None:
         if not isinstance(self.base, (str, Mapping, Policy)):
             raise InvalidParameter(
-                f"base must be a policy, its name, or its parameters with a name; got {self.base!r}."
+                "base must be a policy, its name, or its parameters with a name; "
+                f"got {self.base!r}."
             )
         base = self.catalogue.make(self.base)
         if isinstance(base, RacePolicy):
