@@ -280,6 +280,28 @@ def test_a_base_whose_choices_cannot_be_restricted_is_refused():
         Guarded(base=Unrestricted())
 
 
+class Layered(Thompson, frozen=True, tag="layered"):
+    """Says that it has two layers."""
+
+    def layer_count(self, arms, horizon):
+        return 2
+
+
+def test_a_base_with_layers_is_refused():
+    with pytest.raises(InvalidParameter, match=r"^base must be a policy with a single layer; got"):
+        Guarded(base=Layered()).start(2, 100)
+
+
+def test_forged_tickets_stay_within_the_arrays():
+    """Interpreted, a wrong index would raise an IndexError or reach another arm's numbers."""
+    state = Guarded(base="ucb1").start(3, 100)
+    for phase in (-7, -1, 5, 2**50):
+        ticket = Ticket(1, 0, 0.5, phase, 0.0, 5, 0.5)
+        learn(state, assign(state, ticket), 1.0)
+    assert state.base.counts.pulls.sum() == 4
+    assert state.race.pulls[0].tolist() == [0, 4, 0]
+
+
 class Nested(NamedTuple):
     plays: np.ndarray
 

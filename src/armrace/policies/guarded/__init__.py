@@ -116,9 +116,13 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
         return bool(self.base.exact_tickets)
 
     def layer_count(self, arms: int, horizon: int) -> int:
-        return max(len(self._layers(arms, horizon)), self.base.layer_count(arms, horizon))
+        return len(self._layers(arms, horizon))
 
     def start(self, arms: int, horizon: int) -> GuardState:
+        if self.base.layer_count(arms, horizon) != 1:
+            raise InvalidParameter(
+                f"base must be a policy with a single layer; got {self.base.tag()}."
+            )
         columns = np.array(self._layers(arms, horizon)).T.copy()
         share, tolerated, log_lower, log_upper, allowance = columns
         rule = make_rule(KL_JEFFREYS, log_lower, log_upper, allowance)
