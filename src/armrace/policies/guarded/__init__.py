@@ -69,8 +69,7 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
     >>> policy.layer_count(arms=10, horizon=10**6)
     17
     >>> policy.start(arms=2, horizon=100).race.share
-    array([0.03222656, 0.015625  , 0.0078125 , 0.00390625, 0.00195312,
-           0.00097656])
+    array([0.03515625, 0.015625  , 0.0078125 , 0.00390625])
     """
 
     family: ClassVar[str] = "robust"
