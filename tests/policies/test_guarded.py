@@ -3,6 +3,7 @@
 import copy
 import json
 import math
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -13,15 +14,20 @@ from armrace.cli.main import run
 from armrace.errors import InvalidParameter, UnknownName
 from armrace.kernels.generics import (
     NO_LAYER,
+    Eligible,
+    Ticket,
+    assign,
     choose,
     decide,
     distribution,
     distribution_among,
+    implement,
     learn,
+    make_ticket,
 )
-from armrace.kernels.streams import uniform
+from armrace.kernels.streams import Stream, uniform
 from armrace.online import Learner
-from armrace.policies import POLICIES, Guarded, Thompson, TsallisInf
+from armrace.policies import POLICIES, Guarded, Policy, Thompson, TsallisInf
 from armrace.policies.races.race import delete_arm
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import make_experiment, simulate
@@ -251,9 +257,84 @@ def test_races_are_their_own_guards(base):
         Guarded(base=base)
 
 
+class Narrow(NamedTuple):
+    plays: np.ndarray
+
+
+class Unrestricted(Policy, frozen=True, tag="unrestricted"):
+    """Plays the first arm, whichever are eligible."""
+
+    def start(self, arms, horizon):
+        return Narrow(np.zeros(arms))
+
+
+@implement(choose, Narrow)
+def narrow_choose(state: Narrow, stream: Stream) -> Ticket:
+    return make_ticket(0)
+
+
+def test_a_base_whose_choices_cannot_be_restricted_is_refused():
+    with pytest.raises(
+        InvalidParameter, match=r"^base must be a policy whose choices can be restr"
+    ):
+        Guarded(base=Unrestricted())
+
+
+class Layered(Thompson, frozen=True, tag="layered"):
+    """Says that it has two layers."""
+
+    def layer_count(self, arms, horizon):
+        return 2
+
+
+def test_a_base_with_layers_is_refused():
+    with pytest.raises(InvalidParameter, match=r"^base must be a policy with a single layer; got"):
+        Guarded(base=Layered()).start(2, 100)
+
+
+def test_forged_tickets_stay_within_the_arrays():
+    """Interpreted, a wrong index would raise an IndexError or reach another arm's numbers."""
+    state = Guarded(base="ucb1").start(3, 100)
+    for phase in (-7, -1, 5, 2**50):
+        ticket = Ticket(1, 0, 0.5, phase, 0.0, 5, 0.5)
+        learn(state, assign(state, ticket), 1.0)
+    assert state.base.counts.pulls.sum() == 4
+    assert state.race.pulls[0].tolist() == [0, 4, 0]
+
+
+class Nested(NamedTuple):
+    plays: np.ndarray
+
+
+class Composed(Policy, frozen=True, tag="composed"):
+    """Uses the fields of a ticket in which the guard keeps those of its base."""
+
+    def start(self, arms, horizon):
+        return Nested(np.zeros(arms))
+
+
+@implement(choose, Nested)
+def nested_choose(state: Nested, stream: Stream, eligible: Eligible = None) -> Ticket:
+    return Ticket(0, 0, 1.0, 0, 0.0, 0, 0.5)
+
+
+@implement(assign, Nested)
+def nested_assign(state: Nested, ticket: Ticket) -> Ticket:
+    return ticket
+
+
+def test_a_composed_base_is_refused():
+    with pytest.raises(
+        InvalidParameter, match=r"^base must not be composed of other policies; got"
+    ):
+        Guarded(base=Composed())
+
+
 def test_an_unknown_base_is_refused():
     with pytest.raises(UnknownName, match="there is no policy named 'tompson'"):
         Guarded(base="tompson")
+    with pytest.raises(InvalidParameter, match=r"^base must be a policy, its name, or its param"):
+        Guarded(base=3)
 
 
 def test_leaping_is_refused():

@@ -303,9 +303,18 @@ def _label(policy: Policy) -> str:
     """Return the race's name with the parameters that differ from the defaults."""
     usual = {parameter.name: parameter.default for parameter in policy.parameters()}
     skipped = {"name", "delta", "corruption"}
+    given = {name: _in_short(value) for name, value in policy.to_builtins().items()}
     own = [
         f"{name}={value}"
-        for name, value in policy.to_builtins().items()
+        for name, value in given.items()
         if name not in skipped and value != usual[name]
     ]
     return f"{policy.tag()} ({', '.join(own)})" if own else policy.tag()
+
+
+def _in_short(value: Any) -> Any:
+    """Return a parameter as its default is given: a policy without parameters by its name."""
+    if not isinstance(value, dict) or "name" not in value:
+        return value
+    usual = POLICIES.make(value["name"]).to_builtins()
+    return value["name"] if value == usual else value

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -25,6 +24,9 @@ __all__ = ["Guarded", "posteriors_distribution_among"]
 
 _ARMS, _ROUNDS = 2, 64
 """The size of the run that shows how a base draws its arms."""
+
+_WEIGHTED: dict[tuple[type[Policy], str], bool] = {}
+"""Whether bases that have been asked for draw by weights."""
 
 
 class Guarded(RacePolicy, frozen=True, tag="guarded"):
@@ -67,8 +69,7 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
     >>> policy.layer_count(arms=10, horizon=10**6)
     17
     >>> policy.start(arms=2, horizon=100).race.share
-    array([0.03222656, 0.015625  , 0.0078125 , 0.00390625, 0.00195312,
-           0.00097656])
+    array([0.03515625, 0.015625  , 0.0078125 , 0.00390625])
     """
 
     family: ClassVar[str] = "robust"
@@ -94,6 +95,11 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
     delta: Confidence = 0.05
 
     def validate(self) -> None:
+        if not isinstance(self.base, (str, Mapping, Policy)):
+            raise InvalidParameter(
+                "base must be a policy, its name, or its parameters with a name; "
+                f"got {self.base!r}."
+            )
         base = self.catalogue.make(self.base)
         if isinstance(base, RacePolicy):
             raise InvalidParameter(
@@ -109,7 +115,7 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
         return bool(self.base.exact_tickets)
 
     def layer_count(self, arms: int, horizon: int) -> int:
-        return max(len(self._layers(arms, horizon)), self.base.layer_count(arms, horizon))
+        return len(self._layers(arms, horizon))
 
     def guarantee(self, gaps: Sequence[float], horizon: int, corruption: float) -> Guarantee | None:
         bound = guarded_regret(
@@ -118,6 +124,10 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
         return Guarantee(bound.pseudo_regret, self.delta)
 
     def start(self, arms: int, horizon: int) -> GuardState:
+        if self.base.layer_count(arms, horizon) != 1:
+            raise InvalidParameter(
+                f"base must be a policy with a single layer; got {self.base.tag()}."
+            )
         columns = np.array(self._layers(arms, horizon)).T.copy()
         share, tolerated, log_lower, log_upper, allowance = columns
         rule = make_rule(KL_JEFFREYS, log_lower, log_upper, allowance)
@@ -136,13 +146,19 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
         return guard_layers(arms, horizon, self.delta, self.share, self.first)
 
 
-@cache
 def _draws_by_weights(base: Policy) -> bool:
-    """Whether a base draws arms at random by weights that it knows.
+    """Whether a base draws arms at random by weights that it knows; refuse one that cannot serve.
 
-    It plays a short run, in which some tickets have a probability other than 1. A base that
-    cannot be guarded is refused.
+    A base is asked once: it may have parameters that cannot be hashed, so it is known by its text.
     """
+    key = type(base), repr(base)
+    if key not in _WEIGHTED:
+        _WEIGHTED[key] = _is_weighted_in_a_run(base)
+    return _WEIGHTED[key]
+
+
+def _is_weighted_in_a_run(base: Policy) -> bool:
+    """Play a short run, in which some tickets have a probability other than 1, or none has."""
     state = base.start(_ARMS, _ROUNDS)
     if not is_restrictable(state):
         raise InvalidParameter(

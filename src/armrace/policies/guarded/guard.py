@@ -54,8 +54,10 @@ from armrace.policies.races.race import (
 
 __all__ = ["GuardState", "Scratch", "make_guard"]
 
-_TURN = -1
-"""The phase of a ticket from which the base learns nothing, because the guard chose the arm."""
+_TURN = -(2**40)
+"""The phase of a ticket from which the base learns nothing, because the guard chose the arm.
+
+No base has so many stages that the phases of its own tickets could reach it."""
 
 Bools = npt.NDArray[np.bool_]
 
@@ -302,12 +304,13 @@ def _ticket_of_base(state: GuardState, ticket: Ticket) -> Ticket:
 
     The phase of the guard's ticket is ``phase * K + d``, where ``d`` says how many places after
     the arm that was played, in a circle, the arm lies that the base drew. The remainder is an arm
-    for every whole number, so that a forged phase does no harm.
+    for every whole number, so that a forged phase does no harm; nor does a forged inner layer, as
+    the base has a single layer.
     """
     arms = state.race.cells.shape[1]
     return Ticket(
         (ticket.arm + ticket.phase) % arms,
-        ticket.inner_layer,
+        min(ticket.inner_layer, 0),
         ticket.inner_probability if state.exact[0] else np.nan,
         ticket.phase // arms,
         ticket.memo,
