@@ -85,8 +85,8 @@ class OptimisticLogBarrier(CountingPolicy, frozen=True, tag="optimistic-log-barr
 
     Large estimated losses that come from a few plays with small probabilities are what makes other
     leaders abandon a good arm for long. The deviation measures that, and subtracting it brings the
-    arm back. Optimism is the one parameter to weigh: 0.1 explores least, and loses least without
-    corruption; 1 loses least under attacks made for it, and least often much more than on average;
+    arm back. Optimism is the one parameter to weigh: 0.1 explores less, and loses least without
+    corruption; 1 explores more, and under attack it loses much more than on average least often;
     0.5 lies between. Without optimism this is LB-INF with another prediction and slower scales.
 
     Let ``Z = sum ln T/gap``, ``C`` the corruption and ``G = (K - 1)(first_scale ln T + 1)``. If the
