@@ -22,7 +22,7 @@ HALF, QUARTER = Decimal("0.5"), Decimal("0.25")
 class Textbook:
     """The definition, literally: sums over all rounds, bisection for the normaliser."""
 
-    def __init__(self, arms, horizon, optimism=1, first_scale=1, growth=1):
+    def __init__(self, arms, horizon, optimism="0.5", first_scale=2, growth="0.25"):
         self.arms, self.log_horizon = range(arms), Decimal(horizon).ln()
         self.optimism, self.first_scale = Decimal(optimism), Decimal(first_scale)
         self.growth = Decimal(growth)
@@ -76,7 +76,8 @@ class Textbook:
 
 def test_three_rounds_as_computed_by_hand():
     """Losses 1, 1/4 and 1/2; after the first, ``1/p - 1/(1-p) = 1.25/1.116497`` for arm 0."""
-    state = OptimisticLogBarrier().start(arms=2, horizon=100)
+    policy = OptimisticLogBarrier(optimism=1.0, first_scale=1.0, scale_growth=1.0)
+    state = policy.start(arms=2, horizon=100)
     weights = [probabilities(state, 2)]
     for arm, loss in ((0, 1.0), (1, 0.25), (0, 0.5)):
         ticket = assign(state, Ticket(arm=arm, probability=weights[-1][arm]))
@@ -98,8 +99,8 @@ def test_three_rounds_as_computed_by_hand():
     [
         ({}, {}),
         (
-            {"optimism": 0.5, "first_scale": 2, "scale_growth": 0.25},
-            {"optimism": 0.5, "first_scale": 2, "growth": 0.25},
+            {"optimism": 1, "first_scale": 1, "scale_growth": 1},
+            {"optimism": 1, "first_scale": 1, "growth": 1},
         ),
         ({"optimism": 0}, {"optimism": 0}),
     ],
@@ -115,7 +116,7 @@ def test_plays_as_printed(parameters, printed):
 
 
 def test_keeps_the_contract_without_optimism():
-    check_policy(OptimisticLogBarrier(optimism=0.0, first_scale=2.0))
+    check_policy(OptimisticLogBarrier(optimism=0.0))
 
 
 def test_a_decision_of_vanishing_probability_leaves_it_sound():
@@ -141,22 +142,24 @@ def test_a_new_arm_starts_as_good_as_the_best():
     before = probabilities(state, 4)
     grown = OptimisticLogBarrier().start(arms=5, horizon=400)
     grow_state(state, grown)
+    fresh = OptimisticLogBarrier().start(arms=5, horizon=400)
+    assert unsound_array(grown, fresh, Room(5, 1, 400, 400)) is None
     weights = probabilities(grown, 5)
     best = int(np.argmin(state.scratch.expectation.losses))
     scale = grown.scratch.scales[best]
     assert grown.scratch.expectation.losses[4] == pytest.approx(
         grown.scratch.expectation.losses.min()
     )
-    assert weights[4] == pytest.approx(weights[best] / scale)
+    assert weights[4] == pytest.approx(2 * weights[best] / scale)
     assert weights[:4].argmax() == before.argmax()
 
 
 def test_mean_regret_of_two_arms_lies_where_it_was_measured():
-    """Measured: 34.5 at this horizon (1,000 runs of other seeds, deviation of a run 11.8).
+    """Measured: 28.9 at this horizon (1,000 runs of other seeds, deviation of a run 9.4).
 
     The mean of 60 runs is within 5 of its standard errors of that, except with probability 1e-6.
     """
     figure = simulate(
         OptimisticLogBarrier(), [0.6, 0.4], horizon=20_000, replications=60, seed=8
     ).figure("pseudo_regret")
-    assert figure.mean == pytest.approx(34.5, abs=5 * 11.8 / math.sqrt(60))
+    assert figure.mean == pytest.approx(28.9, abs=5 * 9.4 / math.sqrt(60))

@@ -52,8 +52,8 @@ class Policy(Specification, frozen=True):
     carry NaN, and ``distribution`` computes it on request."""
 
     takes_new_arms: ClassVar[bool] = False
-    """Whether arms can be added while it runs: whether the state of an arm that was never played
-    is the same whenever the arm comes, as for an index that is then infinite."""
+    """Whether arms can be added while it runs: whether it is clear what to think of an arm that was
+    never played, whenever the arm comes, as for an index that is then infinite."""
 
     def start(self, arms: int, horizon: int) -> Any:
         """Return the state before the first round.
