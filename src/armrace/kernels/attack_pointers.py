@@ -19,11 +19,18 @@ from numba.np import arrayobj
 
 from armrace.kernels.compiling import entry, fingerprint
 from armrace.kernels.generics import corrupt, implementations, implements, observe
-from armrace.kernels.live import make_store_call
 from armrace.kernels.streams import Stream
 from armrace.kernels.unowned_arrays import Handle, opened
 
-__all__ = ["NOWHERE", "Attack", "LiveAttack", "address_of", "call_corrupt", "call_observe"]
+__all__ = [
+    "NOWHERE",
+    "Attack",
+    "LiveAttack",
+    "address_of",
+    "attack_entries",
+    "call_corrupt",
+    "call_observe",
+]
 
 NOWHERE = 0
 """The address of ``observe`` of an attack that does not learn from the past."""
@@ -56,7 +63,7 @@ class LiveAttack:
         self, state: Any, stream: Stream, sees_weights: bool, smallest_cost: float
     ) -> None:
         code = fingerprint(implementations(state))
-        self._handle = Handle(_AttackState(state, stream), make_store_call(code))
+        self._handle = Handle(_AttackState(state, stream))
         corrupt_at, observe_at = _addresses(code, self._handle._numba_type_)
         if not implements(observe, type(state)):
             observe_at = NOWHERE
@@ -66,8 +73,8 @@ class LiveAttack:
 
 
 @cache
-def _addresses(code: str, kind: Any) -> tuple[int, int]:
-    """Return the addresses of ``corrupt`` and ``observe``, compiled for one type of handle."""
+def attack_entries(code: str) -> tuple[Any, Any]:
+    """The functions behind ``corrupt`` and ``observe``, before they are compiled for a handle."""
 
     @entry(code)
     def attack_corrupt(
@@ -81,6 +88,13 @@ def _addresses(code: str, kind: Any) -> tuple[int, int]:
     def attack_observe(handle: Handle, round: int, arm: int, reward: float) -> None:
         observe(opened(handle).attack, round, arm, reward)
 
+    return attack_corrupt, attack_observe
+
+
+@cache
+def _addresses(code: str, kind: Any) -> tuple[int, int]:
+    """Return the addresses of ``corrupt`` and ``observe``, compiled for one type of handle."""
+    attack_corrupt, attack_observe = attack_entries(code)
     integer, number = types.int64, types.float64
     return (
         address_of(attack_corrupt, (kind, integer, _NUMBERS, _NUMBERS, integer, number)),

@@ -30,7 +30,7 @@ from armrace.kernels.generics import (
     learn,
 )
 from armrace.kernels.streams import Stream, tell
-from armrace.kernels.unowned_arrays import Handle, borrow, opened, store
+from armrace.kernels.unowned_arrays import Handle, opened
 
 __all__ = [
     "ADDED_EVENT",
@@ -55,7 +55,6 @@ __all__ = [
     "live_entries",
     "make_live_calls",
     "make_log",
-    "make_store_call",
     "ticket_fits",
     "ticket_of",
 ]
@@ -318,17 +317,6 @@ def _mark(live: Live, number: int) -> None:
     later = number - live.counters[SETTLED]
     live.rewarded[later >> 3] |= np.uint8(1 << (later & 7))
     live.counters[REWARDS] += 1
-
-
-@cache
-def make_store_call(code: str) -> Callable[[Any, npt.NDArray[np.uint64]], None]:
-    """Make the call that writes states with the fingerprint ``code`` into memory."""
-
-    @entry(code)
-    def store_state(state: Any, memory: npt.NDArray[np.uint64]) -> None:
-        store(borrow(state), memory)
-
-    return store_state
 
 
 @cache

@@ -8,7 +8,7 @@ code. An entry collects the code of everything that it reaches, and optimises it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from numba import _dynfunc
@@ -48,7 +48,7 @@ class _EntryLibrary(JITCodeLibrary):  # type: ignore[misc]
 
     def finalize(self) -> None:
         """Link what the entry reaches, optimise all of it and make machine code."""
-        libraries = list(_reached(self._linking_libraries))
+        libraries = _reached(self._linking_libraries)
         for library in libraries:
             self._reload_init.update(library._reload_init)
             self._final_module.link_in(_linked_module(library), preserve=True)
@@ -56,17 +56,31 @@ class _EntryLibrary(JITCodeLibrary):  # type: ignore[misc]
         super().finalize()
         self._linking_libraries.extend(libraries)
 
+    def _verify_declare_only_symbols(self) -> None:
+        """Refuse code in which a compiled function is missing: to call it would be fatal."""
+        for function in self._final_module.functions:
+            if function.is_declaration and function.name.startswith("_ZN"):
+                raise AssertionError(f"{function.name} is called and was not linked")
 
-def _reached(libraries: Iterable[Any]) -> Iterator[Any]:
-    """All libraries that some libraries call, directly or not, each once."""
-    waiting, seen = list(libraries), set()
+
+def _reached(libraries: Iterable[Any]) -> list[Any]:
+    """All libraries that some libraries call, directly or not, callers before callees.
+
+    The order matters: LLVM links a function only if the code linked before it calls it.
+    """
+    finished: list[Any] = []
+    seen: set[Any] = set()
+    waiting = [(library, False) for library in libraries]
     while waiting:
-        library = waiting.pop()
-        if library not in seen:
+        library, callees_are_done = waiting.pop()
+        if callees_are_done:
+            finished.append(library)
+        elif library not in seen:
             seen.add(library)
-            yield library
+            waiting.append((library, True))
             if isinstance(library, _CalleeLibrary):
-                waiting.extend(library._linking_libraries)
+                waiting += [(callee, False) for callee in library._linking_libraries]
+    return finished[::-1]
 
 
 def _linked_module(library: Any) -> Any:

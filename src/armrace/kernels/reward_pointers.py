@@ -19,7 +19,6 @@ from numba.extending import intrinsic
 from armrace.kernels.attack_pointers import address_of
 from armrace.kernels.compiling import entry, fingerprint
 from armrace.kernels.laws import Drawn, Law, add_totals, draw_chunk
-from armrace.kernels.live import make_store_call
 from armrace.kernels.unowned_arrays import Handle, opened
 
 __all__ = ["LiveRewards", "Rewards", "call_fill"]
@@ -43,7 +42,7 @@ class LiveRewards:
 
     def __init__(self, law: Law, drawn: Drawn, totals: npt.NDArray[np.float64]) -> None:
         code = fingerprint([])
-        self._handle = Handle(_RewardState(law, drawn, totals), make_store_call(code))
+        self._handle = Handle(_RewardState(law, drawn, totals))
         self.rewards = Rewards(self._handle.address, _address(code, self._handle._numba_type_))
 
 

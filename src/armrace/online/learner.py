@@ -32,7 +32,6 @@ from armrace.kernels.live import (
     enlarge_log,
     make_live_calls,
     make_log,
-    make_store_call,
     ticket_of,
 )
 from armrace.kernels.states import grow_state
@@ -130,7 +129,6 @@ class Learner:
             log=make_log(_FIRST_ROOM if self._keeps_log else 0, first=0),
         )
         code = fingerprint(implementations(kept))
-        self._store = make_store_call(code)
         self._go_on_with(live, labels, state)
         self._calls = make_live_calls(code, self._current.handle._numba_type_)
 
@@ -145,7 +143,7 @@ class Learner:
 
     def _go_on_with(self, live: Live, arms: list[str | int], state: Any) -> None:
         """Replace everything that compiled code works on, in one step."""
-        self._current = _Current(arms, state, Handle(live, self._store))
+        self._current = _Current(arms, state, Handle(live))
 
     @property
     def arms(self) -> list[str | int]:
