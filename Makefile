@@ -19,7 +19,9 @@ $(READY): pyproject.toml constraints.txt
 demo: setup ## compare policies under click fraud, and write a report
 	$(BIN)/armrace compare
 
+# Warmed up first, on all cores: else two workers would compile the same policies at the same time.
 test: setup lint ## lint, types, import contract, doctests, tests, the README's commands
+	$(BIN)/armrace warm-up
 	$(BIN)/pytest -n auto --dist loadfile
 
 test-ray: ## the tests on Ray, which is large, in an environment of its own

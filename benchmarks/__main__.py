@@ -22,7 +22,7 @@ from benchmarks.speed import Effort, against_c, under_attack
 
 _THOROUGH = Effort(turns=12, replications=4)
 _PAGE = 150
-_QUICK = Effort(turns=3, replications=8)
+_QUICK = Effort(turns=3, replications=8, horizon=100_000)
 _CATALOGUE = Effort(turns=3, replications=1)
 
 

@@ -1,88 +1,124 @@
-"""Time a round against plain C: the race, UCB1, and the race under attack."""
+"""Time a round against plain C: some policies, and the race under attack."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import armrace
 from benchmarks.agreement import Agreement, compare_runs, pool
 from benchmarks.attack import FlipWhatMayBePlayed
 from benchmarks.figures import Figure, ratio_figure
 from benchmarks.plain_c import compile_program, run_program
 from benchmarks.problem import EASY, HARD, Problem, Run, run_armrace
 
-__all__ = ["HORIZON", "Effort", "against_c", "under_attack"]
+__all__ = ["HORIZON", "MATCHES", "Effort", "Match", "against_c", "under_attack"]
 
 HORIZON = 1_000_000
 _RACE = "multi-layer-race"
-_PROGRAMS = {_RACE: "race", "ucb1": "ucb1"}
-_ATTACKS: dict[str, armrace.Adversary | str] = {
-    "race, zero-best-when-likely": "zero-best-when-likely",
-    "race, every reward rewritten": FlipWhatMayBePlayed(),
-}
-_LASTING = 2.0 * HORIZON
-_TO_C = {_RACE: 0.4, "ucb1": 0.5}
+_TO_C = 1.2
 _ATTACKED_TO_C = 2.0
 
 
+class Match(NamedTuple):
+    """A policy, perhaps under attack, and the C program that plays the same."""
+
+    policy: str
+    program: str
+    target: float
+    """The largest time of armrace, in times of the C program."""
+    adversary: str = "none"
+
+    @property
+    def name(self) -> str:
+        """What is played."""
+        return self.policy if self.adversary == "none" else f"{self.policy}, {self.adversary}"
+
+    def run(self, problem: Problem, horizon: int, replications: int, seed: int) -> Run:
+        """Some replications by armrace, with a budget that outlasts the run."""
+        budget = 0.0 if self.adversary == "none" else 2.0 * horizon
+        return run_armrace(
+            self.policy, problem, horizon, replications, seed, self.adversary, budget
+        )
+
+
+MATCHES = (
+    Match(_RACE, "race", 0.35),
+    Match("ucb1", "ucb1", 0.25),
+    Match("exp3", "exp3", _TO_C),
+    Match("tsallis-inf", "tsallis_inf", _TO_C),
+    Match("kl-ucb", "kl_ucb", _TO_C),
+    Match("thompson", "thompson", _TO_C),
+    Match(_RACE, "race_attacked", _TO_C, "zero-best-when-likely"),
+)
+"""The race and UCB1 do most rounds without any computation, so more is asked of them."""
+
+
 class Effort(NamedTuple):
-    """How often the sides take turns, and how many replications a turn has."""
+    """How often the sides take turns, how many replications a turn has, and of how many rounds."""
 
     turns: int
     replications: int
+    horizon: int = HORIZON
 
     def seeds(self) -> Iterator[int]:
         """A seed a turn, far enough from the next for all replications of a turn."""
         return (turn * self.replications for turn in range(self.turns))
 
+    def times(self, runs: list[Run]) -> list[float]:
+        """Nanoseconds a round."""
+        return [run.nanoseconds(self.horizon) for run in runs]
+
 
 def against_c(effort: Effort) -> Iterator[Figure | Agreement]:
-    """Each algorithm beside its C program, and whether the two agree in law."""
-    replications = effort.replications
-    for policy, name in _PROGRAMS.items():
-        program = compile_program(name)
-        run_armrace(policy, HARD, 1, 1, seed=0)  # compiles, or loads what is compiled
+    """Each match, and whether the two sides agree in law."""
+    _, replications, horizon = effort
+    for match in MATCHES:
+        program = compile_program(match.program)
+        match.run(HARD, 1, 1, seed=0)  # compiles, or loads what is compiled
         ours: list[Run] = []
         theirs: list[Run] = []
         for seed in effort.seeds():
-            theirs.append(run_program(program, HARD, HORIZON, replications, seed))
-            ours.append(run_armrace(policy, HARD, HORIZON, replications, seed))
-        yield ratio_figure(policy, _times(ours), _times(theirs), "plain C", _TO_C[policy])
-        yield _agreement(policy, HARD, ours, theirs)
+            theirs.append(run_program(program, HARD, horizon, replications, seed))
+            ours.append(match.run(HARD, horizon, replications, seed))
+        yield ratio_figure(
+            match.name, effort.times(ours), effort.times(theirs), "plain C", match.target
+        )
+        yield _agreement(match, HARD, horizon, ours, theirs)
         total = effort.turns * replications
         yield _agreement(
-            policy,
+            match,
             EASY,
-            [run_armrace(policy, EASY, HORIZON, total, seed=1)],
-            [run_program(program, EASY, HORIZON, total, seed=1)],
+            horizon,
+            [match.run(EASY, horizon, total, seed=1)],
+            [run_program(program, EASY, horizon, total, seed=1)],
         )
 
 
 def under_attack(effort: Effort) -> Iterator[Figure]:
-    """The race under attacks that look at its distribution and at all rewards, all along.
+    """The race under an attack that reads all weights and writes all rewards, all along.
 
     The C program beside it is not attacked.
     """
-    program = compile_program(_PROGRAMS[_RACE])
+    _, replications, horizon = effort
+    program = compile_program("race")
+    attack, budget = FlipWhatMayBePlayed(), 2.0 * horizon
+    run_armrace(_RACE, HARD, 1, 1, 0, attack, budget)
     plain: list[Run] = []
-    attacked: dict[str, list[Run]] = {name: [] for name in _ATTACKS}
-    for adversary in _ATTACKS.values():
-        run_armrace(_RACE, HARD, 1, 1, 0, adversary, _LASTING)
+    attacked: list[Run] = []
     for seed in effort.seeds():
-        plain.append(run_program(program, HARD, HORIZON, effort.replications, seed))
-        for name, adversary in _ATTACKS.items():
-            attacked[name].append(
-                run_armrace(_RACE, HARD, HORIZON, effort.replications, seed, adversary, _LASTING)
-            )
-    for name, runs in attacked.items():
-        yield ratio_figure(name, _times(runs), _times(plain), "plain C, no attack", _ATTACKED_TO_C)
+        plain.append(run_program(program, HARD, horizon, replications, seed))
+        attacked.append(run_armrace(_RACE, HARD, horizon, replications, seed, attack, budget))
+    yield ratio_figure(
+        "race, every reward rewritten",
+        effort.times(attacked),
+        effort.times(plain),
+        "plain C, no attack",
+        _ATTACKED_TO_C,
+    )
 
 
-def _times(runs: list[Run]) -> list[float]:
-    return [run.nanoseconds(HORIZON) for run in runs]
-
-
-def _agreement(policy: str, problem: Problem, ours: list[Run], theirs: list[Run]) -> Agreement:
-    name = f"{policy}, means {problem.best} and {problem.others}"
-    return compare_runs(name, problem, HORIZON, pool(ours), pool(theirs))
+def _agreement(
+    match: Match, problem: Problem, horizon: int, ours: list[Run], theirs: list[Run]
+) -> Agreement:
+    name = f"{match.name}, means {problem.best} and {problem.others}"
+    return compare_runs(name, problem, horizon, pool(ours), pool(theirs))

@@ -1,4 +1,4 @@
-/* What both programs share: the problem, the timing, the output.
+/* What all programs share: the problem, the timing, the output.
  *
  *   PROGRAM ROUNDS REPLICATIONS SEED BEST OTHERS
  *

@@ -102,14 +102,44 @@ static void eliminate(int layer)
     }
 }
 
+#ifdef ATTACKED
+#define LIKELY 0.5
+
+static double spent;
+
+/* The probability of each arm: layers that would play it next add their shares. */
+static void distribution(double weights[ARMS])
+{
+    memset(weights, 0, ARMS * sizeof weights[0]);
+    for (int layer = 0; layer < layers; layer++)
+        weights[active_count[layer] > 0 ? least_pulled(layer) : fallback()] += share[layer];
+}
+
+/* Whether the attack sets the best arm's reward to 0 in this round; the change is charged. */
+static int strikes(Generator *generator)
+{
+    double weights[ARMS];
+    distribution(weights);
+    if (weights[0] < LIKELY)
+        return 0;
+    spent += draw_reward(generator, 0);
+    return 1;
+}
+#endif
+
 static void play(int64_t rounds, Generator *generator, int64_t plays[ARMS])
 {
     start(rounds);
     for (int64_t round = 0; round < rounds; round++) {
+#ifdef ATTACKED
+        const int best_pays_nothing = strikes(generator);
+#else
+        const int best_pays_nothing = 0;
+#endif
         const int layer = sample_layer(generator);
         const int learns = active_count[layer] > 0;
         const int arm = learns ? least_pulled(layer) : fallback();
-        const double reward = draw_reward(generator, arm);
+        const double reward = arm == 0 && best_pays_nothing ? 0.0 : draw_reward(generator, arm);
         plays[arm]++;
         if (learns) {
             pulls[layer][arm]++;

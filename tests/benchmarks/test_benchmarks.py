@@ -36,23 +36,28 @@ def test_quick_form_runs_and_its_checks_of_agreement_pass(tmp_path: Path) -> Non
     )
     assert finished.returncode == 0, finished.stdout + finished.stderr
     content = json.loads(written.read_text())
-    assert len(content["agreements"]) == 4
+    from benchmarks.speed import MATCHES
+
+    assert len(content["agreements"]) == 2 * len(MATCHES)
     assert all(agreement["holds"] for agreement in content["agreements"])
     names = {figure["name"] for figure in content["figures"]}
-    assert {"multi-layer-race", "ucb1", "peak memory, T = 10^7"} <= names
+    assert {*(match.name for match in MATCHES), "peak memory, T = 10^7"} <= names
     assert all(figure["value"] > 0 for figure in content["figures"])
 
 
 @pytest.mark.usefixtures("needs_compiler")
-@pytest.mark.parametrize("name", ["race", "ucb1"])
-def test_c_program_plays_every_round_and_finds_the_best_arm(name: str) -> None:
+def test_c_programs_play_every_round_and_find_the_best_arm() -> None:
     from benchmarks.plain_c import compile_program, run_program
     from benchmarks.problem import EASY
+    from benchmarks.speed import MATCHES
 
-    run = run_program(compile_program(name), EASY, horizon=50_000, replications=2, seed=3)
-    assert (run.pulls.sum(axis=1) == 50_000).all()
-    assert (run.pulls.argmax(axis=1) == 0).all()
-    assert run.pulls[0].tolist() != run.pulls[1].tolist()
+    for match in MATCHES:
+        program = compile_program(match.program)
+        run = run_program(program, EASY, horizon=50_000, replications=2, seed=3)
+        assert (run.pulls.sum(axis=1) == 50_000).all()
+        if match.adversary == "none":
+            assert (run.pulls.argmax(axis=1) == 0).all()
+        assert run.pulls[0].tolist() != run.pulls[1].tolist()
 
 
 def test_agreement_can_fail() -> None:

@@ -182,10 +182,15 @@ print(*result.final["pulls"].to_list()[0])
 """
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """One cache for all tests, so that rewards and attacks are compiled once."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture
-def run_in_a_process_of_its_own(tmp_path):
+def run_in_a_process_of_its_own(tmp_path, cache):
     """Runs a script beside the user's policy; returns what it printed and the files cached."""
-    cache = tmp_path / "cache"
 
     def run(script, arm):
         (tmp_path / "always.py").write_text(POLICY.replace("{arm}", str(arm)))
@@ -204,8 +209,8 @@ def run_in_a_process_of_its_own(tmp_path):
 
 
 def test_a_changed_policy_of_the_users_is_never_served_stale(run_in_a_process_of_its_own):
-    assert run_in_a_process_of_its_own(RUN, arm=0) == ("100 0 0", 1)
-    assert run_in_a_process_of_its_own(RUN, arm=0) == ("100 0 0", 0)
+    assert run_in_a_process_of_its_own(RUN, arm=1) == ("0 100 0", 1)
+    assert run_in_a_process_of_its_own(RUN, arm=1) == ("0 100 0", 0)
     assert run_in_a_process_of_its_own(RUN, arm=2) == ("0 0 100", 1)
 
 

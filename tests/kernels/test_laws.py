@@ -15,11 +15,16 @@ from armrace.environments import (
 )
 from armrace.kernels.laws import (
     CHUNK,
+    TABLE,
     add_totals,
+    count_totals,
     draw_chunk,
+    flip_chunk,
     make_drawn,
+    make_law,
     rewards_between,
 )
+from armrace.kernels.reward_pointers import LiveRewards
 from armrace.randomness import reward_place
 
 ERROR_PROBABILITY = 1e-6
@@ -226,3 +231,25 @@ def test_a_table_pays_what_it_says():
     table = np.random.default_rng(4).random((300, 5))
     assert np.array_equal(rewards_of(Table(rewards=table), rounds=300), table)
     assert np.array_equal(rewards_of(Table(rewards=table), 120, 50), table[120:170])
+
+
+def test_coins_alone_are_drawn_and_added_up_as_among_other_laws():
+    law = law_of(Bernoulli(means=[0.3, 0.7, 0.5]))
+    both = [make_drawn(3), make_drawn(3)]
+    sums = [np.zeros(3), np.zeros(3)]
+    draw_chunk(law, 4, both[0])
+    flip_chunk(law, 4, both[1])
+    assert np.array_equal(both[0].rewards, both[1].rewards)
+    add_totals(law, both[0], 3, 200, sums[0])
+    count_totals(both[1], 3, 200, sums[1])
+    assert np.array_equal(*sums)
+    assert sums[0].tolist() == both[0].rewards[:, 3:200].sum(axis=1).tolist()
+
+
+@pytest.mark.parametrize("kind", [-1, TABLE + 1])
+def test_a_law_of_an_unknown_kind_is_refused(kind):
+    law, sentence = make_law(kind, arms=2), rf"5 \(table\); got \[{kind}, {kind}\]"
+    with pytest.raises(ValueError, match=sentence):
+        rewards_between(law, 0, 10)
+    with pytest.raises(ValueError, match=sentence):
+        LiveRewards(law, make_drawn(2), np.zeros(2))

@@ -2,6 +2,12 @@
 
 import subprocess
 import sys
+from typing import NamedTuple
+
+import numpy as np
+
+from armrace.kernels.compiling import entry
+from armrace.kernels.unowned_arrays import Handle, opened
 
 STATE_WITH_A_TEXT = """
 from typing import NamedTuple
@@ -43,3 +49,43 @@ def test_a_state_with_what_has_an_owner_is_refused_or_runs_but_never_breaks_memo
     )
     assert run.returncode == 0, run.stderr[-300:]
     assert run.stdout.strip()
+
+
+class Pair(NamedTuple):
+    """Two arrays of one type, which compiled code keeps as an array and not as a struct."""
+
+    one: np.ndarray
+    other: np.ndarray
+
+
+class Mixed(NamedTuple):
+    """Members of several sizes, so that some places are aligned."""
+
+    flag: bool
+    pair: Pair
+    small: np.float32
+    wide: np.ndarray
+    number: int
+    records: np.ndarray
+    last: bool
+
+
+def test_compiled_code_reads_what_a_handle_stored():
+    records = np.zeros(3, dtype=[("a", np.int64), ("b", np.float32)])
+    records["a"], records["b"] = [5, 6, 7], [0.5, 0.25, 0.125]
+    wide = np.arange(24.0).reshape(2, 3, 4)[:, ::2, 1:]
+    pair = Pair(np.array([1.5, 2.5]), np.array([3.5]))
+    state = Mixed(True, pair, np.float32(0.75), wide, -9, records, False)
+    handle = Handle(state)
+
+    @entry("test_handles")
+    def read(handle):
+        found = opened(handle)
+        found.pair.one[0] = 10.0
+        total = found.wide.sum() + found.wide[1, 1, 2] + found.pair.one[1] + found.pair.other[0]
+        return (found.flag, found.last, found.small, found.number, found.records[2].a,
+                found.records[1].b, found.wide.shape, total)  # fmt: skip
+
+    expected = wide.sum() + wide[1, 1, 2] + 2.5 + 3.5
+    assert read(handle) == (True, False, 0.75, -9, 7, 0.25, (2, 2, 3), expected)
+    assert pair.one[0] == 10.0

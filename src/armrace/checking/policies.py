@@ -411,6 +411,7 @@ def specification_survives_json(policy: Policy) -> None:
 
 
 def _has_nan(state: Any) -> bool:
+    """Whether an array or number of a state, or of a state within it, is NaN."""
     return any(_has_nan(m) if isinstance(m, tuple) else _holds_nan(m) for m in state)
 
 

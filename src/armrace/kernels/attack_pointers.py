@@ -19,7 +19,6 @@ from numba.np import arrayobj
 
 from armrace.kernels.compiling import entry, fingerprint
 from armrace.kernels.generics import corrupt, implementations, implements, looks, observe
-from armrace.kernels.live import make_store_call
 from armrace.kernels.streams import Stream
 from armrace.kernels.unowned_arrays import Handle, opened
 
@@ -28,6 +27,7 @@ __all__ = [
     "Attack",
     "LiveAttack",
     "address_of",
+    "attack_entries",
     "call_corrupt",
     "call_looks",
     "call_observe",
@@ -73,7 +73,7 @@ class LiveAttack:
         sees_arm: bool = False,
     ) -> None:
         code = fingerprint(implementations(state))
-        self._handle = Handle(_AttackState(state, stream), make_store_call(code))
+        self._handle = Handle(_AttackState(state, stream))
         corrupt_at, observe_at, looks_at = _addresses(code, self._handle._numba_type_)
         if not implements(observe, type(state)):
             observe_at = NOWHERE
@@ -91,8 +91,8 @@ class LiveAttack:
 
 
 @cache
-def _addresses(code: str, kind: Any) -> tuple[int, int, int]:
-    """Return the addresses of an attack's functions, compiled for one type of handle."""
+def attack_entries(code: str) -> tuple[Any, Any, Any]:
+    """The functions behind ``corrupt``, ``observe`` and ``looks``, not yet compiled for a handle."""
 
     @entry(code)
     def attack_corrupt(
@@ -110,6 +110,13 @@ def _addresses(code: str, kind: Any) -> tuple[int, int, int]:
     def attack_looks(handle: Handle, round: int, rewards: Any, arms: int, left: float) -> int:
         return int(looks(opened(handle).attack, round, numba.carray(rewards, (arms,)), left))
 
+    return attack_corrupt, attack_observe, attack_looks
+
+
+@cache
+def _addresses(code: str, kind: Any) -> tuple[int, int, int]:
+    """Return the addresses of an attack's functions, compiled for one type of handle."""
+    attack_corrupt, attack_observe, attack_looks = attack_entries(code)
     integer, number = types.int64, types.float64
     return (
         address_of(attack_corrupt, (kind, integer, _NUMBERS, _NUMBERS, integer, number)),

@@ -24,30 +24,29 @@ from numba.extending import register_jitable
 
 from armrace.kernels.fingerprints import SCRIPT, fingerprint
 from armrace.kernels.machine_code import MachineCode
+from armrace.kernels.pipelines import CalleeCompiler, EntryCompiler
 
 __all__ = ["entry", "fingerprint", "inlined", "is_stored", "outlined"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+CALLEE_OPTIONS: dict[str, Any] = {
+    "error_model": "numpy",
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "pipeline_class": CalleeCompiler,
+}
+"""How functions are compiled that only compiled code calls."""
+
 
 def inlined(function: F) -> F:
     """Make ``function`` callable from compiled code; from Python it runs as plain Python."""
-    return cast(
-        "F",
-        register_jitable(
-            forceinline=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
-        )(function),
-    )
+    return cast("F", register_jitable(forceinline=True, **CALLEE_OPTIONS)(function))
 
 
 def outlined(function: F) -> F:
     """As :func:`inlined`, for what a hot loop rarely calls, so that the loop stays small."""
-    return cast(
-        "F",
-        register_jitable(
-            forceinline=False, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
-        )(function),
-    )
+    return cast("F", register_jitable(forceinline=False, **CALLEE_OPTIONS)(function))
 
 
 def entry(code: str, checked: bool = False, holds_lock: bool = False) -> Callable[[F], F]:
@@ -65,9 +64,12 @@ def entry(code: str, checked: bool = False, holds_lock: bool = False) -> Callabl
             _let_checks_be_inherited()
         kind = ".checked" if checked else ""
         function.__qualname__ = f"{function.__name__}.{code}{kind}"
-        compiled = numba.njit(nogil=not holds_lock, error_model="numpy", boundscheck=checked)(
-            function
-        )
+        compiled = numba.njit(
+            nogil=not holds_lock,
+            error_model="numpy",
+            boundscheck=checked,
+            pipeline_class=EntryCompiler,
+        )(function)
         if not code.startswith(SCRIPT):
             compiled._cache = MachineCode(function)
         return cast("F", compiled)

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 from numba.core import types
-from numba.extending import overload, register_jitable
+from numba.extending import overload
 
+from armrace.kernels.compiling import CALLEE_OPTIONS, inlined
 from armrace.kernels.streams import Stream
 
 __all__ = [
@@ -76,13 +77,13 @@ class Ticket(NamedTuple):
     """The probability that an inner policy gave the arm."""
 
 
-@register_jitable(forceinline=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@inlined
 def make_ticket(arm: int, layer: int = 0, probability: float = 1.0, memo: float = 0.0) -> Ticket:
     """A ticket that ``choose`` returns. Compiled code cannot leave out members of a tuple."""
     return Ticket(arm, layer, probability, 0, memo, 0, 1.0)
 
 
-@register_jitable(forceinline=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@inlined
 def stamped(ticket: Ticket, phase: int, memo: float) -> Ticket:
     """The ticket with the phase and memo that the state gives it."""
     return Ticket(
@@ -134,7 +135,7 @@ def assign(state: State, ticket: Ticket) -> Ticket:
     return completed
 
 
-@register_jitable(forceinline=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@inlined
 def decide(state: State, stream: Stream) -> Ticket:
     """Choose an arm and assign the decision in one step."""
     return assign(state, choose(state, stream, None))
@@ -292,7 +293,7 @@ def _ignore_eligible(choose_any: Callable[..., Any]) -> Callable[..., Any]:
 
     Callers check :func:`is_restrictable` before they restrict; here the argument is ``None``.
     """
-    inner = register_jitable(forceinline=True, error_model="numpy")(choose_any)
+    inner = inlined(choose_any)
 
     def choose_unrestricted(state: State, stream: Stream, eligible: Eligible = None) -> Ticket:
         ticket: Ticket = inner(state, stream)
@@ -319,12 +320,7 @@ def _dispatch_when_compiling(generic: Callable[..., Any]) -> None:
     overload(
         generic,
         strict=False,
-        jit_options={
-            "forceinline": True,
-            "error_model": "numpy",
-            "no_cpython_wrapper": True,
-            "no_cfunc_wrapper": True,
-        },
+        jit_options={"forceinline": True, **CALLEE_OPTIONS},
     )(resolve)
 
 

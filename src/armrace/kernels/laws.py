@@ -32,19 +32,28 @@ __all__ = [
     "CHUNK",
     "DETERMINISTIC",
     "FINITE",
+    "KINDS",
     "TABLE",
     "UNIFORM",
     "Drawn",
     "Law",
     "add_totals",
+    "check_kinds",
+    "count_totals",
     "draw_chunk",
+    "flip_chunk",
+    "is_coins",
     "make_drawn",
     "make_law",
     "pick",
     "rewards_between",
 ]
 
-BERNOULLI, UNIFORM, BETA, FINITE, DETERMINISTIC, TABLE = range(6)
+KINDS = ("Bernoulli", "uniform", "Beta", "finite support", "deterministic", "table")
+"""What the kinds of laws are called, in order of their numbers. A new kind is added here, and its
+rewards are drawn in :func:`_fill_arm`."""
+
+BERNOULLI, UNIFORM, BETA, FINITE, DETERMINISTIC, TABLE = range(len(KINDS))
 
 CHUNK = BLOCK * BLOCKS
 """Rounds whose rewards are drawn together, so that drawing vectorises."""
@@ -118,6 +127,18 @@ def make_drawn(arms: int) -> Drawn:
     )
 
 
+def check_kinds(law: Law) -> None:
+    """Refuse a law of an unknown kind, which compiled code would leave undrawn."""
+    if law.kind.size and not 0 <= law.kind.min() <= law.kind.max() < len(KINDS):
+        known = ", ".join(f"{number} ({name})" for number, name in enumerate(KINDS))
+        raise ValueError(f"the kind of a law must be one of {known}; got {law.kind.tolist()}.")
+
+
+def is_coins(law: Law) -> bool:
+    """Whether all arms are Bernoulli arms."""
+    return bool((law.kind == BERNOULLI).all())
+
+
 @inlined
 def draw_chunk(law: Law, chunk: int, drawn: Drawn) -> None:
     """Draw the rewards of the rounds from ``chunk * CHUNK`` on, unless that was done already."""
@@ -126,17 +147,39 @@ def draw_chunk(law: Law, chunk: int, drawn: Drawn) -> None:
     drawn.chunk[0] = chunk
     group_of_words = -1
     for arm in range(law.kind.size):
-        kind, row = law.kind[arm], drawn.rewards[arm]
+        kind = law.kind[arm]
         if kind == BERNOULLI:
-            heads = drawn.heads[arm]
-            flip_coins(law.place, arm, law.first[arm], chunk * BLOCKS, drawn.scratch, heads)
-            spread_heads(heads, row)
+            _flip_arm(law, arm, chunk, drawn)
             continue
         group, place_in_group = divmod(arm, _ARMS_A_GROUP)
         if kind in (UNIFORM, FINITE) and group != group_of_words:
             _draw_words(law.place, chunk * CHUNK, group, drawn.words)
             group_of_words = group
-        _fill_arm(law, arm, chunk * CHUNK, drawn.words[place_in_group], row)
+        _fill_arm(law, arm, chunk * CHUNK, drawn.words[place_in_group], drawn.rewards[arm])
+
+
+@inlined
+def flip_chunk(law: Law, chunk: int, drawn: Drawn) -> None:
+    """As :func:`draw_chunk`, for Bernoulli arms only, which compiles in half the time."""
+    if drawn.chunk[0] != chunk:
+        drawn.chunk[0] = chunk
+        for arm in range(law.kind.size):
+            _flip_arm(law, arm, chunk, drawn)
+
+
+@inlined
+def _flip_arm(law: Law, arm: int, chunk: int, drawn: Drawn) -> None:
+    """Draw the rewards of a Bernoulli arm."""
+    heads = drawn.heads[arm]
+    flip_coins(law.place, arm, law.first[arm], chunk * BLOCKS, drawn.scratch, heads)
+    spread_heads(heads, drawn.rewards[arm])
+
+
+@inlined
+def count_totals(drawn: Drawn, begin: int, end: int, totals: npt.NDArray[np.float64]) -> None:
+    """As :func:`add_totals`, for Bernoulli arms only."""
+    for arm in range(totals.size):
+        totals[arm] += count_heads(drawn.heads[arm], begin, end)
 
 
 @inlined
@@ -169,6 +212,7 @@ def rewards_between(
 
     ``draw`` may be a compiled :func:`draw_chunk`.
     """
+    check_kinds(law)
     drawn = make_drawn(law.kind.size)
     chunks = range(first // CHUNK, -(-last // CHUNK))
     table = [np.empty((0, law.kind.size))]
@@ -221,7 +265,7 @@ def _fill_arm(
     elif kind == DETERMINISTIC:
         for i in range(CHUNK):
             out[i] = first
-    else:
+    elif kind == TABLE:
         for i in range(min(CHUNK, law.table.shape[0] - first_round)):
             out[i] = law.table[first_round + i, arm]
 

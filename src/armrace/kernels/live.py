@@ -20,6 +20,18 @@ from numba.core import types
 from numba.np.numpy_support import from_dtype
 
 from armrace.kernels.compiling import entry, inlined
+from armrace.kernels.event_log import (
+    DECISION,
+    DROPPED_EVENT,
+    LEARNED_EVENT,
+    Log,
+    add_decision,
+    add_event,
+    differs_from_log,
+    has_room,
+    read_ticket,
+    write_decision,
+)
 from armrace.kernels.generics import (
     NO_LAYER,
     Ticket,
@@ -30,18 +42,10 @@ from armrace.kernels.generics import (
     learn,
 )
 from armrace.kernels.streams import Stream, tell
-from armrace.kernels.unowned_arrays import Handle, borrow, opened, store
+from armrace.kernels.unowned_arrays import Handle, opened
 
 __all__ = [
-    "ADDED_EVENT",
-    "ASSIGNED",
-    "ASSIGNED_EVENT",
-    "DECISION",
     "DECISIONS",
-    "DROPPED_EVENT",
-    "EVENTS",
-    "FIRST",
-    "LEARNED_EVENT",
     "NO_ROOM",
     "REPEATED",
     "REWARDS",
@@ -50,14 +54,9 @@ __all__ = [
     "UNKNOWN",
     "Live",
     "LiveCalls",
-    "Log",
-    "enlarge_log",
     "live_entries",
     "make_live_calls",
-    "make_log",
-    "make_store_call",
     "ticket_fits",
-    "ticket_of",
 ]
 
 TAKEN, UNKNOWN, REPEATED = 0, 1, 2
@@ -69,40 +68,6 @@ first bit of ``rewarded`` stands for. All earlier decisions have had their rewar
 
 NO_ROOM = -1
 """The number of a decision that was not made because there is no room to record it."""
-
-DECISION = np.dtype(
-    [
-        ("number", np.int64),
-        ("taken", np.int64),  # position of the stream after the decision
-        ("arm", np.int64),
-        ("layer", np.int64),
-        ("probability", np.float64),
-        ("phase", np.int64),
-        ("memo", np.float64),
-        ("inner_layer", np.int64),
-        ("inner_probability", np.float64),
-    ]
-)
-"""A decision as a record: its number, the position of the stream, and its ticket."""
-
-
-ASSIGNED_EVENT, LEARNED_EVENT, DROPPED_EVENT, ADDED_EVENT = range(4)
-"""Kinds of events in a log."""
-
-FIRST, ASSIGNED, EVENTS = 0, 1, 2
-"""Positions in ``Log.counters``: number of its first decision, count of decisions and of events."""
-
-
-class Log(NamedTuple):
-    """Decisions and events in order; a decision needs room for its reward too."""
-
-    decisions: Any
-    """Records of type :data:`DECISION`; of length 0 if no log is kept."""
-    kinds: npt.NDArray[np.uint8]
-    numbers: npt.NDArray[np.int64]
-    """The decision that each event is about."""
-    rewards: npt.NDArray[np.float64]
-    counters: npt.NDArray[np.int64]
 
 
 class Live(NamedTuple):
@@ -116,40 +81,6 @@ class Live(NamedTuple):
     shape: npt.NDArray[np.int64]
     """Numbers of arms and of layers, and whether tickets carry their probability."""
     log: Log
-
-
-def make_log(room: int, first: int) -> Log:
-    """Make an empty log with room for ``room`` decisions and their rewards.
-
-    Args:
-        room: the number of decisions.
-        first: the number of the first decision.
-
-    Returns:
-        The log.
-    """
-    return Log(
-        decisions=np.zeros(room, dtype=DECISION).view(np.recarray),
-        kinds=np.zeros(2 * room, dtype=np.uint8),
-        numbers=np.zeros(2 * room, dtype=np.int64),
-        rewards=np.zeros(2 * room),
-        counters=np.array([first, 0, 0], dtype=np.int64),
-    )
-
-
-def enlarge_log(log: Log, decisions: int, events: int) -> Log:
-    """Copy a log, with room for this many more decisions and events."""
-    return Log(
-        decisions=_enlarged(log.decisions, decisions).view(np.recarray),
-        kinds=_enlarged(log.kinds, events),
-        numbers=_enlarged(log.numbers, events),
-        rewards=_enlarged(log.rewards, events),
-        counters=log.counters,
-    )
-
-
-def _enlarged(array: np.ndarray, room: int) -> np.ndarray:
-    return np.concatenate([np.asarray(array), np.zeros(room, dtype=array.dtype)])
 
 
 _LEAST_PROBABILITY, _LARGEST_PROBABILITY = 1e-100, 1.0 + 1e-9
@@ -168,11 +99,6 @@ class LiveCalls(NamedTuple):
     distribution: Any
     decide_many: Any
     learn_many: Any
-
-
-def ticket_of(record: Any) -> Ticket:
-    """The ticket in a record of a decision."""
-    return Ticket(*record.item()[2:])
 
 
 @inlined
@@ -194,66 +120,11 @@ def _unpacked(
 
 
 @inlined
-def _write(record: Any, live: Live, ticket: Ticket) -> None:
-    """Write the latest decision into a record."""
-    record.number = live.counters[DECISIONS] - 1
-    record.taken = tell(live.stream)
-    record.arm = ticket.arm
-    record.layer = ticket.layer
-    record.probability = ticket.probability
-    record.phase = ticket.phase
-    record.memo = ticket.memo
-    record.inner_layer = ticket.inner_layer
-    record.inner_probability = ticket.inner_probability
-
-
-@inlined
-def _read(record: Any) -> Ticket:
-    """The ticket in a record."""
-    return Ticket(
-        record.arm,
-        record.layer,
-        record.probability,
-        record.phase,
-        record.memo,
-        record.inner_layer,
-        record.inner_probability,
-    )
-
-
-@inlined
-def _is_same(one: Ticket, other: Ticket) -> bool:
-    # Policies that do not compute the probability put NaN on tickets, and NaN differs from NaN.
-    same_probability = one.probability == other.probability or (
-        np.isnan(one.probability) and np.isnan(other.probability)
-    )
-    return (
-        same_probability
-        and one.arm == other.arm
-        and one.layer == other.layer
-        and one.phase == other.phase
-        and one.memo == other.memo
-        and one.inner_layer == other.inner_layer
-        and one.inner_probability == other.inner_probability
-    )
-
-
-@inlined
-def _add_event(log: Log, kind: int, number: int, reward: float) -> None:
-    if log.decisions.size > 0:
-        place = log.counters[EVENTS]
-        log.kinds[place] = kind
-        log.numbers[place] = number
-        log.rewards[place] = reward
-        log.counters[EVENTS] = place + 1
-
-
-@inlined
 def _has_room(live: Live) -> bool:
     """Whether one more decision can be recorded."""
-    counters, log = live.counters, live.log
-    logged = log.decisions.size == 0 or log.counters[ASSIGNED] < log.decisions.size
-    return logged and counters[DECISIONS] - counters[SETTLED] < 8 * live.rewarded.size
+    counters = live.counters
+    later = counters[DECISIONS] - counters[SETTLED]
+    return has_room(live.log) and later < 8 * live.rewarded.size
 
 
 @inlined
@@ -264,15 +135,12 @@ def _no_decision() -> tuple[int, int, int, int, float, int, float, int, float]:
 
 @inlined
 def _assign_next(live: Live, ticket: Ticket) -> Ticket:
-    number, log = live.counters[DECISIONS], live.log
+    number = live.counters[DECISIONS]
     # The number is taken before the policy acts: whatever goes wrong in ``assign``, no two
-    # decisions get the same number. ``_write`` also reads the number from this counter.
+    # decisions get the same number.
     live.counters[DECISIONS] = number + 1
     completed = assign(live.policy, ticket)
-    if log.decisions.size > 0:
-        _write(log.decisions[log.counters[ASSIGNED]], live, completed)
-        log.counters[ASSIGNED] += 1
-    _add_event(log, ASSIGNED_EVENT, number, 0.0)
+    add_decision(live.log, number, tell(live.stream), completed)
     return completed
 
 
@@ -303,9 +171,7 @@ def _status(live: Live, number: int, ticket: Ticket) -> int:
         return UNKNOWN
     # A logged decision must match its ticket in full; without a log, ranges are all that can be
     # checked.
-    place = number - live.log.counters[FIRST]
-    logged = live.log.decisions.size > 0 and place >= 0
-    if logged and not _is_same(_read(live.log.decisions[place]), ticket):
+    if differs_from_log(live.log, number, ticket):
         return UNKNOWN
     later = number - live.counters[SETTLED]
     if later < 0:
@@ -314,21 +180,38 @@ def _status(live: Live, number: int, ticket: Ticket) -> int:
 
 
 @inlined
-def _mark(live: Live, number: int) -> None:
-    later = number - live.counters[SETTLED]
-    live.rewarded[later >> 3] |= np.uint8(1 << (later & 7))
-    live.counters[REWARDS] += 1
+def _settle(live: Live, number: int, ticket: Ticket) -> int:
+    """Mark a decision as rewarded if its reward can be taken, and return whether it can.
+
+    The mark comes before the policy learns: if learning failed, the reward would be lost but never
+    count twice.
+    """
+    status = _status(live, number, ticket)
+    if status == TAKEN:
+        later = number - live.counters[SETTLED]
+        live.rewarded[later >> 3] |= np.uint8(1 << (later & 7))
+        live.counters[REWARDS] += 1
+    return status
 
 
-@cache
-def make_store_call(code: str) -> Callable[[Any, npt.NDArray[np.uint64]], None]:
-    """Make the call that writes states with the fingerprint ``code`` into memory."""
+@inlined
+def _learn(live: Live, number: int, ticket: Ticket, reward: float) -> int:
+    """Learn a reward if it can be taken; return its status."""
+    status = _settle(live, number, ticket)
+    if status == TAKEN:
+        learn(live.policy, ticket, reward)
+        add_event(live.log, LEARNED_EVENT, number, reward)
+    return status
 
-    @entry(code)
-    def store_state(state: Any, memory: npt.NDArray[np.uint64]) -> None:
-        store(borrow(state), memory)
 
-    return store_state
+@inlined
+def _drop(live: Live, number: int, ticket: Ticket) -> int:
+    """Give up on a reward if it is outstanding; return its status."""
+    status = _settle(live, number, ticket)
+    if status == TAKEN:
+        drop(live.policy, ticket)
+        add_event(live.log, DROPPED_EVENT, number, 0.0)
+    return status
 
 
 @cache
@@ -382,15 +265,8 @@ def live_entries(code: str) -> LiveCalls:
         inner_probability: float,
         reward: float,
     ) -> int:
-        live = opened(handle)
         ticket = Ticket(arm, layer, probability, phase, memo, inner_layer, inner_probability)
-        status = _status(live, number, ticket)
-        if status == TAKEN:
-            # Marked first: if learning failed, the reward would be lost but never count twice.
-            _mark(live, number)
-            learn(live.policy, ticket, reward)
-            _add_event(live.log, LEARNED_EVENT, number, reward)
-        return status
+        return _learn(opened(handle), number, ticket, reward)
 
     @entry(code, holds_lock=True)
     def live_drop(
@@ -404,14 +280,8 @@ def live_entries(code: str) -> LiveCalls:
         inner_layer: int,
         inner_probability: float,
     ) -> int:
-        live = opened(handle)
         ticket = Ticket(arm, layer, probability, phase, memo, inner_layer, inner_probability)
-        status = _status(live, number, ticket)
-        if status == TAKEN:
-            _mark(live, number)
-            drop(live.policy, ticket)
-            _add_event(live.log, DROPPED_EVENT, number, 0.0)
-        return status
+        return _drop(opened(handle), number, ticket)
 
     @entry(code, holds_lock=True)
     def live_distribution(handle: Handle, out: npt.NDArray[np.float64]) -> None:
@@ -425,7 +295,7 @@ def live_entries(code: str) -> LiveCalls:
             if not _has_room(live):
                 return place
             ticket = _assign_next(live, choose(live.policy, live.stream, None))
-            _write(out[place], live, ticket)
+            write_decision(out[place], live.counters[DECISIONS] - 1, tell(live.stream), ticket)
         return out.size
 
     @entry(code, holds_lock=True)
@@ -438,13 +308,10 @@ def live_entries(code: str) -> LiveCalls:
         """
         live = opened(handle)
         for place in range(records.size):
-            number, ticket = records[place].number, _read(records[place])
-            status = _status(live, number, ticket)
+            ticket = read_ticket(records[place])
+            status = _learn(live, records[place].number, ticket, rewards[place])
             if status != TAKEN:
                 return place, status
-            _mark(live, number)
-            learn(live.policy, ticket, rewards[place])
-            _add_event(live.log, LEARNED_EVENT, number, rewards[place])
         return records.size, TAKEN
 
     return LiveCalls(

@@ -1,7 +1,8 @@
 """Calls of reward laws through function pointers, so that they are compiled once for all policies.
 
 Drawing a chunk of rewards takes microseconds, so the cost of an indirect call does not matter,
-while compiling all laws takes as long as compiling a policy.
+while compiling all laws takes as long as compiling a policy. Bernoulli arms, which most uses are
+about, have a function of their own, so that the first use does not wait for the other laws.
 """
 
 from __future__ import annotations
@@ -18,8 +19,16 @@ from numba.extending import intrinsic
 
 from armrace.kernels.attack_pointers import address_of
 from armrace.kernels.compiling import entry, fingerprint
-from armrace.kernels.laws import Drawn, Law, add_totals, draw_chunk
-from armrace.kernels.live import make_store_call
+from armrace.kernels.laws import (
+    Drawn,
+    Law,
+    add_totals,
+    check_kinds,
+    count_totals,
+    draw_chunk,
+    flip_chunk,
+    is_coins,
+)
 from armrace.kernels.unowned_arrays import Handle, opened
 
 __all__ = ["LiveRewards", "Rewards", "call_fill"]
@@ -42,22 +51,34 @@ class LiveRewards:
     """Rewards that the engine can draw. The object owns the memory behind the addresses."""
 
     def __init__(self, law: Law, drawn: Drawn, totals: npt.NDArray[np.float64]) -> None:
+        check_kinds(law)
         code = fingerprint([])
-        self._handle = Handle(_RewardState(law, drawn, totals), make_store_call(code))
-        self.rewards = Rewards(self._handle.address, _address(code, self._handle._numba_type_))
+        self._handle = Handle(_RewardState(law, drawn, totals))
+        address = _address(code, self._handle._numba_type_, is_coins(law))
+        self.rewards = Rewards(self._handle.address, address)
 
 
 @cache
-def _address(code: str, kind: Any) -> int:
+def _address(code: str, kind: Any, coins: bool) -> int:
+    """The address of the function that draws a chunk.
+
+    It also adds the columns that will be played to what each arm would pay.
+    """
+
     @entry(code)
     def fill_chunk(handle: Handle, chunk: int, begin: int, end: int) -> None:
-        """Draw a chunk, and add the columns that will be played to what each arm would pay."""
         state = opened(handle)
         draw_chunk(state.law, chunk, state.drawn)
         add_totals(state.law, state.drawn, begin, end, state.totals)
 
+    @entry(code)
+    def flip_and_count(handle: Handle, chunk: int, begin: int, end: int) -> None:
+        state = opened(handle)
+        flip_chunk(state.law, chunk, state.drawn)
+        count_totals(state.drawn, begin, end, state.totals)
+
     integer = types.int64
-    return address_of(fill_chunk, (kind, integer, integer, integer))
+    return address_of(flip_and_count if coins else fill_chunk, (kind, integer, integer, integer))
 
 
 @intrinsic

@@ -14,15 +14,18 @@ caller of an entry keeps the arguments, a handle keeps its state.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
+from struct import pack_into
 from typing import Any
 
 import numba
 import numpy as np
+import numpy.typing as npt
 from llvmlite import ir
 from numba.core import types
-from numba.core.datamodel import default_manager
 from numba.core.errors import NumbaTypeError
+from numba.core.registry import cpu_target
 from numba.extending import (
     NativeValue,
     intrinsic,
@@ -32,10 +35,7 @@ from numba.extending import (
 )
 from numba.np import arrayobj
 
-__all__ = ["Handle", "borrow", "opened", "store"]
-
-_WORDS_A_MEMBER = 16
-"""Room for an array of up to five dimensions in its compiled form."""
+__all__ = ["Handle", "borrow", "opened"]
 
 
 @intrinsic
@@ -53,7 +53,7 @@ def _refuse_owners(kind: Any) -> None:
     if isinstance(kind, types.BaseTuple):
         for member in kind.types:
             _refuse_owners(member)
-    elif not isinstance(kind, types.Array) and default_manager[kind].contains_nrt_meminfo():
+    elif not isinstance(kind, (types.Array, types.Number, types.Boolean)):
         raise NumbaTypeError(f"a state holds arrays and numbers; got {kind}")
 
 
@@ -96,25 +96,58 @@ class Handle:
 
     __slots__ = ("_numba_type_", "address", "memory", "state")
 
-    def __init__(self, state: Any, store_state: Callable[[Any, Any], None]) -> None:
-        """Store a state in memory.
-
-        Args:
-            state: the state; the handle keeps it alive.
-            store_state: a compiled function for this class of state that calls :func:`store`.
-        """
+    def __init__(self, state: Any) -> None:
+        """Store a state, which the handle keeps alive, in the form that compiled code reads."""
         self.state = state
         kind = numba.typeof(state)
-        self.memory = np.zeros(_WORDS_A_MEMBER * _count_members(kind), dtype=np.uint64)
+        size, offsets = _layout(kind)
+        self.memory = np.zeros(size, dtype=np.uint8)
         self.address = self.memory.ctypes.data
         self._numba_type_ = HandleType(kind)
-        store_state(state, self.memory)
+        for member, offset in zip(_members(state), offsets, strict=True):
+            _store(member, self.memory, offset)
 
 
-def _count_members(kind: Any) -> int:
-    if isinstance(kind, types.BaseTuple):
-        return sum(_count_members(member) for member in kind.types)
-    return 1
+def _members(state: Any) -> Iterator[Any]:
+    """The arrays and numbers of a nested tuple, in order."""
+    for member in state:
+        if isinstance(member, tuple):
+            yield from _members(member)
+        else:
+            yield member
+
+
+@cache
+def _layout(kind: Any) -> tuple[int, tuple[int, ...]]:
+    """The bytes of a tuple in compiled code, and where each of its arrays and numbers begins."""
+    _refuse_owners(kind)
+    context = cpu_target.target_context
+    compiled, data = context.get_value_type(kind), context.codegen().target_data
+    return compiled.get_abi_size(data), tuple(_offsets(kind, compiled, data, 0))
+
+
+def _offsets(kind: Any, compiled: Any, data: Any, start: int) -> Iterator[int]:
+    for position, member in enumerate(kind.types):
+        if isinstance(compiled, ir.ArrayType):  # a tuple whose members are all of one type
+            inner, offset = compiled.element, position * compiled.element.get_abi_size(data)
+        else:
+            inner, offset = compiled.elements[position], compiled.get_element_offset(data, position)
+        if isinstance(member, types.BaseTuple):
+            yield from _offsets(member, inner, data, start + offset)
+        else:
+            yield start + offset
+
+
+def _store(member: Any, memory: npt.NDArray[np.uint8], offset: int) -> None:
+    if isinstance(member, np.ndarray):
+        # Numba's array: its owner and parent (none), size, bytes an item, data, shape and strides.
+        form = f"@{5 + 2 * member.ndim}q"
+        start = member.__array_interface__["data"][0]
+        fixed = (0, 0, member.size, member.itemsize, start)
+        pack_into(form, memory.data, offset, *fixed, *member.shape, *member.strides)
+    else:
+        number = np.asarray(member)
+        memory[offset : offset + number.nbytes] = number.reshape(1).view(np.uint8)
 
 
 @unbox(HandleType)
@@ -126,26 +159,11 @@ def _unbox_handle(kind: Any, handle: Any, c: Any) -> NativeValue:
 
 
 @intrinsic
-def _store(typing_context: Any, state: Any, memory: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = arrayobj.make_array(signature.args[1])(context, builder, arguments[1])
-        target = builder.bitcast(array.data, arguments[0].type.as_pointer())
-        builder.store(arguments[0], target)
-        return context.get_dummy_value()
-
-    return types.void(state, memory), generate
-
-
-store: Callable[[Any, Any], None] = _store
-"""Write a borrowed state into an array of words."""
-
-
-@intrinsic
 def _opened(typing_context: Any, handle: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = context.get_value_type(signature.return_type)
-        # Borrowed again, although a borrowed state was stored: what is loaded from memory is not
-        # a constant, and the compiler must see the null pointers to leave out the counting.
+        # Borrowed again, although arrays are stored without an owner: what is loaded from memory is
+        # not a constant, and the compiler must see the null pointers to leave out the counting.
         state = builder.load(builder.bitcast(arguments[0], kind.as_pointer()))
         return _borrowed(context, builder, signature.return_type, state)
 

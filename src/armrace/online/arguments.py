@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from armrace.errors import ForeignTicket, InvalidParameter
+from armrace.kernels.event_log import DECISION
 from armrace.kernels.generics import Ticket
-from armrace.kernels.live import DECISION, ticket_fits
+from armrace.kernels.live import ticket_fits
 from armrace.online.batches import DecisionBatch
 from armrace.randomness import MAXIMAL_SEED
 from armrace.specification import MAXIMAL_HORIZON, Limits, check_number, is_list

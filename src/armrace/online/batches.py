@@ -8,7 +8,7 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
-from armrace.kernels.live import ticket_of
+from armrace.kernels.event_log import ticket_of
 from armrace.online.events import Decision
 
 __all__ = ["DecisionBatch"]

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, overload
 
-from armrace.kernels.generics import Ticket
-from armrace.kernels.live import (
+from armrace.kernels.event_log import (
     ASSIGNED_EVENT,
     DROPPED_EVENT,
     EVENTS,
@@ -19,6 +18,7 @@ from armrace.kernels.live import (
     Log,
     ticket_of,
 )
+from armrace.kernels.generics import Ticket
 
 __all__ = ["ArmAdded", "Assigned", "Decision", "Dropped", "Event", "EventLog", "Learned"]
 

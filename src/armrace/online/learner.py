@@ -3,41 +3,17 @@
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
 from armrace.errors import DamagedFile, ForeignTicket, InvalidParameter
 from armrace.forensics import Audit, audit
-from armrace.forensics import watch as put_under_watch
-from armrace.kernels.compiling import fingerprint
-from armrace.kernels.declarations import Room, unsound_array
-from armrace.kernels.generics import Ticket, implementations, is_restrictable
-from armrace.kernels.live import (
-    ADDED_EVENT,
-    ASSIGNED,
-    DECISION,
-    DECISIONS,
-    EVENTS,
-    FIRST,
-    NO_ROOM,
-    REPEATED,
-    REWARDS,
-    SETTLED,
-    TAKEN,
-    UNKNOWN,
-    Live,
-    enlarge_log,
-    make_live_calls,
-    make_log,
-    make_store_call,
-    ticket_of,
-)
-from armrace.kernels.states import grow_state
+from armrace.kernels.event_log import DECISION
+from armrace.kernels.generics import Ticket, is_restrictable
+from armrace.kernels.live import NO_ROOM, REPEATED, SETTLED, TAKEN, UNKNOWN
 from armrace.kernels.streams import seek, tell
-from armrace.kernels.unowned_arrays import Handle
 from armrace.online.arguments import (
     check_arm,
     check_arms,
@@ -55,26 +31,16 @@ from armrace.online.arguments import (
 )
 from armrace.online.batches import DecisionBatch
 from armrace.online.events import ArmAdded, Assigned, Decision, Dropped, Event, EventLog, Learned
-from armrace.online.snapshots import Snapshot, pack_rewarded, read_arrays, write_arrays
+from armrace.online.live_memory import LiveMemory
+from armrace.online.snapshots import Snapshot, pack_rewarded, write_arrays
 from armrace.policies import POLICIES, ArmView, Policy
-from armrace.randomness import Purpose, stream_for
 
 __all__ = ["Learner"]
 
-_FIRST_ROOM = 1024
 _new: Any = tuple.__new__
 
 
-class _Current(NamedTuple):
-    """The parts of a learner that are replaced together, which an interruption cannot split."""
-
-    arms: list[str | int]
-    state: Any
-    """The policy's own state, without a watch."""
-    handle: Handle
-
-
-class Learner:
+class Learner(LiveMemory):
     """The compiled functions of the simulator, for live traffic.
 
     ``decide`` chooses an arm and counts it as assigned, which influences later choices; ``learn``
@@ -111,80 +77,14 @@ class Learner:
         watch: bool = True,
         log: bool = True,
     ) -> None:
-        labels = check_arms(arms)
-        self.horizon = check_horizon(horizon)
-        self.seed = check_seed(seed)
-        self.watch = check_flag("watch", watch)
-        self._keeps_log = check_flag("log", log)
-        self.policy = POLICIES.make(policy)
-        self._first_arms = len(labels)
-        self._lock = threading.Lock()
-        self._stream = stream_for(self.seed, Purpose.LEARNER, replication=0)
-        state, kept = self._start(len(labels))
-        live = Live(
-            policy=kept,
-            stream=self._stream,
-            counters=np.zeros(3, dtype=np.int64),
-            rewarded=np.zeros(_FIRST_ROOM // 8, dtype=np.uint8),
-            shape=self._shape(len(labels)),
-            log=make_log(_FIRST_ROOM if self._keeps_log else 0, first=0),
+        super().__init__(
+            arms=check_arms(arms),
+            horizon=check_horizon(horizon),
+            seed=check_seed(seed),
+            watch=check_flag("watch", watch),
+            log=check_flag("log", log),
+            policy=POLICIES.make(policy),
         )
-        code = fingerprint(implementations(kept))
-        self._store = make_store_call(code)
-        self._go_on_with(live, labels, state)
-        self._calls = make_live_calls(code, self._current.handle._numba_type_)
-
-    def _start(self, arms: int) -> tuple[Any, Any]:
-        """Make a fresh state for a number of arms, with an audit trail if ``watch`` is set."""
-        state = self.policy.start(arms, self.horizon)
-        return state, put_under_watch(state, arms, self.horizon) if self.watch else state
-
-    def _shape(self, arms: int) -> np.ndarray:
-        layers = self.policy.layer_count(arms, self.horizon)
-        return np.array([arms, layers, self.policy.exact_tickets], dtype=np.int64)
-
-    def _go_on_with(self, live: Live, arms: list[str | int], state: Any) -> None:
-        """Replace everything that compiled code works on, in one step."""
-        self._current = _Current(arms, state, Handle(live, self._store))
-
-    @property
-    def arms(self) -> list[str | int]:
-        """The names of the arms."""
-        return self._current.arms
-
-    @property
-    def _state(self) -> Any:
-        return self._current.state
-
-    @property
-    def _live(self) -> Live:
-        live: Live = self._current.handle.state
-        return live
-
-    def _make_room(self, decisions: int) -> None:
-        """Make room for ``count`` more decisions and for all outstanding rewards."""
-        live = self._live
-        room, log = max(decisions, 8 * live.rewarded.size), live.log
-        if self._keeps_log:
-            log = enlarge_log(log, room, 2 * room + self.pending)
-        more = np.zeros(-(-room // 8), dtype=np.uint8)
-        rewarded = np.concatenate([live.rewarded, more])
-        self._go_on_with(live._replace(rewarded=rewarded, log=log), self.arms, self._state)
-
-    @property
-    def decisions(self) -> int:
-        """How many decisions have been made."""
-        return int(self._live.counters[DECISIONS])
-
-    @property
-    def rewards(self) -> int:
-        """How many decisions have had their reward, or are known never to have one."""
-        return int(self._live.counters[REWARDS])
-
-    @property
-    def pending(self) -> int:
-        """Decisions whose reward has not come."""
-        return self.decisions - self.rewards
 
     # --- deciding -------------------------------------------------------------------------
 
@@ -325,22 +225,6 @@ class Learner:
         with self._lock:
             self._add_arm(label)
 
-    def _add_arm(self, label: str | int) -> None:
-        # Arrays of a state cannot grow, so everything is built beside the current state, which
-        # one assignment at the end replaces: an interruption leaves the old learner intact.
-        arms = [*self.arms, label]
-        state, kept = self._start(len(arms))
-        grow_state(self._live.policy, kept)
-        log = self._live.log
-        if self._keeps_log:
-            log = enlarge_log(log, 0, 1)._replace(counters=log.counters.copy())
-            place = log.counters[EVENTS]
-            log.kinds[place] = ADDED_EVENT
-            log.numbers[place] = len(arms) - 1 - self._first_arms
-            log.counters[EVENTS] += 1
-        shape = self._shape(len(arms))
-        self._go_on_with(self._live._replace(policy=kept, shape=shape, log=log), arms, state)
-
     # --- the log --------------------------------------------------------------------------
 
     @property
@@ -379,15 +263,6 @@ class Learner:
             if taken > tell(self._stream):
                 seek(self._stream, taken)
             self._assign(ticket)
-
-    def _logged(self, number: int) -> Decision:
-        """Return a decision from this learner's own log."""
-        log = self._live.log
-        place = number - int(log.counters[FIRST]) if isinstance(number, int) else -1
-        if not 0 <= place < log.counters[ASSIGNED]:
-            raise ForeignTicket(f"the log of this learner has no decision {number!r}.")
-        ticket = ticket_of(log.decisions[place])
-        return Decision(number, self.arms[ticket.arm], ticket)
 
     @classmethod
     def replay(
@@ -494,22 +369,6 @@ class Learner:
             raise DamagedFile(f"the snapshot describes no learner: {error}") from None
         learner._resume(snapshot)
         return learner
-
-    def _resume(self, snapshot: Snapshot) -> None:
-        live = self._live
-        rewarded = snapshot.rewarded_bits()
-        rewards = snapshot.settled + int(np.unpackbits(rewarded).sum())
-        read_arrays(live.policy, snapshot.state)
-        arms, layers, _ = live.shape.tolist()
-        room = Room(arms, layers, snapshot.decisions, rewards)
-        unsound = unsound_array(live.policy, self._start(arms)[1], room)
-        if unsound is not None:
-            raise DamagedFile(f"the snapshot's {unsound} holds what this policy never does.")
-        seek(self._stream, snapshot.taken)
-        live.counters[[DECISIONS, REWARDS, SETTLED]] = snapshot.decisions, rewards, snapshot.settled
-        live.log.counters[FIRST] = snapshot.decisions
-        self._go_on_with(live._replace(rewarded=rewarded), self.arms, self._state)
-        self._make_room(_FIRST_ROOM)
 
     def __copy__(self) -> Learner:
         return type(self).restore(self.snapshot(), self.policy, log=self._keeps_log)

@@ -36,17 +36,17 @@ from armrace.policies.base import ArmView, Policy
 from armrace.policies.common.counts import Counts, make_counts, record
 from armrace.policies.leaders.exponential_gains import (
     ExponentialGains,
-    add_reward,
     make_gains,
     restart_gains,
 )
 from armrace.policies.races.race import NEVER
 from armrace.policies.switching.arm_views import view_arms
 from armrace.policies.switching.switching import (
-    AFTER_SWITCH,
     assign_on_a_side,
     choose_on_a_side,
     fill_a_side,
+    learn_after_switch,
+    share_among_active,
 )
 from armrace.specification import Confidence
 
@@ -200,8 +200,7 @@ def sao_learn(state: SaoState, ticket: Ticket, reward: float) -> None:
     arm = ticket.arm
     mean = record(state.counts, arm, reward)
     if _has_switched(state):
-        if ticket.phase == AFTER_SWITCH:
-            add_reward(state.fallback, arm, ticket.probability, reward)
+        learn_after_switch(state.fallback, ticket, reward)
         return
     state.clock[_SEEN] += 1
     state.weighted_gains[arm] += reward / ticket.probability
@@ -271,14 +270,9 @@ def _deviation_aside(state: SaoState, arm: int) -> float:
 
 @inlined
 def _share(state: SaoState) -> None:
-    """Divide the probability that arms set aside leave equally among the active arms."""
-    rest, active, following = 1.0, 0, state.clock[_SEEN] + 1
+    """Let the probability of arms set aside fall as 1/t, and give the rest to the active arms."""
+    following = state.clock[_SEEN] + 1
     for arm in range(state.active.size):
-        if state.active[arm]:
-            active += 1
-        else:
+        if not state.active[arm]:
             state.probabilities[arm] = state.frozen_share[arm] / following
-            rest -= state.probabilities[arm]
-    for arm in range(state.active.size):
-        if state.active[arm]:
-            state.probabilities[arm] = rest / active
+    share_among_active(state.probabilities, state.active)

@@ -13,9 +13,9 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
+from armrace.kernels.attack_pointers import attack_entries
 from armrace.kernels.compiling import fingerprint, is_stored
 from armrace.kernels.generics import implementations
-from armrace.kernels.live import make_store_call
 from armrace.simulation.compilers import Unit, compile_units
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.interrupts import postponed_interrupts
@@ -82,7 +82,7 @@ def units_for(experiments: Sequence[Experiment], make: Make = first_parts) -> li
     for experiment in experiments:
         parts = make(experiment)
         code = fingerprint(implementations(parts.adversary))
-        if not _is_ready(make_store_call(code)):
+        if not _is_ready(attack_entries(code)[0]):
             attacks[code] = _unit(
                 experiment.adversary, _SECONDS_AN_ATTACK, compile_attack, experiment
             )

@@ -48,16 +48,16 @@ from armrace.kernels.streams import Stream
 from armrace.policies.common.counts import Counts, make_counts, record
 from armrace.policies.leaders.exponential_gains import (
     ExponentialGains,
-    add_reward,
     make_gains,
     restart_gains,
 )
 from armrace.policies.races.race import NEVER
 from armrace.policies.switching.switching import (
-    AFTER_SWITCH,
     assign_on_a_side,
     choose_on_a_side,
     fill_a_side,
+    learn_after_switch,
+    share_among_active,
 )
 
 __all__ = [
@@ -239,8 +239,7 @@ def sapo_learn(state: SapoState, ticket: Ticket, reward: float) -> None:
     arm = ticket.arm
     mean = record(state.counts, arm, reward)
     if has_switched(state):
-        if ticket.phase == AFTER_SWITCH:
-            add_reward(state.fallback, arm, ticket.probability, reward)
+        learn_after_switch(state.fallback, ticket, reward)
         return
     weighted = (1.0 - reward) / ticket.probability
     state.clock[_SEEN] += 1
@@ -254,7 +253,7 @@ def sapo_learn(state: SapoState, ticket: Ticket, reward: float) -> None:
     if failed or state.clock[_ACTIVE] == 0:
         _switch(state)
     elif changed:
-        _share_among_active(state)
+        share_among_active(state.probabilities, state.active)
 
 
 @inlined
@@ -368,17 +367,6 @@ def _begin_phases(state: SapoState, arm: int) -> None:
     state.active[arm] = False
     state.clock[_ACTIVE] -= 1
     state.eliminated_at[arm] = state.counts.rounds[0]
-
-
-@inlined
-def _share_among_active(state: SapoState) -> None:
-    rest = 1.0
-    for arm in range(state.active.size):
-        if not state.active[arm]:
-            rest -= state.probabilities[arm]
-    for arm in range(state.active.size):
-        if state.active[arm]:
-            state.probabilities[arm] = rest / state.clock[_ACTIVE]
 
 
 @inlined

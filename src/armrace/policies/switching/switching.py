@@ -18,6 +18,7 @@ from armrace.policies.common.counts import Counts, count_play
 from armrace.policies.leaders.exponential_gains import (
     ExponentialGains,
     add_bonuses,
+    add_reward,
     fill_probabilities,
     gain_probabilities,
 )
@@ -28,6 +29,8 @@ __all__ = [
     "assign_on_a_side",
     "choose_on_a_side",
     "fill_a_side",
+    "learn_after_switch",
+    "share_among_active",
 ]
 
 BEFORE_SWITCH, AFTER_SWITCH = 0, 1
@@ -72,3 +75,26 @@ def assign_on_a_side(
         add_bonuses(fallback)
         return stamped(ticket, AFTER_SWITCH, 0.0)
     return stamped(ticket, BEFORE_SWITCH, 0.0)
+
+
+@inlined
+def learn_after_switch(fallback: ExponentialGains, ticket: Ticket, reward: float) -> None:
+    """Give EXP3.P the reward of a decision that it made; others are of no use any more."""
+    if ticket.phase == AFTER_SWITCH:
+        add_reward(fallback, ticket.arm, ticket.probability, reward)
+
+
+@inlined
+def share_among_active(
+    probabilities: npt.NDArray[np.float64], active: npt.NDArray[np.bool_]
+) -> None:
+    """Divide the probability that the other arms leave equally among the active arms."""
+    rest, count = 1.0, 0
+    for arm in range(active.size):
+        if active[arm]:
+            count += 1
+        else:
+            rest -= probabilities[arm]
+    for arm in range(active.size):
+        if active[arm]:
+            probabilities[arm] = rest / count

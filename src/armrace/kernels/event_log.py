@@ -1,0 +1,192 @@
+"""Decisions as records, and the log of decisions and events that a learner keeps."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.compiling import inlined
+from armrace.kernels.generics import Ticket
+
+__all__ = [
+    "ADDED_EVENT",
+    "ASSIGNED",
+    "ASSIGNED_EVENT",
+    "DECISION",
+    "DROPPED_EVENT",
+    "EVENTS",
+    "FIRST",
+    "LEARNED_EVENT",
+    "Log",
+    "add_decision",
+    "add_event",
+    "differs_from_log",
+    "enlarge_log",
+    "has_log",
+    "has_room",
+    "make_log",
+    "read_ticket",
+    "ticket_of",
+    "write_decision",
+]
+
+DECISION = np.dtype(
+    [
+        ("number", np.int64),
+        ("taken", np.int64),  # position of the stream after the decision
+        ("arm", np.int64),
+        ("layer", np.int64),
+        ("probability", np.float64),
+        ("phase", np.int64),
+        ("memo", np.float64),
+        ("inner_layer", np.int64),
+        ("inner_probability", np.float64),
+    ]
+)
+"""A decision as a record: its number, the position of the stream, and its ticket."""
+
+
+ASSIGNED_EVENT, LEARNED_EVENT, DROPPED_EVENT, ADDED_EVENT = range(4)
+"""Kinds of events in a log."""
+
+FIRST, ASSIGNED, EVENTS = 0, 1, 2
+"""Positions in ``Log.counters``: number of its first decision, count of decisions and of events."""
+
+
+class Log(NamedTuple):
+    """Decisions and events in order; a decision needs room for its reward too."""
+
+    decisions: Any
+    """Records of type :data:`DECISION`; of length 0 if no log is kept."""
+    kinds: npt.NDArray[np.uint8]
+    numbers: npt.NDArray[np.int64]
+    """The decision that each event is about."""
+    rewards: npt.NDArray[np.float64]
+    counters: npt.NDArray[np.int64]
+
+
+def make_log(room: int, first: int) -> Log:
+    """Make an empty log with room for ``room`` decisions and their rewards.
+
+    Args:
+        room: the number of decisions.
+        first: the number of the first decision.
+
+    Returns:
+        The log.
+    """
+    return Log(
+        decisions=np.zeros(room, dtype=DECISION).view(np.recarray),
+        kinds=np.zeros(2 * room, dtype=np.uint8),
+        numbers=np.zeros(2 * room, dtype=np.int64),
+        rewards=np.zeros(2 * room),
+        counters=np.array([first, 0, 0], dtype=np.int64),
+    )
+
+
+def enlarge_log(log: Log, decisions: int, events: int) -> Log:
+    """Copy a log, with room for this many more decisions and events."""
+    return Log(
+        decisions=_enlarged(log.decisions, decisions).view(np.recarray),
+        kinds=_enlarged(log.kinds, events),
+        numbers=_enlarged(log.numbers, events),
+        rewards=_enlarged(log.rewards, events),
+        counters=log.counters,
+    )
+
+
+def _enlarged(array: np.ndarray, room: int) -> np.ndarray:
+    return np.concatenate([np.asarray(array), np.zeros(room, dtype=array.dtype)])
+
+
+def ticket_of(record: Any) -> Ticket:
+    """The ticket in a record of a decision."""
+    return Ticket(*record.item()[2:])
+
+
+@inlined
+def write_decision(record: Any, number: int, taken: int, ticket: Ticket) -> None:
+    """Write a decision, and the position of the stream after it, into a record."""
+    record.number = number
+    record.taken = taken
+    record.arm = ticket.arm
+    record.layer = ticket.layer
+    record.probability = ticket.probability
+    record.phase = ticket.phase
+    record.memo = ticket.memo
+    record.inner_layer = ticket.inner_layer
+    record.inner_probability = ticket.inner_probability
+
+
+@inlined
+def read_ticket(record: Any) -> Ticket:
+    """The ticket in a record."""
+    return Ticket(
+        record.arm,
+        record.layer,
+        record.probability,
+        record.phase,
+        record.memo,
+        record.inner_layer,
+        record.inner_probability,
+    )
+
+
+@inlined
+def _is_same(one: Ticket, other: Ticket) -> bool:
+    # Policies that do not compute the probability put NaN on tickets, and NaN differs from NaN.
+    same_probability = one.probability == other.probability or (
+        np.isnan(one.probability) and np.isnan(other.probability)
+    )
+    return (
+        same_probability
+        and one.arm == other.arm
+        and one.layer == other.layer
+        and one.phase == other.phase
+        and one.memo == other.memo
+        and one.inner_layer == other.inner_layer
+        and one.inner_probability == other.inner_probability
+    )
+
+
+@inlined
+def has_log(log: Log) -> bool:
+    """Whether decisions and events are kept."""
+    return log.decisions.size > 0
+
+
+@inlined
+def has_room(log: Log) -> bool:
+    """Whether one more decision can be logged, or none is."""
+    return not has_log(log) or log.counters[ASSIGNED] < log.decisions.size
+
+
+@inlined
+def add_decision(log: Log, number: int, taken: int, ticket: Ticket) -> None:
+    """Log a decision, if a log is kept."""
+    if has_log(log):
+        write_decision(log.decisions[log.counters[ASSIGNED]], number, taken, ticket)
+        log.counters[ASSIGNED] += 1
+    add_event(log, ASSIGNED_EVENT, number, 0.0)
+
+
+@inlined
+def add_event(log: Log, kind: int, number: int, reward: float) -> None:
+    """Log an event about a decision, if a log is kept."""
+    if has_log(log):
+        place = log.counters[EVENTS]
+        log.kinds[place] = kind
+        log.numbers[place] = number
+        log.rewards[place] = reward
+        log.counters[EVENTS] = place + 1
+
+
+@inlined
+def differs_from_log(log: Log, number: int, ticket: Ticket) -> bool:
+    """Whether the log has the decision with another ticket."""
+    place = number - log.counters[FIRST]
+    if not has_log(log) or place < 0:
+        return False
+    return not _is_same(read_ticket(log.decisions[place]), ticket)

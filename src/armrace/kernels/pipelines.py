@@ -1,0 +1,161 @@
+"""Compiler pipelines in which only entries become machine code.
+
+Numba optimises every function that it compiles, and turns it into machine code, although ours are
+called by other compiled functions only: a function that is nested ten calls deep is optimised ten
+times, as a part of each of its callers. Here a function that compiled code calls stays intermediate
+code. An entry collects the code of everything that it reaches, and optimises it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from numba import _dynfunc
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, _LowerResult
+from numba.core.compiler_machinery import register_pass
+from numba.core.environment import lookup_environment
+from numba.core.typed_passes import NativeLowering
+
+__all__ = ["CalleeCompiler", "EntryCompiler"]
+
+_ENVIRONMENT = "_ZN08NumbaEnv"
+"""Begins the names of variables that hold the environments (Python constants) of functions."""
+
+
+class _CalleeLibrary(JITCodeLibrary):  # type: ignore[misc]  # Numba is untyped
+    """The intermediate code of one function, and the libraries that it calls."""
+
+    def finalize(self) -> None:
+        """Do nothing more than to close the library: whoever links it optimises it."""
+        self._finalized = True
+
+    def own_module(self) -> Any:
+        """The function's own code, without that of its callees, for linking any number of times."""
+        return super()._get_module_for_linking()
+
+    def _get_module_for_linking(self) -> Any:
+        """The code together with that of all callees, for functions that others compile."""
+        module = self.own_module().clone()
+        for library in _reached(self._linking_libraries):
+            module.link_in(_linked_module(library), preserve=True)
+        return module
+
+
+class _EntryLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """The code of an entry with everything that it reaches."""
+
+    def finalize(self) -> None:
+        """Link what the entry reaches, optimise all of it and make machine code."""
+        libraries = _reached(self._linking_libraries)
+        for library in libraries:
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(_linked_module(library), preserve=True)
+        self._linking_libraries.clear()
+        super().finalize()
+        self._linking_libraries.extend(libraries)
+
+    def _verify_declare_only_symbols(self) -> None:
+        """Refuse code in which a compiled function is missing: to call it would be fatal."""
+        for function in self._final_module.functions:
+            if function.is_declaration and function.name.startswith("_ZN"):
+                raise AssertionError(f"{function.name} is called and was not linked")
+
+
+def _reached(libraries: Iterable[Any]) -> list[Any]:
+    """All libraries that some libraries call, directly or not, callers before callees.
+
+    The order matters: LLVM links a function only if the code linked before it calls it.
+    """
+    finished: list[Any] = []
+    seen: set[Any] = set()
+    waiting = [(library, False) for library in libraries]
+    while waiting:
+        library, callees_are_done = waiting.pop()
+        if callees_are_done:
+            finished.append(library)
+        elif library not in seen:
+            seen.add(library)
+            waiting.append((library, True))
+            if isinstance(library, _CalleeLibrary):
+                waiting += [(callee, False) for callee in library._linking_libraries]
+    return finished[::-1]
+
+
+def _linked_module(library: Any) -> Any:
+    if isinstance(library, _CalleeLibrary):
+        return library.own_module()
+    return library._get_module_for_linking()
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _LowerCallee(NativeLowering):  # type: ignore[misc]
+    """Lowering without machine code."""
+
+    _name = "armrace_lower_callee"
+
+    def run_pass(self, state: Any) -> bool:
+        codegen = state.targetctx.codegen()
+        state.library = _CalleeLibrary(codegen, state.func_id.func_qualname)
+        flags, usual = state.flags, state.flags.no_compile
+        flags.no_compile = True
+        try:
+            super().run_pass(state)
+        finally:
+            flags.no_compile = usual
+        lowered = state["cr"]
+        # Callers look the function up by this object. It has no address, and nobody calls it.
+        key = _dynfunc.make_function(
+            lowered.fndesc.lookup_module(), "callee", "", 0, lowered.env, (state.library,)
+        )
+        state.targetctx.insert_user_function(key, lowered.fndesc, [state.library])
+        state.reload_init.extend(state.library._reload_init)
+        state["cr"] = _LowerResult(lowered.fndesc, lowered.call_helper, cfunc=key, env=lowered.env)
+        return True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _LowerEntry(NativeLowering):  # type: ignore[misc]
+    """Lowering to machine code of an entry and all that it calls."""
+
+    _name = "armrace_lower_entry"
+
+    def run_pass(self, state: Any) -> bool:
+        codegen = state.targetctx.codegen()
+        state.library = _EntryLibrary(codegen, state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        super().run_pass(state)
+        # Numba does this for each function when it gets an address, which callees never do.
+        for variable in state.library._final_module.global_variables:
+            if variable.name.startswith(_ENVIRONMENT):
+                environment = lookup_environment(variable.name)
+                if environment is not None:
+                    codegen.set_env(variable.name, environment)
+        return True
+
+
+class _Compiler(CompilerBase):  # type: ignore[misc]
+    lowering: Any
+
+    def define_pipelines(self) -> list[Any]:
+        manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        manager.passes = [
+            (self.lowering if each is NativeLowering else each, told)
+            for each, told in manager.passes
+        ]
+        manager._finalized = False
+        manager.finalize()
+        return [manager]
+
+
+class CalleeCompiler(_Compiler):
+    """Compiles functions that only compiled code calls, into intermediate code."""
+
+    lowering = _LowerCallee
+
+
+class EntryCompiler(_Compiler):
+    """Compiles functions that Python calls, with all that they reach, into machine code."""
+
+    lowering = _LowerEntry

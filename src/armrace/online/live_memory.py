@@ -1,0 +1,174 @@
+"""What a learner keeps in memory, and how it is replaced as a whole."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from armrace.errors import DamagedFile, ForeignTicket
+from armrace.forensics import watch as put_under_watch
+from armrace.kernels.compiling import fingerprint
+from armrace.kernels.declarations import Room, unsound_array
+from armrace.kernels.event_log import (
+    ADDED_EVENT,
+    ASSIGNED,
+    EVENTS,
+    FIRST,
+    enlarge_log,
+    make_log,
+    ticket_of,
+)
+from armrace.kernels.generics import implementations
+from armrace.kernels.live import DECISIONS, REWARDS, SETTLED, Live, make_live_calls
+from armrace.kernels.states import grow_state
+from armrace.kernels.streams import seek
+from armrace.kernels.unowned_arrays import Handle
+from armrace.online.events import Decision
+from armrace.online.snapshots import Snapshot, read_arrays
+from armrace.policies import Policy
+from armrace.randomness import Purpose, stream_for
+
+__all__ = ["LiveMemory"]
+
+_FIRST_ROOM = 1024
+
+
+class _Current(NamedTuple):
+    """The parts of a learner that are replaced together, which an interruption cannot split."""
+
+    arms: list[str | int]
+    state: Any
+    """The policy's own state, without a watch."""
+    handle: Handle
+
+
+class LiveMemory:
+    """A policy's state, the stream of its decisions, which of them were rewarded, and the log.
+
+    Arrays cannot grow, so that more room, one more arm or a restored snapshot take new arrays.
+    These are built beside the old ones, and one assignment replaces them all.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        arms: list[str | int],
+        horizon: int,
+        seed: int,
+        watch: bool,
+        log: bool,
+    ) -> None:
+        self.policy = policy
+        self.horizon = horizon
+        self.seed = seed
+        self.watch = watch
+        self._keeps_log = log
+        self._first_arms = len(arms)
+        self._lock = threading.Lock()
+        self._stream = stream_for(seed, Purpose.LEARNER, replication=0)
+        state, kept = self._start(len(arms))
+        live = Live(
+            policy=kept,
+            stream=self._stream,
+            counters=np.zeros(3, dtype=np.int64),
+            rewarded=np.zeros(_FIRST_ROOM // 8, dtype=np.uint8),
+            shape=self._shape(len(arms)),
+            log=make_log(_FIRST_ROOM if log else 0, first=0),
+        )
+        self._go_on_with(live, arms, state)
+        code = fingerprint(implementations(kept))
+        self._calls = make_live_calls(code, self._current.handle._numba_type_)
+
+    def _start(self, arms: int) -> tuple[Any, Any]:
+        """Make a fresh state for a number of arms, with an audit trail if ``watch`` is set."""
+        state = self.policy.start(arms, self.horizon)
+        return state, put_under_watch(state, arms, self.horizon) if self.watch else state
+
+    def _shape(self, arms: int) -> np.ndarray:
+        layers = self.policy.layer_count(arms, self.horizon)
+        return np.array([arms, layers, self.policy.exact_tickets], dtype=np.int64)
+
+    def _go_on_with(self, live: Live, arms: list[str | int], state: Any) -> None:
+        """Replace everything that compiled code works on, in one step."""
+        self._current = _Current(arms, state, Handle(live))
+
+    @property
+    def arms(self) -> list[str | int]:
+        """The names of the arms."""
+        return self._current.arms
+
+    @property
+    def _state(self) -> Any:
+        return self._current.state
+
+    @property
+    def _live(self) -> Live:
+        live: Live = self._current.handle.state
+        return live
+
+    def _make_room(self, decisions: int) -> None:
+        """Make room for so many more decisions and for all outstanding rewards."""
+        live = self._live
+        room, log = max(decisions, 8 * live.rewarded.size), live.log
+        if self._keeps_log:
+            log = enlarge_log(log, room, 2 * room + self.pending)
+        more = np.zeros(-(-room // 8), dtype=np.uint8)
+        rewarded = np.concatenate([live.rewarded, more])
+        self._go_on_with(live._replace(rewarded=rewarded, log=log), self.arms, self._state)
+
+    @property
+    def decisions(self) -> int:
+        """How many decisions have been made."""
+        return int(self._live.counters[DECISIONS])
+
+    @property
+    def rewards(self) -> int:
+        """How many decisions have had their reward, or are known never to have one."""
+        return int(self._live.counters[REWARDS])
+
+    @property
+    def pending(self) -> int:
+        """Decisions whose reward has not come."""
+        return self.decisions - self.rewards
+
+    def _add_arm(self, label: str | int) -> None:
+        # An interruption before the last line leaves the old learner intact.
+        arms = [*self.arms, label]
+        state, kept = self._start(len(arms))
+        grow_state(self._live.policy, kept)
+        log = self._live.log
+        if self._keeps_log:
+            log = enlarge_log(log, 0, 1)._replace(counters=log.counters.copy())
+            place = log.counters[EVENTS]
+            log.kinds[place] = ADDED_EVENT
+            log.numbers[place] = len(arms) - 1 - self._first_arms
+            log.counters[EVENTS] += 1
+        shape = self._shape(len(arms))
+        self._go_on_with(self._live._replace(policy=kept, shape=shape, log=log), arms, state)
+
+    def _logged(self, number: int) -> Decision:
+        """Return a decision from this learner's own log."""
+        log = self._live.log
+        place = number - int(log.counters[FIRST]) if isinstance(number, int) else -1
+        if not 0 <= place < log.counters[ASSIGNED]:
+            raise ForeignTicket(f"the log of this learner has no decision {number!r}.")
+        ticket = ticket_of(log.decisions[place])
+        return Decision(number, self.arms[ticket.arm], ticket)
+
+    def _resume(self, snapshot: Snapshot) -> None:
+        live = self._live
+        rewarded = snapshot.rewarded_bits()
+        rewards = snapshot.settled + int(np.unpackbits(rewarded).sum())
+        read_arrays(live.policy, snapshot.state)
+        arms, layers, _ = live.shape.tolist()
+        room = Room(arms, layers, snapshot.decisions, rewards)
+        unsound = unsound_array(live.policy, self._start(arms)[1], room)
+        if unsound is not None:
+            raise DamagedFile(f"the snapshot's {unsound} holds what this policy never does.")
+        seek(self._stream, snapshot.taken)
+        live.counters[[DECISIONS, REWARDS, SETTLED]] = snapshot.decisions, rewards, snapshot.settled
+        live.log.counters[FIRST] = snapshot.decisions
+        self._go_on_with(live._replace(rewarded=rewarded), self.arms, self._state)
+        self._make_room(_FIRST_ROOM)
