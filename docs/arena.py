@@ -1,6 +1,7 @@
 """Print the tables of ``docs/arena.md`` from cells that ``armrace arena`` has played.
 
-``python docs/arena.py usual armrace-arena`` or ``python docs/arena.py full armrace-arena``.
+``python docs/arena.py usual armrace-arena`` or ``python docs/arena.py full armrace-arena``; for the
+searches of ``armrace arena --worst``, ``python docs/arena.py worst armrace-arena/worst``.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import msgspec
 import polars as pl
 
 from armrace.formatting import count, figure
+from armrace.red_team.standings import WORST_CELL, worst_frame, worst_standings, worst_verdict
 from armrace.simulation.arena import FORMS, load_cells
 from armrace.simulation.leaderboard import leaderboard, verdict, worst_cases
 
@@ -28,6 +31,9 @@ _BOARD = {
 
 def main(form: str, folder: str) -> None:
     """Print verdict, leaderboard and worst cases as Markdown."""
+    if form == "worst":
+        print_worst(Path(folder))
+        return
     figures = load_cells(FORMS[form], Path(folder))
     board = leaderboard(figures)
     print(f"{verdict(board)}\n")
@@ -43,6 +49,23 @@ def _worst(cases: pl.DataFrame) -> Iterable[list[str]]:
         regret, relative = figure(row["pseudo_regret_mean"]), figure(row["relative"])
         place = [row["environment"], row["attack"], count(row["budget"])]
         yield [row["policy"], *place, regret, relative, f"`{row['best']}`"]
+
+
+def print_worst(folder: Path) -> None:
+    """Print each policy under its own worst attack: mean and 95th percentile of every cell."""
+    files = sorted(folder.glob("*.json"))
+    frame = worst_frame([msgspec.json.decode(file.read_bytes()) for file in files])
+    board = worst_standings(frame)
+    print(f"{worst_verdict(board)}\n")
+    cells = frame.select(*WORST_CELL).unique().sort("environment", "budget").rows()
+    found = {(r["policy"], r["environment"], r["budget"]): r for r in frame.to_dicts()}
+    rows = []
+    for row in board.to_dicts():
+        own = [found.get((row["policy"], *cell)) for cell in cells]
+        texts = [f"{figure(r['mean'])} / {figure(r['p95'])}" if r else "" for r in own]
+        rows.append([row["policy"], figure(row["mean"]), figure(row["tail"]), *texts])
+    headings = [f"{environment}, C = {count(budget)}" for environment, budget in cells]
+    print_table(["policy", "mean", "p95", *headings], rows)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

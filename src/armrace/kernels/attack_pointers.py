@@ -92,7 +92,7 @@ class LiveAttack:
 
 @cache
 def attack_entries(code: str) -> tuple[Any, Any, Any]:
-    """The functions behind ``corrupt``, ``observe`` and ``looks``, not yet compiled for a handle."""
+    """The functions behind ``corrupt``, ``observe`` and ``looks``, not compiled for a handle."""
 
     @entry(code)
     def attack_corrupt(
