@@ -41,8 +41,9 @@ def worst_standings(frame: pl.DataFrame) -> pl.DataFrame:
 
     ``mean`` and ``tail`` are geometric means over the cells of the mean and of the 95th
     percentile, each divided by the least of any policy there; ``per_budget`` is the largest
-    mean in units of the budget; ``ruined`` counts the cells in which more than half of all that
-    could be lost was lost on average.
+    mean in units of the budget; ``ruined`` counts the cells in which, on average, more than half
+    of all that could be lost was lost, and more than three times the budget. Policies that are
+    missing from some cells come last.
     """
     return (
         frame.with_columns(
@@ -54,11 +55,17 @@ def worst_standings(frame: pl.DataFrame) -> pl.DataFrame:
             mean=pl.col("mean_ratio").log().mean().exp(),
             tail=pl.col("tail_ratio").log().mean().exp(),
             per_budget=(pl.col("mean") / pl.col("budget")).max(),
-            ruined=(pl.col("mean") > pl.col("all_lost") / 2).sum(),
+            ruined=_is_ruined().sum(),
             cells=pl.len(),
         )
-        .sort("mean", "policy")
+        .sort(pl.col("cells") < pl.col("cells").max(), "mean", "policy")
     )
+
+
+def _is_ruined() -> pl.Expr:
+    # A budget that is large next to all there is to lose ruins every policy, and says nothing.
+    by_little = pl.col("mean") > 3 * pl.col("budget")
+    return (pl.col("mean") > pl.col("all_lost") / 2) & by_little
 
 
 def worst_verdict(board: pl.DataFrame) -> str:
