@@ -34,6 +34,7 @@ POLICIES_TRIED = (
     "thompson",
     "exp3",
     "tsallis-inf",
+    "optimistic-log-barrier",
 )
 """The races, and one or two policies of every other kind; tried unless others are named."""
 

@@ -21,11 +21,11 @@ __all__ = ["SCENARIOS", "Scenario", "find_scenario", "told_the_budget"]
 
 
 USUAL_POLICIES = (
+    "optimistic-log-barrier",
     "sharp-race",
     "multi-layer-race",
     "tsallis-inf",
     "exp3-plus-plus",
-    "broad",
     "thompson",
     "kl-ucb",
     "ucb1",
