@@ -20,6 +20,7 @@ _HOMES = {
     "armrace.environments": ("ENVIRONMENTS", "Environment"),
     "armrace.errors": ("ArmraceError",),
     "armrace.policies": ("POLICIES", "Policy"),
+    "armrace.service.opening": ("open",),
     "armrace.simulation": ("Comparison", "Result", "compare", "load", "simulate"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from armrace.environments import ENVIRONMENTS, Environment
     from armrace.errors import ArmraceError
     from armrace.policies import POLICIES, Policy
+    from armrace.service.opening import open  # noqa: A004
     from armrace.simulation import Comparison, Result, load
     from armrace.simulation.simulate import compare, simulate
 
@@ -47,6 +49,7 @@ __all__ = [
     "Result",
     "compare",
     "load",
+    "open",
     "register",
     "simulate",
     "warm_up",

@@ -186,6 +186,11 @@ class Learner:
         """Decisions whose reward has not come."""
         return self.decisions - self.rewards
 
+    @property
+    def taken(self) -> int:
+        """How many random numbers have been taken from the stream, as an event records it."""
+        return int(tell(self._stream))
+
     # --- deciding -------------------------------------------------------------------------
 
     def choose(self, eligible: Iterable[str | int] | None = None) -> Ticket:
@@ -351,11 +356,15 @@ class Learner:
         with self._lock:
             return EventLog(self._live.log, self.arms[self._first_arms :])
 
-    def apply(self, event: Event) -> None:
-        """Apply an event of a log; a decision is counted, not drawn again."""
+    def apply(self, event: Event) -> Decision | None:
+        """Apply an event of a log; a decision is counted, not drawn again.
+
+        Returns:
+            The decision that was counted, if the event is one.
+        """
         if isinstance(event, Assigned):
-            self._apply_assigned(event)
-        elif isinstance(event, Learned):
+            return self._apply_assigned(event)
+        if isinstance(event, Learned):
             self.learn(self._logged(event.number), event.reward)
         elif isinstance(event, Dropped):
             self.drop(self._logged(event.number))
@@ -365,8 +374,9 @@ class Learner:
             raise InvalidParameter(
                 f"event must be Assigned, Learned, Dropped or ArmAdded; got {event!r}."
             )
+        return None
 
-    def _apply_assigned(self, event: Assigned) -> None:
+    def _apply_assigned(self, event: Assigned) -> Decision:
         if event.number != self.decisions:
             raise InvalidParameter(
                 f"the next event must assign decision {self.decisions}; got {event.number}."
@@ -378,7 +388,7 @@ class Learner:
             # stream never moves back: numbers must not be used twice.
             if taken > tell(self._stream):
                 seek(self._stream, taken)
-            self._assign(ticket)
+            return self._assign(ticket)
 
     def _logged(self, number: int) -> Decision:
         """Return a decision from this learner's own log."""
