@@ -12,8 +12,6 @@ import hashlib
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from armrace.kernels.generics import Ticket
 from armrace.service.generation import Generation
 from armrace.service.totals import write_shares
@@ -59,7 +57,7 @@ def draw(
     shares = b"" if weights is None or arms > _MOST_SHARES else write_shares(weights)
     place = _drawn_by_floor(floors, lot)
     if place is not None:
-        known = None if weights is None else float(weights[place])
+        known = None if weights is None else weights[place]
         return Drawn(place, None, generation.learner.taken, known, shares)
     ticket = generation.learner.choose(eligible)
     place = generation.places[ticket.arm]
@@ -72,14 +70,13 @@ def draw(
     )
 
 
-def _weights(generation: Generation, floors: dict[int, float], arms: int) -> np.ndarray:
+def _weights(generation: Generation, floors: dict[int, float], arms: int) -> list[float]:
     """Return the probability of every arm of the experiment, floors included."""
-    weights = np.zeros(arms)
-    weights[generation.places] = list(generation.learner.distribution().values())
-    weights *= 1.0 - math.fsum(floors.values())
-    for place, floor in floors.items():
-        weights[place] += floor
-    return weights
+    own = generation.learner.distribution()  # by place, since places are the learner's arms
+    if not floors and len(own) == arms:
+        return list(own.values())
+    rest = 1.0 - math.fsum(floors.values())
+    return [floors.get(place, 0.0) + rest * own.get(place, 0.0) for place in range(arms)]
 
 
 def _drawn_by_floor(floors: dict[int, float], lot: float) -> int | None:

@@ -238,11 +238,17 @@ class Experiment:
         Returns:
             The arm, with all that its event must carry.
         """
-        allowed = range(len(self.arms)) if places is None else places
-        named = ((self.arms[place], place) for place in allowed)
-        floors = {p: self.settings.floors[a] for a, p in named if a in self.settings.floors}
+        floors = self._floors(places)
         lot = lot_of(self.settings.seed, self.decisions) if floors else 0.0
         return draw(self.generation, floors, places, len(self.arms), lot)
+
+    def _floors(self, places: list[int] | None) -> dict[int, float]:
+        """Return the floors of the arms that may be chosen, by place."""
+        declared = self.settings.floors
+        if not declared:
+            return {}
+        allowed = range(len(self.arms)) if places is None else places
+        return {p: declared[self.arms[p]] for p in allowed if self.arms[p] in declared}
 
     def eligible_places(self, eligible: Iterable[str] | None) -> list[int] | None:
         """Return the places of the arms that may be chosen; ``None`` if all of them may.
@@ -250,6 +256,8 @@ class Experiment:
         Raises:
             InvalidParameter: no arm may be chosen, or the policy cannot be restricted.
         """
+        if eligible is None and self.statuses.count("active") == len(self.generation.places):
+            return None
         wanted = self._wanted_places(eligible)
         own = self.generation.places
         allowed = [place for place in own if place in wanted and self.statuses[place] == "active"]

@@ -59,6 +59,8 @@ class SigningKeys:
         """
         if not isinstance(token, str) or len(token) != _LENGTH or not token.isascii():
             raise ForeignTicket(_FORGED)
+        if "+" in token or "/" in token:  # which base64 would read as - and _
+            raise ForeignTicket(_FORGED)
         try:
             signed = base64.b64decode(token.encode(), altchars=b"-_", validate=True)
         except binascii.Error:

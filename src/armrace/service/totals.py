@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Sequence
+
 import msgspec
-import numpy as np
 
 from armrace.service.open_decisions import OpenDecision
 
@@ -56,12 +58,11 @@ class Totals(msgspec.Struct, array_like=True):
             totals.withheld += 1
 
 
-def write_shares(shares: np.ndarray) -> bytes:
+def write_shares(shares: Sequence[float]) -> bytes:
     """Return probabilities in single precision, which is enough for counts."""
-    return shares.astype("<f4").tobytes()
+    return struct.pack(f"<{len(shares)}f", *shares)
 
 
-def read_shares(shares: bytes) -> list[float]:
+def read_shares(shares: bytes) -> tuple[float, ...]:
     """Return probabilities that :func:`write_shares` wrote."""
-    numbers: list[float] = np.frombuffer(shares, dtype="<f4").astype(np.float64).tolist()
-    return numbers
+    return struct.unpack(f"<{len(shares) // 4}f", shares)

@@ -6,8 +6,8 @@ are bytes with a sequence number, a digest and perhaps a subject. Whoever reads 
 every store, and :func:`armrace.checking.check_store` checks them:
 
 1. **A turn is a transaction.** When the ``with`` block of a turn ends without an exception, all
-   that was appended is durable: it survives the end of the process and, if the store is on a disk, a
-   loss of power. If the block ends with an exception, nothing of it is kept.
+   that was appended is durable: it survives the end of the process and, if the store is on a
+   disk, a loss of power. If the block ends with an exception, nothing of it is kept.
 2. **Turns are serial.** A turn sees everything that earlier turns kept, in any process.
 3. **Records are numbered without gaps** from 1 in the order in which they were appended, and come
    back as they were given, bit for bit. Records that do not follow the head are refused.
