@@ -9,6 +9,7 @@ from armrace.service.ledger import Ledger
 from armrace.service.opening import open_service, open_store
 from armrace.service.requests.arms import ArmAnswer
 from armrace.service.requests.decisions import Decision
+from armrace.service.requests.exports import DecisionRow
 from armrace.service.requests.inspection import RatioCheck, RatioRow
 from armrace.service.requests.rulings import QuarantinedReward, RulingAnswer
 from armrace.service.service import RewardAnswer, Service
@@ -20,6 +21,7 @@ __all__ = [
     "ArmAnswer",
     "ArmSummary",
     "Decision",
+    "DecisionRow",
     "ExperimentView",
     "Keyring",
     "LayerView",

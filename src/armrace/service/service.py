@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -11,11 +12,13 @@ import msgspec
 
 from armrace.errors import ArmraceError
 from armrace.forensics import Audit
+from armrace.service.exports import write_rows
 from armrace.service.keyring import Keyring
 from armrace.service.ledger import Ledger, Request
 from armrace.service.requests.arms import AddArm, ArmAnswer, ChangeArm
 from armrace.service.requests.decisions import Decide, Decision
 from armrace.service.requests.experiments import ChangePhase, Create, ListNames
+from armrace.service.requests.exports import DecisionRow, ExportRows
 from armrace.service.requests.inspection import AuditNow, CheckRatio, RatioCheck
 from armrace.service.requests.rewards import Reward
 from armrace.service.requests.rulings import (
@@ -362,6 +365,15 @@ class Service:
         """Compare how often arms were chosen with their published probabilities."""
         check: RatioCheck = self._ask(CheckRatio(self.tenant, name))
         return check
+
+    def rows(self, name: str) -> list[DecisionRow]:
+        """Return all decisions of an experiment with their rewards."""
+        rows: list[DecisionRow] = self._ask(ExportRows(self.tenant, name))
+        return rows
+
+    def export(self, name: str, path: Path | str) -> None:
+        """Write all decisions with their rewards into a file ending in .ndjson or .parquet."""
+        write_rows(self.rows(name), path)
 
 
 def reward_answer(outcome: Any) -> RewardAnswer:
