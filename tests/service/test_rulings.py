@@ -188,3 +188,24 @@ def test_what_cannot_be_retracted_is_refused(service, clock):
     with pytest.raises(ForeignTicket):
         service.retract("ads", ["forged"])
     assert service.retract("ads", [10**6, -5, 2**70]).rewards == 0
+
+
+@pytest.mark.parametrize("restart", ["service", "catch up"])
+def test_a_ruling_read_from_the_log_can_be_overruled(make_service, clock, restart):
+    """A retraction that a restart or another process has read must not hide a later release."""
+    from armrace.service import Service
+
+    service = make_service()
+    other = Service(service.ledger.store, service.keyring, clock=clock)
+    service.create("ads", ["a", "b"], 0, policy="ucb1", window=10, horizon=100)
+    decision = service.decide("ads")
+    service.reward(decision, 1.0)
+    service.retract("ads", [decision])
+    reader = Service(service.ledger.store, service.keyring, clock=clock)
+    if restart == "catch up":
+        reader = other
+        reader.names()
+    assert reader.release("ads", [decision]).rewards == 1
+    clock.move(10)
+    assert sum(arm.rewarded for arm in reader.describe("ads").arms) == 1
+    assert folded_bytes(service.ledger.store, snapshots=False) == live_bytes(reader)

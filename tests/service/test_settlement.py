@@ -121,3 +121,19 @@ def test_an_unknown_horizon_doubles_and_starts_afresh(make_service, monkeypatch)
     view = service.describe("ads")
     assert (view.generation, view.horizon, view.decisions) == (2, 40, 34)
     assert folded_bytes(service.ledger.store) == live_bytes(service)
+
+
+def test_a_decision_is_drawn_from_all_that_is_settled_by_then(make_service, clock):
+    """The first decision after a quiet night knows what was settled during the night."""
+
+    def probability(look_first):
+        service = make_service()
+        service.create("ads", ["a", "b"], 0, window=10, horizon=1000, seed=4)
+        for decision in service.decide_many("ads", 30):
+            service.reward(decision, float(decision.arm == "a"))
+        clock.move(10)
+        if look_first:
+            service.describe("ads")
+        return service.decide("ads").probability
+
+    assert probability(look_first=False) == probability(look_first=True)
