@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import pwd
 import shutil
@@ -12,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-_PROGRAMS = sorted(glob.glob("/usr/lib/postgresql/*/bin")) or [
-    str(Path(found).parent) for found in [shutil.which("initdb")] if found
+_PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin")) or [
+    Path(found).parent for found in [shutil.which("initdb")] if found
 ]
 
 
@@ -22,7 +21,7 @@ class Postgres:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.bin = Path(_PROGRAMS[-1])
+        self.bin = _PROGRAMS[-1]
         # PostgreSQL refuses to run as root.
         self.user = "postgres" if os.getuid() == 0 else pwd.getpwuid(os.getuid()).pw_name
         if os.getuid() == 0:

@@ -25,7 +25,7 @@ while True:
         assert answer.status == "accepted"
         print("r", decision.decision, flush=True)
 """
-KILLS = 5
+KILLS = 3
 
 
 def test_killed_writers_lose_nothing_that_they_acknowledged(tmp_path):
