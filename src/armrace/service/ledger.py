@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from armrace.errors import ArmraceError, DamagedFile, StoreFailed
 from armrace.service.books import Books
 from armrace.service.folding import catch_up, load_state
+from armrace.service.settings import Settings
 from armrace.service.state import State
 from armrace.service.stores.base import Store, Turn
 from armrace.service.tokens import SigningKeys
@@ -156,6 +157,23 @@ class Ledger:
         turn.save_snapshot(state.head.sequence, state.save())
         turn.forget_snapshots(turn.snapshots()[:-_KEPT_SNAPSHOTS])
         self._snapshot_at = state.head.sequence
+
+    @property
+    def sequence(self) -> int:
+        """How many records this process knows of."""
+        state = self._state
+        return 0 if state is None else state.head.sequence
+
+    @property
+    def open_decisions(self) -> int:
+        """How many decisions of all experiments are open, as far as this process knows."""
+        state = self._state
+        return 0 if state is None else state.open_decisions()
+
+    def all_settings(self) -> list[Settings]:
+        """Return the settings of all experiments."""
+        state = self._state
+        return [] if state is None else [each.settings for each in state.experiments]
 
     def close(self) -> None:
         """Save a snapshot, so that the next start is fast, and close the store."""

@@ -31,6 +31,7 @@ from armrace.service.requests.rulings import (
 from armrace.service.settings import make_settings
 from armrace.service.stores.base import Store
 from armrace.service.views import Describe, ExperimentView
+from armrace.service.warming import warm
 
 __all__ = ["RewardAnswer", "Service"]
 
@@ -155,6 +156,7 @@ class Service:
             most_open=most_open,
             seed=secrets.randbits(63) if seed is None else seed,
         )
+        warm(settings)
         self._ask(Create(self.tenant, name, settings, seed_given=seed is not None))
         return self.describe(name)
 
