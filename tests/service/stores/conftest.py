@@ -20,6 +20,7 @@ class Postgres:
     """A server that can be stopped and started."""
 
     def __init__(self, folder: Path) -> None:
+        assert _PROGRAMS, "PostgreSQL is not installed; make setup installs it on Debian as root"
         self.folder = folder
         self.bin = _PROGRAMS[-1]
         # PostgreSQL refuses to run as root.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -86,6 +87,7 @@ def serve(
         say("There are no keys yet, so that only this machine is served. Make one with:")
         say(f"  armrace keys create --scopes admin --store {_without_password(where)}")
     say(f"Listening on http://{host}:{port}; see /docs there. Ctrl-C stops the service.")
+    sys.setswitchinterval(0.0005)
     server.run()
     if failed:
         raise StoreFailed("the store has failed; the service stops, and replays its log next time.")
