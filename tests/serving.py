@@ -47,4 +47,4 @@ def folded_bytes(store: Store, snapshots: bool = True) -> bytes:
 
 def learned(service: Service, name: str = "ads") -> Any:
     """What the learner of an experiment knows, as plain data."""
-    return service.ledger._state.find(service.tenant, name).generation.learner.snapshot()
+    return service.ledger._state.find(service.tenant, name).generation.save().learner

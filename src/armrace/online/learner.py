@@ -384,11 +384,24 @@ class Learner:
         ticket = check_ticket(event.ticket, self._live.shape)
         taken = check_taken(event.taken)
         with self._lock:
-            # So that decisions after the replay draw the numbers that the original would draw. The
-            # stream never moves back: numbers must not be used twice.
-            if taken > tell(self._stream):
-                seek(self._stream, taken)
+            # So that decisions after the replay draw the numbers that the original would draw.
+            self._skip_to(taken)
             return self._assign(ticket)
+
+    def skip_to(self, taken: int) -> None:
+        """Go on in the random stream as if ``taken`` numbers had been taken, and never back.
+
+        :meth:`apply` does so for each decision. When a long log is applied, it is faster to leave
+        ``taken`` out of the events and to skip once at the end.
+        """
+        checked = check_taken(taken)
+        with self._lock:
+            self._skip_to(checked)
+
+    def _skip_to(self, taken: int) -> None:
+        # The stream never moves back: numbers must not be used twice.
+        if taken > tell(self._stream):
+            seek(self._stream, taken)
 
     def _logged(self, number: int) -> Decision:
         """Return a decision from this learner's own log."""

@@ -58,16 +58,10 @@ def draw(
     place = _drawn_by_floor(floors, lot)
     if place is not None:
         known = None if weights is None else weights[place]
-        return Drawn(place, None, generation.learner.taken, known, shares)
-    ticket = generation.learner.choose(eligible)
+        return Drawn(place, None, 0, known, shares)
+    ticket, taken = generation.choose(eligible)
     place = generation.places[ticket.arm]
-    return Drawn(
-        place,
-        ticket,
-        generation.learner.taken,
-        _published(ticket, floors, place),
-        shares,
-    )
+    return Drawn(place, ticket, taken, _published(ticket, floors, place), shares)
 
 
 def _weights(generation: Generation, floors: dict[int, float], arms: int) -> list[float]:

@@ -60,7 +60,7 @@ class Decided(_Event, frozen=True, tag=1):
     """What the policy drew; ``None`` if a floor chose the arm, of which the policy learns nothing.
     """
     taken: int
-    """How many random numbers the learner had taken by then."""
+    """How many random numbers the learner had taken by then; 0 if a floor chose the arm."""
     probability: float | None
     """The probability of the arm, floors included; ``None`` where it is not known."""
     shares: bytes = b""

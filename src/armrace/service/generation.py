@@ -50,6 +50,7 @@ class Generation:
         self.number = number
         self.places = places
         self.learner = learner
+        self._taken = learner.taken
 
     @classmethod
     def start(cls, settings: Settings, number: int, places: list[int], horizon: int) -> Generation:
@@ -75,9 +76,20 @@ class Generation:
 
     def assign(self, ticket: Ticket, taken: int) -> tuple[int, Ticket]:
         """Count a decision of the log; return its number and its completed ticket."""
-        made = self.learner.apply(Assigned(self.learner.decisions, ticket, taken))
+        self._taken = max(self._taken, taken)
+        made = self.learner.apply(Assigned(self.learner.decisions, ticket))
         assert made is not None
         return made.number, made.ticket
+
+    def choose(self, places: list[int] | None) -> tuple[Ticket, int]:
+        """Draw an arm; return its ticket and how many random numbers have been taken since."""
+        self._skip()
+        return self.learner.choose(places), self.learner.taken
+
+    def _skip(self) -> None:
+        """Move the random stream to where the log says; to do so for each event would be slow."""
+        if self._taken > self.learner.taken:
+            self.learner.skip_to(self._taken)
 
     def learn(self, decision: OpenDecision, steps: int | None) -> None:
         """Learn a reward on the grid, or drop the decision if there is none."""
@@ -91,6 +103,7 @@ class Generation:
 
     def save(self) -> GenerationData:
         """Return the generation as plain data."""
+        self._skip()
         return GenerationData(self.number, self.places, self.learner.snapshot().to_bytes())
 
     @classmethod
