@@ -47,8 +47,9 @@ verify: setup ## try every lemma and theorem by experiment, in the full form
 forensics: setup ## false alarms, power and certificates of audits, for their page in the docs
 	$(BIN)/python docs/experiments/forensics.py
 
-torture: setup ## the service in a simulated world of faults, 10,000 seeds
+torture: setup ## the service in a simulated world of faults and losses of power, the long form
 	PYTHONPATH=tests $(BIN)/python -m torture --seeds 10000
+	PYTHONPATH=tests $(BIN)/python -m torture.power --runs 100000
 
 docs: setup ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
