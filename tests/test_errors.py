@@ -14,6 +14,7 @@ CODES = {
     "TooManyOpen": "too-many-open",
     "RewardConflict": "reward-conflict",
     "DecisionExpired": "decision-expired",
+    "ServiceUnreachable": "service-unreachable",
     "StoreInUse": "store-in-use",
     "StoreFailed": "store-failed",
     "InvalidParameter": "invalid-parameter",

@@ -20,6 +20,7 @@ _HOMES = {
     "armrace.environments": ("ENVIRONMENTS", "Environment"),
     "armrace.errors": ("ArmraceError",),
     "armrace.policies": ("POLICIES", "Policy"),
+    "armrace.service.client": ("AsyncClient", "Client"),
     "armrace.service.opening": ("open",),
     "armrace.simulation": ("Comparison", "Result", "compare", "load", "simulate"),
 }
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from armrace.environments import ENVIRONMENTS, Environment
     from armrace.errors import ArmraceError
     from armrace.policies import POLICIES, Policy
+    from armrace.service.client import AsyncClient, Client
     from armrace.service.opening import open  # noqa: A004
     from armrace.simulation import Comparison, Result, load
     from armrace.simulation.simulate import compare, simulate
@@ -43,6 +45,8 @@ __all__ = [
     "POLICIES",
     "Adversary",
     "ArmraceError",
+    "AsyncClient",
+    "Client",
     "Comparison",
     "Environment",
     "Policy",

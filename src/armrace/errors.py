@@ -20,6 +20,7 @@ __all__ = [
     "InvalidParameter",
     "NotRunning",
     "RewardConflict",
+    "ServiceUnreachable",
     "StoreFailed",
     "StoreInUse",
     "TooManyOpen",
@@ -113,6 +114,12 @@ class StoreFailed(ArmraceError, OSError):
     """The store could not confirm a write; nothing more is served until it is opened again."""
 
     code: ClassVar[str] = "store-failed"
+
+
+class ServiceUnreachable(ArmraceError, OSError):
+    """The decision service does not answer."""
+
+    code: ClassVar[str] = "service-unreachable"
 
 
 class WorkersLost(ArmraceError, RuntimeError):

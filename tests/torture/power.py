@@ -62,7 +62,7 @@ class _Disk:
             self.pending.pop(name, None)
 
     def after_the_loss(self, rng: random.Random) -> dict[str, bytes]:
-        """Return files as they may be found: of what was not synchronised, any sectors, any order."""
+        """Return files as they may be found: any sectors of what was not synchronised."""
         found = {name: bytearray(content) for name, content in self.kept.items()}
         for name, writes in self.pending.items():
             content = found.setdefault(name, bytearray())
