@@ -47,6 +47,10 @@ def test_a_server_starts_takes_a_key_on_and_stops_gracefully(tmp_path, capsys):
         assert get(f"{address}/v1/experiments") == 200
         assert run(["keys", "create", "--store", store, "--scopes", "read"]) == 0
         key = capsys.readouterr().out.strip()
+        for _ in range(600):
+            if get(f"{address}/v1/experiments") == 401:
+                break
+            time.sleep(0.05)
         assert get(f"{address}/v1/experiments") == 401
         assert get(f"{address}/v1/experiments", key) == 200
         server.send_signal(signal.SIGTERM)

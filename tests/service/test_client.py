@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
+from pathlib import Path
 
 import httpx
 import pytest
@@ -165,3 +167,19 @@ def test_a_full_queue_raises_if_told_to_and_says_what_is_left():
         queue.close(timeout=0.1)
     gate.set()
     queue.close()
+
+
+def test_the_shop_of_the_guide_works(application, service, tmp_path, monkeypatch):
+    page = Path(__file__).parents[2] / "docs" / "guide" / "serving.md"
+    (source,) = re.findall(r"```python\n(# shop\.py\n.*?)```", page.read_text(), re.DOTALL)
+    (tmp_path / "shop.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    import shop  # type: ignore[import-not-found]
+
+    shop.client.close()
+    service.create("banners", ["red", "green"], 0)
+    with connect(application) as shop.client:
+        arm, token = shop.banner("visitor 1")
+        assert shop.banner("visitor 1") == (arm, token)
+        shop.clicked(token)
+    assert service.reward(token, 1.0) == "duplicate"

@@ -88,7 +88,7 @@ def failed_turns_leave_nothing(open_store: Opener) -> None:
         with store.turn() as turn:
             same = turn.head == before and not list(turn.read(after=before.sequence))
             _expect(same, "keeps records of a turn that failed")
-            _expect(turn.find(2**40) is None, "finds records of a turn that failed")
+            _expect(not [*turn.find(2**40)], "finds records of a turn that failed")
             _expect(turn.snapshots() == kept, "keeps snapshots of a turn that failed")
         store.close()
         store = open_store()
@@ -112,18 +112,21 @@ def only_what_follows_is_appended(open_store: Opener) -> None:
 
 
 def subjects_are_found(open_store: Opener) -> None:
-    """A subject is found by its first record, in the turn that appends it and later."""
+    """Records are found by their subject, in the turn that appends them and later."""
     store = open_store()
     subject = 2**50
     with store.turn() as turn:
-        _expect(turn.find(subject) is None, "finds a subject that is not there")
+        _expect(not [*turn.find(subject)], "finds a subject that is not there")
         first = _records(turn.head, [b"first", b"between"], subject)
         turn.append(first)
         second = _records(turn.head, [b"second"], subject)
         turn.append(second)
-        _expect(turn.find(subject) == first[0], "does not find a subject of this turn")
+        both = [first[0], second[0]]
+        _expect([*turn.find(subject)] == both, "does not find a subject of this turn")
     with store.turn() as turn:
-        _expect(turn.find(subject) == first[0], "does not find a subject by its first record")
+        _expect([*turn.find(subject)] == both, "does not find records by their subject, in order")
+        later = [*turn.find(subject, after=both[0].sequence)]
+        _expect(later == both[1:], "does not find records of a subject after a place")
     store.close()
 
 

@@ -49,7 +49,8 @@ def keys(
 ) -> None:
     """Manage the keys of the service.
 
-    A new key is printed once and kept as a digest. A running server takes changes on at once.
+    A new key is printed once and kept as a digest. A running server notices changes within a
+    second.
     """
     from armrace.service.http.server import default_place
     from armrace.service.opening import keyring_of

@@ -31,7 +31,7 @@ class Record(NamedTuple):
     payload: bytes
     digest: bytes
     subject: int | None = None
-    """The decision that the record can be found by, if there is one."""
+    """What the record can be found by, if anything."""
 
 
 def link(head: Head, payload: bytes, subject: int | None = None) -> Record:

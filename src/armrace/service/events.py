@@ -15,6 +15,7 @@ from armrace.errors import DamagedFile
 from armrace.kernels.generics import Ticket
 
 __all__ = [
+    "RULINGS",
     "ArmAdded",
     "ArmChanged",
     "ArmStatus",
@@ -29,7 +30,6 @@ __all__ = [
     "Ticked",
     "decode",
     "encode",
-    "is_ruling",
     "subject",
 ]
 
@@ -147,18 +147,12 @@ def decode(payload: bytes) -> Event:
     return event
 
 
-_RULING_TAGS = frozenset({3, 4})
-
-
-def is_ruling(payload: bytes) -> bool:
-    """Whether an encoded event is a retraction or a release, found without decoding it.
-
-    An event is an array of fewer than 16 members, which MessagePack writes as one byte before the
-    first member, the tag.
-    """
-    return payload[1] in _RULING_TAGS
+RULINGS = 0
+"""The subject of all rulings; decisions have sequence numbers from 1 on."""
 
 
 def subject(event: Event) -> int | None:
-    """Return the decision that a reward is of, by which a store can find it again."""
-    return event.decision if isinstance(event, Rewarded) else None
+    """Return what a store can find an event by: the decision of a reward, or ``RULINGS``."""
+    if isinstance(event, Rewarded):
+        return event.decision
+    return RULINGS if isinstance(event, (Retracted, Released)) else None

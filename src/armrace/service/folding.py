@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
-from armrace.service.chain import BEGINNING, Record, verified
-from armrace.service.events import Created, Released, Retracted, decode, is_ruling
+from armrace.service.chain import BEGINNING, verified
+from armrace.service.events import RULINGS, Created, Released, Retracted, decode
 from armrace.service.experiment import Experiment, Rulings
 from armrace.service.state import State, read_snapshot
 from armrace.service.stores.base import Turn
@@ -14,15 +13,14 @@ from armrace.service.stores.base import Turn
 __all__ = ["Refolded", "catch_up", "collect_rulings", "fold", "load_state", "refold"]
 
 
-def collect_rulings(records: Iterable[Record]) -> dict[int, dict[int, bool]]:
-    """Return the last ruling about each decision that records speak of, by experiment."""
+def collect_rulings(turn: Turn, after: int = 0) -> dict[int, dict[int, bool]]:
+    """Return the last ruling about each decision that the log speaks of, by experiment."""
     rulings: dict[int, dict[int, bool]] = {}
-    for record in records:
-        if is_ruling(record.payload):
-            event = decode(record.payload)
-            assert isinstance(event, (Retracted, Released))
-            found = dict.fromkeys(event.decisions, isinstance(event, Released))
-            rulings.setdefault(event.experiment, {}).update(found)
+    for record in turn.find(RULINGS, after):
+        event = decode(record.payload)
+        assert isinstance(event, (Retracted, Released))
+        found = dict.fromkeys(event.decisions, isinstance(event, Released))
+        rulings.setdefault(event.experiment, {}).update(found)
     return rulings
 
 
@@ -31,7 +29,7 @@ def fold(state: State, turn: Turn) -> None:
 
     Their rulings must not concern decisions that the state has settled.
     """
-    rulings = collect_rulings(turn.read(after=state.head.sequence))
+    rulings = collect_rulings(turn, after=state.head.sequence)
     for experiment in state.experiments:
         experiment.foresee(rulings.get(experiment.number, {}))
     for record in verified(state.head, turn.read(after=state.head.sequence)):
@@ -53,7 +51,7 @@ def catch_up(state: State, turn: Turn) -> State:
     """Return the state at the end of the log, given an earlier one of this process."""
     if turn.head == state.head:
         return state
-    rulings = collect_rulings(turn.read(after=state.head.sequence))
+    rulings = collect_rulings(turn, after=state.head.sequence)
     for number, found in rulings.items():
         past = {d: c for d, c in found.items() if d <= state.head.sequence}
         if any(state.experiments[number].overrules([d], counts) for d, counts in past.items()):
@@ -91,7 +89,7 @@ def refold(turn: Turn, number: int, rulings: Rulings) -> Refolded:
             base, head = sequence, data.head
             break
         experiment = None
-    logged = collect_rulings(turn.read(after=base)).get(number, {})
+    logged = collect_rulings(turn, after=base).get(number, {})
     foreseen = {**logged, **rulings}
     if experiment is not None:
         experiment.foresee(foreseen)

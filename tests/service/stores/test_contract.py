@@ -50,12 +50,12 @@ class AppendsAnything(MemoryStore):
             yield turn
 
 
-class FindsTheLast(MemoryStore):
+class FindsBackwards(MemoryStore):
     @contextmanager
     def turn(self):
         with super().turn() as turn:
-            turn.find = lambda subject: next(
-                (each for each in [*turn.read()][::-1] if each.subject == subject), None
+            turn.find = lambda subject, after=0: iter(
+                [each for each in [*turn.read()][::-1] if each.subject == subject]
             )
             yield turn
 
@@ -89,7 +89,7 @@ class TurnsTogether(MemoryStore):
     [
         (KeepsFailedTurns, "keeps records of a turn that failed"),
         (AppendsAnything, "appends records that do not follow its head"),
-        (FindsTheLast, "does not find a subject"),
+        (FindsBackwards, "does not find a subject"),
         (ForgetsWhenClosed, "loses records when it is closed"),
         (KeepsSnapshots, "does not remove snapshots"),
         (TurnsTogether, "lets turns of threads overlap"),

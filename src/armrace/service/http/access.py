@@ -9,6 +9,7 @@ from armrace.service.keyring import ApiKey, Keyring, Scope
 
 __all__ = ["Access"]
 
+_REFRESH_SECONDS = 0.1
 _LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -46,6 +47,7 @@ class Access:
         self._rate = rate
         self._tenant = tenant
         self._buckets: dict[str, _Bucket] = {}
+        self._refreshed = time.monotonic()
 
     def check(self, authorisation: str, host: str, scope: Scope, events: int = 1) -> str:
         """Return the tenant of a request, or refuse it.
@@ -59,7 +61,7 @@ class Access:
         Returns:
             The tenant.
         """
-        self._keyring.refresh()
+        self._refresh()
         if not self._keyring.has_keys:
             # A web page must not reach the service through a name that leads to this machine.
             if host.rsplit(":", 1)[0] not in _LOCAL_HOSTS:
@@ -73,6 +75,13 @@ class Access:
             raise Forbidden(f"the key {key.id} does not have the scope {scope}.")
         self._count(key, events)
         return key.tenant
+
+    def _refresh(self) -> None:
+        """Look now and then whether another process has changed the keys."""
+        now = time.monotonic()
+        if now - self._refreshed > _REFRESH_SECONDS:
+            self._refreshed = now
+            self._keyring.refresh()
 
     def _count(self, key: ApiKey, events: int) -> None:
         if self._rate is None:

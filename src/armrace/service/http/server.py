@@ -77,6 +77,7 @@ def serve(
             port=port,
             log_level="warning",
             access_log=False,
+            proxy_headers=False,
             timeout_graceful_shutdown=_GRACE_SECONDS,
             timeout_keep_alive=30,
             h11_max_incomplete_event_size=2**16,
@@ -87,6 +88,8 @@ def serve(
         say("There are no keys yet, so that only this machine is served. Make one with:")
         say(f"  armrace keys create --scopes admin --store {_without_password(where)}")
     say(f"Listening on http://{host}:{port}; see /docs there. Ctrl-C stops the service.")
+    # The ledger works in a thread beside the event loop; by default either may hold the
+    # interpreter for 5 ms while the other waits, which is longer than a turn takes.
     sys.setswitchinterval(0.0005)
     server.run()
     if failed:

@@ -41,7 +41,7 @@ class ExportRows(msgspec.Struct, frozen=True):
         """Return the decisions in their order."""
         experiment = books.experiment(self.tenant, self.name)
         turn = books.flush()
-        ruled = collect_rulings(turn.read()).get(experiment.number, {})
+        ruled = collect_rulings(turn).get(experiment.number, {})
         rows: dict[int, DecisionRow] = {}
         for record in turn.read():
             event = decode(record.payload)

@@ -75,7 +75,7 @@ class Reward(msgspec.Struct, frozen=True):
         self, books: Books, experiment: Experiment, sequence: int, steps: int
     ) -> RewardStatus:
         """Answer when the window has closed: from the log, or with a refusal."""
-        found = books.flush().find(sequence)
+        found = next(books.flush().find(sequence), None)
         if found is None:
             raise DecisionExpired(
                 f"the decision could be rewarded for {experiment.settings.window:g} seconds, "

@@ -8,7 +8,7 @@ import msgspec
 
 from armrace.errors import InvalidParameter
 from armrace.service.books import Books
-from armrace.service.events import Released, Retracted, Rewarded, decode
+from armrace.service.events import RULINGS, Released, Retracted, Rewarded, decode
 from armrace.service.experiment import Experiment
 from armrace.service.folding import collect_rulings
 from armrace.service.views import ExperimentView, view_of
@@ -47,9 +47,9 @@ class Selection(msgspec.Struct, frozen=True):
         if self.decisions is None:
             yield from rewards_of(books)
             return
-        for decision in sorted({_sequence(books, tenant, each) for each in self.decisions}):
-            record = turn.find(decision)
-            if record is not None:
+        chosen = {_sequence(books, tenant, each) for each in self.decisions}
+        for decision in sorted(chosen - {RULINGS}):
+            for record in turn.find(decision):
                 event = decode(record.payload)
                 assert isinstance(event, Rewarded)
                 yield event
@@ -113,7 +113,7 @@ class Rule(msgspec.Struct, frozen=True):
         return RulingAnswer(len(changed), again)
 
     def _changed(self, books: Books, experiment: Experiment) -> list[int]:
-        ruled = collect_rulings(books.flush().read()).get(experiment.number, {})
+        ruled = collect_rulings(books.flush()).get(experiment.number, {})
         return [
             event.decision
             for event in self.selection.find(books, experiment)
@@ -147,7 +147,7 @@ class ListQuarantine(msgspec.Struct, frozen=True):
     def perform(self, books: Books) -> list[QuarantinedReward]:
         """Return the rewards in the order in which they came."""
         experiment = books.experiment(self.tenant, self.name)
-        ruled = collect_rulings(books.flush().read()).get(experiment.number, {})
+        ruled = collect_rulings(books.flush()).get(experiment.number, {})
         return [
             QuarantinedReward(
                 event.decision,
@@ -166,7 +166,7 @@ class ListQuarantine(msgspec.Struct, frozen=True):
 def rewards_of(books: Books) -> Iterator[Rewarded]:
     """Yield all rewards of the log."""
     for record in books.flush().read():
-        if record.subject is not None:
+        if record.subject:  # neither nothing nor rulings
             event = decode(record.payload)
             assert isinstance(event, Rewarded)
             yield event

@@ -11,7 +11,7 @@ every store, and :func:`armrace.checking.check_store` checks them:
 2. **Turns are serial.** A turn sees everything that earlier turns kept, in any process.
 3. **Records are numbered without gaps** from 1 in the order in which they were appended, and come
    back as they were given, bit for bit. Records that do not follow the head are refused.
-4. **A subject is found by its first record.**
+4. **Records are found by their subject**, in order.
 5. **Snapshots are kept by sequence number.** They belong to the same transaction as records.
 6. **A store that cannot keep its word raises** :class:`~armrace.errors.StoreFailed`, in the turn or
    at its end, and never returns as if it had.
@@ -43,8 +43,8 @@ class Turn(ABC):
         """Yield the records whose sequence number is above ``after``, in order."""
 
     @abstractmethod
-    def find(self, subject: int) -> Record | None:
-        """Return the first record with this subject, if there is one."""
+    def find(self, subject: int, after: int = 0) -> Iterator[Record]:
+        """Yield the records with this subject and a number above ``after``, in order."""
 
     @abstractmethod
     def append(self, records: Sequence[Record]) -> None:

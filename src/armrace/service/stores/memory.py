@@ -20,7 +20,7 @@ class MemoryStore(Store):
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.kept_snapshots: dict[int, bytes] = {}
-        self.subjects: dict[int, int] = {}
+        self.subjects: dict[int, list[Record]] = {}
         self._lock = threading.RLock()
 
     @contextmanager
@@ -52,11 +52,10 @@ class _MemoryTurn(Turn):
         yield from kept[after:]
         yield from self._new[max(0, after - len(kept)) :]
 
-    def find(self, subject: int) -> Record | None:
-        sequence = self._store.subjects.get(subject)
-        if sequence is not None:
-            return self._store.records[sequence - 1]
-        return next((record for record in self._new if record.subject == subject), None)
+    def find(self, subject: int, after: int = 0) -> Iterator[Record]:
+        kept = self._store.subjects.get(subject, [])
+        new = [record for record in self._new if record.subject == subject]
+        return (record for record in (*kept, *new) if record.sequence > after)
 
     def append(self, records: Sequence[Record]) -> None:
         check_continues(self.head, records)
@@ -79,5 +78,5 @@ class _MemoryTurn(Turn):
         self._store.records.extend(self._new)
         for record in self._new:
             if record.subject is not None:
-                self._store.subjects.setdefault(record.subject, record.sequence)
+                self._store.subjects.setdefault(record.subject, []).append(record)
         self._store.kept_snapshots = self._snapshots

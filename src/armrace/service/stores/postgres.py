@@ -160,13 +160,13 @@ class _PostgresTurn(Turn):
             for sequence, payload, digest, subject in cursor:
                 yield Record(sequence, bytes(payload), bytes(digest), subject)
 
-    def find(self, subject: int) -> Record | None:
-        row = self._execute(
-            "SELECT sequence, payload, digest, subject FROM {0}.records WHERE subject = %s "
-            "ORDER BY sequence LIMIT 1",
-            (subject,),
-        ).fetchone()
-        return None if row is None else Record(row[0], bytes(row[1]), bytes(row[2]), row[3])
+    def find(self, subject: int, after: int = 0) -> Iterator[Record]:
+        rows = self._execute(
+            "SELECT sequence, payload, digest, subject FROM {0}.records "
+            "WHERE subject = %s AND sequence > %s ORDER BY sequence",
+            (subject, after),
+        ).fetchall()
+        return (Record(row[0], bytes(row[1]), bytes(row[2]), row[3]) for row in rows)
 
     def append(self, records: Sequence[Record]) -> None:
         check_continues(self._head, records)

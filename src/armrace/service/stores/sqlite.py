@@ -9,9 +9,11 @@ locked for this process alone. Beside it lies the :mod:`high-water mark
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -21,6 +23,9 @@ from armrace.service.stores.base import Store, Turn, check_continues
 from armrace.service.stores.high_water import HighWaterMark
 
 __all__ = ["SqliteStore"]
+
+_record: Callable[[Any], Record] = partial(tuple.__new__, Record)
+"""As ``Record._make``, which takes three times as long."""
 
 _APPLICATION = 0x61726D72
 _SCHEMA = 1
@@ -170,16 +175,14 @@ class _SqliteTurn(Turn):
             "SELECT sequence, payload, digest, subject FROM records WHERE sequence > ? "
             "ORDER BY sequence"
         )
-        return map(Record._make, self._connection.execute(query, (after,)))
+        return map(_record, self._connection.execute(query, (after,)))
 
-    def find(self, subject: int) -> Record | None:
+    def find(self, subject: int, after: int = 0) -> Iterator[Record]:
         query = (
-            "SELECT sequence, payload, digest, subject FROM records WHERE subject = ? "
-            "ORDER BY sequence LIMIT 1"
+            "SELECT sequence, payload, digest, subject FROM records "
+            "WHERE subject = ? AND sequence > ? ORDER BY sequence"
         )
-        for row in self._connection.execute(query, (subject,)):
-            return Record._make(row)
-        return None
+        return map(_record, self._connection.execute(query, (subject, after)))
 
     def append(self, records: Sequence[Record]) -> None:
         check_continues(self._head, records)
