@@ -50,6 +50,7 @@ forensics: setup ## false alarms, power and certificates of audits, for their pa
 torture: setup ## the service in a simulated world of faults and losses of power, the long form
 	PYTHONPATH=tests $(BIN)/python -m torture --seeds 10000
 	PYTHONPATH=tests $(BIN)/python -m torture.power --runs 100000
+	PYTHONPATH=tests $(BIN)/python -m torture.kills --kills 1000
 
 docs: setup ## build the documentation into site/
 	$(BIN)/mkdocs build --strict

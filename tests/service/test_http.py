@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 
 import polars
@@ -11,7 +12,8 @@ from starlette.testclient import TestClient
 from armrace.errors import StoreFailed
 from armrace.service import MemoryStore, Service
 from armrace.service.http.application import create_application
-from armrace.service.http.endpoints import ENDPOINTS
+from armrace.service.http.endpoints import ENDPOINTS, Call
+from armrace.service.http.front import Front
 from serving import folded_bytes, live_bytes
 
 ADS = {"name": "ads", "arms": ["a", "b"], "missing": 0, "window": 10, "policy": "ucb1"}
@@ -249,3 +251,26 @@ def test_the_document_describes_every_endpoint(client):
     page = client.get("/docs")
     assert "script" not in page.text
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+
+
+def test_the_state_is_followed_as_it_changes(service):
+    """Events are read from the endpoint itself, since the test client waits for the last one."""
+    service.create("ads", ["a", "b"], 0)
+
+    async def follow():
+        front = Front(service.ledger)
+        call = Call(front, "main", {"name": "ads"}, {}, None)
+        (endpoint,) = [each for each in ENDPOINTS if each.path.endswith("/events")]
+        stream = (await endpoint.handle(call)).content
+        found = [await anext(stream)]
+        await asyncio.to_thread(service.decide, "ads")
+        found += [await anext(stream), await anext(stream)]
+        await stream.aclose()
+        await front.close()
+        return found
+
+    first, second, third = asyncio.run(follow())
+    assert b'"decisions":0' in first
+    assert first.startswith(b"event: state\ndata: {")
+    assert b'"decisions":1' in second
+    assert third == b":\n\n"

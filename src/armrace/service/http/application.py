@@ -11,12 +11,12 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from armrace.errors import ArmraceError, InvalidParameter, StoreFailed
 from armrace.service.http.access import Access
-from armrace.service.http.endpoints import ENDPOINTS, Call, Endpoint, Raw
+from armrace.service.http.endpoints import ENDPOINTS, Call, Endpoint, Raw, Stream
 from armrace.service.http.front import Front
 from armrace.service.http.metrics import Metrics
 from armrace.service.http.openapi import make_document, make_page
@@ -118,6 +118,11 @@ class _Application:
         answer = await endpoint.handle(call)
         if isinstance(answer, Raw):
             return Response(answer.content, media_type=answer.media_type)
+        if isinstance(answer, Stream):
+            no_store = {"Cache-Control": "no-store"}
+            return StreamingResponse(
+                answer.content, media_type="text/event-stream", headers=no_store
+            )
         return Response(_encode(answer), endpoint.status, media_type="application/json")
 
     def _refuse(self, error: ArmraceError) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -38,9 +38,10 @@ from armrace.service.service import reward_answer
 from armrace.service.views import Describe, ExperimentView
 from armrace.service.warming import warm
 
-__all__ = ["ENDPOINTS", "Call", "Endpoint", "Raw"]
+__all__ = ["ENDPOINTS", "Call", "Endpoint", "Raw", "Stream"]
 
 _ONE, _BATCH = 4096, 2**20
+_EVENT_SECONDS = 1.0
 
 
 class Raw(NamedTuple):
@@ -48,6 +49,12 @@ class Raw(NamedTuple):
 
     content: bytes
     media_type: str
+
+
+class Stream(NamedTuple):
+    """An answer that goes on, as server-sent events."""
+
+    content: AsyncIterator[bytes]
 
 
 class Call(NamedTuple):
@@ -164,6 +171,26 @@ async def _audit(call: Call) -> Any:
 
 async def _ratio(call: Call) -> Any:
     return await call.ask(CheckRatio(call.tenant, call.path["name"]))
+
+
+async def _events(call: Call) -> Stream:
+    await _describe(call)  # refused here, before the stream begins
+    return Stream(_changes(call))
+
+
+async def _changes(call: Call) -> AsyncIterator[bytes]:
+    """Yield the state whenever it has changed, at most once a second; a comment if not."""
+    last = None
+    while True:
+        try:
+            view = await _describe(call)
+        except ArmraceError as error:
+            yield b"event: problem\ndata: " + msgspec.json.encode({"code": error.code}) + b"\n\n"
+            return
+        changed = view != last
+        yield b"event: state\ndata: " + msgspec.json.encode(view) + b"\n\n" if changed else b":\n\n"
+        last = view
+        await asyncio.sleep(_EVENT_SECONDS)
 
 
 async def _export(call: Call) -> Raw:
@@ -304,6 +331,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "GET", f"{_NAME}/ratio", "read", "Compare counts and probabilities", RatioCheck, _ratio
     ),
+    Endpoint("GET", f"{_NAME}/events", "read", "Follow the state of an experiment", bytes, _events),
     Endpoint("GET", f"{_NAME}/export", "admin", "Export decisions with rewards", bytes, _export),
 )
 """In the order in which they are matched, the most frequent first."""
