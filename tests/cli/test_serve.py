@@ -87,8 +87,36 @@ def test_keys_are_created_listed_and_revoked(tmp_path, capsys):
         (["serve", "--host", "0.0.0.0"], "must be a loopback address as long as there are no keys"),
         (["serve", "--host", "nowhere"], "host must be an address or localhost"),
         (["serve", "--rate", "x"], "rate must be"),
+        (["serve", "--rate", "0"], "rate must be at least 1"),
+        (["serve", "--log", "some"], "log must be one of all, problems, none"),
+        (["serve", "--config", "missing.toml"], "cannot read missing.toml"),
     ],
 )
 def test_bad_input_is_refused_in_a_sentence(tmp_path, capsys, arguments, sentence):
     assert run([*arguments, "--store", str(tmp_path / "clicks.db")]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_flags_precede_the_environment_which_precedes_the_file(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr("armrace.service.http.server.serve", lambda *a: asked.append(a[0]))
+    config = tmp_path / "serve.toml"
+    config.write_text('store = "file.db"\nhost = "127.0.0.2"\nport = 1\nrate = 7\n')
+    monkeypatch.setenv("ARMRACE_HOST", "127.0.0.3")
+    monkeypatch.setenv("ARMRACE_PORT", "2")
+    assert run(["serve", "--config", str(config), "--port", "3"]) == 0
+    (settings,) = asked
+    assert (settings.store, settings.host, settings.port, settings.rate, settings.log) == (
+        "file.db",
+        "127.0.0.3",
+        3,
+        7.0,
+        "problems",
+    )
+
+
+def test_a_file_with_unknown_settings_is_refused(tmp_path, capsys):
+    config = tmp_path / "serve.toml"
+    config.write_text("prot = 1\n")
+    assert run(["serve", "--config", str(config)]) == 2
+    assert "has the unknown setting 'prot'" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 
 import polars
 import pytest
@@ -14,6 +15,7 @@ from armrace.service import MemoryStore, Service
 from armrace.service.http.application import create_application
 from armrace.service.http.endpoints import ENDPOINTS, Call
 from armrace.service.http.front import Front
+from armrace.service.http.logs import RequestLog
 from serving import folded_bytes, live_bytes
 
 ADS = {"name": "ads", "arms": ["a", "b"], "missing": 0, "window": 10, "policy": "ucb1"}
@@ -274,3 +276,19 @@ def test_the_state_is_followed_as_it_changes(service):
     assert first.startswith(b"event: state\ndata: {")
     assert b'"decisions":1' in second
     assert third == b":\n\n"
+
+
+def test_the_log_has_request_ids_and_no_secrets(service):
+    key = service.keyring.create(["admin"])[1]
+    file = io.StringIO()
+    application = create_application(service, log=RequestLog("all", file))
+    headers = {"Authorization": f"Bearer {key}", "X-Request-Id": "abc"}
+    with TestClient(application, headers=headers) as client:
+        response = client.post("/v1/experiments/secret-name/decide?token=secret", json={})
+        odd = client.get("/v1/experiments", headers={"X-Request-Id": "x" * 65})
+    assert response.headers["X-Request-Id"] == "abc"
+    assert odd.headers["X-Request-Id"] != "x" * 65
+    first, _ = [json.loads(line) for line in file.getvalue().splitlines()]
+    assert (first["request"], first["status"], first["code"]) == ("abc", 404, "unknown-name")
+    assert "secret" not in file.getvalue()
+    assert key not in file.getvalue()

@@ -18,6 +18,7 @@ from armrace.errors import ArmraceError, InvalidParameter, StoreFailed
 from armrace.service.http.access import Access
 from armrace.service.http.endpoints import ENDPOINTS, Call, Endpoint, Raw, Stream
 from armrace.service.http.front import Front
+from armrace.service.http.logs import RequestLog, request_id
 from armrace.service.http.metrics import Metrics
 from armrace.service.http.openapi import make_document, make_page
 from armrace.service.http.problems import NotAllowed, NotFound, Problem, TooLarge, status_of
@@ -35,6 +36,7 @@ def create_application(
     rate: float | None = None,
     when_failed: Callable[[], None] = lambda: None,
     version: str = "",
+    log: RequestLog | None = None,
 ) -> Starlette:
     """Return the application of a service.
 
@@ -43,8 +45,9 @@ def create_application(
         rate: how many events a second each key may send; ``None`` for no limit.
         when_failed: called when the store has failed for good, to stop the process.
         version: the version of the package, for the OpenAPI document.
+        log: writes about requests; by default about those of status 500 and above.
     """
-    return _Application(service, rate, when_failed, version).starlette()
+    return _Application(service, rate, when_failed, version, log or RequestLog()).starlette()
 
 
 class _Application:
@@ -54,11 +57,13 @@ class _Application:
         rate: float | None,
         when_failed: Callable[[], None],
         version: str,
+        log: RequestLog,
     ) -> None:
         self._service = service
         self._front = Front(service.ledger)
         self._access = Access(service.keyring, rate, service.tenant)
         self._metrics = Metrics()
+        self._log = log
         self._when_failed = when_failed
         self._document = _encode(make_document(version))
         self._ready = False
@@ -91,14 +96,18 @@ class _Application:
         decoder = None if endpoint.body is None else msgspec.json.Decoder(endpoint.body)
 
         async def handle(request: Request) -> Response:
-            began = time.perf_counter()
+            began, code = time.perf_counter(), None
+            name = request_id(request.headers.get("x-request-id"))
             try:
                 response = await self._answer(endpoint, decoder, request)
             except ArmraceError as error:
-                response = self._refuse(error)
+                response, code = self._refuse(error), error.code
             except ClientDisconnect:
                 response = Response(status_code=499)
-            self._metrics.count(endpoint.path, response.status_code, time.perf_counter() - began)
+            response.headers["X-Request-Id"] = name
+            seconds, status = time.perf_counter() - began, response.status_code
+            self._metrics.count(endpoint.path, status, seconds)
+            self._log.write(name, endpoint.method, endpoint.path, status, seconds, code)
             return response
 
         return handle

@@ -7,17 +7,19 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import uvicorn
 
 from armrace.errors import InvalidParameter, StoreFailed
 from armrace.files import make_folder
 from armrace.service.http.application import create_application
+from armrace.service.http.logs import LogLevel, RequestLog
 from armrace.service.keyring import Keyring
 from armrace.service.opening import is_database, keyring_of, open_store
 from armrace.service.service import Service
 
-__all__ = ["data_folder", "default_place", "serve"]
+__all__ = ["ServerSettings", "data_folder", "default_place", "serve"]
 
 _GRACE_SECONDS = 10
 
@@ -34,30 +36,34 @@ def default_place() -> Path:
     return data_folder() / "service.db"
 
 
-def serve(
-    place: Path | str | None,
-    host: str,
-    port: int,
-    keys: Path | str | None,
-    rate: float | None,
-    version: str,
-    say: Callable[[str], None],
-) -> None:
+class ServerSettings(NamedTuple):
+    """How to serve."""
+
+    store: Path | str | None = None
+    """The file of the store or the address of a database; ``None`` for the user's own file."""
+    keys: Path | str | None = None
+    """The file of secrets; by default beside the store."""
+    host: str = "127.0.0.1"
+    port: int = 8380
+    rate: float | None = None
+    """How many events a second each key may send; ``None`` for no limit."""
+    log: LogLevel = "problems"
+    """Which requests to write about on standard error."""
+
+
+def serve(settings: ServerSettings, version: str, say: Callable[[str], None]) -> None:
     """Serve until the process is told to stop.
 
     Args:
-        place: the file of the store or the address of a database; ``None`` for the user's own.
-        host: the address to listen on.
-        port: the port to listen on.
-        keys: the file of secrets; by default beside the store.
-        rate: how many events a second each key may send; ``None`` for no limit.
+        settings: where and how.
         version: the version of the package.
         say: shows a line to the user.
 
     Raises:
         StoreFailed: the store has failed; the next start replays its log.
     """
-    where = default_place() if place is None else place
+    keys, host, port = settings.keys, settings.host, settings.port
+    where = default_place() if settings.store is None else settings.store
     if keys is None and is_database(where):
         make_folder(data_folder())
         keys = data_folder() / "keys"
@@ -72,7 +78,7 @@ def serve(
 
     server = uvicorn.Server(
         uvicorn.Config(
-            create_application(service, rate, stop, version),
+            create_application(service, settings.rate, stop, version, RequestLog(settings.log)),
             host=host,
             port=port,
             log_level="warning",
