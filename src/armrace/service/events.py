@@ -7,22 +7,21 @@ event in the log, its sequence number, which is unique in the store.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from armrace.errors import DamagedFile
 from armrace.kernels.generics import Ticket
+from armrace.service.answers import ArmStatus, Phase
 
 __all__ = [
     "RULINGS",
     "ArmAdded",
     "ArmChanged",
-    "ArmStatus",
     "Created",
     "Decided",
     "Event",
-    "Phase",
     "PhaseChanged",
     "Released",
     "Retracted",
@@ -32,9 +31,6 @@ __all__ = [
     "encode",
     "subject",
 ]
-
-ArmStatus = Literal["active", "paused", "retired"]
-Phase = Literal["running", "paused", "finished"]
 
 
 class _Event(msgspec.Struct, frozen=True, array_like=True, tag_field="kind"):

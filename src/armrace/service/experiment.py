@@ -21,15 +21,14 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from armrace.errors import DamagedFile, InvalidParameter
+from armrace.service.answers import ArmStatus, Phase
 from armrace.service.drawing import Drawn, draw, lot_of
 from armrace.service.events import (
     ArmAdded,
     ArmChanged,
-    ArmStatus,
     Created,
     Decided,
     Event,
-    Phase,
     PhaseChanged,
     Released,
     Retracted,

@@ -10,7 +10,7 @@ import msgspec
 
 from armrace.errors import InvalidParameter
 from armrace.files import atomic_path
-from armrace.service.requests.exports import DecisionRow
+from armrace.service.answers import DecisionRow
 
 __all__ = ["FORMATS", "write_rows"]
 

@@ -8,42 +8,36 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-import msgspec
-
 from armrace.errors import ArmraceError
 from armrace.forensics import Audit
+from armrace.service.answers import (
+    ArmAnswer,
+    Decision,
+    DecisionRow,
+    ExperimentView,
+    QuarantinedReward,
+    RatioCheck,
+    RewardAnswer,
+    RulingAnswer,
+)
 from armrace.service.exports import write_rows
 from armrace.service.keyring import Keyring
 from armrace.service.ledger import Ledger, Request
-from armrace.service.requests.arms import AddArm, ArmAnswer, ChangeArm
-from armrace.service.requests.decisions import Decide, Decision
+from armrace.service.requests.arms import AddArm, ChangeArm
+from armrace.service.requests.decisions import Decide
 from armrace.service.requests.experiments import ChangePhase, Create, ListNames
-from armrace.service.requests.exports import DecisionRow, ExportRows
-from armrace.service.requests.inspection import AuditNow, CheckRatio, RatioCheck
+from armrace.service.requests.exports import ExportRows
+from armrace.service.requests.inspection import AuditNow, CheckRatio
 from armrace.service.requests.rewards import Reward
-from armrace.service.requests.rulings import (
-    ListQuarantine,
-    QuarantinedReward,
-    Rule,
-    RulingAnswer,
-    Selection,
-)
+from armrace.service.requests.rulings import ListQuarantine, Rule, Selection
 from armrace.service.settings import make_settings
 from armrace.service.stores.base import Store
-from armrace.service.views import Describe, ExperimentView
+from armrace.service.views import Describe
 from armrace.service.warming import warm
 
-__all__ = ["RewardAnswer", "Service"]
+__all__ = ["Service"]
 
 DEFAULT_TENANT = "main"
-
-
-class RewardAnswer(msgspec.Struct, frozen=True):
-    """What became of one reward of a batch."""
-
-    status: Literal["accepted", "duplicate", "conflict", "unknown", "expired", "invalid"]
-    detail: str = ""
-    """Why it was refused, in one sentence."""
 
 
 _STATUSES: dict[str, Any] = {

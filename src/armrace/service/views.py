@@ -2,70 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
+from armrace.service.answers import ArmSummary, ExperimentView, LayerView
 from armrace.service.books import Books
-from armrace.service.events import ArmStatus, Phase
 from armrace.service.experiment import Experiment
 from armrace.service.rewards import GRID
 
-__all__ = ["ArmSummary", "Describe", "ExperimentView", "LayerView", "view_of"]
+__all__ = ["Describe", "view_of"]
 
 _IMMEDIATE = (
     "Rewards are learned as they come. Where rewards that come late differ from those that come at "
     "once, as clicks differ from their absence, means are biased, and neither the guarantee nor "
     "the audit covers that."
 )
-
-
-class ArmSummary(msgspec.Struct, frozen=True):
-    """One arm over all generations."""
-
-    arm: str
-    status: ArmStatus
-    decisions: int
-    closed: int
-    rewarded: int
-    withheld: int
-    """Closed decisions whose reward was retracted or is in quarantine."""
-    mean: float | None
-    """The mean of the rewards that count, without what missing ones count as."""
-    probability: float | None
-    """The probability with which the policy chooses the arm next, floors not included."""
-
-
-class LayerView(msgspec.Struct, frozen=True):
-    """What one layer of the policy knows of one arm; means are in units of rewards."""
-
-    layer: int
-    arm: str
-    assigned: int
-    pulls: int
-    mean: float | None
-    lower: float | None
-    upper: float | None
-    active: bool
-    eliminated_at: int | None
-    eliminated_by: int | None
-
-
-class ExperimentView(msgspec.Struct, frozen=True):
-    """The state of an experiment."""
-
-    name: str
-    phase: Phase
-    settings: dict[str, Any]
-    created: int
-    generation: int
-    horizon: int
-    decisions: int
-    open: int
-    arms: list[ArmSummary]
-    layers: list[LayerView]
-    notes: list[str]
-    """What must be known to read the figures."""
 
 
 class Describe(msgspec.Struct, frozen=True):

@@ -12,13 +12,10 @@ import httpx
 import msgspec
 
 from armrace.errors import InvalidParameter, ServiceUnreachable
+from armrace.service.answers import Decision, ExperimentView, RewardAnswer, RulingAnswer
 from armrace.service.client import exchanges
 from armrace.service.client.exchanges import Exchange, Retry, judge, pause_before
 from armrace.service.client.queue import RewardQueue
-from armrace.service.requests.decisions import Decision
-from armrace.service.requests.rulings import RulingAnswer
-from armrace.service.service import RewardAnswer
-from armrace.service.views import ExperimentView
 
 __all__ = ["AsyncClient", "Client"]
 

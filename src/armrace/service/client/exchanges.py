@@ -12,10 +12,7 @@ import msgspec
 
 from armrace import errors
 from armrace.errors import ArmraceError, InvalidParameter, ServiceUnreachable
-from armrace.service.requests.decisions import Decision
-from armrace.service.requests.rulings import RulingAnswer
-from armrace.service.service import RewardAnswer
-from armrace.service.views import ExperimentView
+from armrace.service.answers import Decision, ExperimentView, RewardAnswer, RulingAnswer
 
 __all__ = ["Exchange", "Retry", "judge", "pause_before"]
 

@@ -9,8 +9,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from armrace.errors import InvalidParameter, ServiceUnreachable, TooManyOpen
-from armrace.service.requests.decisions import Decision
-from armrace.service.service import RewardAnswer
+from armrace.service.answers import Decision, RewardAnswer
 
 __all__ = ["RewardQueue"]
 

@@ -10,7 +10,16 @@ import msgspec
 
 from armrace.errors import ArmraceError, InvalidParameter
 from armrace.forensics import Audit
-from armrace.service.events import ArmStatus, Phase
+from armrace.service.answers import (
+    ArmAnswer,
+    ArmStatus,
+    Decision,
+    ExperimentView,
+    Phase,
+    QuarantinedReward,
+    RatioCheck,
+    RulingAnswer,
+)
 from armrace.service.exports import FORMATS, to_frame, to_ndjson
 from armrace.service.http.front import Front
 from armrace.service.http.wire import (
@@ -28,14 +37,13 @@ from armrace.service.http.wire import (
 )
 from armrace.service.keyring import Scope
 from armrace.service.ledger import Request
-from armrace.service.requests.arms import AddArm, ArmAnswer, ChangeArm
-from armrace.service.requests.decisions import Decision
+from armrace.service.requests.arms import AddArm, ChangeArm
 from armrace.service.requests.experiments import ChangePhase, Create, ListNames
 from armrace.service.requests.exports import ExportRows
-from armrace.service.requests.inspection import AuditNow, CheckRatio, RatioCheck
-from armrace.service.requests.rulings import ListQuarantine, QuarantinedReward, RulingAnswer
+from armrace.service.requests.inspection import AuditNow, CheckRatio
+from armrace.service.requests.rulings import ListQuarantine
 from armrace.service.service import reward_answer
-from armrace.service.views import Describe, ExperimentView
+from armrace.service.views import Describe
 from armrace.service.warming import warm
 
 __all__ = ["ENDPOINTS", "Call", "Endpoint", "Raw", "Stream"]

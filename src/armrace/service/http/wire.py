@@ -9,10 +9,10 @@ import msgspec
 from msgspec import Meta
 
 from armrace.errors import InvalidParameter
-from armrace.service.requests.decisions import Decide, Decision
+from armrace.service.answers import Decision, RewardAnswer
+from armrace.service.requests.decisions import Decide
 from armrace.service.requests.rewards import Reward
 from armrace.service.requests.rulings import Rule, Selection
-from armrace.service.service import RewardAnswer
 from armrace.service.settings import Settings, make_settings
 
 __all__ = [

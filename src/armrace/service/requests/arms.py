@@ -5,12 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from armrace.errors import AlreadyExists, InvalidParameter, UnknownName
+from armrace.service.answers import ArmAnswer, ArmStatus
 from armrace.service.books import Books
-from armrace.service.events import ArmAdded, ArmChanged, ArmStatus
+from armrace.service.events import ArmAdded, ArmChanged
 from armrace.service.experiment import Experiment
 from armrace.service.settings import check_label
 
-__all__ = ["AddArm", "ArmAnswer", "ChangeArm"]
+__all__ = ["AddArm", "ChangeArm"]
 
 _MOST_ARMS = 100_000
 _CONTINUES = (
@@ -25,16 +26,6 @@ _RESTRICTED = (
     "The policy chooses among the remaining arms. Its guarantee covers regret against those, if "
     "the arm was not paused or retired because of its rewards."
 )
-
-
-class ArmAnswer(msgspec.Struct, frozen=True):
-    """The status of an arm, and what its change means for the policy."""
-
-    arm: str
-    status: ArmStatus
-    generation: int
-    new_generation: bool
-    guarantee: str
 
 
 class AddArm(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from armrace.errors import NotRunning, TooManyOpen
+from armrace.service.answers import Decision
 from armrace.service.books import Books
 from armrace.service.events import Decided
 from armrace.service.experiment import Experiment
@@ -12,20 +13,9 @@ from armrace.service.open_decisions import OpenDecision
 from armrace.service.settings import check_label
 from armrace.service.tokens import TokenContent
 
-__all__ = ["Decide", "Decision"]
-
-
-class Decision(msgspec.Struct, frozen=True):
-    """A decision as it is answered; the layer that it was drawn from is not part of it."""
-
-    decision: str
-    """The signed name of the decision, to be given back with its reward."""
-    experiment: str
-    arm: str
-    probability: float | None
-    """The probability with which the arm was chosen; ``None`` where it is not known."""
-    repeated: bool = False
-    """Whether the decision had been made before, for the same request or unit."""
+__all__ = [
+    "Decide",
+]
 
 
 class Decide(msgspec.Struct, frozen=True):

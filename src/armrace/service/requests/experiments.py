@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from armrace.errors import AlreadyExists, NotRunning
+from armrace.service.answers import Phase
 from armrace.service.books import Books
-from armrace.service.events import Created, Phase, PhaseChanged
+from armrace.service.events import Created, PhaseChanged
 from armrace.service.settings import Settings, check_label
 
 __all__ = ["ChangePhase", "Create", "ListNames"]

@@ -4,31 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
+from armrace.service.answers import DecisionRow
 from armrace.service.books import Books
 from armrace.service.events import ArmAdded, Created, Decided, Rewarded, decode
 from armrace.service.experiment import Experiment
 from armrace.service.folding import collect_rulings
 
-__all__ = ["DecisionRow", "ExportRows"]
-
-
-class DecisionRow(msgspec.Struct):
-    """A decision and what became of it; the layer that it was drawn from is not part of it."""
-
-    decision: int
-    """The sequence number of the decision."""
-    time: int
-    arm: str
-    probability: float | None
-    by_floor: bool
-    """Whether a floor chose the arm, and not the policy."""
-    unit: str | None
-    reward: float | None = None
-    reward_time: int | None = None
-    source: str | None = None
-    suspicion: float | None = None
-    counts: bool | None = None
-    """Whether the reward counts; ``None`` if there is none."""
+__all__ = ["ExportRows"]
 
 
 class ExportRows(msgspec.Struct, frozen=True):

@@ -8,12 +8,16 @@ import msgspec
 
 from armrace.forensics import Audit
 from armrace.limits import Limits, check_number
+from armrace.service.answers import RatioCheck, RatioRow
 from armrace.service.books import Books
 from armrace.service.experiment import Experiment
 from armrace.service.totals import ArmTotals
 from armrace.statistics.chi_square import chi_square_tail
 
-__all__ = ["AuditNow", "CheckRatio", "RatioCheck", "RatioRow"]
+__all__ = [
+    "AuditNow",
+    "CheckRatio",
+]
 
 _LEVEL = Limits("probability of a false alarm", 0, 1, low_open=True, high_open=True)
 _LEAST_EXPECTED = 5.0
@@ -43,26 +47,6 @@ def _named(audit: Audit, experiment: Experiment) -> Audit:
     ]
     names: list[str | int] = [experiment.arms[int(place)] for place in audit.arms]
     return msgspec.structs.replace(audit, alarms=alarms, arms=names)
-
-
-class RatioRow(msgspec.Struct, frozen=True):
-    """How often an arm was chosen, and how often it should have been."""
-
-    arm: str
-    decisions: int
-    expected: float
-
-
-class RatioCheck(msgspec.Struct, frozen=True):
-    """A comparison of decisions with the probabilities that were published."""
-
-    rows: list[RatioRow]
-    left_out: int
-    """Decisions without known probabilities of all arms, for instance those of eligible arms."""
-    statistic: float | None
-    p_value: float | None
-    """The probability of such a difference if the published probabilities are the true ones;
-    ``None`` if fewer than two arms are expected at least 5 times."""
 
 
 class CheckRatio(msgspec.Struct, frozen=True):

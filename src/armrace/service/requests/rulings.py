@@ -7,13 +7,14 @@ from collections.abc import Iterator
 import msgspec
 
 from armrace.errors import InvalidParameter
+from armrace.service.answers import QuarantinedReward, RulingAnswer
 from armrace.service.books import Books
 from armrace.service.events import RULINGS, Released, Retracted, Rewarded, decode
 from armrace.service.experiment import Experiment
 from armrace.service.folding import collect_rulings
-from armrace.service.views import ExperimentView, view_of
+from armrace.service.views import view_of
 
-__all__ = ["ListQuarantine", "QuarantinedReward", "Rule", "RulingAnswer", "Selection"]
+__all__ = ["ListQuarantine", "Rule", "Selection"]
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -68,17 +69,6 @@ def _sequence(books: Books, tenant: str, decision: str | int) -> int:
     return books.keys.read(tenant, decision).sequence
 
 
-class RulingAnswer(msgspec.Struct, frozen=True):
-    """What a ruling changes, or would change if it is a preview."""
-
-    rewards: int
-    """Rewards that counted before and do not now, or the other way round."""
-    folded_again: bool
-    """Whether some of them had been learned, so that the log was folded again."""
-    before: ExperimentView | None = None
-    after: ExperimentView | None = None
-
-
 class Rule(msgspec.Struct, frozen=True):
     """Retract rewards, or release them.
 
@@ -125,17 +115,6 @@ class Rule(msgspec.Struct, frozen=True):
         again = experiment.overrules(changed, self.counts)
         after = books.refolded(experiment, dict.fromkeys(changed, self.counts)).experiment
         return RulingAnswer(len(changed), again, view_of(experiment), view_of(after))
-
-
-class QuarantinedReward(msgspec.Struct, frozen=True):
-    """A reward that was accepted and is not learned until it is released."""
-
-    decision: int
-    """The sequence number of the decision."""
-    time: int
-    value: float
-    source: str | None
-    suspicion: float | None
 
 
 class ListQuarantine(msgspec.Struct, frozen=True):
