@@ -94,6 +94,8 @@ def test_experiments_and_arms_are_managed(client):
     assert client.get("/v1/experiments").json() == {"experiments": ["ads"]}
     answer = client.post("/v1/experiments/ads/arms", json={"arm": "<script>"}).json()
     assert answer["new_generation"] is False
+    client.post("/v1/experiments/ads/arms", json={"arm": "a/b c"})
+    assert client.post("/v1/experiments/ads/arms/a%2Fb%20c/retire").json()["arm"] == "a/b c"
     for action in ("pause", "resume", "retire"):
         response = client.post(f"/v1/experiments/ads/arms/a/{action}")
         assert response.status_code == 200, response.text
@@ -148,6 +150,7 @@ def test_bad_bodies_are_refused_in_one_shape(client, body, status):
         ({"policy": {"name": "os:system"}}, 422, "policy must be a name of the catalogue"),
         ({"policy": "nonsense"}, 404, "there is no policy named"),
         ({"arms": ["a"]}, 422, "refused"),
+        ({"name": "a/b"}, 422, "must not have a slash"),
         ({"missing": 7}, 422, "missing must be"),
         ({"arms": ["x", "y"]}, 409, "other settings"),
     ],

@@ -123,3 +123,29 @@ def test_a_decision_of_another_tenant_is_unknown(service):
     other = Service(service.ledger.store, service.keyring, tenant="other")
     with pytest.raises(ForeignTicket):
         other.reward(decision, 1.0)
+
+
+def test_a_decision_that_a_restore_has_undone_is_not_taken_for_another(service, clock):
+    """After a restore from an older backup, sequence numbers are given out again."""
+    from armrace.service import Service
+
+    service.create("ads", ["a", "b"], 0)
+    store, count = service.ledger.store, len(service.ledger.store.records)
+    lost = service.decide("ads")
+    del store.records[count:]
+    store.kept_snapshots.clear()
+    clock.move(1)
+    restored = Service(store, service.keyring, clock=clock)
+    restored.decide("ads")
+    with pytest.raises(ForeignTicket, match="restored from an older backup"):
+        restored.reward(lost, 1.0)
+
+
+def test_a_decision_of_another_log_with_the_same_keys_is_unknown(service):
+    from armrace.service import MemoryStore, Service
+
+    service.create("ads", ["a", "b"], 0)
+    decision = service.decide("ads")
+    empty = Service(MemoryStore(), service.keyring)
+    with pytest.raises(ForeignTicket, match="of another log"):
+        empty.reward(decision, 1.0)

@@ -70,7 +70,9 @@ class _Application:
 
     def starlette(self) -> Starlette:
         routes = [
-            Route(each.path, self._handler(each), methods=[each.method]) for each in ENDPOINTS
+            # names of arms may have slashes
+            Route(e.path.replace("{arm}", "{arm:path}"), self._handler(e), methods=[e.method])
+            for e in ENDPOINTS
         ]
         routes += [
             Route("/healthz", self._health),

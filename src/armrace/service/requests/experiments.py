@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from armrace.errors import AlreadyExists, NotRunning
+from armrace.errors import AlreadyExists, InvalidParameter, NotRunning
 from armrace.service.answers import Phase
 from armrace.service.books import Books
 from armrace.service.events import Created, PhaseChanged
@@ -25,6 +25,8 @@ class Create(msgspec.Struct, frozen=True):
     def perform(self, books: Books) -> bool:
         """Check everything, then add events; return whether the experiment is new."""
         check_label("name", self.name)
+        if "/" in self.name:
+            raise InvalidParameter(f"name must not have a slash; got {self.name!r:.100}.")
         existing = books.state.get(self.tenant, self.name)
         if existing is not None:
             asked = self.settings

@@ -6,16 +6,19 @@ from typing import Any, Literal
 
 import msgspec
 
-from armrace.errors import DecisionExpired, RewardConflict
+from armrace.errors import DecisionExpired, ForeignTicket, RewardConflict
 from armrace.limits import Limits, check_number
 from armrace.service.books import Books
 from armrace.service.events import Rewarded, decode
 from armrace.service.experiment import Experiment
+from armrace.service.open_decisions import OpenDecision
 from armrace.service.settings import check_label
+from armrace.service.tokens import TokenContent
 
 __all__ = ["Reward", "RewardStatus"]
 
 RewardStatus = Literal["accepted", "duplicate"]
+_ELSEWHERE = "the decision is of another log, or of one that was restored from an older backup."
 _SUSPICION = Limits("suspicion", 0, 1)
 
 
@@ -35,10 +38,12 @@ class Reward(msgspec.Struct, frozen=True):
     def perform(self, books: Books) -> RewardStatus:
         """Check everything, then add events; return the answer."""
         token = books.keys.read(self.tenant, self.decision)
-        experiment = books.state.experiments[token.experiment]
+        experiment = self._experiment(books, token)
         steps = experiment.scale.steps(self.value)
         self._check_labels()
         decision = experiment.open.get(token.sequence)
+        if decision is not None and not _names(token, experiment, decision):
+            raise ForeignTicket(_ELSEWHERE)
         if decision is None or (
             decision.steps is None and experiment.is_closed(decision, books.time)
         ):
@@ -56,6 +61,15 @@ class Reward(msgspec.Struct, frozen=True):
             )
         )
         return "accepted"
+
+    def _experiment(self, books: Books, token: TokenContent) -> Experiment:
+        experiments = books.state.experiments
+        if token.experiment >= len(experiments):
+            raise ForeignTicket(_ELSEWHERE)
+        found = experiments[token.experiment]
+        if found.tenant != self.tenant:
+            raise ForeignTicket(_ELSEWHERE)
+        return found
 
     def _check_labels(self) -> None:
         if self.source is not None:
@@ -84,3 +98,11 @@ class Reward(msgspec.Struct, frozen=True):
         event = decode(found.payload)
         assert isinstance(event, Rewarded)
         return self._answer_again(experiment, event.steps, steps)
+
+
+def _names(token: TokenContent, experiment: Experiment, decision: OpenDecision) -> bool:
+    """Whether a token names an open decision, and not one that had its number in another log.
+
+    After a restore from an older backup, numbers are given out again.
+    """
+    return token.place == decision.arm and token.closes == decision.time + experiment.window
