@@ -50,6 +50,7 @@ __all__ = ["ENDPOINTS", "Call", "Endpoint", "Raw", "Stream"]
 
 _ONE, _BATCH = 4096, 2**20
 _EVENT_SECONDS = 1.0
+_NDJSON, _PARQUET = "application/x-ndjson", "application/vnd.apache.parquet"
 
 
 class Raw(NamedTuple):
@@ -94,6 +95,7 @@ class Endpoint(NamedTuple):
     body: Any = None
     limit: int = _ONE
     status: int = 200
+    media: tuple[str, ...] = ("application/json",)
 
 
 async def _decide(call: Call) -> Decision:
@@ -207,8 +209,8 @@ async def _export(call: Call) -> Raw:
         raise InvalidParameter(f"format must be one of {', '.join(FORMATS)}; got {kind!r:.100}.")
     rows = await call.ask(ExportRows(call.tenant, call.path["name"]))
     if kind == "ndjson":
-        return Raw(await asyncio.to_thread(to_ndjson, rows), "application/x-ndjson")
-    return Raw(await asyncio.to_thread(_parquet, rows), "application/vnd.apache.parquet")
+        return Raw(await asyncio.to_thread(to_ndjson, rows), _NDJSON)
+    return Raw(await asyncio.to_thread(_parquet, rows), _PARQUET)
 
 
 def _parquet(rows: Any) -> bytes:
@@ -339,7 +341,23 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "GET", f"{_NAME}/ratio", "read", "Compare counts and probabilities", RatioCheck, _ratio
     ),
-    Endpoint("GET", f"{_NAME}/events", "read", "Follow the state of an experiment", bytes, _events),
-    Endpoint("GET", f"{_NAME}/export", "admin", "Export decisions with rewards", bytes, _export),
+    Endpoint(
+        "GET",
+        f"{_NAME}/events",
+        "read",
+        "Follow the state of an experiment",
+        bytes,
+        _events,
+        media=("text/event-stream",),
+    ),
+    Endpoint(
+        "GET",
+        f"{_NAME}/export",
+        "admin",
+        "Export decisions with rewards",
+        bytes,
+        _export,
+        media=(_NDJSON, _PARQUET),
+    ),
 )
 """In the order in which they are matched, the most frequent first."""

@@ -52,7 +52,6 @@ def make_document(version: str) -> dict[str, Any]:
 
 
 def _operation(endpoint: Endpoint, answer: Any, body: Any, problem: Any) -> dict[str, Any]:
-    media = "application/octet-stream" if endpoint.answer is bytes else "application/json"
     found: dict[str, Any] = {
         "summary": endpoint.summary,
         "description": f"Needs the scope {endpoint.scope}.",
@@ -64,7 +63,7 @@ def _operation(endpoint: Endpoint, answer: Any, body: Any, problem: Any) -> dict
         "responses": {
             str(endpoint.status): {
                 "description": "Done, and durable",
-                "content": {media: {"schema": answer}},
+                "content": {media: {"schema": answer} for media in endpoint.media},
             },
             **{
                 status: {
