@@ -273,8 +273,6 @@ class Experiment:
     def _wanted_places(self, eligible: Iterable[str] | None) -> set[int]:
         if eligible is None:
             return set(range(len(self.arms)))
-        if isinstance(eligible, str):
-            raise InvalidParameter(f"eligible must be a list of arms; got {eligible!r:.100}.")
         wanted = set()
         for arm in eligible:
             if arm not in self.arms:

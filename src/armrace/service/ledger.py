@@ -15,7 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from time import monotonic_ns, time_ns
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from armrace.errors import ArmraceError, DamagedFile, StoreFailed
 from armrace.service.books import Books
@@ -31,10 +31,13 @@ _SNAPSHOT_EVENTS = 50_000
 _KEPT_SNAPSHOTS = 4
 
 
-class Request(Protocol):
-    """Something that is asked of the ledger."""
+T_co = TypeVar("T_co", covariant=True)
 
-    def perform(self, books: Books) -> Any:
+
+class Request(Protocol[T_co]):
+    """Something that is asked of the ledger, and the type of its answer."""
+
+    def perform(self, books: Books) -> T_co:
         """Check everything, then add events; return the answer.
 
         A request that is refused raises an :class:`ArmraceError` before it has added an event.
@@ -51,7 +54,7 @@ def monotonic_clock() -> Callable[[], int]:
 class _Job:
     __slots__ = ("done", "error", "outcomes", "requests")
 
-    def __init__(self, requests: Sequence[Request]) -> None:
+    def __init__(self, requests: Sequence[Request[Any]]) -> None:
         self.requests = requests
         self.outcomes: list[Any] = []
         self.error: BaseException | None = None
@@ -86,7 +89,7 @@ class Ledger:
         self._failure: str | None = None
         self.submit([])
 
-    def submit(self, requests: Sequence[Request]) -> list[Any]:
+    def submit(self, requests: Sequence[Request[Any]]) -> list[Any]:
         """Perform requests in one turn and return their answers once they are durable.
 
         Returns:
@@ -130,7 +133,7 @@ class Ledger:
         if isinstance(error, StoreFailed) and not self.store.recovers:
             self._failure = str(error)
 
-    def _take_turn(self, batches: list[Sequence[Request]]) -> list[list[Any]]:
+    def _take_turn(self, batches: list[Sequence[Request[Any]]]) -> list[list[Any]]:
         with self.store.turn() as turn:
             state = self._current(turn)
             time = max(state.time, turn.time() or self._clock())
@@ -195,7 +198,7 @@ def _for_others(error: BaseException) -> ArmraceError:
     return StoreFailed(f"the turn was interrupted: {type(error).__name__}.")
 
 
-def _perform_one(request: Request, books: Books) -> Any:
+def _perform_one(request: Request[Any], books: Books) -> Any:
     before = books.added
     try:
         return request.perform(books)

@@ -6,9 +6,9 @@ import secrets
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
-from armrace.errors import ArmraceError
+from armrace.errors import ArmraceError, InvalidParameter
 from armrace.forensics import Audit
 from armrace.service.answers import (
     ArmAnswer,
@@ -37,6 +37,7 @@ from armrace.service.warming import warm
 
 __all__ = ["Service"]
 
+T = TypeVar("T")
 DEFAULT_TENANT = "main"
 
 
@@ -87,11 +88,12 @@ class Service:
         """Save a snapshot and close the store."""
         self.ledger.close()
 
-    def _ask(self, request: Request) -> Any:
+    def _ask(self, request: Request[T]) -> T:
         (outcome,) = self.ledger.submit([request])
         if isinstance(outcome, ArmraceError):
             raise outcome
-        return outcome
+        answer: T = outcome
+        return answer
 
     # --- experiments ----------------------------------------------------------------------
 
@@ -156,13 +158,11 @@ class Service:
 
     def names(self) -> list[str]:
         """Return the names of all experiments."""
-        names: list[str] = self._ask(ListNames(self.tenant))
-        return names
+        return self._ask(ListNames(self.tenant))
 
     def describe(self, name: str) -> ExperimentView:
         """Return the state of an experiment: arms, layers and what the policy knows."""
-        view: ExperimentView = self._ask(Describe(self.tenant, name))
-        return view
+        return self._ask(Describe(self.tenant, name))
 
     def pause(self, name: str) -> None:
         """Make no more decisions until :meth:`resume`; rewards are taken all the same."""
@@ -180,23 +180,19 @@ class Service:
 
     def add_arm(self, name: str, arm: str) -> ArmAnswer:
         """Add an arm; the answer says whether the policy starts afresh."""
-        return self._arm(AddArm(self.tenant, name, arm))
+        return self._ask(AddArm(self.tenant, name, arm))
 
     def pause_arm(self, name: str, arm: str) -> ArmAnswer:
         """Choose an arm no more until :meth:`resume_arm`."""
-        return self._arm(ChangeArm(self.tenant, name, arm, "paused"))
+        return self._ask(ChangeArm(self.tenant, name, arm, "paused"))
 
     def resume_arm(self, name: str, arm: str) -> ArmAnswer:
         """Choose a paused arm again."""
-        return self._arm(ChangeArm(self.tenant, name, arm, "active"))
+        return self._ask(ChangeArm(self.tenant, name, arm, "active"))
 
     def retire_arm(self, name: str, arm: str) -> ArmAnswer:
         """Choose an arm no more, for good."""
-        return self._arm(ChangeArm(self.tenant, name, arm, "retired"))
-
-    def _arm(self, request: Request) -> ArmAnswer:
-        answer: ArmAnswer = self._ask(request)
-        return answer
+        return self._ask(ChangeArm(self.tenant, name, arm, "retired"))
 
     # --- decisions and rewards ------------------------------------------------------------
 
@@ -220,7 +216,7 @@ class Service:
         Returns:
             The decision.
         """
-        return self._decision(self._ask(self._decide(name, eligible, unit, request)))
+        return self._ask(self._decide(name, eligible, unit, request))
 
     def _decide(
         self,
@@ -229,15 +225,10 @@ class Service:
         unit: str | None = None,
         request: str | None = None,
     ) -> Decide:
-        listed = None if eligible is None else eligible
-        if listed is not None and not isinstance(listed, str):
-            listed = list(listed)
-        return Decide(self.tenant, name, listed, unit, request)  # type: ignore[arg-type]  # text is refused later
-
-    @staticmethod
-    def _decision(outcome: Any) -> Decision:
-        decision: Decision = outcome
-        return decision
+        if isinstance(eligible, str):  # would be taken for a list of letters
+            raise InvalidParameter(f"eligible must be a list of arms; got {eligible!r:.100}.")
+        listed = None if eligible is None else list(eligible)
+        return Decide(self.tenant, name, listed, unit, request)
 
     def decide_many(self, name: str, count: int) -> list[Decision]:
         """Make a number of decisions in one write."""
@@ -271,10 +262,7 @@ class Service:
             ForeignTicket: the service has not made it.
             InvalidParameter: the value lies outside the range of rewards.
         """
-        status: Literal["accepted", "duplicate"] = self._ask(
-            self._reward(decision, value, source, suspicion)
-        )
-        return status
+        return self._ask(self._reward(decision, value, source, suspicion))
 
     def _reward(
         self,
@@ -324,7 +312,7 @@ class Service:
             How many rewards it concerns.
         """
         selection = _selection(decisions, source, since, until)
-        return self._rule(Rule(self.tenant, name, selection, False, reason, preview))
+        return self._ask(Rule(self.tenant, name, selection, False, reason, preview))
 
     def release(
         self,
@@ -339,33 +327,25 @@ class Service:
     ) -> RulingAnswer:
         """Let rewards count that are in quarantine or were retracted; as :meth:`retract`."""
         selection = _selection(decisions, source, since, until)
-        return self._rule(Rule(self.tenant, name, selection, True, reason, preview))
-
-    def _rule(self, request: Rule) -> RulingAnswer:
-        answer: RulingAnswer = self._ask(request)
-        return answer
+        return self._ask(Rule(self.tenant, name, selection, True, reason, preview))
 
     def quarantine(self, name: str) -> list[QuarantinedReward]:
         """Return the rewards in quarantine."""
-        rewards: list[QuarantinedReward] = self._ask(ListQuarantine(self.tenant, name))
-        return rewards
+        return self._ask(ListQuarantine(self.tenant, name))
 
     # --- inspection -----------------------------------------------------------------------
 
     def audit(self, name: str, level: float = 0.05) -> Audit:
         """Look for traces of corruption in what was learned in the current generation."""
-        found: Audit = self._ask(AuditNow(self.tenant, name, level))
-        return found
+        return self._ask(AuditNow(self.tenant, name, level))
 
     def check_ratio(self, name: str) -> RatioCheck:
         """Compare how often arms were chosen with their published probabilities."""
-        check: RatioCheck = self._ask(CheckRatio(self.tenant, name))
-        return check
+        return self._ask(CheckRatio(self.tenant, name))
 
     def rows(self, name: str) -> list[DecisionRow]:
         """Return all decisions of an experiment with their rewards."""
-        rows: list[DecisionRow] = self._ask(ExportRows(self.tenant, name))
-        return rows
+        return self._ask(ExportRows(self.tenant, name))
 
     def export(self, name: str, path: Path | str) -> None:
         """Write all decisions with their rewards into a file ending in .ndjson or .parquet."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from armrace.errors import ArmraceError, InvalidParameter
-from armrace.forensics import Audit
 from armrace.service.answers import (
     ArmAnswer,
     ArmStatus,
@@ -48,6 +47,7 @@ from armrace.service.warming import warm
 
 __all__ = ["ENDPOINTS", "Call", "Endpoint", "Raw", "Stream"]
 
+T = TypeVar("T")
 _ONE, _BATCH = 4096, 2**20
 _EVENT_SECONDS = 1.0
 _NDJSON, _PARQUET = "application/x-ndjson", "application/vnd.apache.parquet"
@@ -75,12 +75,13 @@ class Call(NamedTuple):
     query: dict[str, str]
     body: Any
 
-    async def ask(self, request: Request) -> Any:
+    async def ask(self, request: Request[T]) -> T:
         """Perform a request of the ledger; raise its refusal."""
         (outcome,) = await self.front.submit([request])
         if isinstance(outcome, ArmraceError):
             raise outcome
-        return outcome
+        answer: T = outcome
+        return answer
 
 
 class Endpoint(NamedTuple):
@@ -126,8 +127,7 @@ async def _create(call: Call) -> ExperimentView:
     await asyncio.to_thread(warm, settings)  # so that no turn waits for the compiler
     name = call.body.name
     await call.ask(Create(call.tenant, name, settings, seed_given=call.body.seed is not None))
-    view: ExperimentView = await call.ask(Describe(call.tenant, name))
-    return view
+    return await call.ask(Describe(call.tenant, name))
 
 
 async def _list(call: Call) -> Names:
@@ -175,7 +175,7 @@ async def _audit(call: Call) -> Any:
         level = msgspec.convert(given, float, strict=False)
     except msgspec.ValidationError:
         raise InvalidParameter(f"level must be a number; got {given!r:.100}.") from None
-    audit: Audit = await call.ask(AuditNow(call.tenant, call.path["name"], level))
+    audit = await call.ask(AuditNow(call.tenant, call.path["name"], level))
     return audit.to_builtins()
 
 

@@ -22,10 +22,10 @@ class Front:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
-        self._waiting: list[tuple[Sequence[Request], asyncio.Future[list[Any]]]] = []
+        self._waiting: list[tuple[Sequence[Request[Any]], asyncio.Future[list[Any]]]] = []
         self._task: asyncio.Task[None] | None = None
 
-    async def submit(self, requests: Sequence[Request]) -> list[Any]:
+    async def submit(self, requests: Sequence[Request[Any]]) -> list[Any]:
         """Perform requests; as :meth:`armrace.service.Ledger.submit`."""
         answer: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         self._waiting.append((requests, answer))
