@@ -186,8 +186,10 @@ class Experiment:
     def foresee(self, rulings: Rulings) -> None:
         """Take rulings in advance: what events of the log that follow say about rewards."""
         self.rulings = rulings
-        for decision in self.open:
-            decision.ruling = rulings.get(decision.sequence, decision.ruling)
+        for sequence, counts in rulings.items():
+            decision = self.open.get(sequence)
+            if decision is not None:
+                decision.ruling = counts
 
     def forget_rulings(self) -> None:
         """Take rulings from now on from events alone, at the end of the log."""

@@ -1,8 +1,8 @@
 """The ledger: requests in, durable answers out.
 
 All requests that wait while a turn of the store is under way are performed together in the next
-one, so that one wait for the disk serves them all: group commit without a timer. Whichever thread
-gets the lock first performs what is waiting, for itself and for the others.
+one, so that one wait for the disk serves them all: group commit without a timer. One of the
+threads that wait leads: it performs what is waiting, for itself and for the others.
 
 No answer leaves before the turn has ended, refusals and repeated answers included: they too rest
 on records of this turn. If a turn fails, the state in memory may be ahead of the store. It is
@@ -83,7 +83,8 @@ class Ledger:
         self._clock = clock or monotonic_clock()
         self._snapshot_events = snapshot_events
         self._waiting: deque[_Job] = deque()
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._busy = False
         self._state: State | None = None
         self._snapshot_at = 0
         self._failure: str | None = None
@@ -98,14 +99,27 @@ class Ledger:
         Raises:
             StoreFailed: the store failed; whether the requests were performed is not known.
         """
-        job = _Job(requests)
-        self._waiting.append(job)
-        with self._lock:
-            if not job.done:
-                self._perform(self._take_waiting(), job)
+        job, leads = _Job(requests), False
+        try:
+            with self._changed:
+                self._waiting.append(job)
+                self._changed.wait_for(lambda: job.done or not self._busy)
+                if not job.done:
+                    leads = self._busy = True
+                    jobs = self._take_waiting()
+            if leads:
+                self._perform(jobs, job)
+        finally:
+            if leads:
+                self._let_others_lead()
         if job.error is not None:
             raise job.error
         return job.outcomes
+
+    def _let_others_lead(self) -> None:
+        with self._changed:
+            self._busy = False
+            self._changed.notify_all()
 
     def _take_waiting(self) -> list[_Job]:
         jobs = []
@@ -180,15 +194,18 @@ class Ledger:
 
     def close(self) -> None:
         """Save a snapshot, so that the next start is fast, and close the store."""
-        with self._lock:
-            try:
-                if self._failure is None and self._state is not None:
-                    with self.store.turn() as turn:
-                        self._save_snapshot(self._current(turn), turn, wanted=True)
-            finally:
-                self._failure = self._failure or "the service is closed; open it again."
-                self._state = None
-                self.store.close()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._busy)
+            self._busy = True
+        try:
+            if self._failure is None and self._state is not None:
+                with self.store.turn() as turn:
+                    self._save_snapshot(self._current(turn), turn, wanted=True)
+        finally:
+            self._failure = self._failure or "the service is closed; open it again."
+            self._state = None
+            self.store.close()
+            self._let_others_lead()
 
 
 def _for_others(error: BaseException) -> ArmraceError:
