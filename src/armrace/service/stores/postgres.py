@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -25,6 +26,7 @@ __all__ = ["PostgresStore"]
 
 _SCHEMA = 1
 _LOCK = 0x61726D72
+_PAGE = 5000
 _CREATE = """
 CREATE SCHEMA IF NOT EXISTS {schema};
 CREATE TABLE IF NOT EXISTS {schema}.version (version integer NOT NULL);
@@ -146,19 +148,20 @@ class _PostgresTurn(Turn):
         return self._time
 
     def read(self, after: int = 0) -> Iterator[Record]:
-        if after >= self._head.sequence:
-            return
+        query = (
+            "SELECT sequence, payload, digest, subject FROM {0}.records "
+            "WHERE sequence > %s ORDER BY sequence"
+        )
+        if self._head.sequence - after <= _PAGE:
+            return map(_record, self._execute(query, (after,)).fetchall())
+        return self._read_in_pages(sql.SQL(query).format(self._schema), after)
+
+    def _read_in_pages(self, query: sql.Composed, after: int) -> Iterator[Record]:
+        """Read a long log without holding it in memory."""
         with self._connection.cursor(name="records", binary=True) as cursor:
-            cursor.itersize = 5000
-            cursor.execute(
-                sql.SQL(
-                    "SELECT sequence, payload, digest, subject FROM {0}.records "
-                    "WHERE sequence > %s ORDER BY sequence"
-                ).format(self._schema),
-                (after,),
-            )
-            for sequence, payload, digest, subject in cursor:
-                yield Record(sequence, bytes(payload), bytes(digest), subject)
+            cursor.itersize = _PAGE
+            cursor.execute(query, (after,))
+            yield from map(_record, cursor)
 
     def find(self, subject: int, after: int = 0) -> Iterator[Record]:
         rows = self._execute(
@@ -166,7 +169,7 @@ class _PostgresTurn(Turn):
             "WHERE subject = %s AND sequence > %s ORDER BY sequence",
             (subject, after),
         ).fetchall()
-        return (Record(row[0], bytes(row[1]), bytes(row[2]), row[3]) for row in rows)
+        return map(_record, rows)
 
     def append(self, records: Sequence[Record]) -> None:
         check_continues(self._head, records)
@@ -200,6 +203,10 @@ class _PostgresTurn(Turn):
     def forget_snapshots(self, sequences: Sequence[int]) -> None:
         if sequences:
             self._execute("DELETE FROM {0}.snapshots WHERE sequence = ANY(%s)", (list(sequences),))
+
+
+def _record(row: Any) -> Record:
+    return Record(row[0], bytes(row[1]), bytes(row[2]), row[3])
 
 
 @contextmanager
