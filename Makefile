@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test test-ray lint bench verify forensics docs reference clean
+.PHONY: help setup demo test test-ray lint bench verify forensics torture docs reference clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -14,6 +14,11 @@ setup: $(READY) ## make .venv with everything for development
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@# The tests of the shared store start a PostgreSQL of their own; root can install it on Debian.
+	@ls -d /usr/lib/postgresql/*/bin > /dev/null 2>&1 || command -v initdb > /dev/null || \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends postgresql; \
+	  else echo "Install PostgreSQL to run the tests of the shared store."; fi
 	@touch $@
 
 demo: setup ## compare policies under click fraud, and write a report
@@ -43,6 +48,11 @@ verify: setup ## try every lemma and theorem by experiment, in the full form
 
 forensics: setup ## false alarms, power and certificates of audits, for their page in the docs
 	$(BIN)/python docs/experiments/forensics.py
+
+torture: setup ## the service in a simulated world of faults and losses of power, the long form
+	PYTHONPATH=tests $(BIN)/python -m torture --seeds 10000
+	PYTHONPATH=tests $(BIN)/python -m torture.power --runs 100000
+	PYTHONPATH=tests $(BIN)/python -m torture.kills --kills 1000
 
 docs: setup ## build the documentation into site/
 	$(BIN)/mkdocs build --strict

@@ -24,6 +24,12 @@ def test_simulating_loads_no_plotting_and_no_command_line():
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
+@pytest.mark.parametrize("heavy", ["numba", "polars", "starlette", "apsw"])
+def test_a_client_loads_no_compiler_and_no_server(heavy):
+    script = f"import sys, armrace; armrace.Client; sys.exit({heavy!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
 @pytest.mark.parametrize("name", armrace.__all__)
 def test_every_public_name_is_there(name):
     assert getattr(armrace, name) is not None

@@ -21,6 +21,8 @@ _HOMES = {
     "armrace.errors": ("ArmraceError",),
     "armrace.policies": ("POLICIES", "Policy"),
     "armrace.red_team": ("Verdict", "redteam"),
+    "armrace.service.client": ("AsyncClient", "Client"),
+    "armrace.service.opening": ("open",),
     "armrace.simulation": ("Comparison", "Result", "compare", "load", "simulate"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from armrace.errors import ArmraceError
     from armrace.policies import POLICIES, Policy
     from armrace.red_team import Verdict, redteam
+    from armrace.service.client import AsyncClient, Client
+    from armrace.service.opening import open  # noqa: A004
     from armrace.simulation import Comparison, Result, load
     from armrace.simulation.simulate import compare, simulate
 
@@ -43,6 +47,8 @@ __all__ = [
     "POLICIES",
     "Adversary",
     "ArmraceError",
+    "AsyncClient",
+    "Client",
     "Comparison",
     "Environment",
     "Policy",
@@ -50,6 +56,7 @@ __all__ = [
     "Verdict",
     "compare",
     "load",
+    "open",
     "redteam",
     "register",
     "simulate",

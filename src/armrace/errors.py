@@ -11,11 +11,19 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 __all__ = [
+    "AlreadyExists",
     "ArmraceError",
     "BrokenExtension",
     "DamagedFile",
+    "DecisionExpired",
     "ForeignTicket",
     "InvalidParameter",
+    "NotRunning",
+    "RewardConflict",
+    "ServiceUnreachable",
+    "StoreFailed",
+    "StoreInUse",
+    "TooManyOpen",
     "UnknownName",
     "UnwritableOutput",
     "WorkersLost",
@@ -64,6 +72,54 @@ class ForeignTicket(ArmraceError, ValueError):
     """Feedback came for a decision that was not made here, or that has had its reward."""
 
     code: ClassVar[str] = "foreign-ticket"
+
+
+class AlreadyExists(ArmraceError, ValueError):
+    """An experiment or an arm of this name exists and differs from what is asked for."""
+
+    code: ClassVar[str] = "already-exists"
+
+
+class NotRunning(ArmraceError, RuntimeError):
+    """The experiment is paused or finished, so it makes no decisions."""
+
+    code: ClassVar[str] = "not-running"
+
+
+class TooManyOpen(ArmraceError, RuntimeError):
+    """The experiment has as many open decisions as it may have."""
+
+    code: ClassVar[str] = "too-many-open"
+
+
+class RewardConflict(ArmraceError, ValueError):
+    """The decision has had a reward of another value."""
+
+    code: ClassVar[str] = "reward-conflict"
+
+
+class DecisionExpired(ArmraceError, ValueError):
+    """The window in which the decision could be rewarded has closed."""
+
+    code: ClassVar[str] = "decision-expired"
+
+
+class StoreInUse(ArmraceError, OSError):
+    """Another process has opened the store, which one process at a time may use."""
+
+    code: ClassVar[str] = "store-in-use"
+
+
+class StoreFailed(ArmraceError, OSError):
+    """The store could not confirm a write; nothing more is served until it is opened again."""
+
+    code: ClassVar[str] = "store-failed"
+
+
+class ServiceUnreachable(ArmraceError, OSError):
+    """The decision service does not answer."""
+
+    code: ClassVar[str] = "service-unreachable"
 
 
 class WorkersLost(ArmraceError, RuntimeError):

@@ -18,6 +18,7 @@ from armrace.environments import ENVIRONMENTS
 from armrace.online import Learner
 from armrace.planning import Plan, make_question
 from armrace.policies import POLICIES
+from armrace.service import Service
 from armrace.verification import Verification, verify
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +34,7 @@ PUBLIC = (
     "armrace.online",
     "armrace.planning",
     "armrace.policies",
+    "armrace.service",
     "armrace.simulation",
     "armrace.statistics",
     "armrace.theory",
@@ -80,14 +82,17 @@ def test_every_public_name_is_described(module: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "function", [armrace.simulate, armrace.compare, Learner.__init__, make_question, verify]
+    "function",
+    [armrace.simulate, armrace.compare, Learner.__init__, Service.create, make_question, verify],
 )
 def test_every_argument_is_described(function: Any) -> None:
     arguments = set(inspect.signature(function).parameters) - {"self"}
     assert arguments <= named_in(read(REFERENCE / "python.md"))
 
 
-@pytest.mark.parametrize("kind", [armrace.Result, armrace.Comparison, Learner, Plan, Verification])
+@pytest.mark.parametrize(
+    "kind", [armrace.Result, armrace.Comparison, Learner, Plan, Service, Verification]
+)
 def test_every_attribute_is_described(kind: type) -> None:
     attributes = {name for name in vars(kind) if not name.startswith("_")} - {"from_outcomes"}
     assert attributes <= named_in(read(REFERENCE / "python.md"))

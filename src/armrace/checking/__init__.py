@@ -1,19 +1,22 @@
-"""Contract suites, shipped so that users can check policies and attacks of their own."""
+"""Contract suites, shipped so that users can check policies, attacks and stores of their own."""
 
 from armrace.checking.adversaries import ADVERSARY_CHECKS, check_adversary
 from armrace.checking.contract import ContractBroken
 from armrace.checking.guarantees import GuaranteeCheck, check_guarantee
 from armrace.checking.policies import POLICY_CHECKS, check_policy
 from armrace.checking.reference import ReferenceRun, run_reference
+from armrace.checking.stores import STORE_CHECKS, check_store
 
 __all__ = [
     "ADVERSARY_CHECKS",
     "POLICY_CHECKS",
+    "STORE_CHECKS",
     "ContractBroken",
     "GuaranteeCheck",
     "ReferenceRun",
     "check_adversary",
     "check_guarantee",
     "check_policy",
+    "check_store",
     "run_reference",
 ]

@@ -23,7 +23,7 @@ __all__ = [
 
 
 class ContractBroken(ArmraceError, AssertionError):
-    """A policy or an adversary does not do what the library relies on."""
+    """A policy, an adversary or a store does not do what the library relies on."""
 
     code: ClassVar[str] = "contract-broken"
 

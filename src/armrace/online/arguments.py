@@ -211,6 +211,13 @@ def check_ticket(ticket: Any, shape: np.ndarray) -> Ticket:
 
 def _converted(ticket: Any) -> Ticket:
     arm, layer, probability, phase, memo, inner_layer, inner_probability = ticket
+    if (
+        type(ticket) is Ticket
+        and type(arm) is type(layer) is type(phase) is type(inner_layer) is int
+        and type(probability) is type(memo) is type(inner_probability) is float
+        and max(abs(arm), abs(layer), abs(phase), abs(inner_layer)) < _LARGEST
+    ):
+        return ticket
     return Ticket(
         _whole(arm),
         _whole(layer),

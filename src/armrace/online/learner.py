@@ -86,6 +86,11 @@ class Learner(LiveMemory):
             policy=POLICIES.make(policy),
         )
 
+    @property
+    def taken(self) -> int:
+        """How many random numbers have been taken from the stream, as an event records it."""
+        return int(tell(self._stream))
+
     # --- deciding -------------------------------------------------------------------------
 
     def choose(self, eligible: Iterable[str | int] | None = None) -> Ticket:
@@ -235,11 +240,15 @@ class Learner(LiveMemory):
         with self._lock:
             return EventLog(self._live.log, self.arms[self._first_arms :])
 
-    def apply(self, event: Event) -> None:
-        """Apply an event of a log; a decision is counted, not drawn again."""
+    def apply(self, event: Event) -> Decision | None:
+        """Apply an event of a log; a decision is counted, not drawn again.
+
+        Returns:
+            The decision that was counted, if the event is one.
+        """
         if isinstance(event, Assigned):
-            self._apply_assigned(event)
-        elif isinstance(event, Learned):
+            return self._apply_assigned(event)
+        if isinstance(event, Learned):
             self.learn(self._logged(event.number), event.reward)
         elif isinstance(event, Dropped):
             self.drop(self._logged(event.number))
@@ -249,8 +258,9 @@ class Learner(LiveMemory):
             raise InvalidParameter(
                 f"event must be Assigned, Learned, Dropped or ArmAdded; got {event!r}."
             )
+        return None
 
-    def _apply_assigned(self, event: Assigned) -> None:
+    def _apply_assigned(self, event: Assigned) -> Decision:
         if event.number != self.decisions:
             raise InvalidParameter(
                 f"the next event must assign decision {self.decisions}; got {event.number}."
@@ -258,11 +268,24 @@ class Learner(LiveMemory):
         ticket = check_ticket(event.ticket, self._live.shape)
         taken = check_taken(event.taken)
         with self._lock:
-            # So that decisions after the replay draw the numbers that the original would draw. The
-            # stream never moves back: numbers must not be used twice.
-            if taken > tell(self._stream):
-                seek(self._stream, taken)
-            self._assign(ticket)
+            # So that decisions after the replay draw the numbers that the original would draw.
+            self._skip_to(taken)
+            return self._assign(ticket)
+
+    def skip_to(self, taken: int) -> None:
+        """Go on in the random stream as if ``taken`` numbers had been taken, and never back.
+
+        :meth:`apply` does so for each decision. When a long log is applied, it is faster to leave
+        ``taken`` out of the events and to skip once at the end.
+        """
+        checked = check_taken(taken)
+        with self._lock:
+            self._skip_to(checked)
+
+    def _skip_to(self, taken: int) -> None:
+        # The stream never moves back: numbers must not be used twice.
+        if taken > tell(self._stream):
+            seek(self._stream, taken)
 
     @classmethod
     def replay(

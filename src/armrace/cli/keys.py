@@ -1,0 +1,77 @@
+"""``armrace keys``."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from armrace.cli.outputs import say
+from armrace.cli.serve import KeysFile, Place
+from armrace.errors import InvalidParameter
+
+__all__ = ["EPILOG", "keys"]
+
+EPILOG = """\
+[bold]Examples[/bold]
+
+armrace keys create --store clicks.db --scopes decide,reward
+
+armrace keys list --store clicks.db
+
+armrace keys revoke 5f0c1b2a3d4e --store clicks.db
+"""
+_ACTIONS = ("create", "list", "revoke", "rotate")
+
+Action = Annotated[
+    str, typer.Argument(metavar="ACTION", help="create, list, revoke, or rotate the signing key.")
+]
+Identifier = Annotated[
+    str | None, typer.Argument(metavar="[ID]", help="The key to revoke, as list shows it.")
+]
+Scopes = Annotated[
+    str,
+    typer.Option("--scopes", metavar="NAMES", help="Of decide, reward, read, admin, with commas."),
+]
+Tenant = Annotated[
+    str, typer.Option("--tenant", metavar="NAME", help="Whose experiments the key reaches.")
+]
+
+
+def keys(
+    action: Action,
+    identifier: Identifier = None,
+    store: Place = None,
+    keys: KeysFile = None,
+    scopes: Scopes = "decide,reward",
+    tenant: Tenant = "main",
+) -> None:
+    """Manage the keys of the service.
+
+    A new key is printed once and kept as a digest. A running server notices changes within a
+    second.
+    """
+    from armrace.service.http.server import default_place
+    from armrace.service.opening import keyring_of
+
+    if action not in _ACTIONS:
+        raise InvalidParameter(f"action must be one of {', '.join(_ACTIONS)}; got {action!r}.")
+    keyring = keyring_of(default_place() if store is None else store, keys)
+    if action == "create":
+        key, text = keyring.create([scope.strip() for scope in scopes.split(",")], tenant)
+        say(f"The key {key.id}, which is not shown again:")
+        typer.echo(text)
+    elif action == "list":
+        for key in keyring.list():
+            made = datetime.fromtimestamp(key.created / 1000, UTC).isoformat(timespec="seconds")
+            state = "revoked" if key.revoked else "valid"
+            typer.echo(f"{key.id}  {key.tenant}  {','.join(key.scopes)}  {made}  {state}")
+    elif action == "revoke":
+        if identifier is None:
+            raise InvalidParameter("revoke needs the id of a key; see armrace keys list.")
+        keyring.revoke(identifier)
+        say(f"The key {identifier} is revoked.")
+    else:
+        keyring.rotate()
+        say("A new key signs decisions; names that the one before it signed stay valid.")

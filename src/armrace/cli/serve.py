@@ -1,0 +1,140 @@
+"""``armrace serve``."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from armrace.cli.arguments import whole
+from armrace.cli.outputs import say
+from armrace.errors import InvalidParameter
+
+__all__ = ["EPILOG", "KeysFile", "Place", "serve"]
+
+EPILOG = """\
+[bold]Examples[/bold]
+
+armrace serve --store clicks.db
+
+armrace serve --store postgresql://armrace@db/armrace --keys /etc/armrace/keys --host 0.0.0.0
+"""
+
+Place = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="PLACE",
+        envvar="ARMRACE_STORE",
+        help="The file of the log, or postgresql://...; by default a file among the user's data.",
+    ),
+]
+KeysFile = Annotated[
+    str | None,
+    typer.Option(
+        "--keys",
+        metavar="FILE",
+        envvar="ARMRACE_KEYS",
+        help="The file of secrets; by default beside the log.",
+    ),
+]
+Host = Annotated[
+    str | None,
+    typer.Option(
+        "--host", metavar="ADDRESS", envvar="ARMRACE_HOST", help="Where to listen: 127.0.0.1."
+    ),
+]
+Port = Annotated[
+    str | None,
+    typer.Option(
+        "--port", metavar="NUMBER", envvar="ARMRACE_PORT", help="The port to listen on: 8380."
+    ),
+]
+Rate = Annotated[
+    str | None,
+    typer.Option(
+        "--rate",
+        metavar="EVENTS",
+        envvar="ARMRACE_RATE",
+        help="How many requests a second each key may send; by default no limit.",
+    ),
+]
+Log = Annotated[
+    str | None,
+    typer.Option(
+        "--log",
+        metavar="WHICH",
+        envvar="ARMRACE_LOG",
+        help="Which requests to write about: all, problems, none.",
+    ),
+]
+Config = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        envvar="ARMRACE_CONFIG",
+        help="A TOML file with these settings; flags and the environment have precedence.",
+    ),
+]
+
+
+def serve(
+    store: Place = None,
+    keys: KeysFile = None,
+    host: Host = None,
+    port: Port = None,
+    rate: Rate = None,
+    log: Log = None,
+    config: Config = None,
+) -> None:
+    """Serve decisions over HTTP.
+
+    Answers leave when their events are on the disk. Without keys, only this machine is served.
+    """
+    from armrace import __version__
+
+    try:
+        from armrace.service.http.server import ServerSettings
+        from armrace.service.http.server import serve as run
+    except ModuleNotFoundError as error:
+        raise InvalidParameter(
+            f"the service needs the package {error.name}; install armrace[service]."
+        ) from None
+    said = {"store": store, "keys": keys, "host": host, "port": port, "rate": rate, "log": log}
+    values = {**_read(config), **{name: value for name, value in said.items() if value is not None}}
+    run(ServerSettings(**_checked(values)), __version__, say)
+
+
+def _read(config: str | None) -> dict[str, Any]:
+    """Return the settings of a TOML file."""
+    if config is None:
+        return {}
+    try:
+        found = tomllib.loads(Path(config).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidParameter(f"cannot read {config}: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidParameter(f"{config} is no TOML file: {error}.") from None
+    unknown = sorted(found.keys() - {"store", "keys", "host", "port", "rate", "log"})
+    if unknown:
+        raise InvalidParameter(f"{config} has the unknown setting {unknown[0]!r}.")
+    return found
+
+
+def _checked(values: dict[str, Any]) -> dict[str, Any]:
+    checked = {name: str(value) for name, value in values.items()}
+    found: dict[str, Any] = dict(checked)
+    if "port" in checked:
+        found["port"] = whole("port", checked["port"])
+        if not 0 < found["port"] < 2**16:
+            raise InvalidParameter(f"port must be in [1, 65535]; got {found['port']}.")
+    if "rate" in checked:
+        found["rate"] = float(whole("rate", checked["rate"]))
+        if found["rate"] <= 0:
+            raise InvalidParameter(f"rate must be at least 1; got {found['rate']:g}.")
+    if checked.get("log", "all") not in ("all", "problems", "none"):
+        raise InvalidParameter(f"log must be one of all, problems, none; got {checked['log']!r}.")
+    return found

@@ -1,0 +1,169 @@
+"""What the service answers, as plain data: the same in Python, over HTTP and in clients.
+
+This module needs nothing of the compiled core, so that clients start fast.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+__all__ = [
+    "ArmAnswer",
+    "ArmStatus",
+    "ArmSummary",
+    "Decision",
+    "DecisionRow",
+    "ExperimentView",
+    "LayerView",
+    "Phase",
+    "QuarantinedReward",
+    "RatioCheck",
+    "RatioRow",
+    "RewardAnswer",
+    "RulingAnswer",
+]
+
+ArmStatus = Literal["active", "paused", "retired"]
+Phase = Literal["running", "paused", "finished"]
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """A decision as it is answered; the layer that it was drawn from is not part of it."""
+
+    decision: str
+    """The signed name of the decision, to be given back with its reward."""
+    experiment: str
+    arm: str
+    probability: float | None
+    """The probability with which the arm was chosen; ``None`` where it is not known."""
+    repeated: bool = False
+    """Whether the decision had been made before, for the same request or unit."""
+
+
+class RewardAnswer(msgspec.Struct, frozen=True):
+    """What became of one reward of a batch."""
+
+    status: Literal["accepted", "duplicate", "conflict", "unknown", "expired", "invalid"]
+    detail: str = ""
+    """Why it was refused, in one sentence."""
+
+
+class ArmAnswer(msgspec.Struct, frozen=True):
+    """The status of an arm, and what its change means for the policy."""
+
+    arm: str
+    status: ArmStatus
+    generation: int
+    new_generation: bool
+    guarantee: str
+
+
+class ArmSummary(msgspec.Struct, frozen=True):
+    """One arm over all generations."""
+
+    arm: str
+    status: ArmStatus
+    decisions: int
+    closed: int
+    rewarded: int
+    withheld: int
+    """Closed decisions whose reward was retracted or is in quarantine."""
+    mean: float | None
+    """The mean of the rewards that count, without what missing ones count as."""
+    probability: float | None
+    """The probability with which the policy chooses the arm next, floors not included."""
+
+
+class LayerView(msgspec.Struct, frozen=True):
+    """What one layer of the policy knows of one arm; means are in units of rewards."""
+
+    layer: int
+    arm: str
+    assigned: int
+    pulls: int
+    mean: float | None
+    lower: float | None
+    upper: float | None
+    active: bool
+    eliminated_at: int | None
+    eliminated_by: int | None
+
+
+class ExperimentView(msgspec.Struct, frozen=True):
+    """The state of an experiment."""
+
+    name: str
+    phase: Phase
+    settings: dict[str, Any]
+    created: int
+    generation: int
+    horizon: int
+    decisions: int
+    open: int
+    arms: list[ArmSummary]
+    layers: list[LayerView]
+    notes: list[str]
+    """What must be known to read the figures."""
+
+
+class RulingAnswer(msgspec.Struct, frozen=True):
+    """What a ruling changes, or would change if it is a preview."""
+
+    rewards: int
+    """Rewards that counted before and do not now, or the other way round."""
+    folded_again: bool
+    """Whether some of them had been learned, so that the log was folded again."""
+    before: ExperimentView | None = None
+    after: ExperimentView | None = None
+
+
+class QuarantinedReward(msgspec.Struct, frozen=True):
+    """A reward that was accepted and is not learned until it is released."""
+
+    decision: int
+    """The sequence number of the decision."""
+    time: int
+    value: float
+    source: str | None
+    suspicion: float | None
+
+
+class RatioRow(msgspec.Struct, frozen=True):
+    """How often an arm was chosen, and how often it should have been."""
+
+    arm: str
+    decisions: int
+    expected: float
+
+
+class RatioCheck(msgspec.Struct, frozen=True):
+    """A comparison of decisions with the probabilities that were published."""
+
+    rows: list[RatioRow]
+    left_out: int
+    """Decisions without known probabilities of all arms, for instance those of eligible arms."""
+    statistic: float | None
+    p_value: float | None
+    """The probability of such a difference if the published probabilities are the true ones;
+    ``None`` if fewer than two arms are expected at least 5 times."""
+
+
+class DecisionRow(msgspec.Struct):
+    """A decision and what became of it; the layer that it was drawn from is not part of it."""
+
+    decision: int
+    """The sequence number of the decision."""
+    time: int
+    arm: str
+    probability: float | None
+    by_floor: bool
+    """Whether a floor chose the arm, and not the policy."""
+    unit: str | None
+    reward: float | None = None
+    reward_time: int | None = None
+    source: str | None = None
+    suspicion: float | None = None
+    counts: bool | None = None
+    """Whether the reward counts; ``None`` if there is none."""

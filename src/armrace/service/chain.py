@@ -1,0 +1,59 @@
+"""The hash chain of the log: each record's digest covers all records before it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from armrace.errors import DamagedFile
+
+__all__ = ["BEGINNING", "Head", "Record", "link", "verified"]
+
+_SIZE = 16
+
+
+class Head(NamedTuple):
+    """The end of a log: the sequence number and the digest of its last record."""
+
+    sequence: int
+    digest: bytes
+
+
+BEGINNING = Head(0, bytes(_SIZE))
+"""The end of an empty log; the first record has the sequence number 1."""
+
+
+class Record(NamedTuple):
+    """An event in a store."""
+
+    sequence: int
+    payload: bytes
+    digest: bytes
+    subject: int | None = None
+    """What the record can be found by, if anything."""
+
+
+def link(head: Head, payload: bytes, subject: int | None = None) -> Record:
+    """Return the record that adds ``payload`` to a log that ends in ``head``."""
+    digest = hashlib.blake2b(head.digest + payload, digest_size=_SIZE).digest()
+    return Record(head.sequence + 1, payload, digest, subject)
+
+
+def verified(head: Head, records: Iterable[Record]) -> Iterator[Record]:
+    """Yield records that continue a log, and refuse the first that does not.
+
+    Raises:
+        DamagedFile: a record is missing, was changed or is out of place.
+    """
+    last, digest, new = head.sequence, head.digest, hashlib.blake2b
+    for record in records:
+        last += 1
+        if record.sequence != last:
+            raise DamagedFile(
+                f"the log is damaged: record {last} is missing, and {record.sequence} follows."
+            )
+        digest = new(digest + record.payload, digest_size=_SIZE).digest()
+        if record.digest != digest:
+            raise DamagedFile(f"the log is damaged: record {last} does not match its digest.")
+        yield record

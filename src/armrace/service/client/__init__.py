@@ -1,0 +1,6 @@
+"""Clients of the service over HTTP, on httpx."""
+
+from armrace.service.client.clients import AsyncClient, Client
+from armrace.service.client.queue import RewardQueue
+
+__all__ = ["AsyncClient", "Client", "RewardQueue"]

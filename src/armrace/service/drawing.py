@@ -1,0 +1,101 @@
+"""The draw of an arm: the policy's choice, mixed with the floors.
+
+An arm with the floor ``f`` is chosen with probability ``f + (1 - F) w``, where ``F`` is the sum of
+the floors and ``w`` the policy's own probability. That is what is published. Of decisions that a
+floor made, the policy learns nothing: it sees its own draws, a share ``1 - F`` of the traffic, with
+the probabilities under which it drew them, and its guarantee covers those.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import NamedTuple
+
+from armrace.kernels.generics import Ticket
+from armrace.service.generation import Generation
+from armrace.service.totals import write_shares
+
+__all__ = ["Drawn", "draw"]
+
+_MOST_SHARES = 256
+"""With more arms than this, events do not carry the probability of every arm."""
+
+
+class Drawn(NamedTuple):
+    """An arm that was drawn, and all that its event must carry."""
+
+    arm: int
+    ticket: Ticket | None
+    taken: int
+    probability: float | None
+    shares: bytes
+
+
+def draw(
+    generation: Generation,
+    floors: dict[int, float],
+    eligible: list[int] | None,
+    arms: int,
+    lot: float,
+) -> Drawn:
+    """Draw an arm and change nothing but the learner's random stream.
+
+    Args:
+        generation: the learner that chooses.
+        floors: the floors of the arms that may be chosen, by place.
+        eligible: the places of the arms that may be chosen; ``None`` for all of the learner's.
+        arms: the number of arms that the experiment has.
+        lot: a number in [0, 1) that decides whether a floor chooses the arm.
+
+    Returns:
+        The arm, with its probability.
+    """
+    weights = None
+    if eligible is None and (floors or generation.learner.policy.exact_tickets):
+        weights = _weights(generation, floors, arms)
+    shares = b"" if weights is None or arms > _MOST_SHARES else write_shares(weights)
+    place = _drawn_by_floor(floors, lot)
+    if place is not None:
+        known = None if weights is None else weights[place]
+        return Drawn(place, None, 0, known, shares)
+    ticket, taken = generation.choose(eligible)
+    place = generation.places[ticket.arm]
+    return Drawn(place, ticket, taken, _published(ticket, floors, place), shares)
+
+
+def _weights(generation: Generation, floors: dict[int, float], arms: int) -> list[float]:
+    """Return the probability of every arm of the experiment, floors included."""
+    own = generation.learner.distribution()  # by place, since places are the learner's arms
+    if not floors and len(own) == arms:
+        return list(own.values())
+    rest = 1.0 - math.fsum(floors.values())
+    return [floors.get(place, 0.0) + rest * own.get(place, 0.0) for place in range(arms)]
+
+
+def _drawn_by_floor(floors: dict[int, float], lot: float) -> int | None:
+    for place, floor in floors.items():
+        if lot < floor:
+            return place
+        lot -= floor
+    return None
+
+
+def _published(ticket: Ticket, floors: dict[int, float], place: int) -> float | None:
+    """Return the probability of an arm that the policy chose; ``None`` where it is unknown."""
+    if math.isnan(ticket.probability):
+        return None
+    if not floors:
+        return min(ticket.probability, 1.0)
+    own = (1.0 - math.fsum(floors.values())) * ticket.probability
+    return min(floors.get(place, 0.0) + own, 1.0)
+
+
+def lot_of(seed: int, number: int) -> float:
+    """Return a number in [0, 1) for a decision, which depends on nothing but its number.
+
+    >>> f"{lot_of(seed=1, number=0):.6f}"
+    '0.480554'
+    """
+    digest = hashlib.blake2b(b"%d:%d" % (seed, number), digest_size=8).digest()
+    return (int.from_bytes(digest, "little") >> 11) / 2**53

@@ -1,0 +1,154 @@
+"""What happens to experiments, as plain data: the events of the log.
+
+An experiment is the fold of its events (:mod:`armrace.service.experiment`). Times are whole
+milliseconds since 1970 and never decrease along the log. A decision is known by the place of its
+event in the log, its sequence number, which is unique in the store.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from armrace.errors import DamagedFile
+from armrace.kernels.generics import Ticket
+from armrace.service.answers import ArmStatus, Phase
+
+__all__ = [
+    "RULINGS",
+    "ArmAdded",
+    "ArmChanged",
+    "Created",
+    "Decided",
+    "Event",
+    "PhaseChanged",
+    "Released",
+    "Retracted",
+    "Rewarded",
+    "Ticked",
+    "decode",
+    "encode",
+    "subject",
+]
+
+
+class _Event(msgspec.Struct, frozen=True, array_like=True, tag_field="kind"):
+    time: int
+    experiment: int
+    """Experiments are numbered in the order of their creation, from 0."""
+
+
+class Created(_Event, frozen=True, tag=0):
+    """An experiment was created."""
+
+    tenant: str
+    name: str
+    settings: dict[str, Any]
+
+
+class Decided(_Event, frozen=True, tag=1):
+    """A decision was made."""
+
+    arm: int
+    """The arm's place in the experiment, counted from 0 in the order in which arms came."""
+    ticket: Ticket | None
+    """What the policy drew; ``None`` if a floor chose the arm, of which the policy learns nothing.
+    """
+    taken: int
+    """How many random numbers the learner had taken by then; 0 if a floor chose the arm."""
+    probability: float | None
+    """The probability of the arm, floors included; ``None`` where it is not known."""
+    shares: bytes = b""
+    """The probability of every arm in single precision, if no arm was left out; else empty."""
+    unit: str | None = None
+    request: str | None = None
+
+
+class Rewarded(_Event, frozen=True, tag=2):
+    """The reward of a decision came."""
+
+    decision: int
+    steps: int
+    """The reward on the grid of :mod:`armrace.service.rewards`."""
+    source: str | None = None
+    suspicion: float | None = None
+
+
+class Retracted(_Event, frozen=True, tag=3):
+    """Rewards were taken back: they count as if they had never come."""
+
+    decisions: list[int]
+    reason: str = ""
+
+
+class Released(_Event, frozen=True, tag=4):
+    """Rewards were released from quarantine, or retracted ones reinstated: they count."""
+
+    decisions: list[int]
+    reason: str = ""
+
+
+class ArmAdded(_Event, frozen=True, tag=5):
+    """A new arm came after the existing ones."""
+
+    arm: str
+
+
+class ArmChanged(_Event, frozen=True, tag=6):
+    """An arm was paused, resumed or retired."""
+
+    arm: int
+    status: ArmStatus
+
+
+class PhaseChanged(_Event, frozen=True, tag=7):
+    """The experiment was paused, resumed or finished."""
+
+    phase: Phase
+
+
+class Ticked(_Event, frozen=True, tag=8):
+    """Time passed: decisions whose window has closed are settled, without any other event."""
+
+
+Event = (
+    Created
+    | Decided
+    | Rewarded
+    | Retracted
+    | Released
+    | ArmAdded
+    | ArmChanged
+    | PhaseChanged
+    | Ticked
+)
+
+encode = msgspec.msgpack.Encoder().encode
+"""Write an event as bytes."""
+
+_decode = msgspec.msgpack.Decoder(Event).decode
+
+
+def decode(payload: bytes) -> Event:
+    """Read an event back.
+
+    Raises:
+        DamagedFile: the bytes are no event of this version.
+    """
+    try:
+        event: Event = _decode(payload)
+    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
+        raise DamagedFile(f"the log holds what is no event: {error}.") from None
+    return event
+
+
+RULINGS = 0
+"""The subject of all rulings; decisions have sequence numbers from 1 on."""
+
+
+def subject(event: Event) -> int | None:
+    """Return what a store can find an event by: the decision of a reward, or ``RULINGS``."""
+    if isinstance(event, Rewarded):
+        return event.decision
+    return RULINGS if isinstance(event, (Retracted, Released)) else None

@@ -1,0 +1,321 @@
+"""An experiment: the fold of its events.
+
+``apply`` takes the events of the log in order and nothing else changes the state. Time is part of
+the events: before an event is applied, all decisions whose window has closed by then are settled,
+in the order in which they were made. So the state depends on what was said of each decision and not
+on when it was said.
+
+With ``settle="immediate"`` a reward is learned when it comes, and only missing ones are settled
+when the window closes.
+
+A retraction concerns rewards that may have been learned already. The fold therefore takes
+*rulings* in advance: what later events of the log say about the reward of a decision. Whoever folds
+a log collects its rulings first. :meth:`Experiment.overrules` tells whether a new ruling
+contradicts what was learned, in which case the log must be folded again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from armrace.errors import DamagedFile, InvalidParameter
+from armrace.service.answers import ArmStatus, Phase
+from armrace.service.drawing import Drawn, draw, lot_of
+from armrace.service.events import (
+    ArmAdded,
+    ArmChanged,
+    Created,
+    Decided,
+    Event,
+    PhaseChanged,
+    Released,
+    Retracted,
+    Rewarded,
+    Ticked,
+)
+from armrace.service.generation import Generation, GenerationData, can_restrict
+from armrace.service.open_decisions import OpenDecision, OpenDecisions
+from armrace.service.settings import FIRST_HORIZON, Settings, read_settings
+from armrace.service.totals import ArmTotals, Totals
+
+__all__ = ["Experiment", "ExperimentData", "Rulings"]
+
+Rulings = Mapping[int, bool]
+"""Whether the reward of a decision counts, by the sequence number of the decision."""
+
+
+class ExperimentData(msgspec.Struct, frozen=True, array_like=True):
+    """An experiment as plain data."""
+
+    number: int
+    tenant: str
+    name: str
+    created: int
+    settings: Settings
+    phase: Phase
+    arms: list[tuple[str, ArmStatus]]
+    generation: GenerationData
+    decisions: int
+    settled_through: int
+    totals: Totals
+    open: list[OpenDecision]
+
+
+class Experiment:
+    """The state of one experiment."""
+
+    def __init__(self, event: Created, rulings: Rulings | None = None) -> None:
+        self.number = event.experiment
+        self.tenant = event.tenant
+        self.name = event.name
+        self.created = event.time
+        self.settings: Settings = read_settings(event.settings)
+        self.phase: Phase = "running"
+        self.arms: list[str] = list(self.settings.arms)
+        self.statuses: list[ArmStatus] = ["active"] * len(self.arms)
+        self.decisions = 0
+        self.settled_through = 0
+        """The sequence number of the last decision that was settled."""
+        self.open = OpenDecisions()
+        self.totals = Totals([ArmTotals() for _ in self.arms])
+        self.generation = self._fresh_generation(0, self.settings.horizon or FIRST_HORIZON)
+        self.rulings: Rulings = rulings or {}
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self.scale = self.settings.scale()
+        self.window = self.settings.window_milliseconds()
+        self.restrictable = can_restrict(self.settings)
+        self._missing = self.settings.missing_steps()
+        self._immediate = self.settings.settle == "immediate"
+
+    def _fresh_generation(self, number: int, horizon: int) -> Generation:
+        places = [place for place, status in enumerate(self.statuses) if status != "retired"]
+        return Generation.start(self.settings, number, places, horizon)
+
+    # --- the fold -------------------------------------------------------------------------
+
+    def apply(self, sequence: int, event: Event) -> None:
+        """Apply an event of this experiment, the one after the last that was applied."""
+        self.advance(event.time)
+        if isinstance(event, Decided):
+            self._decided(sequence, event)
+        elif isinstance(event, Rewarded):
+            self._rewarded(event)
+        elif isinstance(event, (Retracted, Released)):
+            self._ruled(event.decisions, isinstance(event, Released))
+        elif isinstance(event, ArmAdded):
+            self._arm_added(event.arm)
+        elif isinstance(event, ArmChanged):
+            self._arm_changed(event.arm, event.status)
+        elif isinstance(event, PhaseChanged):
+            self.phase = event.phase
+        elif not isinstance(event, Ticked):
+            raise DamagedFile(f"the log creates the experiment {self.name} twice.")
+
+    def advance(self, time: int) -> None:
+        """Settle all decisions whose window has closed by ``time``, in their order."""
+        while (decision := self.open.pop_before(time - self.window)) is not None:
+            self._settle(decision)
+
+    def is_due(self, time: int) -> bool:
+        """Whether there are decisions to settle by ``time``."""
+        oldest = self.open.oldest
+        return oldest is not None and self.is_closed(oldest, time)
+
+    def is_closed(self, decision: OpenDecision, time: int) -> bool:
+        """Whether the window of a decision has closed by ``time``."""
+        return decision.time + self.window <= time
+
+    def _settle(self, decision: OpenDecision) -> None:
+        self.settled_through = decision.sequence
+        self.totals.count_closed(decision)
+        if not decision.learned:
+            steps = decision.counted_steps
+            self.generation.learn(decision, self._missing if steps is None else steps)
+
+    def _decided(self, sequence: int, event: Decided) -> None:
+        number, ticket = -1, None
+        if event.ticket is not None:
+            number, ticket = self.generation.assign(event.ticket, event.taken)
+        self.decisions += 1
+        self.totals.count_decision(event.arm, event.shares)
+        self.open.add(
+            OpenDecision(
+                sequence,
+                event.time,
+                event.arm,
+                event.probability,
+                self.generation.number,
+                number,
+                ticket,
+                event.unit,
+                event.request,
+                ruling=self.rulings.get(sequence),
+            )
+        )
+        if self.settings.horizon is None and self.generation.is_over:
+            horizon = 2 * self.generation.horizon
+            self.generation = self._fresh_generation(self.generation.number + 1, horizon)
+
+    def _rewarded(self, event: Rewarded) -> None:
+        decision = self.open.get(event.decision)
+        if decision is None or decision.steps is not None:
+            raise DamagedFile(f"the log rewards decision {event.decision}, which is not open.")
+        decision.steps = event.steps
+        decision.source = event.source
+        decision.suspicious = self.is_suspicious(event.suspicion)
+        if self._immediate and decision.counted_steps is not None:
+            decision.learned = True
+            self.generation.learn(decision, event.steps)
+
+    def is_suspicious(self, suspicion: float | None) -> bool:
+        """Whether a reward of this suspicion goes into quarantine."""
+        threshold = self.settings.quarantine
+        return threshold is not None and suspicion is not None and suspicion > threshold
+
+    def _ruled(self, decisions: Iterable[int], counts: bool) -> None:
+        for sequence in decisions:
+            decision = self.open.get(sequence)
+            # What the fold was told in advance includes all that the log says later.
+            if decision is not None and sequence not in self.rulings:
+                decision.ruling = counts
+
+    def foresee(self, rulings: Rulings) -> None:
+        """Take rulings in advance: what events of the log that follow say about rewards."""
+        self.rulings = rulings
+        for sequence, counts in rulings.items():
+            decision = self.open.get(sequence)
+            if decision is not None:
+                decision.ruling = counts
+
+    def forget_rulings(self) -> None:
+        """Take rulings from now on from events alone, at the end of the log."""
+        self.rulings = {}
+
+    def overrules(self, decisions: Iterable[int], counts: bool) -> bool:
+        """Whether a ruling changes what was learned, so that the log must be folded again."""
+        return any(self._is_past(sequence, counts) for sequence in decisions)
+
+    def _is_past(self, sequence: int, counts: bool) -> bool:
+        decision = self.open.get(sequence)
+        if decision is None:
+            return True
+        return self._immediate and decision.steps is not None and decision.learned != counts
+
+    def _arm_added(self, arm: str) -> None:
+        self.arms.append(arm)
+        self.statuses.append("active")
+        self.totals.add_arm()
+        if self.takes_new_arms:
+            self.generation.add_arm(len(self.arms) - 1)
+        else:
+            self._start_again()
+
+    def _arm_changed(self, place: int, status: ArmStatus) -> None:
+        self.statuses[place] = status
+        if status == "retired" and not self.restrictable:
+            self._start_again()
+
+    def _start_again(self) -> None:
+        number, horizon = self.generation.number + 1, self.generation.horizon
+        self.generation = self._fresh_generation(number, horizon)
+
+    @property
+    def takes_new_arms(self) -> bool:
+        """Whether the policy takes on an arm while it runs."""
+        return self.generation.learner.policy.takes_new_arms
+
+    # --- drawing --------------------------------------------------------------------------
+
+    def draw(self, places: list[int] | None) -> Drawn:
+        """Draw an arm for the next decision, which changes nothing but the random stream.
+
+        Args:
+            places: what :meth:`eligible_places` returned.
+
+        Returns:
+            The arm, with all that its event must carry.
+        """
+        floors = self._floors(places)
+        lot = lot_of(self.settings.seed, self.decisions) if floors else 0.0
+        return draw(self.generation, floors, places, len(self.arms), lot)
+
+    def _floors(self, places: list[int] | None) -> dict[int, float]:
+        """Return the floors of the arms that may be chosen, by place."""
+        declared = self.settings.floors
+        if not declared:
+            return {}
+        allowed = range(len(self.arms)) if places is None else places
+        return {p: declared[self.arms[p]] for p in allowed if self.arms[p] in declared}
+
+    def eligible_places(self, eligible: Iterable[str] | None) -> list[int] | None:
+        """Return the places of the arms that may be chosen; ``None`` if all of them may.
+
+        Raises:
+            InvalidParameter: no arm may be chosen, or the policy cannot be restricted.
+        """
+        if eligible is None and self.statuses.count("active") == len(self.generation.places):
+            return None
+        wanted = self._wanted_places(eligible)
+        own = self.generation.places
+        allowed = [place for place in own if place in wanted and self.statuses[place] == "active"]
+        if len(allowed) == len(own):
+            return None
+        if not allowed:
+            raise InvalidParameter("eligible must name at least one active arm; got none.")
+        if not self.restrictable:
+            raise InvalidParameter(
+                f"{self.generation.learner.policy.tag()} cannot be restricted to eligible arms."
+            )
+        return allowed
+
+    def _wanted_places(self, eligible: Iterable[str] | None) -> set[int]:
+        if eligible is None:
+            return set(range(len(self.arms)))
+        wanted = set()
+        for arm in eligible:
+            if arm not in self.arms:
+                raise InvalidParameter(
+                    f"eligible must name arms of this experiment; got {arm!r:.100}."
+                )
+            wanted.add(self.arms.index(arm))
+        return wanted
+
+    # --- saving ---------------------------------------------------------------------------
+
+    def save(self) -> ExperimentData:
+        """Return the experiment as plain data; equal states give equal data."""
+        return ExperimentData(
+            self.number,
+            self.tenant,
+            self.name,
+            self.created,
+            self.settings,
+            self.phase,
+            list(zip(self.arms, self.statuses, strict=True)),
+            self.generation.save(),
+            self.decisions,
+            self.settled_through,
+            self.totals,
+            list(self.open),
+        )
+
+    @classmethod
+    def load(cls, data: ExperimentData, rulings: Rulings | None = None) -> Experiment:
+        """Return an experiment that goes on exactly like the one that was saved."""
+        experiment = cls.__new__(cls)
+        experiment.number, experiment.tenant, experiment.name = data.number, data.tenant, data.name
+        experiment.created, experiment.settings = data.created, data.settings
+        experiment.phase = data.phase
+        experiment.arms = [arm for arm, _ in data.arms]
+        experiment.statuses = [status for _, status in data.arms]
+        experiment.generation = Generation.load(data.generation, data.settings)
+        experiment.decisions, experiment.settled_through = data.decisions, data.settled_through
+        experiment.totals = data.totals
+        experiment.open = OpenDecisions(data.open)
+        experiment._prepare()
+        experiment.foresee(rulings or {})
+        return experiment

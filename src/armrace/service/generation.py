@@ -1,0 +1,116 @@
+"""One learner of an experiment, from its start to the next fresh start.
+
+An experiment starts a new generation where its policy cannot go on: when an arm joins that the
+policy cannot take on, and when a guessed horizon is reached.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from armrace.errors import DamagedFile
+from armrace.kernels.generics import Ticket, is_restrictable
+from armrace.online import Assigned, Decision, Learner
+from armrace.service.open_decisions import OpenDecision
+from armrace.service.rewards import RewardScale
+from armrace.service.settings import Settings
+
+__all__ = ["Generation", "GenerationData", "can_restrict"]
+
+_SEED_STEP = 1_000_003
+"""Seeds of consecutive generations differ by this; any number that makes them differ would do."""
+_SEEDS = 2**63
+
+
+class GenerationData(msgspec.Struct, frozen=True, array_like=True):
+    """A generation as plain data."""
+
+    number: int
+    places: list[int]
+    learner: bytes
+
+
+def can_restrict(settings: Settings) -> bool:
+    """Whether decisions of the policy can be restricted to some arms."""
+    return is_restrictable(settings.make_policy().start(2, 1000))
+
+
+class Generation:
+    """A learner, and the places of its arms in the experiment.
+
+    Args:
+        number: generations are numbered from 0.
+        places: for each arm of the learner, its place among the experiment's arms.
+        learner: the learner.
+    """
+
+    def __init__(self, number: int, places: list[int], learner: Learner) -> None:
+        self.number = number
+        self.places = places
+        self.learner = learner
+        self._taken = learner.taken
+
+    @classmethod
+    def start(cls, settings: Settings, number: int, places: list[int], horizon: int) -> Generation:
+        """Return a generation with a fresh learner."""
+        seed = (settings.seed + _SEED_STEP * number) % _SEEDS
+        learner = Learner(settings.make_policy(), list(places), horizon, seed, log=False)
+        return cls(number, places, learner)
+
+    @property
+    def horizon(self) -> int:
+        """The number of decisions that the learner plans for."""
+        return self.learner.horizon
+
+    @property
+    def is_over(self) -> bool:
+        """Whether as many decisions were made as the learner plans for."""
+        return self.learner.decisions >= self.learner.horizon
+
+    def add_arm(self, place: int) -> None:
+        """Let the learner take on an arm."""
+        self.learner.add_arm(place)
+        self.places = [*self.places, place]
+
+    def assign(self, ticket: Ticket, taken: int) -> tuple[int, Ticket]:
+        """Count a decision of the log; return its number and its completed ticket."""
+        self._taken = max(self._taken, taken)
+        made = self.learner.apply(Assigned(self.learner.decisions, ticket))
+        assert made is not None
+        return made.number, made.ticket
+
+    def choose(self, places: list[int] | None) -> tuple[Ticket, int]:
+        """Draw an arm; return its ticket and how many random numbers have been taken since."""
+        self._skip()
+        return self.learner.choose(places), self.learner.taken
+
+    def _skip(self) -> None:
+        """Move the random stream to where the log says; to do so for each event would be slow."""
+        if self._taken > self.learner.taken:
+            self.learner.skip_to(self._taken)
+
+    def learn(self, decision: OpenDecision, steps: int | None) -> None:
+        """Learn a reward on the grid, or drop the decision if there is none."""
+        if decision.generation != self.number or decision.ticket is None:
+            return
+        made = Decision(decision.number, self.places[decision.ticket.arm], decision.ticket)
+        if steps is None:
+            self.learner.drop(made)
+        else:
+            self.learner.learn(made, RewardScale.learned(steps))
+
+    def save(self) -> GenerationData:
+        """Return the generation as plain data."""
+        self._skip()
+        return GenerationData(self.number, self.places, self.learner.snapshot().to_bytes())
+
+    @classmethod
+    def load(cls, data: GenerationData, settings: Settings) -> Generation:
+        """Return a generation that goes on exactly like the one that was saved."""
+        policy: Any = settings.make_policy()
+        learner = Learner.restore(data.learner, policy, log=False)
+        if learner.arms != data.places or learner.policy != policy:
+            raise DamagedFile("the snapshot's learner is not one of its experiment.")
+        return cls(data.number, data.places, learner)

@@ -1,0 +1,1 @@
+"""The decision service over HTTP: Starlette and msgspec around the same requests."""

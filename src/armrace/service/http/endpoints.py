@@ -1,0 +1,363 @@
+"""The endpoints, one entry each: routes, access and the OpenAPI document are made from them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from armrace.errors import ArmraceError, InvalidParameter
+from armrace.service.answers import (
+    ArmAnswer,
+    ArmStatus,
+    Decision,
+    ExperimentView,
+    Phase,
+    QuarantinedReward,
+    RatioCheck,
+    RulingAnswer,
+)
+from armrace.service.exports import FORMATS, to_frame, to_ndjson
+from armrace.service.http.front import Front
+from armrace.service.http.wire import (
+    ArmBody,
+    CreateBody,
+    DecideBatch,
+    DecideBody,
+    DecisionList,
+    Names,
+    RewardBatch,
+    RewardBody,
+    RewardList,
+    RewardStatusAnswer,
+    RuleBody,
+)
+from armrace.service.keyring import Scope
+from armrace.service.ledger import Request
+from armrace.service.requests.arms import AddArm, ChangeArm
+from armrace.service.requests.experiments import ChangePhase, Create, ListNames
+from armrace.service.requests.exports import ExportRows
+from armrace.service.requests.inspection import AuditNow, CheckRatio
+from armrace.service.requests.rulings import ListQuarantine
+from armrace.service.service import reward_answer
+from armrace.service.views import Describe
+from armrace.service.warming import warm
+
+__all__ = ["ENDPOINTS", "Call", "Endpoint", "Raw", "Stream"]
+
+T = TypeVar("T")
+_ONE, _BATCH = 4096, 2**20
+_EVENT_SECONDS = 1.0
+_NDJSON, _PARQUET = "application/x-ndjson", "application/vnd.apache.parquet"
+
+
+class Raw(NamedTuple):
+    """An answer that is not JSON."""
+
+    content: bytes
+    media_type: str
+
+
+class Stream(NamedTuple):
+    """An answer that goes on, as server-sent events."""
+
+    content: AsyncIterator[bytes]
+
+
+class Call(NamedTuple):
+    """A request that may pass, with its body decoded."""
+
+    front: Front
+    tenant: str
+    path: dict[str, str]
+    query: dict[str, str]
+    body: Any
+
+    async def ask(self, request: Request[T]) -> T:
+        """Perform a request of the ledger; raise its refusal."""
+        (outcome,) = await self.front.submit([request])
+        if isinstance(outcome, ArmraceError):
+            raise outcome
+        answer: T = outcome
+        return answer
+
+
+class Endpoint(NamedTuple):
+    """A method at an address."""
+
+    method: str
+    path: str
+    scope: Scope
+    summary: str
+    answer: Any
+    handle: Callable[[Call], Awaitable[Any]]
+    body: Any = None
+    limit: int = _ONE
+    status: int = 200
+    media: tuple[str, ...] = ("application/json",)
+
+
+async def _decide(call: Call) -> Decision:
+    decision: Decision = await call.ask(call.body.ask(call.tenant, call.path["name"]))
+    return decision
+
+
+async def _decide_batch(call: Call) -> DecisionList:
+    requests = [each.ask(call.tenant, call.path["name"]) for each in call.body.decisions]
+    outcomes = await call.front.submit(requests)
+    for outcome in outcomes:
+        if isinstance(outcome, ArmraceError):
+            raise outcome
+    return DecisionList(outcomes)
+
+
+async def _reward(call: Call) -> RewardStatusAnswer:
+    return RewardStatusAnswer(await call.ask(call.body.ask(call.tenant)))
+
+
+async def _reward_batch(call: Call) -> RewardList:
+    outcomes = await call.front.submit([each.ask(call.tenant) for each in call.body.rewards])
+    return RewardList([reward_answer(outcome) for outcome in outcomes])
+
+
+async def _create(call: Call) -> ExperimentView:
+    settings = call.body.settings()
+    await asyncio.to_thread(warm, settings)  # so that no turn waits for the compiler
+    name = call.body.name
+    await call.ask(Create(call.tenant, name, settings, seed_given=call.body.seed is not None))
+    return await call.ask(Describe(call.tenant, name))
+
+
+async def _list(call: Call) -> Names:
+    return Names(await call.ask(ListNames(call.tenant)))
+
+
+async def _describe(call: Call) -> Any:
+    return await call.ask(Describe(call.tenant, call.path["name"]))
+
+
+def _change_phase(phase: Phase) -> Callable[[Call], Awaitable[Any]]:
+    async def handle(call: Call) -> Any:
+        await call.ask(ChangePhase(call.tenant, call.path["name"], phase))
+        return await _describe(call)
+
+    return handle
+
+
+async def _add_arm(call: Call) -> Any:
+    return await call.ask(AddArm(call.tenant, call.path["name"], call.body.arm))
+
+
+def _change_arm(status: ArmStatus) -> Callable[[Call], Awaitable[Any]]:
+    async def handle(call: Call) -> Any:
+        name, arm = call.path["name"], call.path["arm"]
+        return await call.ask(ChangeArm(call.tenant, name, arm, status))
+
+    return handle
+
+
+def _rule(counts: bool, preview: bool = False) -> Callable[[Call], Awaitable[Any]]:
+    async def handle(call: Call) -> Any:
+        return await call.ask(call.body.ask(call.tenant, call.path["name"], counts, preview))
+
+    return handle
+
+
+async def _quarantine(call: Call) -> Any:
+    return await call.ask(ListQuarantine(call.tenant, call.path["name"]))
+
+
+async def _audit(call: Call) -> Any:
+    given = call.query.get("level", "0.05")
+    try:
+        level = msgspec.convert(given, float, strict=False)
+    except msgspec.ValidationError:
+        raise InvalidParameter(f"level must be a number; got {given!r:.100}.") from None
+    audit = await call.ask(AuditNow(call.tenant, call.path["name"], level))
+    return audit.to_builtins()
+
+
+async def _ratio(call: Call) -> Any:
+    return await call.ask(CheckRatio(call.tenant, call.path["name"]))
+
+
+async def _events(call: Call) -> Stream:
+    await _describe(call)  # refused here, before the stream begins
+    return Stream(_changes(call))
+
+
+async def _changes(call: Call) -> AsyncIterator[bytes]:
+    """Yield the state whenever it has changed, at most once a second; a comment if not."""
+    last = None
+    while True:
+        try:
+            view = await _describe(call)
+        except ArmraceError as error:
+            yield b"event: problem\ndata: " + msgspec.json.encode({"code": error.code}) + b"\n\n"
+            return
+        changed = view != last
+        yield b"event: state\ndata: " + msgspec.json.encode(view) + b"\n\n" if changed else b":\n\n"
+        last = view
+        await asyncio.sleep(_EVENT_SECONDS)
+
+
+async def _export(call: Call) -> Raw:
+    kind = call.query.get("format", FORMATS[0])
+    if kind not in FORMATS:
+        raise InvalidParameter(f"format must be one of {', '.join(FORMATS)}; got {kind!r:.100}.")
+    rows = await call.ask(ExportRows(call.tenant, call.path["name"]))
+    if kind == "ndjson":
+        return Raw(await asyncio.to_thread(to_ndjson, rows), _NDJSON)
+    return Raw(await asyncio.to_thread(_parquet, rows), _PARQUET)
+
+
+def _parquet(rows: Any) -> bytes:
+    import io
+
+    file = io.BytesIO()
+    to_frame(rows).write_parquet(file)
+    return file.getvalue()
+
+
+_NAME = "/v1/experiments/{name}"
+_LIST = list[QuarantinedReward]
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint("POST", f"{_NAME}/decide", "decide", "Make a decision", Decision, _decide, DecideBody),
+    Endpoint(
+        "POST",
+        "/v1/rewards",
+        "reward",
+        "Say what a decision earned",
+        RewardStatusAnswer,
+        _reward,
+        RewardBody,
+    ),
+    Endpoint(
+        "POST",
+        f"{_NAME}/decide/batch",
+        "decide",
+        "Make several decisions",
+        DecisionList,
+        _decide_batch,
+        DecideBatch,
+        _BATCH,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/rewards/batch",
+        "reward",
+        "Say what several decisions earned",
+        RewardList,
+        _reward_batch,
+        RewardBatch,
+        _BATCH,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/experiments",
+        "admin",
+        "Create an experiment",
+        ExperimentView,
+        _create,
+        CreateBody,
+        _BATCH,
+        201,
+    ),
+    Endpoint("GET", "/v1/experiments", "read", "List experiments", Names, _list),
+    Endpoint("GET", _NAME, "read", "Show the state of an experiment", ExperimentView, _describe),
+    Endpoint(
+        "POST", f"{_NAME}/pause", "admin", "Stop deciding", ExperimentView, _change_phase("paused")
+    ),
+    Endpoint(
+        "POST", f"{_NAME}/resume", "admin", "Decide again", ExperimentView, _change_phase("running")
+    ),
+    Endpoint(
+        "POST",
+        f"{_NAME}/finish",
+        "admin",
+        "Stop deciding for good",
+        ExperimentView,
+        _change_phase("finished"),
+    ),
+    Endpoint("POST", f"{_NAME}/arms", "admin", "Add an arm", ArmAnswer, _add_arm, ArmBody),
+    Endpoint(
+        "POST",
+        f"{_NAME}/arms/{{arm}}/pause",
+        "admin",
+        "Pause an arm",
+        ArmAnswer,
+        _change_arm("paused"),
+    ),
+    Endpoint(
+        "POST",
+        f"{_NAME}/arms/{{arm}}/resume",
+        "admin",
+        "Choose an arm again",
+        ArmAnswer,
+        _change_arm("active"),
+    ),
+    Endpoint(
+        "POST",
+        f"{_NAME}/arms/{{arm}}/retire",
+        "admin",
+        "Retire an arm",
+        ArmAnswer,
+        _change_arm("retired"),
+    ),
+    Endpoint(
+        "POST",
+        f"{_NAME}/retract",
+        "admin",
+        "Take rewards back",
+        RulingAnswer,
+        _rule(False),
+        RuleBody,
+        _BATCH,
+    ),
+    Endpoint(
+        "POST",
+        f"{_NAME}/retract/preview",
+        "admin",
+        "Show what a retraction would change",
+        RulingAnswer,
+        _rule(False, preview=True),
+        RuleBody,
+        _BATCH,
+    ),
+    Endpoint(
+        "POST",
+        f"{_NAME}/release",
+        "admin",
+        "Let rewards count",
+        RulingAnswer,
+        _rule(True),
+        RuleBody,
+        _BATCH,
+    ),
+    Endpoint("GET", f"{_NAME}/quarantine", "admin", "List the quarantine", _LIST, _quarantine),
+    Endpoint("GET", f"{_NAME}/audit", "read", "Look for traces of corruption", Any, _audit),
+    Endpoint(
+        "GET", f"{_NAME}/ratio", "read", "Compare counts and probabilities", RatioCheck, _ratio
+    ),
+    Endpoint(
+        "GET",
+        f"{_NAME}/events",
+        "read",
+        "Follow the state of an experiment",
+        bytes,
+        _events,
+        media=("text/event-stream",),
+    ),
+    Endpoint(
+        "GET",
+        f"{_NAME}/export",
+        "admin",
+        "Export decisions with rewards",
+        bytes,
+        _export,
+        media=(_NDJSON, _PARQUET),
+    ),
+)
+"""In the order in which they are matched, the most frequent first."""

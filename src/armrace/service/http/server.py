@@ -1,0 +1,122 @@
+"""The server process: the application on uvicorn."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import uvicorn
+
+from armrace.errors import InvalidParameter, StoreFailed
+from armrace.files import make_folder
+from armrace.service.http.application import create_application
+from armrace.service.http.logs import LogLevel, RequestLog
+from armrace.service.keyring import Keyring
+from armrace.service.opening import is_database, keyring_of, open_store
+from armrace.service.service import Service
+
+__all__ = ["ServerSettings", "data_folder", "default_place", "serve"]
+
+_GRACE_SECONDS = 10
+
+
+def data_folder() -> Path:
+    """Return the folder of the user's data of this program."""
+    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(base) / "armrace"
+
+
+def default_place() -> Path:
+    """Return the file of the store that is used if none is named; its folder is made."""
+    make_folder(data_folder())
+    return data_folder() / "service.db"
+
+
+class ServerSettings(NamedTuple):
+    """How to serve."""
+
+    store: Path | str | None = None
+    """The file of the store or the address of a database; ``None`` for the user's own file."""
+    keys: Path | str | None = None
+    """The file of secrets; by default beside the store."""
+    host: str = "127.0.0.1"
+    port: int = 8380
+    rate: float | None = None
+    """How many events a second each key may send; ``None`` for no limit."""
+    log: LogLevel = "problems"
+    """Which requests to write about on standard error."""
+
+
+def serve(settings: ServerSettings, version: str, say: Callable[[str], None]) -> None:
+    """Serve until the process is told to stop.
+
+    Args:
+        settings: where and how.
+        version: the version of the package.
+        say: shows a line to the user.
+
+    Raises:
+        StoreFailed: the store has failed; the next start replays its log.
+    """
+    keys, host, port = settings.keys, settings.host, settings.port
+    where = default_place() if settings.store is None else settings.store
+    if keys is None and is_database(where):
+        make_folder(data_folder())
+        keys = data_folder() / "keys"
+    keyring = keyring_of(where, keys)
+    _check_host(host, keyring)
+    service = Service(open_store(where), keyring)
+    failed: list[bool] = []
+
+    def stop() -> None:
+        failed.append(True)
+        server.should_exit = True
+
+    server = uvicorn.Server(
+        uvicorn.Config(
+            create_application(service, settings.rate, stop, version, RequestLog(settings.log)),
+            host=host,
+            port=port,
+            log_level="warning",
+            access_log=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+            timeout_keep_alive=30,
+            h11_max_incomplete_event_size=2**16,
+        )
+    )
+    say(f"The log is in {_without_password(where)}.")
+    if not keyring.has_keys:
+        say("There are no keys yet, so that only this machine is served. Make one with:")
+        say(f"  armrace keys create --scopes admin --store {_without_password(where)}")
+    say(f"Listening on http://{host}:{port}; see /docs there. Ctrl-C stops the service.")
+    # The ledger works in a thread beside the event loop; by default either may hold the
+    # interpreter for 5 ms while the other waits, which is longer than a turn takes.
+    sys.setswitchinterval(0.0005)
+    server.run()
+    if failed:
+        raise StoreFailed("the store has failed; the service stops, and replays its log next time.")
+
+
+def _check_host(host: str, keyring: Keyring) -> None:
+    try:
+        local = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        raise InvalidParameter(
+            f"host must be an address or localhost; got {host!r:.100}."
+        ) from None
+    if not local and not keyring.has_keys:
+        raise InvalidParameter(
+            f"host must be a loopback address as long as there are no keys; got {host}."
+        )
+
+
+def _without_password(place: Path | str) -> str:
+    """Return a place that may be shown: of a database without user and password."""
+    text = str(place)
+    head, at, tail = text.rpartition("@")
+    return f"{head.partition('//')[0]}//{tail}" if at and is_database(text) else text

@@ -1,0 +1,177 @@
+"""The secrets of a service, in a file of their own: API keys and the keys that sign tokens.
+
+The file is readable by its owner alone. Of API keys it holds digests, which cannot be used in their
+place; signing keys must be kept as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from armrace.errors import DamagedFile, InvalidParameter, UnknownName
+from armrace.files import atomic_path
+from armrace.service.settings import check_label
+from armrace.service.tokens import SigningKeys
+
+__all__ = ["SCOPES", "ApiKey", "Keyring", "Scope"]
+
+Scope = Literal["decide", "reward", "read", "admin"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+_SECRET_BYTES = 32
+_PREFIX = "armrace"
+
+
+class ApiKey(msgspec.Struct, frozen=True):
+    """An API key without its secret."""
+
+    id: str
+    tenant: str
+    scopes: tuple[Scope, ...]
+    created: int
+    digest: bytes
+    """SHA-256 of the secret, which has 256 random bits."""
+    revoked: int | None = None
+
+    def allows(self, scope: Scope) -> bool:
+        """Whether the key may be used for this; a key with the scope admin may do everything."""
+        return scope in self.scopes or "admin" in self.scopes
+
+
+class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    signing: dict[int, bytes]
+    keys: list[ApiKey]
+    format: int = 1
+
+
+class Keyring:
+    """API keys and signing keys.
+
+    Args:
+        path: the file, which is written when something changes; ``None`` to keep nothing.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._stamp: Any = None
+        if path is not None and path.exists():
+            self._read()
+        else:
+            self._write(_Content({1: secrets.token_bytes(_SECRET_BYTES)}, []))
+
+    def _read(self) -> None:
+        assert self._path is not None
+        try:
+            self._stamp = _stamp(self._path)
+            self._content = msgspec.json.decode(self._path.read_bytes(), type=_Content)
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise DamagedFile(f"the keys in {self._path} cannot be read: {error}.") from None
+        except OSError as error:
+            raise DamagedFile(
+                f"the keys in {self._path} cannot be read: {error.strerror}."
+            ) from error
+        sound = self._content.signing and all(
+            len(secret) == _SECRET_BYTES for secret in self._content.signing.values()
+        )
+        if not sound:
+            raise DamagedFile(f"the keys in {self._path} have no sound signing key.")
+        self._signing = SigningKeys(self._content.signing)
+
+    def _write(self, content: _Content) -> None:
+        self._content = content
+        self._signing = SigningKeys(content.signing)
+        if self._path is not None:
+            with atomic_path(self._path) as path:
+                path.chmod(0o600)
+                path.write_bytes(msgspec.json.format(msgspec.json.encode(content)))
+            self._stamp = _stamp(self._path)
+
+    def refresh(self) -> None:
+        """Read the file again if another process has changed it."""
+        if self._path is not None and _stamp(self._path) != self._stamp:
+            self._read()
+
+    def signing_keys(self) -> SigningKeys:
+        """Return the keys that sign the names of decisions."""
+        return self._signing
+
+    def rotate(self, kept: int = 2) -> None:
+        """Sign with a new key from now on, and accept the latest ``kept`` keys in all."""
+        number = max(self._content.signing) + 1
+        signing = {**self._content.signing, number: secrets.token_bytes(_SECRET_BYTES)}
+        latest = {number: signing[number] for number in sorted(signing)[-max(1, kept) :]}
+        self._write(msgspec.structs.replace(self._content, signing=latest))
+
+    # --- API keys -------------------------------------------------------------------------
+
+    def list(self) -> list[ApiKey]:
+        """Return all keys, revoked ones included, in the order of creation."""
+        return [*self._content.keys]
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether there is a key that is not revoked."""
+        return any(key.revoked is None for key in self._content.keys)
+
+    def create(self, scopes: Iterable[str], tenant: str = "main") -> tuple[ApiKey, str]:
+        """Create a key.
+
+        Args:
+            scopes: what it may be used for: decide, reward, read, admin.
+            tenant: whose experiments it reaches.
+
+        Returns:
+            The key, and the text that its user sends, which is not kept.
+        """
+        wanted = tuple(dict.fromkeys(scopes))
+        unknown = [scope for scope in wanted if scope not in SCOPES]
+        if unknown or not wanted:
+            got = ", ".join(map(str, wanted)) or "none"
+            raise InvalidParameter(f"scopes must be among {', '.join(SCOPES)}; got {got}.")
+        check_label("tenant", tenant)
+        name, secret = secrets.token_hex(6), secrets.token_urlsafe(_SECRET_BYTES)
+        made = ApiKey(name, tenant, wanted, time.time_ns() // 1_000_000, _digest(secret))  # type: ignore[arg-type]  # checked above
+        self._write(msgspec.structs.replace(self._content, keys=[*self._content.keys, made]))
+        return made, f"{_PREFIX}_{name}_{secret}"
+
+    def revoke(self, name: str) -> ApiKey:
+        """Revoke a key by its id."""
+        known = {key.id: key for key in self._content.keys}
+        if name not in known:
+            raise UnknownName(f"there is no key {name!r:.100}; see armrace keys list.")
+        now = known[name].revoked or time.time_ns() // 1_000_000
+        revoked = msgspec.structs.replace(known[name], revoked=now)
+        keys = [revoked if key.id == name else key for key in self._content.keys]
+        self._write(msgspec.structs.replace(self._content, keys=keys))
+        return revoked
+
+    def find(self, text: str) -> ApiKey | None:
+        """Return the key that a text stands for, unless there is none or it is revoked."""
+        prefix, _, rest = text.partition("_")
+        name, _, secret = rest.partition("_")
+        if prefix != _PREFIX:
+            return None
+        found = next((key for key in self._content.keys if key.id == name), None)
+        # Compared even if there is no such key, so that the time does not tell.
+        expected = _digest("") if found is None else found.digest
+        matches = hmac.compare_digest(_digest(secret), expected)
+        return found if matches and found is not None and found.revoked is None else None
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_ino

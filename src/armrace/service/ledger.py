@@ -1,0 +1,227 @@
+"""The ledger: requests in, durable answers out.
+
+All requests that wait while a turn of the store is under way are performed together in the next
+one, so that one wait for the disk serves them all: group commit without a timer. One of the
+threads that wait leads: it performs what is waiting, for itself and for the others.
+
+No answer leaves before the turn has ended, refusals and repeated answers included: they too rest
+on records of this turn. If a turn fails, the state in memory may be ahead of the store. It is
+thrown away, and so are all answers.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from time import monotonic_ns, time_ns
+from typing import Any, Protocol, TypeVar
+
+from armrace.errors import ArmraceError, DamagedFile, StoreFailed
+from armrace.service.books import Books
+from armrace.service.folding import catch_up, load_state
+from armrace.service.settings import Settings
+from armrace.service.state import State
+from armrace.service.stores.base import Store, Turn
+from armrace.service.tokens import SigningKeys
+
+__all__ = ["Ledger", "Request", "monotonic_clock"]
+
+_SNAPSHOT_EVENTS = 50_000
+_KEPT_SNAPSHOTS = 4
+
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Request(Protocol[T_co]):
+    """Something that is asked of the ledger, and the type of its answer."""
+
+    def perform(self, books: Books) -> T_co:
+        """Check everything, then add events; return the answer.
+
+        A request that is refused raises an :class:`ArmraceError` before it has added an event.
+        """
+        ...
+
+
+def monotonic_clock() -> Callable[[], int]:
+    """Return a clock in milliseconds since 1970 that no later change of the system's time moves."""
+    start, began = time_ns(), monotonic_ns()
+    return lambda: (start + monotonic_ns() - began) // 1_000_000
+
+
+class _Job:
+    __slots__ = ("done", "error", "outcomes", "requests")
+
+    def __init__(self, requests: Sequence[Request[Any]]) -> None:
+        self.requests = requests
+        self.outcomes: list[Any] = []
+        self.error: BaseException | None = None
+        self.done = False
+
+
+class Ledger:
+    """Performs requests on the state of a store.
+
+    Args:
+        store: where the log is kept.
+        keys: returns the keys that sign the names of decisions.
+        clock: returns the time in milliseconds.
+        snapshot_events: how many events are added from one snapshot to the next.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        keys: Callable[[], SigningKeys],
+        clock: Callable[[], int] | None = None,
+        snapshot_events: int = _SNAPSHOT_EVENTS,
+    ) -> None:
+        self.store = store
+        self._keys = keys
+        self._clock = clock or monotonic_clock()
+        self._snapshot_events = snapshot_events
+        self._waiting: deque[_Job] = deque()
+        self._changed = threading.Condition()
+        self._busy = False
+        self._state: State | None = None
+        self._snapshot_at = 0
+        self._failure: str | None = None
+        self.submit([])
+
+    def submit(self, requests: Sequence[Request[Any]]) -> list[Any]:
+        """Perform requests in one turn and return their answers once they are durable.
+
+        Returns:
+            For each request its answer, or the error that refuses it.
+
+        Raises:
+            StoreFailed: the store failed; whether the requests were performed is not known.
+        """
+        job, leads = _Job(requests), False
+        try:
+            with self._changed:
+                self._waiting.append(job)
+                self._changed.wait_for(lambda: job.done or not self._busy)
+                if not job.done:
+                    leads = self._busy = True
+                    jobs = self._take_waiting()
+            if leads:
+                self._perform(jobs, job)
+        finally:
+            if leads:
+                self._let_others_lead()
+        if job.error is not None:
+            raise job.error
+        return job.outcomes
+
+    def _let_others_lead(self) -> None:
+        with self._changed:
+            self._busy = False
+            self._changed.notify_all()
+
+    def _take_waiting(self) -> list[_Job]:
+        jobs = []
+        while self._waiting:
+            jobs.append(self._waiting.popleft())
+        return jobs
+
+    def _perform(self, jobs: list[_Job], own: _Job) -> None:
+        try:
+            if self._failure is not None:
+                raise StoreFailed(self._failure)
+            outcomes = self._take_turn([job.requests for job in jobs])
+        except BaseException as error:
+            self._give_up(error)
+            for job in jobs:
+                job.error = error if job is own else _for_others(error)
+                job.done = True
+            return
+        for job, found in zip(jobs, outcomes, strict=True):
+            job.outcomes, job.done = found, True
+
+    def _give_up(self, error: BaseException) -> None:
+        """Throw the state away: it may be ahead of the store."""
+        self._state = None
+        if isinstance(error, StoreFailed) and not self.store.recovers:
+            self._failure = str(error)
+
+    def _take_turn(self, batches: list[Sequence[Request[Any]]]) -> list[list[Any]]:
+        with self.store.turn() as turn:
+            state = self._current(turn)
+            time = max(state.time, turn.time() or self._clock())
+            books = Books(state, turn, time, self._keys())
+            outcomes = [[_perform_one(each, books) for each in batch] for batch in batches]
+            books.flush()
+            self._save_snapshot(state, turn, books.snapshot_wanted)
+        return outcomes
+
+    def _current(self, turn: Turn) -> State:
+        if self._state is None:
+            self._state = load_state(turn)
+            self._snapshot_at = max(turn.snapshots(), default=0)
+        elif self.store.is_shared:
+            self._state = catch_up(self._state, turn)
+        return self._state
+
+    def _save_snapshot(self, state: State, turn: Turn, wanted: bool) -> None:
+        # Open decisions are part of a snapshot, so many of them make snapshots rarer.
+        due = max(self._snapshot_events, 2 * state.open_decisions())
+        new = state.head.sequence - self._snapshot_at
+        if new == 0 or not (wanted or new >= due):
+            return
+        turn.save_snapshot(state.head.sequence, state.save())
+        turn.forget_snapshots(turn.snapshots()[:-_KEPT_SNAPSHOTS])
+        self._snapshot_at = state.head.sequence
+
+    @property
+    def sequence(self) -> int:
+        """How many records this process knows of."""
+        state = self._state
+        return 0 if state is None else state.head.sequence
+
+    @property
+    def open_decisions(self) -> int:
+        """How many decisions of all experiments are open, as far as this process knows."""
+        state = self._state
+        return 0 if state is None else state.open_decisions()
+
+    def all_settings(self) -> list[Settings]:
+        """Return the settings of all experiments."""
+        state = self._state
+        return [] if state is None else [each.settings for each in state.experiments]
+
+    def close(self) -> None:
+        """Save a snapshot, so that the next start is fast, and close the store."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._busy)
+            self._busy = True
+        try:
+            if self._failure is None and self._state is not None:
+                with self.store.turn() as turn:
+                    self._save_snapshot(self._current(turn), turn, wanted=True)
+        finally:
+            self._failure = self._failure or "the service is closed; open it again."
+            self._state = None
+            self.store.close()
+            self._let_others_lead()
+
+
+def _for_others(error: BaseException) -> ArmraceError:
+    """Return what threads are told whose requests were to be performed by the one that failed."""
+    if isinstance(error, ArmraceError):
+        return error
+    return StoreFailed(f"the turn was interrupted: {type(error).__name__}.")
+
+
+def _perform_one(request: Request[Any], books: Books) -> Any:
+    before = books.added
+    try:
+        return request.perform(books)
+    except (DamagedFile, StoreFailed):
+        raise
+    except ArmraceError as refusal:
+        if books.added != before:  # a request that was half performed must not be kept
+            raise StoreFailed(f"a request was refused half-way: {refusal}") from refusal
+        return refusal

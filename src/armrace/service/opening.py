@@ -1,0 +1,85 @@
+"""Opening a service by the place of its store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from armrace.errors import ArmraceError, InvalidParameter
+from armrace.service.keyring import Keyring
+from armrace.service.service import DEFAULT_TENANT, Service
+from armrace.service.stores.base import Store
+from armrace.service.stores.memory import MemoryStore
+
+__all__ = ["is_database", "keyring_of", "open", "open_service", "open_store"]
+
+MEMORY = ":memory:"
+
+
+def open_service(
+    place: Path | str,
+    tenant: str = DEFAULT_TENANT,
+    keys: Path | str | None = None,
+    restored: bool = False,
+) -> Service:
+    """Open a decision service in this process.
+
+    Args:
+        place: the file of the store, which is created if there is none; ``postgresql://...`` for a
+            database that several processes share; ``":memory:"`` for a store that lasts as long
+            as the process.
+        tenant: whose experiments to work with.
+        keys: the file of secrets, needed if the store is a database; by default beside the store.
+        restored: whether the file comes from a backup.
+
+    Returns:
+        The service, to be closed after use; it can be used in a ``with`` statement.
+    """
+    store = open_store(place, restored)
+    try:
+        return Service(store, keyring_of(place, keys), tenant)
+    except BaseException:
+        store.close()
+        raise
+
+
+open = open_service  # noqa: A001  # as ``armrace.open``
+
+
+def open_store(place: Path | str, restored: bool = False) -> Store:
+    """Open a store by its place."""
+    if str(place) == MEMORY:
+        return MemoryStore()
+    try:
+        if is_database(place):
+            from armrace.service.stores.postgres import PostgresStore
+
+            return PostgresStore(str(place))
+        from armrace.service.stores.sqlite import SqliteStore
+
+        return SqliteStore(place, restored)
+    except ModuleNotFoundError as error:
+        raise _missing(error) from None
+
+
+def is_database(place: Path | str) -> bool:
+    """Whether a place is a database that several processes share, and not a file."""
+    return str(place).startswith(("postgresql://", "postgres://"))
+
+
+def _missing(error: ModuleNotFoundError) -> ArmraceError:
+    extra = "postgres" if error.name == "psycopg" else "service"
+    return InvalidParameter(f"this store needs the package {error.name}; install armrace[{extra}].")
+
+
+def keyring_of(place: Path | str, keys: Path | str | None = None) -> Keyring:
+    """Return the keyring of a store: the file ``keys``, or else the one beside the store."""
+    if keys is not None:
+        return Keyring(Path(keys).absolute())
+    if str(place) == MEMORY:
+        return Keyring()
+    if is_database(place):
+        raise InvalidParameter(
+            "keys must name a file if the store is a database: all processes must share it."
+        )
+    path = Path(place).absolute()
+    return Keyring(path.with_name(path.name + "-keys"))

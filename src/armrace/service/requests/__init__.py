@@ -1,0 +1,1 @@
+"""What can be asked of the ledger, one module for each kind of request."""

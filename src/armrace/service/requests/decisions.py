@@ -1,0 +1,74 @@
+"""Deciding."""
+
+from __future__ import annotations
+
+import msgspec
+
+from armrace.errors import NotRunning, TooManyOpen
+from armrace.service.answers import Decision
+from armrace.service.books import Books
+from armrace.service.events import Decided
+from armrace.service.experiment import Experiment
+from armrace.service.open_decisions import OpenDecision
+from armrace.service.settings import check_label
+from armrace.service.tokens import TokenContent
+
+__all__ = [
+    "Decide",
+]
+
+
+class Decide(msgspec.Struct, frozen=True):
+    """Make a decision, or return the open one of the same request or unit."""
+
+    tenant: str
+    name: str
+    eligible: list[str] | None = None
+    unit: str | None = None
+    request: str | None = None
+
+    def perform(self, books: Books) -> Decision:
+        """Check everything, then add events; return the answer."""
+        experiment = books.experiment(self.tenant, self.name)
+        known = self._known(experiment, books.time)
+        if known is not None:
+            return _answer(books, experiment, known, repeated=True)
+        if experiment.phase != "running":
+            raise NotRunning(f"the experiment {self.name} is {experiment.phase}.")
+        most = experiment.settings.most_open
+        if len(experiment.open) >= most and not experiment.is_due(books.time):
+            raise TooManyOpen(
+                f"open decisions must be at most {most}; wait until the window of some closes."
+            )
+        places = experiment.eligible_places(self.eligible)
+        # From here on nothing is refused: the event that follows settles what is settled here.
+        experiment.advance(books.time)
+        drawn = experiment.draw(places)
+        sequence = books.add(
+            Decided(books.time, experiment.number, *drawn, unit=self.unit, request=self.request)
+        )
+        made = experiment.open.get(sequence)
+        assert made is not None
+        return _answer(books, experiment, made, repeated=False)
+
+    def _known(self, experiment: Experiment, time: int) -> OpenDecision | None:
+        """Return the open decision of the same request or unit, if there is one."""
+        found = None
+        if self.request is not None:
+            found = experiment.open.of_request(check_label("request", self.request))
+        if found is None and self.unit is not None:
+            found = experiment.open.of_unit(check_label("unit", self.unit))
+        return None if found is None or experiment.is_closed(found, time) else found
+
+
+def _answer(books: Books, experiment: Experiment, made: OpenDecision, repeated: bool) -> Decision:
+    content = TokenContent(
+        experiment.number, made.sequence, made.arm, made.time + experiment.window
+    )
+    return Decision(
+        books.keys.sign(experiment.tenant, content),
+        experiment.name,
+        experiment.arms[made.arm],
+        made.probability,
+        repeated,
+    )

@@ -1,0 +1,80 @@
+"""Audits and the check of sample ratios."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from armrace.forensics import Audit
+from armrace.limits import Limits, check_number
+from armrace.service.answers import RatioCheck, RatioRow
+from armrace.service.books import Books
+from armrace.service.experiment import Experiment
+from armrace.service.totals import ArmTotals
+from armrace.statistics.chi_square import chi_square_tail
+
+__all__ = [
+    "AuditNow",
+    "CheckRatio",
+]
+
+_LEVEL = Limits("probability of a false alarm", 0, 1, low_open=True, high_open=True)
+_LEAST_EXPECTED = 5.0
+
+
+class AuditNow(msgspec.Struct, frozen=True):
+    """Audit what was learned in the current generation."""
+
+    tenant: str
+    name: str
+    level: float = 0.05
+
+    def perform(self, books: Books) -> Audit:
+        """Settle what is due, and return the audit, with the names of the arms."""
+        check_number("level", self.level, _LEVEL)
+        experiment = books.settled(self.tenant, self.name)
+        found = experiment.generation.learner.audit(self.level)
+        return _named(found, experiment)
+
+
+def _named(audit: Audit, experiment: Experiment) -> Audit:
+    alarms = [
+        msgspec.structs.replace(alarm, arm=experiment.arms[int(alarm.arm)])
+        if alarm.arm is not None
+        else alarm
+        for alarm in audit.alarms
+    ]
+    names: list[str | int] = [experiment.arms[int(place)] for place in audit.arms]
+    return msgspec.structs.replace(audit, alarms=alarms, arms=names)
+
+
+class CheckRatio(msgspec.Struct, frozen=True):
+    """Compare how often arms were chosen with the sums of their published probabilities."""
+
+    tenant: str
+    name: str
+
+    def perform(self, books: Books) -> RatioCheck:
+        """Return the comparison."""
+        experiment = books.experiment(self.tenant, self.name)
+        arms = experiment.totals.arms
+        rows = [
+            RatioRow(name, totals.comparable, totals.expected)
+            for name, totals in zip(experiment.arms, arms, strict=True)
+        ]
+        left_out = experiment.decisions - sum(totals.comparable for totals in arms)
+        return RatioCheck(rows, left_out, *_chi_square(arms))
+
+
+def _chi_square(arms: list[ArmTotals]) -> tuple[float | None, float | None]:
+    """Compare counts with sums of probabilities, arm by arm, where enough are expected.
+
+    Each count minus its expectation is a sum of martingale differences, whose conditional
+    variances are at most the probabilities. So the statistic is at most as large as Pearson's.
+    """
+    cells = [totals for totals in arms if totals.expected >= _LEAST_EXPECTED]
+    if len(cells) < 2:
+        return None, None
+    statistic = math.fsum((t.comparable - t.expected) ** 2 / t.expected for t in cells)
+    return statistic, chi_square_tail(statistic, len(cells) - 1)

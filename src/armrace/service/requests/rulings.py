@@ -1,0 +1,151 @@
+"""Rulings about rewards: retraction, release, and the quarantine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from armrace.errors import InvalidParameter
+from armrace.service.answers import QuarantinedReward, RulingAnswer
+from armrace.service.books import Books
+from armrace.service.events import RULINGS, Released, Retracted, Rewarded, decode
+from armrace.service.experiment import Experiment
+from armrace.service.folding import collect_rulings
+from armrace.service.views import view_of
+
+__all__ = ["ListQuarantine", "Rule", "Selection"]
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """Which rewards a ruling is about: by decision, by source, by the time at which they came.
+
+    A reward must fit everything that is given, and something must be given.
+    """
+
+    decisions: list[str | int] | None = None
+    """Signed names of decisions, or sequence numbers as exports and the quarantine show them."""
+    source: str | None = None
+    since: int | None = None
+    until: int | None = None
+    """Times in milliseconds since 1970; ``since`` is included, ``until`` is not."""
+
+    def check(self, books: Books, tenant: str) -> None:
+        """Refuse a selection that gives nothing, or decisions that were not made here."""
+        if self == Selection():
+            raise InvalidParameter("a selection must give decisions, a source or a time.")
+        for decision in self.decisions or ():
+            _sequence(books, tenant, decision)
+
+    def find(self, books: Books, experiment: Experiment) -> Iterator[Rewarded]:
+        """Yield the rewards of an experiment that are selected."""
+        for event in self._candidates(books, experiment.tenant):
+            if event.experiment == experiment.number and self._fits(event):
+                yield event
+
+    def _candidates(self, books: Books, tenant: str) -> Iterator[Rewarded]:
+        turn = books.flush()
+        if self.decisions is None:
+            yield from rewards_of(books)
+            return
+        chosen = {_sequence(books, tenant, each) for each in self.decisions}
+        for decision in sorted(chosen - {RULINGS}):
+            for record in turn.find(decision):
+                event = decode(record.payload)
+                assert isinstance(event, Rewarded)
+                yield event
+
+    def _fits(self, event: Rewarded) -> bool:
+        return (
+            (self.source is None or event.source == self.source)
+            and (self.since is None or event.time >= self.since)
+            and (self.until is None or event.time < self.until)
+        )
+
+
+def _sequence(books: Books, tenant: str, decision: str | int) -> int:
+    if isinstance(decision, int) and not isinstance(decision, bool):
+        return decision if abs(decision) < 2**63 else -1
+    return books.keys.read(tenant, decision).sequence
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """Retract rewards, or release them.
+
+    A retracted reward counts as if it had never come. A released one counts, whether it was in
+    quarantine or had been retracted.
+    """
+
+    tenant: str
+    name: str
+    selection: Selection
+    counts: bool
+    reason: str = ""
+    preview: bool = False
+
+    def perform(self, books: Books) -> RulingAnswer:
+        """Check everything, then add events; return the answer."""
+        if not isinstance(self.reason, str) or len(self.reason) > 1000:
+            raise InvalidParameter("reason must be text of at most 1000 characters.")
+        self.selection.check(books, self.tenant)
+        # Settled first: the event of this ruling must find decisions as they are looked at here.
+        experiment = books.settled(self.tenant, self.name)
+        changed = self._changed(books, experiment)
+        rulings = dict.fromkeys(changed, self.counts)
+        if self.preview:
+            return self._preview(books, experiment, changed)
+        again = bool(changed) and experiment.overrules(changed, self.counts)
+        if again:
+            books.go_on_with(books.refolded(experiment, rulings))
+        if changed:
+            kind = Released if self.counts else Retracted
+            books.add(kind(books.time, experiment.number, changed, self.reason))
+        return RulingAnswer(len(changed), again)
+
+    def _changed(self, books: Books, experiment: Experiment) -> list[int]:
+        ruled = collect_rulings(books.flush()).get(experiment.number, {})
+        return [
+            event.decision
+            for event in self.selection.find(books, experiment)
+            if ruled.get(event.decision, not experiment.is_suspicious(event.suspicion))
+            != self.counts
+        ]
+
+    def _preview(self, books: Books, experiment: Experiment, changed: list[int]) -> RulingAnswer:
+        again = experiment.overrules(changed, self.counts)
+        after = books.refolded(experiment, dict.fromkeys(changed, self.counts)).experiment
+        return RulingAnswer(len(changed), again, view_of(experiment), view_of(after))
+
+
+class ListQuarantine(msgspec.Struct, frozen=True):
+    """Return the rewards in quarantine."""
+
+    tenant: str
+    name: str
+
+    def perform(self, books: Books) -> list[QuarantinedReward]:
+        """Return the rewards in the order in which they came."""
+        experiment = books.experiment(self.tenant, self.name)
+        ruled = collect_rulings(books.flush()).get(experiment.number, {})
+        return [
+            QuarantinedReward(
+                event.decision,
+                event.time,
+                experiment.scale.reward(event.steps),
+                event.source,
+                event.suspicion,
+            )
+            for event in rewards_of(books)
+            if event.experiment == experiment.number
+            and experiment.is_suspicious(event.suspicion)
+            and event.decision not in ruled
+        ]
+
+
+def rewards_of(books: Books) -> Iterator[Rewarded]:
+    """Yield all rewards of the log."""
+    for record in books.flush().read():
+        if record.subject:  # neither nothing nor rulings
+            event = decode(record.payload)
+            assert isinstance(event, Rewarded)
+            yield event

@@ -1,0 +1,371 @@
+"""The decision service in this process."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+
+from armrace.errors import ArmraceError, InvalidParameter
+from armrace.forensics import Audit
+from armrace.service.answers import (
+    ArmAnswer,
+    Decision,
+    DecisionRow,
+    ExperimentView,
+    QuarantinedReward,
+    RatioCheck,
+    RewardAnswer,
+    RulingAnswer,
+)
+from armrace.service.exports import write_rows
+from armrace.service.keyring import Keyring
+from armrace.service.ledger import Ledger, Request
+from armrace.service.requests.arms import AddArm, ChangeArm
+from armrace.service.requests.decisions import Decide
+from armrace.service.requests.experiments import ChangePhase, Create, ListNames
+from armrace.service.requests.exports import ExportRows
+from armrace.service.requests.inspection import AuditNow, CheckRatio
+from armrace.service.requests.rewards import Reward
+from armrace.service.requests.rulings import ListQuarantine, Rule, Selection
+from armrace.service.settings import make_settings
+from armrace.service.stores.base import Store
+from armrace.service.views import Describe
+from armrace.service.warming import warm
+
+__all__ = ["Service"]
+
+T = TypeVar("T")
+DEFAULT_TENANT = "main"
+
+
+_STATUSES: dict[str, Any] = {
+    "reward-conflict": "conflict",
+    "foreign-ticket": "unknown",
+    "decision-expired": "expired",
+}
+
+
+class Service:
+    """Experiments of one tenant, on a store.
+
+    Every method that changes something returns when the change is durable. Methods are thread-safe;
+    calls that wait for the store at the same time are served by one write.
+
+    Args:
+        store: where the log is kept.
+        keyring: the secrets; by default fresh ones that are not kept.
+        tenant: whose experiments these are.
+        clock: returns the time in milliseconds since 1970; by default the system's, which is read
+            once, and a monotonic clock from then on.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        keyring: Keyring | None = None,
+        tenant: str = DEFAULT_TENANT,
+        clock: Callable[[], int] | None = None,
+    ) -> None:
+        self.keyring = keyring or Keyring()
+        self.tenant = tenant
+        self.ledger = Ledger(store, self.keyring.signing_keys, clock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Save a snapshot and close the store."""
+        self.ledger.close()
+
+    def _ask(self, request: Request[T]) -> T:
+        (outcome,) = self.ledger.submit([request])
+        if isinstance(outcome, ArmraceError):
+            raise outcome
+        answer: T = outcome
+        return answer
+
+    # --- experiments ----------------------------------------------------------------------
+
+    def create(
+        self,
+        name: str,
+        arms: Sequence[str],
+        missing: float | Literal["drop"],
+        *,
+        policy: Any = "tsallis-inf",
+        horizon: int | None = None,
+        window: float = 3600.0,
+        settle: Literal["window", "immediate"] = "window",
+        rewards: tuple[float, float] = (0.0, 1.0),
+        floors: dict[str, float] | None = None,
+        quarantine: float | None = None,
+        most_open: int = 1_000_000,
+        seed: int | None = None,
+    ) -> ExperimentView:
+        """Create an experiment, or return the one that has this name and these settings.
+
+        Args:
+            name: the name of the experiment.
+            arms: the names of its arms.
+            missing: what a reward counts as that has not come when the window closes: a reward, or
+                ``"drop"`` if the decision is to teach nothing. Dropping is sound only if whether
+                a reward is missing does not depend on it; where silence means no click, give 0.
+            policy: a policy, its name, or plain data with a ``name`` and parameters.
+            horizon: the expected number of decisions. If it is ``None``, the policy starts with
+                10,000 and starts afresh whenever twice as many are reached.
+            window: for how many seconds a decision can be rewarded.
+            settle: ``"window"`` learns a decision when its window has closed, in the order of
+                decisions; ``"immediate"`` learns rewards as they come.
+            rewards: the smallest and the largest reward.
+            floors: the least share of decisions of some arms, for a control arm for instance.
+            quarantine: rewards of a suspicion above this are kept and not learned until released.
+            most_open: how many decisions may be open at once.
+            seed: the seed of the decisions; by default a random one.
+
+        Returns:
+            The state of the experiment.
+
+        Raises:
+            AlreadyExists: there is an experiment of this name with other settings.
+        """
+        settings = make_settings(
+            arms=arms,
+            missing=missing,
+            policy=policy,
+            horizon=horizon,
+            window=window,
+            settle=settle,
+            rewards=rewards,
+            floors=floors,
+            quarantine=quarantine,
+            most_open=most_open,
+            seed=secrets.randbits(63) if seed is None else seed,
+        )
+        warm(settings)
+        self._ask(Create(self.tenant, name, settings, seed_given=seed is not None))
+        return self.describe(name)
+
+    def names(self) -> list[str]:
+        """Return the names of all experiments."""
+        return self._ask(ListNames(self.tenant))
+
+    def describe(self, name: str) -> ExperimentView:
+        """Return the state of an experiment: arms, layers and what the policy knows."""
+        return self._ask(Describe(self.tenant, name))
+
+    def pause(self, name: str) -> None:
+        """Make no more decisions until :meth:`resume`; rewards are taken all the same."""
+        self._ask(ChangePhase(self.tenant, name, "paused"))
+
+    def resume(self, name: str) -> None:
+        """Make decisions again."""
+        self._ask(ChangePhase(self.tenant, name, "running"))
+
+    def finish(self, name: str) -> None:
+        """Make no more decisions, for good; rewards are taken until the windows close."""
+        self._ask(ChangePhase(self.tenant, name, "finished"))
+
+    # --- arms -----------------------------------------------------------------------------
+
+    def add_arm(self, name: str, arm: str) -> ArmAnswer:
+        """Add an arm; the answer says whether the policy starts afresh."""
+        return self._ask(AddArm(self.tenant, name, arm))
+
+    def pause_arm(self, name: str, arm: str) -> ArmAnswer:
+        """Choose an arm no more until :meth:`resume_arm`."""
+        return self._ask(ChangeArm(self.tenant, name, arm, "paused"))
+
+    def resume_arm(self, name: str, arm: str) -> ArmAnswer:
+        """Choose a paused arm again."""
+        return self._ask(ChangeArm(self.tenant, name, arm, "active"))
+
+    def retire_arm(self, name: str, arm: str) -> ArmAnswer:
+        """Choose an arm no more, for good."""
+        return self._ask(ChangeArm(self.tenant, name, arm, "retired"))
+
+    # --- decisions and rewards ------------------------------------------------------------
+
+    def decide(
+        self,
+        name: str,
+        eligible: Iterable[str] | None = None,
+        unit: str | None = None,
+        request: str | None = None,
+    ) -> Decision:
+        """Make a decision.
+
+        Args:
+            name: the experiment.
+            eligible: the arms that may be chosen; by default all.
+            unit: for whom the decision is made. As long as a decision for the same unit is
+                open, that one is returned: a unit sees one arm and brings one reward.
+            request: an identifier of this call. A call with the same one returns the same
+                decision as long as it is open, so that a call can be repeated when no answer came.
+
+        Returns:
+            The decision.
+        """
+        return self._ask(self._decide(name, eligible, unit, request))
+
+    def _decide(
+        self,
+        name: str,
+        eligible: Iterable[str] | None = None,
+        unit: str | None = None,
+        request: str | None = None,
+    ) -> Decide:
+        if isinstance(eligible, str):  # would be taken for a list of letters
+            raise InvalidParameter(f"eligible must be a list of arms; got {eligible!r:.100}.")
+        listed = None if eligible is None else list(eligible)
+        return Decide(self.tenant, name, listed, unit, request)
+
+    def decide_many(self, name: str, count: int) -> list[Decision]:
+        """Make a number of decisions in one write."""
+        outcomes = self.ledger.submit([self._decide(name)] * count)
+        for outcome in outcomes:
+            if isinstance(outcome, ArmraceError):
+                raise outcome
+        return outcomes
+
+    def reward(
+        self,
+        decision: Decision | str,
+        value: float,
+        source: str | None = None,
+        suspicion: float | None = None,
+    ) -> Literal["accepted", "duplicate"]:
+        """Say what a decision earned.
+
+        Args:
+            decision: the decision, or its signed name.
+            value: the reward.
+            source: where the reward comes from, by which it can be retracted.
+            suspicion: how suspicious it is, from 0 to 1.
+
+        Returns:
+            ``"accepted"``, or ``"duplicate"`` if the decision has had this reward.
+
+        Raises:
+            RewardConflict: the decision has had another reward.
+            DecisionExpired: its window has closed.
+            ForeignTicket: the service has not made it.
+            InvalidParameter: the value lies outside the range of rewards.
+        """
+        return self._ask(self._reward(decision, value, source, suspicion))
+
+    def _reward(
+        self,
+        decision: Decision | str,
+        value: float,
+        source: str | None = None,
+        suspicion: float | None = None,
+    ) -> Reward:
+        token = decision.decision if isinstance(decision, Decision) else decision
+        return Reward(self.tenant, token, value, source, suspicion)
+
+    def reward_many(
+        self,
+        rewards: Iterable[tuple[Decision | str, float]],
+        source: str | None = None,
+        suspicion: float | None = None,
+    ) -> list[RewardAnswer]:
+        """Say what many decisions earned, in one write; each reward has its own answer."""
+        requests = [self._reward(*each, source, suspicion) for each in rewards]
+        return [reward_answer(outcome) for outcome in self.ledger.submit(requests)]
+
+    # --- rulings --------------------------------------------------------------------------
+
+    def retract(
+        self,
+        name: str,
+        decisions: Iterable[Decision | str | int] | None = None,
+        *,
+        source: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        reason: str = "",
+        preview: bool = False,
+    ) -> RulingAnswer:
+        """Take rewards back: they count as if they had never come.
+
+        Args:
+            name: the experiment.
+            decisions: decisions whose rewards to retract.
+            source: the source whose rewards to retract.
+            since: only rewards that came at this time or later, in milliseconds since 1970.
+            until: only rewards that came before this time.
+            reason: why, for the log.
+            preview: whether to change nothing and return the state before and after.
+
+        Returns:
+            How many rewards it concerns.
+        """
+        selection = _selection(decisions, source, since, until)
+        return self._ask(Rule(self.tenant, name, selection, False, reason, preview))
+
+    def release(
+        self,
+        name: str,
+        decisions: Iterable[Decision | str | int] | None = None,
+        *,
+        source: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        reason: str = "",
+        preview: bool = False,
+    ) -> RulingAnswer:
+        """Let rewards count that are in quarantine or were retracted; as :meth:`retract`."""
+        selection = _selection(decisions, source, since, until)
+        return self._ask(Rule(self.tenant, name, selection, True, reason, preview))
+
+    def quarantine(self, name: str) -> list[QuarantinedReward]:
+        """Return the rewards in quarantine."""
+        return self._ask(ListQuarantine(self.tenant, name))
+
+    # --- inspection -----------------------------------------------------------------------
+
+    def audit(self, name: str, level: float = 0.05) -> Audit:
+        """Look for traces of corruption in what was learned in the current generation."""
+        return self._ask(AuditNow(self.tenant, name, level))
+
+    def check_ratio(self, name: str) -> RatioCheck:
+        """Compare how often arms were chosen with their published probabilities."""
+        return self._ask(CheckRatio(self.tenant, name))
+
+    def rows(self, name: str) -> list[DecisionRow]:
+        """Return all decisions of an experiment with their rewards."""
+        return self._ask(ExportRows(self.tenant, name))
+
+    def export(self, name: str, path: Path | str) -> None:
+        """Write all decisions with their rewards into a file ending in .ndjson or .parquet."""
+        write_rows(self.rows(name), path)
+
+
+def reward_answer(outcome: Any) -> RewardAnswer:
+    """Return what became of a reward, given the answer or the refusal of the ledger."""
+    if isinstance(outcome, ArmraceError):
+        return RewardAnswer(_STATUSES.get(outcome.code, "invalid"), str(outcome))
+    return RewardAnswer(outcome)
+
+
+def _selection(
+    decisions: Iterable[Decision | str | int] | None,
+    source: str | None,
+    since: int | None,
+    until: int | None,
+) -> Selection:
+    names = None
+    if decisions is not None:
+        names = [each.decision if isinstance(each, Decision) else each for each in decisions]
+    return Selection(names, source, since, until)

@@ -1,0 +1,163 @@
+"""The settings of an experiment, which are declared once, when it is created."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import msgspec
+
+from armrace.errors import ArmraceError, InvalidParameter
+from armrace.limits import Limits, check_number
+from armrace.online.arguments import check_arms, check_horizon, check_seed
+from armrace.policies import POLICIES, Policy
+from armrace.service.rewards import RewardScale, check_range
+
+__all__ = ["DROP", "FIRST_HORIZON", "Settings", "check_label", "make_settings"]
+
+DROP: Literal["drop"] = "drop"
+"""What :attr:`Settings.missing` says if a decision without a reward is to teach nothing."""
+
+FIRST_HORIZON = 10_000
+"""The first guess where no horizon is given; it doubles whenever it is reached."""
+
+_LONGEST_LABEL = 200
+_WINDOW = Limits("seconds in which a decision can be rewarded", 0, 10 * 366 * 86400, low_open=True)
+_OPEN = Limits("decisions that may be open at once", 1, 10_000_000)
+_SUSPICION = Limits("suspicion above which a reward is quarantined", 0, 1)
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What an experiment does; see :meth:`armrace.service.Service.create` for each setting."""
+
+    arms: list[str]
+    missing: float | Literal["drop"]
+    policy: dict[str, Any]
+    horizon: int | None
+    window: float
+    settle: Literal["window", "immediate"]
+    rewards: tuple[float, float]
+    floors: dict[str, float]
+    quarantine: float | None
+    most_open: int
+    seed: int
+
+    def scale(self) -> RewardScale:
+        """Return the map between rewards and the grid on which they are kept."""
+        return RewardScale(*self.rewards)
+
+    def window_milliseconds(self) -> int:
+        """Return the window in the unit of the log's times, at least 1."""
+        return max(1, round(self.window * 1000))
+
+    def missing_steps(self) -> int | None:
+        """Return what a missing reward counts as, on the grid; ``None`` if it is dropped."""
+        return None if self.missing == DROP else self.scale().steps(self.missing)
+
+    def make_policy(self) -> Policy:
+        """Return the policy."""
+        return POLICIES.make(self.policy)
+
+
+def make_settings(
+    *,
+    arms: Any,
+    missing: Any,
+    seed: int,
+    policy: Any = "tsallis-inf",
+    horizon: int | None = None,
+    window: float = 3600.0,
+    settle: Any = "window",
+    rewards: Any = (0.0, 1.0),
+    floors: Any = None,
+    quarantine: float | None = None,
+    most_open: int = 1_000_000,
+) -> Settings:
+    """Check the settings of an experiment and return them as plain data.
+
+    Raises:
+        ArmraceError: a setting is refused; the message names it, its limits and its value.
+    """
+    names = [check_label("names of arms", arm) for arm in check_arms(arms)]
+    check_number("window", window, _WINDOW)
+    check_number("most_open", most_open, _OPEN, whole=True)
+    if settle not in ("window", "immediate"):
+        raise InvalidParameter(f"settle must be one of window, immediate; got {settle!r:.100}.")
+    if quarantine is not None:
+        check_number("quarantine", quarantine, _SUSPICION)
+    settings = Settings(
+        arms=names,
+        missing=DROP if missing == DROP else _number("missing", missing),
+        policy=POLICIES.make(policy).to_builtins(),
+        horizon=None if horizon is None else check_horizon(horizon),
+        window=float(window),
+        settle=settle,
+        rewards=_reward_range(rewards),
+        floors=_floors(floors, names),
+        quarantine=quarantine,
+        most_open=int(most_open),
+        seed=check_seed(seed),
+    )
+    _check_missing(settings)
+    # Made once, so that a policy which does not fit the horizon or the arms is refused here.
+    settings.make_policy().start(len(names), settings.horizon or FIRST_HORIZON)
+    return settings
+
+
+def check_label(what: str, label: Any) -> str:
+    """Return a name as plain text, or refuse it."""
+    if not isinstance(label, str) or not 0 < len(label) <= _LONGEST_LABEL:
+        raise InvalidParameter(
+            f"{what} must be text of 1 to {_LONGEST_LABEL} characters; got {label!r:.100}."
+        )
+    return label
+
+
+def _number(name: str, value: Any) -> float:
+    check_number(name, value, Limits("reward"))
+    return float(value)
+
+
+def _check_missing(settings: Settings) -> None:
+    try:
+        settings.missing_steps()
+    except InvalidParameter:
+        low, high = settings.rewards
+        raise InvalidParameter(
+            f"missing must be 'drop' or a reward in [{low:g}, {high:g}]; got {settings.missing}."
+        ) from None
+
+
+def _reward_range(rewards: Any) -> tuple[float, float]:
+    try:
+        low, high = (float(end) for end in rewards)
+    except (TypeError, ValueError):
+        raise InvalidParameter(
+            f"rewards must be a range of two numbers; got {rewards!r:.100}."
+        ) from None
+    check_range(low, high)
+    return low, high
+
+
+def _floors(floors: Any, arms: list[str]) -> dict[str, float]:
+    if floors is None:
+        return {}
+    if not isinstance(floors, dict):
+        raise InvalidParameter(f"floors must give shares by arm; got {floors!r:.100}.")
+    for arm, share in floors.items():
+        if arm not in arms:
+            raise InvalidParameter(f"floors must name arms of the experiment; got {arm!r:.100}.")
+        check_number(f"the floor of {arm}", share, Limits("share", 0, 1))
+    if math.fsum(floors.values()) > 1.0:
+        raise InvalidParameter(
+            f"floors must add up to at most 1; got {math.fsum(floors.values()):g}."
+        )
+    return {arm: float(share) for arm, share in floors.items() if share > 0}
+
+
+def read_settings(data: Any) -> Settings:
+    """Return settings that a log holds as plain data."""
+    try:
+        return msgspec.convert(data, Settings)
+    except (msgspec.ValidationError, ArmraceError) as error:
+        raise InvalidParameter(f"the log has settings that cannot be read: {error}.") from None

@@ -1,0 +1,136 @@
+"""The state of all experiments of a store: the fold of its log."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from armrace.errors import DamagedFile, UnknownName
+from armrace.service.chain import BEGINNING, Head, Record
+from armrace.service.events import Created, Event
+from armrace.service.experiment import Experiment, ExperimentData, Rulings
+
+__all__ = ["State", "StateData", "read_snapshot"]
+
+_FORMAT = 1
+_DIGEST_SIZE = 16
+
+
+class StateData(msgspec.Struct, frozen=True, array_like=True):
+    """A state as plain data."""
+
+    format: int
+    head: Head
+    time: int
+    experiments: list[ExperimentData]
+
+
+class State:
+    """All experiments, and the place in the log up to which they are folded."""
+
+    def __init__(self) -> None:
+        self.head: Head = BEGINNING
+        self.time = 0
+        """The time of the last event."""
+        self.experiments: list[Experiment] = []
+        self._by_name: dict[tuple[str, str], Experiment] = {}
+
+    def find(self, tenant: str, name: str) -> Experiment:
+        """Return an experiment by its name.
+
+        Raises:
+            UnknownName: the tenant has no such experiment.
+        """
+        found = self.get(tenant, name)
+        if found is None:
+            known = [known for owner, known in self._by_name if owner == tenant]
+            if not known:
+                raise UnknownName(f"there is no experiment named {name!r:.100}; there are none.")
+            raise UnknownName.among("experiment", str(name)[:100], known)
+        return found
+
+    def get(self, tenant: str, name: str) -> Experiment | None:
+        """Return an experiment by its name, if there is one."""
+        return self._by_name.get((tenant, name))
+
+    def of_tenant(self, tenant: str) -> list[Experiment]:
+        """Return the experiments of a tenant in the order of their creation."""
+        return [experiment for experiment in self.experiments if experiment.tenant == tenant]
+
+    def apply(self, record: Record, event: Event, rulings: Rulings | None = None) -> None:
+        """Apply the next event of the log."""
+        if event.time < self.time:
+            raise DamagedFile(f"the log goes back in time at record {record.sequence}.")
+        if isinstance(event, Created):
+            if event.experiment != len(self.experiments):
+                raise DamagedFile(f"the log numbers an experiment {event.experiment} out of order.")
+            self._add(Experiment(event, rulings))
+        elif not 0 <= event.experiment < len(self.experiments):
+            raise DamagedFile(f"the log names experiment {event.experiment} before it is created.")
+        else:
+            self.experiments[event.experiment].apply(record.sequence, event)
+        self.head = Head(record.sequence, record.digest)
+        self.time = event.time
+
+    def _add(self, experiment: Experiment) -> None:
+        self.experiments.append(experiment)
+        self._by_name[experiment.tenant, experiment.name] = experiment
+
+    def replace(self, experiment: Experiment) -> None:
+        """Put an experiment that was folded again in the place of the old one."""
+        self.experiments[experiment.number] = experiment
+        self._by_name[experiment.tenant, experiment.name] = experiment
+
+    def open_decisions(self) -> int:
+        """Return how many decisions of all experiments are open."""
+        return sum(len(experiment.open) for experiment in self.experiments)
+
+    # --- snapshots ------------------------------------------------------------------------
+
+    def save(self) -> bytes:
+        """Return the state as bytes; equal states give equal bytes."""
+        experiments = [experiment.save() for experiment in self.experiments]
+        data = msgspec.msgpack.encode(StateData(_FORMAT, self.head, self.time, experiments))
+        return _digest(data) + data
+
+    @classmethod
+    def load(cls, data: bytes) -> State:
+        """Return a state that was saved.
+
+        Args:
+            data: what :meth:`save` returned.
+
+        Raises:
+            DamagedFile: the data are damaged or of another version.
+        """
+        stored = read_snapshot(data)
+        state = cls()
+        state.head, state.time = stored.head, stored.time
+        for each in stored.experiments:
+            state._add(Experiment.load(each))
+        return state
+
+
+def read_snapshot(data: bytes) -> StateData:
+    """Return what :meth:`State.save` wrote, as plain data.
+
+    Raises:
+        DamagedFile: the data are damaged or of another version.
+    """
+    content = data[_DIGEST_SIZE:]
+    if data[:_DIGEST_SIZE] != _digest(content):
+        raise DamagedFile("a snapshot in the store is damaged: it does not match its digest.")
+    try:
+        stored = msgspec.msgpack.decode(content, type=StateData)
+    except (msgspec.MsgspecError, ValueError, TypeError) as error:
+        raise DamagedFile(f"a snapshot in the store cannot be read: {error}.") from None
+    if stored.format != _FORMAT:
+        raise DamagedFile(
+            f"a snapshot in the store has format {stored.format}; this version reads {_FORMAT}."
+        )
+    return stored
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=_DIGEST_SIZE).digest()

@@ -1,0 +1,98 @@
+"""The contract of stores.
+
+A store keeps an append-only log of records and some snapshots. It knows nothing of events: records
+are bytes with a sequence number, a digest and perhaps a subject. Whoever reads or writes takes a
+*turn*; turns exclude one another, within the process and among processes. These rules hold for
+every store, and :func:`armrace.checking.check_store` checks them:
+
+1. **A turn is a transaction.** When the ``with`` block of a turn ends without an exception, all
+   that was appended is durable: it survives the end of the process and, if the store is on a
+   disk, a loss of power. If the block ends with an exception, nothing of it is kept.
+2. **Turns are serial.** A turn sees everything that earlier turns kept, in any process.
+3. **Records are numbered without gaps** from 1 in the order in which they were appended, and come
+   back as they were given, bit for bit. Records that do not follow the head are refused.
+4. **Records are found by their subject**, in order.
+5. **Snapshots are kept by sequence number.** They belong to the same transaction as records.
+6. **A store that cannot keep its word raises** :class:`~armrace.errors.StoreFailed`, in the turn or
+   at its end, and never returns as if it had.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import ClassVar
+
+from armrace.errors import InvalidParameter
+from armrace.service.chain import Head, Record
+
+__all__ = ["Store", "Turn", "check_continues"]
+
+
+class Turn(ABC):
+    """The exclusive right to read and append, until the end of a ``with`` block."""
+
+    @property
+    @abstractmethod
+    def head(self) -> Head:
+        """The end of the log, with what this turn has appended."""
+
+    @abstractmethod
+    def read(self, after: int = 0) -> Iterator[Record]:
+        """Yield the records whose sequence number is above ``after``, in order."""
+
+    @abstractmethod
+    def find(self, subject: int, after: int = 0) -> Iterator[Record]:
+        """Yield the records with this subject and a number above ``after``, in order."""
+
+    @abstractmethod
+    def append(self, records: Sequence[Record]) -> None:
+        """Append records, the first of which follows the head."""
+
+    @abstractmethod
+    def snapshots(self) -> list[int]:
+        """Return the sequence numbers of all snapshots, in increasing order."""
+
+    @abstractmethod
+    def load_snapshot(self, sequence: int) -> bytes:
+        """Return a snapshot."""
+
+    @abstractmethod
+    def save_snapshot(self, sequence: int, data: bytes) -> None:
+        """Keep a snapshot of the state after the record ``sequence``."""
+
+    @abstractmethod
+    def forget_snapshots(self, sequences: Sequence[int]) -> None:
+        """Remove snapshots."""
+
+    def time(self) -> int | None:
+        """Return the store's own time in milliseconds, if processes share its clock."""
+        return None
+
+
+class Store(ABC):
+    """A log of records with snapshots."""
+
+    is_shared: ClassVar[bool] = False
+    """Whether other processes may append to the log."""
+
+    recovers: ClassVar[bool] = False
+    """Whether the store can be used again after it has failed, without being opened again."""
+
+    @abstractmethod
+    def turn(self) -> AbstractContextManager[Turn]:
+        """Wait for the store to be free and take a turn."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release what the store holds; it cannot be used afterwards."""
+
+
+def check_continues(head: Head, records: Sequence[Record]) -> None:
+    """Refuse records that are not numbered from the head on."""
+    for expected, record in enumerate(records, head.sequence + 1):
+        if record.sequence != expected:
+            raise InvalidParameter(
+                f"the next record must have the number {expected}; got {record.sequence}."
+            )

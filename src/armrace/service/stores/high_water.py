@@ -1,0 +1,108 @@
+"""The high-water mark: how far a log has been acknowledged, in a file beside the log.
+
+A database whose last pages are lost can open without complaint as a shorter one. The mark is
+written after each turn, before its answers leave, so that such a loss is noticed when the store is
+opened. To wait for the disk a second time in every turn would halve the number of turns; so the
+mark is synchronised ten times a second. It survives the end of the process in any case. A loss of
+power can set it back by a tenth of a second, not the log, which is synchronised in every turn.
+
+The file has two slots, written in turn, so that a write that is torn leaves the other slot intact.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import time
+from pathlib import Path
+
+from armrace.errors import DamagedFile, StoreFailed
+from armrace.service.chain import BEGINNING, Head
+
+__all__ = ["HighWaterMark"]
+
+_SLOT = struct.Struct("<8sQ16s16s")
+_MAGIC = b"armrace1"
+_SYNCHRONISE_SECONDS = 0.1
+
+
+class HighWaterMark:
+    """The head up to which a log has been acknowledged.
+
+    Args:
+        path: the file, which is created if need be.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._synchronised = time.monotonic()
+        self.is_new = not path.exists()
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            content = os.pread(self._file, 2 * _SLOT.size, 0)
+        except OSError as error:
+            raise StoreFailed(f"cannot open {path}: {error.strerror}.") from error
+        heads = [_read(content[place : place + _SLOT.size]) for place in (0, _SLOT.size)]
+        found = [head for head in heads if head is not None]
+        if content and not found:
+            os.close(self._file)
+            raise DamagedFile(f"the high-water mark {path} is damaged.")
+        self.head = max(found, default=BEGINNING)
+        self._slot = 0 if heads[0] is None or heads[0] != self.head else 1
+        if self.is_new:
+            self._fill()
+
+    def _fill(self) -> None:
+        """Write both slots, so that later writes change no length, and make the name durable."""
+        self.move(BEGINNING)
+        self.move(BEGINNING)
+        self.synchronise()
+        folder = os.open(self._path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def move(self, head: Head) -> None:
+        """Write a new mark, and synchronise it if that was not done of late."""
+        content = _MAGIC + struct.pack("<Q", head.sequence) + head.digest
+        slot = content + _digest(content)
+        try:
+            written = os.pwrite(self._file, slot, self._slot * _SLOT.size)
+        except OSError as error:
+            raise StoreFailed(f"cannot write {self._path}: {error.strerror}.") from error
+        if written != len(slot):
+            raise StoreFailed(f"cannot write {self._path}: {written} of {len(slot)} bytes went.")
+        self.head, self._slot = head, 1 - self._slot
+        if time.monotonic() - self._synchronised > _SYNCHRONISE_SECONDS:
+            self.synchronise()
+
+    def synchronise(self) -> None:
+        """Wait until the mark is durable."""
+        try:
+            os.fdatasync(self._file)
+        except OSError as error:
+            raise StoreFailed(f"cannot write {self._path}: {error.strerror}.") from error
+        self._synchronised = time.monotonic()
+
+    def close(self) -> None:
+        """Synchronise and close the file."""
+        try:
+            self.synchronise()
+        finally:
+            os.close(self._file)
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=16).digest()
+
+
+def _read(slot: bytes) -> Head | None:
+    """Return the head in a slot; ``None`` if the slot is not intact."""
+    if len(slot) != _SLOT.size:
+        return None
+    magic, sequence, digest, check = _SLOT.unpack(slot)
+    if magic != _MAGIC or check != _digest(slot[:-16]):
+        return None
+    return Head(sequence, digest)

@@ -1,0 +1,240 @@
+"""The embedded store: one file of SQLite, used by one process.
+
+SQLite comes with apsw, since versions before 3.51.3 can damage a database in WAL mode. The file is
+in WAL mode with ``synchronous=FULL``, so that a transaction is durable when ``COMMIT`` returns, and
+locked for this process alone. Beside it lies the :mod:`high-water mark
+<armrace.service.stores.high_water>`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from armrace.errors import DamagedFile, StoreFailed, StoreInUse
+from armrace.service.chain import BEGINNING, Head, Record
+from armrace.service.stores.base import Store, Turn, check_continues
+from armrace.service.stores.high_water import HighWaterMark
+
+__all__ = ["SqliteStore"]
+
+_record: Callable[[Any], Record] = partial(tuple.__new__, Record)
+"""As ``Record._make``, which takes three times as long."""
+
+_APPLICATION = 0x61726D72
+_SCHEMA = 1
+_CREATE = f"""
+CREATE TABLE records (
+    sequence INTEGER PRIMARY KEY,
+    payload BLOB NOT NULL,
+    digest BLOB NOT NULL,
+    subject INTEGER
+) STRICT;
+CREATE INDEX subjects ON records (subject) WHERE subject IS NOT NULL;
+CREATE TABLE snapshots (sequence INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
+PRAGMA application_id = {_APPLICATION};
+PRAGMA user_version = {_SCHEMA};
+"""
+
+
+class SqliteStore(Store):
+    """A log in a file.
+
+    Args:
+        path: the file, which is created if there is none; its folder must exist.
+        restored: whether the file comes from a backup, so that the high-water mark beside it, or
+            its absence, says nothing.
+        vfs: the name of SQLite's interface to the system, for tests.
+        synchronous: SQLite's setting; anything but FULL loses acknowledged events.
+
+    Raises:
+        StoreInUse: another process has opened the file.
+        DamagedFile: the file is no store, is damaged, or has lost acknowledged events.
+        StoreFailed: the file cannot be opened.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        restored: bool = False,
+        vfs: str | None = None,
+        synchronous: str = "FULL",
+    ) -> None:
+        self.path = Path(path).absolute()
+        self._lock = threading.RLock()
+        with _errors_of(self.path):
+            self._connection = apsw.Connection(str(self.path), vfs=vfs)
+        self.mark: HighWaterMark | None = None
+        try:
+            with _errors_of(self.path):
+                self._prepare(synchronous)
+                self._head = self._read_head()
+            self.mark = HighWaterMark(self.path.with_name(self.path.name + "-mark"))
+            self._compare_with_mark(restored)
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self, synchronous: str) -> None:
+        pragma = self._connection.pragma
+        pragma("locking_mode", "exclusive")
+        pragma("journal_mode", "wal")
+        pragma("synchronous", synchronous)
+        self._connection.execute("BEGIN IMMEDIATE")  # takes the lock, which is kept
+        version, application = pragma("user_version"), pragma("application_id")
+        tables = self._connection.execute("SELECT count(*) FROM sqlite_schema").get
+        if version == 0 and application == 0 and tables == 0:
+            self._connection.execute(_CREATE)
+        elif application != _APPLICATION:
+            raise DamagedFile(f"{self.path} is a database, but no store of armrace.")
+        elif version > _SCHEMA:
+            raise DamagedFile(
+                f"{self.path} has the schema {version}; this version reads up to {_SCHEMA}."
+            )
+        self._connection.execute("COMMIT")
+
+    def _read_head(self) -> Head:
+        query = "SELECT sequence, digest FROM records ORDER BY sequence DESC LIMIT 1"
+        for sequence, digest in self._connection.execute(query):
+            return Head(sequence, digest)
+        return BEGINNING
+
+    def _compare_with_mark(self, restored: bool) -> None:
+        assert self.mark is not None
+        if restored or (self.mark.is_new and self._head == BEGINNING):
+            self.mark.move(self._head)
+        elif self.mark.is_new:
+            raise DamagedFile(
+                f"{self.path} has no high-water mark beside it, so that a loss would not be seen; "
+                "open it as restored if it comes from a backup."
+            )
+        else:
+            self._check_marked(self.mark.head)
+
+    def _check_marked(self, marked: Head) -> None:
+        if marked.sequence > self._head.sequence:
+            raise DamagedFile(
+                f"{self.path} has lost acknowledged events: it ends with record "
+                f"{self._head.sequence}, and {marked.sequence} were acknowledged."
+            )
+        query = "SELECT digest FROM records WHERE sequence = ?"
+        with _errors_of(self.path):
+            digest = self._connection.execute(query, (marked.sequence,)).get
+        if marked != BEGINNING and digest != marked.digest:
+            raise DamagedFile(f"{self.path} is not the log of the high-water mark beside it.")
+
+    @contextmanager
+    def turn(self) -> Iterator[Turn]:
+        with self._lock:
+            turn = _SqliteTurn(self._connection, self._head)
+            try:
+                with _errors_of(self.path):
+                    yield turn
+                    turn.commit()
+            except BaseException:
+                with suppress(apsw.Error):
+                    turn.roll_back()
+                raise
+            if turn.head != self._head:
+                assert self.mark is not None
+                self._head = turn.head
+                self.mark.move(turn.head)
+
+    def back_up(self, target: Path | str) -> None:
+        """Write a consistent copy of the file, while the store is in use."""
+        with self._lock, _errors_of(Path(target)):
+            self._connection.execute("VACUUM INTO ?", (str(target),))
+
+    def close(self) -> None:
+        with self._lock:
+            with suppress(apsw.Error):
+                self._connection.close()
+            if self.mark is not None:
+                self.mark.close()
+                self.mark = None
+
+
+class _SqliteTurn(Turn):
+    def __init__(self, connection: apsw.Connection, head: Head) -> None:
+        self._connection = connection
+        self._head = head
+        self._writes = False
+
+    @property
+    def head(self) -> Head:
+        return self._head
+
+    def read(self, after: int = 0) -> Iterator[Record]:
+        query = (
+            "SELECT sequence, payload, digest, subject FROM records WHERE sequence > ? "
+            "ORDER BY sequence"
+        )
+        return map(_record, self._connection.execute(query, (after,)))
+
+    def find(self, subject: int, after: int = 0) -> Iterator[Record]:
+        query = (
+            "SELECT sequence, payload, digest, subject FROM records "
+            "WHERE subject = ? AND sequence > ? ORDER BY sequence"
+        )
+        return map(_record, self._connection.execute(query, (subject, after)))
+
+    def append(self, records: Sequence[Record]) -> None:
+        check_continues(self._head, records)
+        self._begin()
+        self._connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?)", records)
+        if records:
+            self._head = Head(records[-1].sequence, records[-1].digest)
+
+    def snapshots(self) -> list[int]:
+        query = "SELECT sequence FROM snapshots ORDER BY sequence"
+        return [sequence for (sequence,) in self._connection.execute(query)]
+
+    def load_snapshot(self, sequence: int) -> bytes:
+        query = "SELECT data FROM snapshots WHERE sequence = ?"
+        data: bytes = self._connection.execute(query, (sequence,)).get
+        return data
+
+    def save_snapshot(self, sequence: int, data: bytes) -> None:
+        self._begin()
+        self._connection.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?)", (sequence, data))
+
+    def forget_snapshots(self, sequences: Sequence[int]) -> None:
+        if sequences:
+            self._begin()
+            rows = [(sequence,) for sequence in sequences]
+            self._connection.executemany("DELETE FROM snapshots WHERE sequence = ?", rows)
+
+    def _begin(self) -> None:
+        if not self._writes:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._writes = True
+
+    def commit(self) -> None:
+        if self._writes:
+            self._connection.execute("COMMIT")
+
+    def roll_back(self) -> None:
+        if self._writes:
+            self._connection.execute("ROLLBACK")
+
+
+_DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.FormatError)
+
+
+@contextmanager
+def _errors_of(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite into one sentence each."""
+    try:
+        yield
+    except (apsw.BusyError, apsw.LockedError) as error:
+        raise StoreInUse(f"{path} is in use by another process.") from error
+    except _DAMAGE as error:
+        raise DamagedFile(f"{path} is damaged or no database: {error}.") from error
+    except apsw.Error as error:
+        raise StoreFailed(f"{path} cannot be used: {error}.") from error

@@ -1,0 +1,91 @@
+"""What an experiment shows of itself."""
+
+from __future__ import annotations
+
+import msgspec
+
+from armrace.service.answers import ArmSummary, ExperimentView, LayerView
+from armrace.service.books import Books
+from armrace.service.experiment import Experiment
+from armrace.service.rewards import GRID
+
+__all__ = ["Describe", "view_of"]
+
+_IMMEDIATE = (
+    "Rewards are learned as they come. Where rewards that come late differ from those that come at "
+    "once, as clicks differ from their absence, means are biased, and neither the guarantee nor "
+    "the audit covers that."
+)
+
+
+class Describe(msgspec.Struct, frozen=True):
+    """Return the state of an experiment."""
+
+    tenant: str
+    name: str
+
+    def perform(self, books: Books) -> ExperimentView:
+        """Settle what is due, and return the state."""
+        return view_of(books.settled(self.tenant, self.name))
+
+
+def view_of(experiment: Experiment) -> ExperimentView:
+    """Return the state of an experiment as plain data."""
+    settings = msgspec.to_builtins(experiment.settings)
+    del settings["seed"]  # whoever knows it can foretell decisions
+    return ExperimentView(
+        experiment.name,
+        experiment.phase,
+        settings,
+        experiment.created,
+        experiment.generation.number,
+        experiment.generation.horizon,
+        experiment.decisions,
+        len(experiment.open),
+        _arms(experiment),
+        _layers(experiment),
+        [_IMMEDIATE] if experiment.settings.settle == "immediate" else [],
+    )
+
+
+def _arms(experiment: Experiment) -> list[ArmSummary]:
+    weights = experiment.generation.learner.distribution()
+    found = []
+    for place, (arm, status) in enumerate(zip(experiment.arms, experiment.statuses, strict=True)):
+        totals = experiment.totals.arms[place]
+        mean = totals.steps / totals.rewarded if totals.rewarded else None
+        found.append(
+            ArmSummary(
+                arm,
+                status,
+                totals.decisions,
+                totals.closed,
+                totals.rewarded,
+                totals.withheld,
+                None if mean is None else experiment.scale.reward(mean),
+                weights.get(place),
+            )
+        )
+    return found
+
+
+def _layers(experiment: Experiment) -> list[LayerView]:
+    def scaled(value: float | None) -> float | None:
+        return None if value is None else experiment.scale.reward(value * GRID)
+
+    places = experiment.generation.places
+    return [
+        LayerView(
+            view.layer,
+            experiment.arms[places[view.arm]],
+            view.assigned,
+            view.pulls,
+            scaled(view.mean),
+            scaled(view.lower),
+            scaled(view.upper),
+            view.active,
+            view.eliminated_at,
+            view.eliminated_by,
+        )
+        for view in experiment.generation.learner.inspect()
+    ]

@@ -1,0 +1,122 @@
+"""``armrace serve`` and ``armrace keys``, as processes."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+from armrace.cli.main import run
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def get(url: str, key: str = "") -> int:
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {key}"})
+    try:
+        with urllib.request.urlopen(request, timeout=10) as response:
+            return int(response.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+    except urllib.error.URLError:
+        return 0
+
+
+def test_a_server_starts_takes_a_key_on_and_stops_gracefully(tmp_path, capsys):
+    store, port = str(tmp_path / "clicks.db"), free_port()
+    command = [sys.executable, "-m", "armrace", "serve", "--store", store, "--port", str(port)]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    address = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(600):
+            if get(f"{address}/readyz") == 200:
+                break
+            assert server.poll() is None
+            time.sleep(0.05)
+        assert get(f"{address}/v1/experiments") == 200
+        assert run(["keys", "create", "--store", store, "--scopes", "read"]) == 0
+        key = capsys.readouterr().out.strip()
+        for _ in range(600):
+            if get(f"{address}/v1/experiments") == 401:
+                break
+            time.sleep(0.05)
+        assert get(f"{address}/v1/experiments") == 401
+        assert get(f"{address}/v1/experiments", key) == 200
+        server.send_signal(signal.SIGTERM)
+        _, said = server.communicate(timeout=60)
+    finally:
+        server.kill()
+        server.wait()
+    assert "There are no keys yet" in said
+    assert key not in said
+
+
+def test_keys_are_created_listed_and_revoked(tmp_path, capsys):
+    place = ["--store", str(tmp_path / "clicks.db")]
+    assert run(["keys", "create", *place, "--tenant", "shop"]) == 0
+    assert capsys.readouterr().out.startswith("armrace_")
+    assert run(["keys", "list", *place]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    identifier, tenant, scopes, _, state = line.split()
+    assert (tenant, scopes, state) == ("shop", "decide,reward", "valid")
+    assert run(["keys", "revoke", identifier, *place]) == 0
+    assert run(["keys", "rotate", *place]) == 0
+    assert run(["keys", "list", *place]) == 0
+    assert capsys.readouterr().out.split()[-1] == "revoked"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["keys", "steal"], "action must be one of create, list, revoke, rotate"),
+        (["keys", "revoke"], "revoke needs the id of a key"),
+        (["keys", "revoke", "x"], "there is no key 'x'"),
+        (["keys", "create", "--scopes", "all"], "scopes must be among"),
+        (["serve", "--port", "0"], "port must be in"),
+        (["serve", "--host", "0.0.0.0"], "must be a loopback address as long as there are no keys"),
+        (["serve", "--host", "nowhere"], "host must be an address or localhost"),
+        (["serve", "--rate", "x"], "rate must be"),
+        (["serve", "--rate", "0"], "rate must be at least 1"),
+        (["serve", "--log", "some"], "log must be one of all, problems, none"),
+        (["serve", "--config", "missing.toml"], "cannot read missing.toml"),
+    ],
+)
+def test_bad_input_is_refused_in_a_sentence(tmp_path, capsys, arguments, sentence):
+    assert run([*arguments, "--store", str(tmp_path / "clicks.db")]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_flags_precede_the_environment_which_precedes_the_file(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr("armrace.service.http.server.serve", lambda *a: asked.append(a[0]))
+    config = tmp_path / "serve.toml"
+    config.write_text('store = "file.db"\nhost = "127.0.0.2"\nport = 1\nrate = 7\n')
+    monkeypatch.setenv("ARMRACE_HOST", "127.0.0.3")
+    monkeypatch.setenv("ARMRACE_PORT", "2")
+    assert run(["serve", "--config", str(config), "--port", "3"]) == 0
+    (settings,) = asked
+    assert (settings.store, settings.host, settings.port, settings.rate, settings.log) == (
+        "file.db",
+        "127.0.0.3",
+        3,
+        7.0,
+        "problems",
+    )
+
+
+def test_a_file_with_unknown_settings_is_refused(tmp_path, capsys):
+    config = tmp_path / "serve.toml"
+    config.write_text("prot = 1\n")
+    assert run(["serve", "--config", str(config)]) == 2
+    assert "has the unknown setting 'prot'" in capsys.readouterr().err

@@ -1,0 +1,112 @@
+"""The shared store: several services, one database, and a database that goes away."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+import threading
+
+import psycopg
+import pytest
+
+from armrace.checking import STORE_CHECKS
+from armrace.errors import DamagedFile, StoreFailed
+from armrace.service import Service
+from armrace.service.stores.postgres import PostgresStore
+from serving import folded_bytes, live_bytes
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def schema():
+    return f"test{next(_numbers)}"
+
+
+@pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__)
+def test_the_contract(postgres, schema, check):
+    check(lambda: PostgresStore(postgres.place, schema))
+
+
+def test_services_on_one_database_share_one_log(postgres, schema):
+    one = Service(PostgresStore(postgres.place, schema))
+    other = Service(PostgresStore(postgres.place, schema), one.keyring)
+    one.create("ads", ["a", "b", "c"], 0, window=3600, horizon=1000)
+    decisions: list = []
+
+    def work(service):
+        for number in range(10):
+            made = service.decide_many("ads", 5)
+            decisions.extend(made)
+            service.decide("ads", request=f"r{number}")
+            for decision in made:
+                assert service.reward(decision, 1.0) == "accepted"
+
+    threads = [threading.Thread(target=work, args=(service,)) for service in (one, other)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({decision.decision for decision in decisions}) == 100
+    assert one.describe("ads").decisions == 110  # requests of the same name are one decision
+    answers = other.reward_many([(decision, 1.0) for decision in decisions])
+    assert {answer.status for answer in answers} == {"duplicate"}
+    one.retract("ads", decisions[:20])
+    other.names()
+    assert live_bytes(one) == live_bytes(other) == folded_bytes(one.ledger.store, snapshots=False)
+    one.close()
+    other.close()
+
+
+def test_a_database_that_comes_back_is_used_again(postgres, schema):
+    service = Service(PostgresStore(postgres.place, schema))
+    service.create("ads", ["a", "b"], 0)
+    decision = service.decide("ads", request="r")
+    postgres.stop()
+    try:
+        for _ in range(2):
+            with pytest.raises(StoreFailed, match="the database cannot be used"):
+                service.reward(decision, 1.0)
+    finally:
+        postgres.start()
+    assert service.reward(decision, 1.0) == "accepted"
+    assert service.decide("ads", request="r").decision == decision.decision
+    assert folded_bytes(service.ledger.store, snapshots=False) == live_bytes(service)
+    service.close()
+
+
+WRITER = """
+import sys
+from armrace.service import Service
+from armrace.service.stores.postgres import PostgresStore
+service = Service(PostgresStore(sys.argv[1], sys.argv[2]))
+service.create("ads", ["a", "b"], 0)
+while True:
+    for decision in service.decide_many("ads", 3):
+        print(decision.arm, flush=True)
+"""
+
+
+def test_a_node_that_is_killed_loses_nothing_acknowledged(postgres, schema):
+    script = [sys.executable, "-c", WRITER, postgres.place, schema]
+    nodes = [subprocess.Popen(script, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    lines = [[node.stdout.readline() for _ in range(20)] for node in nodes]
+    for node in nodes:
+        node.kill()
+    rest = [node.communicate()[0].splitlines(keepends=True) for node in nodes]
+    whole = [line for each in (*lines, *rest) for line in each if line.endswith("\n")]
+    service = Service(PostgresStore(postgres.place, schema))
+    assert service.describe("ads").decisions >= len(whole) >= 40
+    assert folded_bytes(service.ledger.store, snapshots=False) == live_bytes(service)
+    service.close()
+
+
+def test_what_cannot_be_used_is_refused(postgres, schema):
+    with pytest.raises(StoreFailed, match="the database cannot be used"):
+        PostgresStore(f"postgresql://armrace@/nowhere?host={postgres.folder}", schema)
+    PostgresStore(postgres.place, schema).close()
+    with psycopg.connect(postgres.place) as connection:
+        connection.execute(f"UPDATE {schema}.version SET version = 99")
+    with pytest.raises(DamagedFile, match="has the schema 99"):
+        PostgresStore(postgres.place, schema)

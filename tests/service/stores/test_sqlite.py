@@ -1,0 +1,210 @@
+"""The embedded store: damage and losses are noticed, and one process uses it at a time."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import armrace
+from armrace.errors import ArmraceError, DamagedFile, StoreFailed, StoreInUse
+from armrace.service import Service
+from armrace.service.stores.sqlite import SqliteStore
+from serving import folded_bytes, live_bytes
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A store with some events, closed."""
+    path = tmp_path / "clicks.db"
+    with armrace.open(path) as service:
+        fill(service)
+    return path
+
+
+def fill(service, count=100):
+    service.create("ads", ["a", "b", "c"], 0, seed=1)
+    for decision in service.decide_many("ads", count):
+        service.reward(decision, 1.0)
+
+
+def test_everything_is_there_after_a_restart(tmp_path):
+    service = armrace.open(tmp_path / "clicks.db")
+    fill(service)
+    decision = service.decide("ads", request="r")
+    before = live_bytes(service)
+    service.close()
+    with armrace.open(tmp_path / "clicks.db") as again:
+        assert live_bytes(again) == before
+        assert again.decide("ads", request="r").decision == decision.decision
+        assert again.reward(decision, 0.5) == "accepted"
+        assert folded_bytes(again.ledger.store, snapshots=False) == live_bytes(again)
+
+
+def test_another_process_is_refused(path):
+    with armrace.open(path):
+        script = f"import armrace; armrace.open({str(path)!r})"
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=False
+        )
+        assert "StoreInUse" in done.stderr
+        assert "is in use by another process" in done.stderr
+        with pytest.raises(StoreInUse):
+            SqliteStore(path)
+
+
+def test_a_log_that_has_lost_its_end_is_refused(path, tmp_path):
+    """The file of an hour ago, with the mark of now: SQLite alone would not notice."""
+    earlier = tmp_path / "earlier.db"
+    shutil.copy(path, earlier)
+    with armrace.open(path) as service:
+        service.decide("ads")
+    shutil.copy(earlier, path)
+    with pytest.raises(DamagedFile, match="has lost acknowledged events: it ends with record 201"):
+        armrace.open(path)
+
+
+def test_a_truncated_wal_is_noticed(tmp_path):
+    path, copy = tmp_path / "clicks.db", tmp_path / "copy"
+    service = armrace.open(path)
+    fill(service, count=20)
+    copy.mkdir()
+    for file in tmp_path.glob("clicks.db*"):
+        shutil.copy(file, copy)
+    service.close()
+    wal = copy / "clicks.db-wal"
+    size = wal.stat().st_size
+    assert size > 10_000
+    rng = random.Random(1)
+    for _ in range(10):
+        place = tmp_path / f"cut{rng.random()}"
+        shutil.copytree(copy, place)
+        os.truncate(place / "clicks.db-wal", rng.randrange(32, size - 4096))
+        with pytest.raises(DamagedFile):
+            armrace.open(place / "clicks.db")
+
+
+def test_flipped_bits_are_noticed_or_harmless(path, tmp_path):
+    """A flipped bit either is noticed when the log is folded, or is where nothing is kept."""
+    with armrace.open(path) as service:
+        expected = folded_bytes(service.ledger.store, snapshots=False)
+    content = path.read_bytes()
+    rng, noticed = random.Random(2), 0
+    for number in range(60):
+        place = tmp_path / f"flipped{number}.db"
+        damaged = bytearray(content)
+        damaged[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+        place.write_bytes(damaged)
+        try:
+            store = SqliteStore(place, restored=True)
+            try:
+                assert folded_bytes(store, snapshots=False) == expected
+            finally:
+                store.close()
+        except ArmraceError:
+            noticed += 1
+    assert noticed > 20
+
+
+def test_a_mark_of_another_log_is_refused(path, tmp_path):
+    other = tmp_path / "other.db"
+    with armrace.open(other) as service:
+        fill(service, count=3)
+    shutil.copy(tmp_path / "other.db-mark", tmp_path / "clicks.db-mark")
+    with pytest.raises(DamagedFile, match="is not the log of the high-water mark"):
+        armrace.open(path)
+
+
+def test_a_missing_or_damaged_mark_is_refused_unless_restored(path, tmp_path):
+    mark = tmp_path / "clicks.db-mark"
+    mark.write_bytes(bytes(96))
+    with pytest.raises(DamagedFile, match=r"the high-water mark .* is damaged"):
+        armrace.open(path)
+    mark.unlink()
+    with pytest.raises(DamagedFile, match="has no high-water mark"):
+        armrace.open(path)
+    mark.unlink()
+    with armrace.open(path, restored=True) as service:
+        assert service.names() == ["ads"]
+
+
+def test_a_torn_mark_leaves_the_other_slot(path, tmp_path):
+    mark = tmp_path / "clicks.db-mark"
+    content = mark.read_bytes()
+    for slot in (0, 48):
+        torn = bytearray(content)
+        torn[slot + 10] ^= 1
+        mark.write_bytes(torn)
+        with armrace.open(path) as service:
+            assert service.describe("ads").decisions == 100
+
+
+@pytest.mark.parametrize("content", [b"hello", b"SQLite format 3\x00" + bytes(84), bytes(5000)])
+def test_what_is_no_store_is_refused(tmp_path, content):
+    path = tmp_path / "clicks.db"
+    path.write_bytes(content)
+    with pytest.raises(DamagedFile):
+        armrace.open(path)
+
+
+def test_a_database_of_another_program_is_refused(tmp_path):
+    import apsw
+
+    path = tmp_path / "clicks.db"
+    connection = apsw.Connection(str(path))
+    connection.execute("CREATE TABLE t (x)")
+    connection.close()
+    with pytest.raises(DamagedFile, match="no store of armrace"):
+        armrace.open(path)
+
+
+def test_a_later_schema_is_refused(path):
+    import apsw
+
+    connection = apsw.Connection(str(path))
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(DamagedFile, match="has the schema 99"):
+        armrace.open(path)
+
+
+@pytest.mark.parametrize("place", ["missing/clicks.db", "."])
+def test_a_place_that_cannot_be_opened_is_refused(tmp_path, place):
+    with pytest.raises(StoreFailed, match="cannot be used"):
+        armrace.open(tmp_path / place)
+
+
+def test_a_full_disk_stops_the_service_and_loses_nothing(tmp_path):
+    service = armrace.open(tmp_path / "clicks.db")
+    fill(service, count=10)
+    before = live_bytes(service)
+    connection = service.ledger.store._connection
+    connection.execute(f"PRAGMA max_page_count = {connection.pragma('page_count')}")
+
+    def fill_up():
+        nonlocal before
+        for _ in range(50):
+            before = live_bytes(service)
+            service.decide_many("ads", 100)
+
+    with pytest.raises(StoreFailed, match="full"):
+        fill_up()
+    with pytest.raises(StoreFailed):
+        service.decide("ads")
+    service.close()
+    with armrace.open(tmp_path / "clicks.db") as again:
+        assert live_bytes(again) == before
+
+
+def test_a_backup_is_a_store(path, tmp_path):
+    copy = tmp_path / "copy.db"
+    with armrace.open(path) as service:
+        service.ledger.store.back_up(copy)
+        keyring, before = service.keyring, live_bytes(service)
+    store = SqliteStore(copy, restored=True)
+    with Service(store, keyring) as restored:
+        assert live_bytes(restored) == before

@@ -1,0 +1,79 @@
+"""Arms that come and go while an experiment runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from armrace.errors import AlreadyExists, InvalidParameter, UnknownName
+from serving import folded_bytes, live_bytes
+
+
+def rewarded(service, clock, count=30):
+    for decision in service.decide_many("ads", count):
+        service.reward(decision, 1.0)
+    clock.move(10)
+    service.describe("ads")
+
+
+def test_a_policy_that_can_takes_an_arm_on(service, clock):
+    service.create("ads", ["a", "b"], 0, policy="ucb1", window=10, horizon=1000)
+    rewarded(service, clock)
+    answer = service.add_arm("ads", "c")
+    assert (answer.new_generation, answer.generation) == (False, 0)
+    assert service.decide("ads").arm == "c"
+    assert [arm.arm for arm in service.describe("ads").arms] == ["a", "b", "c"]
+    assert folded_bytes(service.ledger.store) == live_bytes(service)
+
+
+def test_a_policy_that_cannot_starts_a_new_generation(service, clock):
+    service.create("ads", ["a", "b"], 0, policy="sharp-race", window=10, horizon=1000)
+    rewarded(service, clock)
+    open_decision = service.decide("ads")
+    answer = service.add_arm("ads", "c")
+    assert (answer.new_generation, answer.generation) == (True, 1)
+    assert "from now on" in answer.guarantee
+    assert service.reward(open_decision, 1.0) == "accepted"
+    clock.move(10)
+    view = service.describe("ads")
+    assert sum(layer.pulls for layer in view.layers) == 0
+    assert sum(arm.rewarded for arm in view.arms) == 31
+    assert service.add_arm("ads", "c").new_generation is False
+    assert folded_bytes(service.ledger.store) == live_bytes(service)
+
+
+def test_a_paused_arm_is_not_chosen_and_comes_back(service):
+    service.create("ads", ["a", "b", "c"], 0, policy="tsallis-inf")
+    service.pause_arm("ads", "b")
+    assert {decision.arm for decision in service.decide_many("ads", 50)} == {"a", "c"}
+    service.resume_arm("ads", "b")
+    assert {decision.arm for decision in service.decide_many("ads", 50)} == {"a", "b", "c"}
+    assert folded_bytes(service.ledger.store) == live_bytes(service)
+
+
+def test_a_retired_arm_stays_away(service):
+    service.create("ads", ["a", "b", "c"], 0, policy="tsallis-inf")
+    assert "remaining arms" in service.retire_arm("ads", "b").guarantee
+    assert {decision.arm for decision in service.decide_many("ads", 50)} == {"a", "c"}
+    with pytest.raises(InvalidParameter, match="retired and stays so"):
+        service.resume_arm("ads", "b")
+    with pytest.raises(AlreadyExists, match="another name"):
+        service.add_arm("ads", "b")
+    service.retire_arm("ads", "a")
+    with pytest.raises(InvalidParameter, match="at least 1 arms must stay active"):
+        service.pause_arm("ads", "c")
+    assert folded_bytes(service.ledger.store) == live_bytes(service)
+
+
+def test_a_retired_arm_is_not_part_of_a_new_generation(service):
+    service.create("ads", ["a", "b", "c"], 0, policy="sharp-race", horizon=1000)
+    service.retire_arm("ads", "a")
+    service.add_arm("ads", "d")
+    assert {decision.arm for decision in service.decide_many("ads", 60)} == {"b", "c", "d"}
+    assert {layer.arm for layer in service.describe("ads").layers} == {"b", "c", "d"}
+    assert folded_bytes(service.ledger.store) == live_bytes(service)
+
+
+def test_an_unknown_arm_is_named(service):
+    service.create("ads", ["red", "green"], 0)
+    with pytest.raises(UnknownName, match="did you mean 'red'"):
+        service.pause_arm("ads", "rad")

@@ -1,0 +1,185 @@
+"""Clients: typed answers, errors by their code, and retries that do no harm."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+from starlette.testclient import TestClient
+
+import armrace
+from armrace.errors import (
+    InvalidParameter,
+    RewardConflict,
+    ServiceUnreachable,
+    TooManyOpen,
+    UnknownName,
+)
+from armrace.service import RewardAnswer
+from armrace.service.client.queue import RewardQueue
+from armrace.service.http.application import create_application
+
+ADDRESS = "http://127.0.0.1"
+
+
+class Network(httpx.BaseTransport):
+    """Carries requests to an application; loses the answers of the first few."""
+
+    def __init__(self, client: TestClient, losses: int = 0) -> None:
+        self.client, self.losses, self.sent = client, losses, 0
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self.sent += 1
+        got = self.client.request(
+            request.method, request.url.path, content=request.read(), headers=dict(request.headers)
+        )
+        if self.sent <= self.losses:
+            raise httpx.ReadTimeout("the answer was lost")
+        return httpx.Response(got.status_code, headers=dict(got.headers), content=got.content)
+
+
+@pytest.fixture
+def application(service):
+    with TestClient(create_application(service), base_url=ADDRESS) as client:
+        yield client
+
+
+def connect(application, losses=0, **more):
+    return armrace.Client(ADDRESS, transport=Network(application, losses), **more)
+
+
+def test_the_client_does_what_the_service_does(application, clock):
+    with connect(application) as client:
+        assert client.create("ads", ["a", "b"], 0, window=10, horizon=100).phase == "running"
+        decision = client.decide("ads", eligible=["a"])
+        assert decision.arm == "a"
+        assert client.reward(decision, 1.0, source="web") == "accepted"
+        made = client.decide_many("ads", 3)
+        answers = client.reward_many([(each, 1.0) for each in made])
+        assert answers == [RewardAnswer("accepted")] * 3
+        assert client.retract("ads", source="web").rewards == 1
+        assert client.release("ads", [decision]).rewards == 1
+        clock.move(10)
+        assert client.describe("ads").decisions == 4
+        assert client.names() == ["ads"]
+
+
+def test_refusals_are_the_errors_of_python(application):
+    with connect(application) as client:
+        client.create("ads", ["a", "b"], 0)
+        decision = client.decide("ads")
+        client.reward(decision, 1.0)
+        with pytest.raises(RewardConflict, match="has had the reward 1; got 0"):
+            client.reward(decision, 0.0)
+        with pytest.raises(UnknownName, match="no experiment named 'none'"):
+            client.decide("none")
+        with pytest.raises(InvalidParameter, match="reward must be in"):
+            client.reward(client.decide("ads"), 5)
+
+
+def test_a_lost_answer_is_asked_for_again_and_counts_once(application, service):
+    service.create("ads", ["a", "b"], 0)
+    with connect(application, losses=2) as client:
+        client.decide("ads")
+    assert service.describe("ads").decisions == 1
+
+
+def test_a_service_that_does_not_answer_is_named():
+    client = armrace.Client("http://127.0.0.1:9", retries=1)
+    with pytest.raises(ServiceUnreachable, match="cannot be reached"):
+        client.names()
+    client.close()
+    with pytest.raises(InvalidParameter, match="address must begin with http"):
+        armrace.Client("localhost")
+
+
+def test_the_client_waits_as_long_as_the_service_says(monkeypatch):
+    pauses = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+    answers = iter(
+        [
+            httpx.Response(503, headers={"Retry-After": "2"}),
+            httpx.Response(200, json={"experiments": []}),
+        ]
+    )
+    transport = httpx.MockTransport(lambda request: next(answers))
+    with armrace.Client(ADDRESS, transport=transport) as client:
+        assert client.names() == []
+    assert pauses == [2.0]
+
+
+def test_the_asynchronous_client(service):
+    service.create("ads", ["a", "b"], 0)
+
+    async def work():
+        transport = httpx.ASGITransport(create_application(service))
+        async with armrace.AsyncClient(ADDRESS, transport=transport) as client:
+            made = await asyncio.gather(*[client.decide("ads") for _ in range(20)])
+            answers = await client.reward_many([(each, 1.0) for each in made])
+            one = await client.decide("ads")
+            assert await client.reward(one, 0.0) == "accepted"
+            assert (await client.describe("ads")).decisions == 21
+            return [answer.status for answer in answers]
+
+    assert asyncio.run(work()) == ["accepted"] * 20
+
+
+def test_the_queue_sends_everything_although_the_service_is_away_for_a_while():
+    sent, away = [], [2]
+
+    def send(batch):
+        if away[0]:
+            away[0] -= 1
+            raise ServiceUnreachable("away.")
+        sent.extend(batch)
+        return [RewardAnswer("accepted" if value < 1 else "invalid") for _, value in batch]
+
+    with RewardQueue(send, room=5) as queue:
+        for number in range(20):
+            queue.put(f"decision {number}", float(number == 7))
+    assert [name for name, _ in sent] == [f"decision {number}" for number in range(20)]
+    ((item, answer),) = queue.refused
+    assert (item, answer.status) == (("decision 7", 1.0), "invalid")
+    with pytest.raises(InvalidParameter, match="closed"):
+        queue.put("x", 0.0)
+
+
+def test_a_full_queue_raises_if_told_to_and_says_what_is_left():
+    gate = threading.Event()
+
+    def send(batch):
+        assert gate.wait(30)
+        return [RewardAnswer("accepted") for _ in batch]
+
+    queue = RewardQueue(send, room=2, when_full="raise")
+
+    def put_many():
+        for _ in range(10):
+            queue.put("x", 0.0)
+
+    with pytest.raises(TooManyOpen, match="at most 2"):
+        put_many()
+    with pytest.raises(ServiceUnreachable, match=r"rewards could not be sent in 0\.1 seconds"):
+        queue.close(timeout=0.1)
+    gate.set()
+    queue.close()
+
+
+def test_the_shop_of_the_guide_works(application, service, tmp_path, monkeypatch):
+    page = Path(__file__).parents[2] / "docs" / "guide" / "serving.md"
+    (source,) = re.findall(r"```python\n(# shop\.py\n.*?)```", page.read_text(), re.DOTALL)
+    (tmp_path / "shop.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    import shop  # type: ignore[import-not-found]
+
+    shop.client.close()
+    service.create("banners", ["red", "green"], 0)
+    with connect(application) as shop.client:
+        arm, token = shop.banner("visitor 1")
+        assert shop.banner("visitor 1") == (arm, token)
+        shop.clicked(token)
+    assert service.reward(token, 1.0) == "duplicate"

@@ -1,0 +1,171 @@
+"""Deciding: floors, eligible arms, units, repeated requests, limits, pauses."""
+
+from __future__ import annotations
+
+import pytest
+
+from armrace.errors import (
+    AlreadyExists,
+    InvalidParameter,
+    NotRunning,
+    TooManyOpen,
+    UnknownName,
+)
+from serving import folded_bytes, live_bytes
+
+
+def test_the_published_probability_is_the_true_one_with_floors(service):
+    """Of 4,000 decisions, the share of an arm lies within 4.5 standard deviations of the floor's
+    mixture; that fails by chance with probability below 1e-5."""
+    service.create(
+        "ads", ["a", "b", "c"], "drop", policy="exp3", floors={"c": 0.2}, seed=5, horizon=10_000
+    )
+    decisions = service.decide_many("ads", 4000)
+    for decision in decisions:
+        assert decision.probability == pytest.approx(
+            0.8 / 3 + (0.2 if decision.arm == "c" else 0.0)
+        )
+    share = sum(decision.arm == "c" for decision in decisions) / 4000
+    expected = 0.2 + 0.8 / 3
+    assert abs(share - expected) < 4.5 * (expected * (1 - expected) / 4000) ** 0.5
+
+
+def test_the_policy_learns_nothing_of_what_a_floor_chose(service, clock):
+    service.create("ads", ["a", "b"], 0, policy="ucb1", floors={"b": 1.0}, window=1, horizon=100)
+    for decision in service.decide_many("ads", 10):
+        assert (decision.arm, decision.probability) == ("b", 1.0)
+        service.reward(decision, 1.0)
+    clock.move(1)
+    view = service.describe("ads")
+    assert sum(layer.pulls for layer in view.layers) == 0
+    assert view.arms[1].mean == 1.0
+
+
+def test_sums_of_published_probabilities_are_compared_with_counts(service):
+    service.create(
+        "ads", ["a", "b", "c"], "drop", policy="exp3", floors={"c": 0.2}, seed=5, horizon=10_000
+    )
+    service.decide_many("ads", 2000)
+    service.decide("ads", eligible=["a"])
+    check = service.check_ratio("ads")
+    assert check.left_out == 1
+    assert sum(row.decisions for row in check.rows) == 2000
+    assert [row.expected for row in check.rows] == pytest.approx([533.3, 533.3, 933.3], abs=0.1)
+    assert check.p_value > 1e-4  # fails by chance with probability 1e-4; the seed is fixed
+
+
+def test_a_skewed_ratio_is_found(service):
+    service.create("ads", ["a", "b"], "drop", policy="exp3", horizon=10_000, seed=5)
+    service.decide_many("ads", 1000)
+    for totals, count in zip(
+        service.ledger._state.find("main", "ads").totals.arms, (600, 400), strict=True
+    ):
+        totals.comparable = count
+    assert service.check_ratio("ads").p_value < 1e-9
+
+
+def test_only_eligible_arms_are_chosen(service):
+    service.create("ads", ["a", "b", "c"], 0, policy="tsallis-inf", horizon=1000)
+    assert {service.decide("ads", eligible=["b", "c"]).arm for _ in range(30)} == {"b", "c"}
+    for wrong in (["x"], [], "a"):
+        with pytest.raises(InvalidParameter, match="eligible must"):
+            service.decide("ads", eligible=wrong)
+
+
+def test_a_unit_keeps_its_decision_while_it_is_open(service, clock):
+    service.create("ads", ["a", "b", "c"], 0, window=10)
+    first = service.decide("ads", unit="visitor 1")
+    again = service.decide("ads", unit="visitor 1")
+    assert (again.decision, again.arm, again.repeated) == (first.decision, first.arm, True)
+    assert service.decide("ads", unit="visitor 2").decision != first.decision
+    clock.move(10)
+    later = service.decide("ads", unit="visitor 1")
+    assert not later.repeated
+    assert later.decision != first.decision
+
+
+def test_a_repeated_request_gets_the_same_decision(service):
+    service.create("ads", ["a", "b", "c"], 0)
+    first = service.decide("ads", request="r1")
+    records = len(service.ledger.store.records)
+    again = service.decide("ads", request="r1")
+    assert (again.decision, again.probability) == (first.decision, first.probability)
+    assert len(service.ledger.store.records) == records
+    assert service.decide("ads", request="r2").decision != first.decision
+
+
+@pytest.mark.parametrize("label", ["", "x" * 201, 5])
+@pytest.mark.parametrize("name", ["unit", "request"])
+def test_bad_labels_are_refused(service, name, label):
+    service.create("ads", ["a", "b"], 0)
+    with pytest.raises(InvalidParameter, match=f"{name} must be text of 1 to 200"):
+        service.decide("ads", **{name: label})
+
+
+def test_open_decisions_are_limited(service, clock):
+    service.create("ads", ["a", "b"], 0, window=10, most_open=3)
+    service.decide_many("ads", 3)
+    with pytest.raises(TooManyOpen, match="at most 3"):
+        service.decide("ads")
+    clock.move(10)
+    service.decide_many("ads", 3)
+
+
+def test_a_paused_experiment_takes_rewards_and_makes_no_decisions(service):
+    service.create("ads", ["a", "b"], 0)
+    decision = service.decide("ads", request="r")
+    service.pause("ads")
+    with pytest.raises(NotRunning, match="ads is paused"):
+        service.decide("ads")
+    assert service.decide("ads", request="r").decision == decision.decision
+    assert service.reward(decision, 1) == "accepted"
+    service.resume("ads")
+    service.decide("ads")
+    service.finish("ads")
+    with pytest.raises(NotRunning, match="is finished"):
+        service.resume("ads")
+    assert service.describe("ads").phase == "finished"
+    assert folded_bytes(service.ledger.store) == live_bytes(service)
+
+
+def test_names_lead_to_experiments(service):
+    with pytest.raises(UnknownName, match="there are none"):
+        service.decide("ads")
+    service.create("ads", ["a", "b"], 0, seed=1)
+    service.create("ads", ["a", "b"], 0)
+    with pytest.raises(AlreadyExists):
+        service.create("ads", ["a", "b"], 1)
+    with pytest.raises(AlreadyExists):
+        service.create("ads", ["a", "b"], 0, seed=2)
+    with pytest.raises(UnknownName, match="did you mean 'ads'"):
+        service.decide("adds")
+    assert service.names() == ["ads"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"arms": ["a"]}, "at least 2 arms"),
+        ({"arms": ["a", "a"]}, "different names"),
+        ({"arms": ["a", 5]}, "names of arms must be text"),
+        ({"missing": "none"}, "missing must be a number"),
+        ({"missing": 2}, r"missing must be 'drop' or a reward in \[0, 1\]"),
+        ({"policy": "ucb2"}, "did you mean 'ucb1'"),
+        ({"horizon": 0}, "horizon must be"),
+        ({"window": 0}, "window must be"),
+        ({"window": float("nan")}, "window must be finite"),
+        ({"settle": "later"}, "settle must be one of"),
+        ({"rewards": (1, 1)}, "the smaller first"),
+        ({"rewards": (0, float("inf"))}, "finite"),
+        ({"rewards": 5}, "range of two numbers"),
+        ({"floors": {"x": 0.1}}, "floors must name arms"),
+        ({"floors": {"a": 0.6, "b": 0.6}}, "add up to at most 1"),
+        ({"quarantine": 2}, "quarantine must be"),
+        ({"most_open": 0}, "most_open must be"),
+        ({"seed": -1}, "seed must be"),
+    ],
+)
+def test_bad_settings_are_refused(service, settings, sentence):
+    with pytest.raises((InvalidParameter, UnknownName), match=sentence):
+        service.create("ads", **{"arms": ["a", "b"], "missing": 0, **settings})
+    assert service.names() == []

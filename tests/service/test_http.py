@@ -1,0 +1,297 @@
+"""The service over HTTP: the same answers, one shape of errors, keys and limits."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+
+import polars
+import pytest
+from starlette.testclient import TestClient
+
+from armrace.errors import StoreFailed
+from armrace.service import MemoryStore, Service
+from armrace.service.http.application import create_application
+from armrace.service.http.endpoints import ENDPOINTS, Call
+from armrace.service.http.front import Front
+from armrace.service.http.logs import RequestLog
+from serving import folded_bytes, live_bytes
+
+ADS = {"name": "ads", "arms": ["a", "b"], "missing": 0, "window": 10, "policy": "ucb1"}
+
+
+@pytest.fixture
+def client(service):
+    with TestClient(create_application(service), base_url="http://127.0.0.1") as client:
+        client.post("/v1/experiments", json={**ADS, "horizon": 1000, "quarantine": 0.5})
+        yield client
+
+
+def decide(client, **body):
+    response = client.post("/v1/experiments/ads/decide", json=body)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def reward(client, decision, value, **more):
+    body = {"decision": decision["decision"], "value": value, **more}
+    return client.post("/v1/rewards", json=body)
+
+
+def test_a_decision_is_made_rewarded_and_learned(client, service, clock):
+    decision = decide(client)
+    assert decision.keys() == {"decision", "experiment", "arm", "probability", "repeated"}
+    assert reward(client, decision, 1).json() == {"status": "accepted"}
+    assert reward(client, decision, 1).json() == {"status": "duplicate"}
+    conflict = reward(client, decision, 0)
+    assert conflict.status_code == 409
+    assert conflict.json() == {
+        "code": "reward-conflict",
+        "message": "the decision has had the reward 1; got 0.",
+    }
+    clock.move(10)
+    view = client.get("/v1/experiments/ads").json()
+    assert sum(layer["pulls"] for layer in view["layers"]) == 1
+    assert "seed" not in view["settings"]
+    assert folded_bytes(service.ledger.store) == live_bytes(service)
+
+
+def test_batches_have_an_answer_each(client):
+    made = client.post(
+        "/v1/experiments/ads/decide/batch", json={"decisions": [{}, {"request": "r"}, {}]}
+    ).json()["decisions"]
+    assert len({each["decision"] for each in made}) == 3
+    rewards = [{"decision": each["decision"], "value": 1} for each in made]
+    rewards += [{"decision": "x", "value": 1}, {"decision": made[0]["decision"], "value": 5}]
+    answers = client.post("/v1/rewards/batch", json={"rewards": rewards}).json()["rewards"]
+    assert [each["status"] for each in answers] == ["accepted"] * 3 + ["unknown", "invalid"]
+
+
+def test_repeated_requests_and_units_get_the_same_decision(client):
+    assert decide(client, request="r")["decision"] == decide(client, request="r")["decision"]
+    assert decide(client, unit="u")["decision"] == decide(client, unit="u")["decision"]
+    assert decide(client, eligible=["b"])["arm"] == "b"
+
+
+def test_rewards_are_quarantined_released_and_retracted(client, clock):
+    good, bad = decide(client), decide(client)
+    reward(client, good, 1, source="web")
+    assert reward(client, bad, 1, suspicion=0.9).json() == {"status": "accepted"}
+    (held,) = client.get("/v1/experiments/ads/quarantine").json()
+    assert held["suspicion"] == 0.9
+    clock.move(10)
+    released = client.post("/v1/experiments/ads/release", json={"decisions": [held["decision"]]})
+    assert released.json()["rewards"] == 1
+    preview = client.post("/v1/experiments/ads/retract/preview", json={"source": "web"}).json()
+    assert (preview["rewards"], preview["folded_again"]) == (1, True)
+    retracted = client.post("/v1/experiments/ads/retract", json={"source": "web"}).json()
+    assert retracted["rewards"] == 1
+    assert client.get("/v1/experiments/ads").json()["arms"] == preview["after"]["arms"]
+
+
+def test_experiments_and_arms_are_managed(client):
+    assert client.get("/v1/experiments").json() == {"experiments": ["ads"]}
+    answer = client.post("/v1/experiments/ads/arms", json={"arm": "<script>"}).json()
+    assert answer["new_generation"] is False
+    client.post("/v1/experiments/ads/arms", json={"arm": "a/b c"})
+    assert client.post("/v1/experiments/ads/arms/a%2Fb%20c/retire").json()["arm"] == "a/b c"
+    for action in ("pause", "resume", "retire"):
+        response = client.post(f"/v1/experiments/ads/arms/a/{action}")
+        assert response.status_code == 200, response.text
+    assert response.json()["status"] == "retired"
+    assert client.post("/v1/experiments/ads/pause").json()["phase"] == "paused"
+    assert client.post("/v1/experiments/ads/decide").json()["code"] == "not-running"
+    assert client.post("/v1/experiments/ads/resume").json()["phase"] == "running"
+    assert client.post("/v1/experiments/ads/finish").json()["phase"] == "finished"
+
+
+def test_audits_ratios_and_exports(client):
+    reward(client, decide(client), 1)
+    assert client.get("/v1/experiments/ads/audit?level=0.01").json()["level"] == 0.01
+    assert client.get("/v1/experiments/ads/audit?level=x").status_code == 422
+    assert client.get("/v1/experiments/ads/ratio").json()["left_out"] == 0
+    rows = client.get("/v1/experiments/ads/export").text.splitlines()
+    table = client.get("/v1/experiments/ads/export?format=parquet").content
+    assert len(rows) == len(polars.read_parquet(io.BytesIO(table))) == 1
+    assert client.get("/v1/experiments/ads/export?format=csv").status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b'{"decision": "x", "value": NaN}', 422),
+        (b'{"decision": "x", "value": 1e999}', 422),
+        (b'{"decision": "x", "value": "1"}', 422),
+        (b'{"decision": "x"}', 422),
+        (b'{"decision": "x", "value": 1, "extra": 1}', 422),
+        (b"not json", 422),
+        (b"\xff\xfe", 422),
+        (b"[" * 4000, 422),
+        (b'{"decision": "' + b"x" * 5000 + b'", "value": 1}', 413),
+        (b'{"decision": "x", "value": 1}', 404),
+        (b'{"decision": "x", "value": -0.0}', 404),
+        (b'{"decision": "x", "value": 1e-400}', 404),
+        (b'{"decision": "x", "decision": "y", "value": 1}', 404),
+    ],
+)
+def test_bad_bodies_are_refused_in_one_shape(client, body, status):
+    response = client.post("/v1/rewards", content=body)
+    assert response.status_code == status
+    problem = response.json()
+    assert problem.keys() == {"code", "message"}
+    assert problem["message"].endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "words"),
+    [
+        ({"policy": "os:system"}, 422, "policy must be a name of the catalogue"),
+        ({"policy": {"name": "os:system"}}, 422, "policy must be a name of the catalogue"),
+        ({"policy": "nonsense"}, 404, "there is no policy named"),
+        ({"arms": ["a"]}, 422, "refused"),
+        ({"name": "a/b"}, 422, "must not have a slash"),
+        ({"missing": 7}, 422, "missing must be"),
+        ({"arms": ["x", "y"]}, 409, "other settings"),
+    ],
+)
+def test_bad_experiments_are_refused(client, changes, status, words):
+    response = client.post("/v1/experiments", json={**ADS, **changes})
+    assert response.status_code == status
+    assert words in response.json()["message"]
+
+
+def test_what_is_not_there_has_the_same_shape(client):
+    for method, path, status in [
+        ("GET", "/nowhere", 404),
+        ("DELETE", "/v1/rewards", 405),
+        ("GET", "/v1/experiments/none", 404),
+        ("POST", "/v1/experiments/none/decide", 404),
+    ]:
+        response = client.request(method, path)
+        assert response.status_code == status
+        assert response.json().keys() == {"code", "message"}
+
+
+def test_keys_open_what_their_scopes_say(service):
+    admin = service.keyring.create(["admin"])[1]
+    decider = service.keyring.create(["decide"])[1]
+    stranger = service.keyring.create(["admin"], tenant="other")[1]
+    with TestClient(create_application(service), base_url="http://shop.example") as client:
+
+        def ask(key, method, path, **more):
+            headers = {"Authorization": f"Bearer {key}"}
+            return client.request(method, path, headers=headers, **more).status_code
+
+        assert client.get("/v1/experiments").status_code == 401
+        assert ask("armrace_wrong_key", "GET", "/v1/experiments") == 401
+        assert ask(decider, "POST", "/v1/experiments", json=ADS) == 403
+        assert ask(admin, "POST", "/v1/experiments", json=ADS) == 201
+        assert ask(decider, "POST", "/v1/experiments/ads/decide") == 200
+        assert ask(decider, "GET", "/v1/experiments/ads") == 403
+        assert ask(stranger, "GET", "/v1/experiments/ads") == 404
+        assert ask(stranger, "POST", "/v1/experiments/ads/decide") == 404
+        decision = service.decide("ads").decision
+        body = {"decision": decision, "value": 1}
+        assert ask(stranger, "POST", "/v1/rewards", json=body) == 404
+        assert ask(admin, "POST", "/v1/rewards", json=body) == 200
+        assert client.get("/metrics").status_code == 401
+        service.keyring.revoke(service.keyring.list()[1].id)
+        assert ask(decider, "POST", "/v1/experiments/ads/decide") == 401
+
+
+def test_without_keys_only_this_machine_is_answered(service):
+    with TestClient(create_application(service), base_url="http://evil.example") as client:
+        assert client.get("/v1/experiments").status_code == 403
+
+
+def test_keys_are_limited_in_their_rate(service):
+    key = service.keyring.create(["admin"])[1]
+    application = create_application(service, rate=0.5)
+    with TestClient(application, headers={"Authorization": f"Bearer {key}"}) as client:
+        statuses = [client.get("/v1/experiments").status_code for _ in range(3)]
+    assert statuses == [200, 429, 429]
+
+
+def test_a_store_that_fails_for_good_stops_the_process(clock):
+    class Failing(MemoryStore):
+        fails = False
+
+        def turn(self):
+            if self.fails:
+                raise StoreFailed("the disk is full.")
+            return super().turn()
+
+    store, stopped = Failing(), []
+    service = Service(store, clock=clock)
+    application = create_application(service, when_failed=lambda: stopped.append(True))
+    with TestClient(application, base_url="http://localhost") as client:
+        assert client.get("/readyz").status_code == 200
+        store.fails = True
+        response = client.get("/v1/experiments")
+        assert response.status_code == 503
+        assert response.headers["Retry-After"] == "1"
+        assert stopped == [True]
+        assert client.get("/readyz").status_code == 503
+        assert client.get("/healthz").status_code == 200
+        store.fails = False
+
+
+def test_metrics_count_answers_and_alarms(client):
+    decision = decide(client)
+    reward(client, decision, 1)
+    reward(client, decision, 0)
+    text = client.get("/metrics").text
+    assert 'armrace_refusals_total{code="reward-conflict"} 1' in text
+    assert 'armrace_requests_total{endpoint="/v1/rewards",status="409"} 1' in text
+    assert "armrace_open_decisions 1" in text
+
+
+def test_the_document_describes_every_endpoint(client):
+    document = client.get("/openapi.json").json()
+    described = {
+        (method.upper(), path) for path, each in document["paths"].items() for method in each
+    }
+    assert described == {(endpoint.method, endpoint.path) for endpoint in ENDPOINTS}
+    page = client.get("/docs")
+    assert "script" not in page.text
+    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+
+
+def test_the_state_is_followed_as_it_changes(service):
+    """Events are read from the endpoint itself, since the test client waits for the last one."""
+    service.create("ads", ["a", "b"], 0)
+
+    async def follow():
+        front = Front(service.ledger)
+        call = Call(front, "main", {"name": "ads"}, {}, None)
+        (endpoint,) = [each for each in ENDPOINTS if each.path.endswith("/events")]
+        stream = (await endpoint.handle(call)).content
+        found = [await anext(stream)]
+        await asyncio.to_thread(service.decide, "ads")
+        found += [await anext(stream), await anext(stream)]
+        await stream.aclose()
+        await front.close()
+        return found
+
+    first, second, third = asyncio.run(follow())
+    assert b'"decisions":0' in first
+    assert first.startswith(b"event: state\ndata: {")
+    assert b'"decisions":1' in second
+    assert third == b":\n\n"
+
+
+def test_the_log_has_request_ids_and_no_secrets(service):
+    key = service.keyring.create(["admin"])[1]
+    file = io.StringIO()
+    application = create_application(service, log=RequestLog("all", file))
+    headers = {"Authorization": f"Bearer {key}", "X-Request-Id": "abc"}
+    with TestClient(application, headers=headers) as client:
+        response = client.post("/v1/experiments/secret-name/decide?token=secret", json={})
+        odd = client.get("/v1/experiments", headers={"X-Request-Id": "x" * 65})
+    assert response.headers["X-Request-Id"] == "abc"
+    assert odd.headers["X-Request-Id"] != "x" * 65
+    first, _ = [json.loads(line) for line in file.getvalue().splitlines()]
+    assert (first["request"], first["status"], first["code"]) == ("abc", 404, "unknown-name")
+    assert "secret" not in file.getvalue()
+    assert key not in file.getvalue()

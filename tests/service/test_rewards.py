@@ -1,0 +1,151 @@
+"""Rewards: the grid, the range, repetitions, conflicts and the closing of windows."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from armrace.errors import DecisionExpired, ForeignTicket, InvalidParameter, RewardConflict
+from armrace.service.rewards import GRID, RewardScale
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.floats(0, 1))
+def test_a_reward_comes_back_from_the_grid_within_half_a_step(low, width, share):
+    scale = RewardScale(low, low + width)
+    reward = min(low + share * width, low + width)
+    steps = scale.steps(reward)
+    assert 0 <= steps <= GRID
+    assert abs(scale.reward(steps) - reward) <= 0.5 * width / GRID + 1e-9 * abs(low)
+
+
+def test_sums_of_rewards_do_not_depend_on_their_order():
+    rng = random.Random(1)
+    values = [RewardScale.learned(RewardScale().steps(rng.random())) for _ in range(10_000)]
+    shuffled = rng.sample(values, len(values))
+    assert sum(values) == sum(shuffled) == math.fsum(values)
+    plain = [rng.random() for _ in range(10_000)]
+    assert sum(plain) != math.fsum(plain)  # so the grid is what does it
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1.1, -0.001, "1", None, [1]])
+def test_a_reward_outside_the_range_is_refused_and_changes_nothing(service, value):
+    service.create("ads", ["a", "b"], missing=0)
+    decision = service.decide("ads")
+    with pytest.raises(InvalidParameter, match="reward must be"):
+        service.reward(decision, value)
+    assert service.reward(decision, 1) == "accepted"
+
+
+def test_the_range_of_rewards_is_mapped(service, clock):
+    service.create("ads", ["a", "b"], missing="drop", rewards=(-10, 30), window=1)
+    for _ in range(4):
+        service.reward(service.decide("ads"), 20)
+    clock.move(1)
+    view = service.describe("ads")
+    assert [arm.mean for arm in view.arms if arm.rewarded] == pytest.approx(
+        [20] * sum(arm.rewarded > 0 for arm in view.arms)
+    )
+    with pytest.raises(InvalidParameter, match=r"reward must be in \[-10, 30\]; got 31"):
+        service.reward(service.decide("ads"), 31)
+
+
+def test_the_same_reward_again_is_a_duplicate_and_another_one_a_conflict(service):
+    service.create("ads", ["a", "b"], missing=0)
+    decision = service.decide("ads")
+    assert service.reward(decision, 1.0) == "accepted"
+    records = len(service.ledger.store.records)
+    assert service.reward(decision, 1.0) == "duplicate"
+    with pytest.raises(RewardConflict, match="has had the reward 1; got 0"):
+        service.reward(decision, 0.0)
+    assert len(service.ledger.store.records) == records
+
+
+def test_a_late_repetition_is_answered_from_the_log(service, clock):
+    service.create("ads", ["a", "b"], missing=0, window=10)
+    rewarded, silent = service.decide("ads"), service.decide("ads")
+    service.reward(rewarded, 1.0)
+    clock.move(10)
+    service.decide("ads")
+    assert service.reward(rewarded, 1.0) == "duplicate"
+    with pytest.raises(RewardConflict):
+        service.reward(rewarded, 0.5)
+    with pytest.raises(DecisionExpired, match="for 10 seconds, which are over"):
+        service.reward(silent, 1.0)
+
+
+def test_a_window_closes_on_time_even_if_nothing_else_happens(service, clock):
+    service.create("ads", ["a", "b"], missing=0, window=10)
+    first, second = service.decide("ads"), service.decide("ads")
+    clock.move(9.999)
+    assert service.reward(first, 1.0) == "accepted"
+    clock.move(0.001)
+    with pytest.raises(DecisionExpired):
+        service.reward(second, 1.0)
+
+
+def test_each_reward_of_a_batch_has_its_own_answer(service, clock):
+    service.create("ads", ["a", "b"], missing=0, window=10)
+    late = service.decide("ads")
+    clock.move(10)
+    one, two = service.decide_many("ads", 2)
+    answers = service.reward_many(
+        [(one, 1), (one, 1), (one, 0), (two, 7), ("forged", 1), (late, 1), (two, 0)]
+    )
+    assert [answer.status for answer in answers] == [
+        "accepted",
+        "duplicate",
+        "conflict",
+        "invalid",
+        "unknown",
+        "expired",
+        "accepted",
+    ]
+    assert all(answer.detail for answer in answers[2:-1])
+
+
+def test_a_clock_that_goes_back_closes_no_window_and_stops_nothing(service, clock):
+    service.create("ads", ["a", "b"], missing=0, window=3600)
+    first = service.decide("ads")
+    clock.move(-86400)
+    second = service.decide("ads")
+    assert service.reward(first, 1) == service.reward(second, 1) == "accepted"
+
+
+def test_a_decision_of_another_tenant_is_unknown(service):
+    from armrace.service import Service
+
+    service.create("ads", ["a", "b"], missing=0)
+    decision = service.decide("ads")
+    other = Service(service.ledger.store, service.keyring, tenant="other")
+    with pytest.raises(ForeignTicket):
+        other.reward(decision, 1.0)
+
+
+def test_a_decision_that_a_restore_has_undone_is_not_taken_for_another(service, clock):
+    """After a restore from an older backup, sequence numbers are given out again."""
+    from armrace.service import Service
+
+    service.create("ads", ["a", "b"], 0)
+    store, count = service.ledger.store, len(service.ledger.store.records)
+    lost = service.decide("ads")
+    del store.records[count:]
+    store.kept_snapshots.clear()
+    clock.move(1)
+    restored = Service(store, service.keyring, clock=clock)
+    restored.decide("ads")
+    with pytest.raises(ForeignTicket, match="restored from an older backup"):
+        restored.reward(lost, 1.0)
+
+
+def test_a_decision_of_another_log_with_the_same_keys_is_unknown(service):
+    from armrace.service import MemoryStore, Service
+
+    service.create("ads", ["a", "b"], 0)
+    decision = service.decide("ads")
+    empty = Service(MemoryStore(), service.keyring)
+    with pytest.raises(ForeignTicket, match="of another log"):
+        empty.reward(decision, 1.0)

@@ -1,0 +1,139 @@
+"""Settlement in the order of decisions: the state depends on what was said, not on when."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from serving import experiment_bytes, folded_bytes, learned, live_bytes
+
+POLICIES = ["tsallis-inf", "sharp-race", "ucb1"]
+
+
+def run(make_service, clock, order, policy="tsallis-inf", settle="window", missing=0, seed=3):
+    """Make 40 decisions, say rewards in some order within the window, and let it close."""
+    began = clock.now
+    service = make_service()
+    service.create(
+        "ads",
+        ["a", "b", "c"],
+        missing,
+        policy=policy,
+        window=100,
+        settle=settle,
+        horizon=1000,
+        seed=seed,
+    )
+    decisions = service.decide_many("ads", 40)
+    rng = random.Random(5)
+    said = [(each, float(rng.random() < 0.5)) for each in decisions if rng.random() < 0.7]
+    for decision, reward in order(said):
+        clock.move(0.5)
+        service.reward(decision, reward)
+    clock.now = began + 100_000
+    service.describe("ads")
+    clock.now = began
+    return service
+
+
+def in_order(said):
+    return said
+
+
+def shuffled_and_repeated(said):
+    return random.Random(8).sample([*said, *said], 2 * len(said))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_late_repeated_and_reordered_rewards_give_the_same_state(make_service, clock, policy):
+    one = run(make_service, clock, in_order, policy)
+    other = run(make_service, clock, shuffled_and_repeated, policy)
+    assert experiment_bytes(one) == experiment_bytes(other)
+
+
+def test_immediate_settlement_does_depend_on_the_order(make_service, clock):
+    one = run(make_service, clock, in_order, settle="immediate")
+    other = run(make_service, clock, lambda said: said[::-1], settle="immediate")
+    assert learned(one) != learned(other)
+    assert one.describe("ads").notes
+
+
+def test_a_decision_is_learned_when_its_window_closes_and_not_before(service, clock):
+    service.create("ads", ["a", "b"], missing=0, policy="ucb1", window=10, horizon=100)
+    service.reward(service.decide("ads"), 1.0)
+    before = [view.pulls for view in service.describe("ads").layers]
+    clock.move(10)
+    after = [view.pulls for view in service.describe("ads").layers]
+    assert sum(before) == 0
+    assert sum(after) == 1
+
+
+def test_immediate_settlement_learns_at_once(service):
+    service.create("ads", ["a", "b"], 0, policy="ucb1", settle="immediate", horizon=100)
+    service.reward(service.decide("ads"), 1.0)
+    assert sum(view.pulls for view in service.describe("ads").layers) == 1
+
+
+@pytest.mark.parametrize(("missing", "pulls", "mean"), [(0, 2, 0.5), (1, 2, 1.0), ("drop", 1, 1.0)])
+def test_missing_rewards_count_as_declared(service, clock, missing, pulls, mean):
+    service.create("ads", ["a", "b"], missing, policy="ucb1", window=10, horizon=100)
+    first = service.decide("ads", unit="x")
+    clock.move(1)
+    service.reward(first, 1.0)
+    service.decide("ads", eligible=[first.arm])
+    clock.move(10)
+    views = [view for view in service.describe("ads").layers if view.arm == first.arm]
+    assert sum(view.pulls for view in views) == pulls
+    assert views[0].mean == mean
+
+
+@pytest.mark.parametrize("settle", ["window", "immediate"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_folded_log_is_the_live_state(make_service, clock, policy, settle):
+    service = run(make_service, clock, shuffled_and_repeated, policy, settle)
+    assert folded_bytes(service.ledger.store, snapshots=False) == live_bytes(service)
+
+
+def test_decisions_go_on_alike_after_a_restart(make_service, clock):
+    from armrace.service import Service
+
+    service = run(make_service, clock, in_order)
+    again = Service(service.ledger.store, service.keyring, clock=clock)
+    assert live_bytes(again) == live_bytes(service)
+    first = [decision.arm for decision in again.decide_many("ads", 20)]
+    with service.ledger.store.turn():
+        del service.ledger.store.records[-20:]
+    clock.now = again.ledger._state.time
+    service.ledger._state = None
+    assert [decision.arm for decision in service.decide_many("ads", 20)] == first
+
+
+def test_an_unknown_horizon_doubles_and_starts_afresh(make_service, monkeypatch):
+    from armrace.service import experiment
+
+    monkeypatch.setattr(experiment, "FIRST_HORIZON", 10)
+    service = make_service()
+    service.create("ads", ["a", "b"], 0, policy="sharp-race")
+    service.decide_many("ads", 9)
+    assert service.describe("ads").generation == 0
+    service.decide_many("ads", 25)
+    view = service.describe("ads")
+    assert (view.generation, view.horizon, view.decisions) == (2, 40, 34)
+    assert folded_bytes(service.ledger.store) == live_bytes(service)
+
+
+def test_a_decision_is_drawn_from_all_that_is_settled_by_then(make_service, clock):
+    """The first decision after a quiet night knows what was settled during the night."""
+
+    def probability(look_first):
+        service = make_service()
+        service.create("ads", ["a", "b"], 0, window=10, horizon=1000, seed=4)
+        for decision in service.decide_many("ads", 30):
+            service.reward(decision, float(decision.arm == "a"))
+        clock.move(10)
+        if look_first:
+            service.describe("ads")
+        return service.decide("ads").probability
+
+    assert probability(look_first=False) == probability(look_first=True)
