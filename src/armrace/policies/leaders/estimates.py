@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import LIMITED, declare
-from armrace.policies.leaders.steps import FARTHEST, LAST_STEP, MOST_STEPS, lengthened, moved
 
 __all__ = [
     "LOGARITHMIC_BARRIER",
@@ -39,6 +38,8 @@ LOGARITHMIC_BARRIER, TSALLIS_ENTROPY = 1, 2
 """Powers of ``1 / (scale * (loss - x))``."""
 
 _SMALLEST_PROBABILITY = 1e-300
+_TOLERANCE = 1e-12
+_MOST_STEPS = 100
 
 
 @declare(losses=LIMITED, normaliser=LIMITED)
@@ -111,32 +112,29 @@ def power_weights(
 ) -> float:
     """Probabilities ``(scale * (loss - x))^-power``; returns ``x``.
 
-    The search is for ``distance = scale * (least loss - x)``, which is at least 1, and starts from
-    ``normaliser``, the ``x`` of the round before, from where two evaluations are nearly always
-    enough; see :mod:`armrace.policies.leaders.steps`. Losses are measured from the least one, so
-    that large losses do not cost precision.
+    Newton's method solves for ``distance = scale * (least loss - x)``, which lies between 1 and
+    ``K^(1/power)``. The sum of the probabilities is a convex, decreasing function of the distance.
+    From a distance that is too small, Newton steps therefore never pass the root; a step from one
+    that is too large lands below it. So the method converges from any start, and from
+    ``normaliser``, the ``x`` of the round before, two or three steps are enough. Losses are
+    measured from the least one, so that large losses do not cost precision.
     """
     least = smallest(losses)
-    distance = min(max(1.0, scale * (least - normaliser)), FARTHEST)
-    step = 0.0
-    for _ in range(MOST_STEPS):
+    distance = max(1.0, scale * (least - normaliser))
+    total = 1.0
+    for _ in range(_MOST_STEPS):
         for arm in range(losses.size):
             out[arm] = 1.0 / (scale * (losses[arm] - least) + distance)
-        total, slope, curvature = 0.0, 0.0, 0.0
+        total, slope = 0.0, 0.0
         for arm in range(losses.size):
             root = out[arm]
             weight = root * root if power == TSALLIS_ENTROPY else root
             total += weight
             slope += weight * root
-            curvature += weight * root * root
-        mean = math.sqrt(total) if power == TSALLIS_ENTROPY else total
-        bend = 0.5 * (power + 1) * (curvature / slope - slope / total)
-        step = lengthened(total * (mean - 1.0) / slope, bend)
-        if abs(step) < LAST_STEP * distance:
+        if abs(total - 1.0) < _TOLERANCE:
             break
-        distance = max(1.0, distance + step)
+        distance = max(1.0, distance + (total - 1.0) / (power * slope))
     for arm in range(losses.size):
         root = out[arm]
-        weight = root * root if power == TSALLIS_ENTROPY else root
-        out[arm] = moved(weight, step * root, power)
-    return least - (distance + step) / scale
+        out[arm] = (root * root if power == TSALLIS_ENTROPY else root) / total
+    return least - distance / scale
