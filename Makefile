@@ -17,6 +17,7 @@ $(READY): pyproject.toml constraints.txt
 	@# The tests of the shared store start a PostgreSQL of their own; root can install it on Debian.
 	@ls -d /usr/lib/postgresql/*/bin > /dev/null 2>&1 || command -v initdb > /dev/null || \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	    apt-get update -q || true; \
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends postgresql; \
 	  else echo "Install PostgreSQL to run the tests of the shared store."; fi
 	@touch $@
