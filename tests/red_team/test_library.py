@@ -75,7 +75,7 @@ def test_standings_by_hand():
     assert bold["mean"] == pytest.approx(np.sqrt(4 * 1))
     assert calm["tail"] == pytest.approx(np.sqrt(1 * 1.5))
     assert (calm["per_budget"], bold["per_budget"]) == (3.0, 8.0)
-    assert (calm["ruined"], bold["ruined"]) == (0, 1)
+    assert (calm["mostly_lost"], bold["mostly_lost"]) == (0, 1)
     words = worst_verdict(worst_standings(frame))
     assert "calm loses least" in words
-    assert "Ruined in at least one cell: bold." in words
+    assert "with a small budget: bold." in words

@@ -41,8 +41,8 @@ def worst_standings(frame: pl.DataFrame) -> pl.DataFrame:
 
     ``mean`` and ``tail`` are geometric means over the cells of the mean and of the 95th
     percentile, each divided by the least of any policy there; ``per_budget`` is the largest
-    mean in units of the budget; ``ruined`` counts the cells in which, on average, more than half
-    of all that could be lost was lost, and more than three times the budget. Policies that are
+    mean in units of the budget; ``mostly_lost`` counts the cells in which, on average, more
+    than half of all that could be lost was lost, and more than three times the budget. Policies that are
     missing from some cells come last.
     """
     return (
@@ -55,27 +55,30 @@ def worst_standings(frame: pl.DataFrame) -> pl.DataFrame:
             mean=pl.col("mean_ratio").log().mean().exp(),
             tail=pl.col("tail_ratio").log().mean().exp(),
             per_budget=(pl.col("mean") / pl.col("budget")).max(),
-            ruined=_is_ruined().sum(),
+            mostly_lost=_is_mostly_lost().sum(),
             cells=pl.len(),
         )
         .sort(pl.col("cells") < pl.col("cells").max(), "mean", "policy")
     )
 
 
-def _is_ruined() -> pl.Expr:
-    # A budget that is large next to all there is to lose ruins every policy, and says nothing.
+def _is_mostly_lost() -> pl.Expr:
+    # With a budget that is large next to all there is to lose, every policy loses most of it.
     by_little = pl.col("mean") > 3 * pl.col("budget")
     return (pl.col("mean") > pl.col("all_lost") / 2) & by_little
 
 
 def worst_verdict(board: pl.DataFrame) -> str:
-    """Name the leader, and the policies that are ruined somewhere."""
+    """Name the leader, and the policies that lose nearly all somewhere."""
     first = board.row(0, named=True)
     words = (
         f"Each under its own worst attack found, {first['policy']} loses least: typically "
         f"{figure(first['mean'])} times the least of any policy in a cell."
     )
-    ruined = board.filter(pl.col("ruined") > 0)["policy"].to_list()
-    if ruined:
-        words += f" Ruined in at least one cell: {', '.join(ruined)}."
+    lost = board.filter(pl.col("mostly_lost") > 0)["policy"].to_list()
+    if lost:
+        words += (
+            " These lose more than half of all there is in at least one cell, with a small budget: "
+            f"{', '.join(lost)}."
+        )
     return f"{words} These are lower bounds on the worst case."

@@ -41,7 +41,7 @@ WORST_COLUMNS = {
     "mean": "worst found, mean",
     "tail": "worst found, p95",
     "per_budget": "most per unit of budget",
-    "ruined": "cells ruined",
+    "mostly_lost": "cells mostly lost",
     "cells": "cells searched",
 }
 
