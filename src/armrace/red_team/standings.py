@@ -42,8 +42,8 @@ def worst_standings(frame: pl.DataFrame) -> pl.DataFrame:
     ``mean`` and ``tail`` are geometric means over the cells of the mean and of the 95th
     percentile, each divided by the least of any policy there; ``per_budget`` is the largest
     mean in units of the budget; ``mostly_lost`` counts the cells in which, on average, more
-    than half of all that could be lost was lost, and more than three times the budget. Policies that are
-    missing from some cells come last.
+    than half of all that could be lost was lost, and more than three times the budget. Policies
+    that are missing from some cells come last.
     """
     return (
         frame.with_columns(
