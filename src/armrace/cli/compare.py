@@ -192,7 +192,7 @@ def compare(
     page = None if no_report else page_place(report, "armrace-report.html")
     check_executor(executor, address, request.workers)
     cells = request.cells()
-    if not (no_worst or attack or request.is_grid):
+    if request.could_show_worst and not no_worst:
         cells += under_own_worst(cells[0])
     check_targets(json, page, force=force)
     with chosen_executor(executor, address, request.workers) as chosen:
@@ -238,7 +238,7 @@ def _write_report(
             sweeps = sweep(request, comparisons[0])
     finally:
         story, command = request.scenario, request.command()
-        if not request.is_grid and len(comparisons) == 1:
+        if request.could_show_worst and len(comparisons) == 1:
             command += " --no-worst"
         if request.is_grid:
             text = render_grid(comparisons, story.name, story.summary, command)

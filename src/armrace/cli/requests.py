@@ -84,6 +84,11 @@ class Request(NamedTuple):
         """Whether there are several attacks or budgets."""
         return len(self.scenarios) > 1
 
+    @property
+    def could_show_worst(self) -> bool:
+        """Whether each policy can also be shown under an attack of its own: none was named."""
+        return not self.is_grid and not self.overrides.attack and self.scenario.budget > 0
+
     def cells(self) -> list[list[Experiment]]:
         """Make a cell for each attack and budget: one experiment for each policy."""
         return [

@@ -12,7 +12,7 @@ from rich.table import Column, Table
 
 from armrace.formatting import count, figure
 from armrace.red_team import Verdict
-from armrace.reports.arena import WORST_COLUMNS
+from armrace.red_team.standings import WORST_COLUMNS
 from armrace.reports.audits import AUDIT_COLUMNS, audit_rows
 from armrace.reports.descriptions import comparison_name, interval, means_of, setting
 from armrace.reports.growth import exponent_words

@@ -74,16 +74,12 @@ class LiveAttack:
     ) -> None:
         code = fingerprint(implementations(state))
         self._handle = Handle(_AttackState(state, stream))
-        corrupt_at, observe_at, looks_at = _addresses(code, self._handle._numba_type_)
-        if not implements(observe, type(state)):
-            observe_at = NOWHERE
-        if not implements(looks, type(state)):
-            looks_at = NOWHERE
+        # What an attack does not implement is not compiled, which would take a second for each.
+        learns, chooses = implements(observe, type(state)), implements(looks, type(state))
+        addresses = _addresses(code, self._handle._numba_type_, learns, chooses)
         self.attack = Attack(
             self._handle.address,
-            corrupt_at,
-            observe_at,
-            looks_at,
+            *addresses,
             sees_weights,
             sees_arm,
             smallest_cost,
@@ -114,15 +110,17 @@ def attack_entries(code: str) -> tuple[Any, Any, Any]:
 
 
 @cache
-def _addresses(code: str, kind: Any) -> tuple[int, int, int]:
+def _addresses(code: str, kind: Any, observes: bool, looks: bool) -> tuple[int, int, int]:
     """Return the addresses of an attack's functions, compiled for one type of handle."""
     attack_corrupt, attack_observe, attack_looks = attack_entries(code)
     integer, number = types.int64, types.float64
-    return (
-        address_of(attack_corrupt, (kind, integer, _NUMBERS, _NUMBERS, integer, number)),
-        address_of(attack_observe, (kind, integer, integer, number)),
-        address_of(attack_looks, (kind, integer, _NUMBERS, integer, number)),
-    )
+    observe_at = looks_at = NOWHERE
+    if observes:
+        observe_at = address_of(attack_observe, (kind, integer, integer, number))
+    if looks:
+        looks_at = address_of(attack_looks, (kind, integer, _NUMBERS, integer, number))
+    corrupt_at = address_of(attack_corrupt, (kind, integer, _NUMBERS, _NUMBERS, integer, number))
+    return corrupt_at, observe_at, looks_at
 
 
 def address_of(function: Any, argument_types: tuple[Any, ...]) -> int:

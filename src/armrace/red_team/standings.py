@@ -9,10 +9,19 @@ import polars as pl
 
 from armrace.formatting import figure
 
-__all__ = ["WORST_CELL", "worst_frame", "worst_standings", "worst_verdict"]
+__all__ = ["WORST_CELL", "WORST_COLUMNS", "worst_frame", "worst_standings", "worst_verdict"]
 
 WORST_CELL = ("environment", "budget")
 """The columns that identify a cell: every policy has its own attack there."""
+
+WORST_COLUMNS = {
+    "mean": "worst found, mean",
+    "tail": "worst found, p95",
+    "per_budget": "most per unit of budget",
+    "mostly_lost": "cells mostly lost",
+    "cells": "cells searched",
+}
+"""The columns of the standings, and their headings."""
 
 
 def worst_frame(verdicts: Sequence[Mapping[str, Any]]) -> pl.DataFrame:

@@ -12,7 +12,7 @@ import polars as pl
 from armrace.environments import Environment
 from armrace.formatting import count, figure
 from armrace.policies import POLICIES
-from armrace.red_team.standings import worst_standings, worst_verdict
+from armrace.red_team.standings import WORST_COLUMNS, worst_standings, worst_verdict
 from armrace.reports.budgets import draw_budgets
 from armrace.reports.colours import GREY, Style, choose_styles
 from armrace.reports.heatmap import heat_map, heat_tables, legend
@@ -22,7 +22,7 @@ from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA, Grid
 from armrace.simulation.experiment import USUAL_REFRESH, refresh_words
 from armrace.simulation.leaderboard import leaderboard, relative_regret, verdict, worst_cases
 
-__all__ = ["WORST_COLUMNS", "render_arena"]
+__all__ = ["render_arena"]
 
 _SHOWN_ATTACKS = ("zero-best-when-likely", "swap-best", "adaptive-constant")
 
@@ -34,15 +34,6 @@ _COLUMNS = {
     "rank": "mean rank",
     "wins": "cells won",
     "cells": "cells played",
-}
-
-
-WORST_COLUMNS = {
-    "mean": "worst found, mean",
-    "tail": "worst found, p95",
-    "per_budget": "most per unit of budget",
-    "mostly_lost": "cells mostly lost",
-    "cells": "cells searched",
 }
 
 
