@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test test-ray lint bench verify forensics torture docs reference clean
+.PHONY: help setup demo test test-ray lint bench verify forensics torture worst docs reference clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -54,6 +54,10 @@ torture: setup ## the service in a simulated world of faults and losses of power
 	PYTHONPATH=tests $(BIN)/python -m torture --seeds 10000
 	PYTHONPATH=tests $(BIN)/python -m torture.power --runs 100000
 	PYTHONPATH=tests $(BIN)/python -m torture.kills --kills 1000
+
+worst: setup ## search for every policy's worst attack, for the arena's page and the library of winners: hours
+	$(BIN)/armrace arena --worst usual --folder armrace-arena --report armrace-arena.html --force
+	$(BIN)/python docs/library.py armrace-arena/worst
 
 docs: setup ## build the documentation into site/
 	$(BIN)/mkdocs build --strict

@@ -11,7 +11,7 @@ import typer
 from armrace.cli import options
 from armrace.cli.arguments import place
 from armrace.cli.budget_sweep import can_be_swept, sweep
-from armrace.cli.completion import complete_attacks, complete_measures, complete_scenarios
+from armrace.cli.completion import complete_attacks, complete_scenarios
 from armrace.cli.execution import end, run_cells
 from armrace.cli.experiments import audit_level, warn_of_idle_attack, warn_of_long_run
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, page_place, say, write_json
@@ -56,15 +56,6 @@ PolicySet = Annotated[
         "--set",
         metavar="POLICY.KEY=VALUE",
         help="A parameter of one of the policies; may be repeated.",
-    ),
-]
-Measure = Annotated[
-    str,
-    typer.Option(
-        "--measure",
-        metavar="NAME",
-        autocompletion=complete_measures,
-        help="What ranks the policies: pseudo_regret, regret, clean_regret or corruption.",
     ),
 ]
 Attacks = Annotated[
@@ -135,7 +126,7 @@ def compare(
     scenario: ScenarioName = "click-fraud",
     policies: options.Policies = None,
     settings: PolicySet = None,
-    measure: Measure = "pseudo_regret",
+    measure: options.Measure = "pseudo_regret",
     means: options.Means = None,
     environment: options.Environment = None,
     environment_settings: options.EnvironmentSet = None,

@@ -12,7 +12,12 @@ from typing import Annotated
 import typer
 
 from armrace.cli.arguments import place
-from armrace.cli.completion import complete_attacks, complete_environments, complete_policies
+from armrace.cli.completion import (
+    complete_attacks,
+    complete_environments,
+    complete_measures,
+    complete_policies,
+)
 
 __all__ = [
     "Account",
@@ -31,6 +36,7 @@ __all__ = [
     "Horizon",
     "Json",
     "Means",
+    "Measure",
     "Output",
     "Policies",
     "PolicySet",
@@ -139,6 +145,15 @@ Delta = Annotated[
         metavar="NUMBER",
         help="Short for [bold]--set delta=NUMBER[/bold]: the chance that the policy's guarantee "
         "may fail.",
+    ),
+]
+Measure = Annotated[
+    str,
+    typer.Option(
+        "--measure",
+        metavar="NAME",
+        autocompletion=complete_measures,
+        help="By which figure: pseudo_regret, regret, clean_regret or corruption.",
     ),
 ]
 Horizon = Annotated[

@@ -10,7 +10,7 @@ import typer
 
 from armrace.cli import options
 from armrace.cli.arguments import names, numbers, place, whole, worker_count
-from armrace.cli.completion import complete_attacks, complete_measures
+from armrace.cli.completion import complete_attacks
 from armrace.cli.execution import INTERRUPTED
 from armrace.cli.experiments import make_environment, make_policy
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
@@ -69,15 +69,6 @@ Objective = Annotated[
     str,
     typer.Option("--objective", metavar="NAME", help="What is made large: mean or p95."),
 ]
-Measure = Annotated[
-    str,
-    typer.Option(
-        "--measure",
-        metavar="NAME",
-        autocompletion=complete_measures,
-        help="Of what: pseudo_regret, regret, clean_regret or corruption.",
-    ),
-]
 Report = Annotated[
     Path | None,
     typer.Option(
@@ -105,7 +96,7 @@ def redteam(
     settings: options.PolicySet = None,
     delta: options.Delta = None,
     objective: Objective = "mean",
-    measure: Measure = "pseudo_regret",
+    measure: options.Measure = "pseudo_regret",
     means: options.Means = None,
     environment: options.Environment = None,
     environment_settings: options.EnvironmentSet = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
@@ -78,17 +78,23 @@ def _row(name: str, cells: Sequence[str], mark: str = "") -> str:
     return f'<tr><th scope="row">{mark}{escape(name)}</th>{"".join(cells)}</tr>'
 
 
-def _worst_found_section(worst: pl.DataFrame, styles: dict[str, Style]) -> str:
-    """Each policy under its own worst attack: the standings, and every cell folded away."""
-    board = worst_standings(worst)
-    rows = [
+def _board_rows(board: pl.DataFrame, columns: Iterable[str], styles: dict[str, Style]) -> list[str]:
+    """One row per policy, with the mark of its line."""
+    names = list(columns)
+    return [
         _row(
             row["policy"],
-            [f"<td>{figure(row[name])}</td>" for name in WORST_COLUMNS],
+            [f"<td>{figure(row[name])}</td>" for name in names],
             line_mark(styles[row["policy"]]),
         )
         for row in board.iter_rows(named=True)
     ]
+
+
+def _worst_found_section(worst: pl.DataFrame, styles: dict[str, Style]) -> str:
+    """Each policy under its own worst attack: the standings, and every cell folded away."""
+    board = worst_standings(worst)
+    rows = _board_rows(board, WORST_COLUMNS, styles)
     note = (
         "Each policy under the worst attack that a search found against it, on held-out seeds: "
         "geometric means over the cells of its mean and its 95th percentile, relative to the least "
@@ -124,14 +130,7 @@ def _worst_found_section(worst: pl.DataFrame, styles: dict[str, Style]) -> str:
 
 def _leaderboard_section(board: pl.DataFrame, styles: dict[str, Style]) -> str:
     costly = [name for name in board["policy"] if not POLICIES.find(name).exact_tickets]
-    rows = [
-        _row(
-            row["policy"],
-            [f"<td>{figure(row[name])}</td>" for name in _COLUMNS],
-            line_mark(styles[row["policy"]]),
-        )
-        for row in board.iter_rows(named=True)
-    ]
+    rows = _board_rows(board, _COLUMNS, styles)
     note = (
         "Pseudo-regret relative to the best policy of each cell: geometric means over the cells "
         "with and without attack, the same of the 95th percentile, and the worst cell. Policies "
