@@ -10,6 +10,7 @@ from typing import Any, Literal, Self, TypeVar
 
 from armrace.errors import ArmraceError, InvalidParameter
 from armrace.forensics import Audit
+from armrace.policies import RECOMMENDED
 from armrace.service.answers import (
     ArmAnswer,
     Decision,
@@ -103,7 +104,7 @@ class Service:
         arms: Sequence[str],
         missing: float | Literal["drop"],
         *,
-        policy: Any = "tsallis-inf",
+        policy: Any = RECOMMENDED,
         horizon: int | None = None,
         window: float = 3600.0,
         settle: Literal["window", "immediate"] = "window",

@@ -10,7 +10,7 @@ import msgspec
 from armrace.errors import ArmraceError, InvalidParameter
 from armrace.limits import Limits, check_number
 from armrace.online.arguments import check_arms, check_horizon, check_seed
-from armrace.policies import POLICIES, Policy
+from armrace.policies import POLICIES, RECOMMENDED, Policy
 from armrace.service.rewards import RewardScale, check_range
 
 __all__ = ["DROP", "FIRST_HORIZON", "Settings", "check_label", "make_settings"]
@@ -64,7 +64,7 @@ def make_settings(
     arms: Any,
     missing: Any,
     seed: int,
-    policy: Any = "tsallis-inf",
+    policy: Any = RECOMMENDED,
     horizon: int | None = None,
     window: float = 3600.0,
     settle: Any = "window",

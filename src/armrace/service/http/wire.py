@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from armrace.errors import InvalidParameter
+from armrace.policies import RECOMMENDED
 from armrace.service.answers import Decision, RewardAnswer
 from armrace.service.requests.decisions import Decide
 from armrace.service.requests.rewards import Reward
@@ -43,7 +44,7 @@ class CreateBody(_Body, frozen=True):
     name: Label
     arms: Annotated[list[Label], Meta(min_length=2)]
     missing: float | Literal["drop"]
-    policy: str | dict[str, Any] = "tsallis-inf"
+    policy: str | dict[str, Any] = RECOMMENDED
     horizon: int | None = None
     window: float = 3600.0
     settle: Literal["window", "immediate"] = "window"
