@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Self
 
-from armrace.simulation.interrupts import shielded_children
+from armrace.simulation.interrupts import postponed_interrupts, shielded_children
 
 __all__ = ["ProcessPool"]
 
@@ -42,7 +42,9 @@ class ProcessPool(Executor):
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         """Submit a task; after a process has died, to a new pool."""
-        with shielded_children():  # processes start with the first tasks
+        # Processes start with the first tasks. A blocked signal may still reach another thread, and
+        # would then interrupt this one before it has told a new process what to do.
+        with postponed_interrupts(), shielded_children():
             try:
                 return self._pool.submit(function, *arguments, **named)
             except BrokenExecutor:
