@@ -44,11 +44,14 @@ def test_who_sees_the_arm_pays_for_that_arm_alone():
 
 
 def test_refused_changes_are_counted():
-    # Every change costs 1, of which half a unit is left at the end; the attack is not asked again.
-    attack = {"name": "oracle", "target": 0, "margin": 0.5}
-    result = armrace.simulate("exp3", **{**KW, "adversary": attack, "budget": 3.1})
-    assert result.final["refused"].to_list() != []
-    assert np.all(result.sample("corruption") <= 3.1)
+    # Rewards that are not named may change by anything, so that the attack is asked to the end.
+    uniform = {"name": "uniform", "lows": (0.2, 0.1, 0.0), "highs": (1.0, 0.9, 0.8)}
+    attacked = {**KW, "environment": uniform, "adversary": "zero-best"}
+    scarce = armrace.simulate("exp3", **{**attacked, "budget": 3.1})
+    assert np.all(scarce.sample("corruption") <= 3.1)
+    assert np.all(scarce.final["refused"].to_numpy() > 400)
+    ample = armrace.simulate("exp3", **{**attacked, "budget": 1e6})
+    assert ample.final["refused"].to_list() == [0, 0, 0]
 
 
 def test_an_account_has_a_name():

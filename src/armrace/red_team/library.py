@@ -1,7 +1,7 @@
 """The library of winners: the worst attacks that searches have found, for each policy.
 
 A search begins with them, and a comparison can show each policy under its own. The library is
-written by ``python -m armrace.red_team.campaign``; see docs/arena.md.
+written by docs/library.py from the searches of ``armrace arena --worst``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from armrace.adversaries import ADVERSARIES, Adversary, Setting
 if TYPE_CHECKING:
     from armrace.red_team.target import Target
 
-__all__ = ["KINDS", "Winner", "kind_of", "load_library", "winner_for", "winners_for"]
+__all__ = ["KINDS", "Winner", "kind_of", "load_library", "winners_for"]
 
 KINDS = ("two-arms", "several-arms", "low-rates", "many-arms", "graded")
 """Kinds of environments, for which attacks differ."""
@@ -78,11 +78,3 @@ def winners_for(target: Target) -> list[Adversary]:
 
     nearest = sorted(load_library(), key=distance)
     return list(dict.fromkeys(winner.make() for winner in nearest))[:_MOST_WINNERS]
-
-
-def winner_for(target: Target) -> Adversary | None:
-    """Return the winner for this policy in the most similar setting; None if there is none."""
-    policy = target.policy.tag()
-    if not any(winner.policy == policy for winner in load_library()):
-        return None
-    return next(iter(winners_for(target)), None)

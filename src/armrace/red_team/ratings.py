@@ -95,7 +95,6 @@ class Ratings:
         attacks: Sequence[Adversary],
         replications: int,
         progress: Callable[[float], None] = lambda share: None,
-        most: int | None = None,
     ) -> None:
         """Play new replications, the same for all ``attacks``.
 
@@ -103,7 +102,6 @@ class Ratings:
             attacks: whom to rate.
             replications: how many replications each plays.
             progress: called with the share that is finished.
-            most: the number of replications that the specification of the experiment carries.
 
         Raises:
             KeyboardInterrupt: Ctrl-C came; what was finished is in the notebook.
@@ -117,7 +115,7 @@ class Ratings:
             known = self._notebook.known(self.stage, key)
             absent = [number for number in range(first, last) if number not in known]
             if absent:
-                experiments.append(self.target.experiment(attack, most or last, self.seed))
+                experiments.append(self.target.experiment(attack, last, self.seed))
                 keys.append(key)
                 missing.append(absent)
 
