@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from armrace.policies import POLICIES, Policy
     from armrace.red_team import Verdict, redteam
     from armrace.service.client import AsyncClient, Client
-    from armrace.service.opening import open  # noqa: A004
+    from armrace.service.opening import open  # noqa: A004  as gzip.open and others do
     from armrace.simulation import Comparison, Result, load
     from armrace.simulation.simulate import compare, simulate
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +13,7 @@ import typer
 from armrace.cli import options
 from armrace.cli.arguments import names, numbers, place, whole, worker_count
 from armrace.cli.completion import complete_attacks
-from armrace.cli.execution import INTERRUPTED
+from armrace.cli.execution import INTERRUPTED, say_how_to_go_on
 from armrace.cli.experiments import make_environment, make_policy
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
 from armrace.cli.simulate import PolicyName
@@ -121,6 +123,7 @@ def redteam(
     worst case. Policies that must know the corruption in advance are told the budget.
     """
     from armrace.cli.tables import print_verdict
+    from armrace.red_team import redteam as search
     from armrace.simulation.executors import check_executor, chosen_executor
 
     rounds, count = whole("horizon", horizon or ""), worker_count(workers)
@@ -129,11 +132,11 @@ def redteam(
     check_executor(executor, address, count)
     check_targets(json, report, force=force)
     verdicts: list[Verdict] = []
-    with chosen_executor(executor, address, count) as chosen:
+    with chosen_executor(executor, address, count) as chosen, _explained_interrupt(folder):
         for spent in sorted(budgets):
             learner = _told(policy, settings, delta, spent)
             verdicts.append(
-                _search(
+                search(
                     learner,
                     described,
                     spent,
@@ -170,18 +173,17 @@ def _told(name: str, settings: list[str] | None, delta: str | None, budget: floa
     return make_policy(name, given, delta)
 
 
-def _search(*arguments: object, folder: Path | None, **options: object) -> Verdict:
-    from armrace.red_team import redteam as search
-
+@contextmanager
+def _explained_interrupt(folder: Path | None) -> Iterator[None]:
+    """Turn Ctrl-C into a sentence and an exit code; with a folder, the search can go on."""
+    if folder is not None:
+        with say_how_to_go_on(folder):
+            yield
+        return
     try:
-        return search(*arguments, folder=folder, **options)  # type: ignore[arg-type]
+        yield
     except KeyboardInterrupt:
-        kept = (
-            "give a --folder to keep what is played"
-            if folder is None
-            else f"what is played is in {folder}, and the same command goes on from there"
-        )
-        say(f"armrace: interrupted; {kept}.")
+        say("armrace: interrupted; give a --folder to keep what is played.")
         raise typer.Exit(INTERRUPTED) from None
 
 
