@@ -14,12 +14,15 @@ setup: $(READY) ## make .venv with everything for development
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	@# The tests of the shared store start a PostgreSQL of their own; root can install it on Debian.
-	@ls -d /usr/lib/postgresql/*/bin > /dev/null 2>&1 || command -v initdb > /dev/null || \
-	  if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	@# The tests start a PostgreSQL and a chromium of their own; root can install them on Debian.
+	@missing=; \
+	  ls -d /usr/lib/postgresql/*/bin > /dev/null 2>&1 || command -v initdb > /dev/null || missing="$$missing postgresql"; \
+	  command -v chromium > /dev/null || command -v chromium-browser > /dev/null || missing="$$missing chromium"; \
+	  if [ -z "$$missing" ]; then :; \
+	  elif [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
 	    apt-get update -q || true; \
-	    DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends postgresql; \
-	  else echo "Install PostgreSQL to run the tests of the shared store."; fi
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing; \
+	  else echo "Install$$missing to run all tests."; fi
 	@touch $@
 
 demo: setup ## compare policies under click fraud, and write a report
