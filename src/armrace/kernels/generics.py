@@ -18,6 +18,7 @@ from numba.core import types
 from numba.extending import overload
 
 from armrace.kernels.compiling import CALLEE_OPTIONS, inlined
+from armrace.kernels.state_models import pass_whole
 from armrace.kernels.streams import Stream
 
 __all__ = [
@@ -220,6 +221,7 @@ def implement(generic: Callable[..., Any], state_class: type) -> Callable[[F], F
                 f"define the class of the state again with the new one"
             )
         _REGISTRY[generic.__name__, state_class] = function
+        pass_whole(state_class)
         return function
 
     return register

@@ -8,6 +8,7 @@ code. An entry collects the code of everything that it reaches, and optimises it
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,6 +18,8 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder, _LowerResult
 from numba.core.compiler_machinery import register_pass
 from numba.core.environment import lookup_environment
 from numba.core.typed_passes import NativeLowering
+
+from armrace.kernels.state_models import without_counting
 
 __all__ = ["CalleeCompiler", "EntryCompiler"]
 
@@ -101,7 +104,8 @@ class _LowerCallee(NativeLowering):  # type: ignore[misc]
         flags, usual = state.flags, state.flags.no_compile
         flags.no_compile = True
         try:
-            super().run_pass(state)
+            with without_counting():
+                super().run_pass(state)
         finally:
             flags.no_compile = usual
         lowered = state["cr"]
@@ -159,3 +163,16 @@ class EntryCompiler(_Compiler):
     """Compiles functions that Python calls, with all that they reach, into machine code."""
 
     lowering = _LowerEntry
+
+    def compile_extra(self, function: Any) -> Any:
+        """Compile while the garbage collector rests: it would search millions of live objects.
+
+        Numba holds a lock of the whole process here, so that two compilations never overlap.
+        """
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return super().compile_extra(function)
+        finally:
+            if collects:
+                gc.enable()
