@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from armrace.errors import InvalidParameter
 from armrace.theory.allowance import corruption_allowance
 from armrace.theory.arguments import (
     check_above_zero,
@@ -128,7 +129,7 @@ def guarded_regret(
     in ``1 + lead`` of their labelled rounds. This holds for every tolerant layer, and the smallest
     bound is returned.
 
-    The order is ``(ln T + (1 + lead) K max(2^s, C/first)) ln(KT/delta) / gap``.
+    The order is ``K (ln T + (1 + lead) max(2^s, C/first)) ln(KT/delta) / gap``, with the least gap.
 
     Args:
         gaps: the gap of every arm except one best arm.
@@ -162,7 +163,7 @@ def guarded_regret(
     log_term = math.log(12 * arms * horizon / delta)
     found = NO_GUARANTEE
     for number, layer in enumerate(layers):
-        if spent > layer.tolerance:
+        if any(spent > each.tolerance for each in layers[number:]):
             continue
         moves = [(1 + lead) * each for each in moves_until_deleted(limits[number])]
         ends = [rounds_until_moves(each, layer.share, failure) for each in moves]
@@ -230,7 +231,8 @@ def price_of_high_probability(gap: float, horizon: int, delta: float, factor: fl
     ``1 - delta``, on all pairs of Bernoulli arms with this gap, then with the means
     ``1/2 - gap`` and ``1/2`` it plays the bad arm at least
     ``floor(log(T/C0) / log(factor)) ln(1/4 delta) / kl(1/2 - gap, 1/2 + gap)`` times.
-    ``C0`` is ``2 ln(1/4 delta) / (kl delta (factor - 1))``.
+    ``C0`` is ``2 ln(1/4 delta) / (kl delta (factor - 1))``, rounded up, and ``factor`` a whole
+    number.
 
     >>> f"{price_of_high_probability(0.1, 10**9, 0.01, 10):.1f}"
     '238.2'
@@ -239,10 +241,12 @@ def price_of_high_probability(gap: float, horizon: int, delta: float, factor: fl
     check_horizon(horizon)
     check_open_unit("delta", 4 * delta)
     check_at_least("factor", factor, 1)
+    if factor != math.floor(factor):
+        raise InvalidParameter(f"factor must be a whole number; got {factor:g}.")
     if factor == 1:
         return 0.0
     divergence = 2 * gap * math.log((0.5 + gap) / (0.5 - gap))
     evidence = math.log(1 / (4 * delta)) / divergence
-    smallest = 2 * evidence / (delta * (factor - 1))
+    smallest = math.ceil(2 * evidence / (delta * (factor - 1)))
     windows = math.floor(math.log(horizon / smallest) / math.log(factor) + 1e-12)
     return max(0, windows) * evidence

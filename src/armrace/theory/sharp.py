@@ -187,7 +187,7 @@ def sharp_regret(
     log_term, failure = math.log(12 * arms * horizon / delta), delta / (4 * arms * len(layers))
     found = NO_GUARANTEE
     for number, layer in enumerate(layers):
-        if spent > layer.tolerance:
+        if any(spent > each.tolerance for each in layers[number:]):
             continue
         pseudo_regret = sum((cost for cost, _ in own[number:]), 0.0)
         bad_plays = sum((plays for _, plays in own[number:]), 0.0)
