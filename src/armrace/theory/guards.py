@@ -14,7 +14,6 @@ import math
 from collections.abc import Sequence
 
 from armrace.errors import InvalidParameter
-from armrace.theory.allowance import corruption_allowance
 from armrace.theory.arguments import (
     check_above_zero,
     check_arms,
@@ -31,7 +30,7 @@ from armrace.theory.plays import (
     regret_of_stages,
 )
 from armrace.theory.races import moves_until_deleted, rounds_until_moves
-from armrace.theory.sharp import SharpLayer, sharp_plays_until_deleted
+from armrace.theory.sharp import SharpLayer, make_sharp_layer, sharp_plays_until_deleted
 
 __all__ = [
     "guard_layers",
@@ -75,26 +74,15 @@ def guard_layers(
     shares = [2.0 ** -(share + place) for place in range(1, count + 1)]
     shares[0] = 2.0**-share - sum(shares[1:])
     return [
-        _layer(arms, shares, place, _tolerated(first, share, place), delta * 4.0**-place)
+        make_sharp_layer(
+            arms, shares[place - 1 :], _tolerated(first, share, place), delta * 4.0**-place
+        )
         for place in range(1, count + 1)
     ]
 
 
 def _tolerated(first: float, share: int, place: int) -> float:
     return first * 2.0 ** (share + place - 1)
-
-
-def _layer(
-    arms: int, shares: Sequence[float], place: int, tolerated: float, failure: float
-) -> SharpLayer:
-    used = sum(shares[place - 1 :])
-    return SharpLayer(
-        share=shares[place - 1],
-        tolerated=tolerated,
-        log_lower=-math.log(failure / 2 / arms),
-        log_upper=-math.log(failure / 2),
-        allowance=corruption_allowance(used * tolerated, -math.log(failure)),
-    )
 
 
 def most_labelled_rounds(share: float, horizon: int, failure: float) -> float:
