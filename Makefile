@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test test-ray lint bench verify forensics torture worst docs reference clean
+.PHONY: help setup demo test test-ray lint bench verify forensics torture worst grid locked docs reference clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -61,6 +61,12 @@ torture: setup ## the service in a simulated world of faults and losses of power
 worst: setup ## search for every policy's worst attack, for the arena's page and the library of winners: hours
 	$(BIN)/armrace arena --worst usual --folder armrace-arena --report armrace-arena.html --force
 	$(BIN)/python docs/library.py armrace-arena/worst
+
+grid: setup ## the searches of the arena's page, on one core: an hour
+	$(BIN)/python docs/grid.py armrace-grid
+
+locked: setup ## judge the policies on environments and attacks that took no part in their choice: half an hour
+	$(BIN)/python docs/locked.py armrace-locked
 
 docs: setup ## build the documentation into site/
 	$(BIN)/mkdocs build --strict

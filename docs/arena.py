@@ -2,6 +2,7 @@
 
 ``python docs/arena.py usual armrace-arena`` or ``python docs/arena.py full armrace-arena``; for the
 searches of ``armrace arena --worst``, ``python docs/arena.py worst armrace-arena/worst``.
+``python docs/arena.py short FOLDER`` plays the short form of the page, on one core, and prints it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import polars as pl
 
 from armrace.formatting import count, figure
 from armrace.red_team.standings import WORST_CELL, worst_frame, worst_standings, worst_verdict
-from armrace.simulation.arena import FORMS, load_cells
+from armrace.simulation.arena import FORMS, Grid, load_cells, run_arena
 from armrace.simulation.leaderboard import leaderboard, verdict, worst_cases
 
 _BOARD = {
@@ -29,12 +30,19 @@ _BOARD = {
 }
 
 
+SHORT = Grid(horizon=20_000, replications=5)
+"""All policies and attacks, in runs just long enough to rank policies."""
+
+
 def main(form: str, folder: str) -> None:
     """Print verdict, leaderboard and worst cases as Markdown."""
     if form == "worst":
         print_worst(Path(folder))
         return
-    figures = load_cells(FORMS[form], Path(folder))
+    if form == "short":
+        figures = run_arena(SHORT, Path(folder), workers=1, report=_say)
+    else:
+        figures = load_cells(FORMS[form], Path(folder))
     board = leaderboard(figures)
     print(f"{verdict(board)}\n")
     rows = [[row["policy"], *(figure(row[name]) for name in _BOARD)] for row in board.to_dicts()]
@@ -42,6 +50,10 @@ def main(form: str, folder: str) -> None:
     print()
     columns = ["policy", "environment", "attack", "budget", "pseudo-regret", "times the best"]
     print_table([*columns, "best there"], _worst(worst_cases(figures)))
+
+
+def _say(done: int, total: int) -> None:
+    print(f"{done} of {total} cells", file=sys.stderr, flush=True)
 
 
 def _worst(cases: pl.DataFrame) -> Iterable[list[str]]:

@@ -10,11 +10,16 @@ from scipy.stats import binomtest
 
 from armrace import simulate
 from armrace.adversaries import Setting
-from armrace.adversaries.lower_bound_switch import LowerBoundSwitch, _mean_pulls
+from armrace.adversaries.lower_bound_switch import (
+    LowerBoundSwitch,
+    _is_randomised,
+    _mean_pulls,
+    _mean_regrets,
+)
 from armrace.checking import check_adversary
 from armrace.checking.reference import run_reference
 from armrace.errors import InvalidParameter
-from armrace.policies import Exp3, Ucb1
+from armrace.policies import Exp3, KlUcb, Thompson, Ucb1
 from armrace.simulation import make_experiment
 from proposals import ledger_of, strike
 
@@ -80,12 +85,61 @@ def test_the_interval_found_for_ucb1_is_the_one_with_the_fewest_pulls():
     assert attack.start(PAPER).rounds == found[fewest].start
 
 
-def test_the_search_is_done_once():
-    _mean_pulls.cache_clear()
+@pytest.mark.parametrize(("policy", "search"), [(Ucb1(), _mean_pulls), (Exp3(), _mean_regrets)])
+def test_the_search_is_done_once(policy, search):
+    search.cache_clear()
     for _ in range(3):
-        LowerBoundSwitch(runs=2).start(PAPER._replace(policy=Ucb1()))
-    LowerBoundSwitch(runs=2).start(PAPER._replace(policy=Exp3()))
-    assert _mean_pulls.cache_info().misses == 2
+        LowerBoundSwitch(runs=2).start(PAPER._replace(policy=policy))
+    assert search.cache_info().misses == 1
+
+
+@pytest.mark.parametrize(
+    ("policy", "randomised"),
+    [(Ucb1(), False), (KlUcb(), False), (Exp3(), True), (Thompson(), True)],
+)
+def test_it_finds_out_whether_the_learner_is_randomised(policy, randomised):
+    assert _is_randomised(policy, 2_000, (0.6, 0.4)) == randomised
+
+
+def regret_of_exp3(interval):
+    """Pseudo-regrets on seeds that the attack has not simulated."""
+    attack = LowerBoundSwitch(epsilon=0.4, runs=10, interval=interval)
+    found = simulate(
+        "exp3",
+        [0.6, 0.4],
+        attack,
+        budget=3000,
+        horizon=20_000,
+        replications=30,
+        seed=5,
+        progress=False,
+    )
+    return found.sample("pseudo_regret")
+
+
+def test_against_a_randomised_learner_the_interval_costs_more_than_that_of_fewest_plays():
+    plays, regret, auto = (regret_of_exp3(interval) for interval in ("plays", "regret", "auto"))
+    error = math.sqrt((plays.var() + regret.var()) / 30)
+    assert regret.mean() > plays.mean() + 5 * error
+    np.testing.assert_array_equal(auto, regret)
+
+
+def test_the_rehearsed_regret_is_that_of_a_simulation():
+    attack = LowerBoundSwitch(epsilon=0.8, epsilon_prime=0.81, runs=40)
+    state = attack.start(PAPER._replace(policy=Exp3()))
+    (rehearsed,) = _mean_regrets(Exp3(), 20_000, (2 / 3, 1 / 2), (state,), 40)
+    found = simulate(
+        Exp3(),
+        [2 / 3, 1 / 2],
+        attack,
+        budget=state.rounds,
+        horizon=20_000,
+        replications=40,
+        seed=6,
+        progress=False,
+    )
+    figures = found.figure("pseudo_regret")
+    assert abs(rehearsed - figures.mean) < 5 * math.sqrt(2) * figures.stderr
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,14 @@ def test_a_growth_that_is_not_covered_is_refused():
         barrier_factor(100, scale_growth=50.0)
 
 
+def test_there_is_no_guarantee_for_parameters_that_are_not_covered():
+    covered = OptimisticLogBarrier()
+    assert covered.guarantee([0.2], 1000, 10.0).pseudo_regret > 0
+    assert covered.guarantee([0.2] * 9, 19, 10.0) is None
+    for other in ({"scale_growth": 30.0}, {"scale_growth": 0.0}, {"optimism": 2.0}):
+        assert OptimisticLogBarrier(**other).guarantee([0.2], 1000, 10.0) is None
+
+
 def test_mean_regret_is_below_the_bound_under_attack():
     """The bound is on the expectation; the mean of 20 runs is 10 standard errors below it."""
     horizon, budget = 20_000, 100

@@ -111,6 +111,11 @@ def test_the_price_lies_below_what_the_guard_pays():
     assert 0 < forced < guard_overhead([gap], 10**9, delta)
 
 
+def test_the_factor_of_the_price_is_whole():
+    with pytest.raises(InvalidParameter, match=r"^factor must be a whole number; got 2\.5\.$"):
+        price_of_high_probability(0.1, 10**9, 0.01, 2.5)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from armrace.adversaries.base import Adversary, Setting
+from armrace.adversaries.rehearsals import plays_in_rehearsal
 from armrace.errors import InvalidParameter
-from armrace.kernels import engine, laws
-from armrace.kernels.attack_pointers import LiveAttack
-from armrace.kernels.compiling import fingerprint
-from armrace.kernels.generics import Floats, corrupt, implement, implementations
-from armrace.kernels.reward_pointers import LiveRewards
+from armrace.kernels.generics import Floats, corrupt, implement
 from armrace.kernels.streams import Stream, uniform
-from armrace.randomness import MAXIMAL_SEED, Purpose, reward_place, stream_for
 from armrace.specification import Limits
 
 __all__ = ["Interval", "LowerBoundSwitch"]
 
-_SEED = MAXIMAL_SEED + 1
-"""No experiment can have this seed, so the search does not see any experiment's random numbers."""
 _GROWTH = 3
 
 
@@ -43,13 +35,19 @@ class LowerBoundSwitchState(NamedTuple):
     chance: float
 
 
+_NO_ATTACK = LowerBoundSwitchState(0, 0, 0.0)
+
+
 class LowerBoundSwitch(Adversary, frozen=True, tag="lower-bound-switch"):
     """Makes the best arm look worse than the runner-up, until the learner hardly plays it.
 
     Before the first round it simulates the learner on Bernoulli arms whose best has become worse
     than the runner-up by ``gap``, counts the plays of that arm in the intervals
-    ``[3^(i-1) T^epsilon, 3^i T^epsilon)`` and takes the one with the fewest, ``[C, 3C)``. In the
-    first ``C`` rounds each reward of the best arm becomes 0 with the probability that gives it the
+    ``[3^(i-1) T^epsilon, 3^i T^epsilon)`` and takes the one with the fewest, ``[C, 3C)``. That is
+    the paper's choice, and the default for a learner that draws no random numbers. A randomised
+    one plays the bad arm rarely everywhere, and returns to it all the same: against it each ``C``
+    is rehearsed, and the one with the largest mean pseudo-regret is taken. In the first ``C``
+    rounds each reward of the best arm becomes 0 with the probability that gives it the
     simulated mean (not below 0). After that all rewards are honest, but a learner that hardly plays
     the arm does not find out. It knows the means and the learner's algorithm, and looks at nothing
     during the run. Only intervals with ``C`` within the budget, below
@@ -72,7 +70,7 @@ class LowerBoundSwitch(Adversary, frozen=True, tag="lower-bound-switch"):
     the end of step 4 the probabilities on the right are those without a switch; step 5a counts
     plays of arm 2; in Theorem 5 it is the complement of the event ``B`` that is unlikely.
 
-    The search plays up to ``runs * T`` rounds, once for each learner and setting.
+    The search plays up to ``runs * T`` rounds for each interval, once for each learner and setting.
     """
 
     family: ClassVar[str] = "literature"
@@ -98,6 +96,11 @@ class LowerBoundSwitch(Adversary, frozen=True, tag="lower-bound-switch"):
         Limits("the last begins before horizon^epsilon_prime", 0, 1, low_open=True, high_open=True),
     ] = 0.9
     runs: Annotated[int, Limits("how often the learner is simulated", 1)] = 100
+    interval: Annotated[
+        Literal["auto", "plays", "regret"],
+        "which interval is taken: that with the fewest plays of the bad arm, or that with the "
+        "largest simulated regret; auto is plays for a deterministic learner, else regret",
+    ] = "auto"
 
     def validate(self) -> None:
         if not self.epsilon < self.epsilon_prime:
@@ -115,11 +118,25 @@ class LowerBoundSwitch(Adversary, frozen=True, tag="lower-bound-switch"):
         honest = float(setting.means[setting.best])
         shown = self.shown_means(setting)[setting.best]
         chance = 1.0 - shown / honest if honest > 0.0 else 0.0
-        found = self.intervals(setting)
-        rounds = int(min(setting.budget, setting.horizon // _GROWTH))
-        if found:
-            rounds = min(found, key=lambda interval: interval.pulls).start
-        return LowerBoundSwitchState(setting.best, rounds, chance)
+        starts = self._borders(setting)[:-1]
+        if not starts:
+            starts = (int(min(setting.budget, setting.horizon // _GROWTH)),)
+        attacks = tuple(LowerBoundSwitchState(setting.best, start, chance) for start in starts)
+        return attacks[0] if len(attacks) == 1 else self._most_harmful(setting, attacks)
+
+    def _most_harmful(
+        self, setting: Setting, attacks: tuple[LowerBoundSwitchState, ...]
+    ) -> LowerBoundSwitchState:
+        """Simulate the learner and choose an interval."""
+        learner, means = setting.policy, tuple(setting.means.tolist())
+        by_regret = self.interval == "regret" or (
+            self.interval == "auto" and _is_randomised(learner, setting.horizon, means)
+        )
+        if by_regret:
+            regrets = _mean_regrets(learner, setting.horizon, means, attacks, self.runs)
+            return attacks[int(np.argmax(regrets))]
+        pulls = [interval.pulls for interval in self.intervals(setting)]
+        return attacks[int(np.argmin(pulls))]
 
     def windows(self, state: LowerBoundSwitchState, horizon: int) -> list[tuple[int, int]]:
         return [(0, state.rounds)]
@@ -171,37 +188,49 @@ def _mean_pulls(
     runs: int,
     borders: tuple[int, ...],
 ) -> tuple[float, ...]:
-    """Return the mean number of plays of ``arm`` between neighbouring borders."""
+    """Return the mean number of plays of ``arm`` between neighbouring borders, without attack."""
     total = np.zeros(len(borders) - 1)
     for run in range(runs):
-        total += np.diff(_simulate(policy, horizon, means, run, borders)[:, arm])
+        pulls = plays_in_rehearsal(policy, horizon, means, _NO_ATTACK, 0.0, borders, run)
+        total += np.diff(pulls[:, arm])
     return tuple((total / runs).tolist())
 
 
-def _simulate(
-    policy: Any, horizon: int, means: tuple[float, ...], run: int, borders: tuple[int, ...]
-) -> npt.NDArray[np.int64]:
-    """Simulate the learner without an attack; return pulls at each border (row) of each arm."""
-    arms, layers = len(means), policy.layer_count(len(means), horizon)
-    law = laws.make_law(laws.BERNOULLI, arms, means)
-    law.place[:] = reward_place(_SEED, run)
-    state = policy.start(arms, horizon)
-    record = engine.make_record(np.array(borders, dtype=np.int64), arms, layers)
-    no_attack = LiveAttack(
-        LowerBoundSwitchState(0, 0, 0.0), stream_for(_SEED, Purpose.ADVERSARY, run), False, math.inf
+@lru_cache(maxsize=256)
+def _is_randomised(policy: Any, horizon: int, means: tuple[float, ...]) -> bool:
+    """Whether other random numbers of the learner, on the same rewards, lead to other plays."""
+    checkpoints = tuple(sorted({max(1, horizon // part) for part in (64, 16, 4, 2, 1)}))
+    one, other = (
+        plays_in_rehearsal(policy, horizon, means, _NO_ATTACK, 0.0, checkpoints, 0, luck)
+        for luck in (0, 1)
     )
-    ledger, workspace = engine.make_ledger(arms, layers, 0.0), engine.make_workspace(arms)
-    live = LiveRewards(law, workspace.drawn, ledger.clean_totals)
-    engine.make_runner(fingerprint(implementations(state)))(
-        state,
-        no_attack.attack,
-        live.rewards,
-        stream_for(_SEED, Purpose.LEARNER, run),
-        ledger,
-        record,
-        workspace,
+    return not np.array_equal(one, other)
+
+
+@lru_cache(maxsize=256)
+def _mean_regrets(
+    policy: Any,
+    horizon: int,
+    means: tuple[float, ...],
+    attacks: tuple[LowerBoundSwitchState, ...],
+    runs: int,
+) -> tuple[float, ...]:
+    """Return the mean pseudo-regret of the learner under each attack, on the same rewards."""
+    gaps = max(means) - np.array(means)
+    return tuple(
+        float(
+            np.mean(
+                [
+                    plays_in_rehearsal(
+                        policy, horizon, means, attack, attack.rounds, (horizon,), run
+                    )[-1]
+                    @ gaps
+                    for run in range(runs)
+                ]
+            )
+        )
+        for attack in attacks
     )
-    return record.pulls
 
 
 @implement(corrupt, LowerBoundSwitchState)

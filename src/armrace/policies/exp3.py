@@ -116,7 +116,7 @@ def exp3_learn(state: Exp3State, ticket: Ticket, reward: float) -> None:
     record(state.counts, arm, reward)
     state.losses[arm] += (1.0 - reward) / ticket.probability
     state.weights[arm] = _weight(state, arm)
-    if np.max(state.weights) < _SMALLEST_WEIGHT:
+    if state.weights[arm] < _SMALLEST_WEIGHT and np.max(state.weights) < _SMALLEST_WEIGHT:
         _move_origin(state)
 
 

@@ -28,7 +28,7 @@ from armrace.policies.leaders.optimism import (
     mean_loss,
 )
 from armrace.specification import Limits
-from armrace.theory import barrier_regret
+from armrace.theory.barriers import barrier_regret, most_growth
 
 __all__ = ["OptimisticLogBarrier"]
 
@@ -131,9 +131,13 @@ class OptimisticLogBarrier(CountingPolicy, frozen=True, tag="optimistic-log-barr
     ] = 0.25
 
     def guarantee(self, gaps: Sequence[float], horizon: int, corruption: float) -> Guarantee | None:
-        covered = self.first_scale > 1 + self.optimism / 2 and self.scale_growth > 0
-        if not covered or horizon < 2 * (len(gaps) + 1):
-            return None  # the steps of the estimates are too large for the proof
+        if horizon < 2 * (len(gaps) + 1):
+            return None  # the proof compares with a play of every arm now and then
+        steps_are_small = self.first_scale > 1 + self.optimism / 2
+        if not steps_are_small or not 0 < self.scale_growth <= most_growth(
+            horizon, self.first_scale
+        ):
+            return None
         parameters = self.first_scale, self.scale_growth, self.optimism
         return Guarantee(barrier_regret(gaps, horizon, corruption, *parameters), failure=0.0)
 

@@ -34,7 +34,8 @@ Report = Callable[[int, int, str], None]
 class Campaign(msgspec.Struct, frozen=True, kw_only=True):
     """The cells of a campaign, and the effort of each."""
 
-    policies: tuple[str, ...]
+    policies: tuple[str | Mapping[str, Any], ...]
+    """Names, or plain data with a name and parameters."""
     environments: Mapping[str, Environment]
     budgets: tuple[float, ...]
     horizon: int = 100_000
@@ -54,7 +55,19 @@ class Campaign(msgspec.Struct, frozen=True, kw_only=True):
                         horizon=self.horizon,
                         objective=self.objective,  # type: ignore[arg-type]
                     )
-                    yield Cell(name, policy, target)
+                    yield Cell(name, _label(policy), target)
+
+
+def _label(policy: str | Mapping[str, Any]) -> str:
+    """Return the name of a policy with the parameters that were given.
+
+    >>> _label({"name": "optimistic-log-barrier", "optimism": 0.1})
+    'optimistic-log-barrier, optimism 0.1'
+    """
+    if isinstance(policy, str):
+        return policy
+    given = {name: value for name, value in policy.items() if name != "name"}
+    return ", ".join([str(policy["name"]), *(f"{name} {given[name]}" for name in given)])
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -70,7 +83,7 @@ class Cell(msgspec.Struct, frozen=True):
         told = msgspec.json.encode([code, self.target.to_builtins(), effort, seed], order="sorted")
         digest = hashlib.sha256(told).hexdigest()[:12]
         name = f"{self.environment}-{self.policy}-{self.target.budget:g}-{digest}.json"
-        return folder / name.replace(":", "_")
+        return folder / name.replace(":", "_").replace(", ", "-").replace(" ", "-")
 
 
 def run_campaign(
@@ -109,7 +122,11 @@ def run_campaign(
                 workers=workers,
                 compiling=False,
             )
-            found = {"environment_name": cell.environment, **verdict.to_builtins()}
+            found = {
+                "environment_name": cell.environment,
+                "policy_name": cell.policy,
+                **verdict.to_builtins(),
+            }
             write_text(file, msgspec.json.encode(found).decode())
         found = msgspec.json.decode(file.read_bytes())
         known.append(ADVERSARIES.make(found["attack"]))

@@ -36,7 +36,7 @@ def builtin_attacks(target: Target) -> list[Adversary]:
         try:
             attack = ADVERSARIES.make(name)
             if isinstance(attack, LowerBoundSwitch):
-                attack = LowerBoundSwitch(runs=_SIMULATIONS_OF_A_START)
+                attack = LowerBoundSwitch(runs=_SIMULATIONS_OF_A_START, interval="regret")
             target.experiment(attack, 1, 0)
         except ArmraceError:  # a parameter without default, or a setting that it cannot attack
             continue

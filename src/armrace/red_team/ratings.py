@@ -89,6 +89,7 @@ class Ratings:
         self._next = 0
         self._rows: dict[str, list[list[float]]] = {}
         self._attacks: dict[str, Adversary] = {}
+        self._compiled: set[type[Adversary]] = set()
 
     def rate(
         self,
@@ -124,7 +125,7 @@ class Ratings:
             self._notebook.add(self.stage, keys[batch.position], rows)
 
         if experiments:
-            compile_experiments(experiments, self._executor, progress=False)
+            self._compile(experiments)
             if run_missing(
                 experiments,
                 missing,
@@ -139,6 +140,13 @@ class Ratings:
             known = self._notebook.known(self.stage, key)
             self._rows.setdefault(key, []).extend(known[n] for n in range(first, last))
         self.played += replications * len(distinct)
+
+    def _compile(self, experiments: Sequence[Experiment]) -> None:
+        """Compile classes of attacks that were not rated before; the target stays the same."""
+        new = {type(each.adversary): each for each in experiments}
+        new = {attack: new[attack] for attack in new if attack not in self._compiled}
+        compile_experiments(list(new.values()), self._executor, progress=False)
+        self._compiled.update(new)
 
     def attacks(self) -> list[Adversary]:
         """Return all attacks that were rated, in the order in which they came."""

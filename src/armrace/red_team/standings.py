@@ -31,7 +31,7 @@ def worst_frame(verdicts: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
             {
                 "environment": found["environment_name"],
                 "budget": float(found["budget"]),
-                "policy": found["policy"]["name"],
+                "policy": found["policy_name"],
                 "attack": found["attack"]["name"],
                 **{name: float(found["held_out"][name]) for name in ("mean", "stderr", "p95")},
                 "largest": float(found["held_out"]["max"]),

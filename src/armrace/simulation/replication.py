@@ -127,7 +127,7 @@ def make_parts(
         smallest_cost=experiment.adversary.smallest_cost(adversary, setting),
         means=setting.means,
         reward_stream=stream_for(experiment.seed, Purpose.SKIPPED_ROUNDS, replication),
-        leap=_leap(experiment, state, adversary, law),
+        leap=_make_leap(experiment, state, adversary, law),
         sees_arm=experiment.account == "seen",
     )
 
@@ -137,7 +137,7 @@ def _growth(experiment: Experiment) -> float:
     return 0.0 if experiment.policy.exact_tickets else float(experiment.refresh)
 
 
-def _leap(experiment: Experiment, state: Any, adversary: Any, law: Law) -> leaping.Leap | None:
+def _make_leap(experiment: Experiment, state: Any, adversary: Any, law: Law) -> leaping.Leap | None:
     """Return the state of leaping, if leaping is requested or worthwhile."""
     horizon = experiment.horizon
     if experiment.engine == "plain" or (

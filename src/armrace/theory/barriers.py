@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from armrace.errors import InvalidParameter
 from armrace.theory.arguments import check_above_zero, check_at_least, check_gaps
 
-__all__ = ["barrier_curvature", "barrier_factor", "barrier_regret"]
+__all__ = ["barrier_curvature", "barrier_factor", "barrier_regret", "most_growth"]
 
 
 def barrier_curvature(first_scale: float, optimism: float = 0.0) -> float:
@@ -36,6 +36,11 @@ def barrier_curvature(first_scale: float, optimism: float = 0.0) -> float:
     return (-step - math.log1p(-step)) / (step * step)
 
 
+def most_growth(horizon: int, first_scale: float) -> float:
+    """The fastest growth of the scales that the proof covers, ``first_scale^2 ln T``."""
+    return first_scale**2 * math.log(horizon)
+
+
 def barrier_factor(
     horizon: int, first_scale: float = 2.0, scale_growth: float = 1.0, optimism: float = 0.0
 ) -> float:
@@ -54,10 +59,10 @@ def barrier_factor(
     check_above_zero("scale_growth", scale_growth)
     curvature = barrier_curvature(first_scale, optimism) * (2 if optimism else 1)
     logarithm = math.log(horizon)
-    if scale_growth > first_scale**2 * logarithm:
+    most = most_growth(horizon, first_scale)
+    if scale_growth > most:
         raise InvalidParameter(
-            f"scale_growth must be at most first_scale^2 ln T, "
-            f"{first_scale**2 * logarithm:g}; got {scale_growth:g}."
+            f"scale_growth must be at most first_scale^2 ln T, {most:g}; got {scale_growth:g}."
         )
     root = math.sqrt(scale_growth)
     bias = 2 * optimism * (1 + curvature * optimism / (2 * first_scale))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from armrace.theory.allowance import corruption_allowance
+from armrace.errors import InvalidParameter
 from armrace.theory.arguments import (
     check_above_zero,
     check_arms,
@@ -30,7 +30,7 @@ from armrace.theory.plays import (
     regret_of_stages,
 )
 from armrace.theory.races import moves_until_deleted, rounds_until_moves
-from armrace.theory.sharp import SharpLayer, sharp_plays_until_deleted
+from armrace.theory.sharp import SharpLayer, make_sharp_layer, sharp_plays_until_deleted
 
 __all__ = [
     "guard_layers",
@@ -74,26 +74,15 @@ def guard_layers(
     shares = [2.0 ** -(share + place) for place in range(1, count + 1)]
     shares[0] = 2.0**-share - sum(shares[1:])
     return [
-        _layer(arms, shares, place, _tolerated(first, share, place), delta * 4.0**-place)
+        make_sharp_layer(
+            arms, shares[place - 1 :], _tolerated(first, share, place), delta * 4.0**-place
+        )
         for place in range(1, count + 1)
     ]
 
 
 def _tolerated(first: float, share: int, place: int) -> float:
     return first * 2.0 ** (share + place - 1)
-
-
-def _layer(
-    arms: int, shares: Sequence[float], place: int, tolerated: float, failure: float
-) -> SharpLayer:
-    used = sum(shares[place - 1 :])
-    return SharpLayer(
-        share=shares[place - 1],
-        tolerated=tolerated,
-        log_lower=-math.log(failure / 2 / arms),
-        log_upper=-math.log(failure / 2),
-        allowance=corruption_allowance(used * tolerated, -math.log(failure)),
-    )
 
 
 def most_labelled_rounds(share: float, horizon: int, failure: float) -> float:
@@ -128,7 +117,7 @@ def guarded_regret(
     in ``1 + lead`` of their labelled rounds. This holds for every tolerant layer, and the smallest
     bound is returned.
 
-    The order is ``(ln T + (1 + lead) K max(2^s, C/first)) ln(KT/delta) / gap``.
+    The order is ``K (ln T + (1 + lead) max(2^s, C/first)) ln(KT/delta) / gap``, with the least gap.
 
     Args:
         gaps: the gap of every arm except one best arm.
@@ -162,7 +151,7 @@ def guarded_regret(
     log_term = math.log(12 * arms * horizon / delta)
     found = NO_GUARANTEE
     for number, layer in enumerate(layers):
-        if spent > layer.tolerance:
+        if any(spent > each.tolerance for each in layers[number:]):
             continue
         moves = [(1 + lead) * each for each in moves_until_deleted(limits[number])]
         ends = [rounds_until_moves(each, layer.share, failure) for each in moves]
@@ -230,7 +219,8 @@ def price_of_high_probability(gap: float, horizon: int, delta: float, factor: fl
     ``1 - delta``, on all pairs of Bernoulli arms with this gap, then with the means
     ``1/2 - gap`` and ``1/2`` it plays the bad arm at least
     ``floor(log(T/C0) / log(factor)) ln(1/4 delta) / kl(1/2 - gap, 1/2 + gap)`` times.
-    ``C0`` is ``2 ln(1/4 delta) / (kl delta (factor - 1))``.
+    ``C0`` is ``2 ln(1/4 delta) / (kl delta (factor - 1))``, rounded up, and ``factor`` a whole
+    number.
 
     >>> f"{price_of_high_probability(0.1, 10**9, 0.01, 10):.1f}"
     '238.2'
@@ -239,10 +229,12 @@ def price_of_high_probability(gap: float, horizon: int, delta: float, factor: fl
     check_horizon(horizon)
     check_open_unit("delta", 4 * delta)
     check_at_least("factor", factor, 1)
+    if factor != math.floor(factor):
+        raise InvalidParameter(f"factor must be a whole number; got {factor:g}.")
     if factor == 1:
         return 0.0
     divergence = 2 * gap * math.log((0.5 + gap) / (0.5 - gap))
     evidence = math.log(1 / (4 * delta)) / divergence
-    smallest = 2 * evidence / (delta * (factor - 1))
+    smallest = math.ceil(2 * evidence / (delta * (factor - 1)))
     windows = math.floor(math.log(horizon / smallest) / math.log(factor) + 1e-12)
     return max(0, windows) * evidence

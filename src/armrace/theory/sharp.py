@@ -30,7 +30,13 @@ from armrace.theory.plays import (
 )
 from armrace.theory.races import moves_until_deleted, rounds_until_moves
 
-__all__ = ["SharpLayer", "sharp_layers", "sharp_plays_until_deleted", "sharp_regret"]
+__all__ = [
+    "SharpLayer",
+    "make_sharp_layer",
+    "sharp_layers",
+    "sharp_plays_until_deleted",
+    "sharp_regret",
+]
 
 _LATE_LOOK = 129 / 128
 """By how much the rewards of an arm may have grown since its interval was computed."""
@@ -81,22 +87,35 @@ def sharp_layers(
         count += 1
     shares = [2.0**-number for number in range(1, count + 1)]
     shares[0] = 1 - sum(shares[1:])
-    layers = []
-    for number, share in enumerate(shares, start=1):
-        failure = delta / 3 / (number * (number + 1))
-        tolerated = first * 2 ** (number - 1)
-        layers.append(
-            SharpLayer(
-                share=share,
-                tolerated=tolerated,
-                log_lower=-math.log(failure / 2 / arms),
-                log_upper=-math.log(failure / 2),
-                allowance=corruption_allowance(
-                    sum(shares[number - 1 :]) * tolerated, -math.log(failure)
-                ),
-            )
+    return [
+        make_sharp_layer(
+            arms,
+            shares[number - 1 :],
+            first * 2 ** (number - 1),
+            delta / 3 / (number * (number + 1)),
         )
-    return layers
+        for number in range(1, count + 1)
+    ]
+
+
+def make_sharp_layer(
+    arms: int, shares: Sequence[float], tolerated: float, failure: float
+) -> SharpLayer:
+    """Return a layer that also uses the rewards of all slower ones.
+
+    Args:
+        arms: the number of arms.
+        shares: the shares of rounds of this layer and of all slower ones.
+        tolerated: the corruption that it is designed for.
+        failure: the probability with which its intervals may fail, and its allowance too.
+    """
+    return SharpLayer(
+        share=shares[0],
+        tolerated=tolerated,
+        log_lower=-math.log(failure / 2 / arms),
+        log_upper=-math.log(failure / 2),
+        allowance=corruption_allowance(sum(shares) * tolerated, -math.log(failure)),
+    )
 
 
 def sharp_plays_until_deleted(gap: float, layer: SharpLayer) -> float:
@@ -187,7 +206,7 @@ def sharp_regret(
     log_term, failure = math.log(12 * arms * horizon / delta), delta / (4 * arms * len(layers))
     found = NO_GUARANTEE
     for number, layer in enumerate(layers):
-        if spent > layer.tolerance:
+        if any(spent > each.tolerance for each in layers[number:]):
             continue
         pseudo_regret = sum((cost for cost, _ in own[number:]), 0.0)
         bad_plays = sum((plays for _, plays in own[number:]), 0.0)

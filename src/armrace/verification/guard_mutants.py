@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal, NamedTuple
 
-import numpy as np
-
 from armrace.kernels.generics import (
     Eligible,
     Floats,
@@ -23,6 +21,7 @@ from armrace.policies.guarded import Guarded
 from armrace.policies.guarded.guard import GuardState
 from armrace.policies.races.race import Race
 from armrace.verification.guarantees import DELTA
+from armrace.verification.race_mutations import lead_by_50, scale_rule, with_shares
 
 __all__ = ["GUARD_MUTATIONS", "BrokenGuard", "GuardMutation", "guard_mutants"]
 
@@ -70,41 +69,31 @@ def unbound_learn(state: UnboundGuard, ticket: Ticket, reward: float) -> None:
     learn(state.guard, ticket, reward)
 
 
-def _share(state: GuardState, share: Floats) -> GuardState:
-    tail = np.append(np.cumsum(share[::-1])[::-1], 0.0)
-    return state._replace(race=state.race._replace(share=share, tail=tail))
+def _in_race(mutate: Callable[[Race], Race]) -> Callable[[GuardState], GuardState]:
+    """Return the guard whose race has a mistake."""
+    return lambda state: state._replace(race=mutate(state.race))
 
 
-def _label_too_often(state: GuardState) -> GuardState:
+def _label_too_often(race: Race) -> Race:
     """Give the second layer 50% more rounds, which the base then lacks."""
-    share = state.race.share.copy()
+    share = race.share.copy()
     share[1] *= 1.5
-    return _share(state, share)
+    return with_shares(race, share)
 
 
-def _feed_everything(state: GuardState) -> GuardState:
+def _feed_everything(race: Race) -> Race:
     """Give the first layer all rounds that no other layer has."""
-    share = state.race.share.copy()
+    share = race.share.copy()
     share[0] = 1.0 - share[1:].sum()
-    return _share(state, share)
-
-
-def _halve_allowances(state: GuardState) -> GuardState:
-    rule = state.race.rule
-    rule = rule._replace(allowance=rule.allowance / 2)
-    return state._replace(race=state.race._replace(rule=rule))
-
-
-def _lead(state: GuardState) -> GuardState:
-    return state._replace(race=state.race._replace(leading=np.array([50], dtype=np.int64)))
+    return with_shares(race, share)
 
 
 GUARD_MUTATIONS: dict[GuardMutation, Callable[[GuardState], Any]] = {
-    "a label drawn too often": _label_too_often,
-    "a layer fed everything": _feed_everything,
+    "a label drawn too often": _in_race(_label_too_often),
+    "a layer fed everything": _in_race(_feed_everything),
     "the base plays deleted arms": lambda state: UnboundGuard(state, state.race),
-    "allowances 1/2": _halve_allowances,
-    "a lead of 50": _lead,
+    "allowances 1/2": _in_race(scale_rule(1, 1 / 2)),
+    "a lead of 50": _in_race(lead_by_50),
 }
 """From the state of a guard at its start, one with a mistake."""
 

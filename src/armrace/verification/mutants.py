@@ -36,6 +36,7 @@ from armrace.verification.guard_mutants import GuardMutation, guard_mutants
 from armrace.verification.guards import guard_mechanics_claims
 from armrace.verification.martingales import martingale_claims
 from armrace.verification.mechanics import mechanics_claims
+from armrace.verification.race_mutations import lead_by_50, scale_rule, with_shares
 from armrace.verification.spending import spending_claims
 from armrace.verification.verify import try_claims
 
@@ -56,41 +57,24 @@ Mutation = Literal[
 _FED_EVERYTHING: Mutation = "a layer fed everything"
 
 
-def _scale_rule(log_terms: float, allowances: float) -> Callable[[Race], Race]:
-    def mutate(race: Race) -> Race:
-        rule = race.rule._replace(
-            log_lower=race.rule.log_lower * log_terms,
-            log_upper=race.rule.log_upper * log_terms,
-            allowance=race.rule.allowance * allowances,
-        )
-        return race._replace(rule=rule)
-
-    return mutate
-
-
-def _lead(race: Race) -> Race:
-    return race._replace(leading=np.array([50], dtype=np.int64))
-
-
 def _draw_too_often(race: Race) -> Race:
     """Give the second layer 50% more rounds, at the expense of the first."""
     share = race.share.copy()
     if share.size > 1:
         share[0] -= share[1] / 2
         share[1] *= 1.5
-    tail = np.append(np.cumsum(share[::-1])[::-1], 0.0)
-    return race._replace(share=share, tail=tail, halving=np.array([False]))
+    return with_shares(race, share)._replace(halving=np.array([False]))
 
 
 MUTATIONS: dict[Mutation, Callable[[Race], Any]] = {
-    "log terms 0": _scale_rule(0, 1),
-    "log terms 1/8": _scale_rule(1 / 8, 1),
-    "log terms x4": _scale_rule(4, 1),
-    "allowances 0": _scale_rule(1, 0),
-    "allowances 1/4": _scale_rule(1, 1 / 4),
-    "allowances 1/2": _scale_rule(1, 1 / 2),
-    "doubled widths": _scale_rule(4, 2),
-    "a lead of 50": _lead,
+    "log terms 0": scale_rule(0, 1),
+    "log terms 1/8": scale_rule(1 / 8, 1),
+    "log terms x4": scale_rule(4, 1),
+    "allowances 0": scale_rule(1, 0),
+    "allowances 1/4": scale_rule(1, 1 / 4),
+    "allowances 1/2": scale_rule(1, 1 / 2),
+    "doubled widths": scale_rule(4, 2),
+    "a lead of 50": lead_by_50,
     "a layer fed everything": lambda race: LeakyRace(race, race.share.copy()),
     "a layer drawn too often": _draw_too_often,
 }

@@ -43,7 +43,7 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
 
     **With any base and against any adaptive adversary**, with probability ``1 - delta`` and for all
     corruptions ``C`` at once, the pseudo-regret is of the order of
-    ``(ln T + (1 + lead) K max(2^share, C/first)) ln(KT/delta) / gap``; ``armrace.theory`` has it
+    ``K (ln T + (1 + lead) max(2^share, C/first)) ln(KT/delta) / gap``; ``armrace.theory`` has it
     with constants as ``guarded_regret``. **Without corruption** the expected pseudo-regret is at
     most that of the base plus ``guard_overhead``, if the base can lose arms without harm, as UCB1,
     KL-UCB, EXP3 and Tsallis-INF can. Up to ``C = first 2^share`` the base keeps what it promises

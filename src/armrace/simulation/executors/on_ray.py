@@ -154,6 +154,7 @@ class RayExecutor(Executor):
                 future.set_exception(WorkersLost(f"the cluster of Ray at {self._place} is gone."))
 
     def _forget(self, number: int, done: Future[Any]) -> None:
+        """Stop waiting for a task; one that was cancelled is called off at the relay too."""
         self._waiting.pop(number, None)
         if done.cancelled():
             self._tell(number, None)

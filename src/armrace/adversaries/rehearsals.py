@@ -1,0 +1,69 @@
+"""Simulations of the learner that an attack makes before the first round."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels import engine, laws
+from armrace.kernels.attack_pointers import LiveAttack
+from armrace.kernels.compiling import fingerprint
+from armrace.kernels.generics import implementations
+from armrace.kernels.reward_pointers import LiveRewards
+from armrace.randomness import MAXIMAL_SEED, Purpose, reward_place, stream_for
+
+__all__ = ["plays_in_rehearsal"]
+
+_SEED = MAXIMAL_SEED + 1
+"""No experiment can have this seed, so a rehearsal does not see any experiment's random numbers."""
+
+
+def plays_in_rehearsal(
+    policy: Any,
+    horizon: int,
+    means: tuple[float, ...],
+    attack: Any,
+    budget: float,
+    checkpoints: tuple[int, ...],
+    run: int,
+    luck: int | None = None,
+) -> npt.NDArray[np.int64]:
+    """Simulate a learner on Bernoulli arms, up to the last checkpoint.
+
+    Args:
+        policy: the specification of the learner.
+        horizon: the number of rounds that the learner plans for.
+        means: the mean of each arm.
+        attack: the state of an attack that does not look at the learner's distribution.
+        budget: what the attack may spend; 0 for no attack.
+        checkpoints: numbers of rounds, in increasing order.
+        run: which rewards are drawn.
+        luck: which random numbers the learner draws; by default those that belong to ``run``.
+
+    Returns:
+        The plays of each arm (column) up to each checkpoint (row).
+    """
+    arms, layers = len(means), policy.layer_count(len(means), horizon)
+    law = laws.make_law(laws.BERNOULLI, arms, means)
+    law.place[:] = reward_place(_SEED, run)
+    state = policy.start(arms, horizon)
+    record = engine.make_record(np.array(checkpoints, dtype=np.int64), arms, layers)
+    smallest_cost = 1.0 if budget > 0.0 else math.inf
+    live_attack = LiveAttack(
+        attack, stream_for(_SEED, Purpose.ADVERSARY, run), False, smallest_cost
+    )
+    ledger, workspace = engine.make_ledger(arms, layers, budget), engine.make_workspace(arms)
+    live = LiveRewards(law, workspace.drawn, ledger.clean_totals)
+    engine.make_runner(fingerprint(implementations(state)))(
+        state,
+        live_attack.attack,
+        live.rewards,
+        stream_for(_SEED, Purpose.LEARNER, run if luck is None else luck),
+        ledger,
+        record,
+        workspace,
+    )
+    return record.pulls
