@@ -15,7 +15,7 @@ from armrace.policies import POLICIES
 from armrace.red_team.standings import WORST_COLUMNS, worst_standings, worst_verdict
 from armrace.reports.budgets import attack_plot, worst_plot
 from armrace.reports.colours import Style, choose_styles
-from armrace.reports.heatmap import heat_map, heat_plot, heat_tables, legend
+from armrace.reports.heatmap import CAPTION, heat_map, heat_plots, heat_tables, legend
 from armrace.reports.layout import document, fold, header, line_mark, rerun_section, row, table
 from armrace.reports.plots import Plot, plot_section
 from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA, Grid
@@ -78,7 +78,7 @@ def arena_plots(grid: Grid, figures: pl.DataFrame, worst: pl.DataFrame | None = 
     found = [] if worst is None else [worst_plot(worst, styles)]
     return [
         *found,
-        heat_plot(relative_regret(figures), policies),
+        *heat_plots(relative_regret(figures), policies),
         *_attack_plots(figures, styles),
     ]
 
@@ -161,11 +161,11 @@ def _leaderboard_section(board: pl.DataFrame, styles: dict[str, Style]) -> str:
 
 
 def _heat_section(relative: pl.DataFrame, policies: Sequence[str]) -> str:
-    plot = heat_plot(relative, policies)
+    caption = f"{CAPTION} The figures are in the tables below, their errors in the plots."
     return (
-        f"<section><h2>{escape(plot.heading)}</h2>{legend()}"
+        f"<section><h2>Regret relative to the best</h2>{legend()}"
         '<figure><div class="heat-frame" role="region" tabindex="0" aria-label="Heat map">'
-        f"{heat_map(relative, policies)}</div><figcaption>{escape(plot.caption)}</figcaption>"
+        f"{heat_map(relative, policies)}</div><figcaption>{caption}</figcaption>"
         f"</figure>{heat_tables(relative, policies)}</section>"
     )
 

@@ -22,6 +22,7 @@ from armrace.reports.rows import MEASURE_NAMES
 
 __all__ = [
     "BUDGET_LABEL",
+    "floor_regrets",
     "label_measure",
     "scale_budgets",
     "scale_regrets",
@@ -34,13 +35,19 @@ _LINEAR_BELOW = 1000.0
 _FEW_DECADES = 200.0
 
 
-def label_measure(measure: str, kind: str = "") -> str:
+def label_measure(measure: str, kind: str = "", *, broken: bool = False) -> str:
     """Return the label of an axis, with its unit.
+
+    Args:
+        measure: the measure of the ledger.
+        kind: what stands before its name.
+        broken: whether the unit is on a line of its own, where the axis is short.
 
     >>> label_measure("pseudo_regret", "mean ")
     'mean pseudo-regret (in rewards)'
     """
-    return f"{kind}{MEASURE_NAMES[measure]} (in rewards)"
+    gap = "\n" if broken else " "
+    return f"{kind}{MEASURE_NAMES[measure]}{gap}(in rewards)"
 
 
 def shorten_ticks(axes: Axes, *sides: Literal["x", "y"]) -> None:
@@ -59,13 +66,23 @@ def scale_budgets(axes: Axes, budgets: Sequence[float], labelled: bool = True) -
         axes.set_xlim(0.85 * first, 1.18 * budgets[-1])
     else:
         axes.set_xscale("symlog", linthresh=first, linscale=0.5)
-        axes.set_xlim(-0.08 * first, 1.18 * budgets[-1])
+        axes.set_xlim(-0.3 * first, 1.18 * budgets[-1])
     axes.xaxis.set_major_locator(FixedLocator(list(budgets)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FixedFormatter([short(budget) for budget in budgets]))
     if labelled:
         logarithmic = "logarithmic except at 0" if budgets[0] == 0 else "logarithmic"
         axes.set_xlabel(BUDGET_LABEL if is_narrow(axes) else f"{BUDGET_LABEL[:-1]}, {logarithmic})")
+
+
+def floor_regrets(axes: Axes, means: Sequence[float], lows: Sequence[float]) -> None:
+    """End a logarithmic axis of regrets below the means.
+
+    The interval of a few runs may reach below 0, where a logarithmic axis has no place; such a bar
+    then leaves the axes at the bottom, instead of pressing all means to the top.
+    """
+    least = min(means)
+    axes.set_ylim(bottom=max(0.9 * min(lows), 0.4 * least))
 
 
 def scale_regrets(axes: Axes, lowest: float, highest: float, side: Literal["x", "y"] = "y") -> None:
@@ -79,7 +96,7 @@ def scale_regrets(axes: Axes, lowest: float, highest: float, side: Literal["x", 
     if lowest > 0:
         set_scale("log")
         if highest < _FEW_DECADES * lowest:
-            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=20))
     else:
         set_scale("symlog", linthresh=_LINEAR_BELOW)
         powers = _LINEAR_BELOW * 10.0 ** np.arange(12)  # matplotlib's own ticks collide around 0

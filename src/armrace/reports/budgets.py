@@ -8,7 +8,13 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from armrace.reports.axes import BUDGET_LABEL, label_measure, scale_budgets, scale_regrets
+from armrace.reports.axes import (
+    BUDGET_LABEL,
+    floor_regrets,
+    label_measure,
+    scale_budgets,
+    scale_regrets,
+)
 from armrace.reports.colours import GREY, Style
 from armrace.reports.plot_style import PAGE_WIDTH, add_legend, empty_figure, legend_lines, tidy
 from armrace.reports.plots import Plot
@@ -90,9 +96,9 @@ def draw_panels(
         axes.set_title(environment)
     for axes in grid[len(environments) :]:
         axes.remove()
-    size = grid[0].xaxis.label.get_size()
-    drawing.supxlabel(BUDGET_LABEL, fontsize=size)
-    drawing.supylabel(label_measure("pseudo_regret", "mean "), fontsize=size)
+    drawing.supxlabel(BUDGET_LABEL, fontsize=grid[0].xaxis.label.get_size())
+    for axes in grid[::columns]:
+        axes.set_ylabel(label_measure("pseudo_regret", "mean ", broken=True))
     add_legend(drawing, legend_lines(styles), above=True)
     return drawing
 
@@ -111,6 +117,7 @@ def _draw(axes: Axes, cells: pl.DataFrame, styles: Mapping[str, Style]) -> None:
     budgets = cells["budget"].unique().sort().to_list()
     if any(budgets):
         scale_budgets(axes, budgets, labelled=False)
-    means = cells["mean"].clip(lower_bound=_LEAST).to_numpy()
-    scale_regrets(axes, float(means.min()), float(means.max()))
+    means = cells["mean"].clip(lower_bound=_LEAST).to_list()
+    scale_regrets(axes, min(means), max(means))
+    floor_regrets(axes, means, cells["low"].clip(lower_bound=_LEAST).to_list())
     tidy(axes)

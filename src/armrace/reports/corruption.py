@@ -13,7 +13,7 @@ from armrace.formatting import count
 from armrace.reports.axes import label_measure, scale_budgets, scale_regrets
 from armrace.reports.colours import GREY, Style
 from armrace.reports.descriptions import refresh_note
-from armrace.reports.plot_style import PAGE_WIDTH, End, name_lines, new_figure, tidy
+from armrace.reports.plot_style import PAGE_WIDTH, End, is_narrow, name_lines, new_figure, tidy
 from armrace.reports.plots import Plot, file_name
 from armrace.reports.rows import MEASURE_NAMES
 from armrace.simulation import Comparison
@@ -106,7 +106,7 @@ def draw_sweep(
     scale_budgets(axes, budgets)
     scale_regrets(axes, lowest, highest)
     axes.set_ylim(*_limits(lowest, highest))
-    axes.set_ylabel(label_measure(measure, "mean "))
+    axes.set_ylabel(label_measure(measure, "mean ", broken=is_narrow(axes)))
     tidy(axes)
     name_lines(axes, budgets[-1], ends, others=GREY in styles.values())
     return drawing

@@ -93,6 +93,6 @@ def draw_curves_on(axes: Axes, comparison: Comparison, measure: str | None = Non
     axes.set_xlim(max(1, horizon / 10**_DECADES), max(2, horizon))
     shorten_ticks(axes, "x", "y")
     axes.set_xlabel("rounds played (logarithmic)")
-    axes.set_ylabel(label_measure(measure))
+    axes.set_ylabel(label_measure(measure, broken=is_narrow(axes)))
     tidy(axes)
     name_lines(axes, horizon, ends, others=GREY in styles.values())

@@ -68,7 +68,7 @@ def draw_growth(curves: Sequence[Curve], width: float = PAGE_WIDTH) -> Figure:
                 _draw(axes, curve, styles[curve.policy].colour)
         _label(axes, _TITLES[axis])
     for axes in panels[: 1 if beside else None]:
-        axes.set_ylabel(label_measure("pseudo_regret", "mean "))
+        axes.set_ylabel(label_measure("pseudo_regret", "mean ", broken=not beside))
     bound = Line2D([], [], color=LIGHT["muted"], lw=1.0, ls="--", label="its bound")
     add_legend(drawing, [*legend_lines(styles), bound], above=True)
     return drawing

@@ -14,11 +14,20 @@ from matplotlib.figure import Figure
 
 from armrace.formatting import count, figure, short
 from armrace.reports.layout import fold, row, table
-from armrace.reports.plot_style import empty_figure
+from armrace.reports.plot_style import new_figure
 from armrace.reports.plots import Plot
 from armrace.reports.theme import LIGHT
 
-__all__ = ["STEPS", "draw_heat", "heat_class", "heat_map", "heat_plot", "heat_tables", "legend"]
+__all__ = [
+    "CAPTION",
+    "STEPS",
+    "draw_heat",
+    "heat_class",
+    "heat_map",
+    "heat_plots",
+    "heat_tables",
+    "legend",
+]
 
 STEPS = (1.2, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 """Where the colour changes, on a roughly logarithmic scale: light is near the best policy."""
@@ -46,51 +55,57 @@ def legend() -> str:
     return f'<p class="note keys">Times the best policy of the cell: {"".join(marks)}</p>'
 
 
-def heat_plot(relative: pl.DataFrame, policies: Sequence[str]) -> Plot:
-    """Describe the heat map; pages show it as :func:`heat_map`, which has a tip on each cell."""
-    return Plot(
-        name="heat",
-        heading="Regret relative to the best",
-        draw=lambda width: draw_heat(relative, policies, width),
-        data=lambda: relative,
-        description="Pseudo-regret relative to the best policy, policies by cells.",
-        caption="Each cell is one environment, attack and budget: the mean pseudo-regret divided "
-        "by that of the best policy there. Policies in the order of the leaderboard; of each "
-        "attack, the smaller budget is on the left. Empty: not played. The figures are in the "
-        "tables below, and their errors in the plots.",
-    )
+CAPTION = (
+    "Each cell is one environment, attack and budget: the mean pseudo-regret divided by that of "
+    "the best policy there. Policies in the order of the leaderboard; of each attack, the smaller "
+    "budget is on the left. Empty: not played."
+)
 
 
-def draw_heat(relative: pl.DataFrame, policies: Sequence[str], width: float) -> Figure:
-    """Draw the heat map for a paper, one strip per environment below the other."""
-    environments = relative["environment"].unique(maintain_order=True).to_list()
-    strip = 0.35 + 0.115 * len(policies)
-    drawing = empty_figure(width, 0.5 + (strip + 0.75) * len(environments))
-    grid = drawing.subplots(len(environments), 1, squeeze=False).ravel()
-    colours = ListedColormap([LIGHT[f"heat-{step}"] for step in range(len(STEPS) + 1)])
-    norm = BoundaryNorm([1.0, *STEPS, 10 * STEPS[-1]], colours.N, extend="neither")
-    for axes, environment in zip(grid, environments, strict=True):
+def heat_plots(relative: pl.DataFrame, policies: Sequence[str]) -> list[Plot]:
+    """Describe the heat map of each environment, for papers.
+
+    Pages show all of them together (:func:`heat_map`), with a tip on each cell.
+    """
+
+    def plot(environment: str) -> Plot:
         inside = relative.filter(pl.col("environment") == environment)
-        cells = _cells(inside)
-        values = np.full((len(policies), len(cells)), np.nan)
-        for found in inside.iter_rows(named=True):
-            place = cells.index((found["environment"], found["attack"], found["budget"]))
-            values[policies.index(found["policy"]), place] = min(found["relative"], 9 * STEPS[-1])
-        image = axes.pcolormesh(values, cmap=colours, norm=norm, edgecolors="white", lw=0.3)
-        axes.set_title(environment)
-        axes.set_yticks(np.arange(len(policies)) + 0.5, policies, fontsize=5)
-        attacks = dict.fromkeys(cell[1] for cell in cells)
-        middles = [
-            np.mean([place for place, cell in enumerate(cells) if cell[1] == attack]) + 0.5
-            for attack in attacks
-        ]
-        axes.set_xticks(middles, list(attacks), fontsize=5, rotation=45, ha="right")
-        axes.tick_params(length=0)
-        axes.invert_yaxis()
-        axes.spines[:].set_visible(False)
-    bar = drawing.colorbar(image, ax=list(grid), location="top", shrink=0.8, aspect=40)
+        return Plot(
+            name=f"heat-{environment}",
+            heading=f"Regret relative to the best: {environment}",
+            draw=lambda width: draw_heat(inside, policies, width),
+            data=lambda: inside,
+            description="Pseudo-regret relative to the best policy, policies by cells.",
+            caption=CAPTION,
+        )
+
+    return [plot(name) for name in relative["environment"].unique(maintain_order=True)]
+
+
+def draw_heat(inside: pl.DataFrame, policies: Sequence[str], width: float) -> Figure:
+    """Draw the heat map of one environment."""
+    drawing, axes = new_figure(width, 1.6 + 0.115 * len(policies))
+    colours = ListedColormap([LIGHT[f"heat-{step}"] for step in range(len(STEPS) + 1)])
+    norm = BoundaryNorm([1.0, *STEPS, 10 * STEPS[-1]], colours.N)
+    cells = _cells(inside)
+    values = np.full((len(policies), len(cells)), np.nan)
+    for found in inside.iter_rows(named=True):
+        place = cells.index((found["environment"], found["attack"], found["budget"]))
+        values[policies.index(found["policy"]), place] = min(found["relative"], 9 * STEPS[-1])
+    image = axes.pcolormesh(values, cmap=colours, norm=norm, edgecolors="white", lw=0.3)
+    attacks = list(dict.fromkeys(cell[1] for cell in cells))
+    middles = [
+        float(np.mean([place for place, cell in enumerate(cells) if cell[1] == attack])) + 0.5
+        for attack in attacks
+    ]
+    axes.set_yticks(np.arange(len(policies)) + 0.5, list(policies), fontsize=5)
+    axes.set_xticks(middles, attacks, fontsize=5, rotation=45, ha="right")
+    axes.tick_params(length=0)
+    axes.invert_yaxis()
+    axes.spines[:].set_visible(False)
+    bar = drawing.colorbar(image, ax=axes, location="top", shrink=0.9, aspect=40)
     bar.set_ticks([1.0, *STEPS], labels=[f"{step:g}" for step in (1.0, *STEPS)])
-    bar.set_label("mean pseudo-regret, times the best of the cell")
+    bar.set_label(f"mean pseudo-regret in {cells[0][0]}, times the best of the cell")
     return drawing
 
 

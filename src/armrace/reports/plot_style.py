@@ -100,16 +100,16 @@ def legend_lines(styles: Mapping[str, Style], others: str = "other policies") ->
 def add_legend(drawing: Figure, lines: Sequence[Line2D], *, above: bool = False) -> None:
     """Add a legend outside the axes, in as many columns as fit the width of the figure."""
     longest = max(len(str(line.get_label())) for line in lines)
-    size = 0.9 * float(mpl.rcParams["font.size"])
-    room = drawing.get_figwidth() * 72 / ((longest * 0.6 + 5) * size)
+    size = 0.86 * float(mpl.rcParams["font.size"])
+    room = drawing.get_figwidth() * 72 / ((longest * 0.52 + 4) * size)
     drawing.legend(
         handles=list(lines),
         loc="outside upper left" if above else "outside lower left",
         ncols=max(1, min(len(lines), int(room))),
         frameon=False,
         fontsize=size,
-        handlelength=2.6,
-        columnspacing=1.2,
+        handlelength=2.4,
+        columnspacing=1.0,
         borderaxespad=0.2,
     )
 

@@ -13,9 +13,16 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from armrace.formatting import short
 from armrace.planning import Plan, Question, budget_levels
-from armrace.reports.axes import label_measure, scale_budgets, scale_regrets
+from armrace.reports.axes import floor_regrets, label_measure, scale_budgets, scale_regrets
 from armrace.reports.colours import GREY, Style
-from armrace.reports.plot_style import PAGE_WIDTH, add_legend, legend_lines, new_figure, tidy
+from armrace.reports.plot_style import (
+    PAGE_WIDTH,
+    add_legend,
+    is_narrow,
+    legend_lines,
+    new_figure,
+    tidy,
+)
 from armrace.reports.plots import Plot
 from armrace.reports.theme import LIGHT
 from armrace.statistics import mean_interval
@@ -69,8 +76,9 @@ def draw_survival(plan: Plan, styles: Mapping[str, Style], width: float = PAGE_W
     for name, style in styles.items():
         _draw(axes, worst.filter(pl.col("policy") == name), style, lost_at[name])
     scale_regrets(axes, float(worst["low"].to_numpy().min()), float(worst["high"].to_numpy().max()))
+    floor_regrets(axes, worst["mean"].to_list(), worst["low"].to_list())
     _mark_budgets(axes, worst["budget"].unique().sort().to_list(), plan.question)
-    axes.set_ylabel(label_measure("pseudo_regret", "mean "))
+    axes.set_ylabel(label_measure("pseudo_regret", "mean ", broken=is_narrow(axes)))
     tidy(axes)
     cross = Line2D([], [], color=LIGHT["ink"], marker="x", lw=0, label="lost")
     add_legend(drawing, [*legend_lines(styles, "too slow"), cross], above=True)

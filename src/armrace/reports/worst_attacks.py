@@ -13,7 +13,13 @@ from matplotlib.lines import Line2D
 
 from armrace.formatting import figure
 from armrace.red_team.verdict import HeldOut, Verdict
-from armrace.reports.axes import label_measure, scale_budgets, scale_regrets, shorten_ticks
+from armrace.reports.axes import (
+    floor_regrets,
+    label_measure,
+    scale_budgets,
+    scale_regrets,
+    shorten_ticks,
+)
 from armrace.reports.colours import style_of
 from armrace.reports.plot_style import PAGE_WIDTH, add_legend, is_narrow, new_figure, tidy
 from armrace.reports.plots import Plot
@@ -82,6 +88,7 @@ def draw_worst(verdicts: Sequence[Verdict], width: float = PAGE_WIDTH) -> Figure
         ]
     heights = [_positive(each.low) for each in (*found, *rivals)]
     scale_regrets(axes, min(heights), max(target.all_lost(), *(each.high for each in found)))
+    floor_regrets(axes, [_positive(each.mean) for each in (*found, *rivals)], heights)
     scale_budgets(axes, budgets)
     axes.set_ylabel(label_measure(target.measure))
     tidy(axes)
