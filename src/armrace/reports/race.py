@@ -23,7 +23,7 @@ from armrace.simulation import Result
 __all__ = ["draw_layers", "draw_race", "has_layers", "race_plot"]
 
 _ARMS_WITH_NAMES = 40
-_LEAST_SIZE = 0.55
+_LEAST_SIZE = 0.7
 """The smallest text in a cell, relative to the figure's; where it does not fit, none is written."""
 
 _WIDTH_OF_LETTER = 0.62
