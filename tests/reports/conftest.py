@@ -78,8 +78,8 @@ def pages(results: Results, tmp_path_factory: pytest.TempPathFactory) -> dict[st
     found, quiet = results.comparison, results.quiet
     texts = {
         "compare": render_report(
-            found, "story", "Once <b>upon</b> a time.", "armrace compare", {0.0: quiet, 20.0: found},
-            [found],
+            found, "story", "Once <b>upon</b> a time.", "armrace compare",
+            {0.0: quiet, 20.0: found}, [found],
         ),
         "grid": render_grid([quiet, found], "grid", "", "armrace compare"),
         "plan": render_plan(results.plan, "armrace plan"),

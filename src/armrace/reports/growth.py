@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
 from armrace.reports.axes import label_measure, shorten_ticks
-from armrace.reports.colours import Style, choose_styles
+from armrace.reports.colours import COLOURS, Style, style_of
 from armrace.reports.plot_style import PAGE_WIDTH, add_legend, empty_figure, legend_lines, tidy
 from armrace.reports.plots import Plot
 from armrace.reports.theme import LIGHT
@@ -54,9 +54,7 @@ def growth_data(curves: Sequence[Curve]) -> pl.DataFrame:
 def draw_growth(curves: Sequence[Curve], width: float = PAGE_WIDTH) -> Figure:
     """Means as lines with dots, bounds as dashes, both axes logarithmic."""
     policies = list(dict.fromkeys(curve.policy for curve in curves))
-    styles = {
-        name: Style(style.colour) for name, style in choose_styles(policies, policies).items()
-    }
+    styles = _solid_styles(policies)
     needed = [axis for axis in _TITLES if any(curve.axis == axis for curve in curves)]
     beside = width == PAGE_WIDTH
     shape = (1, len(needed)) if beside else (len(needed), 1)
@@ -72,6 +70,16 @@ def draw_growth(curves: Sequence[Curve], width: float = PAGE_WIDTH) -> Figure:
     bound = Line2D([], [], color=LIGHT["muted"], lw=1.0, ls="--", label="its bound")
     add_legend(drawing, [*legend_lines(styles), bound], above=True)
     return drawing
+
+
+def _solid_styles(policies: Sequence[str]) -> dict[str, Style]:
+    """Give every race a colour of its own, since dashes mean bounds here; its usual one if free."""
+    found: dict[str, Style] = {}
+    for name in sorted(policies, key=lambda name: style_of(name).line != "-"):
+        used = {style.colour for style in found.values()}
+        wanted = [style_of(name).colour, *COLOURS]
+        found[name] = Style(next((each for each in wanted if each not in used), wanted[0]))
+    return {name: found[name] for name in policies}
 
 
 def _draw(axes: Axes, curve: Curve, ink: str) -> None:
