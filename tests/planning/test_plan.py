@@ -40,7 +40,7 @@ def test_levels_are_round_and_hold_the_suspected_one() -> None:
 
 def test_survival_follows_from_the_figures(found: Plan) -> None:
     for policy in ASKED["policies"]:
-        own = found.figures.filter(pl.col("policy") == policy)
+        own = found.cells.filter(pl.col("policy") == policy)
         lost = [r["budget"] for r in own.iter_rows(named=True) if r["right"] < 0.95 * r["runs"]]
         found_row = row(found, policy)
         assert found_row["lost_at"] == min(lost, default=None)
@@ -50,14 +50,14 @@ def test_survival_follows_from_the_figures(found: Plan) -> None:
 
 def test_a_lost_policy_meets_no_larger_budget_but_the_suspected(found: Plan) -> None:
     for entry in found.table.iter_rows(named=True):
-        own = found.figures.filter(pl.col("policy") == entry["policy"])["budget"]
+        own = found.cells.filter(pl.col("policy") == entry["policy"])["budget"]
         beyond = {b for b in own if entry["lost_at"] is not None and b > entry["lost_at"]}
         assert beyond <= {40.0}
     assert row(found, "tsallis-inf")["lost_at"] is not None
 
 
 def test_costs_and_decisions_are_those_of_the_worst_attack(found: Plan) -> None:
-    at = found.figures.filter((pl.col("policy") == "tsallis-inf") & (pl.col("budget") == 40))
+    at = found.cells.filter((pl.col("policy") == "tsallis-inf") & (pl.col("budget") == 40))
     assert at["attack"].to_list() == ["swap-best", "zero-best-when-likely"]
     entry = row(found, "tsallis-inf")
     assert entry["suspected_right"] == min(at["right"])
@@ -65,7 +65,7 @@ def test_costs_and_decisions_are_those_of_the_worst_attack(found: Plan) -> None:
     assert entry["suspected_cost_a_day"] == pytest.approx(max(at["regret"]) / 4)
     assert entry["suspected_worst_a_day"] == pytest.approx(max(at["regret_max"]) / 4)
     assert entry["suspected_decision_days"] == pytest.approx(max(at["decision_p95"]) / 1000)
-    quiet = found.figures.filter((pl.col("policy") == "tsallis-inf") & (pl.col("budget") == 0))
+    quiet = found.cells.filter((pl.col("policy") == "tsallis-inf") & (pl.col("budget") == 0))
     assert entry["cost"] == quiet["regret"].item()
 
 
@@ -95,7 +95,7 @@ def test_question_in_the_builtins_asks_the_same_again(found: Plan) -> None:
     assert make_question(**data["question"]) == found.question
     assert data["suspected_corruption"] == 40.0
     assert len(data["table"]) == 4
-    assert len(data["figures"]) == found.figures.height
+    assert len(data["figures"]) == found.cells.height
 
 
 SMALL: dict[str, Any] = {
@@ -123,14 +123,14 @@ def test_without_suspicion_the_cheapest_is_recommended() -> None:
 def test_too_short_a_test_recommends_nobody() -> None:
     found = plan(**{**SMALL, "means": [0.51, 0.5, 0.5], "days": 0.2})
     assert found.recommendation.startswith("No policy here can be recommended")
-    assert set(found.figures["budget"]) == {0.0}
+    assert set(found.cells["budget"]) == {0.0}
     assert found.table["survives"].null_count() == 2
 
 
 def test_thompson_is_tried_under_attacks_that_look_at_its_distribution() -> None:
     asked = {**SMALL, "policies": ["thompson"], "attacks": ["oracle"], "replications": 1}
     found = plan(**asked)
-    assert "oracle" in found.figures["attack"].to_list()
+    assert "oracle" in found.cells["attack"].to_list()
     assert "1 simulated run of 4,000 decisions" in found.recommendation
 
 
@@ -147,7 +147,7 @@ def test_a_policy_that_was_lost_stays_lost(monkeypatch: pytest.MonkeyPatch) -> N
     original = module.read_run
     monkeypatch.setattr(module, "read_run", lucky_at_forty)
     found = plan(**{**SMALL, "policies": ["ucb1"]})
-    assert set(found.figures["budget"]) == {0.0, 10.0, 40.0}
+    assert set(found.cells["budget"]) == {0.0, 10.0, 40.0}
     assert found.table.select("survives", "lost_at").row(0) == (0.0, 10.0)
 
 

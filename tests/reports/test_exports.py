@@ -81,7 +81,7 @@ def test_figures_come_in_every_format_at_column_width_with_their_data(
     assert names == {path.name for path in written}
     assert names == {
         f"{figure}.{suffix}"
-        for figure in ("curves", "layers-multi-layer-race")
+        for figure in ("end", "curves", "layers-multi-layer-race")
         for suffix in ("svg", "pdf", "png", "csv")
     }
     assert (tmp_path / "figures/curves.pdf").read_bytes().startswith(b"%PDF")
@@ -92,6 +92,8 @@ def test_figures_come_in_every_format_at_column_width_with_their_data(
     last = data.filter((pl.col("policy") == "ucb1") & (pl.col("round") == 500))
     median = comparison.results["ucb1"].figure("pseudo_regret").p50
     assert last["median"].item() == pytest.approx(median)
+    ends = pl.read_csv(tmp_path / "figures/end.csv")
+    assert set(ends["policy"]) == set(comparison.results)
 
 
 def test_figures_are_the_same_bytes_again_and_replace_nothing(
@@ -109,12 +111,12 @@ def test_a_plot_goes_onto_given_axes_or_into_a_file(comparison: Comparison, tmp_
     axes = Figure().add_subplot()
     assert comparison.plot(axes, measure="regret") is axes
     assert len(axes.get_lines()) == 2
-    assert axes.get_ylabel() == "regret"
+    assert axes.get_ylabel() == "regret (in rewards)"
     comparison.plot(tmp_path / "plot.pdf")
     assert (tmp_path / "plot.pdf").read_bytes().startswith(b"%PDF")
     with pytest.raises(UnwritableOutput, match="figures end in"):
         comparison.plot(tmp_path / "plot.html")
-    assert comparison.plot().get_ylabel() == "pseudo-regret"
+    assert comparison.plot().get_ylabel() == "pseudo-regret (in rewards)"
 
 
 def test_notebooks_show_the_table_and_the_curves(comparison: Comparison) -> None:

@@ -11,7 +11,14 @@ import typer
 from armrace.cli import options
 from armrace.cli.arguments import names, place, whole, worker_count
 from armrace.cli.execution import say_how_to_go_on
-from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, page_place, say, write_json
+from armrace.cli.outputs import (
+    STANDARD_OUTPUT,
+    check_targets,
+    page_place,
+    write_figures,
+    write_json,
+    write_page,
+)
 from armrace.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -23,6 +30,8 @@ if TYPE_CHECKING:
     from armrace.simulation.arena import Grid
 
 __all__ = ["EPILOG", "arena"]
+
+_PAGE = "armrace-arena.html"
 
 _POWERS_OF_BUDGETS = (0.3, 0.4, 0.5, 0.6, 0.75)
 """Budgets of the searches, as powers of the horizon: 32 to 5,623 at T = 100,000."""
@@ -47,10 +56,6 @@ Quick = Annotated[
     ),
 ]
 Full = Annotated[bool, typer.Option("--full", help="T = 1,000,000 in place of 100,000.")]
-Policies = Annotated[
-    list[str] | None,
-    typer.Option("--policies", metavar="NAMES", help="Which policies, between commas; or all."),
-]
 Folder = Annotated[
     Path,
     typer.Option(
@@ -61,19 +66,7 @@ Folder = Annotated[
         rich_help_panel="Output",
     ),
 ]
-Report = Annotated[
-    Path | None,
-    typer.Option(
-        "--report",
-        metavar="FILE",
-        parser=place,
-        help="Where the HTML page goes; by default armrace-arena.html, with a number if that "
-        "exists.",
-        rich_help_panel="Output",
-    ),
-]
-
-
+Report = Annotated[Path | None, options.usual_report(_PAGE)]
 Worst = Annotated[
     str | None,
     typer.Option(
@@ -88,7 +81,7 @@ Worst = Annotated[
 def arena(
     quick: Quick = False,
     full: Full = False,
-    policies: Policies = None,
+    policies: options.Policies = None,
     worst: Worst = None,
     replications: options.Replications = None,
     seed: options.Seed = "0",
@@ -98,6 +91,7 @@ def arena(
     json: options.Json = None,
     folder: Folder = Path("armrace-arena"),
     report: Report = None,
+    figures: options.Figures = None,
     force: options.Force = False,
 ) -> None:
     """Play every policy in every environment under every attack of a fixed grid.
@@ -117,17 +111,17 @@ def arena(
     campaign = None if worst is None else _campaign(grid, worst)
     count = worker_count(workers)
     check_executor(executor, address, count)
-    page = page_place(report, "armrace-arena.html")
-    check_targets(json, page, force=force)
+    page = page_place(report, _PAGE)
+    check_targets(json, page, figures=figures, force=force)
     with chosen_executor(executor, address, count) as chosen:
-        figures = _play(grid, folder, count, chosen)
+        played = _play(grid, folder, count, chosen)
         found = None if campaign is None else _search(campaign, folder, count, chosen)
-    board = leaderboard(figures)
+    board = leaderboard(played)
     if json is not None:
         write_json(json, _with_worst(board, found))
     if json != STANDARD_OUTPUT:
         _print(grid, board, found)
-    _write_report(page, grid, figures, found, _command(quick, full, grid, worst))
+    _write_files(page, figures, grid, played, found, _command(quick, full, grid, worst))
 
 
 def _grid(
@@ -219,14 +213,19 @@ def _print(grid: Grid, board: pl.DataFrame, found: pl.DataFrame | None) -> None:
         typer.echo(worst_verdict(standings))
 
 
-def _write_report(
-    page: Path, grid: Grid, figures: pl.DataFrame, found: pl.DataFrame | None, command: str
+def _write_files(
+    page: Path,
+    figures: Path | None,
+    grid: Grid,
+    played: pl.DataFrame,
+    found: pl.DataFrame | None,
+    command: str,
 ) -> None:
-    from armrace.files import write_text
-    from armrace.reports.arena import render_arena
+    from armrace.reports.arena import arena_plots, render_arena
 
-    write_text(page, render_arena(grid, figures, command, found))
-    say(f"The report is in {page}.")
+    write_page(page, render_arena(grid, played, command, found))
+    if figures is not None:
+        write_figures(figures, arena_plots(grid, played, found))
 
 
 def _command(quick: bool, full: bool, grid: Grid, worst: str | None) -> str:

@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from armrace.cli import options
-from armrace.cli.arguments import place
 from armrace.cli.budget_sweep import can_be_swept, sweep
 from armrace.cli.completion import complete_attacks, complete_scenarios
 from armrace.cli.execution import end, run_cells
 from armrace.cli.experiments import audit_level, warn_of_idle_attack, warn_of_long_run
-from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, page_place, say, write_json
+from armrace.cli.outputs import (
+    STANDARD_OUTPUT,
+    check_targets,
+    page_place,
+    write_figures,
+    write_json,
+    write_page,
+)
 from armrace.cli.own_worst import under_own_worst
 from armrace.cli.requests import Overrides, Request, make_request
 
@@ -22,6 +28,8 @@ if TYPE_CHECKING:
     from armrace.simulation import Comparison, Experiment
 
 __all__ = ["EPILOG", "compare"]
+
+_PAGE = "armrace-report.html"
 
 EPILOG = """\
 [bold]Examples[/bold]
@@ -69,36 +77,7 @@ Attacks = Annotated[
         rich_help_panel="Attack",
     ),
 ]
-Budgets = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--budget",
-        metavar="NUMBERS",
-        help="The most that the attack may spend, one or several between commas; may be repeated.",
-        rich_help_panel="Attack",
-    ),
-]
-Report = Annotated[
-    Path | None,
-    typer.Option(
-        "--report",
-        metavar="FILE",
-        parser=place,
-        help="Where the HTML page goes; by default armrace-report.html, with a number if that "
-        "exists.",
-        rich_help_panel="Output",
-    ),
-]
-Folder = Annotated[
-    Path | None,
-    typer.Option(
-        "--folder",
-        metavar="FOLDER",
-        parser=place,
-        help="Keep finished results there, as Parquet files; what is there is not played again.",
-        rich_help_panel="Output",
-    ),
-]
+Report = Annotated[Path | None, options.usual_report(_PAGE)]
 NoReport = Annotated[
     bool,
     typer.Option("--no-report", help="The table only, no page.", rich_help_panel="Output"),
@@ -132,7 +111,7 @@ def compare(
     environment_settings: options.EnvironmentSet = None,
     attack: Attacks = None,
     attack_settings: options.AttackSet = None,
-    budget: Budgets = None,
+    budget: options.Budgets = None,
     no_worst: NoWorst = False,
     horizon: options.Horizon = None,
     replications: options.Replications = None,
@@ -143,10 +122,11 @@ def compare(
     audit: options.Audit = False,
     level: options.AuditLevel = None,
     json: options.Json = None,
-    folder: Folder = None,
+    folder: options.Folder = None,
     report: Report = None,
     no_report: NoReport = False,
     no_sweep: NoSweep = False,
+    figures: options.Figures = None,
     force: options.Force = False,
 ) -> None:
     """Compare policies on the same rewards under the same attacks, and write a report.
@@ -180,17 +160,18 @@ def compare(
         workers=workers,
         audit=audit_level(audit, level),
     )
-    page = None if no_report else page_place(report, "armrace-report.html")
+    page = None if no_report else page_place(report, _PAGE)
     check_executor(executor, address, request.workers)
     cells = request.cells()
     if request.could_show_worst and not no_worst:
         cells += under_own_worst(cells[0])
-    check_targets(json, page, force=force)
+    check_targets(json, page, figures=figures, force=force)
     with chosen_executor(executor, address, request.workers) as chosen:
         request = request._replace(executor=chosen, folder=folder)
         comparisons = _compare(request, cells, json)
-        if page is not None:
-            _write_report(page, request, comparisons, swept=can_be_swept(request) and not no_sweep)
+        swept = can_be_swept(request) and not no_sweep
+        if page is not None or figures is not None:
+            _write_files(page, figures, request, comparisons, swept=swept)
     end(next(iter(comparisons[0].results.values())))
 
 
@@ -215,26 +196,36 @@ def _compare(
     return comparisons
 
 
-def _write_report(
-    page: Path, request: Request, comparisons: list[Comparison], *, swept: bool
+def _write_files(
+    page: Path | None,
+    figures: Path | None,
+    request: Request,
+    comparisons: list[Comparison],
+    *,
+    swept: bool,
 ) -> None:
-    """Write the page; an interruption costs it the sweep, not what came before."""
-    from armrace.files import write_text
-    from armrace.reports.page import render_grid, render_report
+    """Write page and figures; an interruption costs them the sweep, not what came before."""
+    from armrace.reports.page import comparison_plots, grid_plots, render_grid, render_report
 
     interrupted = next(iter(comparisons[0].results.values())).interrupted
+    main, *worst = comparisons
     sweeps: dict[float, Comparison] = {}
     try:
         if swept and not interrupted:
-            sweeps = sweep(request, comparisons[0])
+            sweeps = sweep(request, main)
     finally:
         story, command = request.scenario, request.command()
         if request.could_show_worst and len(comparisons) == 1:
             command += " --no-worst"
-        if request.is_grid:
-            text = render_grid(comparisons, story.name, story.summary, command)
-        else:
-            main, *worst = comparisons
+        if page is not None and request.is_grid:
+            write_page(page, render_grid(comparisons, story.name, story.summary, command))
+        elif page is not None:
             text = render_report(main, story.name, story.summary, command, sweeps, worst)
-        write_text(page, text)
-        say(f"The report is in {page}.")
+            write_page(page, text)
+        if figures is not None:
+            plots = (
+                grid_plots(comparisons)
+                if request.is_grid
+                else comparison_plots(main, sweeps, worst)
+            )
+            write_figures(figures, plots)

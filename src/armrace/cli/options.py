@@ -7,7 +7,7 @@ number and every refusal is the same kind of sentence.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -27,11 +27,14 @@ __all__ = [
     "Audit",
     "AuditLevel",
     "Budget",
+    "Budgets",
     "Delta",
     "Engine",
     "Environment",
     "EnvironmentSet",
     "Executor",
+    "Figures",
+    "Folder",
     "Force",
     "Horizon",
     "Json",
@@ -42,8 +45,10 @@ __all__ = [
     "PolicySet",
     "Refresh",
     "Replications",
+    "ReportOnRequest",
     "Seed",
     "Workers",
+    "usual_report",
 ]
 
 _ARMS, _ATTACK, _RUN, _AUDIT, _OUTPUT = "Arms", "Attack", "Run", "Audit", "Output"
@@ -101,6 +106,16 @@ Budget = Annotated[
         "--budget",
         metavar="NUMBER",
         help="The most that the attack may spend: the sum over rounds of its largest change.",
+        rich_help_panel=_ATTACK,
+    ),
+]
+Budgets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--budget",
+        "--budgets",
+        metavar="NUMBERS",
+        help="The most that an attack may spend, one or several between commas; may be repeated.",
         rich_help_panel=_ATTACK,
     ),
 ]
@@ -261,3 +276,50 @@ Force = Annotated[
         rich_help_panel=_OUTPUT,
     ),
 ]
+Folder = Annotated[
+    Path | None,
+    typer.Option(
+        "--folder",
+        metavar="FOLDER",
+        parser=place,
+        help="Keep what is played there; it is not played again, so that an interrupted command "
+        "goes on where it stopped.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+Figures = Annotated[
+    Path | None,
+    typer.Option(
+        "--figures",
+        metavar="FOLDER",
+        parser=place,
+        help="Write each figure there for a paper, at column width: SVG, PDF and PNG, and its data "
+        "as CSV.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+ReportOnRequest = Annotated[
+    Path | None,
+    typer.Option(
+        "--report",
+        metavar="FILE",
+        parser=place,
+        help="Write an HTML page.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+
+
+def usual_report(name: str) -> Any:
+    """Return the option of a page that is written even if it is not named.
+
+    Args:
+        name: the page's usual name.
+    """
+    return typer.Option(
+        "--report",
+        metavar="FILE",
+        parser=place,
+        help=f"Where the HTML page goes; by default {name}, with a number if that exists.",
+        rich_help_panel=_OUTPUT,
+    )

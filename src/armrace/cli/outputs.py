@@ -6,7 +6,7 @@ One rule holds for all commands. A file that is named must not hold anything yet
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from armrace.errors import InvalidParameter, UnwritableOutput
 if TYPE_CHECKING:
     import polars as pl
 
+    from armrace.reports.plots import Plot
     from armrace.simulation import Result
 
 __all__ = [
@@ -27,7 +28,9 @@ __all__ = [
     "check_targets",
     "page_place",
     "say",
+    "write_figures",
     "write_json",
+    "write_page",
     "write_result",
 ]
 
@@ -39,12 +42,15 @@ def say(sentence: str) -> None:
     typer.echo(sentence, err=True)
 
 
-def check_targets(json: Path | None, *others: Path | None, force: bool = False) -> None:
+def check_targets(
+    json: Path | None, *others: Path | None, figures: Path | None = None, force: bool = False
+) -> None:
     """Refuse files that cannot or must not be written, before anything is computed.
 
     Args:
         json: where JSON goes, which may be standard output.
         others: all other files.
+        figures: the folder for figures, which must be empty or new.
         force: whether files that exist may be replaced.
     """
     from armrace.files import check_writable
@@ -57,9 +63,23 @@ def check_targets(json: Path | None, *others: Path | None, force: bool = False) 
         check_writable(target)
         if not force and _holds_something(target):
             raise UnwritableOutput(f"{target} exists; give another name, or --force to replace it.")
+    if figures is not None:
+        _check_folder(figures, force=force)
     resolved = [target.resolve() for target in files]
     if len(set(resolved)) < len(resolved):
         raise InvalidParameter("each output must be a file of its own; got one of them twice.")
+
+
+def _check_folder(folder: Path, *, force: bool) -> None:
+    """Refuse a folder that cannot be made, or that holds figures already."""
+    from armrace.files import check_writable, make_folder
+
+    make_folder(folder)
+    check_writable(folder / "figure.svg")
+    if not force and any(folder.iterdir()):
+        raise UnwritableOutput(
+            f"the folder {folder} is not empty; give another name, or --force to replace figures."
+        )
 
 
 def _holds_something(target: Path) -> bool:
@@ -79,6 +99,22 @@ def page_place(given: Path | None, usual: str) -> Path:
     first = Path(usual)
     numbered = (first.with_stem(f"{first.stem}-{number}") for number in count(2))
     return first if not first.exists() else next(each for each in numbered if not each.exists())
+
+
+def write_page(target: Path, text: str) -> None:
+    """Write a page, and say where it is."""
+    from armrace.files import write_text
+
+    write_text(target, text)
+    say(f"The report is in {target}.")
+
+
+def write_figures(folder: Path, plots: Sequence[Plot]) -> None:
+    """Write figures for a paper, and say where they are; the folder was checked before."""
+    from armrace.reports.plots import write_plots
+
+    written = write_plots(plots, folder, overwrite=True)
+    say(f"{len(plots)} figures are in {folder}, {len(written)} files.")
 
 
 def write_json(target: Path, data: Any) -> None:

@@ -9,10 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from armrace.cli import options
-from armrace.cli.arguments import names, number, place, share, shares, whole, worker_count
+from armrace.cli.arguments import names, number, share, shares, whole, worker_count
 from armrace.cli.execution import INTERRUPTED
 from armrace.cli.experiments import attack_names
-from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, page_place, say, write_json
+from armrace.cli.outputs import (
+    STANDARD_OUTPUT,
+    check_targets,
+    page_place,
+    say,
+    write_figures,
+    write_json,
+    write_page,
+)
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -20,6 +28,8 @@ if TYPE_CHECKING:
     from armrace.planning import Plan, Question
 
 __all__ = ["EPILOG", "plan"]
+
+_PAGE = "armrace-plan.html"
 
 EPILOG = """\
 [bold]Examples[/bold]
@@ -31,7 +41,7 @@ armrace plan --arms 6 --gap 0.01 --base-rate 0.04 --traffic 200000 --days 5 --bo
 armrace plan --arms 3 --gap 0.1 --traffic 1e4 --policies multi-layer-race,ucb1,tsallis-inf --json -
 """
 
-_ARMS, _ATTACK, _RUN, _OUTPUT = "Arms", "Attack", "Run", "Output"
+_ARMS, _ATTACK, _RUN = "Arms", "Attack", "Run"
 
 Arms = Annotated[
     str | None,
@@ -117,14 +127,6 @@ WorstAttacks = Annotated[
         rich_help_panel=_ATTACK,
     ),
 ]
-Policies = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--policies",
-        metavar="NAMES",
-        help="Which policies, between commas, or all; by default some of each kind.",
-    ),
-]
 Delta = Annotated[
     str,
     typer.Option(
@@ -143,23 +145,13 @@ Rounds = Annotated[
         rich_help_panel=_RUN,
     ),
 ]
-Report = Annotated[
-    Path | None,
-    typer.Option(
-        "--report",
-        metavar="FILE",
-        parser=place,
-        help="Where the HTML page goes; by default armrace-plan.html, with a number if that "
-        "exists.",
-        rich_help_panel=_OUTPUT,
-    ),
-]
+Report = Annotated[Path | None, options.usual_report(_PAGE)]
 
 
 def plan(
     traffic: Traffic,
     days: Days = "14",
-    policies: Policies = None,
+    policies: options.Policies = None,
     delta: Delta = "0.05",
     means: options.Means = None,
     arms: Arms = None,
@@ -178,6 +170,7 @@ def plan(
     address: options.Address = None,
     json: options.Json = None,
     report: Report = None,
+    figures: options.Figures = None,
     force: options.Force = False,
 ) -> None:
     """Find out how much corruption each policy survives on your arms and traffic, and its cost.
@@ -221,8 +214,8 @@ def plan(
     )
     count = worker_count(workers)
     check_executor(executor, address, count)
-    page = page_place(report, "armrace-plan.html")
-    check_targets(json, page, force=force)
+    page = page_place(report, _PAGE)
+    check_targets(json, page, figures=figures, force=force)
     with chosen_executor(executor, address, count) as pool:
         found = _answer(question, pool, count)
     if json is not None:
@@ -231,7 +224,7 @@ def plan(
         from armrace.cli.plan_table import print_plan
 
         print_plan(found)
-    _write_report(page, found)
+    _write_files(page, figures, found)
 
 
 def _optional_share(name: str, text: str | None) -> float | None:
@@ -248,12 +241,12 @@ def _answer(question: Question, executor: Executor | None, workers: int | None) 
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _write_report(page: Path, found: Plan) -> None:
-    from armrace.files import write_text
-    from armrace.reports.planning import render_plan
+def _write_files(page: Path, figures: Path | None, found: Plan) -> None:
+    from armrace.reports.planning import plan_plots, render_plan
 
-    write_text(page, render_plan(found, command(found.question)))
-    say(f"The report is in {page}.")
+    write_page(page, render_plan(found, command(found.question)))
+    if figures is not None:
+        write_figures(figures, plan_plots(found))
 
 
 def command(question: Question) -> str:

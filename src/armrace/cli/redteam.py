@@ -11,11 +11,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from armrace.cli import options
-from armrace.cli.arguments import names, numbers, place, whole, worker_count
+from armrace.cli.arguments import names, numbers, whole, worker_count
 from armrace.cli.completion import complete_attacks
 from armrace.cli.execution import INTERRUPTED, say_how_to_go_on
 from armrace.cli.experiments import make_environment, make_policy
-from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
+from armrace.cli.outputs import (
+    STANDARD_OUTPUT,
+    check_targets,
+    say,
+    write_figures,
+    write_json,
+    write_page,
+)
 from armrace.cli.simulate import PolicyName
 
 if TYPE_CHECKING:
@@ -36,17 +43,6 @@ armrace redteam tsallis-inf --budget 300 --objective p95 --effort full --folder 
 armrace redteam my_module:MyPolicy --budget 100 --family my_module:MyAttack --json -
 """
 
-Budgets = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--budget",
-        "--budgets",
-        metavar="NUMBERS",
-        help="The most that an attack may spend, one or several between commas; may be repeated. "
-        "By default the square root of the horizon.",
-        rich_help_panel="Attack",
-    ),
-]
 Families = Annotated[
     list[str] | None,
     typer.Option(
@@ -71,26 +67,6 @@ Objective = Annotated[
     str,
     typer.Option("--objective", metavar="NAME", help="What is made large: mean or p95."),
 ]
-Report = Annotated[
-    Path | None,
-    typer.Option(
-        "--report",
-        metavar="FILE",
-        parser=place,
-        help="Write an HTML page, with the curve of the worst regret against the budget.",
-        rich_help_panel="Output",
-    ),
-]
-Folder = Annotated[
-    Path | None,
-    typer.Option(
-        "--folder",
-        metavar="FOLDER",
-        parser=place,
-        help="Keep replications there, so that an interrupted search goes on where it stopped.",
-        rich_help_panel="Output",
-    ),
-]
 
 
 def redteam(
@@ -102,7 +78,7 @@ def redteam(
     means: options.Means = None,
     environment: options.Environment = None,
     environment_settings: options.EnvironmentSet = None,
-    budget: Budgets = None,
+    budget: options.Budgets = None,
     family: Families = None,
     account: options.Account = "largest",
     horizon: options.Horizon = "100000",
@@ -112,25 +88,28 @@ def redteam(
     executor: options.Executor = "threads",
     address: options.Address = None,
     json: options.Json = None,
-    report: Report = None,
-    folder: Folder = None,
+    report: options.ReportOnRequest = None,
+    folder: options.Folder = None,
+    figures: options.Figures = None,
     force: options.Force = False,
 ) -> None:
     """Search for the attack that costs a policy most, and confirm it on held-out seeds.
 
     Every built-in attack is tried, the winners of earlier searches, and a family of attacks with
     two phases whose parameters are searched. The figure is the worst found: a lower bound on the
-    worst case. Policies that must know the corruption in advance are told the budget.
+    worst case. Without [bold]--budget[/bold], it is the square root of the horizon. Policies that
+    must know the corruption in advance are told the budget.
     """
     from armrace.cli.tables import print_verdict
     from armrace.red_team import redteam as search
+    from armrace.reports.redteam import redteam_plots, render_redteam
     from armrace.simulation.executors import check_executor, chosen_executor
 
     rounds, count = whole("horizon", horizon or ""), worker_count(workers)
     budgets = numbers("budget", budget) if budget else [float(round(rounds**0.5))]
     described = make_environment(means, environment, environment_settings)
     check_executor(executor, address, count)
-    check_targets(json, report, force=force)
+    check_targets(json, report, figures=figures, force=force)
     verdicts: list[Verdict] = []
     with chosen_executor(executor, address, count) as chosen, _explained_interrupt(folder):
         for spent in sorted(budgets):
@@ -159,7 +138,9 @@ def redteam(
         data = [verdict.to_builtins() for verdict in verdicts]
         write_json(json, data[0] if len(data) == 1 else data)
     if report is not None:
-        _write_report(report, verdicts)
+        write_page(report, render_redteam(verdicts, _command(verdicts)))
+    if figures is not None:
+        write_figures(figures, redteam_plots(verdicts))
 
 
 def _told(name: str, settings: list[str] | None, delta: str | None, budget: float) -> Policy:
@@ -185,14 +166,6 @@ def _explained_interrupt(folder: Path | None) -> Iterator[None]:
     except KeyboardInterrupt:
         say("armrace: interrupted; give a --folder to keep what is played.")
         raise typer.Exit(INTERRUPTED) from None
-
-
-def _write_report(page: Path, verdicts: list[Verdict]) -> None:
-    from armrace.files import write_text
-    from armrace.reports.redteam import render_redteam
-
-    write_text(page, render_redteam(verdicts, _command(verdicts)))
-    say(f"The report is in {page}.")
 
 
 def _command(verdicts: list[Verdict]) -> str:

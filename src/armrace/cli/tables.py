@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Column, Table
 
+from armrace.cli.sparklines import can_draw, loss_over_time
 from armrace.formatting import count, figure
 from armrace.red_team import Verdict
 from armrace.red_team.standings import WORST_COLUMNS
@@ -102,6 +103,9 @@ def print_result(result: Result) -> None:
         table.add_row(measure.replace("_", "-"), *cells)
     print_tables(table, _arms(result))
     print_audits({result.policy: result})
+    if can_draw(Console(highlight=False)):
+        drawn = loss_over_time(result, "pseudo_regret")
+        typer.echo(f"Pseudo-regret in each sixth of the run: {drawn}\n")
     typer.echo(
         f"{count(result.replications)} x {count(result.horizon)} rounds in "
         f"{result.seconds:.2g} s: "
@@ -174,19 +178,21 @@ def print_comparisons(cells: Sequence[Comparison]) -> None:
 
 def _print_comparison(comparison: Comparison) -> None:
     """The smallest mean of the comparison's measure first."""
+    drawn = can_draw(Console(highlight=False))
     table = new_table(
-        "policy", _heading(comparison.measure), "95%\n+/-", "above the best,\njointly 95%", "p95",
-        "rank\nby p95", "attack\nspent",
+        "policy", _heading(comparison.measure), "95%\n+/-", "above best,\njointly 95%",
+        "p95\n(rank)", "attack\nspent", *(["loss\nover\ntime"] if drawn else []),
     )  # fmt: skip
     for row in standings(comparison):
+        result = comparison.results[row.policy]
         table.add_row(
             row.policy,
             row.mean,
             _half_width(comparison, row.policy),
             row.excess,
-            row.p95,
-            row.rank_p95,
+            f"{row.p95} ({row.rank_p95})",
             row.corruption,
+            *([loss_over_time(result, comparison.measure)] if drawn else []),
         )
     print_tables(table)
 

@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from armrace.cli import options
-from armrace.cli.arguments import names, place, whole, worker_count
+from armrace.cli.arguments import names, whole, worker_count
 from armrace.cli.execution import INTERRUPTED
-from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
+from armrace.cli.outputs import (
+    STANDARD_OUTPUT,
+    check_targets,
+    say,
+    write_figures,
+    write_json,
+    write_page,
+)
+from armrace.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -53,16 +61,6 @@ Policies = Annotated[
         help="Which races, between commas; by default all, with UCB1 under the lower bounds.",
     ),
 ]
-Report = Annotated[
-    Path | None,
-    typer.Option(
-        "--report",
-        metavar="FILE",
-        parser=place,
-        help="Write an HTML page.",
-        rich_help_panel="Output",
-    ),
-]
 
 
 def verify(
@@ -74,7 +72,8 @@ def verify(
     executor: options.Executor = "threads",
     address: options.Address = None,
     json: options.Json = None,
-    report: Report = None,
+    report: options.ReportOnRequest = None,
+    figures: options.Figures = None,
     force: options.Force = False,
 ) -> None:
     """Check every lemma and theorem by experiment, and that races run as the proofs assume.
@@ -89,7 +88,9 @@ def verify(
 
     number, count = whole("seed", seed), worker_count(workers)
     check_executor(executor, address, count)
-    check_targets(json, report, force=force)
+    if figures is not None and not asymptotic:
+        raise InvalidParameter("--figures needs --asymptotic; other forms draw tables only.")
+    check_targets(json, report, figures=figures, force=force)
     with chosen_executor(executor, address, count) as pool:
         found = _run(chosen, quick, asymptotic, number, pool, count)
     if json is not None:
@@ -98,6 +99,10 @@ def verify(
         _print(found)
     if report is not None:
         _write_report(report, found, _command(quick, asymptotic, chosen, number))
+    if figures is not None:
+        from armrace.reports.verification import verification_plots
+
+        write_figures(figures, verification_plots(found))
     if not found.holds:
         raise typer.Exit(_REFUTED)
 
@@ -140,11 +145,9 @@ def _print(found: Verification) -> None:
 
 
 def _write_report(page: Path, found: Verification, command: str) -> None:
-    from armrace.files import write_text
     from armrace.reports.verification import render_verification
 
-    write_text(page, render_verification(found, command))
-    say(f"The report is in {page}.")
+    write_page(page, render_verification(found, command))
 
 
 def _command(quick: bool, asymptotic: bool, chosen: list[str] | None, seed: int) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.forensics import sentences
+from armrace.presentation import NotebookView
 
 __all__ = ["ALARMS", "Alarm", "AlarmKind", "Audit", "Direction", "Finding", "direction_of"]
 
@@ -57,7 +58,7 @@ def direction_of(mean: float, other: float) -> Direction:
     return "up" if other > mean else "down"
 
 
-class Audit(msgspec.Struct, frozen=True, kw_only=True):
+class Audit(msgspec.Struct, NotebookView, frozen=True, kw_only=True):
     """The result of an audit of one run.
 
     Alarms allow for two explanations: corruption, or means that have moved. Certificates assume

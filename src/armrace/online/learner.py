@@ -33,14 +33,16 @@ from armrace.online.batches import DecisionBatch
 from armrace.online.events import ArmAdded, Assigned, Decision, Dropped, Event, EventLog, Learned
 from armrace.online.live_memory import LiveMemory
 from armrace.online.snapshots import Snapshot, pack_rewarded, write_arrays
-from armrace.policies import POLICIES, ArmView, Policy
+from armrace.online.views import ArmViews
+from armrace.policies import POLICIES, Policy
+from armrace.presentation import NotebookView
 
 __all__ = ["Learner"]
 
 _new: Any = tuple.__new__
 
 
-class Learner(LiveMemory):
+class Learner(LiveMemory, NotebookView):
     """The compiled functions of the simulator, for live traffic.
 
     ``decide`` chooses an arm and counts it as assigned, which influences later choices; ``learn``
@@ -316,10 +318,10 @@ class Learner(LiveMemory):
             self._calls.distribution(self._current.handle, out)
         return dict(zip(self.arms, out.tolist(), strict=True))
 
-    def inspect(self) -> Sequence[ArmView]:
+    def inspect(self) -> ArmViews:
         """Return each layer's view of each arm: pulls, mean, interval, active or deleted."""
         with self._lock:
-            return self.policy.inspect(self._state)
+            return ArmViews(self.policy.inspect(self._state), self.arms)
 
     def audit(self, level: float = 0.05) -> Audit:
         """Look for traces of corruption, or of moved means, in the feedback so far.

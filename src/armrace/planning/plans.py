@@ -12,6 +12,7 @@ from armrace.planning.guarantees import guaranteed_corruption
 from armrace.planning.question import Question
 from armrace.planning.recommendation import recommend
 from armrace.planning.run_metrics import REQUIRED
+from armrace.presentation import Presentation
 
 __all__ = ["Plan"]
 
@@ -35,16 +36,16 @@ _SCHEMA: dict[str, type[pl.DataType]] = {
 }
 
 
-class Plan:
+class Plan(Presentation):
     """The answer to a question about policies and corruption.
 
-    ``figures`` holds one row for each policy, attack and budget that was tried; ``table`` one row
+    ``cells`` holds one row for each policy, attack and budget that was tried; ``table`` one row
     per policy.
     """
 
-    def __init__(self, question: Question, figures: pl.DataFrame) -> None:
+    def __init__(self, question: Question, cells: pl.DataFrame) -> None:
         self.question = question
-        self.figures = figures
+        self.cells = cells
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -93,15 +94,15 @@ class Plan:
             "suspected_corruption": self.question.suspected,
             "recommendation": self.recommendation,
             "table": self.table.to_dicts(),
-            "figures": self.figures.drop("regrets").to_dicts(),
+            "figures": self.cells.drop("regrets").to_dicts(),
         }
 
     def _suspected(self) -> pl.DataFrame:
-        return self.figures.filter(pl.col("budget") == self.question.suspected)
+        return self.cells.filter(pl.col("budget") == self.question.suspected)
 
     def _row(self, name: str) -> dict[str, Any]:
         asked = self.question
-        own = self.figures.filter(pl.col("policy") == name)
+        own = self.cells.filter(pl.col("policy") == name)
         quiet = own.filter(pl.col("budget") == 0).row(0, named=True)
         a_day = asked.traffic / asked.horizon
         return {

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from armrace.adversaries import Adversary
 from armrace.formatting import figure
+from armrace.presentation import Presentation
 from armrace.red_team.descriptions import describe, replay_command
 from armrace.red_team.ratings import Ratings
 from armrace.red_team.target import Target
@@ -81,7 +82,7 @@ class SearchRecord(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class Verdict(msgspec.Struct, Presentation, frozen=True, kw_only=True):
     """The worst attack that a search found, and the best built-in one, on the same seeds."""
 
     target: Target

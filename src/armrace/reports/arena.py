@@ -13,16 +13,16 @@ from armrace.environments import Environment
 from armrace.formatting import count, figure
 from armrace.policies import POLICIES
 from armrace.red_team.standings import WORST_COLUMNS, worst_standings, worst_verdict
-from armrace.reports.budgets import draw_budgets
-from armrace.reports.colours import GREY, Style, choose_styles
-from armrace.reports.heatmap import heat_map, heat_tables, legend
-from armrace.reports.layout import data_block, document, figure_section, line_mark, table
-from armrace.reports.plot_style import own_style
+from armrace.reports.budgets import attack_plot, worst_plot
+from armrace.reports.colours import Style, choose_styles
+from armrace.reports.heatmap import CAPTION, heat_map, heat_plots, heat_tables, legend
+from armrace.reports.layout import document, fold, header, line_mark, rerun_section, row, table
+from armrace.reports.plots import Plot, plot_section
 from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA, Grid
 from armrace.simulation.experiment import USUAL_REFRESH, refresh_words
 from armrace.simulation.leaderboard import leaderboard, relative_regret, verdict, worst_cases
 
-__all__ = ["render_arena"]
+__all__ = ["arena_plots", "render_arena"]
 
 _SHOWN_ATTACKS = ("zero-best-when-likely", "swap-best", "adaptive-constant")
 
@@ -38,56 +38,78 @@ _COLUMNS = {
 
 
 def render_arena(
-    grid: Grid, figures: pl.DataFrame, command: str, worst: pl.DataFrame | None = None
+    grid: Grid, figures: pl.DataFrame, command: str = "", worst: pl.DataFrame | None = None
 ) -> str:
     """Render the page as HTML, from the figures of the grid's cells.
 
-    ``worst`` has the worst attacks found, if they were searched for; see
-    :func:`armrace.red_team.standings.worst_frame`.
+    Args:
+        grid: what was played.
+        figures: the figures of its cells, as ``run_arena`` returns them.
+        command: the command line that plays the same cells.
+        worst: the worst attacks found, if they were searched for; see
+            :func:`armrace.red_team.standings.worst_frame`.
     """
     board = leaderboard(figures)
     policies = board["policy"].to_list()
-    styles = choose_styles([name for name in grid.policies if name in policies], policies)
-    with own_style():
-        sections = [
-            _header(grid, board),
-            "" if worst is None else _worst_found_section(worst, styles),
-            _leaderboard_section(board, styles),
-            _heat_section(relative_regret(figures), policies),
-            _budget_section(figures, styles),
-            _worst_section(figures),
-            _environments_section(grid),
-            _rerun_section(grid, command),
-        ]
+    styles = _styles(grid, policies)
+    sections = [
+        header("The arena", verdict(board, smoke_test=grid.is_smoke_test), _setting(grid)),
+        "" if worst is None else _worst_found_section(worst, styles),
+        _leaderboard_section(board, styles),
+        _heat_section(relative_regret(figures), policies),
+        *map(plot_section, _attack_plots(figures, styles)),
+        _worst_section(figures),
+        _environments_section(grid),
+        rerun_section(
+            command,
+            "armrace.simulation.arena.run_arena(Grid(**specification), folder)",
+            [msgspec.to_builtins(grid)],
+            words="The same figures, bit for bit, on any machine; with the same folder, nothing is "
+            "played twice",
+        ),
+    ]
     return document("the arena", sections)
 
 
-def _header(grid: Grid, board: pl.DataFrame) -> str:
-    setting = (
+def arena_plots(grid: Grid, figures: pl.DataFrame, worst: pl.DataFrame | None = None) -> list[Plot]:
+    """All figures of the arena; the arguments are those of :func:`render_arena`."""
+    policies = leaderboard(figures)["policy"].to_list()
+    styles = _styles(grid, policies)
+    found = [] if worst is None else [worst_plot(worst, styles)]
+    return [
+        *found,
+        *heat_plots(relative_regret(figures), policies),
+        *_attack_plots(figures, styles),
+    ]
+
+
+def _styles(grid: Grid, policies: Sequence[str]) -> dict[str, Style]:
+    return choose_styles([name for name in grid.policies if name in policies], policies)
+
+
+def _attack_plots(figures: pl.DataFrame, styles: dict[str, Style]) -> list[Plot]:
+    present = set(figures["attack"])
+    return [attack_plot(figures, name, styles) for name in _SHOWN_ATTACKS if name in present]
+
+
+def _setting(grid: Grid) -> str:
+    return (
         f"{len(grid.environments)} environments; {len(grid.attacks)} attacks at the budgets "
         f"T^(1/2) and T^(3/4), and none; {count(grid.replications)} replications of "
         f"T = {count(grid.horizon)} rounds; seed {grid.seed}."
     )
-    return (
-        f"<header><h1>The arena</h1><p>{escape(verdict(board, smoke_test=grid.is_smoke_test))}</p>"
-        f'<p class="setting">{escape(setting)}</p></header>'
-    )
-
-
-def _row(name: str, cells: Sequence[str], mark: str = "") -> str:
-    return f'<tr><th scope="row">{mark}{escape(name)}</th>{"".join(cells)}</tr>'
 
 
 def _board_rows(board: pl.DataFrame, columns: Iterable[str], styles: dict[str, Style]) -> list[str]:
     """One row per policy, with the mark of its line."""
     names = list(columns)
     return [
-        _row(
-            row["policy"],
-            [f"<td>{figure(row[name])}</td>" for name in names],
-            line_mark(styles[row["policy"]]),
+        row(
+            found["policy"],
+            [figure(found[name]) for name in names],
+            line_mark(styles[found["policy"]]),
         )
-        for row in board.iter_rows(named=True)
+        for found in board.iter_rows(named=True)
     ]
 
 
@@ -102,29 +124,26 @@ def _worst_found_section(worst: pl.DataFrame, styles: dict[str, Style]) -> str:
         "more than half of all there is to lose."
     )
     cells = [
-        _row(
-            row["policy"],
-            [
-                f"<td>{escape(text)}</td>"
-                for text in (
-                    row["environment"],
-                    figure(row["budget"]),
-                    f"{figure(row['mean'])} ± {figure(1.96 * row['stderr'])}",
-                    figure(row["p95"]),
-                    figure(row["largest"]),
-                )
-            ]
-            + [f'<td class="words">{escape(row["description"])}</td>'],
+        row(
+            found["policy"],
+            (
+                found["environment"],
+                figure(found["budget"]),
+                f"{figure(found['mean'])} ± {figure(1.96 * found['stderr'])}",
+                figure(found["p95"]),
+                figure(found["largest"]),
+                f'<td class="words">{escape(found["description"])}</td>',
+            ),
         )
-        for row in worst.sort("environment", "budget", "mean").iter_rows(named=True)
+        for found in worst.sort("environment", "budget", "mean").iter_rows(named=True)
     ]
     columns = ("policy", "environment", "budget", "mean", "p95", "max", "attack")
+    every = table(columns, cells, "Every cell searched")
+    standings = table(["policy", *WORST_COLUMNS.values()], rows, "Worst found")
     return (
-        f"<section><h2>Worst found</h2><p>{escape(worst_verdict(board))}</p>"
-        f"{table(['policy', *WORST_COLUMNS.values()], rows)}"
-        f'<p class="note">{escape(note)}</p>'
-        f"<details><summary>Every cell, and what the attack does</summary>{table(columns, cells)}"
-        "</details></section>"
+        f"<section><h2>Worst found</h2><p>{escape(worst_verdict(board))}</p>{standings}"
+        f'<p class="note">{escape(note)}</p>{fold("Every cell, and what the attack does", every)}'
+        f"{plot_section(worst_plot(worst, styles), 3)}</section>"
     )
 
 
@@ -137,41 +156,18 @@ def _leaderboard_section(board: pl.DataFrame, styles: dict[str, Style]) -> str:
         "that take the corruption as a parameter are told the budget. "
         f"{refresh_words(costly, USUAL_REFRESH)}"
     )
-    return (
-        f"<section><h2>Leaderboard</h2>{table(['policy', *_COLUMNS.values()], rows)}"
-        f'<p class="note">{escape(note)}</p></section>'
-    )
+    listed = table(["policy", *_COLUMNS.values()], rows, "Leaderboard")
+    return f'<section><h2>Leaderboard</h2>{listed}<p class="note">{escape(note)}</p></section>'
 
 
 def _heat_section(relative: pl.DataFrame, policies: Sequence[str]) -> str:
-    caption = (
-        "Policies in the order of the leaderboard; of each attack, the smaller budget is on the "
-        "left. White: not played."
-    )
+    caption = f"{CAPTION} The figures are in the tables below, their errors in the plots."
     return (
         f"<section><h2>Regret relative to the best</h2>{legend()}"
-        f'<figure><div class="wide">{heat_map(relative, policies)}</div>'
-        f"<figcaption>{caption}</figcaption></figure>"
-        f"{heat_tables(relative, policies)}</section>"
+        '<figure><div class="heat-frame" role="region" tabindex="0" aria-label="Heat map">'
+        f"{heat_map(relative, policies)}</div><figcaption>{caption}</figcaption>"
+        f"</figure>{heat_tables(relative, policies)}</section>"
     )
-
-
-def _budget_section(figures: pl.DataFrame, styles: dict[str, Style]) -> str:
-    present = set(figures["attack"])
-    attacks = [attack for attack in _SHOWN_ATTACKS if attack in present]
-    if not attacks:
-        return ""
-    caption = (
-        "Mean pseudo-regret against the budget, both logarithmic except at a budget of 0. Where a "
-        "line jumps, the attack has misled the policy for good."
-    )
-    if GREY in styles.values():
-        caption += " Grey lines are the other policies of the leaderboard."
-    drawing = draw_budgets(figures, attacks, styles)
-    description = (
-        f"Pseudo-regret against the budget of {', '.join(attacks)}, one row per environment."
-    )
-    return figure_section("Regret against corruption", drawing, "budgets", description, caption)
 
 
 def _worst_section(figures: pl.DataFrame) -> str:
@@ -184,31 +180,32 @@ def _worst_section(figures: pl.DataFrame) -> str:
         "times the best",
         "best there",
     )
+    listed = table(columns, map(_worst_row, worst_cases(figures).to_dicts()), "Worst cases")
     return (
         "<section><h2>Worst cases</h2><p>Where each policy does worst, relative to the best policy "
-        f"of the cell.</p>{table(columns, map(_worst_row, worst_cases(figures).to_dicts()))}"
-        "</section>"
+        f"of the cell.</p>{listed}</section>"
     )
 
 
-def _worst_row(row: dict[str, Any]) -> str:
+def _worst_row(found: dict[str, Any]) -> str:
     texts = (
-        row["environment"],
-        row["attack"],
-        count(row["budget"]),
-        figure(row["pseudo_regret_mean"]),
-        figure(row["relative"]),
-        row["best"],
+        found["environment"],
+        found["attack"],
+        count(found["budget"]),
+        figure(found["pseudo_regret_mean"]),
+        figure(found["relative"]),
+        found["best"],
     )
-    return _row(row["policy"], [f"<td>{escape(text)}</td>" for text in texts])
+    return row(found["policy"], texts)
 
 
 def _environments_section(grid: Grid) -> str:
     rows = [
-        _row(name, [f'<td class="words">{escape(_arms(ENVIRONMENTS_OF_THE_ARENA[name]))}</td>'])
+        row(name, [f'<td class="words">{escape(_arms(ENVIRONMENTS_OF_THE_ARENA[name]))}</td>'])
         for name in grid.environments
     ]
-    return f"<section><h2>Environments</h2>{table(('environment', 'arms'), rows)}</section>"
+    listed = table(("environment", "arms"), rows, "Environments")
+    return f"<section><h2>Environments</h2>{listed}</section>"
 
 
 def _arms(environment: Environment) -> str:
@@ -218,14 +215,3 @@ def _arms(environment: Environment) -> str:
         f"{mean:.3g}" + (f" ({times} arms)" if times > 1 else "") for mean, times in listed
     )
     return f"{environment.tag()}, {environment.arms} arms with the means {arms}"
-
-
-def _rerun_section(grid: Grid, command: str) -> str:
-    return (
-        "<section><h2>Run it again</h2><p>The same figures, bit for bit, on any machine; with the "
-        "same folder, nothing is played twice:</p>"
-        f'<pre class="command"><code>{escape(command)}</code></pre>'
-        "<p>or in Python, as <code>run_arena(Grid(**specification), folder)</code> of "
-        f"<code>armrace.simulation.arena</code>, with</p>{data_block(msgspec.to_builtins(grid))}"
-        "</section>"
-    )

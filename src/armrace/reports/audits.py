@@ -9,7 +9,7 @@ from typing import NamedTuple
 from armrace.forensics import Audit
 from armrace.forensics.sentences import describe_report
 from armrace.formatting import figure, percent
-from armrace.reports.layout import table
+from armrace.reports.layout import fold, row, table
 from armrace.simulation import Comparison, Result
 
 __all__ = ["AUDIT_COLUMNS", "AuditRow", "audit_rows", "audit_section"]
@@ -78,19 +78,15 @@ def audit_section(comparison: Comparison, level: int = 2) -> str:
         return ""
     first = next(iter(comparison.results.values())).audits[0]
     columns = ["policy", *(heading.replace("\n", " ") for heading in AUDIT_COLUMNS.values())]
-    cells = (
-        f'<tr><th scope="row">{escape(row.policy)}</th>'
-        f"{''.join(f'<td>{cell}</td>' for cell in row[1:])}</tr>"
-        for row in rows
-    )
+    cells = [row(found.policy, found[1:]) for found in rows]
     words = "".join(_words(label, result.audits[0]) for label, result in comparison.results.items())
     return (
         f"<section><h{level}>What the feedback shows of the attack</h{level}>"
-        f"<p>{escape(describe_report(first.level))}</p>{table(columns, cells)}{words}</section>"
+        f"<p>{escape(describe_report(first.level))}</p>{table(columns, cells, 'Audits')}{words}"
+        "</section>"
     )
 
 
 def _words(label: str, found: Audit) -> str:
     lines = "".join(f"<li>{escape(line)}</li>" for line in str(found).splitlines())
-    summary = f"What the audit of {label} says in the first replication"
-    return f"<details><summary>{escape(summary)}</summary><ul>{lines}</ul></details>"
+    return fold(f"What the audit of {label} says in the first replication", f"<ul>{lines}</ul>")

@@ -1,44 +1,65 @@
-"""Regret over time: the median of each policy and the band from the 5% to the 95% quantile."""
+"""Regret over time: the mean of each policy, and the band from the 5% to the 95% quantile."""
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
-from armrace.formatting import short
+from armrace.reports.axes import label_measure, shorten_ticks
 from armrace.reports.colours import GREY
 from armrace.reports.plot_style import PAGE_WIDTH, End, is_narrow, name_lines, new_figure, tidy
-from armrace.reports.rows import MEASURE_NAMES, comparison_styles
+from armrace.reports.plots import Plot
+from armrace.reports.rows import MEASURE_NAMES, comparison_styles, reading
 from armrace.simulation import Comparison, Result
+from armrace.statistics import mean_interval
 
-__all__ = ["curves_data", "draw_curves", "draw_curves_on", "quantile_curves"]
+__all__ = ["curves_data", "curves_plot", "draw_curves", "draw_curves_on", "summary_curves"]
 
 _DECADES = 3
 """Regrets of earlier decades are too small to be seen on a linear axis."""
 
 
-def quantile_curves(result: Result, measure: str) -> pl.DataFrame:
-    """Quantiles over the replications at each checkpoint."""
-    figures = pl.col(measure)
-    return (
-        result.curves.group_by("round")
-        .agg(
-            low=figures.quantile(0.05, "linear"),
-            median=figures.median(),
-            high=figures.quantile(0.95, "linear"),
-        )
-        .sort("round")
-    )
+def summary_curves(result: Result, measure: str) -> pl.DataFrame:
+    """Mean, its 95% interval, and quantiles over the replications at each checkpoint."""
+    rows = []
+    for (number,), group in result.curves.group_by("round", maintain_order=True):
+        sample = group[measure].to_numpy()
+        low, high = mean_interval(sample)
+        p05, median, p95 = np.quantile(sample, (0.05, 0.5, 0.95)).tolist()
+        rows.append((number, float(sample.mean()), low, high, p05, median, p95))
+    columns = ("round", "mean", "low", "high", "p05", "median", "p95")
+    return pl.DataFrame(rows, schema=columns, orient="row").sort("round")
 
 
 def curves_data(comparison: Comparison, measure: str | None = None) -> pl.DataFrame:
     """The numbers that :func:`draw_curves` draws, with the policy in the first column."""
     measure = measure or comparison.measure
     return pl.concat(
-        quantile_curves(result, measure).select(pl.lit(label).alias("policy"), pl.all())
+        summary_curves(result, measure).select(pl.lit(label).alias("policy"), pl.all())
         for label, result in comparison.results.items()
+    )
+
+
+def curves_plot(comparison: Comparison, name: str = "curves") -> Plot:
+    """Describe the figure of the measure that ranks, over time."""
+    measure = MEASURE_NAMES[comparison.measure]
+    caption = (
+        f"Lines are means of the {measure} over the replications; the bars at their ends are 95% "
+        "intervals of the mean, and the bands reach from the 5% to the 95% quantile of the runs. "
+        "A policy that loses the same amount in every round bends upwards on this axis."
+    )
+    if GREY in comparison_styles(comparison).values():
+        caption += " Grey lines are the other policies of the table."
+    return Plot(
+        name=name,
+        heading=f"{measure.capitalize()} over time",
+        draw=lambda width: draw_curves(comparison, width=width),
+        data=lambda: curves_data(comparison),
+        description=f"{measure.capitalize()} against rounds, one line per policy. "
+        f"{reading(comparison)}",
+        caption=caption,
     )
 
 
@@ -46,7 +67,7 @@ def draw_curves(
     comparison: Comparison, measure: str | None = None, width: float = PAGE_WIDTH
 ) -> Figure:
     """A new figure of regret against rounds."""
-    drawing, axes = new_figure(width, 4.6 if width == PAGE_WIDTH else 0.85 * width)
+    drawing, axes = new_figure(width, 4.4 if width == PAGE_WIDTH else width)
     draw_curves_on(axes, comparison, measure)
     return drawing
 
@@ -58,19 +79,20 @@ def draw_curves_on(axes: Axes, comparison: Comparison, measure: str | None = Non
     width = 1.1 if is_narrow(axes) else 1.8
     for label, style in styles.items():
         result = comparison.results[label]
-        frame = quantile_curves(result, measure)
+        frame = summary_curves(result, measure)
         horizon, ink = result.horizon, style.colour
         if style == GREY:
-            axes.plot(frame["round"], frame["median"], color=ink, lw=0.8, zorder=1.5)
+            axes.plot(frame["round"], frame["mean"], color=ink, lw=0.8, zorder=1.5)
             continue
-        axes.fill_between(frame["round"], frame["low"], frame["high"], color=ink, alpha=0.2, lw=0)
-        axes.plot(frame["round"], frame["median"], color=ink, ls=style.line, lw=width)
-        ends.append(End(float(frame["median"][-1]), label, style))
+        axes.fill_between(frame["round"], frame["p05"], frame["p95"], color=ink, alpha=0.14, lw=0)
+        axes.plot(frame["round"], frame["mean"], color=ink, ls=style.line, lw=width)
+        last = frame.row(-1, named=True)
+        axes.vlines(horizon, last["low"], last["high"], color=ink, lw=3.5, clip_on=False, zorder=4)
+        ends.append(End(last["mean"], label, style))
     axes.set_xscale("log")
     axes.set_xlim(max(1, horizon / 10**_DECADES), max(2, horizon))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-    axes.set_xlabel("rounds (logarithmic)")
-    axes.set_ylabel(MEASURE_NAMES[measure])
+    shorten_ticks(axes, "x", "y")
+    axes.set_xlabel("rounds played (logarithmic)")
+    axes.set_ylabel(label_measure(measure, broken=is_narrow(axes)))
     tidy(axes)
     name_lines(axes, horizon, ends, others=GREY in styles.values())

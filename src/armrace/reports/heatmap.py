@@ -7,11 +7,27 @@ from html import escape
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import polars as pl
+from matplotlib.colors import BoundaryNorm, ListedColormap
+from matplotlib.figure import Figure
 
 from armrace.formatting import count, figure, short
+from armrace.reports.layout import fold, row, table
+from armrace.reports.plot_style import new_figure
+from armrace.reports.plots import Plot
+from armrace.reports.theme import LIGHT
 
-__all__ = ["STEPS", "heat_class", "heat_map", "heat_tables", "legend"]
+__all__ = [
+    "CAPTION",
+    "STEPS",
+    "draw_heat",
+    "heat_class",
+    "heat_map",
+    "heat_plots",
+    "heat_tables",
+    "legend",
+]
 
 STEPS = (1.2, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 """Where the colour changes, on a roughly logarithmic scale: light is near the best policy."""
@@ -36,7 +52,61 @@ def legend() -> str:
         f'<span class="key"><span class="h{i}"></span>{name}</span>'
         for i, name in enumerate([*names, f"{edges[-1]} and more"])
     ]
-    return f'<p class="note">Times the best policy of the cell: {"".join(marks)}</p>'
+    return f'<p class="note keys">Times the best policy of the cell: {"".join(marks)}</p>'
+
+
+CAPTION = (
+    "Each cell is one environment, attack and budget: the mean pseudo-regret divided by that of "
+    "the best policy there. Policies in the order of the leaderboard; of each attack, the smaller "
+    "budget is on the left. Empty: not played."
+)
+
+
+def heat_plots(relative: pl.DataFrame, policies: Sequence[str]) -> list[Plot]:
+    """Describe the heat map of each environment, for papers.
+
+    Pages show all of them together (:func:`heat_map`), with a tip on each cell.
+    """
+
+    def plot(environment: str) -> Plot:
+        inside = relative.filter(pl.col("environment") == environment)
+        return Plot(
+            name=f"heat-{environment}",
+            heading=f"Regret relative to the best: {environment}",
+            draw=lambda width: draw_heat(inside, policies, width),
+            data=lambda: inside,
+            description="Pseudo-regret relative to the best policy, policies by cells.",
+            caption=CAPTION,
+        )
+
+    return [plot(name) for name in relative["environment"].unique(maintain_order=True)]
+
+
+def draw_heat(inside: pl.DataFrame, policies: Sequence[str], width: float) -> Figure:
+    """Draw the heat map of one environment."""
+    drawing, axes = new_figure(width, 1.6 + 0.115 * len(policies))
+    colours = ListedColormap([LIGHT[f"heat-{step}"] for step in range(len(STEPS) + 1)])
+    norm = BoundaryNorm([1.0, *STEPS, 10 * STEPS[-1]], colours.N)
+    cells = _cells(inside)
+    values = np.full((len(policies), len(cells)), np.nan)
+    for found in inside.iter_rows(named=True):
+        place = cells.index((found["environment"], found["attack"], found["budget"]))
+        values[policies.index(found["policy"]), place] = min(found["relative"], 9 * STEPS[-1])
+    image = axes.pcolormesh(values, cmap=colours, norm=norm, edgecolors="white", lw=0.3)
+    attacks = list(dict.fromkeys(cell[1] for cell in cells))
+    middles = [
+        float(np.mean([place for place, cell in enumerate(cells) if cell[1] == attack])) + 0.5
+        for attack in attacks
+    ]
+    axes.set_yticks(np.arange(len(policies)) + 0.5, list(policies), fontsize=5)
+    axes.set_xticks(middles, attacks, fontsize=5, rotation=45, ha="right")
+    axes.tick_params(length=0)
+    axes.invert_yaxis()
+    axes.spines[:].set_visible(False)
+    bar = drawing.colorbar(image, ax=axes, location="top", shrink=0.9, aspect=40)
+    bar.set_ticks([1.0, *STEPS], labels=[f"{step:g}" for step in (1.0, *STEPS)])
+    bar.set_label(f"mean pseudo-regret in {cells[0][0]}, times the best of the cell")
+    return drawing
 
 
 def heat_map(relative: pl.DataFrame, policies: Sequence[str]) -> str:
@@ -56,7 +126,7 @@ def heat_map(relative: pl.DataFrame, policies: Sequence[str]) -> str:
         f'<text x="{_LEFT - 6:g}" y="{y + 12.5:g}" text-anchor="end">{escape(policy)}</text>'
         for policy, y in rows.items()
     ]
-    parts += [_rectangle(row, columns, rows) for row in relative.iter_rows(named=True)]
+    parts += [_rectangle(each, columns, rows) for each in relative.iter_rows(named=True)]
     description = "Pseudo-regret relative to the best policy, policies by cells; figures below."
     height = _TOP + len(rows) * _ROW
     return (
@@ -91,21 +161,21 @@ def _attack_names(cells: Sequence[tuple[str, str, float]], x: float) -> list[str
 
 
 def _rectangle(
-    row: dict[str, Any], columns: dict[tuple[str, str, float], float], rows: dict[str, float]
+    found: dict[str, Any], columns: dict[tuple[str, str, float], float], rows: dict[str, float]
 ) -> str:
-    x = columns[row["environment"], row["attack"], row["budget"]]
-    y = rows[str(row["policy"])]
+    x = columns[found["environment"], found["attack"], found["budget"]]
+    y = rows[str(found["policy"])]
     return (
-        f'<rect class="{heat_class(row["relative"])}" x="{x:g}" y="{y:g}" '
-        f'width="{_CELL - 0.5:g}" height="{_ROW - 1:g}"><title>{_title(row)}</title></rect>'
+        f'<rect class="{heat_class(found["relative"])}" x="{x:g}" y="{y:g}" '
+        f'width="{_CELL - 0.5:g}" height="{_ROW - 1:g}"><title>{_title(found)}</title></rect>'
     )
 
 
-def _title(row: dict[str, Any]) -> str:
+def _title(found: dict[str, Any]) -> str:
     return (
-        f"{row['policy']}, {row['environment']}, {row['attack']}, budget "
-        f"{count(row['budget'])}: "
-        f"{figure(row['pseudo_regret_mean'])}, {figure(row['relative'])} x best"
+        f"{found['policy']}, {found['environment']}, {found['attack']}, budget "
+        f"{count(found['budget'])}: "
+        f"{figure(found['pseudo_regret_mean'])}, {figure(found['relative'])} x best"
     )
 
 
@@ -115,29 +185,23 @@ def heat_tables(relative: pl.DataFrame, policies: Sequence[str]) -> str:
     for environment in relative["environment"].unique(maintain_order=True):
         inside = relative.filter(pl.col("environment") == environment)
         tables.append(
-            f"<details><summary>{environment}: the figures</summary>"
-            f'<div class="wide">{_heat_table(inside, policies)}</div></details>'
+            fold(f"{environment}: the figures", _heat_table(inside, policies, environment))
         )
     return "".join(tables)
 
 
-def _heat_table(inside: pl.DataFrame, policies: Sequence[str]) -> str:
+def _heat_table(inside: pl.DataFrame, policies: Sequence[str], environment: str) -> str:
     cells = _cells(inside)
     found = {
-        (row["policy"], row["attack"], row["budget"]): row["relative"]
-        for row in inside.iter_rows(named=True)
+        (each["policy"], each["attack"], each["budget"]): each["relative"]
+        for each in inside.iter_rows(named=True)
     }
-    head = "".join(
-        f'<th scope="col">{attack}<br>{short(budget)}</th>' for _, attack, budget in cells
-    )
     body = []
     for policy in policies:
         values = [found.get((policy, attack, budget)) for _, attack, budget in cells]
-        body.append(f'<tr><th scope="row">{escape(policy)}</th>{"".join(map(_value, values))}</tr>')
-    return (
-        f'<table class="heat"><thead><tr><th scope="col">policy</th>{head}</tr></thead>'
-        f"<tbody>{''.join(body)}</tbody></table>"
-    )
+        body.append(row(policy, map(_value, values)))
+    heads = [f"{attack} {short(budget)}" for _, attack, budget in cells]
+    return table(["policy", *heads], body, f"Relative regret: {environment}", "heat")
 
 
 def _value(relative: float | None) -> str:

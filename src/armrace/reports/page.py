@@ -7,23 +7,26 @@ from html import escape
 
 from armrace.formatting import count
 from armrace.reports.audits import audit_section
+from armrace.reports.corruption import sweep_plot
+from armrace.reports.curves import curves_plot
 from armrace.reports.descriptions import cell_name, parameters
-from armrace.reports.layout import data_block, document, table
-from armrace.reports.plot_style import own_style
-from armrace.reports.race import has_layers
+from armrace.reports.dots import dots_plot
+from armrace.reports.layout import document, header, rerun_section, table
+from armrace.reports.plots import Plot, plot_section
+from armrace.reports.race import has_layers, race_plot
 from armrace.reports.rows import comparison_styles
 from armrace.reports.sections import (
     cell_section,
-    curves_section,
+    figures_section,
     meanings,
     own_worst_section,
-    race_section,
-    sweep_section,
-    verdict_and_table,
+    verdict_of,
 )
 from armrace.simulation import Comparison, Result
 
-__all__ = ["render_grid", "render_report", "specification"]
+__all__ = ["comparison_plots", "grid_plots", "render_grid", "render_report", "specification"]
+
+_PYTHON = "armrace.compare(**specification)"
 
 
 def render_report(
@@ -46,41 +49,64 @@ def render_report(
     """
     first = _first(comparison)
     setting = (
-        f"Attack {parameters(first.spec['adversary'])} with a budget of "
+        f"{summary} Attack {parameters(first.spec['adversary'])} with a budget of "
         f"{count(first.spec['budget'])}; {_length(first)}."
-    )
-    figures = (
-        f"<h2>Figures at the end</h2>{verdict_and_table(comparison)}{meanings(comparison.measure)}"
-    )
-    with own_style():
-        sections = [
-            _header(title, summary, setting, first),
-            f"<section>{figures}</section>",
-            *map(own_worst_section, worst),
-            audit_section(comparison),
-            curves_section(comparison),
-            sweep_section(sweeps, comparison_styles(comparison)) if sweeps else "",
-            *(race_section(label, r) for label, r in comparison.results.items() if has_layers(r)),
-            _rerun_section(command, specification(comparison)),
-        ]
+    ).lstrip()
+    plots = {plot.name: plot for plot in comparison_plots(comparison, sweeps, worst)}
+    layers = [plot for name, plot in plots.items() if name.startswith("layers-")]
+    shown = [plot for plot in plots.values() if plot not in layers]
+    sections = [
+        header(title, verdict_of(comparison), setting, _interruption(first)),
+        *map(plot_section, shown[:1]),
+        figures_section(comparison),
+        *map(own_worst_section, worst),
+        audit_section(comparison),
+        *map(plot_section, shown[1:]),
+        *(plot_section(plot, folded=True) for plot in layers),
+        rerun_section(command, _PYTHON, [specification(comparison)]),
+    ]
     return document(title, sections)
+
+
+def comparison_plots(
+    comparison: Comparison,
+    sweeps: Mapping[float, Comparison] | None = None,
+    worst: Sequence[Comparison] = (),
+) -> list[Plot]:
+    """All figures of a comparison; the arguments are those of :func:`render_report`."""
+    plots = [dots_plot(comparison, worst), curves_plot(comparison)]
+    if sweeps and any(sweeps):
+        plots.append(sweep_plot(sweeps, comparison_styles(comparison)))
+    layered = {label: r for label, r in comparison.results.items() if has_layers(r)}
+    return [*plots, *(race_plot(label, result) for label, result in layered.items())]
 
 
 def render_grid(cells: Sequence[Comparison], title: str, summary: str, command: str) -> str:
     """Render the page of several attacks or budgets: one section each, and the budget sweep."""
     first = _first(cells[0])
     attacks = dict.fromkeys(parameters(_first(cell).spec["adversary"]) for cell in cells)
-    setting = f"Attacks: {', '.join(attacks)}; {_length(first)}."
-    with own_style():
-        sections = [
-            _header(title, summary, setting, first),
-            _overview(cells),
-            *(sweep_section(each, comparison_styles(cells[0])) for each in _by_attack(cells)),
-            *(cell_section(cell, position) for position, cell in enumerate(cells)),
-            f"<section><h2>What the columns mean</h2>{meanings(cells[0].measure)}</section>",
-            _rerun_section(command, *map(specification, cells)),
-        ]
+    setting = f"{summary} Attacks: {', '.join(attacks)}; {_length(first)}.".lstrip()
+    sections = [
+        header(title, "", setting, _interruption(first)),
+        _overview(cells),
+        *map(plot_section, _sweep_plots(cells)),
+        *(cell_section(cell, position) for position, cell in enumerate(cells)),
+        f"<section>{meanings(cells[0].measure)}</section>",
+        rerun_section(command, _PYTHON, list(map(specification, cells))),
+    ]
     return document(title, sections)
+
+
+def grid_plots(cells: Sequence[Comparison]) -> list[Plot]:
+    """All figures of a grid of attacks and budgets."""
+    plots = [dots_plot(cell, name=f"end-{position}") for position, cell in enumerate(cells)]
+    plots += [curves_plot(cell, f"curves-{position}") for position, cell in enumerate(cells)]
+    return [*_sweep_plots(cells), *plots]
+
+
+def _sweep_plots(cells: Sequence[Comparison]) -> list[Plot]:
+    styles = comparison_styles(cells[0])
+    return [sweep_plot(each, styles) for each in _by_attack(cells) if any(each)]
 
 
 def _by_attack(cells: Sequence[Comparison]) -> list[dict[float, Comparison]]:
@@ -101,7 +127,8 @@ def _overview(cells: Sequence[Comparison]) -> str:
             f'<tr><th scope="row"><a href="#cell-{position}">{name}</a></th>'
             f'<td class="words">{words}</td></tr>'
         )
-    return f"<section><h2>At a glance</h2>{table(('attack', 'verdict'), rows)}</section>"
+    listed = table(("attack", "verdict"), rows, "At a glance")
+    return f"<section><h2>At a glance</h2>{listed}</section>"
 
 
 def _first(comparison: Comparison) -> Result:
@@ -115,28 +142,10 @@ def _length(result: Result) -> str:
     )
 
 
-def _header(title: str, summary: str, setting: str, result: Result) -> str:
-    lines = [
-        f"<header><h1>{escape(title)}</h1>",
-        f"<p>{escape(summary)}</p>" if summary else "",
-        f'<p class="setting">{escape(setting)}</p>',
-    ]
-    if result.interrupted:
-        lines.append(
-            f'<p class="warning">Interrupted after {result.replications} of '
-            f"{result.spec['replications']} replications.</p>"
-        )
-    return "\n".join([*lines, "</header>"])
-
-
-def _rerun_section(command: str, *specifications: dict[str, object]) -> str:
-    line = f'<pre class="command"><code>{escape(command)}</code></pre><p>or in Python, as '
-    return (
-        "<section><h2>Run it again</h2><p>The same figures, bit for bit, on any machine: "
-        f"{'</p>' + line if command else ''}"
-        "<code>armrace.compare(**specification)</code>, with</p>"
-        f"{''.join(map(data_block, specifications))}</section>"
-    )
+def _interruption(result: Result) -> str:
+    if not result.interrupted:
+        return ""
+    return f"Interrupted after {result.replications} of {result.spec['replications']} replications."
 
 
 def specification(comparison: Comparison) -> dict[str, object]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from html import escape
 from typing import Any
 
 import polars as pl
@@ -11,11 +10,20 @@ import polars as pl
 from armrace.formatting import count, days_in_figures, days_in_words, figure, percent
 from armrace.planning import Plan, Question
 from armrace.reports.colours import GREY, Style, choose_styles
-from armrace.reports.layout import data_block, document, figure_section, line_mark, table
-from armrace.reports.plot_style import own_style
-from armrace.reports.survival import draw_survival
+from armrace.reports.layout import (
+    document,
+    fold,
+    header,
+    line_mark,
+    meanings_list,
+    rerun_section,
+    row,
+    table,
+)
+from armrace.reports.plots import Plot, plot_section
+from armrace.reports.survival import survival_plot
 
-__all__ = ["plan_cells", "plan_setting", "render_plan"]
+__all__ = ["plan_cells", "plan_plots", "plan_setting", "plan_table", "render_plan"]
 
 _COLUMNS = {
     "policy": "",
@@ -37,18 +45,23 @@ _COLUMNS = {
 }
 
 
-def render_plan(plan: Plan, command: str) -> str:
+def render_plan(plan: Plan, command: str = "") -> str:
     """Render the page as HTML."""
-    styles = _styles(plan)
-    with own_style():
-        sections = [
-            _header(plan),
-            _table_section(plan, styles),
-            _plot_section(plan, styles),
-            _figures_section(plan),
-            _rerun_section(plan, command),
-        ]
+    question = plan.to_builtins()["question"]
+    seed = f"{question['replications']} replications of each; seed {question['seed']}."
+    sections = [
+        header("A plan", plan.recommendation, f"{plan_setting(plan.question)} {seed}"),
+        f"<section><h2>Policies</h2>{plan_table(plan)}{_meanings()}</section>",
+        *map(plot_section, plan_plots(plan)),
+        _figures_section(plan),
+        rerun_section(command, "armrace.planning.plan(**question)", [question]),
+    ]
     return document("a plan", sections)
+
+
+def plan_plots(plan: Plan) -> list[Plot]:
+    """All figures of a plan."""
+    return [survival_plot(plan, _styles(plan))]
 
 
 def plan_setting(question: Question) -> str:
@@ -109,65 +122,41 @@ def _styles(plan: Plan) -> dict[str, Style]:
     return {**dict.fromkeys(plan.table.filter(slow)["policy"], GREY), **choose_styles(fit, fit)}
 
 
-def _header(plan: Plan) -> str:
-    words = "".join(f"<p>{escape(part)}</p>" for part in plan.recommendation.split("\n\n"))
-    return (
-        f"<header><h1>A plan</h1>{words}"
-        f'<p class="setting">{escape(plan_setting(plan.question))}</p></header>'
-    )
-
-
-def _table_section(plan: Plan, styles: dict[str, Style]) -> str:
+def plan_table(plan: Plan) -> str:
+    """One row per policy, marked with the line that it has in the plot."""
+    styles = _styles(plan)
     rows = []
-    for row, cells in zip(plan.table.iter_rows(named=True), plan_cells(plan), strict=True):
-        name, proven = row["policy"], _or_dash(row["guaranteed"], count)
-        mark = line_mark(styles[name])
-        figures = "".join(f"<td>{escape(cell)}</td>" for cell in (*cells[1:], proven))
-        rows.append(f'<tr><th scope="row">{mark}{escape(cells[0])}</th>{figures}</tr>')
-    meanings = "".join(
-        f"<dt>{name}</dt><dd>{text}.</dd>" for name, text in _COLUMNS.items() if text
-    )
-    return (
-        f"<section><h2>Policies</h2>{table(list(_COLUMNS), rows)}"
-        f'<dl class="note">{meanings}</dl></section>'
-    )
+    for found, cells in zip(plan.table.iter_rows(named=True), plan_cells(plan), strict=True):
+        name, proven = found["policy"], _or_dash(found["guaranteed"], count)
+        rows.append(row(name, (*cells[1:], proven), line_mark(styles[name])))
+    return table(list(_COLUMNS), rows, "Policies")
 
 
-def _plot_section(plan: Plan, styles: dict[str, Style]) -> str:
-    caption = (
-        "Mean pseudo-regret over the whole run against the budget C, under the attack that costs "
-        "most there; both axes are logarithmic except at C = 0. A cross marks the budget at which "
-        "the policy is lost; larger ones are not tried with it, except the suspected one."
-    )
-    if GREY in styles.values():
-        caption += " Grey: policies that do not settle on the right arm even without attack."
-    return figure_section(
-        "Regret against corruption", draw_survival(plan, styles), "survival",
-        "Mean pseudo-regret of each policy against the corruption budget.", caption,
-    )  # fmt: skip
+def _meanings() -> str:
+    return meanings_list((name, f"{text}.") for name, text in _COLUMNS.items() if text)
 
 
 def _figures_section(plan: Plan) -> str:
     columns = ("policy", "attack", "C", "spent", "right", "mean", "p95", "max", "decided (95%)")
     rows = [
-        f'<tr><th scope="row">{escape(row["policy"])}</th>'
-        f"<td>{escape(row['attack'])}</td><td>{count(row['budget'])}</td>"
-        f"<td>{figure(row['corruption'])}</td><td>{row['right']}/{row['runs']}</td>"
-        f"<td>{figure(row['regret'])}</td><td>{figure(row['regret_p95'])}</td>"
-        f"<td>{figure(row['regret_max'])}</td><td>{_or_dash(row['decision_p95'], figure)}</td></tr>"
-        for row in plan.figures.sort("policy", "budget", maintain_order=True).iter_rows(named=True)
+        row(
+            found["policy"],
+            (
+                found["attack"],
+                count(found["budget"]),
+                figure(found["corruption"]),
+                f"{found['right']}/{found['runs']}",
+                figure(found["regret"]),
+                figure(found["regret_p95"]),
+                figure(found["regret_max"]),
+                _or_dash(found["decision_p95"], figure),
+            ),
+        )
+        for found in plan.cells.sort("policy", "budget", maintain_order=True).iter_rows(named=True)
     ]
-    return (
-        "<section><h2>All figures</h2><details><summary>Each policy under each attack at each "
-        "budget: corruption spent, runs that ended right, pseudo-regret, rounds until a decision"
-        f"</summary>{table(columns, rows)}</details></section>"
+    summary = (
+        "Each policy under each attack at each budget: corruption spent, runs that ended right, "
+        "pseudo-regret, rounds until a decision"
     )
-
-
-def _rerun_section(plan: Plan, command: str) -> str:
-    return (
-        "<section><h2>Run it again</h2><p>The same figures, bit for bit, on any machine:</p>"
-        f'<pre class="command"><code>{escape(command)}</code></pre>'
-        "<p>or in Python, as <code>plan(**question)</code> of <code>armrace.planning</code>, with"
-        f"</p>{data_block(plan.to_builtins()['question'])}</section>"
-    )
+    listed = table(columns, rows, "Each policy under each attack")
+    return f"<section><h2>All figures</h2>{fold(summary, listed)}</section>"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from armrace.formatting import figure, span
-from armrace.reports.colours import Style, choose_styles
+from armrace.reports.colours import Style, choose_styles, style_of
 from armrace.reports.descriptions import interval
 from armrace.simulation import Comparison
 
-__all__ = ["MEASURE_NAMES", "Standing", "comparison_styles", "reading", "standings"]
+__all__ = ["MEASURE_NAMES", "Standing", "all_styles", "comparison_styles", "reading", "standings"]
 
 MEASURE_NAMES = {
     "pseudo_regret": "pseudo-regret",
@@ -73,6 +73,11 @@ def _excesses(comparison: Comparison) -> dict[str, str]:
 def comparison_styles(comparison: Comparison) -> dict[str, Style]:
     """The style of each policy in the plots of the comparison."""
     return choose_styles(list(comparison.results), comparison.table()["policy"].to_list())
+
+
+def all_styles(comparison: Comparison) -> dict[str, Style]:
+    """The style of each policy where all can be in colour, such as rows of their own."""
+    return {label: style_of(label) for label in comparison.results}
 
 
 def reading(comparison: Comparison) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,49 +13,89 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from armrace.formatting import short
 from armrace.planning import Plan, Question, budget_levels
+from armrace.reports.axes import floor_regrets, label_measure, scale_budgets, scale_regrets
 from armrace.reports.colours import GREY, Style
-from armrace.reports.corruption import scale_budgets, scale_regrets
-from armrace.reports.plot_style import new_figure, tidy
+from armrace.reports.plot_style import (
+    PAGE_WIDTH,
+    add_legend,
+    is_narrow,
+    legend_lines,
+    new_figure,
+    tidy,
+)
+from armrace.reports.plots import Plot
+from armrace.reports.theme import LIGHT
+from armrace.statistics import mean_interval
 
-__all__ = ["draw_survival"]
+__all__ = ["draw_survival", "survival_data", "survival_plot"]
 
 _LEAST = 1.0
 """Smaller regrets are drawn at this height, since a logarithmic axis has no zero."""
 
 
-def draw_survival(plan: Plan, styles: Mapping[str, Style]) -> Figure:
+def survival_plot(plan: Plan, styles: Mapping[str, Style]) -> Plot:
+    """Describe the figure of a plan."""
+    caption = (
+        "Mean pseudo-regret over the whole run with its 95% interval, against the budget C, under "
+        "the attack that costs most there; both axes are logarithmic except at C = 0. A cross "
+        "marks the budget at which the policy is lost; larger ones are not tried with it, except "
+        "the suspected one."
+    )
+    if GREY in styles.values():
+        caption += " Grey: policies that do not settle on the right arm even without attack."
+    return Plot(
+        name="survival",
+        heading="Regret against corruption",
+        draw=lambda width: draw_survival(plan, styles, width),
+        data=lambda: survival_data(plan),
+        description="Mean pseudo-regret of each policy against the corruption budget.",
+        caption=caption,
+    )
+
+
+def survival_data(plan: Plan) -> pl.DataFrame:
+    """One row per policy and budget: the mean under the costliest attack, and its interval."""
+    worst = (
+        plan.cells.sort("regret", descending=True)
+        .unique(["policy", "budget"], keep="first", maintain_order=True)
+        .sort("policy", "budget")
+    )
+    ends = [mean_interval(np.array(sample)) for sample in worst["regrets"]]
+    return worst.select(
+        "policy", "budget", "attack", "runs", mean="regret",
+        low=pl.Series([low for low, _ in ends], dtype=pl.Float64),
+        high=pl.Series([high for _, high in ends], dtype=pl.Float64),
+    )  # fmt: skip
+
+
+def draw_survival(plan: Plan, styles: Mapping[str, Style], width: float = PAGE_WIDTH) -> Figure:
     """Mean pseudo-regret under the costliest attack; a cross marks where a policy is lost."""
-    drawing, axes = new_figure(9.6, 4.8)
-    regret = pl.col("regret").max().clip(lower_bound=_LEAST)
-    worst = plan.figures.group_by("policy", "budget").agg(regret=regret).sort("budget")
+    drawing, axes = new_figure(width, 4.8 if width == PAGE_WIDTH else 1.15 * width)
+    worst = survival_data(plan).with_columns(pl.col("mean", "low", "high").clip(lower_bound=_LEAST))
     lost_at = dict(plan.table.select("policy", "lost_at").iter_rows())
     for name, style in styles.items():
         _draw(axes, worst.filter(pl.col("policy") == name), style, lost_at[name])
-    regrets = worst["regret"].to_numpy()
-    scale_regrets(axes, float(regrets.min()), float(regrets.max()))
+    scale_regrets(axes, float(worst["low"].to_numpy().min()), float(worst["high"].to_numpy().max()))
+    floor_regrets(axes, worst["mean"].to_list(), worst["low"].to_list())
     _mark_budgets(axes, worst["budget"].unique().sort().to_list(), plan.question)
-    axes.set_ylabel("mean pseudo-regret")
+    axes.set_ylabel(label_measure("pseudo_regret", "mean ", broken=is_narrow(axes)))
     tidy(axes)
-    lines = [
-        Line2D([], [], color=style.colour, ls=style.line, label=name)
-        for name, style in styles.items()
-        if style != GREY
-    ]
-    if GREY in styles.values():
-        lines.append(Line2D([], [], color=GREY.colour, label="others"))
-    lines.append(Line2D([], [], color="#333333", marker="x", lw=0, label="lost"))
-    drawing.legend(handles=lines, loc="outside upper center", ncols=5, frameon=False, fontsize=9)
+    cross = Line2D([], [], color=LIGHT["ink"], marker="x", lw=0, label="lost")
+    add_legend(drawing, [*legend_lines(styles, "too slow"), cross], above=True)
     return drawing
 
 
 def _draw(axes: Axes, own: pl.DataFrame, style: Style, lost_at: float | None) -> None:
     ink, order = style.colour, 1.5 if style == GREY else 2
-    budgets, regrets = own["budget"], own["regret"]
-    axes.plot(budgets, regrets, color=ink, ls=style.line, lw=1.6, marker="o", ms=3, zorder=order)
+    mean, low, high = own["mean"], own["low"], own["high"]
+    axes.errorbar(
+        own["budget"], mean, yerr=(mean - low, high - mean), color=ink, ls=style.line, lw=1.5,
+        marker="o", ms=3, elinewidth=1.0, capsize=2, zorder=order,
+    )  # fmt: skip
     if lost_at is None:
         return
     lost = own.filter(pl.col("budget") == lost_at)
-    axes.plot(lost["budget"], lost["regret"], color=ink, lw=0, marker="x", ms=9, mew=2, zorder=3)
+    axes.plot(lost["budget"], lost["mean"], color=ink, lw=0, marker="x", ms=9, mew=2, zorder=3)
 
 
 def _mark_budgets(axes: Axes, budgets: list[float], question: Question) -> None:
@@ -70,8 +111,9 @@ def _mark_budgets(axes: Axes, budgets: list[float], question: Question) -> None:
     axes.xaxis.set_major_formatter(FixedFormatter([short(budget) for budget in labelled]))
     suspected = question.suspected
     if suspected:
-        axes.axvline(suspected, color="#777777", lw=0.9, ls="--", zorder=1)
+        axes.axvline(suspected, color=LIGHT["muted"], lw=0.9, ls="--", zorder=1)
         axes.annotate(
             f"suspected: {short(suspected)}", (suspected, 1), xycoords=("data", "axes fraction"),
-            xytext=(0, 3), textcoords="offset points", fontsize=9, color="#555555", ha="center",
+            xytext=(0, 3), textcoords="offset points", fontsize="small", color=LIGHT["muted"],
+            ha="center",
         )  # fmt: skip

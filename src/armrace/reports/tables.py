@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from armrace.reports.descriptions import parameters
-from armrace.reports.layout import line_mark, table
+from armrace.reports.layout import line_mark, row, table
 from armrace.reports.rows import MEASURE_NAMES, comparison_styles, standings
 from armrace.simulation import Comparison
 
@@ -22,8 +20,11 @@ _RANKED = {
     "max": "max",
 }
 
+_BEST = '<td data-value="0">best</td>'
+"""The best policy exceeds itself by nothing, which is where its row is sorted."""
 
-def comparison_table(comparison: Comparison) -> str:
+
+def comparison_table(comparison: Comparison, label: str = "Figures at the end") -> str:
     """One row per policy, marked with the line that it has in the plots."""
     styles = comparison_styles(comparison)
     others = {key: name for key, name in MEASURE_NAMES.items() if key != comparison.measure}
@@ -34,9 +35,9 @@ def comparison_table(comparison: Comparison) -> str:
     }
     rows = []
     for standing in standings(comparison):
-        label = standing.policy
-        title = escape(parameters(comparison.results[label].spec["policy"]), quote=True)
-        name = f'<th scope="row" title="{title}">{line_mark(styles[label])}{escape(label)}</th>'
-        cells = "".join(f"<td>{getattr(standing, key)}</td>" for key in columns)
-        rows.append(f"<tr>{name}{cells}</tr>")
-    return table(["policy", *columns.values()], rows)
+        name = standing.policy
+        cells = [getattr(standing, key) for key in columns]
+        cells = [_BEST if cell == "best" else cell for cell in cells]
+        title = parameters(comparison.results[name].spec["policy"])
+        rows.append(row(name, cells, line_mark(styles[name]), title))
+    return table(["policy", *columns.values()], rows, label)

@@ -7,35 +7,41 @@ from itertools import groupby
 
 from armrace import __version__
 from armrace.formatting import count, figure, span
-from armrace.reports.growth import draw_growth, exponent_words
-from armrace.reports.layout import document, figure_section, table
-from armrace.reports.plot_style import own_style
+from armrace.reports.growth import growth_plot
+from armrace.reports.layout import document, header, interval_mark, rerun_section, row, table
+from armrace.reports.plots import Plot, plot_section
 from armrace.verification import Check, Verification
 
-__all__ = ["by_claim", "heading", "render_verification", "short_interval"]
+__all__ = ["by_claim", "heading", "render_verification", "short_interval", "verification_plots"]
 
-_COLUMNS = ("race", "theorem", "setting", "runs", "failures", "interval", "limit", "verdict")
+_COLUMNS = (
+    "race",
+    "theorem",
+    "runs",
+    "failures",
+    "interval",
+    "limit",
+    "interval and limit",
+    "verdict",
+    "setting",
+)
 
 
-def render_verification(found: Verification, command: str) -> str:
+def render_verification(found: Verification, command: str = "") -> str:
     """Render the page as HTML."""
-    sections = [_header(found), _overview(found), *_sections(found), _rerun_section(command)]
-    if found.curves:
-        with own_style():
-            sections.insert(2, _growth_section(found))
+    sections = [
+        header("The theorems, tried", found.verdict, _setting(found)),
+        _overview(found),
+        *map(plot_section, verification_plots(found)),
+        *_sections(found),
+        rerun_section(command) if command else "",
+    ]
     return document("verification", sections)
 
 
-def _growth_section(found: Verification) -> str:
-    return figure_section(
-        "Growth on the paper's axes",
-        draw_growth(found.curves),
-        "growth",
-        "Mean pseudo-regret of each race against rounds and against corruption, with its bound.",
-        "Fitted powers: "
-        + "; ".join(f"{curve.policy} {exponent_words(curve)}" for curve in found.curves)
-        + ".",
-    )
+def verification_plots(found: Verification) -> list[Plot]:
+    """All figures of a verification; the asymptotic form has one."""
+    return [growth_plot(found.curves)] if found.curves else []
 
 
 def by_claim(found: Verification) -> dict[str, list[Check]]:
@@ -68,20 +74,16 @@ def short_interval(check: Check) -> str:
     return span(*check.interval)
 
 
-def _header(found: Verification) -> str:
-    reading = (
-        f"An interval estimates the quantity named above its table, and misses it with a "
-        f"probability of at most {found.error_probability:g} divided "
-        f"by {len(found.checks)}, the number of rows, so that all true claims hold together here "
-        f"with probability {1 - found.error_probability:.0%}. A row fails if its interval lies "
-        "wholly on the wrong side of its limit; where growth is to be shown, also if it does "
-        "not lie wholly on the right side."
-    )
+def _setting(found: Verification) -> str:
     form = "The quick form" if found.quick else "The full form"
     return (
-        f"<header><h1>The theorems, tried</h1><p>{escape(found.verdict)}</p>"
-        f'<p class="setting">{form}; seed {found.seed}; armrace {__version__}. '
-        f"{escape(reading)}</p></header>"
+        f"{form}; seed {found.seed}; armrace {__version__}. An interval estimates the quantity "
+        "named above its table, and misses it with a probability of at most "
+        f"{found.error_probability:g} divided by {len(found.checks)}, the number of rows, so that "
+        "all true claims hold together here with probability "
+        f"{1 - found.error_probability:.0%}. A row fails if its interval lies wholly on the wrong "
+        "side of its limit; where growth is to be shown, also if it does not lie wholly on the "
+        "right side."
     )
 
 
@@ -90,37 +92,36 @@ def _overview(found: Verification) -> str:
     for position, (claim, checks) in enumerate(by_claim(found).items()):
         failed = sum(check.verdict == "fails" for check in checks)
         cells = (count(len(checks)), count(sum(check.runs for check in checks)))
-        outcome = f"{failed} fail" if failed else "holds"
+        outcome = f'<td class="fails">{failed} fail</td>' if failed else "<td>holds</td>"
         rows.append(
-            f'<tr><th scope="row"><a href="#claim-{position}">{escape(claim)}</a></th>'
-            f"{''.join(f'<td>{cell}</td>' for cell in cells)}<td>{outcome}</td></tr>"
+            f'<tr><th scope="row" class="claim"><a href="#claim-{position}">{escape(claim)}</a>'
+            f"</th>{''.join(f'<td>{cell}</td>' for cell in cells)}{outcome}</tr>"
         )
-    columns = ("claim", "settings", "runs", "verdict")
-    return f"<section><h2>At a glance</h2>{table(columns, rows)}</section>"
+    listed = table(("claim", "settings", "runs", "verdict"), rows, "At a glance")
+    return f"<section><h2>At a glance</h2>{listed}</section>"
 
 
 def _sections(found: Verification) -> list[str]:
     return [
         f'<section id="claim-{position}"><h2>{escape(heading(claim))}</h2>'
         f"<p>Interval of: {escape(' or '.join(dict.fromkeys(c.measure for c in checks)))}.</p>"
-        f"{table(_COLUMNS, map(_row, checks))}</section>"
+        f"{table(_COLUMNS, map(_row, checks), f'Claim {position + 1}')}</section>"
         for position, (claim, checks) in enumerate(by_claim(found).items())
     ]
 
 
 def _row(check: Check) -> str:
-    verdict = f"<strong>{check.verdict}</strong>" if check.verdict == "fails" else check.verdict
-    return (
-        f'<tr><th scope="row">{escape(check.policy)}</th>'
-        f"<td>{escape(check.theorem)}</td>"
-        f'<td class="words">{escape(check.setting)}</td>'
-        f"<td>{count(check.runs)}</td><td>{count(check.failures)}</td>"
-        f"<td>{short_interval(check)}</td><td>{figure(check.limit)}</td><td>{verdict}</td></tr>"
-    )
-
-
-def _rerun_section(command: str) -> str:
-    return (
-        "<section><h2>Run it again</h2><p>The same figures, bit for bit, on any machine:</p>"
-        f'<pre class="command"><code>{escape(command)}</code></pre></section>'
+    failed = check.verdict == "fails"
+    return row(
+        check.policy,
+        (
+            check.theorem,
+            count(check.runs),
+            count(check.failures),
+            short_interval(check),
+            figure(check.limit),
+            f"<td>{interval_mark(*check.interval, check.limit)}</td>",
+            f'<td class="fails">{check.verdict}</td>' if failed else check.verdict,
+            f'<td class="words">{escape(check.setting)}</td>',
+        ),
     )

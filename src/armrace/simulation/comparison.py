@@ -12,14 +12,14 @@ import numpy.typing as npt
 import polars as pl
 
 from armrace.errors import UnknownName
-from armrace.simulation.presentation import Presentation
+from armrace.simulation.presentation import ComparisonPresentation
 from armrace.simulation.results import MEASURES, Result
 from armrace.statistics import differences_to, indistinguishable_from, mean_interval
 
 __all__ = ["Comparison"]
 
 
-class Comparison(Presentation):
+class Comparison(ComparisonPresentation):
     """Results of several policies on the same rewards under the same attack.
 
     Args:

@@ -1,23 +1,21 @@
-"""Pages and figures of results, as methods of the results themselves.
-
-Reports read simulations, never the other way round. This module is the one exception: its
-methods import :mod:`armrace.reports` when they are called, so that ``result.report(path)`` works
-and simulating loads no plotting library.
-"""
+"""Pages and plots of results and comparisons, as methods."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from armrace.presentation import Presentation
 
 if TYPE_CHECKING:
     from armrace.simulation.comparison import Comparison
 
-__all__ = ["Presentation"]
+__all__ = ["ComparisonPresentation"]
 
 
-class Presentation:
+class ComparisonPresentation(Presentation):
     """A page, a plot and figures for a paper, for :class:`Result` and :class:`Comparison`."""
 
     @abstractmethod
@@ -30,6 +28,8 @@ class Presentation:
         *,
         title: str | None = None,
         summary: str = "",
+        sweeps: Mapping[float, Comparison] | None = None,
+        worst: Sequence[Comparison] = (),
         overwrite: bool = False,
     ) -> Path:
         """Write an HTML page with everything inside, the page of ``armrace compare``.
@@ -38,11 +38,20 @@ class Presentation:
             path: the file to write.
             title: the heading; by default the policies and the attack.
             summary: a paragraph below the heading.
+            sweeps: maps other budgets to the comparison at that budget, for the plot of regret
+                against corruption.
+            worst: comparisons in which every policy has an attack of its own.
             overwrite: whether a file that exists is replaced; else it is refused.
+
+        Returns:
+            The file.
         """
         from armrace.reports.exports import write_report
 
-        return write_report(self._compared(), Path(path), title, summary, overwrite=overwrite)
+        return write_report(
+            self._compared(), Path(path), overwrite=overwrite, title=title, summary=summary,
+            sweeps=sweeps, worst=worst,
+        )  # fmt: skip
 
     def plot(self, target: str | Path | Any = None, measure: str | None = None) -> Any:
         """Draw regret over time, and return the axes.
@@ -55,23 +64,3 @@ class Presentation:
         from armrace.reports.exports import plot
 
         return plot(self._compared(), target, measure)
-
-    def figures(self, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
-        """Write every figure at the width of a column as SVG, PDF and PNG, its data as CSV.
-
-        Args:
-            folder: where the files go; it is made if it does not exist.
-            overwrite: whether files that exist are replaced; else they are refused.
-
-        Returns:
-            the files that were written.
-        """
-        from armrace.reports.exports import write_figures
-
-        return write_figures(self._compared(), Path(folder), overwrite=overwrite)
-
-    def _repr_html_(self) -> str:
-        """The table and the curves, for notebooks."""
-        from armrace.reports.exports import notebook_html
-
-        return notebook_html(self._compared())

@@ -18,7 +18,7 @@ from armrace.forensics import Audit
 from armrace.policies import ArmView
 from armrace.simulation.audit_summaries import AuditSummary, summarise_audits
 from armrace.simulation.experiment import Experiment, checkpoints_for
-from armrace.simulation.presentation import Presentation
+from armrace.simulation.presentation import ComparisonPresentation
 from armrace.simulation.replication import Outcome
 from armrace.specification import display_name
 from armrace.statistics import Summary, standard_error, summarise
@@ -35,7 +35,7 @@ FIGURES_OF_A_RUN = (*MEASURES, "seen_corruption")
 """The same with the corruption of the rewards that the learner saw."""
 
 
-class Result(Presentation):
+class Result(ComparisonPresentation):
     """The outcome of an experiment.
 
     Args:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from armrace.formatting import count
 from armrace.simulation.experiment import Experiment, make_experiment
-from armrace.statistics import slope_of_growth
+from armrace.statistics import mean_interval, slope_of_growth
 from armrace.theory import gaps_of
 from armrace.verification.checks import Claim, Judgement, rarely, slope_at_most
 from armrace.verification.guarantees import DELTA, Subject
@@ -71,6 +71,8 @@ class Curve(msgspec.Struct, frozen=True):
     exponent: tuple[float, float, float]
     """Fitted to a power of ``ln T`` or of ``C``: the value, and the ends of its interval."""
     exponent_of_bound: float
+    intervals: tuple[tuple[float, float], ...]
+    """The ends of the 95% interval of each mean."""
 
 
 def asymptotic_series(subject: Subject, runs: int, seed: int) -> Iterator[Series]:
@@ -204,4 +206,5 @@ def draw_up(series: Series, played: Mapping[Experiment, Runs]) -> Curve:
         bounds=tuple(bounds),
         exponent=(fit.value, fit.low, fit.high),
         exponent_of_bound=of_bound.value,
+        intervals=tuple(mean_interval(column) for column in regrets.T),
     )

@@ -11,6 +11,7 @@ import msgspec
 from armrace import __version__
 from armrace.errors import InvalidParameter
 from armrace.policies import Guarded, Policy
+from armrace.presentation import Presentation
 from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.parallel import run_all
@@ -44,7 +45,7 @@ ERROR_PROBABILITY = 0.01
 """An upper bound on the probability that any true claim is called refuted."""
 
 
-class Verification(msgspec.Struct, frozen=True):
+class Verification(msgspec.Struct, Presentation, frozen=True):
     """The claims that were checked, and the probability of a wrong refutation."""
 
     checks: tuple[Check, ...]

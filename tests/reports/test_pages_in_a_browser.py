@@ -1,0 +1,166 @@
+"""Every kind of page as readers see it: in chromium, light and dark, on desks, phones and paper."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from armrace.reports.theme import DARK, LIGHT
+from browsing import DESK, PHONE, overflow, severe_violations
+
+KINDS = ["compare", "grid", "plan", "redteam", "verify", "arena"]
+
+_COLLISIONS = """() => {
+  const shared = (a, b, low, high) => Math.min(a[high], b[high]) - Math.max(a[low], b[low]);
+  const found = [];
+  for (const svg of document.querySelectorAll("figure svg:not(.heat)")) {
+    if (!svg.getClientRects().length) continue;
+    const texts = Array.from(svg.querySelectorAll("text"));
+    const boxes = texts.map((text) => text.getBoundingClientRect());
+    boxes.forEach((one, i) => boxes.slice(0, i).forEach((other, j) => {
+      const width = shared(one, other, "left", "right");
+      const height = shared(one, other, "top", "bottom");
+      if (width > 1.5 && height > 0.3 * Math.min(one.height, other.height))
+        found.push(`${texts[i].textContent} / ${texts[j].textContent}`);
+    }));
+  }
+  return found;
+}"""
+
+_SMALLEST_TEXT = """() => {
+  let least = Infinity;
+  for (const svg of document.querySelectorAll("figure svg:not(.heat)")) {
+    if (!svg.getClientRects().length) continue;
+    const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+    for (const text of svg.querySelectorAll("text"))
+      least = Math.min(least, parseFloat(getComputedStyle(text).fontSize) * scale);
+  }
+  return least;
+}"""
+
+_UNFOLD = "document.querySelectorAll('details').forEach((each) => { each.open = true; })"
+
+
+@contextmanager
+def opened(
+    browser: Browser, file: Path, size: dict[str, int], scheme: str = "light"
+) -> Iterator[Page]:
+    """Open a page with everything unfolded, without a network."""
+    context = browser.new_context(viewport=size, color_scheme=scheme, offline=True)  # type: ignore[arg-type]
+    page = context.new_page()
+    requested: list[str] = []
+    problems: list[str] = []
+    page.on("request", lambda request: requested.append(request.url))
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    try:
+        page.goto(file.as_uri())
+        page.evaluate(_UNFOLD)
+        yield page
+        assert requested == [file.as_uri()]
+        assert problems == []
+    finally:
+        context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_is_accessible_in_light_and_dark(browser, pages, kind, scheme):
+    with opened(browser, pages[kind], DESK, scheme) as page:
+        assert severe_violations(page) == []
+        assert overflow(page) <= 0
+        assert page.evaluate(_COLLISIONS) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_can_be_read_on_a_phone(browser, pages, kind):
+    with opened(browser, pages[kind], PHONE) as page:
+        assert overflow(page) <= 0
+        assert page.evaluate(_COLLISIONS) == []
+        assert page.evaluate(_SMALLEST_TEXT) >= 9
+        assert severe_violations(page) == []
+
+
+def test_figures_turn_dark_with_the_page(browser, pages):
+    for scheme, theme in (("light", LIGHT), ("dark", DARK)):
+        with opened(browser, pages["compare"], DESK, scheme) as page:
+            ink = page.evaluate(
+                "getComputedStyle(document.querySelector('.at-desk text[style*=\"--ink\"]')).fill"
+            )
+            paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (ink, paper) == (rgb(theme["ink"]), rgb(theme["paper"]))
+
+
+def rgb(colour: str) -> str:
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return f"rgb({red}, {green}, {blue})"
+
+
+def test_a_table_is_sorted_by_keyboard(browser, pages):
+    with opened(browser, pages["compare"], DESK) as page:
+        table = page.locator("table").first
+        heading = table.locator("thead th").filter(has_text="median")
+        heading.locator("button").focus()
+        page.keyboard.press("Enter")
+        assert heading.get_attribute("aria-sort") == "ascending"
+        rising = column(page, "median")
+        page.keyboard.press("Space")
+        assert heading.get_attribute("aria-sort") == "descending"
+        assert column(page, "median") == rising[::-1]
+        assert rising == sorted(rising)
+        table.locator("thead button").first.focus()
+        page.keyboard.press("Enter")
+        assert heading.get_attribute("aria-sort") is None
+        names = table.locator("tbody th").all_inner_texts()
+        assert names == sorted(names)
+
+
+def column(page: Page, name: str) -> list[float]:
+    table = page.locator("table").first
+    heads = [text.split("\n")[0].strip() for text in table.locator("thead th").all_inner_texts()]
+    place = heads.index(name)
+    rows = table.locator("tbody tr").all()
+    return [float(row.locator("th, td").nth(place).inner_text().replace(",", "")) for row in rows]
+
+
+def test_missing_figures_are_sorted_last(browser, pages):
+    with opened(browser, pages["plan"], DESK) as page:
+        table = page.locator("table").first
+        heading = table.locator("thead th").filter(has_text="decided").first
+        for _ in range(2):
+            heading.locator("button").click()
+            cells = [
+                row.locator("th, td").nth(2).inner_text() for row in table.locator("tr").all()[1:]
+            ]
+            assert "-" in cells
+            assert cells[-1] == "-"
+
+
+@pytest.mark.parametrize("kind", ["compare", "arena"])
+def test_a_page_prints_in_light_with_its_wide_figures(browser, pages, kind):
+    with opened(browser, pages[kind], DESK, "dark") as page:
+        assert page.pdf(format="A4").startswith(b"%PDF")
+        page.emulate_media(media="print")
+        page.set_viewport_size({"width": 680, "height": 900})  # A4 less its margins
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == rgb(
+            LIGHT["paper"]
+        )
+        assert page.locator("figure .at-desk").first.is_visible()
+        assert not page.locator("figure .at-phone").first.is_visible()
+        assert overflow(page) <= 0
+
+
+def test_scripts_other_than_the_pages_own_do_not_run(browser, pages, tmp_path):
+    text = (
+        pages["compare"].read_text().replace("Once &lt;b", "<script>document.title=1</script>&lt;b")
+    )
+    changed = tmp_path / "changed.html"
+    changed.write_text(text)
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(changed.as_uri())
+    assert page.title() == "armrace: story"
+    assert page.locator("thead button").count() > 0
+    context.close()
