@@ -102,8 +102,20 @@ class Learner(LiveMemory):
         Returns:
             The ticket of the choice, which :meth:`assign` counts.
         """
+        return self.draw(eligible)[0]
+
+    def draw(self, eligible: Iterable[str | int] | None = None) -> tuple[Ticket, int]:
+        """Draw an arm as :meth:`choose` does.
+
+        Args:
+            eligible: the arms that may be chosen; by default all.
+
+        Returns:
+            The ticket, and how many random numbers have been taken by then.
+        """
         with self._lock:
-            return Ticket(*self._choose(eligible)[2:])
+            values = self._choose(eligible)
+        return _new(Ticket, values[2:]), values[1]
 
     def _choose(self, eligible: Iterable[str | int] | None) -> tuple[Any, ...]:
         if eligible is None:
@@ -128,7 +140,7 @@ class Learner(LiveMemory):
         if values[0] == NO_ROOM:
             self._make_room(1)
             values = self._calls.assign(self._current.handle, *ticket)
-        return Decision(values[0], self.arms[values[2]], Ticket(*values[2:]))
+        return _decision(values, self._current.arms)
 
     def decide(self, eligible: Iterable[str | int] | None = None) -> Decision:
         """Choose an arm and count the decision.
@@ -146,10 +158,7 @@ class Learner(LiveMemory):
             if values[0] == NO_ROOM:
                 self._make_room(1)
                 values = self._calls.decide(self._current.handle)
-        # tuple.__new__ is what Decision and Ticket call, without their Python functions
-        ticket = _new(Ticket, values[2:])
-        decision: Decision = _new(Decision, (values[0], self._current.arms[values[2]], ticket))
-        return decision
+        return _decision(values, self._current.arms)
 
     def decide_many(self, count: int) -> DecisionBatch:
         """Make ``count`` decisions at once: the same that :meth:`decide` would make one by one."""
@@ -311,10 +320,14 @@ class Learner(LiveMemory):
 
     def distribution(self) -> dict[str | int, float]:
         """The probability with which the next decision will choose each arm."""
-        out = np.zeros(len(self.arms))
+        return dict(zip(self.arms, self.weights().tolist(), strict=True))
+
+    def weights(self) -> np.ndarray:
+        """The probabilities of :meth:`distribution`, in the order of the arms."""
         with self._lock:
+            out = np.zeros(len(self._current.arms))
             self._calls.distribution(self._current.handle, out)
-        return dict(zip(self.arms, out.tolist(), strict=True))
+        return out
 
     def inspect(self) -> Sequence[ArmView]:
         """Return each layer's view of each arm: pulls, mean, interval, active or deleted."""
@@ -401,6 +414,13 @@ class Learner(LiveMemory):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore_copy, (self.snapshot().to_bytes(), self.policy, self._keeps_log)
+
+
+def _decision(values: tuple[Any, ...], arms: list[str | int]) -> Decision:
+    """Return what a compiled call gave as a decision."""
+    # tuple.__new__ is what Decision and Ticket call, without their Python functions
+    made: Decision = _new(Decision, (values[0], arms[values[2]], _new(Ticket, values[2:])))
+    return made
 
 
 def _restore_copy(data: bytes, policy: Policy, log: bool) -> Learner:

@@ -38,7 +38,7 @@ from armrace.service.events import (
 from armrace.service.generation import Generation, GenerationData, can_restrict
 from armrace.service.open_decisions import OpenDecision, OpenDecisions
 from armrace.service.settings import FIRST_HORIZON, Settings, read_settings
-from armrace.service.totals import ArmTotals, Totals
+from armrace.service.totals import ArmTotals, Totals, TotalsData
 
 __all__ = ["Experiment", "ExperimentData", "Rulings"]
 
@@ -59,7 +59,7 @@ class ExperimentData(msgspec.Struct, frozen=True, array_like=True):
     generation: GenerationData
     decisions: int
     settled_through: int
-    totals: Totals
+    totals: TotalsData
     open: list[OpenDecision]
 
 
@@ -99,10 +99,12 @@ class Experiment:
 
     def apply(self, sequence: int, event: Event) -> None:
         """Apply an event of this experiment, the one after the last that was applied."""
-        self.advance(event.time)
-        if isinstance(event, Decided):
+        if self.is_due(event.time):
+            self.advance(event.time)
+        kind = type(event)
+        if kind is Decided:
             self._decided(sequence, event)
-        elif isinstance(event, Rewarded):
+        elif kind is Rewarded:
             self._rewarded(event)
         elif isinstance(event, (Retracted, Released)):
             self._ruled(event.decisions, isinstance(event, Released))
@@ -122,8 +124,7 @@ class Experiment:
 
     def is_due(self, time: int) -> bool:
         """Whether there are decisions to settle by ``time``."""
-        oldest = self.open.oldest
-        return oldest is not None and self.is_closed(oldest, time)
+        return self.open.oldest_time + self.window <= time
 
     def is_closed(self, decision: OpenDecision, time: int) -> bool:
         """Whether the window of a decision has closed by ``time``."""
@@ -299,7 +300,7 @@ class Experiment:
             self.generation.save(),
             self.decisions,
             self.settled_through,
-            self.totals,
+            self.totals.save(),
             list(self.open),
         )
 
@@ -314,7 +315,7 @@ class Experiment:
         experiment.statuses = [status for _, status in data.arms]
         experiment.generation = Generation.load(data.generation, data.settings)
         experiment.decisions, experiment.settled_through = data.decisions, data.settled_through
-        experiment.totals = data.totals
+        experiment.totals = Totals(data.totals.arms)
         experiment.open = OpenDecisions(data.open)
         experiment._prepare()
         experiment.foresee(rulings or {})

@@ -62,7 +62,7 @@ class State:
         """Apply the next event of the log."""
         if event.time < self.time:
             raise DamagedFile(f"the log goes back in time at record {record.sequence}.")
-        if isinstance(event, Created):
+        if type(event) is Created:
             if event.experiment != len(self.experiments):
                 raise DamagedFile(f"the log numbers an experiment {event.experiment} out of order.")
             self._add(Experiment(event, rulings))
