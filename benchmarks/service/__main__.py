@@ -104,7 +104,9 @@ def processor_seconds(processes: list[subprocess.Popen[bytes]]) -> float:
     return total
 
 
-def press(processes: list[subprocess.Popen[bytes]], ports: list[int], seconds: int, connections: int) -> Load:
+def press(
+    processes: list[subprocess.Popen[bytes]], ports: list[int], seconds: int, connections: int
+) -> Load:
     """Load servers with decisions and rewards, and return what came of it."""
     before = processor_seconds(processes)
     script = str(_HERE / "visits.lua")

@@ -131,9 +131,20 @@ class Learner(LiveMemory):
         The returned decision must be given to :meth:`learn`: this learner's state has filled in
         the remaining fields of its ticket.
         """
-        checked = check_ticket(ticket, self._live.shape)
+        return self.count(check_ticket(ticket, self._live.shape))
+
+    def count(self, ticket: Ticket) -> Decision:
+        """Count a decision as :meth:`assign` does, without a check.
+
+        Args:
+            ticket: a ticket that this learner's :meth:`draw` has returned. Another one may lead
+                compiled code out of its bounds.
+
+        Returns:
+            The decision.
+        """
         with self._lock:
-            return self._assign(checked)
+            return self._assign(ticket)
 
     def _assign(self, ticket: tuple[Any, ...]) -> Decision:
         values = self._calls.assign(self._current.handle, *ticket)

@@ -149,9 +149,6 @@ RULINGS = 0
 
 def subject(event: Event) -> int | None:
     """Return what a store can find an event by: the decision of a reward, or ``RULINGS``."""
-    kind = type(event)
-    if kind is Decided:
-        return None
-    if kind is Rewarded:
+    if isinstance(event, Rewarded):
         return event.decision
     return RULINGS if isinstance(event, (Retracted, Released)) else None

@@ -101,10 +101,9 @@ class Experiment:
         """Apply an event of this experiment, the one after the last that was applied."""
         if self.is_due(event.time):
             self.advance(event.time)
-        kind = type(event)
-        if kind is Decided:
+        if isinstance(event, Decided):
             self._decided(sequence, event)
-        elif kind is Rewarded:
+        elif isinstance(event, Rewarded):
             self._rewarded(event)
         elif isinstance(event, (Retracted, Released)):
             self._ruled(event.decisions, isinstance(event, Released))

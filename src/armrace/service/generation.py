@@ -51,6 +51,7 @@ class Generation:
         self.places = places
         self.learner = learner
         self._taken = self._skipped = learner.taken
+        self._drawn: Ticket | None = None
 
     @classmethod
     def start(cls, settings: Settings, number: int, places: list[int], horizon: int) -> Generation:
@@ -76,9 +77,10 @@ class Generation:
 
     def assign(self, ticket: Ticket, taken: int) -> tuple[int, Ticket]:
         """Count a decision of the log; return its number and its completed ticket."""
-        if taken > self._taken:
-            self._taken = taken
-        number, _, completed = self.learner.assign(ticket)
+        self._taken = max(self._taken, taken)
+        # What this learner has just drawn need not be checked; what a log says must be.
+        count = self.learner.count if ticket is self._drawn else self.learner.assign
+        number, _, completed = count(ticket)
         return number, completed
 
     def choose(self, places: list[int] | None) -> tuple[Ticket, int]:
@@ -86,6 +88,7 @@ class Generation:
         self._skip()
         ticket, taken = self.learner.draw(places)
         self._taken = self._skipped = taken
+        self._drawn = ticket
         return ticket, taken
 
     def _skip(self) -> None:

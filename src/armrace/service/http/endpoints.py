@@ -45,7 +45,7 @@ from armrace.service.service import reward_answer
 from armrace.service.views import Describe
 from armrace.service.warming import warm
 
-__all__ = ["ENDPOINTS", "Call", "Endpoint", "Raw", "Stream"]
+__all__ = ["DECIDE", "ENDPOINTS", "REWARD", "Call", "Endpoint", "Raw", "Stream"]
 
 T = TypeVar("T")
 _ONE, _BATCH = 4096, 2**20
@@ -77,11 +77,7 @@ class Call(NamedTuple):
 
     async def ask(self, request: Request[T]) -> T:
         """Perform a request of the ledger; raise its refusal."""
-        (outcome,) = await self.front.submit([request])
-        if isinstance(outcome, ArmraceError):
-            raise outcome
-        answer: T = outcome
-        return answer
+        return await self.front.ask(request)
 
 
 class Endpoint(NamedTuple):
@@ -222,12 +218,14 @@ def _parquet(rows: Any) -> bytes:
 
 
 _NAME = "/v1/experiments/{name}"
+DECIDE, REWARD = f"{_NAME}/decide", "/v1/rewards"
+"""The addresses that are asked for most often."""
 _LIST = list[QuarantinedReward]
 ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint("POST", f"{_NAME}/decide", "decide", "Make a decision", Decision, _decide, DecideBody),
+    Endpoint("POST", DECIDE, "decide", "Make a decision", Decision, _decide, DecideBody),
     Endpoint(
         "POST",
-        "/v1/rewards",
+        REWARD,
         "reward",
         "Say what a decision earned",
         RewardStatusAnswer,
