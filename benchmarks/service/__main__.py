@@ -110,10 +110,10 @@ def press(
     """Load servers with decisions and rewards, and return what came of it."""
     before = processor_seconds(processes)
     script = str(_HERE / "visits.lua")
+    wrk = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", script]
     runs = [
         subprocess.Popen(
-            ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", script]
-            + [f"http://127.0.0.1:{port}"],
+            [*wrk, f"http://127.0.0.1:{port}"],
             stdout=subprocess.PIPE,
             text=True,
         )

@@ -292,6 +292,34 @@ class Learner(LiveMemory):
             self._skip_to(taken)
             return self._assign(ticket)
 
+    def replay_many(self, records: np.ndarray, steps: np.ndarray, rewards: np.ndarray) -> None:
+        """Apply many events of a log at once, as :meth:`apply` would one by one.
+
+        Args:
+            records: decisions of the type ``DECISION`` of :mod:`armrace.kernels.event_log`: those
+                still to be assigned with their tickets, which are completed here, and those that
+                were assigned before with their numbers and completed tickets.
+            steps: what to do, in order: ``i`` assigns the record ``i``, ``-1 - i`` learns its
+                reward.
+            rewards: for each record its reward, or NaN if it is to be dropped.
+
+        Raises:
+            ForeignTicket: a decision could not have been made here, or has had its reward.
+        """
+        outside = (steps < -records.size) | (steps >= records.size)
+        refused = ~(np.isnan(rewards) | ((rewards >= 0.0) & (rewards <= 1.0)))
+        if outside.any() or refused.any() or rewards.size != records.size:
+            raise InvalidParameter("steps must name records, and rewards must be in [0, 1] or NaN.")
+        with self._lock:
+            done, status = self._calls.replay(self._current.handle, records, steps, rewards)
+            if status == NO_ROOM:
+                self._make_room(steps.size)
+                steps = steps[done:]
+                done, status = self._calls.replay(self._current.handle, records, steps, rewards)
+        if status != TAKEN:
+            record = records[int(steps[done]) if steps[done] >= 0 else -1 - int(steps[done])]
+            self._refuse(status, record.item())
+
     def skip_to(self, taken: int) -> None:
         """Go on in the random stream as if ``taken`` numbers had been taken, and never back.
 

@@ -77,11 +77,16 @@ class Generation:
 
     def assign(self, ticket: Ticket, taken: int) -> tuple[int, Ticket]:
         """Count a decision of the log; return its number and its completed ticket."""
-        self._taken = max(self._taken, taken)
+        self.note_taken(taken)
         # What this learner has just drawn need not be checked; what a log says must be.
         count = self.learner.count if ticket is self._drawn else self.learner.assign
         number, _, completed = count(ticket)
         return number, completed
+
+    def note_taken(self, taken: int) -> None:
+        """Take note of how many random numbers had been taken when a decision was made."""
+        if taken > self._taken:  # noqa: PLR1730  # max() takes three times as long
+            self._taken = taken
 
     def choose(self, places: list[int] | None) -> tuple[Ticket, int]:
         """Draw an arm; return its ticket and how many random numbers have been taken since."""

@@ -15,7 +15,7 @@ __all__ = ["OpenDecision", "OpenDecisions"]
 _NEVER = float("inf")
 
 
-class OpenDecision(msgspec.Struct, array_like=True):
+class OpenDecision(msgspec.Struct, array_like=True, gc=False):
     """A decision that can still be rewarded."""
 
     sequence: int

@@ -41,6 +41,7 @@ from armrace.service.requests.experiments import ChangePhase, Create, ListNames
 from armrace.service.requests.exports import ExportRows
 from armrace.service.requests.inspection import AuditNow, CheckRatio
 from armrace.service.requests.rulings import ListQuarantine
+from armrace.service.rulings_aside import make_ruling
 from armrace.service.service import reward_answer
 from armrace.service.views import Describe
 from armrace.service.warming import warm
@@ -156,7 +157,8 @@ def _change_arm(status: ArmStatus) -> Callable[[Call], Awaitable[Any]]:
 
 def _rule(counts: bool, preview: bool = False) -> Callable[[Call], Awaitable[Any]]:
     async def handle(call: Call) -> Any:
-        return await call.ask(call.body.ask(call.tenant, call.path["name"], counts, preview))
+        rule = call.body.ask(call.tenant, call.path["name"], counts, preview)
+        return await asyncio.to_thread(make_ruling, call.front.ledger, rule)
 
     return handle
 
