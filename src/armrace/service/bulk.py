@@ -172,9 +172,9 @@ class _Run:
             [2 * learned_at[old] + ~settles, 2 * made_at[new - self._carried] + 1]
         )
         order = np.argsort(keys, kind="stable")
-        steps = np.ascontiguousarray(np.concatenate([-1 - old, new])[order])
+        sequence = np.ascontiguousarray(np.concatenate([-1 - old, new])[order])
         try:
-            generation.learner.replay_many(records, steps, rewards)
+            generation.learner.replay_many(records, sequence, rewards)
         except ForeignTicket as error:
             raise DamagedFile(f"the log holds a decision that was never made: {error}") from error
         still = new[settled_at[new] >= len(self._events)]

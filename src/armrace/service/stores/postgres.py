@@ -6,8 +6,8 @@ database.
 
 A turn makes two round trips: one for the lock, the head and what others have appended since the
 last turn; one that appends and commits. The commit does not wait for the disk, so that others get
-the lock at once. A transaction that does wait follows before the turn ends, and writes nothing but a
-message into the database's own log: when that is on disk, the turn is too, and so is everything
+the lock at once. A transaction that does wait follows before the turn ends, and writes nothing but
+a message into the database's own log: when that is on disk, the turn is too, and so is everything
 that the turn has seen.
 
 If the database goes away, turns raise :class:`~armrace.errors.StoreFailed`; the next turn connects
