@@ -99,6 +99,7 @@ class LiveCalls(NamedTuple):
     distribution: Any
     decide_many: Any
     learn_many: Any
+    replay: Any
 
 
 @inlined
@@ -314,6 +315,43 @@ def live_entries(code: str) -> LiveCalls:
                 return place, status
         return records.size, TAKEN
 
+    @entry(code, holds_lock=True)
+    def live_replay(
+        handle: Handle,
+        records: Any,
+        steps: npt.NDArray[np.int64],
+        rewards: npt.NDArray[np.float64],
+    ) -> tuple[int, int]:
+        """Take steps in order; stop at the first that is refused.
+
+        The step ``i`` assigns the record ``i`` and completes it, ``-1 - i`` learns its reward, or
+        drops it if that is NaN. Returns how many steps were taken, and the status of the one
+        refused.
+        """
+        live = opened(handle)
+        arms, layers, exact = live.shape[0], live.shape[1], live.shape[2] != 0
+        for place in range(steps.size):
+            step = steps[place]
+            if step >= 0:
+                ticket = read_ticket(records[step])
+                if not ticket_fits(ticket, arms, layers, exact):
+                    return place, UNKNOWN
+                if not _has_room(live):
+                    return place, NO_ROOM
+                ticket = _assign_next(live, ticket)
+                number = live.counters[DECISIONS] - 1
+                write_decision(records[step], number, tell(live.stream), ticket)
+            else:
+                done = -1 - step
+                ticket = read_ticket(records[done])
+                if np.isnan(rewards[done]):
+                    status = _drop(live, records[done].number, ticket)
+                else:
+                    status = _learn(live, records[done].number, ticket, rewards[done])
+                if status != TAKEN:
+                    return place, status
+        return steps.size, TAKEN
+
     return LiveCalls(
         choose=live_choose,
         choose_among=live_choose_among,
@@ -324,6 +362,7 @@ def live_entries(code: str) -> LiveCalls:
         distribution=live_distribution,
         decide_many=live_decide_many,
         learn_many=live_learn_many,
+        replay=live_replay,
     )
 
 
@@ -348,6 +387,7 @@ def make_live_calls(code: str, kind: Any) -> LiveCalls:
         distribution=(kind, numbers),
         decide_many=(kind, records),
         learn_many=(kind, records, numbers),
+        replay=(kind, records, types.Array(integer, 1, "C"), numbers),
     )
     entries = live_entries(code)
     calls = LiveCalls(*map(_entry_point_later, entries, argument_types))

@@ -104,8 +104,20 @@ class Learner(LiveMemory, NotebookView):
         Returns:
             The ticket of the choice, which :meth:`assign` counts.
         """
+        return self.draw(eligible)[0]
+
+    def draw(self, eligible: Iterable[str | int] | None = None) -> tuple[Ticket, int]:
+        """Draw an arm as :meth:`choose` does.
+
+        Args:
+            eligible: the arms that may be chosen; by default all.
+
+        Returns:
+            The ticket, and how many random numbers have been taken by then.
+        """
         with self._lock:
-            return Ticket(*self._choose(eligible)[2:])
+            values = self._choose(eligible)
+        return _new(Ticket, values[2:]), values[1]
 
     def _choose(self, eligible: Iterable[str | int] | None) -> tuple[Any, ...]:
         if eligible is None:
@@ -121,16 +133,27 @@ class Learner(LiveMemory, NotebookView):
         The returned decision must be given to :meth:`learn`: this learner's state has filled in
         the remaining fields of its ticket.
         """
-        checked = check_ticket(ticket, self._live.shape)
+        return self.count(check_ticket(ticket, self._live.shape))
+
+    def count(self, ticket: Ticket) -> Decision:
+        """Count a decision as :meth:`assign` does, without a check.
+
+        Args:
+            ticket: a ticket that this learner's :meth:`draw` has returned. Another one may lead
+                compiled code out of its bounds.
+
+        Returns:
+            The decision.
+        """
         with self._lock:
-            return self._assign(checked)
+            return self._assign(ticket)
 
     def _assign(self, ticket: tuple[Any, ...]) -> Decision:
         values = self._calls.assign(self._current.handle, *ticket)
         if values[0] == NO_ROOM:
             self._make_room(1)
             values = self._calls.assign(self._current.handle, *ticket)
-        return Decision(values[0], self.arms[values[2]], Ticket(*values[2:]))
+        return _decision(values, self._current.arms)
 
     def decide(self, eligible: Iterable[str | int] | None = None) -> Decision:
         """Choose an arm and count the decision.
@@ -148,10 +171,7 @@ class Learner(LiveMemory, NotebookView):
             if values[0] == NO_ROOM:
                 self._make_room(1)
                 values = self._calls.decide(self._current.handle)
-        # tuple.__new__ is what Decision and Ticket call, without their Python functions
-        ticket = _new(Ticket, values[2:])
-        decision: Decision = _new(Decision, (values[0], self._current.arms[values[2]], ticket))
-        return decision
+        return _decision(values, self._current.arms)
 
     def decide_many(self, count: int) -> DecisionBatch:
         """Make ``count`` decisions at once: the same that :meth:`decide` would make one by one."""
@@ -274,6 +294,34 @@ class Learner(LiveMemory, NotebookView):
             self._skip_to(taken)
             return self._assign(ticket)
 
+    def replay_many(self, records: np.ndarray, steps: np.ndarray, rewards: np.ndarray) -> None:
+        """Apply many events of a log at once, as :meth:`apply` would one by one.
+
+        Args:
+            records: decisions of the type ``DECISION`` of :mod:`armrace.kernels.event_log`: those
+                still to be assigned with their tickets, which are completed here, and those that
+                were assigned before with their numbers and completed tickets.
+            steps: what to do, in order: ``i`` assigns the record ``i``, ``-1 - i`` learns its
+                reward.
+            rewards: for each record its reward, or NaN if it is to be dropped.
+
+        Raises:
+            ForeignTicket: a decision could not have been made here, or has had its reward.
+        """
+        outside = (steps < -records.size) | (steps >= records.size)
+        refused = ~(np.isnan(rewards) | ((rewards >= 0.0) & (rewards <= 1.0)))
+        if outside.any() or refused.any() or rewards.size != records.size:
+            raise InvalidParameter("steps must name records, and rewards must be in [0, 1] or NaN.")
+        with self._lock:
+            done, status = self._calls.replay(self._current.handle, records, steps, rewards)
+            if status == NO_ROOM:
+                self._make_room(steps.size)
+                steps = steps[done:]
+                done, status = self._calls.replay(self._current.handle, records, steps, rewards)
+        if status != TAKEN:
+            record = records[int(steps[done]) if steps[done] >= 0 else -1 - int(steps[done])]
+            self._refuse(status, record.item())
+
     def skip_to(self, taken: int) -> None:
         """Go on in the random stream as if ``taken`` numbers had been taken, and never back.
 
@@ -313,10 +361,14 @@ class Learner(LiveMemory, NotebookView):
 
     def distribution(self) -> dict[str | int, float]:
         """The probability with which the next decision will choose each arm."""
-        out = np.zeros(len(self.arms))
+        return dict(zip(self.arms, self.weights().tolist(), strict=True))
+
+    def weights(self) -> np.ndarray:
+        """The probabilities of :meth:`distribution`, in the order of the arms."""
         with self._lock:
+            out = np.zeros(len(self._current.arms))
             self._calls.distribution(self._current.handle, out)
-        return dict(zip(self.arms, out.tolist(), strict=True))
+        return out
 
     def inspect(self) -> ArmViews:
         """Return each layer's view of each arm: pulls, mean, interval, active or deleted."""
@@ -403,6 +455,13 @@ class Learner(LiveMemory, NotebookView):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore_copy, (self.snapshot().to_bytes(), self.policy, self._keeps_log)
+
+
+def _decision(values: tuple[Any, ...], arms: list[str | int]) -> Decision:
+    """Return what a compiled call gave as a decision."""
+    # tuple.__new__ is what Decision and Ticket call, without their Python functions
+    made: Decision = _new(Decision, (values[0], arms[values[2]], _new(Ticket, values[2:])))
+    return made
 
 
 def _restore_copy(data: bytes, policy: Policy, log: bool) -> Learner:

@@ -11,6 +11,7 @@ from armrace.errors import DamagedFile
 __all__ = ["BEGINNING", "Head", "Record", "link", "verified"]
 
 _SIZE = 16
+_hash = hashlib.blake2b
 
 
 class Head(NamedTuple):
@@ -36,8 +37,9 @@ class Record(NamedTuple):
 
 def link(head: Head, payload: bytes, subject: int | None = None) -> Record:
     """Return the record that adds ``payload`` to a log that ends in ``head``."""
-    digest = hashlib.blake2b(head.digest + payload, digest_size=_SIZE).digest()
-    return Record(head.sequence + 1, payload, digest, subject)
+    sequence, digest = head
+    digest = _hash(digest + payload, digest_size=_SIZE).digest()
+    return Record(sequence + 1, payload, digest, subject)
 
 
 def verified(head: Head, records: Iterable[Record]) -> Iterator[Record]:
@@ -46,7 +48,7 @@ def verified(head: Head, records: Iterable[Record]) -> Iterator[Record]:
     Raises:
         DamagedFile: a record is missing, was changed or is out of place.
     """
-    last, digest, new = head.sequence, head.digest, hashlib.blake2b
+    last, digest, new = head.sequence, head.digest, _hash
     for record in records:
         last += 1
         if record.sequence != last:

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from armrace.kernels.generics import Ticket
 from armrace.service.generation import Generation
@@ -51,26 +54,29 @@ def draw(
     Returns:
         The arm, with its probability.
     """
-    weights = None
+    place = _drawn_by_floor(floors, lot) if floors else None
+    shares, known = b"", None
     if eligible is None and (floors or generation.learner.policy.exact_tickets):
         weights = _weights(generation, floors, arms)
-    shares = b"" if weights is None or arms > _MOST_SHARES else write_shares(weights)
-    place = _drawn_by_floor(floors, lot)
+        known = None if place is None else float(weights[place])
+        shares = b"" if arms > _MOST_SHARES else write_shares(weights)
     if place is not None:
-        known = None if weights is None else weights[place]
         return Drawn(place, None, 0, known, shares)
     ticket, taken = generation.choose(eligible)
     place = generation.places[ticket.arm]
     return Drawn(place, ticket, taken, _published(ticket, floors, place), shares)
 
 
-def _weights(generation: Generation, floors: dict[int, float], arms: int) -> list[float]:
+def _weights(
+    generation: Generation, floors: dict[int, float], arms: int
+) -> Sequence[float] | np.ndarray:
     """Return the probability of every arm of the experiment, floors included."""
-    own = generation.learner.distribution()  # by place, since places are the learner's arms
-    if not floors and len(own) == arms:
-        return list(own.values())
+    own = generation.learner.weights()
+    if not floors and len(own) == arms:  # the learner's arms are all of the experiment's
+        return own
     rest = 1.0 - math.fsum(floors.values())
-    return [floors.get(place, 0.0) + rest * own.get(place, 0.0) for place in range(arms)]
+    by_place = dict(zip(generation.places, own.tolist(), strict=True))
+    return [floors.get(place, 0.0) + rest * by_place.get(place, 0.0) for place in range(arms)]
 
 
 def _drawn_by_floor(floors: dict[int, float], lot: float) -> int | None:

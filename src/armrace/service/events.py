@@ -33,13 +33,13 @@ __all__ = [
 ]
 
 
-class _Event(msgspec.Struct, frozen=True, array_like=True, tag_field="kind"):
+class _Event(msgspec.Struct, frozen=True, array_like=True, tag_field="kind", gc=False):
     time: int
     experiment: int
     """Experiments are numbered in the order of their creation, from 0."""
 
 
-class Created(_Event, frozen=True, tag=0):
+class Created(_Event, frozen=True, tag=0, gc=False):
     """An experiment was created."""
 
     tenant: str
@@ -47,7 +47,7 @@ class Created(_Event, frozen=True, tag=0):
     settings: dict[str, Any]
 
 
-class Decided(_Event, frozen=True, tag=1):
+class Decided(_Event, frozen=True, tag=1, gc=False):
     """A decision was made."""
 
     arm: int
@@ -65,7 +65,7 @@ class Decided(_Event, frozen=True, tag=1):
     request: str | None = None
 
 
-class Rewarded(_Event, frozen=True, tag=2):
+class Rewarded(_Event, frozen=True, tag=2, gc=False):
     """The reward of a decision came."""
 
     decision: int
@@ -75,40 +75,40 @@ class Rewarded(_Event, frozen=True, tag=2):
     suspicion: float | None = None
 
 
-class Retracted(_Event, frozen=True, tag=3):
+class Retracted(_Event, frozen=True, tag=3, gc=False):
     """Rewards were taken back: they count as if they had never come."""
 
     decisions: list[int]
     reason: str = ""
 
 
-class Released(_Event, frozen=True, tag=4):
+class Released(_Event, frozen=True, tag=4, gc=False):
     """Rewards were released from quarantine, or retracted ones reinstated: they count."""
 
     decisions: list[int]
     reason: str = ""
 
 
-class ArmAdded(_Event, frozen=True, tag=5):
+class ArmAdded(_Event, frozen=True, tag=5, gc=False):
     """A new arm came after the existing ones."""
 
     arm: str
 
 
-class ArmChanged(_Event, frozen=True, tag=6):
+class ArmChanged(_Event, frozen=True, tag=6, gc=False):
     """An arm was paused, resumed or retired."""
 
     arm: int
     status: ArmStatus
 
 
-class PhaseChanged(_Event, frozen=True, tag=7):
+class PhaseChanged(_Event, frozen=True, tag=7, gc=False):
     """The experiment was paused, resumed or finished."""
 
     phase: Phase
 
 
-class Ticked(_Event, frozen=True, tag=8):
+class Ticked(_Event, frozen=True, tag=8, gc=False):
     """Time passed: decisions whose window has closed are settled, without any other event."""
 
 

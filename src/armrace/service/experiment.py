@@ -38,7 +38,7 @@ from armrace.service.events import (
 from armrace.service.generation import Generation, GenerationData, can_restrict
 from armrace.service.open_decisions import OpenDecision, OpenDecisions
 from armrace.service.settings import FIRST_HORIZON, Settings, read_settings
-from armrace.service.totals import ArmTotals, Totals
+from armrace.service.totals import ArmTotals, Totals, TotalsData
 
 __all__ = ["Experiment", "ExperimentData", "Rulings"]
 
@@ -59,7 +59,7 @@ class ExperimentData(msgspec.Struct, frozen=True, array_like=True):
     generation: GenerationData
     decisions: int
     settled_through: int
-    totals: Totals
+    totals: TotalsData
     open: list[OpenDecision]
 
 
@@ -88,8 +88,9 @@ class Experiment:
         self.scale = self.settings.scale()
         self.window = self.settings.window_milliseconds()
         self.restrictable = can_restrict(self.settings)
-        self._missing = self.settings.missing_steps()
-        self._immediate = self.settings.settle == "immediate"
+        self.missing = self.settings.missing_steps()
+        """What a missing reward counts as, on the grid; ``None`` if the decision is dropped."""
+        self.is_immediate = self.settings.settle == "immediate"
 
     def _fresh_generation(self, number: int, horizon: int) -> Generation:
         places = [place for place, status in enumerate(self.statuses) if status != "retired"]
@@ -99,7 +100,8 @@ class Experiment:
 
     def apply(self, sequence: int, event: Event) -> None:
         """Apply an event of this experiment, the one after the last that was applied."""
-        self.advance(event.time)
+        if self.is_due(event.time):
+            self.advance(event.time)
         if isinstance(event, Decided):
             self._decided(sequence, event)
         elif isinstance(event, Rewarded):
@@ -122,8 +124,7 @@ class Experiment:
 
     def is_due(self, time: int) -> bool:
         """Whether there are decisions to settle by ``time``."""
-        oldest = self.open.oldest
-        return oldest is not None and self.is_closed(oldest, time)
+        return self.open.oldest_time + self.window <= time
 
     def is_closed(self, decision: OpenDecision, time: int) -> bool:
         """Whether the window of a decision has closed by ``time``."""
@@ -134,7 +135,7 @@ class Experiment:
         self.totals.count_closed(decision)
         if not decision.learned:
             steps = decision.counted_steps
-            self.generation.learn(decision, self._missing if steps is None else steps)
+            self.generation.learn(decision, self.missing if steps is None else steps)
 
     def _decided(self, sequence: int, event: Decided) -> None:
         number, ticket = -1, None
@@ -156,6 +157,10 @@ class Experiment:
                 ruling=self.rulings.get(sequence),
             )
         )
+        self.start_afresh_if_over()
+
+    def start_afresh_if_over(self) -> None:
+        """Start a new generation if a guessed horizon has been reached."""
         if self.settings.horizon is None and self.generation.is_over:
             horizon = 2 * self.generation.horizon
             self.generation = self._fresh_generation(self.generation.number + 1, horizon)
@@ -167,7 +172,7 @@ class Experiment:
         decision.steps = event.steps
         decision.source = event.source
         decision.suspicious = self.is_suspicious(event.suspicion)
-        if self._immediate and decision.counted_steps is not None:
+        if self.is_immediate and decision.counted_steps is not None:
             decision.learned = True
             self.generation.learn(decision, event.steps)
 
@@ -203,7 +208,7 @@ class Experiment:
         decision = self.open.get(sequence)
         if decision is None:
             return True
-        return self._immediate and decision.steps is not None and decision.learned != counts
+        return self.is_immediate and decision.steps is not None and decision.learned != counts
 
     def _arm_added(self, arm: str) -> None:
         self.arms.append(arm)
@@ -299,7 +304,7 @@ class Experiment:
             self.generation.save(),
             self.decisions,
             self.settled_through,
-            self.totals,
+            self.totals.save(),
             list(self.open),
         )
 
@@ -314,7 +319,7 @@ class Experiment:
         experiment.statuses = [status for _, status in data.arms]
         experiment.generation = Generation.load(data.generation, data.settings)
         experiment.decisions, experiment.settled_through = data.decisions, data.settled_through
-        experiment.totals = data.totals
+        experiment.totals = Totals(data.totals.arms)
         experiment.open = OpenDecisions(data.open)
         experiment._prepare()
         experiment.foresee(rulings or {})

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import NamedTuple
 
-from armrace.service.chain import BEGINNING, verified
+from armrace.errors import DamagedFile
+from armrace.service.bulk import Numbered, apply_many
+from armrace.service.chain import BEGINNING, Head, Record, verified
 from armrace.service.events import RULINGS, Created, Released, Retracted, decode
 from armrace.service.experiment import Experiment, Rulings
 from armrace.service.state import State, read_snapshot
 from armrace.service.stores.base import Turn
 
-__all__ = ["Refolded", "catch_up", "collect_rulings", "fold", "load_state", "refold"]
+__all__ = ["Refolded", "Refolding", "catch_up", "collect_rulings", "fold", "load_state", "refold"]
+
+_TOGETHER = 50_000
+"""How many records are applied at once."""
 
 
 def collect_rulings(turn: Turn, after: int = 0) -> dict[int, dict[int, bool]]:
@@ -32,11 +39,31 @@ def fold(state: State, turn: Turn) -> None:
     rulings = collect_rulings(turn, after=state.head.sequence)
     for experiment in state.experiments:
         experiment.foresee(rulings.get(experiment.number, {}))
-    for record in verified(state.head, turn.read(after=state.head.sequence)):
-        event = decode(record.payload)
-        state.apply(record, event, rulings.get(event.experiment))
+    records = turn.read(after=state.head.sequence)
+    for part in _parts(records, _TOGETHER):
+        _apply_part(state, part, rulings)
     for experiment in state.experiments:
         experiment.forget_rulings()
+
+
+def _parts(records: Iterable[Record], size: int) -> Iterator[list[Record]]:
+    remaining = iter(records)
+    while part := list(islice(remaining, size)):
+        yield part
+
+
+def _apply_part(state: State, part: list[Record], rulings: Mapping[int, Rulings]) -> None:
+    """Apply records, those of each experiment together: experiments know nothing of each other."""
+    waiting: dict[int, list[Numbered]] = {}
+    for record in verified(state.head, part):
+        event = decode(record.payload)
+        if isinstance(event, Created):
+            state.apply(record, event, rulings.get(event.experiment))
+        else:
+            state.note(record, event)
+            waiting.setdefault(event.experiment, []).append((record.sequence, event))
+    for number, events in waiting.items():
+        apply_many(state.experiments[number], events)
 
 
 def load_state(turn: Turn) -> State:
@@ -67,6 +94,72 @@ class Refolded(NamedTuple):
     base: int
 
 
+class Refolding:
+    """An experiment that is folded again with new rulings, part by part.
+
+    The fold begins with the latest snapshot that the rulings leave valid. Parts can be read in
+    turns of their own, so that others can append to the log meanwhile.
+
+    Args:
+        turn: a turn of the store.
+        number: the number of the experiment.
+        rulings: what is ruled about rewards, beyond what the log says.
+    """
+
+    def __init__(self, turn: Turn, number: int, rulings: Rulings) -> None:
+        self._number = number
+        self._experiment: Experiment | None = None
+        self.base, self.head = 0, BEGINNING
+        for sequence in reversed(turn.snapshots()):
+            data = read_snapshot(turn.load_snapshot(sequence))
+            if number >= len(data.experiments):
+                continue
+            experiment = Experiment.load(data.experiments[number])
+            made = {d: counts for d, counts in rulings.items() if d <= sequence}
+            if not any(experiment.overrules([d], counts) for d, counts in made.items()):
+                self.base, self.head, self._experiment = sequence, data.head, experiment
+                break
+        self._rulings = {**collect_rulings(turn, after=self.base).get(number, {}), **rulings}
+        if self._experiment is not None:
+            self._experiment.foresee(self._rulings)
+
+    def foresee(self, rulings: Rulings) -> None:
+        """Take more rulings, about rewards that were not folded yet."""
+        if rulings:
+            self._rulings = {**self._rulings, **rulings}
+            if self._experiment is not None:
+                self._experiment.foresee(self._rulings)
+
+    def apply(self, part: list[Record]) -> None:
+        """Apply the records that follow those that were applied."""
+        waiting: list[Numbered] = []
+        for record in verified(self.head, part):
+            event = decode(record.payload)
+            if event.experiment != self._number:
+                continue
+            if isinstance(event, Created):
+                self._experiment = Experiment(event, self._rulings)
+            else:
+                waiting.append((record.sequence, event))
+        if waiting:
+            apply_many(self._found(), waiting)
+        if part:
+            self.head = Head(part[-1].sequence, part[-1].digest)
+
+    def finish(self, turn: Turn) -> Refolded:
+        """Apply what is left of the log, and return the experiment."""
+        for part in _parts(turn.read(after=self.head.sequence), _TOGETHER):
+            self.apply(part)
+        experiment = self._found()
+        experiment.forget_rulings()
+        return Refolded(experiment, self.base)
+
+    def _found(self) -> Experiment:
+        if self._experiment is None:
+            raise DamagedFile(f"the log names experiment {self._number} before it is created.")
+        return self._experiment
+
+
 def refold(turn: Turn, number: int, rulings: Rulings) -> Refolded:
     """Fold an experiment again with new rulings, from the latest snapshot that they leave valid.
 
@@ -78,29 +171,4 @@ def refold(turn: Turn, number: int, rulings: Rulings) -> Refolded:
     Returns:
         The experiment as if the rulings had been known from the beginning.
     """
-    base, experiment, head = 0, None, BEGINNING
-    for sequence in reversed(turn.snapshots()):
-        data = read_snapshot(turn.load_snapshot(sequence))
-        if number >= len(data.experiments):
-            continue
-        experiment = Experiment.load(data.experiments[number])
-        made = {d: counts for d, counts in rulings.items() if d <= sequence}
-        if not any(experiment.overrules([d], counts) for d, counts in made.items()):
-            base, head = sequence, data.head
-            break
-        experiment = None
-    logged = collect_rulings(turn, after=base).get(number, {})
-    foreseen = {**logged, **rulings}
-    if experiment is not None:
-        experiment.foresee(foreseen)
-    for record in verified(head, turn.read(after=base)):
-        event = decode(record.payload)
-        if event.experiment != number:
-            continue
-        if isinstance(event, Created):
-            experiment = Experiment(event, foreseen)
-        elif experiment is not None:
-            experiment.apply(record.sequence, event)
-    assert experiment is not None
-    experiment.forget_rulings()
-    return Refolded(experiment, base)
+    return Refolding(turn, number, rulings).finish(turn)

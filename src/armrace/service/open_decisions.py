@@ -12,7 +12,10 @@ from armrace.kernels.generics import Ticket
 __all__ = ["OpenDecision", "OpenDecisions"]
 
 
-class OpenDecision(msgspec.Struct, array_like=True):
+_NEVER = float("inf")
+
+
+class OpenDecision(msgspec.Struct, array_like=True, gc=False):
     """A decision that can still be rewarded."""
 
     sequence: int
@@ -44,6 +47,8 @@ class OpenDecisions:
     """Open decisions by sequence number, by unit and by request, the oldest first."""
 
     def __init__(self, decisions: list[OpenDecision] | None = None) -> None:
+        self.oldest_time: float = _NEVER
+        """When the decision was made that was made first; infinite if there is none."""
         self._order: deque[OpenDecision] = deque()
         self._by_sequence: dict[int, OpenDecision] = {}
         self._by_unit: dict[str, OpenDecision] = {}
@@ -57,13 +62,10 @@ class OpenDecisions:
     def __iter__(self) -> Iterator[OpenDecision]:
         return iter(self._order)
 
-    @property
-    def oldest(self) -> OpenDecision | None:
-        """The decision that was made first."""
-        return self._order[0] if self._order else None
-
     def add(self, decision: OpenDecision) -> None:
         """Add a decision, which must be later than all others."""
+        if not self._order:
+            self.oldest_time = decision.time
         self._order.append(decision)
         self._by_sequence[decision.sequence] = decision
         if decision.unit is not None:
@@ -85,9 +87,10 @@ class OpenDecisions:
 
     def pop_before(self, time: int) -> OpenDecision | None:
         """Remove and return the oldest decision if it was made at ``time`` or before."""
-        if not self._order or self._order[0].time > time:
+        if self.oldest_time > time:
             return None
         decision = self._order.popleft()
+        self.oldest_time = self._order[0].time if self._order else _NEVER
         del self._by_sequence[decision.sequence]
         _forget(self._by_unit, decision.unit, decision)
         _forget(self._by_request, decision.request, decision)

@@ -31,6 +31,7 @@ from armrace.service.requests.exports import ExportRows
 from armrace.service.requests.inspection import AuditNow, CheckRatio
 from armrace.service.requests.rewards import Reward
 from armrace.service.requests.rulings import ListQuarantine, Rule, Selection
+from armrace.service.rulings_aside import make_ruling
 from armrace.service.settings import make_settings
 from armrace.service.stores.base import Store
 from armrace.service.views import Describe
@@ -313,7 +314,8 @@ class Service:
             How many rewards it concerns.
         """
         selection = _selection(decisions, source, since, until)
-        return self._ask(Rule(self.tenant, name, selection, False, reason, preview))
+        rule = Rule(self.tenant, name, selection, False, reason, preview)
+        return make_ruling(self.ledger, rule)
 
     def release(
         self,
@@ -328,7 +330,8 @@ class Service:
     ) -> RulingAnswer:
         """Let rewards count that are in quarantine or were retracted; as :meth:`retract`."""
         selection = _selection(decisions, source, since, until)
-        return self._ask(Rule(self.tenant, name, selection, True, reason, preview))
+        rule = Rule(self.tenant, name, selection, True, reason, preview)
+        return make_ruling(self.ledger, rule)
 
     def quarantine(self, name: str) -> list[QuarantinedReward]:
         """Return the rewards in quarantine."""

@@ -60,16 +60,21 @@ class State:
 
     def apply(self, record: Record, event: Event, rulings: Rulings | None = None) -> None:
         """Apply the next event of the log."""
+        self.note(record, event)
+        if isinstance(event, Created):
+            self._add(Experiment(event, rulings))
+        else:
+            self.experiments[event.experiment].apply(record.sequence, event)
+
+    def note(self, record: Record, event: Event) -> None:
+        """Check that an event can follow, and move to its place in the log."""
         if event.time < self.time:
             raise DamagedFile(f"the log goes back in time at record {record.sequence}.")
         if isinstance(event, Created):
             if event.experiment != len(self.experiments):
                 raise DamagedFile(f"the log numbers an experiment {event.experiment} out of order.")
-            self._add(Experiment(event, rulings))
         elif not 0 <= event.experiment < len(self.experiments):
             raise DamagedFile(f"the log names experiment {event.experiment} before it is created.")
-        else:
-            self.experiments[event.experiment].apply(record.sequence, event)
         self.head = Head(record.sequence, record.digest)
         self.time = event.time
 

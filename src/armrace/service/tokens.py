@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import hmac
 import struct
 from collections.abc import Mapping
@@ -22,6 +23,11 @@ __all__ = ["SigningKeys", "TokenContent"]
 _VERSION = 1
 _CONTENT = struct.Struct(">BIIQIQ")
 _SIGNATURE = 16
+_BLOCK = 64
+"""The block of SHA-256, in bytes; a secret is shorter."""
+_TO_URL = bytes.maketrans(b"+/", b"-_")
+_FROM_URL = bytes.maketrans(b"-_+/", b"+/--")
+"""Signs that are none of base64 for addresses become ones that no base64 has."""
 _FORGED = "no decision of this service has this token."
 
 
@@ -42,14 +48,14 @@ class SigningKeys:
     """
 
     def __init__(self, secrets: Mapping[int, bytes]) -> None:
-        self._secrets = dict(secrets)
-        self._newest = max(self._secrets)
+        self._macs = {number: _Mac(secret) for number, secret in secrets.items()}
+        self._newest = max(self._macs)
 
     def sign(self, tenant: str, content: TokenContent) -> str:
         """Return the token of a decision."""
         body = _CONTENT.pack(_VERSION, self._newest, *content)
         signed = body + self._signature(self._newest, tenant, body)
-        return base64.urlsafe_b64encode(signed).decode()
+        return binascii.b2a_base64(signed, newline=False).translate(_TO_URL).decode()
 
     def read(self, tenant: str, token: object) -> TokenContent:
         """Return what a token says.
@@ -59,23 +65,39 @@ class SigningKeys:
         """
         if not isinstance(token, str) or len(token) != _LENGTH or not token.isascii():
             raise ForeignTicket(_FORGED)
-        if "+" in token or "/" in token:  # which base64 would read as - and _
-            raise ForeignTicket(_FORGED)
         try:
-            signed = base64.b64decode(token.encode(), altchars=b"-_", validate=True)
+            signed = binascii.a2b_base64(token.encode().translate(_FROM_URL), strict_mode=True)
         except binascii.Error:
             raise ForeignTicket(_FORGED) from None
         body, signature = signed[: _CONTENT.size], signed[_CONTENT.size :]
         version, key, *content = _CONTENT.unpack(body)
-        if version != _VERSION or key not in self._secrets:
+        if version != _VERSION or key not in self._macs:
             raise ForeignTicket(_FORGED)
         if not hmac.compare_digest(signature, self._signature(key, tenant, body)):
             raise ForeignTicket(_FORGED)
         return TokenContent(*content)
 
     def _signature(self, key: int, tenant: str, body: bytes) -> bytes:
-        message = body + tenant.encode("utf-8", "surrogatepass")
-        return hmac.digest(self._secrets[key], message, "sha256")[:_SIGNATURE]
+        return self._macs[key].digest(body + tenant.encode("utf-8", "surrogatepass"))[:_SIGNATURE]
+
+
+class _Mac:
+    """HMAC-SHA256 whose key is hashed once; ``hmac.digest`` takes three times as long.
+
+    >>> _Mac(b"key").digest(b"message") == hmac.digest(b"key", b"message", "sha256")
+    True
+    """
+
+    def __init__(self, key: bytes) -> None:
+        block = key.ljust(_BLOCK, b"\0")
+        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block))
+        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in block))
+
+    def digest(self, message: bytes) -> bytes:
+        inner, outer = self._inner.copy(), self._outer.copy()
+        inner.update(message)
+        outer.update(inner.digest())
+        return outer.digest()
 
 
 _LENGTH = len(base64.b64encode(bytes(_CONTENT.size + _SIGNATURE)))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 
 import msgspec
+import numpy as np
 
+from armrace.errors import DamagedFile
 from armrace.service.open_decisions import OpenDecision
 
-__all__ = ["ArmTotals", "Totals", "read_shares", "write_shares"]
+__all__ = ["ArmTotals", "Totals", "TotalsData", "write_shares"]
+
+_TOGETHER = 512
+"""How many decisions wait until their probabilities are added to the sums, for speed."""
 
 
 class ArmTotals(msgspec.Struct, array_like=True):
@@ -30,10 +34,33 @@ class ArmTotals(msgspec.Struct, array_like=True):
     """The sum of the arm's probabilities over all comparable decisions."""
 
 
-class Totals(msgspec.Struct, array_like=True):
-    """What was counted of each arm, in the order of the arms."""
+class TotalsData(msgspec.Struct, frozen=True, array_like=True):
+    """Totals as plain data."""
 
     arms: list[ArmTotals]
+
+
+class Totals:
+    """What was counted of each arm, in the order of the arms.
+
+    Args:
+        arms: what was counted so far.
+    """
+
+    def __init__(self, arms: list[ArmTotals]) -> None:
+        self._arms = arms
+        self._shares: list[bytes] = []
+        """Probabilities of decisions that are not yet part of the sums."""
+
+    @property
+    def arms(self) -> list[ArmTotals]:
+        """What was counted of each arm."""
+        self._add_shares()
+        return self._arms
+
+    def save(self) -> TotalsData:
+        """Return the totals as plain data."""
+        return TotalsData(self.arms)
 
     def add_arm(self) -> None:
         """Begin to count a new arm."""
@@ -41,15 +68,31 @@ class Totals(msgspec.Struct, array_like=True):
 
     def count_decision(self, arm: int, shares: bytes) -> None:
         """Count a decision, with the probabilities that all arms had."""
-        self.arms[arm].decisions += 1
+        totals = self._arms[arm]
+        totals.decisions += 1
         if shares:
-            self.arms[arm].comparable += 1
-            for totals, share in zip(self.arms, read_shares(shares), strict=False):
-                totals.expected += share
+            totals.comparable += 1
+            self._shares.append(shares)
+            if len(self._shares) >= _TOGETHER:
+                self._add_shares()
+
+    def _add_shares(self) -> None:
+        """Add up what is waiting, in the order in which it came, on which the last bits depend."""
+        if not self._shares:
+            return
+        width = len(self._arms)
+        rows = np.frombuffer(b"".join(self._shares), dtype="<f4")
+        if rows.size != width * len(self._shares):
+            raise DamagedFile("the log has a decision with probabilities of other arms.")
+        self._shares = []
+        before = np.array([[each.expected for each in self._arms]])
+        sums = np.cumsum(np.vstack([before, rows.reshape(-1, width)]), axis=0)[-1]
+        for totals, expected in zip(self._arms, sums.tolist(), strict=True):
+            totals.expected = expected
 
     def count_closed(self, decision: OpenDecision) -> None:
         """Count a decision whose window has closed."""
-        totals, steps = self.arms[decision.arm], decision.counted_steps
+        totals, steps = self._arms[decision.arm], decision.counted_steps
         totals.closed += 1
         if steps is not None:
             totals.rewarded += 1
@@ -58,11 +101,6 @@ class Totals(msgspec.Struct, array_like=True):
             totals.withheld += 1
 
 
-def write_shares(shares: Sequence[float]) -> bytes:
+def write_shares(shares: Sequence[float] | np.ndarray) -> bytes:
     """Return probabilities in single precision, which is enough for counts."""
-    return struct.pack(f"<{len(shares)}f", *shares)
-
-
-def read_shares(shares: bytes) -> tuple[float, ...]:
-    """Return probabilities that :func:`write_shares` wrote."""
-    return struct.unpack(f"<{len(shares) // 4}f", shares)
+    return np.asarray(shares, dtype="<f4").tobytes()

@@ -41,11 +41,12 @@ from armrace.service.requests.experiments import ChangePhase, Create, ListNames
 from armrace.service.requests.exports import ExportRows
 from armrace.service.requests.inspection import AuditNow, CheckRatio
 from armrace.service.requests.rulings import ListQuarantine
+from armrace.service.rulings_aside import make_ruling
 from armrace.service.service import reward_answer
 from armrace.service.views import Describe
 from armrace.service.warming import warm
 
-__all__ = ["ENDPOINTS", "Call", "Endpoint", "Raw", "Stream"]
+__all__ = ["DECIDE", "ENDPOINTS", "REWARD", "Call", "Endpoint", "Raw", "Stream"]
 
 T = TypeVar("T")
 _ONE, _BATCH = 4096, 2**20
@@ -77,11 +78,7 @@ class Call(NamedTuple):
 
     async def ask(self, request: Request[T]) -> T:
         """Perform a request of the ledger; raise its refusal."""
-        (outcome,) = await self.front.submit([request])
-        if isinstance(outcome, ArmraceError):
-            raise outcome
-        answer: T = outcome
-        return answer
+        return await self.front.ask(request)
 
 
 class Endpoint(NamedTuple):
@@ -160,7 +157,8 @@ def _change_arm(status: ArmStatus) -> Callable[[Call], Awaitable[Any]]:
 
 def _rule(counts: bool, preview: bool = False) -> Callable[[Call], Awaitable[Any]]:
     async def handle(call: Call) -> Any:
-        return await call.ask(call.body.ask(call.tenant, call.path["name"], counts, preview))
+        rule = call.body.ask(call.tenant, call.path["name"], counts, preview)
+        return await asyncio.to_thread(make_ruling, call.front.ledger, rule)
 
     return handle
 
@@ -222,12 +220,14 @@ def _parquet(rows: Any) -> bytes:
 
 
 _NAME = "/v1/experiments/{name}"
+DECIDE, REWARD = f"{_NAME}/decide", "/v1/rewards"
+"""The addresses that are asked for most often."""
 _LIST = list[QuarantinedReward]
 ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint("POST", f"{_NAME}/decide", "decide", "Make a decision", Decision, _decide, DecideBody),
+    Endpoint("POST", DECIDE, "decide", "Make a decision", Decision, _decide, DecideBody),
     Endpoint(
         "POST",
-        "/v1/rewards",
+        REWARD,
         "reward",
         "Say what a decision earned",
         RewardStatusAnswer,

@@ -57,8 +57,8 @@ class RequestLog:
         print(self._encode(line).decode(), file=self._file or sys.stderr, flush=True)
 
 
-def request_id(given: str | None) -> str:
+def request_id(given: bytes | None) -> str:
     """Return the id that a client gave its request, if it is plain and short, or a new one."""
-    if given and len(given) <= _LONGEST_ID and given.isascii() and given.isprintable():
-        return given
+    if given and len(given) <= _LONGEST_ID and given.isascii() and given.decode().isprintable():
+        return given.decode()
     return secrets.token_hex(8)

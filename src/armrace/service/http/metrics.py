@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 
 from armrace.service.ledger import Ledger
 
 __all__ = ["Metrics"]
 
-_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, float("inf"))
 
 
 class Metrics:
@@ -17,14 +18,15 @@ class Metrics:
     def __init__(self) -> None:
         self._answers: Counter[tuple[str, int]] = Counter()
         self._problems: Counter[str] = Counter()
-        self._durations: Counter[float] = Counter()
+        self._durations = [0] * len(_BUCKETS)
+        """How many answers took up to each limit and more than the one before."""
         self._seconds = 0.0
 
     def count(self, endpoint: str, status: int, seconds: float) -> None:
         """Count an answer."""
         self._answers[endpoint, status] += 1
         self._seconds += seconds
-        self._durations[next((each for each in _BUCKETS if seconds <= each), float("inf"))] += 1
+        self._durations[bisect_left(_BUCKETS, seconds)] += 1
 
     def count_problem(self, code: str) -> None:
         """Count a refusal by its code; those of the code reward-conflict are alarms."""
@@ -53,8 +55,8 @@ class Metrics:
 
     def _histogram(self) -> list[str]:
         lines, total = ["# TYPE armrace_request_seconds histogram"], 0
-        for bucket in (*_BUCKETS, float("inf")):
-            total += self._durations[bucket]
+        for bucket, count in zip(_BUCKETS, self._durations, strict=True):
+            total += count
             limit = "+Inf" if bucket == float("inf") else f"{bucket:g}"
             lines.append(f'armrace_request_seconds_bucket{{le="{limit}"}} {total}')
         lines.append(f"armrace_request_seconds_sum {self._seconds:.6f}")

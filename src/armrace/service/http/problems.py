@@ -8,7 +8,17 @@ import msgspec
 
 from armrace.errors import ArmraceError
 
-__all__ = ["Forbidden", "NotFound", "Problem", "TooLarge", "TooOften", "Unauthorised", "status_of"]
+__all__ = [
+    "Forbidden",
+    "NotAllowed",
+    "NotFound",
+    "Problem",
+    "TooLarge",
+    "TooOften",
+    "Unauthorised",
+    "headers_of",
+    "status_of",
+]
 
 
 class Unauthorised(ArmraceError):
@@ -67,6 +77,13 @@ _STATUSES = {
 }
 
 
+_HEADERS = {
+    401: {"WWW-Authenticate": "Bearer"},
+    429: {"Retry-After": "1"},
+    503: {"Retry-After": "1"},
+}
+
+
 class Problem(msgspec.Struct, frozen=True):
     """What is answered instead of a result."""
 
@@ -79,3 +96,8 @@ class Problem(msgspec.Struct, frozen=True):
 def status_of(error: ArmraceError) -> int:
     """Return the HTTP status of an error."""
     return _STATUSES.get(error.code, 500)
+
+
+def headers_of(error: ArmraceError) -> dict[str, str]:
+    """Return the headers that go with an error."""
+    return _HEADERS.get(status_of(error), {})

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
 from armrace.errors import InvalidParameter
 from armrace.service.answers import QuarantinedReward, RulingAnswer
 from armrace.service.books import Books
+from armrace.service.chain import Record
 from armrace.service.events import RULINGS, Released, Retracted, Rewarded, decode
-from armrace.service.experiment import Experiment
-from armrace.service.folding import collect_rulings
+from armrace.service.experiment import Experiment, Rulings
+from armrace.service.folding import Refolded, collect_rulings
 from armrace.service.views import view_of
 
 __all__ = ["ListQuarantine", "Rule", "Selection"]
@@ -37,23 +38,31 @@ class Selection(msgspec.Struct, frozen=True):
         for decision in self.decisions or ():
             _sequence(books, tenant, decision)
 
-    def find(self, books: Books, experiment: Experiment) -> Iterator[Rewarded]:
-        """Yield the rewards of an experiment that are selected."""
-        for event in self._candidates(books, experiment.tenant):
-            if event.experiment == experiment.number and self._fits(event):
-                yield event
-
-    def _candidates(self, books: Books, tenant: str) -> Iterator[Rewarded]:
-        turn = books.flush()
+    def chosen(self, books: Books, tenant: str) -> set[int] | None:
+        """Return the sequence numbers of the decisions that are given; ``None`` if none are."""
         if self.decisions is None:
-            yield from rewards_of(books)
-            return
-        chosen = {_sequence(books, tenant, each) for each in self.decisions}
-        for decision in sorted(chosen - {RULINGS}):
-            for record in turn.find(decision):
+            return None
+        return {_sequence(books, tenant, each) for each in self.decisions} - {RULINGS}
+
+    def find(
+        self, records: Iterable[Record], number: int, chosen: set[int] | None
+    ) -> Iterator[Rewarded]:
+        """Yield the rewards that are selected.
+
+        Args:
+            records: among which to look.
+            number: the number of the experiment.
+            chosen: what :meth:`chosen` returned.
+        """
+        # Sought in the bytes first, which takes a tenth of the time of reading an event.
+        sought = b"" if self.source is None else self.source.encode("utf-8", "surrogatepass")
+        for record in records:
+            if record.subject and sought in record.payload:
                 event = decode(record.payload)
                 assert isinstance(event, Rewarded)
-                yield event
+                wanted = chosen is None or event.decision in chosen
+                if wanted and event.experiment == number and self._fits(event):
+                    yield event
 
     def _fits(self, event: Rewarded) -> bool:
         return (
@@ -83,38 +92,64 @@ class Rule(msgspec.Struct, frozen=True):
     reason: str = ""
     preview: bool = False
 
-    def perform(self, books: Books) -> RulingAnswer:
-        """Check everything, then add events; return the answer."""
+    def check(self, books: Books) -> None:
+        """Refuse what can be refused before rewards are looked for."""
         if not isinstance(self.reason, str) or len(self.reason) > 1000:
             raise InvalidParameter("reason must be text of at most 1000 characters.")
         self.selection.check(books, self.tenant)
+
+    def perform(self, books: Books) -> RulingAnswer:
+        """Check everything, then add events; return the answer."""
+        self.check(books)
         # Settled first: the event of this ruling must find decisions as they are looked at here.
         experiment = books.settled(self.tenant, self.name)
         changed = self._changed(books, experiment)
         rulings = dict.fromkeys(changed, self.counts)
+        return self.conclude(
+            books, experiment, changed, lambda: books.refolded(experiment, rulings)
+        )
+
+    def conclude(
+        self,
+        books: Books,
+        experiment: Experiment,
+        changed: list[int],
+        refold: Callable[[], Refolded],
+    ) -> RulingAnswer:
+        """Add the event of this ruling; return the answer.
+
+        Args:
+            books: the state during the turn.
+            experiment: the experiment, settled.
+            changed: the decisions whose rewards count from now on, or do not.
+            refold: returns the experiment as if the ruling had been known from the beginning.
+        """
+        again = experiment.overrules(changed, self.counts)
         if self.preview:
-            return self._preview(books, experiment, changed)
-        again = bool(changed) and experiment.overrules(changed, self.counts)
+            after = refold().experiment
+            return RulingAnswer(len(changed), again, view_of(experiment), view_of(after))
         if again:
-            books.go_on_with(books.refolded(experiment, rulings))
+            books.go_on_with(refold())
         if changed:
             kind = Released if self.counts else Retracted
             books.add(kind(books.time, experiment.number, changed, self.reason))
         return RulingAnswer(len(changed), again)
 
     def _changed(self, books: Books, experiment: Experiment) -> list[int]:
-        ruled = collect_rulings(books.flush()).get(experiment.number, {})
-        return [
-            event.decision
-            for event in self.selection.find(books, experiment)
-            if ruled.get(event.decision, not experiment.is_suspicious(event.suspicion))
-            != self.counts
-        ]
+        turn = books.flush()
+        ruled = collect_rulings(turn).get(experiment.number, {})
+        chosen = self.selection.chosen(books, self.tenant)
+        records: Iterable[Record] = turn.read()
+        if chosen is not None:
+            records = [record for each in sorted(chosen) for record in turn.find(each)]
+        found = self.selection.find(records, experiment.number, chosen)
+        return [event.decision for event in found if self.changes(experiment, event, ruled)]
 
-    def _preview(self, books: Books, experiment: Experiment, changed: list[int]) -> RulingAnswer:
-        again = experiment.overrules(changed, self.counts)
-        after = books.refolded(experiment, dict.fromkeys(changed, self.counts)).experiment
-        return RulingAnswer(len(changed), again, view_of(experiment), view_of(after))
+    def changes(self, experiment: Experiment, event: Rewarded, ruled: Rulings) -> bool:
+        """Whether the ruling changes whether a reward counts."""
+        return self.counts != ruled.get(
+            event.decision, not experiment.is_suspicious(event.suspicion)
+        )
 
 
 class ListQuarantine(msgspec.Struct, frozen=True):

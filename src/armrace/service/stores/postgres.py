@@ -4,6 +4,12 @@ A turn is a transaction that holds an advisory lock, so that turns of all proces
 process reads what others have appended before it appends. All processes take the time from the
 database.
 
+A turn makes two round trips: one for the lock, the head and what others have appended since the
+last turn; one that appends and commits. The commit does not wait for the disk, so that others get
+the lock at once. A transaction that does wait follows before the turn ends, and writes nothing but
+a message into the database's own log: when that is on disk, the turn is too, and so is everything
+that the turn has seen.
+
 If the database goes away, turns raise :class:`~armrace.errors.StoreFailed`; the next turn connects
 again.
 """
@@ -62,6 +68,9 @@ class PostgresStore(Store):
             raise InvalidParameter(f"schema must be a plain name; got {schema!r:.100}.")
         self._place = place
         self._schema = sql.Identifier(schema)
+        self._queries = _Queries(self._schema)
+        self._last = BEGINNING
+        """The end of the log when this process last saw it."""
         self._lock = threading.RLock()
         self._connection: psycopg.Connection | None = None
         try:
@@ -74,11 +83,11 @@ class PostgresStore(Store):
     def _connected(self) -> psycopg.Connection:
         if self._connection is None or self._connection.closed:
             self._connection = psycopg.connect(
-                self._place, connect_timeout=5, application_name="armrace"
+                self._place, connect_timeout=5, application_name="armrace", autocommit=True
             )
             # Whatever the server's default: an answer may leave only when its events are on disk.
             self._connection.execute("SET synchronous_commit = on")
-            self._connection.commit()
+            self._last = BEGINNING
         return self._connection
 
     def _create(self, connection: psycopg.Connection) -> None:
@@ -102,10 +111,16 @@ class PostgresStore(Store):
         with self._lock:
             try:
                 with _errors():
-                    connection = self._connected()
-                    with connection.transaction():
-                        turn = _PostgresTurn(connection, self._schema)
+                    turn = _PostgresTurn(self._connected(), self._queries, self._last.sequence)
+                    try:
                         yield turn
+                    except psycopg.Error:
+                        raise
+                    except BaseException:
+                        turn.roll_back()
+                        raise
+                    turn.commit()
+                    self._last = turn.head
             except StoreFailed:
                 self._forget_connection()
                 raise
@@ -122,23 +137,65 @@ class PostgresStore(Store):
             self._forget_connection()
 
 
-class _PostgresTurn(Turn):
-    def __init__(self, connection: psycopg.Connection, schema: sql.Identifier) -> None:
-        self._connection = connection
-        self._schema = schema
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-        # A statement of its own: the lock must be held before this one takes its view of the data.
-        row = self._execute(
+class _Queries:
+    """Statements with the name of the schema put in."""
+
+    def __init__(self, schema: sql.Identifier) -> None:
+        def made(query: str) -> sql.Composed:
+            return sql.SQL(query).format(schema)
+
+        records = "SELECT sequence, payload, digest, subject FROM {0}.records WHERE "
+        self.head = made(
             "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, "
             "(SELECT sequence FROM {0}.records ORDER BY sequence DESC LIMIT 1), "
             "(SELECT digest FROM {0}.records ORDER BY sequence DESC LIMIT 1)"
-        ).fetchone()
+        )
+        self.read = made(records + "sequence > %s ORDER BY sequence")
+        self.read_page = made(records + f"sequence > %s ORDER BY sequence LIMIT {_PAGE}")
+        self.find = made(records + "subject = %s AND sequence > %s ORDER BY sequence")
+        self.append = made(
+            "INSERT INTO {0}.records "
+            "SELECT * FROM unnest(%s::bigint[], %s::bytea[], %s::bytea[], %s::bigint[])"
+        )
+        self.snapshots = made("SELECT sequence FROM {0}.snapshots ORDER BY sequence")
+        self.load = made("SELECT data FROM {0}.snapshots WHERE sequence = %s")
+        self.save = made(
+            "INSERT INTO {0}.snapshots VALUES (%s, %s) "
+            "ON CONFLICT (sequence) DO UPDATE SET data = excluded.data"
+        )
+        self.forget = made("DELETE FROM {0}.snapshots WHERE sequence = ANY(%s)")
+
+
+class _PostgresTurn(Turn):
+    def __init__(self, connection: psycopg.Connection, queries: _Queries, last: int) -> None:
+        self._connection = connection
+        self._queries = queries
+        self._waiting: list[Record] = []
+        """Records that go to the database with the next statement."""
+        with connection.pipeline():
+            connection.execute("BEGIN")
+            connection.execute("SET LOCAL synchronous_commit = off")
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            # Statements of their own: the lock must be held before they look at the data.
+            head = connection.execute(queries.head, binary=True)
+            news = connection.execute(queries.read_page, (last,), binary=True)
+        row = head.fetchone()
         assert row is not None
         self._time = int(row[0])
         self._head = BEGINNING if row[1] is None else Head(row[1], bytes(row[2]))
+        self._news = list(map(_record, news.fetchall()))
+        self._news_after = last
+        self._changed = self._head.sequence != last
 
-    def _execute(self, query: str, values: Sequence[object] = ()) -> psycopg.Cursor:
-        return self._connection.execute(sql.SQL(query).format(self._schema), values, binary=True)
+    def _execute(self, query: sql.Composed, values: Sequence[object] = ()) -> psycopg.Cursor:
+        if self._waiting:
+            self._insert()
+        return self._connection.execute(query, values, binary=True)
+
+    def _insert(self) -> None:
+        columns = [list(column) for column in zip(*self._waiting, strict=True)]
+        self._waiting = []
+        self._connection.execute(self._queries.append, columns)
 
     @property
     def head(self) -> Head:
@@ -148,61 +205,60 @@ class _PostgresTurn(Turn):
         return self._time
 
     def read(self, after: int = 0) -> Iterator[Record]:
-        query = (
-            "SELECT sequence, payload, digest, subject FROM {0}.records "
-            "WHERE sequence > %s ORDER BY sequence"
-        )
+        if after == self._news_after and len(self._news) == self._head.sequence - after:
+            return iter(self._news)
         if self._head.sequence - after <= _PAGE:
-            return map(_record, self._execute(query, (after,)).fetchall())
-        return self._read_in_pages(sql.SQL(query).format(self._schema), after)
+            return map(_record, self._execute(self._queries.read, (after,)).fetchall())
+        return self._read_in_pages(after)
 
-    def _read_in_pages(self, query: sql.Composed, after: int) -> Iterator[Record]:
+    def _read_in_pages(self, after: int) -> Iterator[Record]:
         """Read a long log without holding it in memory."""
+        if self._waiting:
+            self._insert()
         with self._connection.cursor(name="records", binary=True) as cursor:
             cursor.itersize = _PAGE
-            cursor.execute(query, (after,))
+            cursor.execute(self._queries.read, (after,))
             yield from map(_record, cursor)
 
     def find(self, subject: int, after: int = 0) -> Iterator[Record]:
-        rows = self._execute(
-            "SELECT sequence, payload, digest, subject FROM {0}.records "
-            "WHERE subject = %s AND sequence > %s ORDER BY sequence",
-            (subject, after),
-        ).fetchall()
-        return map(_record, rows)
+        return map(_record, self._execute(self._queries.find, (subject, after)).fetchall())
 
     def append(self, records: Sequence[Record]) -> None:
         check_continues(self._head, records)
-        if not records:
-            return
-        self._execute(
-            "INSERT INTO {0}.records "
-            "SELECT * FROM unnest(%s::bigint[], %s::bytea[], %s::bytea[], %s::bigint[])",
-            [list(column) for column in zip(*records, strict=True)],
-        )
-        self._head = Head(records[-1].sequence, records[-1].digest)
+        if records:
+            self._waiting.extend(records)
+            self._changed = True
+            self._head = Head(records[-1].sequence, records[-1].digest)
+
+    def commit(self) -> None:
+        """Keep everything, give up the lock, and wait for the disk."""
+        with self._connection.pipeline():
+            if self._waiting:
+                self._insert()
+            self._connection.execute("COMMIT")
+            if self._changed:
+                self._connection.execute("SELECT pg_logical_emit_message(true, 'armrace', '')")
+
+    def roll_back(self) -> None:
+        """Keep nothing."""
+        self._connection.execute("ROLLBACK")
 
     def snapshots(self) -> list[int]:
-        rows = self._execute("SELECT sequence FROM {0}.snapshots ORDER BY sequence").fetchall()
-        return [row[0] for row in rows]
+        return [row[0] for row in self._execute(self._queries.snapshots).fetchall()]
 
     def load_snapshot(self, sequence: int) -> bytes:
-        row = self._execute(
-            "SELECT data FROM {0}.snapshots WHERE sequence = %s", (sequence,)
-        ).fetchone()
+        row = self._execute(self._queries.load, (sequence,)).fetchone()
         assert row is not None
         return bytes(row[0])
 
     def save_snapshot(self, sequence: int, data: bytes) -> None:
-        self._execute(
-            "INSERT INTO {0}.snapshots VALUES (%s, %s) "
-            "ON CONFLICT (sequence) DO UPDATE SET data = excluded.data",
-            (sequence, data),
-        )
+        self._execute(self._queries.save, (sequence, data))
+        self._changed = True
 
     def forget_snapshots(self, sequences: Sequence[int]) -> None:
         if sequences:
-            self._execute("DELETE FROM {0}.snapshots WHERE sequence = ANY(%s)", (list(sequences),))
+            self._execute(self._queries.forget, (list(sequences),))
+            self._changed = True
 
 
 def _record(row: Any) -> Record:

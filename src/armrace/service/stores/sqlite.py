@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,13 @@ CREATE TABLE snapshots (sequence INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT
 PRAGMA application_id = {_APPLICATION};
 PRAGMA user_version = {_SCHEMA};
 """
+
+_INSERTS = tuple(
+    (size, "INSERT INTO records VALUES " + ", ".join(["(?, ?, ?, ?)"] * size))
+    for size in (64, 8, 1)
+)
+"""Statements that insert so many records at once. Each one gives up the interpreter lock, and a
+busy event loop does not give it back soon."""
 
 
 class SqliteStore(Store):
@@ -187,7 +195,12 @@ class _SqliteTurn(Turn):
     def append(self, records: Sequence[Record]) -> None:
         check_continues(self._head, records)
         self._begin()
-        self._connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?)", records)
+        place = 0
+        for size, statement in _INSERTS:
+            while place + size <= len(records):
+                values = [*chain.from_iterable(records[place : place + size])]
+                self._connection.execute(statement, values)
+                place += size
         if records:
             self._head = Head(records[-1].sequence, records[-1].digest)
 

@@ -1,0 +1,195 @@
+"""Applying many events of an experiment at once, with the same result as one by one.
+
+Nearly all events of a log are decisions and rewards. What a decision teaches is known once its
+window has closed, and where it is settled follows from times alone. So a run of such events is
+turned into arrays, the learner's steps are put into their order, and compiled code takes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+import numpy as np
+
+from armrace.errors import DamagedFile, ForeignTicket
+from armrace.kernels.event_log import DECISION
+from armrace.kernels.generics import Ticket
+from armrace.service.events import Decided, Event, Rewarded, Ticked
+from armrace.service.experiment import Experiment
+from armrace.service.open_decisions import OpenDecision, OpenDecisions
+from armrace.service.rewards import RewardScale
+
+__all__ = ["apply_many"]
+
+_LEAST = 1000
+"""A shorter run is applied one by one: compiled code would not pay."""
+_NOWHERE = (-1, 0, 0, 0, 0.0, 0, 0.0, 0, 0.0)
+"""The record of a decision of which the learner does not know."""
+
+_PLAIN = frozenset((Decided, Rewarded, Ticked))
+
+Numbered = tuple[int, Event]
+
+
+def apply_many(experiment: Experiment, events: Sequence[Numbered]) -> None:
+    """Apply events of an experiment in order, each with its sequence number."""
+    for plain, found in groupby(events, _is_plain):
+        run = list(found)
+        if not plain:
+            _one_by_one(experiment, run)
+            continue
+        while run:
+            taken = _until_a_fresh_start(experiment, run)
+            part, run = run[:taken], run[taken:]
+            # The open decisions are turned into arrays too, which many short runs would repeat.
+            if len(part) < max(_LEAST, len(experiment.open)):
+                _one_by_one(experiment, part)
+            else:
+                _Run(experiment, part).apply()
+
+
+def _is_plain(numbered: Numbered) -> bool:
+    return type(numbered[1]) in _PLAIN
+
+
+def _one_by_one(experiment: Experiment, events: Sequence[Numbered]) -> None:
+    for sequence, event in events:
+        experiment.apply(sequence, event)
+
+
+def _until_a_fresh_start(experiment: Experiment, run: Sequence[Numbered]) -> int:
+    """Return how many events there are up to the first that starts a new generation."""
+    if experiment.settings.horizon is not None:
+        return len(run)
+    left = experiment.generation.horizon - experiment.generation.learner.decisions
+    for place, (_, event) in enumerate(run):
+        if isinstance(event, Decided) and event.ticket is not None:
+            left -= 1
+            if left <= 0:
+                return place + 1
+    return len(run)
+
+
+class _Run:
+    """A run of decisions, rewards and ticks."""
+
+    def __init__(self, experiment: Experiment, events: Sequence[Numbered]) -> None:
+        self._experiment = experiment
+        self._events = events
+        self._decisions: list[OpenDecision] = list(experiment.open)
+        self._carried = len(self._decisions)
+        """So many decisions were open before the run; they come first."""
+        self._made_at: list[int] = []
+        """The place in the run of each new decision."""
+        self._rewarded_at: dict[int, int] = {}
+        """The place in the run of the reward of a decision, by the place of the decision."""
+
+    def apply(self) -> None:
+        """Apply all events."""
+        self._collect()
+        times = np.array([event.time for _, event in self._events], dtype=np.int64)
+        made = np.array([decision.time for decision in self._decisions], dtype=np.int64)
+        settled_at = np.searchsorted(times, made + self._experiment.window, side="left")
+        for place, at in self._rewarded_at.items():
+            if settled_at[place] <= at:
+                raise _not_open(self._decisions[place].sequence)
+        settled = int(np.searchsorted(settled_at, len(self._events), side="left"))
+        self._learn(settled_at)
+        self._settle(settled)
+        self._experiment.start_afresh_if_over()
+
+    def _collect(self) -> None:
+        """Make an open decision of every decision, and give each its reward."""
+        experiment, decisions = self._experiment, self._decisions
+        number, rulings = experiment.generation.number, experiment.rulings
+        places = {decision.sequence: place for place, decision in enumerate(decisions)}
+        for at, (sequence, event) in enumerate(self._events):
+            if isinstance(event, Decided):
+                places[sequence] = len(decisions)
+                self._made_at.append(at)
+                experiment.totals.count_decision(event.arm, event.shares)
+                decisions.append(
+                    OpenDecision(
+                        sequence,
+                        event.time,
+                        event.arm,
+                        event.probability,
+                        number,
+                        -1,
+                        event.ticket,
+                        event.unit,
+                        event.request,
+                        ruling=rulings.get(sequence),
+                    )
+                )
+                if event.ticket is not None:
+                    experiment.generation.note_taken(event.taken)
+            elif isinstance(event, Rewarded):
+                place = places.get(event.decision, -1)
+                if place < 0 or decisions[place].steps is not None:
+                    raise _not_open(event.decision)
+                decision = decisions[place]
+                decision.steps, decision.source = event.steps, event.source
+                decision.suspicious = experiment.is_suspicious(event.suspicion)
+                self._rewarded_at[place] = at
+        experiment.decisions += len(self._made_at)
+
+    def _learn(self, settled_at: np.ndarray) -> None:
+        """Let the learner take its steps in the order of the log."""
+        experiment, decisions = self._experiment, self._decisions
+        generation = experiment.generation
+        known = [d.ticket is not None and d.generation == generation.number for d in decisions]
+        records = np.array(
+            [
+                (d.number, 0, *d.ticket) if knows and d.ticket is not None else _NOWHERE
+                for d, knows in zip(decisions, known, strict=True)
+            ],
+            dtype=DECISION,
+        )
+        rewards = np.full(len(decisions), np.nan)
+        learned_at = settled_at.copy()
+        learns = np.array(known)
+        for place, decision in enumerate(decisions):
+            steps = decision.counted_steps
+            if decision.learned:
+                learns[place] = False
+                continue
+            if steps is not None and experiment.is_immediate and place in self._rewarded_at:
+                decision.learned = True
+                learned_at[place] = self._rewarded_at[place]
+            given = experiment.missing if steps is None else steps
+            if given is not None:
+                rewards[place] = RewardScale.learned(given)
+        learns &= learned_at < len(self._events)
+        new = np.arange(self._carried, len(decisions))
+        new, made_at = new[known[self._carried :]], np.array(self._made_at, dtype=np.int64)
+        old = np.flatnonzero(learns)
+        # An event first settles what is due, in the order of decisions, and is applied then; a
+        # reward that is learned at once comes after what its event settles.
+        settles = learned_at[old] == settled_at[old]
+        keys = np.concatenate(
+            [2 * learned_at[old] + ~settles, 2 * made_at[new - self._carried] + 1]
+        )
+        order = np.argsort(keys, kind="stable")
+        sequence = np.ascontiguousarray(np.concatenate([-1 - old, new])[order])
+        try:
+            generation.learner.replay_many(records, sequence, rewards)
+        except ForeignTicket as error:
+            raise DamagedFile(f"the log holds a decision that was never made: {error}") from error
+        still = new[settled_at[new] >= len(self._events)]
+        for place, record in zip(still.tolist(), records[still].tolist(), strict=True):
+            decisions[place].number, decisions[place].ticket = record[0], Ticket(*record[2:])
+
+    def _settle(self, settled: int) -> None:
+        """Count the decisions that are settled, which are the first ones, and keep the rest."""
+        experiment = self._experiment
+        for decision in self._decisions[:settled]:
+            experiment.totals.count_closed(decision)
+        if settled:
+            experiment.settled_through = self._decisions[settled - 1].sequence
+        experiment.open = OpenDecisions(self._decisions[settled:])
+
+
+def _not_open(decision: int) -> DamagedFile:
+    return DamagedFile(f"the log rewards decision {decision}, which is not open.")

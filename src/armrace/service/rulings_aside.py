@@ -1,0 +1,168 @@
+"""Rulings about long logs, made beside the turns that serve others.
+
+A ruling about the past needs the whole log twice: to find the rewards that it is about, and to fold
+the experiment again. Both are done on records that are read in short turns, while others append to
+the log. The last turn does the same for what has been appended meanwhile, and replaces the
+experiment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import TypeVar
+
+import msgspec
+
+from armrace.errors import ArmraceError
+from armrace.service.answers import RulingAnswer
+from armrace.service.books import Books
+from armrace.service.chain import Record
+from armrace.service.experiment import Experiment, Rulings
+from armrace.service.folding import Refolded, Refolding, collect_rulings
+from armrace.service.ledger import Ledger, Request
+from armrace.service.requests.rulings import Rule
+
+__all__ = ["make_ruling"]
+
+T = TypeVar("T")
+PART = 20_000
+"""How many records are read in one turn; a log that is not longer needs no other."""
+_PARTS = 5
+
+
+def make_ruling(ledger: Ledger, rule: Rule) -> RulingAnswer:
+    """Retract or release rewards, and let others be served meanwhile.
+
+    Args:
+        ledger: performs the parts.
+        rule: which rewards, and whether they count.
+
+    Returns:
+        How many rewards it concerns.
+    """
+    if ledger.sequence <= PART:
+        return _ask(ledger, rule)
+    work = _ask(ledger, _Begin(rule))
+    while work.scanned < work.began:
+        work.scan(_ask(ledger, _Read(work.scanned)))
+    work.refolding = _ask(ledger, _Prepare(work))
+    if work.refolding is not None:
+        while work.refolding.head.sequence + PART < ledger.sequence:
+            work.follow(work.refolding, _read_parts(ledger, work.refolding.head.sequence))
+    return _ask(ledger, _Conclude(work))
+
+
+def _read_parts(ledger: Ledger, after: int) -> list[Record]:
+    """Read as many records as are folded at once, in several turns."""
+    found: list[Record] = []
+    for _ in range(_PARTS):
+        part = _ask(ledger, _Read(found[-1].sequence if found else after))
+        found += part
+        if len(part) < PART:
+            break
+    return found
+
+
+def _ask(ledger: Ledger, request: Request[T]) -> T:
+    (outcome,) = ledger.submit([request])
+    if isinstance(outcome, ArmraceError):
+        raise outcome
+    answer: T = outcome
+    return answer
+
+
+class _Work:
+    """A ruling that is being made."""
+
+    def __init__(self, rule: Rule, books: Books) -> None:
+        rule.check(books)
+        self.rule = rule
+        self.experiment: Experiment = books.experiment(rule.tenant, rule.name)
+        turn = books.flush()
+        self.began = turn.head.sequence
+        self.changed: dict[int, bool] = {}
+        """The rewards that it is about, by decision, as far as they were found."""
+        self.scanned = 0
+        """The last record that was searched."""
+        self.refolding: Refolding | None = None
+        self._ruled: Rulings = collect_rulings(turn).get(self.experiment.number, {})
+        self._chosen = rule.selection.chosen(books, rule.tenant)
+        if self._chosen is not None:
+            self._add([record for each in sorted(self._chosen) for record in turn.find(each)])
+            self.scanned = self.began
+
+    def _add(self, records: Sequence[Record]) -> None:
+        rule, experiment = self.rule, self.experiment
+        for event in rule.selection.find(records, experiment.number, self._chosen):
+            if rule.changes(experiment, event, self._ruled):
+                self.changed[event.decision] = rule.counts
+
+    def scan(self, records: Sequence[Record]) -> None:
+        """Look for rewards among records that may have been searched in part."""
+        new = [record for record in records if record.sequence > self.scanned]
+        if new:
+            self._add(new)
+            self.scanned = new[-1].sequence
+
+    def follow(self, refolding: Refolding, records: list[Record]) -> None:
+        """Fold records, with rulings about rewards that came while the ruling was being made."""
+        known = len(self.changed)
+        self.scan(records)
+        if len(self.changed) > known:
+            refolding.foresee(self.changed)
+        refolding.apply(records)
+
+
+class _Begin(msgspec.Struct, frozen=True):
+    """Check a ruling, and begin it."""
+
+    rule: Rule
+
+    def perform(self, books: Books) -> _Work:
+        return _Work(self.rule, books)
+
+
+class _Read(msgspec.Struct, frozen=True):
+    """Return some records of the log."""
+
+    after: int
+
+    def perform(self, books: Books) -> list[Record]:
+        return list(islice(books.flush().read(self.after), PART))
+
+
+class _Prepare(msgspec.Struct, frozen=True):
+    """Begin to fold an experiment again, if that is needed."""
+
+    work: _Work
+
+    def perform(self, books: Books) -> Refolding | None:
+        rule, changed = self.work.rule, self.work.changed
+        experiment = books.experiment(rule.tenant, rule.name)
+        if not (rule.preview or experiment.overrules(changed, rule.counts)):
+            return None
+        return Refolding(books.flush(), experiment.number, changed)
+
+
+class _Conclude(msgspec.Struct, frozen=True):
+    """Do the rest: what has come meanwhile is searched and folded, and the event is added."""
+
+    work: _Work
+
+    def perform(self, books: Books) -> RulingAnswer:
+        work, rule = self.work, self.work.rule
+        experiment = books.settled(rule.tenant, rule.name)
+        turn = books.flush()
+        if collect_rulings(turn, after=work.began).get(experiment.number):
+            return rule.perform(books)  # another ruling came in between, which is rare
+        work.scan(list(turn.read(after=work.scanned)))
+        changed = list(work.changed)
+
+        def refold() -> Refolded:
+            if work.refolding is None:  # windows have closed in between
+                return books.refolded(experiment, work.changed)
+            work.refolding.foresee(work.changed)
+            return work.refolding.finish(turn)
+
+        return rule.conclude(books, experiment, changed, refold)
