@@ -12,6 +12,7 @@ from armrace.service.books import Books
 from armrace.service.events import RULINGS, Released, Retracted, Rewarded, decode
 from armrace.service.experiment import Experiment
 from armrace.service.folding import collect_rulings
+from armrace.service.requests.courses import history_of
 from armrace.service.views import view_of
 
 __all__ = ["ListQuarantine", "Rule", "Selection"]
@@ -114,7 +115,14 @@ class Rule(msgspec.Struct, frozen=True):
     def _preview(self, books: Books, experiment: Experiment, changed: list[int]) -> RulingAnswer:
         again = experiment.overrules(changed, self.counts)
         after = books.refolded(experiment, dict.fromkeys(changed, self.counts)).experiment
-        return RulingAnswer(len(changed), again, view_of(experiment), view_of(after))
+        return RulingAnswer(
+            len(changed),
+            again,
+            view_of(experiment),
+            view_of(after),
+            history_of(experiment, books.time),
+            history_of(after, books.time),
+        )
 
 
 class ListQuarantine(msgspec.Struct, frozen=True):
