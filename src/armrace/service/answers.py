@@ -195,7 +195,7 @@ class ExperimentHealth(msgspec.Struct, frozen=True):
     decisions: int
     open: int
     best: str | None
-    """The arm that got most of the recent decisions; ``None`` before the first reward is learned."""
+    """The arm that got most of the recent decisions; ``None`` before a reward is learned."""
     share: float | None
     """Its share of the recent decisions."""
     mean: float | None

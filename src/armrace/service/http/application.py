@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,12 +12,13 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from armrace.errors import ArmraceError, InvalidParameter, StoreFailed
 from armrace.service.http.access import Access
 from armrace.service.http.endpoints import ENDPOINTS, Call, Endpoint, Raw, Stream
 from armrace.service.http.front import Front
+from armrace.service.http.inside import Inside
 from armrace.service.http.logs import RequestLog, request_id
 from armrace.service.http.metrics import Metrics
 from armrace.service.http.openapi import make_document, make_page
@@ -25,10 +26,13 @@ from armrace.service.http.problems import NotAllowed, NotFound, Problem, TooLarg
 from armrace.service.service import Service
 from armrace.service.warming import warm
 
-__all__ = ["create_application"]
+__all__ = ["Pages", "create_application"]
 
 _encode = msgspec.json.Encoder().encode
 _RETRY_SECONDS = "1"
+
+Pages = Callable[[Inside], Sequence[BaseRoute]]
+"""Returns routes beside the endpoints, which read through what they are given."""
 
 
 def create_application(
@@ -37,6 +41,7 @@ def create_application(
     when_failed: Callable[[], None] = lambda: None,
     version: str = "",
     log: RequestLog | None = None,
+    pages: Pages = lambda inside: (),
 ) -> Starlette:
     """Return the application of a service.
 
@@ -46,8 +51,10 @@ def create_application(
         when_failed: called when the store has failed for good, to stop the process.
         version: the version of the package, for the OpenAPI document.
         log: writes about requests; by default about those of status 500 and above.
+        pages: returns routes beside the endpoints.
     """
-    return _Application(service, rate, when_failed, version, log or RequestLog()).starlette()
+    log = log or RequestLog()
+    return _Application(service, rate, when_failed, version, log).starlette(pages)
 
 
 class _Application:
@@ -68,8 +75,8 @@ class _Application:
         self._document = _encode(make_document(version))
         self._ready = False
 
-    def starlette(self) -> Starlette:
-        routes = [
+    def starlette(self, pages: Pages) -> Starlette:
+        routes: list[BaseRoute] = [
             # names of arms may have slashes
             Route(e.path.replace("{arm}", "{arm:path}"), self._handler(e), methods=[e.method])
             for e in ENDPOINTS
@@ -80,6 +87,7 @@ class _Application:
             Route("/metrics", self._show_metrics),
             Route("/openapi.json", self._show_document),
             Route("/docs", self._show_page),
+            *pages(Inside(self._front, self._access, self._service.keyring, self._service.tenant)),
         ]
         handlers: dict[Any, Any] = {HTTPException: _refuse_address}
         return Starlette(routes=routes, lifespan=self._lifespan, exception_handlers=handlers)

@@ -135,6 +135,9 @@ def _health(experiment: Experiment, time: int) -> ExperimentHealth:
     recent = [each.decisions - _entry(past, arm) for arm, each in enumerate(totals)]
     arm = max(range(len(totals)), key=recent.__getitem__)
     best = totals[arm] if any(each.rewarded for each in totals) and recent[arm] else None
+    mean = None
+    if best is not None and best.rewarded:
+        mean = experiment.scale.reward(best.steps / best.rewarded)
     return ExperimentHealth(
         name=experiment.name,
         phase=experiment.phase,
