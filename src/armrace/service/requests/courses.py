@@ -147,9 +147,7 @@ def _health(experiment: Experiment, time: int) -> ExperimentHealth:
         open=len(experiment.open),
         best=None if best is None else experiment.arms[arm],
         share=None if best is None else recent[arm] / sum(recent),
-        mean=experiment.scale.reward(best.steps / best.rewarded)
-        if best and best.rewarded
-        else None,
+        mean=mean,
         alarms=marks[-1].alarms if marks else 0,
         times=[experiment.created, *(mark.time for mark in marks), time],
         traffic=[0, *(sum(mark.decisions) for mark in marks), experiment.decisions],
