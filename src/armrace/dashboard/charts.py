@@ -1,4 +1,4 @@
-"""The charts of an experiment as plain data, which the server draws as SVG and scripts with uPlot."""
+"""The charts of an experiment as plain data: the server draws them as SVG, scripts with uPlot."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ __all__ = ["Chart", "Level", "Mark", "Series", "certificate_chart", "reward_char
 
 _MOST_ARMS = 6
 _TRAFFIC_POINTS, _REWARD_POINTS = 80, 40
-_LEAST_SHOWN = 10
-"""A mean of fewer rewards is not drawn."""
+_LEAST_DECISIONS, _LEAST_REWARDS = 20, 25
+"""Intervals of time with fewer are put together."""
 _MOST_MARKS = 12
 _LEVEL_GAP = 0.07
 _NORMAL = 1.959964
 """The quantile of the normal law for intervals of 95%."""
+
+MISSING = "\N{EN DASH}"
+"""Stands for a value that there is not."""
 
 OTHERS = -1
 """The colour of what belongs to no single arm."""
@@ -73,7 +76,7 @@ class Chart(msgspec.Struct, frozen=True):
     def format(self, value: float | None) -> str:
         """Return a value of the vertical axis as text."""
         if value is None:
-            return "–"
+            return MISSING
         if self.unit == "percent":
             return f"{100 * value:.0f}%"
         return count(round(value)) if self.unit == "corruption" and value >= 10 else figure(value)
@@ -154,7 +157,7 @@ def reward_chart(history: HistoryView, rewards: tuple[float, float]) -> Chart:
     shown, _ = _most_played(history)
     series = []
     for arm in shown:
-        points = [_mean(history, arm, each, low, high) for each in pairwise(ends)]
+        points = _means(history, arm, ends, low, high)
         series.append(Series(history.arms[arm], arm, *map(list, zip(*points, strict=True))))
     seen = [value for each in series for value in (*each.low, *each.high) if value is not None]
     return Chart(
@@ -170,15 +173,26 @@ def reward_chart(history: HistoryView, rewards: tuple[float, float]) -> Chart:
     )
 
 
-def _mean(
-    history: HistoryView, arm: int, ends: tuple[int, int], low: float, high: float
-) -> tuple[float | None, float | None, float | None]:
-    """Return a mean and Wilson's interval, which is conservative for rewards between the ends."""
-    start, end = ends
-    number = history.learned[arm][end] - history.learned[arm][start]
-    if number < _LEAST_SHOWN:
-        return None, None, None
-    mean = (history.earned[arm][end] - history.earned[arm][start]) / number
+Point = tuple[float | None, float | None, float | None]
+"""A mean with the ends of its interval."""
+
+
+def _means(history: HistoryView, arm: int, ends: list[int], low: float, high: float) -> list[Point]:
+    """Return the means of an arm between the ends, over as many as give enough rewards."""
+    learned, earned = history.learned[arm], history.earned[arm]
+    start, points = ends[0], list[Point]()
+    for end in ends[1:]:
+        number = learned[end] - learned[start]
+        if number < _LEAST_REWARDS:
+            points.append((None, None, None))
+            continue
+        points.append(_wilson((earned[end] - earned[start]) / number, number, low, high))
+        start = end
+    return points or [(None, None, None)]
+
+
+def _wilson(mean: float, number: int, low: float, high: float) -> Point:
+    """Return a mean with Wilson's interval, conservative for rewards between the ends."""
     share = min(1.0, max(0.0, (mean - low) / (high - low)))
     squared = _NORMAL**2 / number
     middle = (share + squared / 2) / (1 + squared)
@@ -220,10 +234,15 @@ def _most_played(history: HistoryView) -> tuple[list[int], list[int]]:
 
 
 def _ends(history: HistoryView, most: int) -> list[int]:
-    """Return at most so many places of times that intervals between them share the course."""
+    """Return places of times that divide the course into intervals, each with some decisions."""
     last = len(history.times) - 1
     step = max(1, math.ceil(last / most))
-    return [0, *range(last % step or step, last + 1, step)]
+    totals = [sum(each) for each in zip(*history.decisions, strict=True)]
+    ends = [0]
+    for place in range(last % step or step, last + 1, step):
+        if totals[place] - totals[ends[-1]] >= _LEAST_DECISIONS:
+            ends.append(place)
+    return ends if len(ends) > 1 else [0, last]
 
 
 def _middles(history: HistoryView, ends: list[int]) -> list[int]:

@@ -152,7 +152,7 @@ async def preview_content(inside: Inside, visitor: Visitor, name: str, source: s
     """Return the race as it is and as it would be without the rewards of a source."""
     body = {"source": source}
     answer = await inside.call(visitor, "POST", f"{_NAME}/retract/preview", name, body)
-    sides = []
+    sides: list[tuple[Any, ...]] = []
     for title, view, history in (
         ("As it is", answer.before, answer.history_before),
         ("Without the source", answer.after, answer.history_after),

@@ -26,8 +26,8 @@ __all__ = ["BOTS", "EXPERIMENT", "NOTE", "fast_clock", "simulated_visitors", "te
 EXPERIMENT = "help-answers"
 BOTS = "HeadlessChrome"
 NOTE = (
-    "A demonstration with simulated visitors: a minute is a day. After the first minute, bots begin "
-    "to cheat."
+    "A demonstration with simulated visitors, in which a minute is a day. After the first minute, "
+    "bots begin to cheat."
 )
 _ANSWERS = {"step by step": 0.78, "short answer": 0.60, "video": 0.50, "link to the forum": 0.35}
 _BEST, _PUSHED = "step by step", "link to the forum"
@@ -120,13 +120,13 @@ class _Visitors:
         self._random.shuffle(decisions)
         for decision in decisions[:bots]:
             value = 1.0 if decision.arm == _PUSHED else 0.0
-            self._late.append((now + 0.002, decision, value, BOTS, 0.3))
+            self._late.append((now, decision, value, BOTS, 0.3))  # at once, as no human does
         for decision in decisions[bots:]:
             self._visit(now, decision)
         for decision in self._service.decide_many("mail-subject", self._due("mails", now * _MAILS)):
             if self._random.random() < _SUBJECTS[decision.arm]:
                 self._late.append(
-                    (now + self._random.uniform(0.1, 1.5), decision, 1.0, "mail", 0.0)
+                    (now + self._random.uniform(0.1, 3.0), decision, 1.0, "mail", 0.0)
                 )
         self._deliver(now)
 
@@ -146,7 +146,7 @@ class _Visitors:
             return  # leaves without a rating
         value = float(chance.random() < _ANSWERS[decision.arm])
         (source,) = chance.choices(list(_SOURCES), list(_SOURCES.values()))
-        delay = min(chance.lognormvariate(-2.2, 1.0), 2.0)
+        delay = min(chance.lognormvariate(-0.9, 0.8), 3.0)
         suspicion = 0.95 if source == "Firefox" and chance.random() < 0.02 else 0.1
         self._late.append((now + delay, decision, value, source, suspicion))
 

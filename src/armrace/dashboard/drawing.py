@@ -5,16 +5,17 @@ Colours are classes, since the style sheet knows whether the page is light or da
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from html import escape
-from itertools import pairwise
 
 from armrace.dashboard.charts import Chart, Series
 
 __all__ = ["draw_bars", "draw_chart", "draw_interval", "draw_sparkline"]
 
-_WIDTH, _HEIGHT = 920, 260
+WIDTH, HALF_WIDTH = 1090, 520
+_HEIGHT = 264
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48, 168, 12, 30
 _SECOND, _MINUTE, _HOUR, _DAY = 1, 60, 3600, 86_400
 _STEPS = [
@@ -30,30 +31,30 @@ Axis = Callable[[float], float]
 """Returns the place of a time or of a value in the drawing."""
 
 
-def draw_chart(chart: Chart) -> str:
-    """Return a chart as an SVG element."""
-    times = chart.times or [0]
+def draw_chart(chart: Chart, width: int = WIDTH) -> str:
+    """Return a chart as an SVG element that is drawn for a width in pixels."""
+    times, right = chart.times or [0], width - (_RIGHT if width == WIDTH else _RIGHT - 36)
     start, end = times[0], max(times[-1], times[0] + 1)
     span = chart.high - chart.low or 1.0
 
     def x(time: float) -> float:
-        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * (time - start) / (end - start)
+        return _LEFT + (right - _LEFT) * (time - start) / (end - start)
 
     def y(value: float) -> float:
         share = (value - chart.low) / span
         return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * min(1.0, max(0.0, share))
 
     parts = [
-        *_horizontal(chart, y),
+        *_horizontal(chart, y, right),
         *_vertical(start, end, x),
         *(f'<path class="band c{_class(s)}" d="{_area(times, s, x, y)}"/>' for s in chart.series),
         *(f'<path class="line c{_class(s)}" d="{_path(times, s, x, y)}"/>' for s in chart.series),
-        *_levels(chart, y),
+        *_levels(chart, y, right),
         *_marks(chart, x, y, start, end),
-        *_labels(chart, y),
+        *_labels(chart, y, right),
     ]
     return (
-        f'<svg class="chart" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
+        f'<svg class="chart" viewBox="0 0 {width} {_HEIGHT}" role="img" '
         f'aria-label="{escape(chart.description)}">{"".join(parts)}</svg>'
     )
 
@@ -62,12 +63,11 @@ def _class(series: Series) -> str:
     return "n" if series.colour < 0 else f"{series.colour % 7} d{series.colour // 7 % 4}"
 
 
-def _horizontal(chart: Chart, y: Axis) -> list[str]:
-    ticks = [chart.low + (chart.high - chart.low) * part / 4 for part in range(5)]
+def _horizontal(chart: Chart, y: Axis, right: float) -> list[str]:
     return [
-        f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y(t):.1f}" y2="{y(t):.1f}"/>'
+        f'<line class="grid" x1="{_LEFT}" x2="{right}" y1="{y(t):.1f}" y2="{y(t):.1f}"/>'
         f'<text class="tick end" x="{_LEFT - 8}" y="{y(t) + 4:.1f}">{chart.format(t)}</text>'
-        for t in ticks
+        for t in nice_ticks(chart.low, chart.high)
     ]
 
 
@@ -90,33 +90,30 @@ def _time(time: int, step: int) -> str:
 
 
 def _path(times: Sequence[int], series: Series, x: Axis, y: Axis) -> str:
-    """A line with gaps where there is nothing to show."""
-    parts, open_line = [], False
-    for time, value in zip(times, series.values, strict=True):
-        if value is None:
-            open_line = False
-            continue
-        parts.append(f"{'L' if open_line else 'M'}{x(time):.1f} {y(value):.1f}")
-        open_line = True
-    return "".join(parts)
+    """A line through all points that there are."""
+    points = [
+        f"{x(time):.1f} {y(value):.1f}"
+        for time, value in zip(times, series.values, strict=True)
+        if value is not None
+    ]
+    return f"M{'L'.join(points)}" if points else ""
 
 
 def _area(times: Sequence[int], series: Series, x: Axis, y: Axis) -> str:
-    parts = []
-    points = list(zip(times, series.low, series.high, strict=False))
-    for (time, low, high), (then, below, above) in pairwise(points):
-        if low is not None and high is not None and below is not None and above is not None:
-            parts.append(
-                f"M{x(time):.1f} {y(low):.1f}L{x(time):.1f} {y(high):.1f}"
-                f"L{x(then):.1f} {y(above):.1f}L{x(then):.1f} {y(below):.1f}Z"
-            )
-    return "".join(parts)
+    points = [
+        (x(time), y(low), y(high))
+        for time, low, high in zip(times, series.low, series.high, strict=False)
+        if low is not None and high is not None
+    ]
+    forth = [f"{left:.1f} {top:.1f}" for left, _, top in points]
+    back = [f"{left:.1f} {bottom:.1f}" for left, bottom, _ in reversed(points)]
+    return f"M{'L'.join([*forth, *back])}Z" if points else ""
 
 
-def _levels(chart: Chart, y: Axis) -> list[str]:
+def _levels(chart: Chart, y: Axis, right: float) -> list[str]:
     return [
-        f'<line class="level" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y(each.value):.1f}" '
-        f'y2="{y(each.value):.1f}"/><text class="tick" x="{_WIDTH - _RIGHT + 8}" '
+        f'<line class="level" x1="{_LEFT}" x2="{right}" y1="{y(each.value):.1f}" '
+        f'y2="{y(each.value):.1f}"/><text class="tick" x="{right + 8}" '
         f'y="{y(each.value) + 4:.1f}">{escape(each.label)}</text>'
         for each in chart.levels
     ]
@@ -145,7 +142,7 @@ def _marks(chart: Chart, x: Axis, y: Axis, start: int, end: int) -> list[str]:
     return found
 
 
-def _labels(chart: Chart, y: Axis) -> list[str]:
+def _labels(chart: Chart, y: Axis, right: float) -> list[str]:
     """The name of each line at its end, moved apart where names would overlap."""
     if chart.levels or len(chart.series) == 1:
         return []
@@ -157,7 +154,7 @@ def _labels(chart: Chart, y: Axis) -> list[str]:
     ends.sort(key=lambda end: end[0])
     places = spread([height for height, _ in ends], _LABEL_GAP, _TOP + 4, _HEIGHT - _BOTTOM)
     return [
-        f'<text class="name c{_class(series)}" x="{_WIDTH - _RIGHT + 8}" y="{place + 4:.1f}">'
+        f'<text class="name c{_class(series)}" x="{right + 8}" y="{place + 4:.1f}">'
         f"{escape(_shortened(series.label))}</text>"
         for place, (_, series) in zip(places, ends, strict=True)
     ]
@@ -165,6 +162,20 @@ def _labels(chart: Chart, y: Axis) -> list[str]:
 
 def _shortened(label: str) -> str:
     return label if len(label) <= _LONGEST_LABEL else f"{label[: _LONGEST_LABEL - 1]}…"
+
+
+def nice_ticks(low: float, high: float, most: int = 5) -> list[float]:
+    """Return round numbers between two ends.
+
+    >>> nice_ticks(0.0, 1.0), nice_ticks(0.13, 0.87)
+    ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [0.2, 0.4, 0.6, 0.8])
+    """
+    if high <= low:
+        return [low]
+    rough = (high - low) / most
+    size = 10.0 ** math.floor(math.log10(rough))
+    step = next(size * n for n in (1, 2, 5, 10) if size * n >= rough * 0.999)
+    return [round(step * n, 12) for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def spread(heights: Sequence[float], gap: float, top: float, bottom: float) -> list[float]:

@@ -12,8 +12,15 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from armrace.dashboard.charts import Chart
-from armrace.dashboard.drawing import draw_bars, draw_chart, draw_interval, draw_sparkline
+from armrace.dashboard.charts import MISSING, Chart
+from armrace.dashboard.drawing import (
+    HALF_WIDTH,
+    WIDTH,
+    draw_bars,
+    draw_chart,
+    draw_interval,
+    draw_sparkline,
+)
 from armrace.dashboard.verdicts import duration
 from armrace.formatting import count, figure, short
 
@@ -56,6 +63,7 @@ def _environment() -> Environment:
     environment.globals.update(
         address=address,
         form_token=FORM_TOKEN,
+        half_width=HALF_WIDTH,
         chart_svg=_chart_svg,
         interval_svg=_interval_svg,
         spark_svg=_spark_svg,
@@ -67,12 +75,14 @@ def _environment() -> Environment:
 
 def _figure(value: float | None, digits: int = 3) -> str:
     """A mean with a fixed number of decimals, so that columns line up."""
-    return "–" if value is None else f"{value:.{digits}f}" if abs(value) < 100 else figure(value)
+    return (
+        MISSING if value is None else f"{value:.{digits}f}" if abs(value) < 100 else figure(value)
+    )
 
 
 def _share(value: float | None) -> str:
     if value is None:
-        return "–"
+        return MISSING
     if 0 < value < 0.01:
         return "<1%"
     return f"{100 * value:.0f}%"
@@ -88,8 +98,8 @@ def _clock(time: int) -> str:
     return datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="seconds")
 
 
-def _chart_svg(chart: Chart) -> Markup:
-    return Markup(draw_chart(chart))
+def _chart_svg(chart: Chart, width: int = WIDTH) -> Markup:
+    return Markup(draw_chart(chart, width))
 
 
 def _interval_svg(low: float, mean: float, high: float) -> Markup:

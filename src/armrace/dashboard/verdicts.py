@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from armrace.dashboard.charts import MISSING
 from armrace.dashboard.intervals import Span, interval_for_all_times
 from armrace.formatting import count, figure
 from armrace.service.answers import ExperimentView, HistoryView, RatioCheck
@@ -164,7 +165,7 @@ def median_delay(delays: Sequence[int]) -> str:
         seen += number
         if total and 2 * seen >= total:
             return duration(2**place / 1000)
-    return "–"
+    return MISSING
 
 
 def duration(seconds: float) -> str:

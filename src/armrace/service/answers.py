@@ -199,7 +199,7 @@ class ExperimentHealth(msgspec.Struct, frozen=True):
     share: float | None
     """Its share of the recent decisions."""
     mean: float | None
-    """The mean of the rewards of that arm that count."""
+    """The mean of what that arm has earned, missing rewards included."""
     alarms: int
     """The alarms of the last audit of the course."""
     times: list[int]

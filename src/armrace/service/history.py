@@ -16,8 +16,9 @@ from armrace.errors import ArmraceError
 
 if TYPE_CHECKING:
     from armrace.service.experiment import Experiment
+    from armrace.service.totals import ArmTotals
 
-__all__ = ["History", "Mark", "RulingNote", "current_mark"]
+__all__ = ["History", "Mark", "RulingNote", "current_mark", "learned_of"]
 
 LEVEL = 0.05
 """The level of the audits of marks."""
@@ -26,9 +27,9 @@ _FIRST_BUCKET = 1000
 _MOST_MARKS, _LEAST_MARKS, _MOST_COUNTS = 240, 48, 24_000
 _MOST_RULINGS = 200
 _LONGEST_REASON = 200
-_AUDIT_GROWTH, _AUDIT_LEAST = 1.1, 100
-"""A mark is audited if the decisions have grown by a tenth and by 100 since the last audit. Audits
-take milliseconds, so that a million decisions pay for some 90 of them."""
+_AUDIT_GROWTH, _AUDIT_LEAST = 1.06, 60
+"""A mark is audited if the decisions have grown by 6% and by 60 since the last audit. Audits take
+milliseconds, so that a million decisions pay for at most 140 of them."""
 
 
 class Mark(msgspec.Struct, array_like=True):
@@ -111,23 +112,26 @@ def current_mark(experiment: Experiment, time: int) -> Mark:
 
 
 def _mark(experiment: Experiment, time: int, alarms: int, certificate: float) -> Mark:
-    missing = experiment.settings.missing_steps()
     arms = experiment.totals.arms
-    learned = [each.rewarded if missing is None else each.closed for each in arms]
-    filled = missing or 0
+    learned, steps = zip(*(learned_of(experiment, each) for each in arms), strict=True)
     return Mark(
         time,
         experiment.generation.number,
         experiment.generation.learner.decisions,
         [each.decisions for each in arms],
-        learned,
-        [
-            each.steps + filled * (count - each.rewarded)
-            for each, count in zip(arms, learned, strict=True)
-        ],
+        list(learned),
+        list(steps),
         alarms,
         certificate,
     )
+
+
+def learned_of(experiment: Experiment, totals: ArmTotals) -> tuple[int, int]:
+    """Return how many decisions of an arm taught something, and what they earned on the grid."""
+    missing = experiment.settings.missing_steps()
+    if missing is None:
+        return totals.rewarded, totals.steps
+    return totals.closed, totals.steps + missing * (totals.closed - totals.rewarded)
 
 
 def _audit(experiment: Experiment, mark: Mark) -> None:

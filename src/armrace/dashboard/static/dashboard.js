@@ -58,8 +58,15 @@ function colourOf(place) {
 function formatted(chart, value) {
   if (value == null) return "–";
   if (chart.unit === "percent") return `${Math.round(100 * value)}%`;
-  if (chart.unit === "corruption") return value >= 10 ? Math.round(value).toLocaleString("en") : value.toPrecision(3);
+  if (chart.unit === "corruption") return value >= 10 ? Math.round(value).toLocaleString("en") : String(+value.toPrecision(3));
   return value.toFixed(Math.abs(value) < 100 ? 3 : 0);
+}
+
+function timeOf(seconds, step) {
+  const [date, time] = new Date(seconds * 1000).toISOString().split("T");
+  if (step < 60) return time.slice(0, 8);
+  if (step < 86400 && time.slice(0, 5) !== "00:00") return time.slice(0, 5);
+  return new Date(`${date}T00:00Z`).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
 }
 
 function columns(chart) {
@@ -76,10 +83,11 @@ function lineOptions(chart) {
   for (const line of chart.series) {
     const stroke = colourOf(line.colour);
     const dash = line.colour < 0 ? [] : dashes[Math.floor(line.colour / 7) % 4];
-    series.push({ label: line.label, stroke, width: 2, dash, points: { show: false } });
+    series.push({ label: line.label, stroke, width: 2, dash, spanGaps: true, points: { show: false } });
     if (line.low.length) {
       bands.push({ series: [series.length, series.length + 1], fill: `${stroke}26` });
-      series.push({ stroke: "transparent", points: { show: false } }, { stroke: "transparent", points: { show: false } });
+      const edge = { stroke: "transparent", spanGaps: true, points: { show: false } };
+      series.push({ ...edge }, { ...edge });
     }
   }
   return { series, bands };
@@ -195,7 +203,10 @@ function showChart(chart) {
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
       scales: { x: { time: true, range: () => [entry.chart.times[0] / 1000, Math.max(entry.chart.times.at(-1), entry.chart.times[0] + 1) / 1000] },
                 y: { range: () => [entry.chart.low, entry.chart.high] } },
-      axes: [{ ...axis, grid: { show: false } }, { ...axis, size: 52, values: (_, ticks) => ticks.map((tick) => formatted(entry.chart, tick).replace(/0+$/, (zeros) => (entry.chart.unit === "reward" ? "" : zeros)).replace(/\.$/, "")) }],
+      axes: [
+        { ...axis, grid: { show: false }, space: 70, values: (_, ticks, __, ___, step) => ticks.map((tick) => timeOf(tick, step)) },
+        { ...axis, size: 52, values: (_, ticks) => ticks.map((tick) => (chart.unit === "reward" ? String(+tick.toFixed(6)) : formatted(chart, tick))) },
+      ],
       hooks: { draw: [(plot) => drawExtras(plot, entry.chart)], setCursor: [(plot) => showReadout(chart.name, plot)] },
     },
     columns(chart), place);

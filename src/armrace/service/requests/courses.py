@@ -16,7 +16,7 @@ from armrace.service.answers import (
 )
 from armrace.service.books import Books
 from armrace.service.experiment import Experiment
-from armrace.service.history import LEVEL, Mark, current_mark
+from armrace.service.history import LEVEL, Mark, current_mark, learned_of
 from armrace.service.rewards import GRID
 from armrace.service.sources import DAY, SourceCounts, SourceDay
 
@@ -136,8 +136,9 @@ def _health(experiment: Experiment, time: int) -> ExperimentHealth:
     arm = max(range(len(totals)), key=recent.__getitem__)
     best = totals[arm] if any(each.rewarded for each in totals) and recent[arm] else None
     mean = None
-    if best is not None and best.rewarded:
-        mean = experiment.scale.reward(best.steps / best.rewarded)
+    if best is not None:
+        learned, steps = learned_of(experiment, best)
+        mean = experiment.scale.reward(steps / learned) if learned else None
     return ExperimentHealth(
         name=experiment.name,
         phase=experiment.phase,
