@@ -28,8 +28,10 @@ class Clock:
 
 def experiment_bytes(service: Service, name: str = "ads") -> bytes:
     """The live state of an experiment as bytes, without what differs between logs."""
-    data = service.ledger._state.find(service.tenant, name).save()
-    return msgspec.msgpack.encode(data)
+    data = msgspec.to_builtins(service.ledger._state.find(service.tenant, name).save())
+    *others, _, (named, _) = data  # the course depends on the times of events, and so do delays
+    counts = {source: days for source, (days, _) in sorted(named.items())}
+    return msgspec.msgpack.encode([*others, counts])
 
 
 def live_bytes(service: Service) -> bytes:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from armrace.cli.arguments import whole
+from armrace.cli.arguments import number, whole
 from armrace.cli.outputs import say
 from armrace.errors import InvalidParameter
 
@@ -20,6 +20,8 @@ EPILOG = """\
 armrace serve --store clicks.db
 
 armrace serve --store postgresql://armrace@db/armrace --keys /etc/armrace/keys --host 0.0.0.0
+
+armrace serve --demo
 """
 
 Place = Annotated[
@@ -79,6 +81,18 @@ Config = Annotated[
         help="A TOML file with these settings; flags and the environment have precedence.",
     ),
 ]
+Demo = Annotated[
+    bool,
+    typer.Option(
+        "--demo", help="Show the dashboard with simulated visitors; nothing is kept in the end."
+    ),
+]
+DemoSpeed = Annotated[
+    str,
+    typer.Option(
+        "--demo-speed", metavar="TIMES", help="How many times as fast as usual the demo goes: 1."
+    ),
+]
 
 
 def serve(
@@ -89,14 +103,17 @@ def serve(
     rate: Rate = None,
     log: Log = None,
     config: Config = None,
+    demo: Demo = False,
+    demo_speed: DemoSpeed = "1",
 ) -> None:
-    """Serve decisions over HTTP.
+    """Serve decisions over HTTP, and a dashboard.
 
     Answers leave when their events are on the disk. Without keys, only this machine is served.
     """
     from armrace import __version__
 
     try:
+        from armrace.dashboard.pages import Dashboard
         from armrace.service.http.server import ServerSettings
         from armrace.service.http.server import serve as run
     except ModuleNotFoundError as error:
@@ -105,7 +122,18 @@ def serve(
         ) from None
     said = {"store": store, "keys": keys, "host": host, "port": port, "rate": rate, "log": log}
     values = {**_read(config), **{name: value for name, value in said.items() if value is not None}}
-    run(ServerSettings(**_checked(values)), __version__, say)
+    checked = _checked(values)
+    if not demo:
+        run(
+            ServerSettings(**checked),
+            __version__,
+            say,
+            lambda inside: Dashboard(inside).routes(),
+        )
+        return
+    from armrace.cli.demo import serve_demo
+
+    serve_demo(checked, number("demo-speed", demo_speed))
 
 
 def _read(config: str | None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from armrace.errors import DamagedFile, ForeignTicket, InvalidParameter
 from armrace.forensics import Audit, audit
+from armrace.forensics.layers import race_in
 from armrace.kernels.event_log import DECISION
 from armrace.kernels.generics import Ticket, is_restrictable
 from armrace.kernels.live import NO_ROOM, REPEATED, SETTLED, TAKEN, UNKNOWN
@@ -374,6 +375,12 @@ class Learner(LiveMemory, NotebookView):
         """Return each layer's view of each arm: pulls, mean, interval, active or deleted."""
         with self._lock:
             return ArmViews(self.policy.inspect(self._state), self.arms)
+
+    def tolerated(self) -> list[float]:
+        """Return the corruption that each layer tolerates; nothing if there are no layers."""
+        with self._lock:
+            race = race_in(self._state)
+            return [] if race is None else [float(each) for each in race.tolerated]
 
     def audit(self, level: float = 0.05) -> Audit:
         """Look for traces of corruption, or of moved means, in the feedback so far.

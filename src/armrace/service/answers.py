@@ -15,7 +15,10 @@ __all__ = [
     "ArmSummary",
     "Decision",
     "DecisionRow",
+    "Deletion",
+    "ExperimentHealth",
     "ExperimentView",
+    "HistoryView",
     "LayerView",
     "Phase",
     "QuarantinedReward",
@@ -23,6 +26,9 @@ __all__ = [
     "RatioRow",
     "RewardAnswer",
     "RulingAnswer",
+    "RulingView",
+    "SourceDayView",
+    "SourceView",
 ]
 
 ArmStatus = Literal["active", "paused", "retired"]
@@ -108,6 +114,99 @@ class ExperimentView(msgspec.Struct, frozen=True):
     """What must be known to read the figures."""
 
 
+class Deletion(msgspec.Struct, frozen=True):
+    """The deletion of an arm from a layer."""
+
+    layer: int
+    arm: str
+    by: int
+    """The layer whose evidence deleted it."""
+    round: int
+    time: int
+    """When about that was, in milliseconds since 1970, as near as the marks tell."""
+
+
+class RulingView(msgspec.Struct, frozen=True):
+    """A ruling of the past."""
+
+    time: int
+    counts: bool
+    """Whether rewards were released; if not, they were retracted."""
+    rewards: int
+    reason: str
+
+
+class HistoryView(msgspec.Struct, frozen=True):
+    """The course of an experiment; the last time is now, the others are marks of the past."""
+
+    bucket: int
+    """The milliseconds between marks."""
+    times: list[int]
+    arms: list[str]
+    decisions: list[list[int]]
+    """For each arm, its decisions up to each time."""
+    learned: list[list[int]]
+    """For each arm, its decisions that had taught something by then."""
+    earned: list[list[float]]
+    """For each arm, the sum of what those have earned, in units of rewards."""
+    alarms: list[int]
+    certificates: list[float]
+    """The certified lower bound on the corruption of the generation, at each time."""
+    level: float
+    """The level of the audits."""
+    tolerated: list[float]
+    """The corruption that each layer tolerates; empty for a policy without layers."""
+    deletions: list[Deletion]
+    rulings: list[RulingView]
+
+
+class SourceDayView(msgspec.Struct, frozen=True):
+    """The rewards of one source for the decisions of one day."""
+
+    day: str
+    """The date in UTC; ``earlier`` for all days before the latest ones."""
+    final: bool
+    """Whether the windows of all decisions of the day have closed."""
+    counted: int
+    quarantined: int
+    retracted: int
+    mean: float
+    """The mean of all of them, whether they count or not."""
+
+
+class SourceView(msgspec.Struct, frozen=True):
+    """The rewards of one source."""
+
+    source: str | None
+    """``None`` for rewards without a source, or, if ``others``, of all sources beyond the first."""
+    others: bool
+    days: list[SourceDayView]
+    delays: list[int]
+    """Entry ``b`` counts delays in milliseconds below ``2^b`` that are not in an earlier one."""
+
+
+class ExperimentHealth(msgspec.Struct, frozen=True):
+    """An experiment at a glance."""
+
+    name: str
+    phase: Phase
+    policy: str
+    created: int
+    decisions: int
+    open: int
+    best: str | None
+    """The arm that got most of the recent decisions; ``None`` before a reward is learned."""
+    share: float | None
+    """Its share of the recent decisions."""
+    mean: float | None
+    """The mean of what that arm has earned, missing rewards included."""
+    alarms: int
+    """The alarms of the last audit of the course."""
+    times: list[int]
+    traffic: list[int]
+    """The decisions up to each time."""
+
+
 class RulingAnswer(msgspec.Struct, frozen=True):
     """What a ruling changes, or would change if it is a preview."""
 
@@ -117,6 +216,8 @@ class RulingAnswer(msgspec.Struct, frozen=True):
     """Whether some of them had been learned, so that the log was folded again."""
     before: ExperimentView | None = None
     after: ExperimentView | None = None
+    history_before: HistoryView | None = None
+    history_after: HistoryView | None = None
 
 
 class QuarantinedReward(msgspec.Struct, frozen=True):

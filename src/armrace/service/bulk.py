@@ -2,7 +2,8 @@
 
 Nearly all events of a log are decisions and rewards. What a decision teaches is known once its
 window has closed, and where it is settled follows from times alone. So a run of such events is
-turned into arrays, the learner's steps are put into their order, and compiled code takes them.
+turned into arrays, the learner's steps are put into their order, and compiled code takes them. Runs
+end where the course of the experiment is noted, since totals must be those of that time.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def apply_many(experiment: Experiment, events: Sequence[Numbered]) -> None:
             _one_by_one(experiment, run)
             continue
         while run:
-            taken = _until_a_fresh_start(experiment, run)
+            experiment.advance(run[0][1].time)
+            taken = _until_an_interruption(experiment, run)
             part, run = run[:taken], run[taken:]
             # The open decisions are turned into arrays too, which many short runs would repeat.
             if len(part) < max(_LEAST, len(experiment.open)):
@@ -58,17 +60,19 @@ def _one_by_one(experiment: Experiment, events: Sequence[Numbered]) -> None:
         experiment.apply(sequence, event)
 
 
-def _until_a_fresh_start(experiment: Experiment, run: Sequence[Numbered]) -> int:
-    """Return how many events there are up to the first that starts a new generation."""
+def _until_an_interruption(experiment: Experiment, run: Sequence[Numbered]) -> int:
+    """Return how many events there are before a mark is due or a new generation starts."""
+    due = experiment.history.due
+    taken = bisect_left(run, due, key=lambda numbered: numbered[1].time)
     if experiment.settings.horizon is not None:
-        return len(run)
+        return taken
     left = experiment.generation.horizon - experiment.generation.learner.decisions
-    for place, (_, event) in enumerate(run):
+    for place, (_, event) in enumerate(run[:taken]):
         if isinstance(event, Decided) and event.ticket is not None:
             left -= 1
             if left <= 0:
                 return place + 1
-    return len(run)
+    return taken
 
 
 class _Run:
@@ -132,6 +136,7 @@ class _Run:
                 decision = decisions[place]
                 decision.steps, decision.source = event.steps, event.source
                 decision.suspicious = experiment.is_suspicious(event.suspicion)
+                experiment.sources.count(decision, event.time)
                 self._rewarded_at[place] = at
         experiment.decisions += len(self._made_at)
 

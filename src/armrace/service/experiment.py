@@ -36,8 +36,10 @@ from armrace.service.events import (
     Ticked,
 )
 from armrace.service.generation import Generation, GenerationData, can_restrict
+from armrace.service.history import History
 from armrace.service.open_decisions import OpenDecision, OpenDecisions
 from armrace.service.settings import FIRST_HORIZON, Settings, read_settings
+from armrace.service.sources import Sources, standing_of
 from armrace.service.totals import ArmTotals, Totals, TotalsData
 
 __all__ = ["Experiment", "ExperimentData", "Rulings"]
@@ -61,6 +63,8 @@ class ExperimentData(msgspec.Struct, frozen=True, array_like=True):
     settled_through: int
     totals: TotalsData
     open: list[OpenDecision]
+    history: History | None = None
+    sources: Sources | None = None
 
 
 class Experiment:
@@ -80,6 +84,8 @@ class Experiment:
         """The sequence number of the last decision that was settled."""
         self.open = OpenDecisions()
         self.totals = Totals([ArmTotals() for _ in self.arms])
+        self.history = History.begin(event.time)
+        self.sources = Sources()
         self.generation = self._fresh_generation(0, self.settings.horizon or FIRST_HORIZON)
         self.rulings: Rulings = rulings or {}
         self._prepare()
@@ -100,14 +106,16 @@ class Experiment:
 
     def apply(self, sequence: int, event: Event) -> None:
         """Apply an event of this experiment, the one after the last that was applied."""
-        if self.is_due(event.time):
+        if event.time >= self.history.due or self.is_due(event.time):
             self.advance(event.time)
         if isinstance(event, Decided):
             self._decided(sequence, event)
         elif isinstance(event, Rewarded):
             self._rewarded(event)
         elif isinstance(event, (Retracted, Released)):
-            self._ruled(event.decisions, isinstance(event, Released))
+            counts = isinstance(event, Released)
+            self._ruled(event.decisions, counts)
+            self.history.note_ruling(event.time, counts, len(event.decisions), event.reason)
         elif isinstance(event, ArmAdded):
             self._arm_added(event.arm)
         elif isinstance(event, ArmChanged):
@@ -118,6 +126,12 @@ class Experiment:
             raise DamagedFile(f"the log creates the experiment {self.name} twice.")
 
     def advance(self, time: int) -> None:
+        """Settle all decisions whose window has closed by ``time``, the time of the next event."""
+        if time >= self.history.due:
+            self.history.catch_up(self, time)
+        self.settle_until(time)
+
+    def settle_until(self, time: int) -> None:
         """Settle all decisions whose window has closed by ``time``, in their order."""
         while (decision := self.open.pop_before(time - self.window)) is not None:
             self._settle(decision)
@@ -172,6 +186,7 @@ class Experiment:
         decision.steps = event.steps
         decision.source = event.source
         decision.suspicious = self.is_suspicious(event.suspicion)
+        self.sources.count(decision, event.time)
         if self.is_immediate and decision.counted_steps is not None:
             decision.learned = True
             self.generation.learn(decision, event.steps)
@@ -186,7 +201,12 @@ class Experiment:
             decision = self.open.get(sequence)
             # What the fold was told in advance includes all that the log says later.
             if decision is not None and sequence not in self.rulings:
-                decision.ruling = counts
+                self._rule(decision, counts)
+
+    def _rule(self, decision: OpenDecision, counts: bool) -> None:
+        before = standing_of(decision)
+        decision.ruling = counts
+        self.sources.move(decision, before)
 
     def foresee(self, rulings: Rulings) -> None:
         """Take rulings in advance: what events of the log that follow say about rewards."""
@@ -194,7 +214,7 @@ class Experiment:
         for sequence, counts in rulings.items():
             decision = self.open.get(sequence)
             if decision is not None:
-                decision.ruling = counts
+                self._rule(decision, counts)
 
     def forget_rulings(self) -> None:
         """Take rulings from now on from events alone, at the end of the log."""
@@ -306,6 +326,8 @@ class Experiment:
             self.settled_through,
             self.totals.save(),
             list(self.open),
+            self.history,
+            self.sources,
         )
 
     @classmethod
@@ -320,6 +342,8 @@ class Experiment:
         experiment.generation = Generation.load(data.generation, data.settings)
         experiment.decisions, experiment.settled_through = data.decisions, data.settled_through
         experiment.totals = Totals(data.totals.arms)
+        experiment.history = data.history or History.begin(data.created)
+        experiment.sources = data.sources or Sources()
         experiment.open = OpenDecisions(data.open)
         experiment._prepare()
         experiment.foresee(rulings or {})

@@ -102,6 +102,11 @@ class Keyring:
         """Return the keys that sign the names of decisions."""
         return self._signing
 
+    def derived_secrets(self, purpose: str) -> list[bytes]:
+        """Return a secret for another purpose from each signing key, the newest first."""
+        newest_first = sorted(self._content.signing.items(), reverse=True)
+        return [hmac.digest(secret, purpose.encode(), "sha256") for _, secret in newest_first]
+
     def rotate(self, kept: int = 2) -> None:
         """Sign with a new key from now on, and accept the latest ``kept`` keys in all."""
         number = max(self._content.signing) + 1
@@ -151,6 +156,10 @@ class Keyring:
         keys = [revoked if key.id == name else key for key in self._content.keys]
         self._write(msgspec.structs.replace(self._content, keys=keys))
         return revoked
+
+    def get(self, name: str) -> ApiKey | None:
+        """Return a key by its id, unless there is none or it is revoked."""
+        return next((k for k in self._content.keys if k.id == name and k.revoked is None), None)
 
     def find(self, text: str) -> ApiKey | None:
         """Return the key that a text stands for, unless there is none or it is revoked."""

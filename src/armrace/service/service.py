@@ -15,16 +15,20 @@ from armrace.service.answers import (
     ArmAnswer,
     Decision,
     DecisionRow,
+    ExperimentHealth,
     ExperimentView,
+    HistoryView,
     QuarantinedReward,
     RatioCheck,
     RewardAnswer,
     RulingAnswer,
+    SourceView,
 )
 from armrace.service.exports import write_rows
 from armrace.service.keyring import Keyring
 from armrace.service.ledger import Ledger, Request
 from armrace.service.requests.arms import AddArm, ChangeArm
+from armrace.service.requests.courses import ListSources, ReadHealth, ReadHistory
 from armrace.service.requests.decisions import Decide
 from armrace.service.requests.experiments import ChangePhase, Create, ListNames
 from armrace.service.requests.exports import ExportRows
@@ -346,6 +350,18 @@ class Service:
     def check_ratio(self, name: str) -> RatioCheck:
         """Compare how often arms were chosen with their published probabilities."""
         return self._ask(CheckRatio(self.tenant, name))
+
+    def health(self) -> list[ExperimentHealth]:
+        """Return all experiments at a glance."""
+        return self._ask(ReadHealth(self.tenant))
+
+    def history(self, name: str) -> HistoryView:
+        """Return the course of an experiment: traffic, rewards and certificates over time."""
+        return self._ask(ReadHistory(self.tenant, name))
+
+    def sources(self, name: str) -> list[SourceView]:
+        """Return the rewards of each source by day, and how late they came."""
+        return self._ask(ListSources(self.tenant, name))
 
     def rows(self, name: str) -> list[DecisionRow]:
         """Return all decisions of an experiment with their rewards."""

@@ -61,7 +61,7 @@ class Access:
         Returns:
             The tenant.
         """
-        self._refresh()
+        self.refresh()
         if not self._keyring.has_keys:
             # A web page must not reach the service through a name that leads to this machine.
             if host.rsplit(":", 1)[0] not in _LOCAL_HOSTS:
@@ -76,7 +76,7 @@ class Access:
         self._count(key, events)
         return key.tenant
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
         """Look now and then whether another process has changed the keys."""
         now = time.monotonic()
         if now - self._refreshed > _REFRESH_SECONDS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,13 +12,14 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from armrace.errors import ArmraceError
 from armrace.service.http.access import Access
 from armrace.service.http.endpoints import DECIDE, ENDPOINTS, REWARD
 from armrace.service.http.front import Front
 from armrace.service.http.handlers import Handler, Shortcut
+from armrace.service.http.inside import Inside
 from armrace.service.http.logs import RequestLog
 from armrace.service.http.metrics import Metrics
 from armrace.service.http.openapi import make_document, make_page
@@ -26,9 +27,12 @@ from armrace.service.http.problems import NotAllowed, NotFound, Problem, headers
 from armrace.service.service import Service
 from armrace.service.warming import warm
 
-__all__ = ["create_application"]
+__all__ = ["Pages", "create_application"]
 
 _encode = msgspec.json.Encoder().encode
+
+Pages = Callable[[Inside], Sequence[BaseRoute]]
+"""Returns routes beside the endpoints, which read through what they are given."""
 
 
 def create_application(
@@ -37,6 +41,7 @@ def create_application(
     when_failed: Callable[[], None] = lambda: None,
     version: str = "",
     log: RequestLog | None = None,
+    pages: Pages = lambda inside: (),
 ) -> Starlette:
     """Return the application of a service.
 
@@ -46,8 +51,10 @@ def create_application(
         when_failed: called when the store has failed for good, to stop the process.
         version: the version of the package, for the OpenAPI document.
         log: writes about requests; by default about those of status 500 and above.
+        pages: returns routes beside the endpoints.
     """
-    return _Application(service, rate, when_failed, version, log or RequestLog()).starlette()
+    log = log or RequestLog()
+    return _Application(service, rate, when_failed, version, log).starlette(pages)
 
 
 class _Application:
@@ -68,14 +75,14 @@ class _Application:
         self._document = _encode(make_document(version))
         self._ready = False
 
-    def starlette(self) -> Starlette:
+    def starlette(self, pages: Pages) -> Starlette:
         handlers = {
             (each.method, each.path): Handler(
                 each, self._front, self._access, self._metrics, self._log, self.fail
             )
             for each in ENDPOINTS
         }
-        routes = [
+        routes: list[BaseRoute] = [
             # names of arms may have slashes
             Route(
                 e.path.replace("{arm}", "{arm:path}"),
@@ -90,6 +97,7 @@ class _Application:
             Route("/metrics", self._show_metrics),
             Route("/openapi.json", self._show_document),
             Route("/docs", self._show_page),
+            *pages(Inside(self._front, self._access, self._service.keyring, self._service.tenant)),
         ]
         refusals: dict[Any, Any] = {HTTPException: _refuse_address}
         return Starlette(

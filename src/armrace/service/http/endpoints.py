@@ -13,11 +13,14 @@ from armrace.service.answers import (
     ArmAnswer,
     ArmStatus,
     Decision,
+    ExperimentHealth,
     ExperimentView,
+    HistoryView,
     Phase,
     QuarantinedReward,
     RatioCheck,
     RulingAnswer,
+    SourceView,
 )
 from armrace.service.exports import FORMATS, to_frame, to_ndjson
 from armrace.service.http.front import Front
@@ -37,6 +40,7 @@ from armrace.service.http.wire import (
 from armrace.service.keyring import Scope
 from armrace.service.ledger import Request
 from armrace.service.requests.arms import AddArm, ChangeArm
+from armrace.service.requests.courses import ListSources, ReadHealth, ReadHistory
 from armrace.service.requests.experiments import ChangePhase, Create, ListNames
 from armrace.service.requests.exports import ExportRows
 from armrace.service.requests.inspection import AuditNow, CheckRatio
@@ -175,6 +179,18 @@ async def _audit(call: Call) -> Any:
         raise InvalidParameter(f"level must be a number; got {given!r:.100}.") from None
     audit = await call.ask(AuditNow(call.tenant, call.path["name"], level))
     return audit.to_builtins()
+
+
+async def _health(call: Call) -> Any:
+    return await call.ask(ReadHealth(call.tenant))
+
+
+async def _history(call: Call) -> Any:
+    return await call.ask(ReadHistory(call.tenant, call.path["name"]))
+
+
+async def _sources(call: Call) -> Any:
+    return await call.ask(ListSources(call.tenant, call.path["name"]))
 
 
 async def _ratio(call: Call) -> Any:
@@ -340,6 +356,16 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", f"{_NAME}/audit", "read", "Look for traces of corruption", Any, _audit),
     Endpoint(
         "GET", f"{_NAME}/ratio", "read", "Compare counts and probabilities", RatioCheck, _ratio
+    ),
+    Endpoint("GET", "/v1/health", "read", "Show all at a glance", list[ExperimentHealth], _health),
+    Endpoint("GET", f"{_NAME}/history", "read", "Show the course over time", HistoryView, _history),
+    Endpoint(
+        "GET",
+        f"{_NAME}/sources",
+        "read",
+        "List where rewards come from, by day",
+        list[SourceView],
+        _sources,
     ),
     Endpoint(
         "GET",

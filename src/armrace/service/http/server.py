@@ -6,14 +6,15 @@ import ipaddress
 import os
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import uvicorn
 
 from armrace.errors import InvalidParameter, StoreFailed
 from armrace.files import make_folder
-from armrace.service.http.application import create_application
+from armrace.service.http.application import Pages, create_application
 from armrace.service.http.logs import LogLevel, RequestLog
 from armrace.service.keyring import Keyring
 from armrace.service.opening import is_database, keyring_of, open_store
@@ -51,13 +52,23 @@ class ServerSettings(NamedTuple):
     """Which requests to write about on standard error."""
 
 
-def serve(settings: ServerSettings, version: str, say: Callable[[str], None]) -> None:
+def serve(
+    settings: ServerSettings,
+    version: str,
+    say: Callable[[str], None],
+    pages: Pages = lambda inside: (),
+    clock: Callable[[], int] | None = None,
+    alongside: Callable[[Service], AbstractContextManager[Any]] = nullcontext,
+) -> None:
     """Serve until the process is told to stop.
 
     Args:
         settings: where and how.
         version: the version of the package.
         say: shows a line to the user.
+        pages: returns routes beside the endpoints.
+        clock: returns the time of the service in milliseconds; by default the system's.
+        alongside: what runs with the service while it serves.
 
     Raises:
         StoreFailed: the store has failed; the next start replays its log.
@@ -69,7 +80,7 @@ def serve(settings: ServerSettings, version: str, say: Callable[[str], None]) ->
         keys = data_folder() / "keys"
     keyring = keyring_of(where, keys)
     _check_host(host, keyring)
-    service = Service(open_store(where), keyring)
+    service = Service(open_store(where), keyring, clock=clock)
     failed: list[bool] = []
 
     def stop() -> None:
@@ -78,7 +89,9 @@ def serve(settings: ServerSettings, version: str, say: Callable[[str], None]) ->
 
     server = uvicorn.Server(
         uvicorn.Config(
-            create_application(service, settings.rate, stop, version, RequestLog(settings.log)),
+            create_application(
+                service, settings.rate, stop, version, RequestLog(settings.log), pages
+            ),
             host=host,
             port=port,
             log_level="warning",
@@ -97,7 +110,8 @@ def serve(settings: ServerSettings, version: str, say: Callable[[str], None]) ->
     # The ledger works in a thread beside the event loop; by default either may hold the
     # interpreter for 5 ms while the other waits, which is longer than a turn takes.
     sys.setswitchinterval(0.0005)
-    server.run()
+    with alongside(service):
+        server.run()
     if failed:
         raise StoreFailed("the store has failed; the service stops, and replays its log next time.")
 

@@ -13,6 +13,7 @@ from armrace.service.chain import Record
 from armrace.service.events import RULINGS, Released, Retracted, Rewarded, decode
 from armrace.service.experiment import Experiment, Rulings
 from armrace.service.folding import Refolded, collect_rulings
+from armrace.service.requests.courses import history_of
 from armrace.service.views import view_of
 
 __all__ = ["ListQuarantine", "Rule", "Selection"]
@@ -127,7 +128,14 @@ class Rule(msgspec.Struct, frozen=True):
         again = experiment.overrules(changed, self.counts)
         if self.preview:
             after = refold().experiment
-            return RulingAnswer(len(changed), again, view_of(experiment), view_of(after))
+            return RulingAnswer(
+                len(changed),
+                again,
+                view_of(experiment),
+                view_of(after),
+                history_of(experiment, books.time),
+                history_of(after, books.time),
+            )
         if again:
             books.go_on_with(refold())
         if changed:

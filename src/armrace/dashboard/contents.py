@@ -1,0 +1,167 @@
+"""The parts of each page, made from answers of the API: HTML by the name of its place, and charts.
+
+A page is put together from its parts, and the stream sends those that have changed.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import msgspec
+
+from armrace.dashboard.charts import Chart, certificate_chart, reward_chart, traffic_chart
+from armrace.dashboard.rendering import render
+from armrace.dashboard.verdicts import describe_ratio, make_verdict, matrix_rows, median_delay
+from armrace.service.answers import ExperimentHealth, SourceView
+from armrace.service.http.inside import Inside, Visitor
+
+__all__ = ["Content", "experiment_content", "list_content", "preview_content", "sources_content"]
+
+_NAME = "/v1/experiments/{name}"
+_SPARK_POINTS = 40
+_MOST_DAYS = 14
+_MOST_QUARANTINED = 50
+
+
+class Content(NamedTuple):
+    """A page without its frame."""
+
+    parts: dict[str, str]
+    charts: list[Chart]
+
+    def message(self, known: dict[str, str]) -> bytes | None:
+        """Return what has changed as JSON, and note it as known; ``None`` if nothing has."""
+        charts = msgspec.json.encode(self.charts).decode()
+        changed = {name: html for name, html in self.parts.items() if known.get(name) != html}
+        new_charts = known.get("charts") != charts
+        if not changed and not new_charts:
+            return None
+        known.update(changed)
+        known["charts"] = charts
+        return msgspec.json.encode({"parts": changed, "charts": self.charts if new_charts else []})
+
+
+async def list_content(inside: Inside, visitor: Visitor) -> Content:
+    """Return the list of experiments."""
+    found: list[ExperimentHealth] = await inside.call(visitor, "GET", "/v1/health")
+    rows = [(each, _rates(each)) for each in found]
+    return Content({"experiments": render("parts/list.html", rows=rows)}, [])
+
+
+def _rates(health: ExperimentHealth) -> list[float]:
+    """Return the decisions a second in equal parts of the time, for a small line."""
+    first, last = health.times[0], health.times[-1]
+    points, place, totals = _SPARK_POINTS, 0, []
+    for number in range(points + 1):
+        time = first + (last - first) * number / points
+        while place + 1 < len(health.times) and health.times[place + 1] <= time:
+            place += 1
+        totals.append(_at(health, place, time))
+    return [max(0.0, after - before) for before, after in pairwise(totals)]
+
+
+def _at(health: ExperimentHealth, place: int, time: float) -> float:
+    """Return the decisions up to a time that lies at or after the mark ``place``."""
+    if place + 1 == len(health.times):
+        return float(health.traffic[-1])
+    start, end = health.times[place], health.times[place + 1]
+    part = (time - start) / (end - start)
+    return health.traffic[place] + part * (health.traffic[place + 1] - health.traffic[place])
+
+
+async def experiment_content(inside: Inside, visitor: Visitor, name: str) -> Content:
+    """Return the page of one experiment."""
+    view = await inside.call(visitor, "GET", _NAME, name)
+    history = await inside.call(visitor, "GET", f"{_NAME}/history", name)
+    audit = await inside.call(visitor, "GET", f"{_NAME}/audit", name)
+    ratio = await inside.call(visitor, "GET", f"{_NAME}/ratio", name)
+    charts = [
+        traffic_chart(history),
+        reward_chart(history, view.settings["rewards"]),
+        certificate_chart(history),
+    ]
+    values: dict[str, Any] = {
+        "view": view,
+        "history": history,
+        "audit": audit,
+        "verdict": make_verdict(view, history),
+        "matrix": matrix_rows(view),
+        "ratio": ratio,
+        "ratio_words": describe_ratio(ratio),
+        "charts": {chart.name: chart for chart in charts},
+    }
+    names = ("summary", "traffic", "reward", "matrix", "audit", "ratio", "trail", "settings")
+    return Content({each: render(f"parts/{each}.html", **values) for each in names}, charts)
+
+
+async def sources_content(inside: Inside, visitor: Visitor, name: str) -> Content:
+    """Return where rewards come from, by day, and the quarantine."""
+    sources: list[SourceView] = await inside.call(visitor, "GET", f"{_NAME}/sources", name)
+    held = await inside.call_if_allowed(visitor, "GET", f"{_NAME}/quarantine", name)
+    view = await inside.call(visitor, "GET", _NAME, name)
+    days = sorted({day.day for each in sources for day in each.days})
+    if days and days[-1] == "earlier":
+        days = ["earlier", *days[:-1]]
+    final = {day.day: day.final for each in sources for day in each.days}
+    return Content(
+        {
+            "sources": render(
+                "parts/sources.html",
+                name=name,
+                visitor=visitor,
+                sources=[_source_row(each) for each in sources],
+                days=days[-_MOST_DAYS:],
+                hidden_days=max(0, len(days) - _MOST_DAYS),
+                final=final,
+                window=view.settings["window"],
+            ),
+            "quarantine": render(
+                "parts/quarantine.html",
+                name=name,
+                visitor=visitor,
+                held=None if held is None else held[::-1][:_MOST_QUARANTINED],
+                total=sum(day.quarantined for each in sources for day in each.days),
+                threshold=view.settings["quarantine"],
+            ),
+        },
+        [],
+    )
+
+
+def _source_row(view: SourceView) -> dict[str, Any]:
+    days = view.days
+    counted = sum(day.counted for day in days)
+    rewards = counted + sum(day.quarantined + day.retracted for day in days)
+    total = sum(day.mean * (day.counted + day.quarantined + day.retracted) for day in days)
+    used = [place for place, number in enumerate(view.delays) if number]
+    return {
+        "view": view,
+        "days": {day.day: day for day in days},
+        "counted": counted,
+        "quarantined": sum(day.quarantined for day in days),
+        "retracted": sum(day.retracted for day in days),
+        "mean": total / rewards if rewards else None,
+        "delay": median_delay(view.delays),
+        "delays": view.delays[4:32],
+        "used": used,
+    }
+
+
+async def preview_content(inside: Inside, visitor: Visitor, name: str, source: str) -> Content:
+    """Return the race as it is and as it would be without the rewards of a source."""
+    body = {"source": source}
+    answer = await inside.call(visitor, "POST", f"{_NAME}/retract/preview", name, body)
+    sides: list[tuple[Any, ...]] = []
+    for title, view, history in (
+        ("As it is", answer.before, answer.history_before),
+        ("Without the source", answer.after, answer.history_after),
+    ):
+        chart = reward_chart(history, view.settings["rewards"])
+        side = title, view, history, make_verdict(view, history), matrix_rows(view)
+        sides.append((*side, msgspec.structs.replace(chart, name=f"reward-{len(sides)}")))
+    low = min(side[5].low for side in sides)
+    high = max(side[5].high for side in sides)
+    sides = [(*s[:5], msgspec.structs.replace(s[5], low=low, high=high)) for s in sides]
+    values = {"name": name, "source": source, "answer": answer, "sides": sides, "visitor": visitor}
+    return Content({"preview": render("parts/preview.html", **values)}, [s[5] for s in sides])

@@ -1,0 +1,128 @@
+"""Templates, with everything escaped that does not come from this package."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from armrace.dashboard.charts import MISSING, Chart
+from armrace.dashboard.drawing import (
+    HALF_WIDTH,
+    WIDTH,
+    draw_bars,
+    draw_chart,
+    draw_interval,
+    draw_sparkline,
+)
+from armrace.dashboard.verdicts import duration
+from armrace.formatting import count, figure, short
+
+__all__ = ["FORM_TOKEN", "address", "render"]
+
+FORM_TOKEN = secrets.token_hex(16)
+"""Stands in forms for the token of the session; a name that someone chose cannot contain it."""
+
+
+def address(path: str, **query: Any) -> str:
+    """Return a link within the server; names may be any text."""
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def render(template: str, **values: Any) -> str:
+    """Return a template as HTML."""
+    return _environment().get_template(template).render(**values)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("armrace.dashboard"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        count=count,
+        figure=_figure,
+        share=_share,
+        short=short,
+        moment=_moment,
+        clock=_clock,
+        duration=duration,
+        clamp=_clamp,
+    )
+    environment.tests["finite"] = math.isfinite
+    environment.globals.update(
+        address=address,
+        form_token=FORM_TOKEN,
+        half_width=HALF_WIDTH,
+        chart_svg=_chart_svg,
+        interval_svg=_interval_svg,
+        spark_svg=_spark_svg,
+        bars_svg=_bars_svg,
+        chart_rows=_chart_rows,
+    )
+    return environment
+
+
+def _figure(value: float | None, digits: int = 3) -> str:
+    """A mean with a fixed number of decimals, so that columns line up."""
+    return (
+        MISSING if value is None else f"{value:.{digits}f}" if abs(value) < 100 else figure(value)
+    )
+
+
+def _share(value: float | None) -> str:
+    if value is None:
+        return MISSING
+    if 0 < value < 0.01:
+        return "<1%"
+    return f"{100 * value:.0f}%"
+
+
+def _moment(time: int) -> str:
+    """A time in UTC for people."""
+    moment = datetime.fromtimestamp(time / 1000, UTC)
+    return f"{moment.day} {moment:%b %H:%M}"
+
+
+def _clock(time: int) -> str:
+    return datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="seconds")
+
+
+def _chart_svg(chart: Chart, width: int = WIDTH) -> Markup:
+    return Markup(draw_chart(chart, width))
+
+
+def _interval_svg(low: float, mean: float, high: float) -> Markup:
+    return Markup(draw_interval(low, mean, high))
+
+
+def _spark_svg(values: list[float]) -> Markup:
+    return Markup(draw_sparkline(values))
+
+
+def _bars_svg(values: list[int]) -> Markup:
+    return Markup(draw_bars(values))
+
+
+def _clamp(share: float) -> float:
+    return min(1.0, max(0.0, share))
+
+
+def _chart_rows(chart: Chart, most: int = 12) -> list[tuple[int, list[str]]]:
+    """Return some times of a chart with the values of all lines, as text."""
+    step = max(1, -(-len(chart.times) // most))
+    places = range((len(chart.times) - 1) % step, len(chart.times), step)
+    return [
+        (chart.times[i], [chart.format(series.values[i]) for series in chart.series])
+        for i in places
+    ]

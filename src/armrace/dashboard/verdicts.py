@@ -1,0 +1,180 @@
+"""What is being decided and how sure it is, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from armrace.dashboard.charts import MISSING
+from armrace.dashboard.intervals import Span, interval_for_all_times
+from armrace.formatting import count, figure
+from armrace.service.answers import ExperimentView, HistoryView, RatioCheck
+
+__all__ = ["ArmRow", "Verdict", "arm_rows", "describe_ratio", "make_verdict"]
+
+_LEVEL = 0.05
+_RECENT = 10
+_RATIO_LEVEL = 0.001
+"""Below this, the ratio of decisions is called wrong: the check is looked at again and again."""
+
+
+class ArmRow(msgspec.Struct, frozen=True):
+    """An arm with what was learned of it."""
+
+    place: int
+    arm: str
+    status: str
+    decisions: int
+    share: float | None
+    """Of the recent decisions."""
+    learned: int
+    mean: float | None
+    low: float
+    high: float
+    """The ends of an interval that holds for all arms and times at once."""
+    next: float | None
+    """The probability with which the policy chooses it next."""
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The state of the decision."""
+
+    arms: list[ArmRow]
+    best: ArmRow | None
+    decided: bool
+    """Whether the interval of the best arm lies above all others."""
+    rivals: list[str]
+    """The arms that may still be better."""
+    sure: str
+    """How sure it is, in a sentence."""
+    corruption: str
+    """What the layers of a race add to that; empty for other policies."""
+
+
+def arm_rows(view: ExperimentView, history: HistoryView) -> list[ArmRow]:
+    """Return the arms with their shares of recent traffic, their means and intervals."""
+    low, high = view.settings["rewards"]
+    since = max(0, len(history.times) - 1 - _RECENT)
+    recent = [counts[-1] - counts[since] for counts in history.decisions]
+    whole = sum(recent)
+    rows = []
+    for place, summary in enumerate(view.arms):
+        learned, earned = history.learned[place][-1], history.earned[place][-1]
+        total = min(max((earned - low * learned) / (high - low), 0.0), float(learned))
+        span = _scaled(interval_for_all_times(total, learned, _LEVEL / len(view.arms)), low, high)
+        rows.append(
+            ArmRow(
+                place,
+                summary.arm,
+                summary.status,
+                summary.decisions,
+                recent[place] / whole if whole else None,
+                learned,
+                earned / learned if learned else None,
+                span.low,
+                span.high,
+                summary.probability,
+            )
+        )
+    return rows
+
+
+def _scaled(span: Span, low: float, high: float) -> Span:
+    return Span(low + (high - low) * span.low, low + (high - low) * span.high)
+
+
+def make_verdict(view: ExperimentView, history: HistoryView) -> Verdict:
+    """Say which arm is best so far, and how sure that is."""
+    rows = arm_rows(view, history)
+    running = [row for row in rows if row.status != "retired"]
+    known = [row for row in running if row.mean is not None]
+    if not known:
+        sure = "Nothing has been learned yet: rewards are learned when their windows have closed."
+        return Verdict(rows, None, False, [], sure, "")
+    best = max(known, key=lambda row: (row.low, row.mean or 0.0))
+    rivals = [row.arm for row in running if row is not best and row.high >= best.low]
+    return Verdict(
+        rows, best, not rivals, rivals, _sure(best, rivals, len(running)), _race(view, history)
+    )
+
+
+def _sure(best: ArmRow, rivals: list[str], arms: int) -> str:
+    confidence = f"{100 * (1 - _LEVEL):.0f}%"
+    if not rivals:
+        return (
+            f"If rewards are honest and means stand still, it is better than every other arm, at a "
+            f"confidence of {confidence} over all times."
+        )
+    if len(rivals) == arms - 1:
+        return f"It is too early to rule out any other arm at a confidence of {confidence}."
+    named = rivals[0] if len(rivals) == 1 else f"{len(rivals)} other arms"
+    verb = "is" if len(rivals) == 1 else "are"
+    return f"At a confidence of {confidence}, {named} {verb} not ruled out yet."
+
+
+def _race(view: ExperimentView, history: HistoryView) -> str:
+    """Say what the slowest layer has settled, which tolerates the most."""
+    if not history.tolerated:
+        return ""
+    active: dict[int, list[str]] = {}
+    for each in view.layers:
+        active.setdefault(each.layer, [])
+        if each.active:
+            active[each.layer].append(each.arm)
+    settled = [layer for layer, arms in active.items() if len(arms) == 1]
+    if not settled:
+        return "No layer of the race has settled on one arm yet."
+    layer = max(settled)
+    tolerated, delta = history.tolerated[layer], float(view.settings["policy"].get("delta", _LEVEL))
+    return (
+        f"Layer {layer} of the race has settled on {active[layer][0]}: that is right with "
+        f"probability {100 * (1 - delta):g}% if no more than {count(round(tolerated))} of reward "
+        "was corrupted."
+    )
+
+
+def describe_ratio(check: RatioCheck) -> tuple[bool, str]:
+    """Say whether arms were chosen as often as their probabilities say."""
+    if check.p_value is None:
+        return True, "There are not enough decisions with known probabilities to compare."
+    if check.p_value < _RATIO_LEVEL:
+        return False, (
+            "Arms were not chosen as often as their published probabilities say: such a difference "
+            f"has a probability of {figure(check.p_value)}. Look for lost or repeated requests."
+        )
+    return True, (
+        "Arms were chosen as often as their published probabilities say: a difference of this "
+        f"size or larger has a probability of {figure(check.p_value)}."
+    )
+
+
+def matrix_rows(view: ExperimentView) -> list[tuple[int, list[Any]]]:
+    """Return the layers of a race, each with its view of every arm."""
+    rows: dict[int, list[Any]] = {}
+    for each in view.layers:
+        rows.setdefault(each.layer, []).append(each)
+    return sorted(rows.items())
+
+
+def median_delay(delays: Sequence[int]) -> str:
+    """Return the delay that half of the rewards stay below, as a power of two, in words."""
+    total, seen = sum(delays), 0
+    for place, number in enumerate(delays):
+        seen += number
+        if total and 2 * seen >= total:
+            return duration(2**place / 1000)
+    return MISSING
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time in one unit.
+
+    >>> [duration(s) for s in (0.5, 8, 131, 5000, 200_000)]
+    ['0.5 s', '8 s', '2.2 min', '83 min', '2.3 d']
+    """
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.2g} {unit}"
+    return f"{seconds:.2g} s"

@@ -1,0 +1,142 @@
+"""The course of an experiment over time, as part of its fold.
+
+Totals are noted at *marks*, which are a bucket of time apart. When there are too many marks, every
+other one is dropped and buckets become twice as long, so that the memory is bounded however long
+an experiment runs. Since marks are made by the fold, a log that is folded again without some
+rewards yields the course that would have been seen without them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from armrace.errors import ArmraceError
+
+if TYPE_CHECKING:
+    from armrace.service.experiment import Experiment
+    from armrace.service.totals import ArmTotals
+
+__all__ = ["History", "Mark", "RulingNote", "current_mark", "learned_of"]
+
+LEVEL = 0.05
+"""The level of the audits of marks."""
+
+_FIRST_BUCKET = 1000
+_MOST_MARKS, _LEAST_MARKS, _MOST_COUNTS = 240, 48, 24_000
+_MOST_RULINGS = 200
+_LONGEST_REASON = 200
+_AUDIT_GROWTH, _AUDIT_LEAST = 1.06, 60
+"""A mark is audited if the decisions have grown by 6% and by 60 since the last audit. Audits take
+milliseconds, so that a million decisions pay for at most 140 of them."""
+
+
+class Mark(msgspec.Struct, array_like=True):
+    """The totals of an experiment at some time; lists have an entry for each arm."""
+
+    time: int
+    generation: int
+    rounds: int
+    """The decisions of the generation."""
+    decisions: list[int]
+    learned: list[int]
+    """Decisions that have taught something, missing rewards that count as a number included."""
+    steps: list[int]
+    """The sum of what they have earned, on the grid."""
+    alarms: int
+    certificate: float
+
+
+class RulingNote(msgspec.Struct, array_like=True):
+    """A ruling about rewards, for the trail."""
+
+    time: int
+    counts: bool
+    rewards: int
+    reason: str
+
+
+class History(msgspec.Struct, array_like=True):
+    """The marks and rulings of an experiment."""
+
+    start: int
+    due: int
+    """When the next mark is due."""
+    bucket: int = _FIRST_BUCKET
+    marks: list[Mark] = msgspec.field(default_factory=list)
+    rulings: list[RulingNote] = msgspec.field(default_factory=list)
+    audited: int = 0
+    """How many decisions there were at the last audit."""
+
+    @classmethod
+    def begin(cls, time: int) -> History:
+        """Return the history of an experiment that is created at ``time``."""
+        return cls(time, time + _FIRST_BUCKET)
+
+    def catch_up(self, experiment: Experiment, time: int) -> None:
+        """Make the marks that are due at ``time``, before the event of that time is applied."""
+        self._add(experiment, self.due)
+        reached = time - (time - self.start) % self.bucket
+        if reached > self.due:  # nothing happened in between, which the course must show
+            self._add(experiment, reached)
+        self.due = time - (time - self.start) % self.bucket + self.bucket
+
+    def _add(self, experiment: Experiment, time: int) -> None:
+        experiment.settle_until(time)
+        last = self.marks[-1] if self.marks else None
+        alarms, certificate = (0, 0.0) if last is None else (last.alarms, last.certificate)
+        if last is not None and last.generation != experiment.generation.number:
+            alarms, certificate, self.audited = 0, 0.0, 0
+        mark = _mark(experiment, time, alarms, certificate)
+        if mark.rounds >= _AUDIT_GROWTH * self.audited + _AUDIT_LEAST:
+            self.audited = mark.rounds
+            _audit(experiment, mark)
+        self.marks.append(mark)
+        arms = max(1, len(experiment.arms))
+        if len(self.marks) > max(_LEAST_MARKS, min(_MOST_MARKS, _MOST_COUNTS // arms)):
+            self.marks = self.marks[1::2]
+            self.bucket *= 2
+
+    def note_ruling(self, time: int, counts: bool, rewards: int, reason: str) -> None:
+        """Note that rewards were retracted or released."""
+        note = RulingNote(time, counts, rewards, reason[:_LONGEST_REASON])
+        self.rulings = [*self.rulings[1 - _MOST_RULINGS :], note]
+
+
+def current_mark(experiment: Experiment, time: int) -> Mark:
+    """Return the totals of an experiment now, with a fresh audit."""
+    mark = _mark(experiment, time, 0, 0.0)
+    _audit(experiment, mark)
+    return mark
+
+
+def _mark(experiment: Experiment, time: int, alarms: int, certificate: float) -> Mark:
+    arms = experiment.totals.arms
+    learned, steps = zip(*(learned_of(experiment, each) for each in arms), strict=True)
+    return Mark(
+        time,
+        experiment.generation.number,
+        experiment.generation.learner.decisions,
+        [each.decisions for each in arms],
+        list(learned),
+        list(steps),
+        alarms,
+        certificate,
+    )
+
+
+def learned_of(experiment: Experiment, totals: ArmTotals) -> tuple[int, int]:
+    """Return how many decisions of an arm taught something, and what they earned on the grid."""
+    missing = experiment.settings.missing_steps()
+    if missing is None:
+        return totals.rewarded, totals.steps
+    return totals.closed, totals.steps + missing * (totals.closed - totals.rewarded)
+
+
+def _audit(experiment: Experiment, mark: Mark) -> None:
+    try:
+        found = experiment.generation.learner.audit(LEVEL)
+    except ArmraceError:  # a policy without a trail
+        return
+    mark.alarms, mark.certificate = len(found.alarms), found.certificate

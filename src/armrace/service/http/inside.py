@@ -1,0 +1,90 @@
+"""The endpoints as pages of the same server use them: with the same scopes and the same answers."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from armrace.errors import ArmraceError, InvalidParameter
+from armrace.service.http.access import Access
+from armrace.service.http.endpoints import ENDPOINTS, Call, Endpoint
+from armrace.service.http.front import Front
+from armrace.service.http.problems import Forbidden
+from armrace.service.keyring import ApiKey, Keyring
+
+__all__ = ["Inside", "Visitor"]
+
+_FOUND: dict[tuple[str, str], Endpoint] = {(each.method, each.path): each for each in ENDPOINTS}
+
+
+class Visitor(NamedTuple):
+    """Who uses a page: the tenant, and the key that they have signed in with."""
+
+    tenant: str
+    key: ApiKey | None
+    """``None`` as long as the service has no keys: this machine may read."""
+
+    @property
+    def may_change(self) -> bool:
+        """Whether the visitor may retract and release."""
+        return self.key is not None and self.key.allows("admin")
+
+
+class Inside:
+    """Calls endpoints without a connection.
+
+    Args:
+        front: performs requests.
+        access: checks the host while there are no keys.
+        keyring: the keys.
+        tenant: whose experiments are reached while there are no keys.
+    """
+
+    def __init__(self, front: Front, access: Access, keyring: Keyring, tenant: str) -> None:
+        self.keyring = keyring
+        self._front = front
+        self._access = access
+        self._tenant = tenant
+
+    def refresh(self) -> None:
+        """Look now and then whether another process has changed the keys."""
+        self._access.refresh()
+
+    def local_visitor(self, host: str) -> Visitor:
+        """Return who may read while there are no keys, or refuse the name of the host."""
+        return Visitor(self._access.check("", host, "read"), None)
+
+    async def call(
+        self, visitor: Visitor, method: str, path: str, name: str = "", body: Any = None
+    ) -> Any:
+        """Return the answer of an endpoint, or raise its refusal.
+
+        Args:
+            visitor: who asks.
+            method: the method of the endpoint.
+            path: its address, with the names of parameters in braces.
+            name: the experiment.
+            body: the body as plain data.
+        """
+        endpoint = _FOUND[method, path]
+        key = visitor.key
+        allowed = endpoint.scope == "read" if key is None else key.allows(endpoint.scope)
+        if not allowed:
+            raise Forbidden(f"this needs a key with the scope {endpoint.scope}.")
+        content = None
+        if endpoint.body is not None:
+            try:
+                content = msgspec.convert(body or {}, endpoint.body)
+            except msgspec.ValidationError as error:
+                raise InvalidParameter(f"the request is refused: {error}.") from None
+        return await endpoint.handle(Call(self._front, visitor.tenant, {"name": name}, {}, content))
+
+    async def call_if_allowed(self, visitor: Visitor, method: str, path: str, name: str) -> Any:
+        """As :meth:`call`, but ``None`` if the visitor may not."""
+        try:
+            return await self.call(visitor, method, path, name)
+        except ArmraceError as error:
+            if error.code == Forbidden.code:
+                return None
+            raise

@@ -1,0 +1,158 @@
+"""The course of an experiment and the sources of its rewards: folds of the log, and bounded."""
+
+from __future__ import annotations
+
+import pytest
+
+from armrace.service import MemoryStore, Service
+from armrace.service import sources as source_counts
+from serving import folded_bytes, live_bytes
+
+ARMS = ["a", "b"]
+
+
+def play(service, clock, seconds, source="web", each=20, value=None, **more):
+    """Decide and reward some times a second: arm a earns 1, arm b nothing."""
+    for _ in range(seconds):
+        made = service.decide_many("ads", each)
+        earned = [(d, float(d.arm == "a") if value is None else value) for d in made]
+        service.reward_many(earned, source=source, **more)
+        clock.move(1)
+
+
+@pytest.fixture
+def ads(service, clock):
+    service.create("ads", ARMS, 0, policy="ucb1", window=2, horizon=100_000, quarantine=0.5, seed=3)
+    return service
+
+
+def test_the_course_adds_up(ads, clock):
+    play(ads, clock, 10)
+    course = ads.history("ads")
+    assert course.times == [clock.now - 10_000 + 1000 * second for second in range(11)]
+    assert [sum(each) for each in zip(*course.decisions, strict=True)] == list(range(0, 220, 20))
+    assert [sum(each) for each in zip(*course.learned, strict=True)][-1] == 180  # 2 s are open
+    assert course.earned[0][-1] == course.learned[0][-1]
+    assert course.earned[1][-1] == 0.0
+    assert course.tolerated == []
+
+
+def test_the_course_is_bounded_however_long_it_runs(ads, clock):
+    for _ in range(600):
+        ads.decide("ads")
+        clock.move(1)
+    course = ads.history("ads")
+    assert len(course.times) <= 242
+    assert course.bucket == 4000
+    assert sum(each[-1] for each in course.decisions) == 600
+    assert folded_bytes(ads.ledger.store, snapshots=False) == live_bytes(ads)
+
+
+def test_time_in_which_nothing_happens_is_flat(ads, clock):
+    play(ads, clock, 1)
+    clock.move(3600)
+    play(ads, clock, 1)
+    course = ads.history("ads")
+    totals = [sum(each) for each in zip(*course.decisions, strict=True)]
+    assert totals == [0, 20, 20, 40]
+    assert course.times[2] - course.times[1] == 3_600_000
+
+
+def test_an_added_arm_has_no_past(ads, clock):
+    play(ads, clock, 3)
+    ads.add_arm("ads", "c")
+    course = ads.history("ads")
+    assert course.arms == ["a", "b", "c"]
+    assert course.decisions[2] == [0] * len(course.times)
+
+
+def test_deletions_of_a_race_have_their_time_and_layer(clock):
+    service = Service(MemoryStore(), clock=clock)
+    policy = {"name": "sharp-race", "most_corruption": 32}
+    service.create("ads", ARMS, 0, policy=policy, window=2, horizon=10_000, seed=3)
+    play(service, clock, 40, each=40)
+    course = service.history("ads")
+    first = course.deletions[0]
+    assert (first.arm, first.layer, first.by) == ("b", 0, 0)
+    assert course.tolerated[0] == 16.0
+    place = course.times.index(first.time)
+    assert sum(each[place] for each in course.decisions) >= first.round
+    assert sum(each[place - 1] for each in course.decisions) < first.round
+
+
+def test_a_retraction_changes_the_course_as_if_the_rewards_had_never_come(ads, clock):
+    play(ads, clock, 30)
+    play(ads, clock, 15, source="bots", value=0.0)
+    alarmed = ads.history("ads")
+    assert alarmed.alarms[-1] > 0
+    assert alarmed.certificates[-1] > 20
+    assert ads.health()[0].alarms > 0
+    preview = ads.retract("ads", source="bots", preview=True)
+    assert preview.history_before.alarms[-1] > 0
+    said = ads.retract("ads", source="bots", reason="forged")
+    after = ads.history("ads")
+    assert after.earned == preview.history_after.earned
+    assert after.decisions == alarmed.decisions  # what was decided stays
+    (ruling,) = after.rulings
+    assert (ruling.counts, ruling.rewards, ruling.reason) == (False, said.rewards, "forged")
+    assert folded_bytes(ads.ledger.store, snapshots=False) == live_bytes(ads)
+
+
+def test_sources_are_counted_by_day_and_standing(ads, clock):
+    clock.move(86_400 - clock.now // 1000 % 86_400 - 5)  # five seconds before midnight
+    play(ads, clock, 1, each=10)
+    play(ads, clock, 1, each=5, value=1.0, suspicion=0.9, source="odd")
+    clock.move(10)
+    play(ads, clock, 1, each=3, source=None)
+    clock.move(3)
+    web, odd, unnamed = ads.sources("ads")
+    assert (web.source, odd.source, unnamed.source) == ("web", "odd", None)
+    (day,) = web.days
+    assert (day.counted, day.quarantined, day.retracted, day.final) == (10, 0, 0, True)
+    (day,) = odd.days
+    assert (day.counted, day.quarantined, day.mean) == (0, 5, 1.0)
+    assert not unnamed.days[0].final
+    assert unnamed.days[0].day > day.day
+    ads.retract("ads", source="web")
+    ads.release("ads", source="odd")
+    web, odd, _ = ads.sources("ads")
+    assert (web.days[0].counted, web.days[0].retracted) == (0, 10)
+    assert (odd.days[0].counted, odd.days[0].quarantined) == (5, 0)
+    assert folded_bytes(ads.ledger.store, snapshots=False) == live_bytes(ads)
+
+
+def test_rulings_about_open_decisions_move_counts_at_once(ads, clock):
+    made = ads.decide("ads")
+    clock.move(1)
+    ads.reward(made, 1.0, source="web")
+    ads.retract("ads", source="web")
+    (web,) = ads.sources("ads")
+    assert (web.days[0].counted, web.days[0].retracted) == (0, 1)
+    assert web.delays[(1000).bit_length()] == 1
+    assert folded_bytes(ads.ledger.store, snapshots=False) == live_bytes(ads)
+
+
+def test_strangers_cannot_fill_the_memory_with_sources(ads, clock, monkeypatch):
+    monkeypatch.setattr(source_counts, "MOST_SOURCES", 3)
+    monkeypatch.setattr(source_counts, "MOST_DAYS", 2)
+    for day in range(4):
+        for number in range(6):
+            ads.reward(ads.decide("ads"), 1.0, source=f"source {number}")
+        clock.move(86_400)
+        assert len(ads.sources("ads")) == 4, day
+    *named, others = ads.sources("ads")
+    assert [each.source for each in named] == ["source 0", "source 1", "source 2"]
+    assert others.others
+    assert [each.counted for each in others.days] == [6, 3, 3]
+    assert others.days[0].day == "earlier"
+
+
+def test_health_names_the_favoured_arm(ads, clock):
+    (before,) = ads.health()
+    assert (before.best, before.alarms, before.decisions) == (None, 0, 0)
+    play(ads, clock, 20)
+    (after,) = ads.health()
+    assert (after.name, after.policy, after.best) == ("ads", "ucb1", "a")
+    assert 0.9 < after.share <= 1.0
+    assert after.mean == 1.0
+    assert after.traffic[-1] == after.decisions == 400
