@@ -8,6 +8,7 @@ end where the course of the experiment is noted, since totals must be those of t
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import groupby
 
