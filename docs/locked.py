@@ -33,7 +33,7 @@ from armrace.red_team.target import Target
 HORIZON = 50_000
 BUDGETS = (50.0, 500.0)
 SEED = 2026
-QUIET_RUNS = 60
+QUIET_RUNS = 24
 EFFORT = Effort(
     rungs=((96, 1), (24, 2), (10, 4)),
     parents=3,
