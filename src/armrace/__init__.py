@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from armrace.compilation import warm_up
     from armrace.environments import ENVIRONMENTS, Environment
     from armrace.errors import ArmraceError
-    from armrace.evaluation import Replay, replay
+    from armrace.evaluation import Replay
+    from armrace.evaluation.replay import replay
     from armrace.logs import open_log
     from armrace.policies import POLICIES, Policy
     from armrace.red_team import Verdict, redteam
