@@ -21,6 +21,8 @@ _HOMES = {
     "armrace.errors": ("ArmraceError",),
     "armrace.policies": ("POLICIES", "Policy"),
     "armrace.red_team": ("Verdict", "redteam"),
+    "armrace.logs": ("open_log",),
+    "armrace.evaluation": ("Replay", "replay"),
     "armrace.service.client": ("AsyncClient", "Client"),
     "armrace.service.opening": ("open",),
     "armrace.simulation": ("Comparison", "Result", "compare", "load", "simulate"),
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
     from armrace.compilation import warm_up
     from armrace.environments import ENVIRONMENTS, Environment
     from armrace.errors import ArmraceError
+    from armrace.evaluation import Replay
+    from armrace.evaluation.replay import replay
+    from armrace.logs import open_log
     from armrace.policies import POLICIES, Policy
     from armrace.red_team import Verdict, redteam
     from armrace.service.client import AsyncClient, Client
@@ -52,13 +57,16 @@ __all__ = [
     "Comparison",
     "Environment",
     "Policy",
+    "Replay",
     "Result",
     "Verdict",
     "compare",
     "load",
     "open",
+    "open_log",
     "redteam",
     "register",
+    "replay",
     "simulate",
     "warm_up",
 ]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from armrace.kernels.streams import Stream, make_stream
 
-__all__ = ["MAXIMAL_SEED", "Purpose", "reward_place", "stream_for"]
+__all__ = ["MAXIMAL_SEED", "Purpose", "generator_for", "reward_place", "stream_for"]
 
 MAXIMAL_SEED = 2**63 - 1
 
@@ -26,6 +26,8 @@ class Purpose(IntEnum):
     LEARNER = 2
     ADVERSARY = 3
     SKIPPED_ROUNDS = 4
+    ACCEPTANCE = 5
+    BOOTSTRAP = 6
 
 
 def _key(seed: int) -> tuple[int, int]:
@@ -42,6 +44,11 @@ def stream_for(seed: int, purpose: Purpose, replication: int) -> Stream:
     '0.474749'
     """
     return make_stream(_key(seed), int(purpose), replication)
+
+
+def generator_for(seed: int, purpose: Purpose) -> np.random.Generator:
+    """A generator of NumPy for one purpose, where compiled code is not needed."""
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence((seed, int(purpose)))))
 
 
 def reward_place(seed: int, replication: int) -> npt.NDArray[np.uint64]:

@@ -16,12 +16,15 @@ from armrace import FIGURES, __version__
 from armrace.cli import (
     arena,
     attacks,
+    audit,
     compare,
     environments,
+    import_log,
     keys,
     plan,
     policies,
     redteam,
+    replay,
     scenarios,
     serve,
     simulate,
@@ -81,6 +84,10 @@ _COMMANDS: dict[Callable[..., None], str | None] = {
     arena.arena: arena.EPILOG,
     redteam.redteam: redteam.EPILOG,
     plan.plan: plan.EPILOG,
+    replay.replay: replay.EPILOG,
+    audit.audit: audit.EPILOG,
+    import_log.import_log: import_log.IMPORT_EPILOG,
+    import_log.export_log: import_log.EXPORT_EPILOG,
     simulate.simulate: simulate.EPILOG,
     verify.verify: verify.EPILOG,
     serve.serve: serve.EPILOG,
@@ -92,7 +99,8 @@ _COMMANDS: dict[Callable[..., None], str | None] = {
     scenarios.scenarios: None,
 }
 for _command, _epilog in _COMMANDS.items():
-    _name, _words = _command.__name__.replace("_", "-"), help_text(_command)
+    # ``import`` is a keyword of Python, so that the function cannot have the command's name.
+    _name, _words = _command.__name__.removesuffix("_log").replace("_", "-"), help_text(_command)
     app.command(_name, cls=Command, help=_words, epilog=_epilog)(_command)
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from armrace.cli import options
-from armrace.cli.arguments import names, number, share, shares, whole, worker_count
+from armrace.cli import log_options, options
+from armrace.cli.arguments import names, number, place, share, shares, whole, worker_count
 from armrace.cli.execution import INTERRUPTED
 from armrace.cli.experiments import attack_names
 from armrace.cli.outputs import (
@@ -21,6 +21,7 @@ from armrace.cli.outputs import (
     write_json,
     write_page,
 )
+from armrace.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -37,6 +38,8 @@ EPILOG = """\
 armrace plan --means 0.05,0.04,0.04,0.035,0.03,0.03 --traffic 200000 --days 5 --forged-clicks 1%
 
 armrace plan --arms 6 --gap 0.01 --base-rate 0.04 --traffic 200000 --days 5 --bot-visitors 0.03%
+
+armrace plan --log clicks.parquet --arm ad --reward click --time time --forged-clicks 1%
 
 armrace plan --arms 3 --gap 0.1 --traffic 1e4 --policies multi-layer-race,ucb1,tsallis-inf --json -
 """
@@ -72,8 +75,22 @@ BaseRate = Annotated[
     ),
 ]
 Traffic = Annotated[
-    str,
-    typer.Option("--traffic", metavar="NUMBER", help="Decisions a day.", show_default=False),
+    str | None,
+    typer.Option(
+        "--traffic",
+        metavar="NUMBER",
+        help="Decisions a day; a log with [bold]--time[/bold] has its own.",
+        show_default=False,
+    ),
+]
+Log = Annotated[
+    str | None,
+    typer.Option(
+        "--log",
+        metavar="LOG",
+        help="Read the means of the arms and the traffic out of a log: CSV, NDJSON or Parquet.",
+        rich_help_panel="Columns",
+    ),
 ]
 Days = Annotated[str, typer.Option("--days", metavar="NUMBER", help="Days at most.")]
 Forged = Annotated[
@@ -149,7 +166,7 @@ Report = Annotated[Path | None, options.usual_report(_PAGE)]
 
 
 def plan(
-    traffic: Traffic,
+    traffic: Traffic = None,
     days: Days = "14",
     policies: options.Policies = None,
     delta: Delta = "0.05",
@@ -157,6 +174,12 @@ def plan(
     arms: Arms = None,
     gap: Gap = None,
     base_rate: BaseRate = None,
+    log: Log = None,
+    arm: log_options.Arm = None,
+    reward: log_options.Reward = None,
+    time: log_options.Time = None,
+    columns: log_options.ColumnsFile = None,
+    rewards: log_options.Rewards = "0,1",
     forged: Forged = None,
     forged_clicks: ForgedClicks = None,
     bot_visitors: BotVisitors = None,
@@ -190,16 +213,30 @@ def plan(
 
     Rates, shares and probabilities may be given as 0.05 or as 5%.
     """
-    from armrace.planning import make_question
+    from armrace.planning import make_question, read_traffic
     from armrace.policies import POLICIES
     from armrace.simulation.executors import check_executor, chosen_executor
 
+    rates = None if means is None else shares("means", means)
+    visits = None if traffic is None else number("traffic", traffic)
+    if log is not None:
+        if rates is not None or arms is not None:
+            raise InvalidParameter("the log has the arms; leave --means and --arms out.")
+        opened = log_options.read_log(log, columns, rewards, arm=arm, reward=reward, time=time)
+        found_in_log = read_traffic(opened)
+        rates, visits = found_in_log.means, visits or found_in_log.traffic
+        for sentence in found_in_log.sentences:
+            say(sentence)
+    elif any(each is not None for each in (arm, reward, time, columns)):
+        raise InvalidParameter("columns are those of a log; give --log LOG.")
+    if visits is None:
+        raise InvalidParameter("traffic is missing; give --traffic, or --time with a --log.")
     question = make_question(
-        None if means is None else shares("means", means),
+        rates,
         arms=None if arms is None else whole("arms", arms),
         gap=_optional_share("gap", gap),
         base_rate=_optional_share("base-rate", base_rate),
-        traffic=number("traffic", traffic),
+        traffic=visits,
         days=number("days", days),
         forged=_optional_share("forged", forged),
         forged_clicks=_optional_share("forged-clicks", forged_clicks),

@@ -30,6 +30,7 @@ __all__ = [
     "Ledger",
     "Record",
     "Workspace",
+    "charge",
     "is_spent",
     "make_ledger",
     "make_record",
@@ -269,7 +270,7 @@ def _corrupt_round(
     for arm in range(clean.size):
         changed |= proposal[arm] != clean[arm]
     if changed:
-        _charge(attack, ledger, clean, proposal)
+        charge(attack, ledger, clean, proposal)
 
 
 @inlined
@@ -287,7 +288,7 @@ def _postpone_refresh(ledger: Ledger, workspace: Workspace, round: int) -> None:
 
 
 @inlined
-def _charge(
+def charge(
     attack: Attack,
     ledger: Ledger,
     clean: npt.NDArray[np.float64],

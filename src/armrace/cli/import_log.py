@@ -1,0 +1,234 @@
+"""``armrace import`` and ``armrace export``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from armrace.cli import log_options, options
+from armrace.cli.arguments import number, place, share, whole
+from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
+from armrace.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from armrace.service.imports import Imported
+
+__all__ = ["EXPORT_EPILOG", "IMPORT_EPILOG", "export_log", "import_log"]
+
+IMPORT_EPILOG = """\
+[bold]Examples[/bold]
+
+armrace import sample:open-bandit --arm item_id --reward click --propensity propensity_score \
+--time timestamp --into clicks.db --name shop
+
+armrace import exported.parquet --into copy.db --name shop
+"""
+EXPORT_EPILOG = """\
+[bold]Examples[/bold]
+
+armrace export shop exported.parquet --from clicks.db
+"""
+
+Into = Annotated[
+    str,
+    typer.Option(
+        "--into",
+        metavar="PLACE",
+        help="The store of the service: a file, which is made if there is none, or postgresql://...",
+        show_default=False,
+    ),
+]
+From = Annotated[
+    str,
+    typer.Option(
+        "--from",
+        metavar="PLACE",
+        help="The store of the service: a file, or postgresql://...",
+        show_default=False,
+    ),
+]
+KeysFile = Annotated[
+    str | None,
+    typer.Option(
+        "--keys", metavar="FILE", help="The file of secrets; by default beside the store."
+    ),
+]
+Name = Annotated[
+    str | None,
+    typer.Option(
+        "--name",
+        metavar="NAME",
+        help="The name of the experiment; by default that of the file.",
+    ),
+]
+PolicyName = Annotated[
+    str | None,
+    typer.Option(
+        "--policy", metavar="NAME", help="The policy that learns; by default the service's own."
+    ),
+]
+Window = Annotated[
+    str,
+    typer.Option("--window", metavar="SECONDS", help="How long a decision can be rewarded."),
+]
+Settle = Annotated[
+    str | None,
+    typer.Option(
+        "--settle",
+        metavar="NAME",
+        help="When a reward is learned: window, when its window has closed, or immediate; by "
+        "default window if the log has times, else immediate.",
+    ),
+]
+Missing = Annotated[
+    str,
+    typer.Option(
+        "--missing",
+        metavar="REWARD",
+        help="What a reward counts as that never came: a reward, or drop.",
+    ),
+]
+Floor = Annotated[
+    str | None,
+    typer.Option(
+        "--floor",
+        metavar="NUMBER",
+        help="Raise smaller propensities to this, so that the policy learns from more rows, with a "
+        "bias; by default the smallest of the log.",
+    ),
+]
+Tenant = Annotated[str, typer.Option("--tenant", metavar="NAME", help="Whose experiment it is.")]
+
+
+def import_log(
+    log: log_options.LogPlace,
+    into: Into,
+    name: Name = None,
+    policy: PolicyName = None,
+    horizon: options.Horizon = None,
+    window: Window = "3600",
+    settle: Settle = None,
+    missing: Missing = "drop",
+    arm: log_options.Arm = None,
+    reward: log_options.Reward = None,
+    propensity: log_options.Propensity = None,
+    time: log_options.Time = None,
+    source: log_options.Source = None,
+    unit: log_options.Unit = None,
+    columns: log_options.ColumnsFile = None,
+    rewards: log_options.Rewards = "0,1",
+    floor: Floor = None,
+    seed: options.Seed = "0",
+    tenant: Tenant = "main",
+    keys: KeysFile = None,
+    json: options.Json = None,
+) -> None:
+    """Feed the service from a log: a new experiment with its decisions and rewards.
+
+    Without columns, the log is what [bold]armrace export[/bold] wrote. The policy draws an arm for
+    each row and learns only where that is the arm of the row, as in [bold]armrace replay[/bold], so
+    that it stands where it would after as many rounds of its own. All other rows are kept as
+    decisions of which it learns nothing. Rewards are kept on a grid of 2^-20 of their range.
+    """
+    from armrace.policies import RECOMMENDED
+    from armrace.service.exported import rows_of_export, survey_export
+    from armrace.service.imports import import_rows, rows_of
+    from armrace.service.settings import make_settings
+
+    check_targets(json, force=True)
+    least: float | None = None if floor is None else share("floor", floor)
+    foreign = not (arm is None and reward is None and columns is None)
+    rows: Any
+    timed = True
+    if foreign:
+        opened = log_options.read_log(
+            log, columns, rewards, arm=arm, reward=reward, propensity=propensity, time=time,
+            source=source, unit=unit,
+        )  # fmt: skip
+        for sentence in opened.report.sentences():
+            say(sentence)
+        arms, rows = opened.arms, rows_of(opened)
+        timed = opened.columns.time is not None
+        if least is None and opened.has_propensities:
+            least = opened.least_propensity
+    else:
+        (arms, smallest), rows = survey_export(log), rows_of_export(log)
+        least = smallest if least is None else least
+    settings = make_settings(
+        arms=arms,
+        missing="drop" if missing == "drop" else number("missing", missing),
+        policy=RECOMMENDED if policy is None else policy,
+        horizon=None if horizon is None else whole("horizon", horizon),
+        window=number("window", window),
+        settle=settle or ("window" if timed else "immediate"),
+        rewards=log_options.reward_bounds(rewards),
+        seed=whole("seed", seed),
+    )
+    title = name or Path(log.removeprefix("sample:")).name.split(".")[0]
+    with _opened(into, tenant, keys) as service:
+        found = import_rows(service, title, rows, settings, least)
+    _tell(found, title, into, json)
+
+
+def _tell(found: Imported, title: str, into: str, json: Path | None) -> None:
+    if json is not None:
+        write_json(json, {"experiment": title, **_plain(found)})
+    if json != STANDARD_OUTPUT:
+        typer.echo(
+            f"{found.rows:,} decisions with {found.rewards:,} rewards are in the experiment "
+            f"{title!r} of {into}; the policy has learned from {found.learned:,} of them."
+        )
+
+
+def _plain(found: Imported) -> dict[str, Any]:
+    import msgspec
+
+    return msgspec.structs.asdict(found)
+
+
+def _opened(store: str, tenant: str, keys: str | None) -> Any:
+    try:
+        from armrace.service.opening import open_service
+    except ModuleNotFoundError as error:
+        raise InvalidParameter(
+            f"the service needs the package {error.name}; install armrace[service]."
+        ) from None
+    return open_service(store, tenant, keys)
+
+
+Experiment = Annotated[
+    str, typer.Argument(metavar="NAME", help="The experiment.", show_default=False)
+]
+Target = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE", parser=place, help="Ends in .parquet or .ndjson.", show_default=False
+    ),
+]
+
+
+def export_log(
+    name: Experiment,
+    file: Target,
+    store: From,
+    tenant: Tenant = "main",
+    keys: KeysFile = None,
+    force: options.Force = False,
+) -> None:
+    """Write the decisions of an experiment with their rewards, one row each.
+
+    The file can be imported again, replayed (--arm arm --reward reward --propensity probability)
+    and audited. The layers that decisions were drawn from are not part of it.
+    """
+    from armrace.service.opening import is_database
+
+    if file.suffix not in (".parquet", ".ndjson"):
+        raise InvalidParameter(f"an export must end in .ndjson or .parquet; got {file.name!r}.")
+    if not is_database(store) and not Path(store).is_file():
+        raise InvalidParameter(f"there is no store {store}.")
+    check_targets(None, file, force=force)
+    with _opened(store, tenant, keys) as service:
+        service.export(name, file)
+    say(f"The decisions are in {file}.")

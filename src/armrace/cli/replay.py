@@ -1,0 +1,177 @@
+"""``armrace replay``."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from armrace.cli import log_options, options
+from armrace.cli.arguments import names, number, place, share, whole, worker_count
+from armrace.cli.experiments import make_attack
+from armrace.cli.log_options import reward_bounds
+from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
+
+__all__ = ["EPILOG", "replay"]
+
+EPILOG = """\
+[bold]Examples[/bold]
+
+armrace replay sample:open-bandit --arm item_id --reward click --propensity propensity_score
+
+armrace replay clicks.parquet --columns columns.toml --attack zero-best --budget 300
+
+armrace replay clicks.csv.gz --arm ad --reward click --source network --retract bad-network
+
+armrace replay clicks.ndjson --arm ad --reward stars --rewards 1,5 --redteam quick --budget 100
+"""
+
+_ATTACK, _RUN, _OUTPUT = "Attack", "Run", "Output"
+
+Floor = Annotated[
+    str | None,
+    typer.Option(
+        "--floor",
+        metavar="NUMBER",
+        help="Raise smaller propensities to this: more rows are accepted, at the price of a bias. "
+        "By default the smallest propensity of the log, without any bias.",
+        rich_help_panel=_RUN,
+    ),
+]
+Estimators = Annotated[
+    str,
+    typer.Option(
+        "--estimators",
+        metavar="NAME",
+        help="all, or replay for rejection replay alone, which is faster.",
+        rich_help_panel=_RUN,
+    ),
+]
+Redteam = Annotated[
+    str | None,
+    typer.Option(
+        "--redteam",
+        metavar="EFFORT",
+        help="Search for the worst attack on each policy, on arms with the log's rates, and inject "
+        "it: quick, usual or full.",
+        rich_help_panel=_ATTACK,
+    ),
+]
+Retract = Annotated[
+    str | None,
+    typer.Option(
+        "--retract",
+        metavar="SOURCE",
+        help="Replay also as if the rows of this source had been found and left out.",
+        rich_help_panel=_ATTACK,
+    ),
+]
+Level = Annotated[
+    str,
+    typer.Option(
+        "--level",
+        metavar="NUMBER",
+        help="The probability with which an interval may be wrong.",
+        rich_help_panel=_RUN,
+    ),
+]
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        "--report",
+        metavar="FILE",
+        parser=place,
+        help="Write an HTML page.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+
+
+def replay(
+    log: log_options.LogPlace,
+    policies: options.Policies = None,
+    arm: log_options.Arm = None,
+    reward: log_options.Reward = None,
+    propensity: log_options.Propensity = None,
+    time: log_options.Time = None,
+    source: log_options.Source = None,
+    unit: log_options.Unit = None,
+    columns: log_options.ColumnsFile = None,
+    rewards: log_options.Rewards = "0,1",
+    attack: options.Attack = None,
+    attack_settings: options.AttackSet = None,
+    budget: options.Budget = None,
+    redteam: Redteam = None,
+    retract: Retract = None,
+    floor: Floor = None,
+    horizon: options.Horizon = None,
+    estimators: Estimators = "all",
+    replications: options.Replications = "10",
+    level: Level = "0.05",
+    seed: options.Seed = "0",
+    workers: options.Workers = None,
+    json: options.Json = None,
+    report: Report = None,
+    force: options.Force = False,
+) -> None:
+    """Estimate what policies would have earned on a log that another system made.
+
+    Each policy meets the rows in their order and draws an arm for each. Where it draws the arm of
+    the row, the row may become its next round and it learns the reward; other rows change nothing.
+
+    Four estimates of its mean reward a round: rejection replay (the rounds alone), inverse
+    propensity, self-normalised and doubly robust (all rows, weighted). Where a log is too thin, the
+    answer is "not enough data". Rows that cannot be used are counted, with the reason.
+
+    Rewards under an attack are what the policy truly earned while it learned forged ones.
+    """
+    from armrace.cli.replay_table import print_replay
+    from armrace.evaluation import POLICIES_REPLAYED
+    from armrace.evaluation import replay as evaluate
+    from armrace.policies import POLICIES
+
+    check_targets(json, report, force=force)
+    chosen = POLICIES_REPLAYED if policies is None else names("policies", policies, POLICIES)
+    corrupter = make_attack(attack, attack_settings) if attack or attack_settings else None
+    found = evaluate(
+        log,
+        chosen,
+        columns=columns,
+        arm=arm,
+        reward=reward,
+        propensity=propensity,
+        time=time,
+        source=source,
+        unit=unit,
+        rewards=reward_bounds(rewards),
+        floor=None if floor is None else share("floor", floor),
+        horizon=None if horizon is None else whole("horizon", horizon),
+        estimators=estimators,
+        attack=corrupter,
+        budget=None if budget is None else number("budget", budget),
+        redteam=redteam,
+        retract=retract,
+        replications=whole("replications", replications or ""),
+        level=share("level", level),
+        seed=whole("seed", seed),
+        workers=worker_count(workers),
+    )
+    if json is not None:
+        write_json(json, found.to_builtins())
+    if json != STANDARD_OUTPUT:
+        print_replay(found)
+    if report is not None:
+        from armrace.files import write_text
+        from armrace.reports.replay import render_replay
+
+        write_text(report, render_replay(found, _command()))
+        say(f"The report is in {report}.")
+
+
+def _command() -> str:
+    """Return the command line as it was given."""
+    import sys
+
+    return shlex.join(["armrace", *sys.argv[1:]])

@@ -1,0 +1,58 @@
+"""What a log itself says against the assumptions that its replay rests on."""
+
+from __future__ import annotations
+
+from armrace.formatting import count, figure, percent
+from armrace.logs import Log
+from armrace.statistics.chi_square import chi_square_tail
+
+__all__ = ["doubts_of"]
+
+_SURE = 1e-4
+_FACTOR = 1.4
+
+
+def doubts_of(log: Log, floor: float) -> list[str]:
+    """Return a sentence for each doubt about the propensities of a log."""
+    found = []
+    arms = len(log.arms)
+    if not log.has_propensities:
+        chance = _chance_if_uniform(log)
+        if chance < _SURE:
+            fewest, most = int(log.pulls.min()), int(log.pulls.max())
+            found.append(
+                "No propensities are given, so every arm is taken to have been shown with the same "
+                f"probability; but arms have from {count(fewest)} to {count(most)} rows, which "
+                f"would happen with a probability of {figure(chance)}. The estimates are then "
+                "wrong; give --propensity COLUMN."
+            )
+        return found
+    inverse = log.mean_inverse_propensity
+    if not arms / _FACTOR <= inverse <= arms * _FACTOR:
+        found.append(
+            f"The mean of 1 / propensity is {figure(inverse)}; with {arms} arms that can always be "
+            f"shown it would be near {arms}. Some arms could not be shown at times, the "
+            "propensities are not those of the arms shown, or a few rows with tiny ones dominate."
+        )
+    if floor > log.least_propensity:
+        found.append(
+            f"Propensities below {figure(floor)} are raised to it; the smallest is "
+            f"{figure(log.least_propensity)}. This trades bias for variance: arms are "
+            "underestimated where they were shown with a smaller propensity."
+        )
+    elif floor * log.rows < 1.0:
+        found.append(
+            f"The smallest propensity is {figure(floor)}, so that rejection replay accepts "
+            f"{percent(floor)} of the rows, which is none of them; a --floor accepts more, with a "
+            "bias against arms of smaller propensities."
+        )
+    return found
+
+
+def _chance_if_uniform(log: Log) -> float:
+    """Return the probability that uniform choices differ at least so much."""
+    expected = log.rows / len(log.arms)
+    if expected < 5.0:
+        return 1.0
+    statistic = float(((log.pulls - expected) ** 2 / expected).sum())
+    return chi_square_tail(statistic, len(log.arms) - 1)

@@ -1,0 +1,394 @@
+"""Replay: what policies, and attacks on them, would have done on a log that another system made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from armrace.adversaries import ADVERSARIES, Adversary, NoAttack
+from armrace.adversaries.base import Setting
+from armrace.errors import InvalidParameter, UnknownName
+from armrace.evaluation.doubts import doubts_of
+from armrace.evaluation.estimates import Scale, estimate_gain, estimates_of
+from armrace.evaluation.results import AS_LOGGED, AttackOnLog, Gain, PolicyReplay, Replay
+from armrace.evaluation.runs import Run
+from armrace.kernels.replay import ACCEPTED, LOGGED, REPLAYED, TOTAL
+from armrace.logs import Batch, Columns, Log, open_log
+from armrace.policies import Policy
+from armrace.randomness import MAXIMAL_SEED, Purpose, generator_for
+from armrace.simulation.scenarios import told_the_budget
+from armrace.specification import MAXIMAL_HORIZON, Limits, check_number, is_list
+
+__all__ = ["POLICIES_REPLAYED", "replay"]
+
+POLICIES_REPLAYED = ("optimistic-log-barrier", "sharp-race", "tsallis-inf", "ucb1")
+"""Replayed unless others are named: the recommended policy, a race, and two that many use."""
+
+_MOST_BLOCKS = 1000
+_REPLICATIONS = Limits("runs of each policy", 1, 10_000)
+_LEVEL = Limits("probability that an interval is wrong", 0, 1, low_open=True, high_open=True)
+_FLOOR = Limits("smallest propensity that is taken at its word", 0, 1, low_open=True)
+_BUDGET = Limits("budget of the attack", 0)
+_HORIZON = Limits("decisions that policies plan for", 1, MAXIMAL_HORIZON)
+_SEED = Limits("seed", 0, MAXIMAL_SEED)
+
+PolicyLike = Policy | str | Mapping[str, Any]
+
+
+class _Form(NamedTuple):
+    """One form of the log that a policy meets, and who corrupts the rewards."""
+
+    name: str
+    attack: Adversary
+    budget: float
+    without: int | None = None
+    """The place of the source whose rows are left out."""
+    found_by: str = ""
+
+
+class _Plan(NamedTuple):
+    """A policy on a form of the log, and its runs."""
+
+    policy: Policy
+    label: str
+    form: _Form
+    runs: list[Run]
+    rows: int
+    horizon: int
+
+
+def replay(
+    log: Log | Path | str | pl.DataFrame | pl.LazyFrame,
+    policies: PolicyLike | Sequence[PolicyLike] = POLICIES_REPLAYED,
+    *,
+    columns: Columns | Mapping[str, str] | Path | str | None = None,
+    arm: str | None = None,
+    reward: str | None = None,
+    propensity: str | None = None,
+    time: str | None = None,
+    source: str | None = None,
+    unit: str | None = None,
+    rewards: Sequence[float] = (0.0, 1.0),
+    floor: float | None = None,
+    horizon: int | None = None,
+    estimators: str = "all",
+    attack: Adversary | str | Mapping[str, Any] | None = None,
+    budget: float | None = None,
+    redteam: str | None = None,
+    retract: str | None = None,
+    replications: int = 10,
+    level: float = 0.05,
+    seed: int = 0,
+    workers: int | None = None,
+) -> Replay:
+    """Estimate what policies would have earned on a log that another system made.
+
+    Args:
+        log: a file of CSV, NDJSON or Parquet, a data frame, or a log that was opened already.
+        policies: policies, their names, or plain data with a ``name`` and parameters.
+        columns: which columns are read: a mapping of roles to names, or the TOML file of one.
+        arm: the column of the arm that was shown.
+        reward: the column of its reward.
+        propensity: the column of the probability with which the log's system chose the arm. Without
+            one, all arms are taken to have been shown with equal probability.
+        time: the column of the time, by which the order of the rows is checked.
+        source: the column of the source of the feedback.
+        unit: the column of the visitor; the bootstrap keeps the rows of a visitor together.
+        rewards: the smallest and the largest reward.
+        floor: rows of a smaller propensity are treated as if they had this one, which accepts
+            more rows and biases the estimates; by default the smallest propensity of the log.
+        horizon: the number of decisions that policies plan for; by default the expected number
+            of accepted rows.
+        estimators: ``all``, or ``replay`` for rejection replay alone, which is faster.
+        attack: an attack that is injected into the rewards that the policies learn.
+        budget: the most that the attack may spend.
+        redteam: the effort of a search for the worst attack on each policy: ``quick``, ``usual`` or
+            ``full``.
+        retract: a source; each policy is replayed also as if its rows had been found and left out.
+        replications: runs of each policy, which differ in its draws.
+        level: the probability with which an interval may be wrong.
+        seed: the seed of all draws.
+        workers: how many threads work at once; by default one a core.
+
+    Returns:
+        The estimates, a report of the rows that could not be used, and verdicts in words.
+
+    Raises:
+        ArmraceError: an argument is refused; the message names it, its limits and its value.
+    """
+    check_number("replications", replications, _REPLICATIONS, whole=True)
+    check_number("level", level, _LEVEL)
+    check_number("seed", seed, _SEED, whole=True)
+    if estimators not in ("all", "replay"):
+        raise InvalidParameter(f"estimators must be all or replay; got {estimators!r}.")
+    opened = log
+    if not isinstance(opened, Log):
+        opened = open_log(
+            opened,
+            columns,
+            rewards=rewards,
+            arm=arm,
+            reward=reward,
+            propensity=propensity,
+            time=time,
+            source=source,
+            unit=unit,
+        )
+    least = opened.least_propensity if floor is None else floor
+    check_number("floor", least, _FLOOR)
+    if horizon is not None:
+        check_number("horizon", horizon, _HORIZON, whole=True)
+    job = _Job(opened, least, horizon, estimators == "all", replications, level, seed, workers)
+    job.choose_policies(policies, budget)
+    job.choose_forms(attack, budget, redteam, retract)
+    job.play()
+    return job.result()
+
+
+class _Job:
+    """One replay: plans, runs and results."""
+
+    def __init__(
+        self,
+        log: Log,
+        floor: float,
+        horizon: int | None,
+        weighs: bool,
+        replications: int,
+        level: float,
+        seed: int,
+        workers: int | None,
+    ) -> None:
+        self.log, self.floor, self.weighs = log, floor, weighs
+        self.replications, self.level, self.seed = replications, level, seed
+        self._horizon, self._workers = horizon, workers
+        self.policies: dict[str, Policy] = {}
+        self.plans: list[_Plan] = []
+
+    # --- what is played -------------------------------------------------------------------
+
+    def choose_policies(
+        self, policies: PolicyLike | Sequence[PolicyLike], budget: float | None
+    ) -> None:
+        """Take policies; one that must know the corruption is told the budget."""
+        listed: list[Any] = list(policies) if is_list(policies) else [policies]  # type: ignore[arg-type]
+        if not listed:
+            raise InvalidParameter("policies must name at least one; got none.")
+        for given in listed:
+            policy = given if isinstance(given, Policy) else told_the_budget(given, budget or 0.0)
+            alike = sum(other.tag() == policy.tag() for other in self.policies.values())
+            self.policies[f"{policy.tag()} #{alike + 1}" if alike else policy.tag()] = policy
+
+    def choose_forms(
+        self,
+        attack: Adversary | str | Mapping[str, Any] | None,
+        budget: float | None,
+        redteam: str | None,
+        retract: str | None,
+    ) -> None:
+        """Make the plans: every policy on every form of the log."""
+        corrupts = attack is not None or redteam is not None
+        if corrupts and budget is None:
+            raise InvalidParameter("budget is missing: how much may the attack spend?")
+        if budget is not None:
+            check_number("budget", budget, _BUDGET)
+            if not corrupts:
+                raise InvalidParameter("budget is for an attack; name one, or search for one.")
+        without = None if retract is None else self._source(retract)
+        for label, policy in self.policies.items():
+            forms = [_Form(AS_LOGGED, NoAttack(), 0.0)]
+            if attack is not None:
+                made = ADVERSARIES.make(attack)
+                forms.append(_Form(f"under {made.tag()}", made, float(budget or 0)))
+            if redteam is not None:
+                worst = self._worst(policy, float(budget or 0), redteam)
+                forms.append(
+                    _Form("under the worst found", worst, float(budget or 0), None, redteam)
+                )
+            if without is not None:
+                forms.append(_Form(f"without {retract}", NoAttack(), 0.0, without))
+            self.plans += [self._plan(label, policy, form) for form in forms]
+
+    def _source(self, name: str) -> int:
+        if self.log.columns.source is None:
+            raise InvalidParameter("retract needs the column of the sources; give --source COLUMN.")
+        if name not in self.log.sources:
+            raise UnknownName.among("source", name, self.log.sources)
+        place = self.log.sources.index(name)
+        if self.log.source_rows[place] == self.log.rows:
+            raise InvalidParameter(
+                f"every row has the source {name!r}; nothing is left without it."
+            )
+        return place
+
+    def horizon(self, rows: int) -> int:
+        """The number of decisions that policies plan for."""
+        return self._horizon or max(1, round(rows * self.floor))
+
+    def setting(self, policy: Policy, rows: int, budget: float) -> Setting:
+        """What an attack knows: the rates that the whole log shows."""
+        arms = len(self.log.arms)
+        support = np.tile([0.0, 1.0], (arms, 1)) if self.log.is_binary else None
+        return Setting(self.log.rates, self.horizon(rows), budget, policy, support)
+
+    def _worst(self, policy: Policy, budget: float, effort: str) -> Adversary:
+        """Search for the worst attack on Bernoulli arms with the log's rates."""
+        from armrace.red_team import redteam
+
+        rates, rounds = self.log.rates.tolist(), self.horizon(self.log.rows)
+        verdict = redteam(
+            policy, rates, budget, rounds, effort=effort, seed=self.seed, workers=self._workers
+        )
+        return verdict.attack
+
+    def _plan(self, label: str, policy: Policy, form: _Form) -> _Plan:
+        rows = self.log.rows
+        if form.without is not None:
+            rows -= int(self.log.source_rows[form.without])
+        setting = self.setting(policy, rows, form.budget)
+        runs = [
+            Run(
+                policy,
+                form.attack,
+                setting,
+                seed=self.seed,
+                replication=number,
+                blocks=min(rows, _MOST_BLOCKS),
+                rows=rows,
+                floor=self.floor,
+                weighs=self.weighs,
+            )
+            for number in range(self.replications)
+        ]
+        return _Plan(policy, label, form, runs, rows, setting.horizon)
+
+    # --- playing --------------------------------------------------------------------------
+
+    def play(self) -> None:
+        """Let all runs meet all rows, batch by batch."""
+        done: dict[int | None, int] = {}
+        with ThreadPoolExecutor(self._workers) as pool:
+            for batch in self.log.batches():
+                work = []
+                for without in dict.fromkeys(plan.form.without for plan in self.plans):
+                    part = _without(batch, without)
+                    first = done.get(without, 0)
+                    done[without] = first + part.arms.size
+                    for plan in self.plans:
+                        if plan.form.without == without:
+                            blocks = _blocks(part, first, plan.rows)
+                            work += [(run, part, blocks) for run in plan.runs]
+                for _ in pool.map(lambda each: each[0].take(each[1], each[2]), work):
+                    pass
+
+    # --- results --------------------------------------------------------------------------
+
+    def result(self) -> Replay:
+        """Collect the figures of all runs."""
+        log, scale = self.log, Scale(*self.log.bounds)
+        return Replay(
+            log=log.name,
+            columns=log.columns.named(),
+            rewards=log.bounds,
+            report=log.report,
+            arms=log.arms,
+            rows=log.rows,
+            logged_mean=scale.reward(float(log.totals.sum()) / log.rows),
+            arm_rows=log.pulls.tolist(),
+            arm_means=[scale.reward(rate) for rate in log.rates.tolist()],
+            floor=self.floor,
+            level=self.level,
+            replications=self.replications,
+            seed=self.seed,
+            policies=[self._figures(plan, scale) for plan in self.plans],
+            warnings=doubts_of(log, self.floor),
+        )
+
+    def _figures(self, plan: _Plan, scale: Scale) -> PolicyReplay:
+        tallies = [run.tally for run in plan.runs]
+        heaviest = 1.0 / self.floor
+        generator = generator_for(self.seed, Purpose.BOOTSTRAP)
+        found = estimates_of(tallies, scale, heaviest, self.level, self.weighs, generator)
+        gain = None
+        if self.weighs:
+            value, ends = estimate_gain(tallies, scale, heaviest, self.level)
+            gain = Gain(value=value, low=ends.low, high=ends.high)
+        accepted = np.array([tally.counts[ACCEPTED] for tally in tallies], dtype=np.float64)
+        sums = np.array([tally.sums[REPLAYED, TOTAL] for tally in tallies])
+        means = sums[accepted > 0] / accepted[accepted > 0]
+        pulls = np.sum([tally.pulls for tally in tallies], axis=0)
+        return PolicyReplay(
+            policy=plan.label,
+            specification=plan.policy.to_builtins(),
+            form=plan.form.name,
+            rows=plan.rows,
+            logged_mean=scale.reward(float(tallies[0].moments[LOGGED]) / plan.rows),
+            rounds=float(accepted.mean()),
+            acceptance=float(accepted.mean()) / plan.rows,
+            horizon=plan.horizon,
+            estimates=found,
+            lowest=scale.reward(float(means.min())) if means.size else None,
+            highest=scale.reward(float(means.max())) if means.size else None,
+            shares=(pulls / max(1, pulls.sum())).tolist(),
+            gain=gain,
+            verdict=self._verdict(found[-1].is_enough, gain),
+            attack=_attack(plan),
+            curve=_curve(plan, scale),
+        )
+
+    def _verdict(self, is_enough: bool, gain: Gain | None) -> Any:
+        if not is_enough:
+            return "not enough data"
+        if gain is None or gain.low <= 0.0 <= gain.high:
+            return "undecided"
+        return "better" if gain.low > 0.0 else "worse"
+
+
+def _without(batch: Batch, source: int | None) -> Batch:
+    """Return a batch without the rows of a source."""
+    if source is None:
+        return batch
+    kept = batch.sources != source
+    units = batch.units[kept] if batch.units.size else batch.units
+    return Batch(
+        batch.arms[kept],
+        batch.rewards[kept],
+        batch.propensities[kept],
+        batch.sources[kept],
+        units,
+    )
+
+
+def _blocks(batch: Batch, first: int, rows: int) -> npt.NDArray[np.int64]:
+    """Return the block of each row: consecutive rows share one, or all rows of a unit."""
+    count = min(rows, _MOST_BLOCKS)
+    if batch.units.size:
+        return (batch.units % np.uint64(count)).astype(np.int64)
+    return np.arange(first, first + batch.arms.size, dtype=np.int64) * count // rows
+
+
+def _attack(plan: _Plan) -> AttackOnLog | None:
+    if isinstance(plan.form.attack, NoAttack):
+        return None
+    return AttackOnLog(
+        specification=plan.form.attack.to_builtins(),
+        budget=plan.form.budget,
+        spent=float(np.mean([run.ledger.charged[0] for run in plan.runs])),
+        seen=float(np.mean([run.ledger.seen[0] for run in plan.runs])),
+        found_by=plan.form.found_by,
+    )
+
+
+def _curve(plan: _Plan, scale: Scale) -> list[tuple[float, float, float]]:
+    curve = np.mean([run.tally.curve for run in plan.runs], axis=0)
+    return [
+        (float(rows), float(rounds), scale.reward(float(paid / rounds)))
+        for rows, rounds, paid, _ in curve
+        if rounds > 0.0
+    ]

@@ -1,0 +1,295 @@
+"""The compiled loop of replay: a policy meets the rows of a log that it has not made.
+
+For each row the policy draws an arm. If that is the arm of the row, and a coin of probability
+``floor / propensity`` shows heads, the row is *accepted*: it becomes the next round of the run, and
+the policy learns its reward. Otherwise the row is skipped: the policy has drawn, but nothing is
+assigned, so that its state does not change. A row is accepted with probability ``floor`` whatever
+the policy does, so the accepted rows are distributed like rounds that the policy plays live.
+
+The state, and with it the distribution of the next arm, stays the same from one accepted row to the
+next. All rows in between are samples from the logging system for this one distribution, and
+importance weights ``distribution / propensity`` use them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.attack_pointers import NOWHERE, Attack, call_corrupt, call_observe
+from armrace.kernels.compiling import entry, inlined
+from armrace.kernels.engine import Ledger, charge, is_spent
+from armrace.kernels.generics import assign, choose, distribution, learn, make_ticket
+from armrace.kernels.streams import Stream, uniform
+from armrace.kernels.unowned_arrays import borrow
+
+__all__ = [
+    "ACCEPTED",
+    "CURVE",
+    "DOUBLY",
+    "GAIN",
+    "LOGGED",
+    "MATCHED",
+    "PAID_SQUARE",
+    "REPLAYED",
+    "ROWS",
+    "SEEN",
+    "SQUARES",
+    "TERMS",
+    "TOTAL",
+    "WEIGHT",
+    "WEIGHTED",
+    "WEIGHT_SQUARE",
+    "Tally",
+    "make_auditor",
+    "make_replayer",
+    "make_tally",
+]
+
+ROWS, MATCHED, ACCEPTED, MOMENT = range(4)
+"""Positions in ``Tally.counts``."""
+
+REPLAYED, WEIGHTED, DOUBLY, GAIN = range(4)
+"""Rows of ``Tally.sums``: rewards of accepted rows; and for all rows the weighted reward, the
+doubly robust term, and the latter minus the logged reward."""
+
+TOTAL, SQUARES, TERMS = range(3)
+"""Columns of ``Tally.sums``: sum, squared distances from the mean so far, number of terms."""
+
+WEIGHT, WEIGHT_SQUARE, PAID_SQUARE, SEEN, LOGGED = range(5)
+"""Positions in ``Tally.moments``: sums of weights, of their squares, of squared weighted rewards,
+of rewards as the policy saw them, and of logged rewards."""
+
+CURVE = 100
+"""Moments at which the run is recorded."""
+
+
+class Tally(NamedTuple):
+    """What is counted along a run."""
+
+    counts: npt.NDArray[np.int64]
+    sums: npt.NDArray[np.float64]
+    moments: npt.NDArray[np.float64]
+    blocks: npt.NDArray[np.float64]
+    """For each block of rows the sums of the weights and of the weighted rewards."""
+    curve: npt.NDArray[np.float64]
+    """At each moment: rows, accepted rows, sum of their rewards, sum of doubly robust terms."""
+    pulls: npt.NDArray[np.int64]
+    """Accepted rows of each arm."""
+    logged: npt.NDArray[np.int64]
+    """Rows of each arm so far, accepted or not."""
+    paid: npt.NDArray[np.float64]
+    """The sum of their rewards."""
+    latest: npt.NDArray[np.float64]
+    """The reward of each arm's latest row: what an attack sees of arms that a row does not show."""
+    estimates: npt.NDArray[np.float64]
+    """The mean of each arm as earlier rows show it, for doubly robust estimates."""
+    weights: npt.NDArray[np.float64]
+    """The policy's distribution."""
+    clean: npt.NDArray[np.float64]
+    proposal: npt.NDArray[np.float64]
+    cached: npt.NDArray[np.float64]
+    """The estimated mean of the current distribution; and 1 if the distribution is outdated."""
+
+
+def make_tally(arms: int, blocks: int) -> Tally:
+    """Make a tally before the first row."""
+    return Tally(
+        counts=np.zeros(4, dtype=np.int64),
+        sums=np.zeros((4, 3)),
+        moments=np.zeros(5),
+        blocks=np.zeros((blocks, 2)),
+        curve=np.zeros((CURVE, 4)),
+        pulls=np.zeros(arms, dtype=np.int64),
+        logged=np.zeros(arms, dtype=np.int64),
+        paid=np.zeros(arms),
+        latest=np.zeros(arms),
+        estimates=np.zeros(arms),
+        weights=np.zeros(arms),
+        clean=np.zeros(arms),
+        proposal=np.zeros(arms),
+        cached=np.array([0.0, 1.0]),
+    )
+
+
+@inlined
+def _add(
+    sums: npt.NDArray[np.float64], sequence: int, value: float, start: float, least: float
+) -> None:
+    """Add a term; its distance is taken from the mean of the terms before it and of ``start``.
+
+    That mean is kept within [least, 1], where the expectation of a term is.
+    """
+    centre = (sums[sequence, TOTAL] + start) / (sums[sequence, TERMS] + 1.0)
+    centre = min(max(centre, least), 1.0)
+    sums[sequence, TOTAL] += value
+    sums[sequence, SQUARES] += (value - centre) ** 2
+    sums[sequence, TERMS] += 1.0
+
+
+@inlined
+def _estimate(tally: Tally) -> None:
+    """Estimate every arm's mean from the rows so far, and the mean of the distribution.
+
+    An arm counts as if it had one more row, which paid the mean of all rows so far.
+    """
+    usual = (tally.moments[LOGGED] + 0.5) / (tally.counts[ROWS] + 1.0)
+    mean = 0.0
+    for arm in range(tally.weights.size):
+        tally.estimates[arm] = (tally.paid[arm] + usual) / (tally.logged[arm] + 1.0)
+        mean += tally.weights[arm] * tally.estimates[arm]
+    tally.cached[0] = mean
+    tally.cached[1] = 0.0
+
+
+@inlined
+def _weigh(tally: Tally, arm: int, reward: float, propensity: float, block: int) -> None:
+    """Add a row to the estimates that weigh all rows."""
+    weight = tally.weights[arm] / propensity
+    sums, moments = tally.sums, tally.moments
+    _add(sums, WEIGHTED, weight * reward, 0.0, 0.0)
+    doubly = tally.cached[0] + weight * (reward - tally.estimates[arm])
+    _add(sums, DOUBLY, doubly, 0.5, 0.0)
+    _add(sums, GAIN, doubly - reward, 0.0, -1.0)
+    moments[WEIGHT] += weight
+    moments[WEIGHT_SQUARE] += weight * weight
+    moments[PAID_SQUARE] += (weight * reward) ** 2
+    tally.blocks[block, 0] += weight
+    tally.blocks[block, 1] += weight * reward
+
+
+@inlined
+def _note(tally: Tally, arm: int, reward: float) -> None:
+    """Remember a row, after all that must not know of it."""
+    tally.counts[ROWS] += 1
+    tally.moments[LOGGED] += reward
+    tally.logged[arm] += 1
+    tally.paid[arm] += reward
+    tally.latest[arm] = reward
+    before = tally.estimates[arm]
+    # The share of the mean of all rows stays what it was when the estimates were made.
+    tally.estimates[arm] = before + (reward - before) / (tally.logged[arm] + 1.0)
+    tally.cached[0] += tally.weights[arm] * (tally.estimates[arm] - before)
+
+
+@inlined
+def _corrupted(
+    attack: Attack, ledger: Ledger, tally: Tally, arm: int, reward: float, round: int
+) -> float:
+    """Let the attack change the rewards of an accepted row; return what the policy sees."""
+    clean, proposal = tally.clean, tally.proposal
+    for other in range(clean.size):
+        clean[other] = tally.latest[other]
+    clean[arm] = reward
+    for other in range(clean.size):
+        proposal[other] = clean[other]
+    left = ledger.charged[1] - ledger.charged[0]
+    call_corrupt(attack.corrupt, attack.state, round, tally.weights, proposal, left)
+    changed = False
+    for other in range(clean.size):
+        changed |= proposal[other] != clean[other]
+    if changed:
+        charge(attack, ledger, clean, proposal)
+    return proposal[arm]
+
+
+@inlined
+def _record(tally: Tally) -> None:
+    moment = tally.counts[MOMENT]
+    tally.curve[moment, 0] = tally.counts[ROWS]
+    tally.curve[moment, 1] = tally.counts[ACCEPTED]
+    tally.curve[moment, 2] = tally.sums[REPLAYED, TOTAL]
+    tally.curve[moment, 3] = tally.sums[DOUBLY, TOTAL]
+    tally.counts[MOMENT] = moment + 1
+
+
+@cache
+def make_replayer(code: str) -> Callable[..., None]:
+    """Make the compiled loop for states whose implementations have the fingerprint ``code``."""
+
+    @entry(code)
+    def replay_rows(
+        policy: Any,
+        attack: Attack,
+        stream: Stream,
+        coins: Stream,
+        ledger: Ledger,
+        tally: Tally,
+        arms: npt.NDArray[np.int64],
+        rewards: npt.NDArray[np.float64],
+        propensities: npt.NDArray[np.float64],
+        blocks: npt.NDArray[np.int64],
+        floor: float,
+        total: int,
+        weighs: bool,
+    ) -> None:
+        """Replay a batch of rows.
+
+        Args:
+            policy: the policy's state.
+            attack: who changes the rewards of accepted rows.
+            stream: what the policy draws with.
+            coins: what decides whether a matching row is accepted.
+            ledger: the account of the attack.
+            tally: what is counted.
+            arms: the arm of each row.
+            rewards: its reward.
+            propensities: the probability with which the row shows its arm.
+            blocks: the block that the row belongs to.
+            floor: matching rows are accepted with probability floor / propensity, at most 1.
+            total: how many rows the whole log has.
+            weighs: whether all rows are weighed, for which the distribution is computed.
+        """
+        policy, stream, coins = borrow(policy), borrow(stream), borrow(coins)
+        ledger, tally = borrow(ledger), borrow(tally)
+        looks = weighs or attack.sees_weights
+        for row in range(arms.size):
+            arm, reward, propensity = arms[row], rewards[row], propensities[row]
+            if looks and tally.cached[1] != 0.0:
+                distribution(policy, tally.weights)
+                _estimate(tally)
+            if weighs:
+                _weigh(tally, arm, reward, max(propensity, floor), blocks[row])
+            ticket = choose(policy, stream, None)
+            if ticket.arm == arm:
+                tally.counts[MATCHED] += 1
+                if propensity <= floor or uniform(coins) * propensity < floor:
+                    number = tally.counts[ACCEPTED]
+                    shown = reward
+                    if not is_spent(ledger, attack.smallest_cost):
+                        shown = _corrupted(attack, ledger, tally, arm, reward, number)
+                    learn(policy, assign(policy, ticket), shown)
+                    if attack.observe != NOWHERE:
+                        call_observe(attack.observe, attack.state, number, arm, shown)
+                    ledger.seen[0] += abs(shown - reward)
+                    tally.moments[SEEN] += shown
+                    tally.pulls[arm] += 1
+                    _add(tally.sums, REPLAYED, reward, 0.5, 0.0)
+                    tally.counts[ACCEPTED] = number + 1
+                    tally.cached[1] = 1.0
+            _note(tally, arm, reward)
+            while tally.counts[ROWS] * CURVE >= (tally.counts[MOMENT] + 1) * total:
+                _record(tally)
+
+    return replay_rows
+
+
+@cache
+def make_auditor(code: str) -> Callable[..., None]:
+    """Make the compiled loop that shows a state the rows of a log, whoever chose their arms."""
+
+    @entry(code)
+    def show_rows(
+        state: Any,
+        arms: npt.NDArray[np.int64],
+        rewards: npt.NDArray[np.float64],
+    ) -> None:
+        state = borrow(state)
+        for row in range(arms.size):
+            learn(state, assign(state, make_ticket(arms[row])), rewards[row])
+
+    return show_rows

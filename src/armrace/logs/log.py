@@ -1,0 +1,245 @@
+"""A log of decisions and rewards that some system has made: surveyed once, then read in batches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from armrace.errors import InvalidParameter
+from armrace.formatting import count
+from armrace.logs.columns import Columns, make_columns
+from armrace.logs.row_report import RowReport
+from armrace.logs.rows import checked_rows
+from armrace.logs.sources import pieces_of
+from armrace.logs.survey import Survey, natural_key
+
+__all__ = ["Batch", "Log", "open_log"]
+
+_MOST_ARMS = 10_000
+_KEPT_ROWS = 5_000_000
+"""Up to this many rows are kept in memory, some 30 bytes each; longer logs are read again."""
+_DAY = 86_400_000.0
+
+Floats = npt.NDArray[np.float64]
+
+
+class Batch(NamedTuple):
+    """Consecutive usable rows of a log."""
+
+    arms: npt.NDArray[np.int64]
+    """The places of the arms in :attr:`Log.arms`."""
+    rewards: Floats
+    """Scaled to [0, 1]."""
+    propensities: Floats
+    sources: npt.NDArray[np.int64]
+    """The places of the sources in :attr:`Log.sources`; -1 where a row has none."""
+    units: npt.NDArray[np.uint64]
+    """A hash of each unit; empty if the log has none."""
+
+
+class Log:
+    """The rows of a log that can be used, and what is known of all of them.
+
+    Args:
+        place: a file or a data frame.
+        columns: which columns are read.
+        bounds: the smallest and the largest reward.
+    """
+
+    def __init__(
+        self,
+        place: Path | str | pl.DataFrame | pl.LazyFrame,
+        columns: Columns,
+        bounds: tuple[float, float] = (0.0, 1.0),
+    ) -> None:
+        self.place = place
+        self.columns = columns
+        self.bounds = bounds
+        self.report = RowReport()
+        self.arms: list[str] = []
+        """The arms in natural order, so that no figure depends on which came first."""
+        self.sources: list[str] = []
+        self.pulls: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        """How many rows show each arm."""
+        self.totals: Floats = np.zeros(0)
+        """The sum of the rewards of each arm, scaled to [0, 1]."""
+        self.source_rows: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.least_propensity = 0.0
+        self.mean_inverse_propensity = 0.0
+        """The mean of 1 / propensity: the number of arms, if every arm can always be shown."""
+        self.is_binary = True
+        """Whether every reward is the smallest or the largest."""
+        self.first_time: int | None = None
+        self.last_time: int | None = None
+        self._kept: list[Batch] | None = []
+        self._survey()
+
+    @property
+    def name(self) -> str:
+        """The file of the log, or what it is."""
+        return str(self.place) if isinstance(self.place, (str, Path)) else "data frame"
+
+    @property
+    def rows(self) -> int:
+        """How many rows can be used."""
+        return self.report.used
+
+    @property
+    def has_propensities(self) -> bool:
+        """Whether the log says with which probability it showed its arms."""
+        return self.columns.propensity is not None
+
+    @property
+    def rates(self) -> Floats:
+        """The mean reward of each arm, scaled to [0, 1]."""
+        return self.totals / np.maximum(self.pulls, 1)
+
+    @property
+    def days(self) -> float | None:
+        """The time from the first to the last row in days, if the log has times."""
+        if self.first_time is None or self.last_time is None:
+            return None
+        return (self.last_time - self.first_time) / _DAY
+
+    def frames(self, report: RowReport | None = None) -> Iterator[pl.DataFrame]:
+        """Read the usable rows again, with all columns; see :func:`checked_rows`."""
+        noted = RowReport() if report is None else report
+        for piece in pieces_of(self.place, self.columns):
+            yield checked_rows(piece, self.bounds, noted)
+
+    def batches(self) -> Iterator[Batch]:
+        """Read the usable rows in order."""
+        if self._kept is not None:
+            yield from self._kept
+            return
+        arms = {arm: place for place, arm in enumerate(self.arms)}
+        sources = {source: place for place, source in enumerate(self.sources)}
+        for frame in self.frames():
+            yield self._batch(frame, arms, sources)
+
+    def _survey(self) -> None:
+        """Read the log once: arms, rates, sources, times and rows that cannot be used."""
+        found, kept = Survey(), self._kept
+        for frame in self.frames(self.report):
+            found.add_names(frame)
+            if len(found.arms) > _MOST_ARMS:
+                raise InvalidParameter(
+                    f"the column {self.columns.arm} must have at most {count(_MOST_ARMS)} "
+                    f"different arms; got more in the first {count(self.report.rows)} rows."
+                )
+            batch = self._batch(frame, found.arms, found.sources)
+            found.add_figures(batch.arms, batch.rewards, batch.sources)
+            kept = None if kept is None or self.report.used > _KEPT_ROWS else [*kept, batch]
+        if self.report.used == 0:
+            raise InvalidParameter(
+                f"{self.name} has no usable row: {' '.join(self.report.sentences())}"
+            )
+        self._kept = kept
+        self._take(found)
+
+    def _take(self, found: Survey) -> None:
+        labels = list(found.arms)
+        order = sorted(range(len(labels)), key=lambda place: natural_key(labels[place]))
+        self.arms = [labels[place] for place in order]
+        self.sources = list(found.sources)
+        self.pulls, self.totals = found.pulls[order], found.totals[order]
+        self.source_rows, self.is_binary = found.source_rows, found.is_binary
+        self.mean_inverse_propensity = found.inverse_propensities / self.report.used
+        self.first_time, self.last_time = found.first_time, found.last_time
+        if len(self.arms) < 2:
+            raise InvalidParameter(
+                f"the column {self.columns.arm} must have at least 2 arms; every usable row has "
+                f"{self.arms[0]!r}."
+            )
+        if found.disordered:
+            self.report.remarks.append(
+                f"{count(found.disordered)} rows are earlier than the row before them; they are "
+                "taken in the order of the log. Sort it by time if that is the true order."
+            )
+        uniform = 1.0 / len(self.arms)
+        self.least_propensity = found.least_propensity if self.has_propensities else uniform
+        if self._kept is not None:
+            place = np.empty(len(order), dtype=np.int64)
+            place[order] = np.arange(len(order))
+            self._kept = [
+                each._replace(
+                    arms=place[each.arms],
+                    propensities=(
+                        each.propensities
+                        if self.has_propensities
+                        else np.full(each.arms.size, uniform)
+                    ),
+                )
+                for each in self._kept
+            ]
+
+    def _batch(
+        self, frame: pl.DataFrame, arms: Mapping[str, int], sources: Mapping[str, int]
+    ) -> Batch:
+        rewards = np.ascontiguousarray(frame["reward"].to_numpy(), dtype=np.float64)
+        if self.has_propensities:
+            propensities = np.ascontiguousarray(frame["propensity"].to_numpy(), dtype=np.float64)
+        else:
+            propensities = np.full(frame.height, self.least_propensity)
+        return Batch(
+            arms=_coded(frame["arm"], arms),
+            rewards=rewards,
+            propensities=propensities,
+            sources=(
+                _coded(frame["source"], sources)
+                if "source" in frame.columns
+                else np.zeros(0, dtype=np.int64)
+            ),
+            units=(
+                frame["unit"].hash(seed=0).to_numpy()
+                if "unit" in frame.columns
+                else np.zeros(0, dtype=np.uint64)
+            ),
+        )
+
+
+def _coded(names: pl.Series, places: Mapping[str, int]) -> npt.NDArray[np.int64]:
+    """Return the place of each name; -1 where there is none."""
+    if not places:
+        return np.full(len(names), -1, dtype=np.int64)
+    coded = names.replace_strict(
+        list(places), list(places.values()), default=-1, return_dtype=pl.Int64
+    )
+    return np.ascontiguousarray(coded.fill_null(-1).to_numpy())
+
+
+def open_log(
+    place: Path | str | pl.DataFrame | pl.LazyFrame,
+    columns: Columns | Mapping[str, str] | Path | str | None = None,
+    *,
+    rewards: Sequence[float] = (0.0, 1.0),
+    **given: str | None,
+) -> Log:
+    """Survey a log: its arms, their rates, and the rows that cannot be used.
+
+    Args:
+        place: a file of CSV, NDJSON or Parquet, or a data frame.
+        columns: which columns are read: a mapping of roles to names, or the TOML file of one.
+        rewards: the smallest and the largest reward, which are scaled to 0 and 1.
+        given: single columns by role: ``arm``, ``reward``, ``propensity``, ``time``, ``source``
+            and ``unit``. They have precedence over ``columns``.
+
+    Returns:
+        The log, whose rows can be read again.
+
+    Raises:
+        InvalidParameter: there is no usable row, or fewer than two arms.
+        UnknownName: the log has no such column.
+    """
+    bounds = tuple(rewards)
+    if len(bounds) != 2 or not all(map(math.isfinite, bounds)) or not bounds[0] < bounds[1]:
+        raise InvalidParameter(
+            f"rewards must be the smallest and the largest reward, as 0,1; got {rewards!r}."
+        )
+    return Log(place, make_columns(columns, **given), (float(bounds[0]), float(bounds[1])))

@@ -1,0 +1,204 @@
+"""The check of raw rows: values of the right types, or a reason why a row cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import polars as pl
+
+from armrace.logs.row_report import RowReport
+from armrace.logs.sources import Piece
+
+__all__ = ["checked_rows"]
+
+_TRUTHS = {"true": "1", "false": "0"}
+_MILLISECONDS_FROM = 1e11
+"""Larger numbers are milliseconds since 1970, smaller ones seconds: as such, the year 5138."""
+_LATEST = 8.64e15
+_FORMATS = ("%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d")
+_LONGEST_NAME = 256
+
+
+def checked_rows(piece: Piece, bounds: tuple[float, float], report: RowReport) -> pl.DataFrame:
+    """Return the usable rows of a piece, and count the others in the report.
+
+    Args:
+        piece: raw rows.
+        bounds: the smallest and the largest reward.
+        report: where rows that cannot be used are counted.
+
+    Returns:
+        Columns ``row``, ``arm`` (text), ``reward`` (scaled to [0, 1]), and where the log has them
+        ``propensity``, ``time`` (milliseconds since 1970), ``source`` and ``unit`` (text).
+    """
+    raw = piece.frame
+    if piece.remark:
+        report.remarks.append(piece.remark)
+    numbers = np.arange(piece.first, piece.first + raw.height)
+    columns = {"row": pl.Series(numbers, dtype=pl.Int64)}
+    usable = np.ones(raw.height, dtype=np.bool_)
+    if piece.unreadable:
+        _exclude(report, usable, numbers, "not a JSON object", _mask(piece.unreadable, raw.height))
+    for role in raw.columns:
+        columns[role], faults = _READERS[role](raw[role], bounds)
+        for reason, mask in faults:
+            _exclude(report, usable, numbers, reason, mask)
+    report.rows += raw.height
+    report.used += int(usable.sum())
+    return pl.DataFrame(columns).filter(pl.Series(usable))
+
+
+def _exclude(
+    report: RowReport,
+    usable: np.ndarray,
+    numbers: np.ndarray,
+    reason: str,
+    mask: np.ndarray,
+) -> None:
+    """Count rows that are excluded for this reason, each row for its first reason only."""
+    struck = mask & usable
+    if struck.any():
+        report.note(reason, numbers[struck].tolist())
+        usable[struck] = False
+
+
+def _mask(places: frozenset[int], size: int) -> np.ndarray:
+    mask = np.zeros(size, dtype=np.bool_)
+    mask[list(places)] = True
+    return mask
+
+
+Faults = Iterator[tuple[str, np.ndarray]]
+Reader = Callable[[pl.Series, tuple[float, float]], tuple[pl.Series, Faults]]
+
+
+def _read_arm(raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Series, Faults]:
+    text = _names(raw)
+    return text, iter([("the arm is missing", _flags(text.is_null())), _too_long("arm", text)])
+
+
+def _read_source(raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Series, Faults]:
+    text = _names(raw)
+    return text, iter([_too_long("source", text)])
+
+
+def _read_unit(raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Series, Faults]:
+    text = _names(raw)
+    return text, iter([_too_long("unit", text)])
+
+
+def _names(raw: pl.Series) -> pl.Series:
+    """Text without surrounding spaces; empty text is missing."""
+    if raw.dtype in (pl.Float32, pl.Float64) and (raw.drop_nulls() % 1 == 0).all():
+        raw = raw.cast(pl.Int64, strict=False)  # whole numbers beside gaps, as pandas writes them
+    try:
+        text = raw.cast(pl.String, strict=False)
+    except pl.exceptions.PolarsError:  # a list or a struct, which is no name
+        return pl.Series(raw.name, [None] * len(raw), dtype=pl.String)
+    text = text.str.strip_chars()
+    return pl.select(pl.when(text != "").then(text)).to_series()
+
+
+def _too_long(role: str, text: pl.Series) -> tuple[str, np.ndarray]:
+    reason = f"the {role} has more than {_LONGEST_NAME} characters"
+    return reason, _flags(text.str.len_chars() > _LONGEST_NAME)
+
+
+def _flags(mask: pl.Series) -> np.ndarray:
+    flags: np.ndarray = mask.fill_null(False).to_numpy()
+    return flags
+
+
+def _numbers(raw: pl.Series) -> pl.Series:
+    """Numbers where there are any; text such as ``true`` counts as 1."""
+    if raw.dtype == pl.String:
+        raw = raw.str.strip_chars()
+        read = raw.cast(pl.Float64, strict=False)
+        if read.null_count() > raw.null_count():
+            raw = raw.str.to_lowercase().replace(_TRUTHS)
+            read = raw.cast(pl.Float64, strict=False)
+        return read
+    try:
+        return raw.cast(pl.Float64, strict=False)
+    except pl.exceptions.PolarsError:
+        return pl.Series(raw.name, [None] * len(raw), dtype=pl.Float64)
+
+
+def _missing(raw: pl.Series) -> np.ndarray:
+    empty = raw.is_null()
+    return _flags(empty | (raw.str.strip_chars() == "") if raw.dtype == pl.String else empty)
+
+
+def _read_reward(raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Series, Faults]:
+    low, high = bounds
+    values = _numbers(raw)
+    array = values.fill_null(np.nan).to_numpy()
+    with np.errstate(invalid="ignore"):
+        outside = ~((array >= low) & (array <= high))
+    faults = [
+        ("the reward is missing", _missing(raw)),
+        ("the reward is not a number", _flags(values.is_null()) | np.isnan(array)),
+        (f"the reward is outside [{low:g}, {high:g}]", outside),
+    ]
+    scaled = array if bounds == (0.0, 1.0) else (array - low) / (high - low)
+    return pl.Series(scaled), iter(faults)
+
+
+def _read_propensity(raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Series, Faults]:
+    values = _numbers(raw)
+    array = values.fill_null(np.nan).to_numpy()
+    with np.errstate(invalid="ignore"):
+        outside = ~((array > 0.0) & (array <= 1.0))
+    faults = [
+        ("the propensity is missing", _missing(raw)),
+        ("the propensity is not a number", _flags(values.is_null()) | np.isnan(array)),
+        ("the propensity is outside (0, 1]", outside),
+    ]
+    return pl.Series(array), iter(faults)
+
+
+def _read_time(raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Series, Faults]:
+    times = _milliseconds(raw)
+    faults = [
+        ("the time is missing", _missing(raw)),
+        ("the time cannot be read", _flags(times.is_null())),
+    ]
+    return times, iter(faults)
+
+
+def _milliseconds(raw: pl.Series) -> pl.Series:
+    if raw.dtype == pl.Date:
+        raw = raw.cast(pl.Datetime("ms"))
+    if isinstance(raw.dtype, pl.Datetime):
+        return raw.dt.epoch("ms")
+    numbers = _numbers(raw)
+    size = numbers.abs()
+    plain = pl.select(
+        pl.when(size > _LATEST)
+        .then(None)
+        .when(size >= _MILLISECONDS_FROM)
+        .then(numbers)
+        .otherwise(numbers * 1000.0)
+        .round()
+        .cast(pl.Int64, strict=False)
+    ).to_series()
+    if raw.dtype != pl.String or not _flags(numbers.is_null() & raw.is_not_null()).any():
+        return plain
+    written = raw.str.strip_chars().str.replace(" ", "T")
+    for form in _FORMATS:
+        read = written.str.to_datetime(form, strict=False, time_unit="ms", time_zone="UTC")
+        plain = plain.fill_null(read.dt.epoch("ms"))
+        if not plain.null_count():
+            break
+    return plain
+
+
+_READERS: dict[str, Reader] = {
+    "arm": _read_arm,
+    "reward": _read_reward,
+    "propensity": _read_propensity,
+    "time": _read_time,
+    "source": _read_source,
+    "unit": _read_unit,
+}

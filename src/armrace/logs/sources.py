@@ -1,0 +1,273 @@
+"""Raw rows of a log, in pieces that fit into memory: CSV, NDJSON, Parquet and data frames.
+
+Text is read in blocks of whole lines, so that a compressed file is never unpacked as a whole and a
+line that cannot be parsed costs nothing but itself. The values of text formats stay text here;
+:mod:`armrace.logs.rows` reads them as numbers and says which it cannot read.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import msgspec
+import polars as pl
+
+from armrace.errors import InvalidParameter
+from armrace.logs.columns import Columns
+from armrace.logs.samples import PREFIX, sample_path
+
+__all__ = ["Piece", "pieces_of"]
+
+_BLOCK = 1 << 23
+_ROWS = 1 << 20
+_GZIP, _PARQUET, _UTF8, _WIDE = b"\x1f\x8b", b"PAR1", b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
+_SEPARATORS = ",;\t|"
+_JSON_ENDINGS = (".ndjson", ".jsonl", ".json")
+_BROKEN = (pl.exceptions.PolarsError, OSError, EOFError, zlib.error, MemoryError)
+
+
+class Piece(NamedTuple):
+    """Consecutive rows of a log, with a column for each role."""
+
+    frame: pl.DataFrame
+    first: int
+    """The number of the first row; rows count from 1."""
+    unreadable: frozenset[int] = frozenset()
+    """Rows of the frame, counted from 0, that are not of the format; their values are null."""
+    remark: str = ""
+    """What a reader should know of the file, such as where it breaks off."""
+
+
+def pieces_of(log: Path | str | pl.DataFrame | pl.LazyFrame, columns: Columns) -> Iterator[Piece]:
+    """Read a log piece by piece.
+
+    Args:
+        log: a file of CSV or NDJSON, plain or compressed with gzip, or of Parquet; a data frame; or
+            ``sample:`` and the name of one of :data:`armrace.logs.samples.SAMPLES`.
+        columns: which columns are read.
+
+    Returns:
+        An iterator over the pieces.
+
+    Raises:
+        InvalidParameter: the file cannot be read, or is of no known format.
+        UnknownName: the log has no such column.
+    """
+    if isinstance(log, pl.DataFrame):
+        log = log.lazy()
+    if isinstance(log, pl.LazyFrame):
+        return _frame_pieces(log, columns, "the data frame")
+    if not isinstance(log, (str, Path)):
+        raise InvalidParameter(f"log must be a file or a data frame; got {type(log).__name__}.")
+    if str(log).startswith(PREFIX):
+        return _file_pieces(sample_path(str(log).removeprefix(PREFIX)), columns)
+    return _file_pieces(Path(log), columns)
+
+
+def _file_pieces(path: Path, columns: Columns) -> Iterator[Piece]:
+    try:
+        with path.open("rb") as file:
+            start = file.read(4)
+    except IsADirectoryError:
+        raise InvalidParameter(f"cannot read {path}: it is a folder, not a file.") from None
+    except OSError as error:
+        raise InvalidParameter(f"cannot read {path}: {error.strerror}.") from None
+    except ValueError:
+        raise InvalidParameter(f"cannot read {str(path)!r}: its name is not valid.") from None
+    if not start:
+        raise InvalidParameter(f"{path} is empty.")
+    if start == _PARQUET:
+        return _frame_pieces(pl.scan_parquet(path), columns, str(path))
+    opened: Any = gzip.open if start[:2] == _GZIP else open
+    return _text_pieces(path, lambda: opened(path, "rb"), columns)
+
+
+# --- frames -------------------------------------------------------------------------------
+
+
+def _frame_pieces(frame: pl.LazyFrame, columns: Columns, name: str) -> Iterator[Piece]:
+    try:
+        present = frame.collect_schema().names()
+    except _BROKEN as error:
+        raise InvalidParameter(f"{name} cannot be read: {_first_line(error)}.") from None
+    columns.check(present)
+    wanted = frame.select(pl.col(name).alias(role) for role, name in columns.named().items())
+    first = 1
+    try:
+        for part in wanted.collect_batches(chunk_size=_ROWS, maintain_order=True):
+            yield Piece(part, first)
+            first += part.height
+    except _BROKEN as error:
+        if first == 1:
+            raise InvalidParameter(f"{name} cannot be read: {_first_line(error)}.") from None
+        yield _breaks_off(columns, first, error)
+
+
+def _breaks_off(columns: Columns, first: int, error: BaseException) -> Piece:
+    empty = pl.DataFrame(schema=dict.fromkeys(columns.named(), pl.String))
+    words = f"The file cannot be read any further after row {first - 1:,}: {_first_line(error)}."
+    return Piece(empty, first, remark=words)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0][:200].rstrip(".")
+
+
+# --- text ---------------------------------------------------------------------------------
+
+
+def _text_pieces(path: Path, open_file: Any, columns: Columns) -> Iterator[Piece]:
+    first = 1
+    parser: _CsvParser | _JsonParser | None = None
+    try:
+        with open_file() as file:
+            for block in _blocks(file):
+                rest = block
+                if parser is None:
+                    parser, rest = _parser_for(path, block, columns)
+                frame, unreadable = parser.parse(rest)
+                yield Piece(frame, first, unreadable)
+                first += frame.height
+    except _BROKEN as error:
+        if parser is None:
+            raise InvalidParameter(f"{path} cannot be read: {_first_line(error)}.") from None
+        yield _breaks_off(columns, first, error)
+
+
+def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+    """Blocks of whole lines; a line break within quotes does not end a line."""
+    kept = b""
+    while chunk := file.read(_BLOCK):
+        kept += chunk
+        cut = _last_line_end(kept)
+        if cut:
+            yield kept[:cut]
+            kept = kept[cut:]
+        elif len(kept) > 8 * _BLOCK:
+            raise InvalidParameter(f"lines of a log must be shorter than {8 * _BLOCK:,} bytes.")
+    if kept:
+        yield kept
+
+
+def _last_line_end(block: bytes) -> int:
+    """Where the last whole line ends, 0 if there is none."""
+    end = block.rfind(b"\n") + 1
+    for _ in range(64):  # a field that spans many lines; beyond that, a quote that is never closed
+        if end == 0 or block.count(b'"', 0, end) % 2 == 0:
+            return end
+        end = block.rfind(b"\n", 0, end - 1) + 1
+    return block.rfind(b"\n") + 1
+
+
+def _parser_for(
+    path: Path, block: bytes, columns: Columns
+) -> tuple[_CsvParser | _JsonParser, bytes]:
+    if block[:2] in _WIDE:
+        raise InvalidParameter(f"{path} is UTF-16; convert it to UTF-8.")
+    text = block.removeprefix(_UTF8)
+    if b"\0" in text[:4096]:
+        raise InvalidParameter(f"{path} is no CSV, NDJSON or Parquet file.")
+    if not text.strip():
+        raise InvalidParameter(f"{path} is empty.")
+    endings = [ending.lower() for ending in path.suffixes]
+    if any(ending in _JSON_ENDINGS for ending in endings) or text.lstrip()[:1] == b"{":
+        return _JsonParser(path, text, columns), text
+    header, _, rest = text.partition(b"\n")
+    return _CsvParser(header, columns), rest
+
+
+class _CsvParser:
+    """Parses blocks of CSV without their header."""
+
+    def __init__(self, header: bytes, columns: Columns) -> None:
+        line = header.decode("utf-8", errors="replace").strip("\r")
+        self._separator = max(_SEPARATORS, key=lambda each: (line.count(each), each == ","))
+        names = next(csv.reader(io.StringIO(line), delimiter=self._separator), [])
+        names = [name.strip() for name in names]
+        columns.check(names)
+        self._roles = {f"c{names.index(name)}": role for role, name in columns.named().items()}
+        self._where = {role: f"c{names.index(name)}" for role, name in columns.named().items()}
+        self._header = self._separator.join(f"c{at}" for at in range(len(names))).encode() + b"\n"
+
+    def parse(self, block: bytes) -> tuple[pl.DataFrame, frozenset[int]]:
+        """Return the rows of a block; missing values are null."""
+        try:
+            frame = self._read(block, '"')
+        except pl.exceptions.PolarsError:  # a quote that is not closed: take quotes literally
+            frame = self._read(block, None)
+        return frame.select(pl.col(at).alias(role) for role, at in self._where.items()), frozenset()
+
+    def _read(self, block: bytes, quote: str | None) -> pl.DataFrame:
+        return pl.read_csv(
+            self._header + block,
+            columns=sorted(self._roles),
+            separator=self._separator,
+            quote_char=quote,
+            infer_schema=False,
+            truncate_ragged_lines=True,
+            encoding="utf8-lossy",
+            ignore_errors=True,
+        )
+
+
+class _JsonParser:
+    """Parses blocks of NDJSON; a line that is no object becomes a row of nulls."""
+
+    def __init__(self, path: Path, block: bytes, columns: Columns) -> None:
+        self._columns = columns.named()
+        self._schema = dict.fromkeys(self._columns.values(), pl.String)
+        seen: dict[str, None] = {}
+        for line in block.splitlines()[:100]:
+            seen |= dict.fromkeys(_keys(line))
+        if not seen:
+            raise InvalidParameter(f"{path} has no JSON object in its first 100 lines.")
+        columns.check(seen)
+
+    def parse(self, block: bytes) -> tuple[pl.DataFrame, frozenset[int]]:
+        """Return the rows of a block, and those that are not JSON objects."""
+        try:
+            frame = pl.read_ndjson(block, schema=self._schema)
+            unreadable: frozenset[int] = frozenset()
+        except pl.exceptions.PolarsError:
+            frame, unreadable = self._line_by_line(block)
+        return (
+            frame.select(pl.col(name).alias(role) for role, name in self._columns.items()),
+            unreadable,
+        )
+
+    def _line_by_line(self, block: bytes) -> tuple[pl.DataFrame, frozenset[int]]:
+        rows: list[dict[str, str | None]] = []
+        unreadable = set()
+        for line in block.splitlines():
+            if not line.strip():
+                continue
+            found = _object(line)
+            if found is None:
+                unreadable.add(len(rows))
+            values = found or {}
+            rows.append({name: _text(values.get(name)) for name in self._schema})
+        return pl.DataFrame(rows, schema=self._schema), frozenset(unreadable)
+
+
+def _keys(line: bytes) -> list[str]:
+    return list(_object(line) or {})
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    try:
+        found = msgspec.json.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return str(value).lower() if isinstance(value, bool) else str(value)

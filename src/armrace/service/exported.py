@@ -1,0 +1,65 @@
+"""Reading back what :mod:`armrace.service.exports` wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from armrace.errors import InvalidParameter
+from armrace.logs.survey import natural_key
+from armrace.service.imports import LoggedRow
+
+__all__ = ["rows_of_export", "survey_export"]
+
+_NEEDED = ("time", "arm", "probability", "unit", "reward", "reward_time", "source", "suspicion")
+
+
+def rows_of_export(path: Path | str) -> Iterator[LoggedRow]:
+    """Return the rows of an export, whose ending says the format: .ndjson or .parquet.
+
+    Raises:
+        InvalidParameter: the file is no export of a service.
+    """
+    for frame in _frames(Path(path)):
+        for row in frame.iter_rows(named=True):
+            try:
+                fields = {name: row[name] for name in (*_NEEDED, "counts")}
+                yield msgspec.convert(fields, LoggedRow)
+            except msgspec.ValidationError as error:
+                raise InvalidParameter(f"{path} is no export of a service: {error}.") from None
+
+
+def survey_export(path: Path | str) -> tuple[list[str], float]:
+    """Return the arms of an export in natural order, and its smallest probability."""
+    arms: set[str] = set()
+    least = 1.0
+    for frame in _frames(Path(path)):
+        arms |= set(frame["arm"].drop_nulls().unique().to_list())
+        smallest = frame["probability"].drop_nulls().min()
+        least = least if smallest is None else min(least, smallest)
+    return sorted(arms, key=natural_key), least
+
+
+def _frames(path: Path) -> Iterator[Any]:
+    import polars as pl
+
+    try:
+        scan = pl.scan_ndjson(path) if path.suffix == ".ndjson" else pl.scan_parquet(path)
+        present = scan.collect_schema().names()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        reason = str(error).splitlines()[0][:200].rstrip(".")
+        raise InvalidParameter(f"cannot read {path}: {reason}.") from None
+    missing = [name for name in (*_NEEDED, "counts") if name not in present]
+    if missing:
+        raise InvalidParameter(
+            f"{path} is no export of a service: it has no column {missing[0]!r}; for a log of "
+            "another system, give --arm and --reward."
+        )
+    try:
+        yield from scan.collect_batches(chunk_size=100_000, maintain_order=True)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        reason = str(error).splitlines()[0][:200].rstrip(".")
+        raise InvalidParameter(f"cannot read {path}: {reason}.") from None

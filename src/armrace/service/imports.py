@@ -1,0 +1,243 @@
+"""Feeding an experiment from a log: what another system, or another store, decided and earned.
+
+All rows become decisions of the experiment, with their times, units, sources and rewards. The
+policy must not learn from decisions that it did not make as if they were its own: it draws an arm
+for each row, and where it draws the arm of the row, and a coin of probability floor / propensity
+shows heads, the decision is its own and it learns the reward. It then stands where it would stand
+after as many rounds of its own. All other rows are kept as decisions of which it learns nothing.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from armrace.errors import AlreadyExists, ArmraceError, InvalidParameter
+from armrace.kernels.streams import seek
+from armrace.logs import Log
+from armrace.service.books import Books
+from armrace.service.drawing import lot_of
+from armrace.service.events import Created, Decided, Rewarded
+from armrace.service.experiment import Experiment
+from armrace.service.rewards import RewardScale
+from armrace.service.service import Service
+from armrace.service.settings import Settings, check_label
+
+__all__ = ["Imported", "LoggedRow", "import_rows", "rows_of"]
+
+_CHUNK = 10_000
+_COINS = 0x1A0B
+"""Added to the seed, so that the coins of an import are not those of floors."""
+
+
+class LoggedRow(msgspec.Struct, frozen=True):
+    """A decision that was made elsewhere, and its reward."""
+
+    time: int | None
+    arm: str
+    probability: float | None = None
+    unit: str | None = None
+    reward: float | None = None
+    reward_time: int | None = None
+    source: str | None = None
+    suspicion: float | None = None
+    counts: bool | None = None
+    """Whether the reward counts; ``False`` for one that was retracted."""
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """What an import did."""
+
+    rows: int
+    learned: int
+    """Decisions that the policy took as its own."""
+    rewards: int
+    retracted: int
+
+
+class _Begin(msgspec.Struct, frozen=True):
+    """Create the experiment at the time of its first row."""
+
+    tenant: str
+    name: str
+    settings: Settings
+    time: int | None
+
+    def perform(self, books: Books) -> int:
+        if books.state.get(self.tenant, self.name) is not None:
+            raise AlreadyExists(f"there is an experiment named {self.name!r}; give another --name.")
+        time = books.time if self.time is None else self.time
+        if time < books.state.time:
+            raise InvalidParameter(
+                "the store has events that are later than the first row of the log, and its times "
+                "never decrease; import into a new store."
+            )
+        number = len(books.state.experiments)
+        settings = msgspec.to_builtins(self.settings)
+        books.add(Created(time, number, self.tenant, self.name, settings))
+        return time
+
+
+class _Importer:
+    """A request that adds a chunk of rows; rewards that come later wait for the next chunk."""
+
+    def __init__(self, tenant: str, name: str, floor: float | None, started: int) -> None:
+        self._tenant, self._name, self._floor = tenant, name, floor
+        self._started = started
+        self._waiting: list[tuple[int, int, Rewarded]] = []
+        self.rows: tuple[LoggedRow, ...] = ()
+        self.is_last = False
+        self.done = self.learned = self.rewards = 0
+        self.retracted: list[int] = []
+
+    def perform(self, books: Books) -> None:
+        """Add the events of the chunk in the order of their times."""
+        experiment = books.experiment(self._tenant, self._name)
+        places = {arm: place for place, arm in enumerate(experiment.arms)}
+        taken = experiment.generation.learner.taken
+        for row in self.rows:
+            time = self._started if row.time is None else row.time
+            self._pay(books, experiment, time)
+            generation = experiment.generation
+            decided = self._decide(experiment, places[row.arm], row, time)
+            if decided.ticket is not None:
+                self.learned += 1
+                taken = decided.taken
+            sequence = books.add(decided)
+            if experiment.generation is not generation:
+                taken = experiment.generation.learner.taken
+            if row.reward is not None:
+                self._expect(experiment, sequence, row, time)
+            self.done += 1
+        if self.is_last:
+            self._pay(books, experiment, None)
+        # Draws that made no decision are not in the log, so that a fold of it does not know them.
+        # The stream goes back to where the log says it is: a fold gives the live state exactly.
+        seek(experiment.generation.learner._stream, taken)
+
+    def _decide(self, experiment: Experiment, place: int, row: LoggedRow, time: int) -> Decided:
+        experiment.advance(time)
+        drawn = experiment.draw(None)
+        if drawn.arm == place and self._accepts(experiment, row.probability):
+            ticket, taken = drawn.ticket, drawn.taken
+        else:
+            ticket, taken = None, 0
+        return Decided(
+            time, experiment.number, place, ticket, taken, row.probability, unit=row.unit
+        )
+
+    def _accepts(self, experiment: Experiment, propensity: float | None) -> bool:
+        """Whether a row that shows the arm that was drawn becomes a decision of the policy."""
+        if self._floor is None:
+            return True
+        if propensity is None:  # it may have been anything, so that the row proves nothing
+            return False
+        coin = lot_of(experiment.settings.seed + _COINS, experiment.decisions)
+        return coin * propensity < self._floor
+
+    def _expect(self, experiment: Experiment, sequence: int, row: LoggedRow, time: int) -> None:
+        late = row.reward_time is not None and row.time is not None
+        due = max(time, row.reward_time or 0) if late else time
+        steps = experiment.scale.steps(row.reward)
+        event = Rewarded(due, experiment.number, sequence, steps, row.source, row.suspicion)
+        heapq.heappush(self._waiting, (due, sequence, event))
+        self.rewards += 1
+        if row.counts is False:
+            self.retracted.append(sequence)
+
+    def _pay(self, books: Books, experiment: Experiment, time: int | None) -> None:
+        """Add the rewards that come up to a time, or all of them."""
+        while self._waiting and (time is None or self._waiting[0][0] <= time):
+            books.add(heapq.heappop(self._waiting)[2])
+
+
+def import_rows(
+    service: Service,
+    name: str,
+    rows: Iterable[LoggedRow],
+    settings: Settings,
+    floor: float | None = None,
+) -> Imported:
+    """Create an experiment and feed it from rows in the order of time.
+
+    Args:
+        service: the service.
+        name: the name of the new experiment.
+        rows: the decisions and their rewards.
+        settings: the settings of the experiment.
+        floor: the smallest propensity of the log; ``None`` if all arms were equally likely.
+
+    Returns:
+        How many rows there were, and from how many the policy has learned.
+
+    Raises:
+        AlreadyExists: there is an experiment of this name.
+        InvalidParameter: the rows do not fit the settings, or are not in the order of time.
+    """
+    ordered = _checked(rows, settings)
+    chunk = tuple(islice(ordered, _CHUNK))
+    if not chunk:
+        raise InvalidParameter("the log has no rows.")
+    started = _submit(service, _Begin(service.tenant, name, settings, chunk[0].time))
+    importer = _Importer(service.tenant, name, floor, started)
+    while chunk:
+        importer.rows, chunk = chunk, tuple(islice(ordered, _CHUNK))
+        importer.is_last = not chunk
+        _submit(service, importer)
+    if importer.retracted:
+        service.retract(name, importer.retracted, reason="did not count in the imported log")
+    counts = importer.done, importer.learned, importer.rewards, len(importer.retracted)
+    return Imported(*counts)
+
+
+def _submit(service: Service, request: Any) -> Any:
+    (outcome,) = service.ledger.submit([request])
+    if isinstance(outcome, ArmraceError):
+        raise outcome
+    return outcome
+
+
+def _checked(rows: Iterable[LoggedRow], settings: Settings) -> Iterator[LoggedRow]:
+    """Refuse rows that the experiment cannot hold, before anything of their chunk is added."""
+    latest: int | None = None
+    arms, scale, window = set(settings.arms), settings.scale(), settings.window_milliseconds()
+    for number, row in enumerate(rows, start=1):
+        if row.time is not None and latest is not None and row.time < latest:
+            raise InvalidParameter(
+                f"the rows must be in the order of time to be imported; row {number} is earlier "
+                "than the row before it."
+            )
+        latest = row.time
+        if row.arm not in arms:
+            raise InvalidParameter(f"row {number} has the unknown arm {row.arm!r:.100}.")
+        if row.reward is not None:
+            scale.steps(row.reward)
+        if row.time is not None and (row.reward_time or 0) - row.time >= window:
+            raise InvalidParameter(
+                f"the reward of row {number} comes {((row.reward_time or 0) - row.time) / 1000:g} "
+                f"seconds after its decision; window must be longer, and is {settings.window:g}."
+            )
+        for what, label in (("unit", row.unit), ("source", row.source)):
+            if label is not None:
+                check_label(f"{what} of row {number}", label)
+        yield row
+
+
+def rows_of(log: Log) -> Iterator[LoggedRow]:
+    """Return the usable rows of a log, with rewards of its own range."""
+    scale = RewardScale(*log.bounds)
+    for frame in log.frames():
+        for row in frame.iter_rows(named=True):
+            yield LoggedRow(
+                row.get("time"),
+                row["arm"],
+                row.get("propensity"),
+                row.get("unit"),
+                scale.reward(row["reward"] * 2**20),
+                None,
+                row.get("source"),
+            )
