@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from armrace.cli import log_options, options
-from armrace.cli.arguments import names, number, place, share, shares, whole, worker_count
+from armrace.cli.arguments import names, number, share, shares, whole, worker_count
 from armrace.cli.execution import INTERRUPTED
 from armrace.cli.experiments import attack_names
 from armrace.cli.outputs import (
