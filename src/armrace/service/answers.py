@@ -106,6 +106,8 @@ class ExperimentView(msgspec.Struct, frozen=True):
     layers: list[LayerView]
     notes: list[str]
     """What must be known to read the figures."""
+    conflicts: int = 0
+    """Rewards that were refused because their decision had another one: a bug, or a forger."""
 
 
 class RulingAnswer(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from armrace.errors import DamagedFile
-from armrace.service.bulk import Numbered, apply_many
+from armrace.service.bulk import Numbered, apply_many, uncollected
 from armrace.service.chain import BEGINNING, Head, Record, verified
 from armrace.service.events import RULINGS, Created, Released, Retracted, decode
 from armrace.service.experiment import Experiment, Rulings
@@ -40,8 +40,9 @@ def fold(state: State, turn: Turn) -> None:
     for experiment in state.experiments:
         experiment.foresee(rulings.get(experiment.number, {}))
     records = turn.read(after=state.head.sequence)
-    for part in _parts(records, _TOGETHER):
-        _apply_part(state, part, rulings)
+    with uncollected():
+        for part in _parts(records, _TOGETHER):
+            _apply_part(state, part, rulings)
     for experiment in state.experiments:
         experiment.forget_rulings()
 
@@ -132,6 +133,12 @@ class Refolding:
 
     def apply(self, part: list[Record]) -> None:
         """Apply the records that follow those that were applied."""
+        with uncollected():
+            self._apply(part)
+        if part:
+            self.head = Head(part[-1].sequence, part[-1].digest)
+
+    def _apply(self, part: list[Record]) -> None:
         waiting: list[Numbered] = []
         for record in verified(self.head, part):
             event = decode(record.payload)
@@ -143,8 +150,6 @@ class Refolding:
                 waiting.append((record.sequence, event))
         if waiting:
             apply_many(self._found(), waiting)
-        if part:
-            self.head = Head(part[-1].sequence, part[-1].digest)
 
     def finish(self, turn: Turn) -> Refolded:
         """Apply what is left of the log, and return the experiment."""

@@ -40,7 +40,8 @@ class Request(Protocol[T_co]):
     def perform(self, books: Books) -> T_co:
         """Check everything, then add events; return the answer.
 
-        A request that is refused raises an :class:`ArmraceError` before it has added an event.
+        A request that is refused raises an :class:`ArmraceError` before it has added an event, or
+        returns one if events that it has added are to be kept.
         """
         ...
 

@@ -9,7 +9,7 @@ import msgspec
 from armrace.errors import DecisionExpired, ForeignTicket, RewardConflict
 from armrace.limits import Limits, check_number
 from armrace.service.books import Books
-from armrace.service.events import Rewarded, decode
+from armrace.service.events import Contradicted, Rewarded, decode
 from armrace.service.experiment import Experiment
 from armrace.service.open_decisions import OpenDecision
 from armrace.service.settings import check_label
@@ -35,8 +35,8 @@ class Reward(msgspec.Struct, frozen=True):
     source: str | None = None
     suspicion: float | None = None
 
-    def perform(self, books: Books) -> RewardStatus:
-        """Check everything, then add events; return the answer."""
+    def perform(self, books: Books) -> RewardStatus | RewardConflict:
+        """Check everything, then add events; return the answer, or a conflict, which is counted."""
         token = books.keys.read(self.tenant, self.decision)
         experiment = self._experiment(books, token)
         steps = experiment.scale.steps(self.value)
@@ -49,7 +49,7 @@ class Reward(msgspec.Struct, frozen=True):
         ):
             return self._answer_late(books, experiment, token.sequence, steps)
         if decision.steps is not None:
-            return self._answer_again(experiment, decision.steps, steps)
+            return self._answer_again(books, experiment, token.sequence, decision.steps, steps)
         books.add(
             Rewarded(
                 books.time,
@@ -77,17 +77,21 @@ class Reward(msgspec.Struct, frozen=True):
         if self.suspicion is not None:
             check_number("suspicion", self.suspicion, _SUSPICION)
 
-    def _answer_again(self, experiment: Experiment, stored: int, steps: int) -> RewardStatus:
-        if stored != steps:
-            raise RewardConflict(
-                f"the decision has had the reward {experiment.scale.reward(stored):g}; "
-                f"got {experiment.scale.reward(steps):g}."
-            )
-        return "duplicate"
+    def _answer_again(
+        self, books: Books, experiment: Experiment, sequence: int, stored: int, steps: int
+    ) -> RewardStatus | RewardConflict:
+        if stored == steps:
+            return "duplicate"
+        # Returned, not raised: what raises must not have added an event.
+        books.add(Contradicted(books.time, experiment.number, sequence))
+        return RewardConflict(
+            f"the decision has had the reward {experiment.scale.reward(stored):g}; "
+            f"got {experiment.scale.reward(steps):g}."
+        )
 
     def _answer_late(
         self, books: Books, experiment: Experiment, sequence: int, steps: int
-    ) -> RewardStatus:
+    ) -> RewardStatus | RewardConflict:
         """Answer when the window has closed: from the log, or with a refusal."""
         found = next(books.flush().find(sequence), None)
         if found is None:
@@ -97,7 +101,7 @@ class Reward(msgspec.Struct, frozen=True):
             )
         event = decode(found.payload)
         assert isinstance(event, Rewarded)
-        return self._answer_again(experiment, event.steps, steps)
+        return self._answer_again(books, experiment, sequence, event.steps, steps)
 
 
 def _names(token: TokenContent, experiment: Experiment, decision: OpenDecision) -> bool:

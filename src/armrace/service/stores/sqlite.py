@@ -29,7 +29,10 @@ _record: Callable[[Any], Record] = partial(tuple.__new__, Record)
 """As ``Record._make``, which takes three times as long."""
 
 _APPLICATION = 0x61726D72
-_SCHEMA = 1
+_SCHEMA = 2
+_MIGRATIONS = {1: ""}
+"""For each earlier schema, what leads to the next one. Schema 2 has the same tables as 1; its log may
+hold events that version 1 cannot read."""
 _CREATE = f"""
 CREATE TABLE records (
     sequence INTEGER PRIMARY KEY,
@@ -101,10 +104,13 @@ class SqliteStore(Store):
             self._connection.execute(_CREATE)
         elif application != _APPLICATION:
             raise DamagedFile(f"{self.path} is a database, but no store of armrace.")
-        elif version > _SCHEMA:
+        elif not 1 <= version <= _SCHEMA:
             raise DamagedFile(
-                f"{self.path} has the schema {version}; this version reads up to {_SCHEMA}."
+                f"{self.path} has the schema {version}; this version reads 1 to {_SCHEMA}."
             )
+        for earlier in range(version or _SCHEMA, _SCHEMA):
+            self._connection.execute(_MIGRATIONS[earlier])
+            pragma("user_version", earlier + 1)
         self._connection.execute("COMMIT")
 
     def _read_head(self) -> Head:
