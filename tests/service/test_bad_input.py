@@ -187,7 +187,7 @@ def test_a_clock_that_jumps_does_not_move_the_services_clock(monkeypatch):
 
 
 def test_a_log_never_goes_back_in_time(clock, service):
-    """A restart with a clock that is a day behind: times stand still, and no window closes early."""
+    """A restart with a clock that is a day behind: times stand still, no window closes early."""
     service.create("ads", ["a", "b"], 0, **ADS)
     clock.move(5)
     decision = service.decide("ads")

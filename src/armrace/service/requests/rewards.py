@@ -8,7 +8,7 @@ import msgspec
 
 from armrace.errors import DecisionExpired, ForeignTicket, RewardConflict
 from armrace.limits import Limits, check_number
-from armrace.service.books import Books
+from armrace.service.books import Books, KeptRefusal
 from armrace.service.events import Contradicted, Rewarded, decode
 from armrace.service.experiment import Experiment
 from armrace.service.open_decisions import OpenDecision
@@ -35,8 +35,8 @@ class Reward(msgspec.Struct, frozen=True):
     source: str | None = None
     suspicion: float | None = None
 
-    def perform(self, books: Books) -> RewardStatus | RewardConflict:
-        """Check everything, then add events; return the answer, or a conflict, which is counted."""
+    def perform(self, books: Books) -> RewardStatus:
+        """Check everything, then add events; return the answer."""
         token = books.keys.read(self.tenant, self.decision)
         experiment = self._experiment(books, token)
         steps = experiment.scale.steps(self.value)
@@ -79,19 +79,20 @@ class Reward(msgspec.Struct, frozen=True):
 
     def _answer_again(
         self, books: Books, experiment: Experiment, sequence: int, stored: int, steps: int
-    ) -> RewardStatus | RewardConflict:
+    ) -> RewardStatus:
         if stored == steps:
             return "duplicate"
-        # Returned, not raised: what raises must not have added an event.
         books.add(Contradicted(books.time, experiment.number, sequence))
-        return RewardConflict(
-            f"the decision has had the reward {experiment.scale.reward(stored):g}; "
-            f"got {experiment.scale.reward(steps):g}."
+        raise KeptRefusal(
+            RewardConflict(
+                f"the decision has had the reward {experiment.scale.reward(stored):g}; "
+                f"got {experiment.scale.reward(steps):g}."
+            )
         )
 
     def _answer_late(
         self, books: Books, experiment: Experiment, sequence: int, steps: int
-    ) -> RewardStatus | RewardConflict:
+    ) -> RewardStatus:
         """Answer when the window has closed: from the log, or with a refusal."""
         found = next(books.flush().find(sequence), None)
         if found is None:

@@ -32,8 +32,8 @@ __all__ = ["PostgresStore"]
 
 _SCHEMA = 2
 _MIGRATIONS = {1: ""}
-"""For each earlier schema, what leads to the next one. Schema 2 has the same tables as 1; its log may
-hold events that version 1 cannot read."""
+"""For each earlier schema, what leads to the next one. Schema 2 has the same tables as 1; its log
+may hold events that version 1 cannot read."""
 _LOCK = 0x61726D72
 _PAGE = 5000
 _CREATE = """
