@@ -57,6 +57,7 @@ torture: setup ## the service in a simulated world of faults and losses of power
 	PYTHONPATH=tests $(BIN)/python -m torture --seeds 10000
 	PYTHONPATH=tests $(BIN)/python -m torture.power --runs 100000
 	PYTHONPATH=tests $(BIN)/python -m torture.kills --kills 1000
+	PYTHONPATH=tests $(BIN)/python -m torture.forgeries --tokens 1000000
 
 worst: setup ## search for every policy's worst attack, for the arena's page and the library of winners: hours
 	$(BIN)/armrace arena --worst usual --folder armrace-arena --report armrace-arena.html --force

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 _HERE = Path(__file__).parent
 _BATCH = 100
+_PARTS = ["process", "http", "postgres", "history"]
 _BARE = "import uvicorn; uvicorn.run('benchmarks.service.bare:application', port={port}, "
 _QUIET = "log_level='warning', access_log=False)"
 
@@ -54,6 +55,28 @@ def in_process(batches: int) -> None:
             if round_number:  # the first one warms up
                 best, used = max(best, events / seconds), 1e6 * cpu / events
         print(f"in process: {best:,.0f} durable events/s, {used:.1f} us of processor time each")
+    bare = bare_commits(2 * batches)
+    print(f"bare SQLite, as many rows a commit: {bare:,.0f} rows/s; ratio {best / bare:.2f}")
+
+
+def bare_commits(batches: int) -> float:
+    """Rows a second that SQLite alone makes durable, in batches of 100 of an event's size."""
+    import apsw
+
+    with tempfile.TemporaryDirectory() as folder:
+        connection = apsw.Connection(f"{folder}/a.db")
+        for name, value in (("locking_mode", "exclusive"), ("journal_mode", "wal")):
+            connection.pragma(name, value)
+        connection.pragma("synchronous", "full")
+        connection.execute("CREATE TABLE t (number INTEGER PRIMARY KEY, data BLOB, digest BLOB)")
+        began = time.perf_counter()
+        for _ in range(batches):
+            with connection:
+                rows = [(os.urandom(90), os.urandom(16)) for _ in range(_BATCH)]
+                connection.executemany("INSERT INTO t (data, digest) VALUES (?, ?)", rows)
+        rate = batches * _BATCH / (time.perf_counter() - began)
+        connection.close()
+        return rate
 
 
 def free_port() -> int:
@@ -135,7 +158,7 @@ def press(
     )
 
 
-def over_http(seconds: int, rounds: int) -> None:
+def over_http(seconds: int, rounds: int, connections: int) -> None:
     """The embedded store over HTTP, in turn with a bare handler."""
     bare_port, port = free_port(), free_port()
     bare_command = [sys.executable, "-c", _BARE.format(port=bare_port) + _QUIET]
@@ -145,11 +168,11 @@ def over_http(seconds: int, rounds: int) -> None:
         server(own(port, "--store", f"{folder}/a.db"), port) as served,
     ):
         create(port)
-        press([served], [port], 2, 32)
+        press([served], [port], 2, connections)
         ratios = []
         for _ in range(rounds):
-            yardstick = press([bare], [bare_port], seconds, 32)
-            load = press([served], [port], seconds, 32)
+            yardstick = press([bare], [bare_port], seconds, connections)
+            load = press([served], [port], seconds, connections)
             ratios.append(load.rate / yardstick.rate)
             print(f"bare handler: {yardstick}\nembedded: {load}\n  ratio {ratios[-1]:.2f}")
         half = press([served], [port], seconds, 4)
@@ -180,16 +203,23 @@ def on_postgres(seconds: int) -> None:
 def main() -> None:
     """Measure what is asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.service", description=__doc__)
-    parser.add_argument("parts", nargs="*", default=["process", "http", "postgres"])
+    parser.add_argument("parts", nargs="*", default=_PARTS, help=", ".join(_PARTS))
     parser.add_argument("--seconds", type=int, default=5, help="of each load")
     parser.add_argument("--rounds", type=int, default=3, help="of bare handler and service")
+    parser.add_argument("--connections", type=int, default=32, help="at once, over HTTP")
+    parser.add_argument("--decisions", type=int, default=1_000_000, help="of the long log")
     asked = parser.parse_args()
     if "process" in asked.parts:
         in_process(100)
     if "http" in asked.parts:
-        over_http(asked.seconds, asked.rounds)
+        over_http(asked.seconds, asked.rounds, asked.connections)
     if "postgres" in asked.parts:
         on_postgres(asked.seconds)
+    if "history" in asked.parts:
+        from benchmarks.service.history import measure
+
+        with tempfile.TemporaryDirectory() as folder:
+            measure(Path(folder), asked.decisions, free_port())
 
 
 if __name__ == "__main__":

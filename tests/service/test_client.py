@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import re
 import threading
 from pathlib import Path
@@ -35,7 +36,10 @@ class Network(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         self.sent += 1
         got = self.client.request(
-            request.method, request.url.path, content=request.read(), headers=dict(request.headers)
+            request.method,
+            request.url.raw_path.decode(),
+            content=request.read(),
+            headers=dict(request.headers),
         )
         if self.sent <= self.losses:
             raise httpx.ReadTimeout("the answer was lost")
@@ -66,6 +70,44 @@ def test_the_client_does_what_the_service_does(application, clock):
         clock.move(10)
         assert client.describe("ads").decisions == 4
         assert client.names() == ["ads"]
+
+
+def test_the_client_rules_changes_arms_and_inspects(application, clock):
+    with connect(application) as client:
+        client.create("ads", ["a", "b"], 0, window=10, horizon=100, quarantine=0.5)
+        decision, other = client.decide_many("ads", 2)
+        client.reward(decision, 1.0, source="bot")
+        client.reward(other, 1.0, source="web", suspicion=0.9)
+        assert [each.source for each in client.quarantine("ads")] == ["web"]
+        clock.move(10)
+        preview = client.retract("ads", source="bot", preview=True)
+        assert preview.rewards == 1
+        assert sum(arm.rewarded for arm in preview.before.arms) == 1
+        assert sum(arm.rewarded for arm in preview.after.arms) == 0
+        assert sum(arm.rewarded for arm in client.describe("ads").arms) == 1
+        assert client.add_arm("ads", "c / d").status == "active"
+        assert client.pause_arm("ads", "c / d").status == "paused"
+        assert client.resume_arm("ads", "c / d").status == "active"
+        assert client.retire_arm("ads", "c / d").status == "retired"
+        assert client.pause("ads").phase == "paused"
+        assert client.resume("ads").phase == "running"
+        assert client.export("ads").count(b"\n") == 2
+        assert client.export("ads", format="parquet").startswith(b"PAR1")
+        assert len(client.check_ratio("ads").rows) == 3
+        assert client.audit("ads", level=0.01)["level"] == 0.01
+        with pytest.raises(InvalidParameter, match="is no file"):
+            client.back_up()
+        assert client.finish("ads").phase == "finished"
+
+
+def test_both_clients_have_the_same_methods_with_the_same_descriptions():
+    one, other = armrace.Client(ADDRESS), armrace.AsyncClient(ADDRESS)
+    for name in ("decide", "reward", "retract", "add_arm", "export"):
+        assert inspect.signature(getattr(one, name)) == inspect.signature(getattr(other, name))
+        assert getattr(one, name).__doc__ == getattr(other, name).__doc__
+    coroutine = other.names()
+    assert inspect.iscoroutine(coroutine)
+    coroutine.close()
 
 
 def test_refusals_are_the_errors_of_python(application):

@@ -59,9 +59,10 @@ def test_the_same_reward_again_is_a_duplicate_and_another_one_a_conflict(service
     assert service.reward(decision, 1.0) == "accepted"
     records = len(service.ledger.store.records)
     assert service.reward(decision, 1.0) == "duplicate"
+    assert len(service.ledger.store.records) == records
     with pytest.raises(RewardConflict, match="has had the reward 1; got 0"):
         service.reward(decision, 0.0)
-    assert len(service.ledger.store.records) == records
+    assert service.reward(decision, 1.0) == "duplicate"
 
 
 def test_a_late_repetition_is_answered_from_the_log(service, clock):
@@ -149,3 +150,24 @@ def test_a_decision_of_another_log_with_the_same_keys_is_unknown(service):
     empty = Service(MemoryStore(), service.keyring)
     with pytest.raises(ForeignTicket, match="of another log"):
         empty.reward(decision, 1.0)
+
+
+def test_conflicts_are_counted_in_the_log(service, clock):
+    """They survive a restart, whether the window is open or has closed."""
+    service.create("ads", ["a", "b"], missing=0, window=10)
+    decision = service.decide("ads")
+    service.reward(decision, 1)
+    for _ in range(2):
+        with pytest.raises(RewardConflict):
+            service.reward(decision, 0)
+    clock.move(100)
+    assert [each.status for each in service.reward_many([(decision, 0), (decision, 1)])] == [
+        "conflict",
+        "duplicate",
+    ]
+    assert service.describe("ads").conflicts == 3
+    store = service.ledger.store
+    again = type(service)(store, service.keyring, clock=clock)
+    assert again.describe("ads").conflicts == 3
+    store.kept_snapshots.clear()
+    assert type(service)(store, service.keyring, clock=clock).describe("ads").conflicts == 3

@@ -10,6 +10,7 @@ import pytest
 from armrace.errors import DamagedFile, ForeignTicket, InvalidParameter, UnknownName
 from armrace.service.keyring import Keyring
 from armrace.service.tokens import SigningKeys, TokenContent
+from torture.forgeries import forge
 
 CONTENT = TokenContent(experiment=3, sequence=12345, place=2, closes=1_700_000_000_000)
 KEYS = SigningKeys({1: bytes(32), 2: bytes(range(32))})
@@ -112,3 +113,8 @@ def test_a_damaged_key_file_is_refused(tmp_path, content):
     path.write_text(content)
     with pytest.raises(DamagedFile, match="the keys in"):
         Keyring(path)
+
+
+def test_tokens_of_others_are_refused():
+    """3,000 that are changed, signed with another key, or another tenant's."""
+    assert forge(3000) == 0

@@ -18,6 +18,7 @@ from torture.world import WINDOW_SECONDS, World
 __all__ = ["Contradiction", "check"]
 
 _CREATED, _DECIDED, _REWARDED, _RETRACTED, _RELEASED = range(5)
+_CONTRADICTED = 9
 _WINDOW = 1000 * WINDOW_SECONDS
 
 
@@ -46,6 +47,7 @@ class _Log:
         self.rewarded: dict[int, list[Any]] = {}
         self.rulings: dict[int, bool] = {}
         self.ruled: list[tuple[int, list[int]]] = []
+        self.contradicted = {e[3] for e in self.events.values() if e[0] == _CONTRADICTED}
         for event in self.events.values():
             if event[0] == _REWARDED:
                 _require(event[3] not in self.rewarded, f"decision {event[3]} is rewarded twice")
@@ -115,6 +117,7 @@ def _check_rewards(world: World, log: _Log) -> None:
             _require(event[4] == round(value * 2**20), f"{words}, with another value kept")
             _require(event[1] <= answer.answered, f"{words} before it was kept")
         elif answer.outcome == "reward-conflict":
+            _require(decision in log.contradicted, f"{words} and is not counted")
             _require(event is not None, f"{words} without a reward to be in conflict with")
             _require(event[4] != round(value * 2**20), f"{words} with the same value")
             _require(event[1] <= answer.answered, f"{words} before the other was kept")
@@ -170,17 +173,22 @@ def _check_states(world: World, log: _Log) -> None:
 
 
 def _learn(world: World, log: _Log) -> Learner:
-    """Learn decisions in their order when their window has closed, as the settings say."""
+    """Learn what counts in the end, when the settings say: at once, or when the window closes."""
     settings = log.events[1][5]
-    learner = Learner("ucb1", [0, 1, 2], 1000, settings["seed"], log=False)
-    waiting: list[tuple[int, Any]] = []
+    immediate = settings["settle"] == "immediate"
+    learner = Learner(settings["policy"], [0, 1, 2], 1000, settings["seed"], log=False)
+    waiting: dict[int, Any] = {}
+    learned: set[int] = set()
     for sequence, event in log.events.items():
-        while waiting and log.events[waiting[0][0]][1] + _WINDOW <= event[1]:
-            place, made = waiting.pop(0)
-            counts = log.counts(place)
-            learner.learn(made, log.rewarded[place][4] / 2**20 if counts else 0.0)
+        for place in [p for p in waiting if log.events[p][1] + _WINDOW <= event[1]]:
+            made = waiting.pop(place)
+            if place not in learned:
+                counts = log.counts(place)
+                learner.learn(made, log.rewarded[place][4] / 2**20 if counts else 0.0)
         if event[0] == _DECIDED:
             ticket = tuple(event[4])
-            made = learner.apply(Assigned(learner.decisions, ticket, event[5]))
-            waiting.append((sequence, made))
+            waiting[sequence] = learner.apply(Assigned(learner.decisions, ticket, event[5]))
+        elif event[0] == _REWARDED and immediate and log.counts(event[3]):
+            learned.add(event[3])
+            learner.learn(waiting[event[3]], event[4] / 2**20)
     return learner

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from armrace.errors import ArmraceError, StoreFailed
+from armrace.policies import RECOMMENDED
 from armrace.service import MemoryStore, Service
 from armrace.service.keyring import Keyring
 
@@ -17,6 +18,7 @@ __all__ = ["Answer", "World"]
 START = 1_700_000_000_000
 WINDOW_SECONDS = 600
 ARMS = ["a", "b", "c"]
+POLICIES = ["ucb1", RECOMMENDED, "sharp-race"]
 _CLIENTS, _VISITS, _NODES = 4, 6, 2
 _TIMEOUT = 400
 _LONGEST = 100_000_000
@@ -88,12 +90,21 @@ class World:
     Args:
         seed: everything that happens follows from it.
         make_service: makes a node's service; tests of the checker pass broken ones.
+        settle: when rewards are learned; by default the seed says.
+        policy: the policy; by default the seed says.
     """
 
     def __init__(
-        self, seed: int, make_service: Callable[..., Service] = Service, settle: str = "window"
+        self,
+        seed: int,
+        make_service: Callable[..., Service] = Service,
+        settle: str | None = None,
+        policy: str | None = None,
     ) -> None:
         self.rng = Random(seed)
+        kinds = Random(-seed - 1)  # apart, so that the rest of a run does not depend on it
+        self.settle = settle or kinds.choice(["window", "window", "immediate"])
+        self.policy = policy or kinds.choice(POLICIES)
         self.now = START
         self.history: list[Answer] = []
         self.trouble = self.rng.choice([0.0, 0.1, 0.3])
@@ -107,12 +118,12 @@ class World:
             "ads",
             ARMS,
             0,
-            policy="ucb1",
+            policy=self.policy,
             window=WINDOW_SECONDS,
             horizon=1000,
             seed=seed,
             quarantine=0.5,
-            settle=settle,
+            settle=self.settle,
         )
         self.nodes = [Node(self) for _ in range(_NODES)]
 

@@ -13,6 +13,7 @@ __all__ = [
     "ArmAnswer",
     "ArmStatus",
     "ArmSummary",
+    "BackupAnswer",
     "Decision",
     "DecisionRow",
     "Deletion",
@@ -112,6 +113,8 @@ class ExperimentView(msgspec.Struct, frozen=True):
     layers: list[LayerView]
     notes: list[str]
     """What must be known to read the figures."""
+    conflicts: int = 0
+    """Rewards that were refused because their decision had another one: a bug, or a forger."""
 
 
 class Deletion(msgspec.Struct, frozen=True):
@@ -249,6 +252,15 @@ class RatioCheck(msgspec.Struct, frozen=True):
     p_value: float | None
     """The probability of such a difference if the published probabilities are the true ones;
     ``None`` if fewer than two arms are expected at least 5 times."""
+
+
+class BackupAnswer(msgspec.Struct, frozen=True):
+    """A copy of the log that was written."""
+
+    file: str
+    """Its name, in the folder of the log."""
+    records: int
+    """At least so many records are in it."""
 
 
 class DecisionRow(msgspec.Struct):

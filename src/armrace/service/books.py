@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from armrace.errors import ArmraceError
 from armrace.service.chain import Record, link
 from armrace.service.events import Event, Ticked, encode, subject
 from armrace.service.experiment import Experiment, Rulings
@@ -10,7 +11,19 @@ from armrace.service.state import State
 from armrace.service.stores.base import Turn
 from armrace.service.tokens import SigningKeys
 
-__all__ = ["Books"]
+__all__ = ["Books", "KeptRefusal"]
+
+
+class KeptRefusal(Exception):
+    """A request is refused, and the events that it has added are kept.
+
+    Args:
+        refusal: what is answered.
+    """
+
+    def __init__(self, refusal: ArmraceError) -> None:
+        super().__init__(str(refusal))
+        self.refusal = refusal
 
 
 class Books:

@@ -19,6 +19,7 @@ __all__ = [
     "RULINGS",
     "ArmAdded",
     "ArmChanged",
+    "Contradicted",
     "Created",
     "Decided",
     "Event",
@@ -112,6 +113,12 @@ class Ticked(_Event, frozen=True, tag=8, gc=False):
     """Time passed: decisions whose window has closed are settled, without any other event."""
 
 
+class Contradicted(_Event, frozen=True, tag=9, gc=False):
+    """Another reward came for a decision that had one; it was refused and is counted."""
+
+    decision: int
+
+
 Event = (
     Created
     | Decided
@@ -122,6 +129,7 @@ Event = (
     | ArmChanged
     | PhaseChanged
     | Ticked
+    | Contradicted
 )
 
 encode = msgspec.msgpack.Encoder().encode

@@ -26,6 +26,7 @@ from armrace.service.drawing import Drawn, draw, lot_of
 from armrace.service.events import (
     ArmAdded,
     ArmChanged,
+    Contradicted,
     Created,
     Decided,
     Event,
@@ -63,6 +64,7 @@ class ExperimentData(msgspec.Struct, frozen=True, array_like=True):
     settled_through: int
     totals: TotalsData
     open: list[OpenDecision]
+    conflicts: int = 0
     history: History | None = None
     sources: Sources | None = None
 
@@ -80,6 +82,8 @@ class Experiment:
         self.arms: list[str] = list(self.settings.arms)
         self.statuses: list[ArmStatus] = ["active"] * len(self.arms)
         self.decisions = 0
+        self.conflicts = 0
+        """How many rewards were refused because their decision had another one."""
         self.settled_through = 0
         """The sequence number of the last decision that was settled."""
         self.open = OpenDecisions()
@@ -122,6 +126,8 @@ class Experiment:
             self._arm_changed(event.arm, event.status)
         elif isinstance(event, PhaseChanged):
             self.phase = event.phase
+        elif isinstance(event, Contradicted):
+            self.conflicts += 1
         elif not isinstance(event, Ticked):
             raise DamagedFile(f"the log creates the experiment {self.name} twice.")
 
@@ -326,6 +332,7 @@ class Experiment:
             self.settled_through,
             self.totals.save(),
             list(self.open),
+            self.conflicts,
             self.history,
             self.sources,
         )
@@ -341,6 +348,7 @@ class Experiment:
         experiment.statuses = [status for _, status in data.arms]
         experiment.generation = Generation.load(data.generation, data.settings)
         experiment.decisions, experiment.settled_through = data.decisions, data.settled_through
+        experiment.conflicts = data.conflicts
         experiment.totals = Totals(data.totals.arms)
         experiment.history = data.history or History.begin(data.created)
         experiment.sources = data.sources or Sources()

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from armrace.errors import DamagedFile
-from armrace.service.bulk import Numbered, apply_many
+from armrace.service.bulk import Numbered, apply_many, uncollected
 from armrace.service.chain import BEGINNING, Head, Record, verified
 from armrace.service.events import RULINGS, Created, Released, Retracted, decode
 from armrace.service.experiment import Experiment, Rulings
@@ -22,8 +22,13 @@ _TOGETHER = 50_000
 
 def collect_rulings(turn: Turn, after: int = 0) -> dict[int, dict[int, bool]]:
     """Return the last ruling about each decision that the log speaks of, by experiment."""
+    return _rulings_in(turn.find(RULINGS, after))
+
+
+def _rulings_in(records: Iterable[Record]) -> dict[int, dict[int, bool]]:
+    """Return the last ruling about each decision, given the records of rulings."""
     rulings: dict[int, dict[int, bool]] = {}
-    for record in turn.find(RULINGS, after):
+    for record in records:
         event = decode(record.payload)
         assert isinstance(event, (Retracted, Released))
         found = dict.fromkeys(event.decisions, isinstance(event, Released))
@@ -37,11 +42,15 @@ def fold(state: State, turn: Turn) -> None:
     Their rulings must not concern decisions that the state has settled.
     """
     rulings = collect_rulings(turn, after=state.head.sequence)
+    _fold(state, turn.read(after=state.head.sequence), rulings)
+
+
+def _fold(state: State, records: Iterable[Record], rulings: Mapping[int, Rulings]) -> None:
     for experiment in state.experiments:
         experiment.foresee(rulings.get(experiment.number, {}))
-    records = turn.read(after=state.head.sequence)
-    for part in _parts(records, _TOGETHER):
-        _apply_part(state, part, rulings)
+    with uncollected():
+        for part in _parts(records, _TOGETHER):
+            _apply_part(state, part, rulings)
     for experiment in state.experiments:
         experiment.forget_rulings()
 
@@ -78,12 +87,16 @@ def catch_up(state: State, turn: Turn) -> State:
     """Return the state at the end of the log, given an earlier one of this process."""
     if turn.head == state.head:
         return state
-    rulings = collect_rulings(turn, after=state.head.sequence)
+    if turn.head.sequence - state.head.sequence > _TOGETHER:
+        return load_state(turn)
+    # Read once, since a store on another machine takes time for each question.
+    records = list(turn.read(after=state.head.sequence))
+    rulings = _rulings_in(record for record in records if record.subject == RULINGS)
     for number, found in rulings.items():
         past = {d: c for d, c in found.items() if d <= state.head.sequence}
         if any(state.experiments[number].overrules([d], counts) for d, counts in past.items()):
             return load_state(turn)
-    fold(state, turn)
+    _fold(state, records, rulings)
     return state
 
 
@@ -132,6 +145,12 @@ class Refolding:
 
     def apply(self, part: list[Record]) -> None:
         """Apply the records that follow those that were applied."""
+        with uncollected():
+            self._apply(part)
+        if part:
+            self.head = Head(part[-1].sequence, part[-1].digest)
+
+    def _apply(self, part: list[Record]) -> None:
         waiting: list[Numbered] = []
         for record in verified(self.head, part):
             event = decode(record.payload)
@@ -143,8 +162,6 @@ class Refolding:
                 waiting.append((record.sequence, event))
         if waiting:
             apply_many(self._found(), waiting)
-        if part:
-            self.head = Head(part[-1].sequence, part[-1].digest)
 
     def finish(self, turn: Turn) -> Refolded:
         """Apply what is left of the log, and return the experiment."""

@@ -18,7 +18,7 @@ from time import monotonic_ns, time_ns
 from typing import Any, Protocol, TypeVar
 
 from armrace.errors import ArmraceError, DamagedFile, StoreFailed
-from armrace.service.books import Books
+from armrace.service.books import Books, KeptRefusal
 from armrace.service.folding import catch_up, load_state
 from armrace.service.settings import Settings
 from armrace.service.state import State
@@ -40,7 +40,8 @@ class Request(Protocol[T_co]):
     def perform(self, books: Books) -> T_co:
         """Check everything, then add events; return the answer.
 
-        A request that is refused raises an :class:`ArmraceError` before it has added an event.
+        A request that is refused raises an :class:`ArmraceError` before it has added an event, or
+        :class:`~armrace.service.books.KeptRefusal` if the events that it has added are to be kept.
         """
         ...
 
@@ -219,6 +220,8 @@ def _perform_one(request: Request[Any], books: Books) -> Any:
     before = books.added
     try:
         return request.perform(books)
+    except KeptRefusal as kept:
+        return kept.refusal
     except (DamagedFile, StoreFailed):
         raise
     except ArmraceError as refusal:

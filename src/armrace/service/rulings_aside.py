@@ -17,6 +17,7 @@ import msgspec
 from armrace.errors import ArmraceError
 from armrace.service.answers import RulingAnswer
 from armrace.service.books import Books
+from armrace.service.bulk import uncollected
 from armrace.service.chain import Record
 from armrace.service.experiment import Experiment, Rulings
 from armrace.service.folding import Refolded, Refolding, collect_rulings
@@ -129,7 +130,8 @@ class _Read(msgspec.Struct, frozen=True):
     after: int
 
     def perform(self, books: Books) -> list[Record]:
-        return list(islice(books.flush().read(self.after), PART))
+        with uncollected():
+            return list(islice(books.flush().read(self.after), PART))
 
 
 class _Prepare(msgspec.Struct, frozen=True):

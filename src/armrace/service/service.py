@@ -371,6 +371,14 @@ class Service:
         """Write all decisions with their rewards into a file ending in .ndjson or .parquet."""
         write_rows(self.rows(name), path)
 
+    def back_up(self, path: Path | str) -> None:
+        """Write a copy of the log into a new file, while the service is in use.
+
+        Args:
+            path: the file; open it with ``restored=True``. The file of secrets is copied apart.
+        """
+        self.ledger.store.back_up(path)
+
 
 def reward_answer(outcome: Any) -> RewardAnswer:
     """Return what became of a reward, given the answer or the refusal of the ledger."""

@@ -45,6 +45,7 @@ def view_of(experiment: Experiment) -> ExperimentView:
         _arms(experiment),
         _layers(experiment),
         [_IMMEDIATE] if experiment.settings.settle == "immediate" else [],
+        experiment.conflicts,
     )
 
 

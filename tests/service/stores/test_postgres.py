@@ -110,3 +110,39 @@ def test_what_cannot_be_used_is_refused(postgres, schema):
         connection.execute(f"UPDATE {schema}.version SET version = 99")
     with pytest.raises(DamagedFile, match="has the schema 99"):
         PostgresStore(postgres.place, schema)
+
+
+def test_a_database_of_the_first_schema_is_migrated(postgres, schema):
+    with Service(PostgresStore(postgres.place, schema)) as service:
+        service.create("ads", ["a", "b"], 0, policy="ucb1", horizon=100, seed=1)
+    with psycopg.connect(postgres.place, autocommit=True) as connection:
+        connection.execute(f"UPDATE {schema}.version SET version = 1")
+        with Service(PostgresStore(postgres.place, schema)) as service:
+            assert service.names() == ["ads"]
+        found = connection.execute(f"SELECT version FROM {schema}.version").fetchall()
+        assert found == [(2,)]
+        connection.execute(f"UPDATE {schema}.version SET version = 9")
+        with pytest.raises(DamagedFile, match="has the schema 9; this version reads 1 to 2"):
+            PostgresStore(postgres.place, schema)
+
+
+def test_a_dump_is_a_backup(postgres, schema, tmp_path):
+    """As the guide says: pg_dump of the schema, and psql into another database."""
+    with Service(PostgresStore(postgres.place, schema)) as service:
+        service.create("ads", ["a", "b"], 0, policy="ucb1", horizon=100, seed=1)
+        decision = service.decide("ads")
+        keyring, before = service.keyring, live_bytes(service)
+    address = ["-h", str(postgres.folder), "-U", "armrace"]
+    dump = subprocess.run(
+        [postgres.bin / "pg_dump", *address, "-n", schema, "postgres"],
+        check=True,
+        capture_output=True,
+    ).stdout
+    subprocess.run([postgres.bin / "createdb", *address, schema], check=True)
+    subprocess.run(
+        [postgres.bin / "psql", *address, "-q", schema], input=dump, check=True, capture_output=True
+    )
+    place = postgres.place.replace("/postgres?", f"/{schema}?")
+    with Service(PostgresStore(place, schema), keyring) as restored:
+        assert live_bytes(restored) == before
+        assert restored.reward(decision, 1.0) == "accepted"

@@ -7,12 +7,21 @@ import random
 import shutil
 import subprocess
 import sys
+import threading
 
 import pytest
+from starlette.testclient import TestClient
 
 import armrace
-from armrace.errors import ArmraceError, DamagedFile, StoreFailed, StoreInUse
+from armrace.errors import (
+    ArmraceError,
+    DamagedFile,
+    InvalidParameter,
+    StoreFailed,
+    StoreInUse,
+)
 from armrace.service import Service
+from armrace.service.http.application import create_application
 from armrace.service.stores.sqlite import SqliteStore
 from serving import folded_bytes, live_bytes
 
@@ -203,8 +212,40 @@ def test_a_full_disk_stops_the_service_and_loses_nothing(tmp_path):
 def test_a_backup_is_a_store(path, tmp_path):
     copy = tmp_path / "copy.db"
     with armrace.open(path) as service:
-        service.ledger.store.back_up(copy)
+        service.back_up(copy)
         keyring, before = service.keyring, live_bytes(service)
+        with pytest.raises(InvalidParameter, match="must be a new file"):
+            service.back_up(copy)
+    with pytest.raises(DamagedFile, match="has no high-water mark"):
+        SqliteStore(copy)
+    (tmp_path / "copy.db-mark").unlink()
     store = SqliteStore(copy, restored=True)
     with Service(store, keyring) as restored:
         assert live_bytes(restored) == before
+        assert folded_bytes(store, snapshots=False) == before
+
+
+def test_a_backup_is_written_over_http_while_others_decide(path, tmp_path, monkeypatch):
+    """Page by page, with decisions in between, which the copy holds or not, but not in part."""
+    monkeypatch.setattr("armrace.service.stores.sqlite._BACKUP_PAGES", 1)
+    with armrace.open(path) as service:
+        done = threading.Event()
+
+        def decide():
+            while not done.is_set():
+                service.decide_many("ads", 20)
+
+        other = threading.Thread(target=decide)
+        other.start()
+        try:
+            with TestClient(create_application(service), base_url="http://127.0.0.1") as client:
+                answer = client.post("/v1/backup").json()
+                done.set()
+                other.join()
+        finally:
+            done.set()
+        keyring = service.keyring
+    store = SqliteStore(tmp_path / answer["file"], restored=True)
+    with Service(store, keyring) as restored:
+        assert restored.ledger.sequence >= answer["records"] >= 201
+        assert folded_bytes(store, snapshots=False) == live_bytes(restored)

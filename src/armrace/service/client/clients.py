@@ -4,23 +4,78 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable
+from functools import wraps
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Generic, Literal, ParamSpec, Self, TypeVar, overload
 
 import httpx
 import msgspec
 
 from armrace.errors import InvalidParameter, ServiceUnreachable
-from armrace.service.answers import Decision, ExperimentView, RewardAnswer, RulingAnswer
 from armrace.service.client import exchanges
 from armrace.service.client.exchanges import Exchange, Retry, judge, pause_before
 from armrace.service.client.queue import RewardQueue
 
 __all__ = ["AsyncClient", "Client"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 _encode = msgspec.json.Encoder().encode
+
+
+class Call(Generic[P, T]):
+    """A method of both clients: the one waits for its answer, the other is awaited.
+
+    Args:
+        make: makes the request from the arguments.
+    """
+
+    def __init__(self, make: Callable[P, Exchange[T]]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    @overload
+    def __get__(self, client: None, owner: Any) -> Callable[P, Exchange[T]]: ...
+    @overload
+    def __get__(self, client: Client, owner: Any) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, client: AsyncClient, owner: Any) -> Callable[P, Awaitable[T]]: ...
+    def __get__(self, client: Any, owner: Any) -> Any:
+        if client is None:
+            return self._make
+
+        @wraps(self._make)
+        def call(*arguments: P.args, **more: P.kwargs) -> Any:
+            return client._send(self._make(*arguments, **more))
+
+        return call
+
+
+class Calls:
+    """What both clients can do; arguments and answers are those of :mod:`.exchanges`."""
+
+    create = Call(exchanges.create)
+    names = Call(exchanges.names)
+    describe = Call(exchanges.describe)
+    pause = Call(exchanges.pause)
+    resume = Call(exchanges.resume)
+    finish = Call(exchanges.finish)
+    decide = Call(exchanges.decide)
+    decide_many = Call(exchanges.decide_many)
+    reward = Call(exchanges.reward)
+    reward_many = Call(exchanges.reward_many)
+    retract = Call(exchanges.retract)
+    release = Call(exchanges.release)
+    quarantine = Call(exchanges.quarantine)
+    add_arm = Call(exchanges.add_arm)
+    pause_arm = Call(exchanges.pause_arm)
+    resume_arm = Call(exchanges.resume_arm)
+    retire_arm = Call(exchanges.retire_arm)
+    audit = Call(exchanges.audit)
+    check_ratio = Call(exchanges.check_ratio)
+    export = Call(exchanges.export)
+    back_up = Call(exchanges.back_up)
 
 
 def _check_address(address: str) -> str:
@@ -40,7 +95,7 @@ def _unreachable(address: str, retry: Retry) -> ServiceUnreachable:
     return ServiceUnreachable(f"{address} cannot be reached: {retry.reason}.")
 
 
-class Client:
+class Client(Calls):
     """A client that waits for answers. Requests that get none are sent again, without harm.
 
     Args:
@@ -99,65 +154,6 @@ class Client:
             return Retry(str(error) or type(error).__name__, None)
         return judge(exchange, got.status_code, got.content, got.headers.get("retry-after"))
 
-    def create(
-        self, name: str, arms: Sequence[str], missing: float | Literal["drop"], **settings: Any
-    ) -> ExperimentView:
-        """Create an experiment; settings as for :meth:`armrace.service.Service.create`."""
-        return self._send(exchanges.create(name, arms, missing, settings))
-
-    def names(self) -> list[str]:
-        """Return the names of all experiments."""
-        return self._send(exchanges.names())
-
-    def describe(self, name: str) -> ExperimentView:
-        """Return the state of an experiment."""
-        return self._send(exchanges.describe(name))
-
-    def decide(
-        self,
-        name: str,
-        eligible: Iterable[str] | None = None,
-        unit: str | None = None,
-        request: str | None = None,
-    ) -> Decision:
-        """Make a decision; as :meth:`armrace.service.Service.decide`."""
-        return self._send(exchanges.decide(name, eligible, unit, request))
-
-    def decide_many(self, name: str, count: int) -> list[Decision]:
-        """Make a number of decisions, at most 1,000."""
-        return self._send(exchanges.decide_many(name, count))
-
-    def reward(
-        self,
-        decision: Decision | str,
-        value: float,
-        source: str | None = None,
-        suspicion: float | None = None,
-    ) -> str:
-        """Say what a decision earned; as :meth:`armrace.service.Service.reward`."""
-        return self._send(exchanges.reward(decision, value, source, suspicion))
-
-    def reward_many(
-        self,
-        rewards: Iterable[tuple[Decision | str, float]],
-        source: str | None = None,
-        suspicion: float | None = None,
-    ) -> list[RewardAnswer]:
-        """Say what several decisions earned, at most 1,000; each has its own answer."""
-        return self._send(exchanges.reward_many(rewards, source, suspicion))
-
-    def retract(
-        self, name: str, decisions: Iterable[Decision | str | int] | None = None, **more: Any
-    ) -> RulingAnswer:
-        """Take rewards back; as :meth:`armrace.service.Service.retract`, without a preview."""
-        return self._send(exchanges.rule(name, "retract", decisions, more))
-
-    def release(
-        self, name: str, decisions: Iterable[Decision | str | int] | None = None, **more: Any
-    ) -> RulingAnswer:
-        """Let rewards count; as :meth:`armrace.service.Service.release`, without a preview."""
-        return self._send(exchanges.rule(name, "release", decisions, more))
-
     def queue(
         self, room: int = 10_000, when_full: Literal["block", "raise"] = "block"
     ) -> RewardQueue:
@@ -170,7 +166,7 @@ class Client:
         return RewardQueue(self.reward_many, room, when_full)
 
 
-class AsyncClient:
+class AsyncClient(Calls):
     """A client for an event loop; arguments as for :class:`Client`."""
 
     def __init__(
@@ -220,62 +216,3 @@ class AsyncClient:
         except httpx.TransportError as error:
             return Retry(str(error) or type(error).__name__, None)
         return judge(exchange, got.status_code, got.content, got.headers.get("retry-after"))
-
-    async def create(
-        self, name: str, arms: Sequence[str], missing: float | Literal["drop"], **settings: Any
-    ) -> ExperimentView:
-        """Create an experiment."""
-        return await self._send(exchanges.create(name, arms, missing, settings))
-
-    async def names(self) -> list[str]:
-        """Return the names of all experiments."""
-        return await self._send(exchanges.names())
-
-    async def describe(self, name: str) -> ExperimentView:
-        """Return the state of an experiment."""
-        return await self._send(exchanges.describe(name))
-
-    async def decide(
-        self,
-        name: str,
-        eligible: Iterable[str] | None = None,
-        unit: str | None = None,
-        request: str | None = None,
-    ) -> Decision:
-        """Make a decision."""
-        return await self._send(exchanges.decide(name, eligible, unit, request))
-
-    async def decide_many(self, name: str, count: int) -> list[Decision]:
-        """Make a number of decisions, at most 1,000."""
-        return await self._send(exchanges.decide_many(name, count))
-
-    async def reward(
-        self,
-        decision: Decision | str,
-        value: float,
-        source: str | None = None,
-        suspicion: float | None = None,
-    ) -> str:
-        """Say what a decision earned."""
-        return await self._send(exchanges.reward(decision, value, source, suspicion))
-
-    async def reward_many(
-        self,
-        rewards: Iterable[tuple[Decision | str, float]],
-        source: str | None = None,
-        suspicion: float | None = None,
-    ) -> list[RewardAnswer]:
-        """Say what several decisions earned, at most 1,000; each has its own answer."""
-        return await self._send(exchanges.reward_many(rewards, source, suspicion))
-
-    async def retract(
-        self, name: str, decisions: Iterable[Decision | str | int] | None = None, **more: Any
-    ) -> RulingAnswer:
-        """Take rewards back."""
-        return await self._send(exchanges.rule(name, "retract", decisions, more))
-
-    async def release(
-        self, name: str, decisions: Iterable[Decision | str | int] | None = None, **more: Any
-    ) -> RulingAnswer:
-        """Let rewards count."""
-        return await self._send(exchanges.rule(name, "release", decisions, more))

@@ -5,14 +5,22 @@ from __future__ import annotations
 import random
 import secrets
 from collections.abc import Iterable, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
 from armrace import errors
 from armrace.errors import ArmraceError, InvalidParameter, ServiceUnreachable
-from armrace.service.answers import Decision, ExperimentView, RewardAnswer, RulingAnswer
+from armrace.service.answers import (
+    ArmAnswer,
+    Decision,
+    ExperimentView,
+    QuarantinedReward,
+    RatioCheck,
+    RewardAnswer,
+    RulingAnswer,
+)
 
 __all__ = ["Exchange", "Retry", "judge", "pause_before"]
 
@@ -32,9 +40,14 @@ class Exchange(NamedTuple, Generic[T]):
     method: str
     path: str
     body: Any
-    answer: type[T]
+    answer: Any
+    """The type of the answer; ``bytes`` if it is not JSON."""
     member: str | None = None
     """The member of the answer that is returned, if not the whole."""
+
+
+_Experiments, _Status, _Backup = dict[str, list[str]], dict[str, str], dict[str, Any]
+_Decisions, _Rewards = dict[str, list[Decision]], dict[str, list[RewardAnswer]]
 
 
 class Retry(NamedTuple):
@@ -45,10 +58,60 @@ class Retry(NamedTuple):
     """How long to wait, if the service says so."""
 
 
+def create(
+    name: str, arms: Sequence[str], missing: float | Literal["drop"], **settings: Any
+) -> Exchange[ExperimentView]:
+    """Create an experiment.
+
+    Args:
+        name: its name.
+        arms: the names of its arms.
+        missing: what a reward counts as that never comes, or ``"drop"``.
+        settings: as for :meth:`armrace.service.Service.create`.
+    """
+    body = {"name": name, "arms": list(arms), "missing": missing, **settings}
+    return Exchange("POST", "/v1/experiments", body, ExperimentView)
+
+
+def names() -> Exchange[list[str]]:
+    """Return the names of all experiments."""
+    return Exchange("GET", "/v1/experiments", None, _Experiments, "experiments")
+
+
+def describe(name: str) -> Exchange[ExperimentView]:
+    """Return the state of an experiment."""
+    return Exchange("GET", _experiment(name), None, ExperimentView)
+
+
+def pause(name: str) -> Exchange[ExperimentView]:
+    """Make no more decisions until :func:`resume`; rewards are taken all the same."""
+    return Exchange("POST", f"{_experiment(name)}/pause", None, ExperimentView)
+
+
+def resume(name: str) -> Exchange[ExperimentView]:
+    """Make decisions again."""
+    return Exchange("POST", f"{_experiment(name)}/resume", None, ExperimentView)
+
+
+def finish(name: str) -> Exchange[ExperimentView]:
+    """Make no more decisions, for good; rewards are taken until the windows close."""
+    return Exchange("POST", f"{_experiment(name)}/finish", None, ExperimentView)
+
+
 def decide(
-    name: str, eligible: Iterable[str] | None, unit: str | None, request: str | None
+    name: str,
+    eligible: Iterable[str] | None = None,
+    unit: str | None = None,
+    request: str | None = None,
 ) -> Exchange[Decision]:
-    """Ask for a decision; a request id is made up if none is given, so that retries are safe."""
+    """Make a decision; as :meth:`armrace.service.Service.decide`.
+
+    Args:
+        name: the experiment.
+        eligible: the arms that may be chosen; by default all.
+        unit: for whom the decision is made.
+        request: an identifier of this call, so that it can be repeated; made up if none is given.
+    """
     body = {
         "eligible": None if eligible is None else list(eligible),
         "unit": unit,
@@ -58,27 +121,37 @@ def decide(
 
 
 def decide_many(name: str, count: int) -> Exchange[list[Decision]]:
-    """Ask for several decisions."""
+    """Make a number of decisions, at most 1,000."""
     body = {"decisions": [{"request": secrets.token_hex(16)} for _ in range(count)]}
-    path = f"{_experiment(name)}/decide/batch"
-    return Exchange("POST", path, body, dict[str, list[Decision]], "decisions")  # type: ignore[arg-type]
+    return Exchange("POST", f"{_experiment(name)}/decide/batch", body, _Decisions, "decisions")
 
 
 def reward(
-    decision: Decision | str, value: float, source: str | None, suspicion: float | None
+    decision: Decision | str,
+    value: float,
+    source: str | None = None,
+    suspicion: float | None = None,
 ) -> Exchange[str]:
-    """Say what a decision earned."""
+    """Say what a decision earned; as :meth:`armrace.service.Service.reward`.
+
+    Args:
+        decision: the decision, or its signed name.
+        value: the reward.
+        source: where the reward comes from, by which it can be retracted.
+        suspicion: how suspicious it is, from 0 to 1.
+    """
     body = _reward(decision, value, source, suspicion)
-    return Exchange("POST", "/v1/rewards", body, dict[str, str], "status")  # type: ignore[arg-type]
+    return Exchange("POST", "/v1/rewards", body, _Status, "status")
 
 
 def reward_many(
-    rewards: Iterable[tuple[Decision | str, float]], source: str | None, suspicion: float | None
+    rewards: Iterable[tuple[Decision | str, float]],
+    source: str | None = None,
+    suspicion: float | None = None,
 ) -> Exchange[list[RewardAnswer]]:
-    """Say what several decisions earned."""
+    """Say what several decisions earned, at most 1,000; each has its own answer."""
     body = {"rewards": [_reward(*each, source, suspicion) for each in rewards]}
-    kind = dict[str, list[RewardAnswer]]
-    return Exchange("POST", "/v1/rewards/batch", body, kind, "rewards")  # type: ignore[arg-type]
+    return Exchange("POST", "/v1/rewards/batch", body, _Rewards, "rewards")
 
 
 def _reward(
@@ -88,32 +161,109 @@ def _reward(
     return {"decision": token, "value": value, "source": source, "suspicion": suspicion}
 
 
-def create(name: str, arms: Sequence[str], missing: Any, more: Any) -> Exchange[ExperimentView]:
-    """Create an experiment."""
-    body = {"name": name, "arms": list(arms), "missing": missing, **more}
-    return Exchange("POST", "/v1/experiments", body, ExperimentView)
-
-
-def names() -> Exchange[list[str]]:
-    """List experiments."""
-    kind = dict[str, list[str]]
-    return Exchange("GET", "/v1/experiments", None, kind, "experiments")  # type: ignore[arg-type]
-
-
-def describe(name: str) -> Exchange[ExperimentView]:
-    """Show the state of an experiment."""
-    return Exchange("GET", _experiment(name), None, ExperimentView)
-
-
-def rule(
-    name: str, action: str, decisions: Iterable[Decision | str | int] | None, more: Any
+def retract(
+    name: str,
+    decisions: Iterable[Decision | str | int] | None = None,
+    *,
+    source: str | None = None,
+    since: int | None = None,
+    until: int | None = None,
+    reason: str = "",
+    preview: bool = False,
 ) -> Exchange[RulingAnswer]:
-    """Retract or release rewards."""
+    """Take rewards back; as :meth:`armrace.service.Service.retract`.
+
+    Args:
+        name: the experiment.
+        decisions: decisions whose rewards to retract.
+        source: the source whose rewards to retract.
+        since: only rewards that came at this time or later, in milliseconds since 1970.
+        until: only rewards that came before this time.
+        reason: why, for the log.
+        preview: whether to change nothing and return the state before and after.
+    """
+    body = _selection(decisions, source, since, until, reason)
+    action = "retract/preview" if preview else "retract"
+    return Exchange("POST", f"{_experiment(name)}/{action}", body, RulingAnswer)
+
+
+def release(
+    name: str,
+    decisions: Iterable[Decision | str | int] | None = None,
+    *,
+    source: str | None = None,
+    since: int | None = None,
+    until: int | None = None,
+    reason: str = "",
+) -> Exchange[RulingAnswer]:
+    """Let rewards count that are in quarantine or were retracted; as :func:`retract`."""
+    body = _selection(decisions, source, since, until, reason)
+    return Exchange("POST", f"{_experiment(name)}/release", body, RulingAnswer)
+
+
+def _selection(
+    decisions: Iterable[Decision | str | int] | None,
+    source: str | None,
+    since: int | None,
+    until: int | None,
+    reason: str,
+) -> dict[str, Any]:
     chosen = None
     if decisions is not None:
         chosen = [each.decision if isinstance(each, Decision) else each for each in decisions]
-    body = {"decisions": chosen, **more}
-    return Exchange("POST", f"{_experiment(name)}/{action}", body, RulingAnswer)
+    given = {"decisions": chosen, "source": source, "since": since, "until": until}
+    return {**given, "reason": reason}
+
+
+def quarantine(name: str) -> Exchange[list[QuarantinedReward]]:
+    """Return the rewards in quarantine."""
+    return Exchange("GET", f"{_experiment(name)}/quarantine", None, list[QuarantinedReward])
+
+
+def add_arm(name: str, arm: str) -> Exchange[ArmAnswer]:
+    """Add an arm; the answer says whether the policy starts afresh."""
+    return Exchange("POST", f"{_experiment(name)}/arms", {"arm": arm}, ArmAnswer)
+
+
+def pause_arm(name: str, arm: str) -> Exchange[ArmAnswer]:
+    """Choose an arm no more until :func:`resume_arm`."""
+    return _change_arm(name, arm, "pause")
+
+
+def resume_arm(name: str, arm: str) -> Exchange[ArmAnswer]:
+    """Choose a paused arm again."""
+    return _change_arm(name, arm, "resume")
+
+
+def retire_arm(name: str, arm: str) -> Exchange[ArmAnswer]:
+    """Choose an arm no more, for good."""
+    return _change_arm(name, arm, "retire")
+
+
+def _change_arm(name: str, arm: str, action: str) -> Exchange[ArmAnswer]:
+    path = f"{_experiment(name)}/arms/{quote(arm, safe='')}/{action}"
+    return Exchange("POST", path, None, ArmAnswer)
+
+
+def audit(name: str, level: float = 0.05) -> Exchange[dict[str, Any]]:
+    """Look for traces of corruption; return the alarms and certificates as plain data."""
+    path = f"{_experiment(name)}/audit?level={level!r}"
+    return Exchange("GET", path, None, dict[str, Any])
+
+
+def check_ratio(name: str) -> Exchange[RatioCheck]:
+    """Compare how often arms were chosen with their published probabilities."""
+    return Exchange("GET", f"{_experiment(name)}/ratio", None, RatioCheck)
+
+
+def export(name: str, format: Literal["ndjson", "parquet"] = "ndjson") -> Exchange[bytes]:
+    """Return all decisions with their rewards, as the content of a file of this format."""
+    return Exchange("GET", f"{_experiment(name)}/export?format={format}", None, bytes)
+
+
+def back_up() -> Exchange[str]:
+    """Write a copy of the log beside it, on the server's disk; return the name of the file."""
+    return Exchange("POST", "/v1/backup", None, _Backup, "file")
 
 
 def _experiment(name: str) -> str:
@@ -129,7 +279,8 @@ def judge(exchange: Exchange[T], status: int, content: bytes, retry_after: str |
         return Retry(f"it answers {status}", seconds)
     try:
         if status < 300:
-            found: Any = msgspec.json.decode(content, type=exchange.answer)
+            raw = exchange.answer is bytes
+            found: Any = content if raw else msgspec.json.decode(content, type=exchange.answer)
             answer: T = found[exchange.member] if exchange.member else found
             return answer
         problem = msgspec.json.decode(content, type=dict[str, str])

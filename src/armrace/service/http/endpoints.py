@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -12,6 +14,7 @@ from armrace.errors import ArmraceError, InvalidParameter
 from armrace.service.answers import (
     ArmAnswer,
     ArmStatus,
+    BackupAnswer,
     Decision,
     ExperimentHealth,
     ExperimentView,
@@ -227,6 +230,16 @@ async def _export(call: Call) -> Raw:
     return Raw(await asyncio.to_thread(_parquet, rows), _PARQUET)
 
 
+async def _back_up(call: Call) -> BackupAnswer:
+    ledger = call.front.ledger
+    records = ledger.sequence
+    log = Path(getattr(ledger.store, "path", "log.db"))
+    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    copy = log.with_name(f"{log.stem}-{now}{log.suffix}")
+    await asyncio.to_thread(ledger.store.back_up, copy)
+    return BackupAnswer(copy.name, records)
+
+
 def _parquet(rows: Any) -> bytes:
     import io
 
@@ -384,6 +397,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         bytes,
         _export,
         media=(_NDJSON, _PARQUET),
+    ),
+    Endpoint(
+        "POST",
+        "/v1/backup",
+        "admin",
+        "Write a copy of the log beside it",
+        BackupAnswer,
+        _back_up,
     ),
 )
 """In the order in which they are matched, the most frequent first."""

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from armrace.errors import ArmraceError, InvalidParameter, StoreFailed
 from armrace.service.http.access import Access
-from armrace.service.http.endpoints import Call, Endpoint, Raw, Stream
+from armrace.service.http.endpoints import DECIDE, REWARD, Call, Endpoint, Raw, Stream
 from armrace.service.http.front import Front
 from armrace.service.http.logs import RequestLog, request_id
 from armrace.service.http.metrics import Metrics
@@ -26,7 +26,7 @@ __all__ = ["Handler", "Shortcut"]
 
 _encode = msgspec.json.Encoder().encode
 _JSON = b"application/json"
-_PREFIX, _SUFFIX = "/v1/experiments/", "/decide"
+_PREFIX, _SUFFIX = DECIDE.split("{name}")
 
 
 class _ClientGone(Exception):
@@ -132,7 +132,7 @@ class Shortcut:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "POST":
             path = scope["path"]
-            if path == "/v1/rewards":
+            if path == REWARD:
                 scope["path_params"] = {}
                 return await self._reward(scope, receive, send)
             name = path[len(_PREFIX) : -len(_SUFFIX)]

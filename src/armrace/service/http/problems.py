@@ -74,6 +74,7 @@ _STATUSES = {
     "too-many-open": 503,
     "store-failed": 503,
     "store-in-use": 503,
+    "unwritable-output": 503,
 }
 
 

@@ -8,8 +8,8 @@ import msgspec
 
 from armrace.errors import DecisionExpired, ForeignTicket, RewardConflict
 from armrace.limits import Limits, check_number
-from armrace.service.books import Books
-from armrace.service.events import Rewarded, decode
+from armrace.service.books import Books, KeptRefusal
+from armrace.service.events import Contradicted, Rewarded, decode
 from armrace.service.experiment import Experiment
 from armrace.service.open_decisions import OpenDecision
 from armrace.service.settings import check_label
@@ -49,7 +49,7 @@ class Reward(msgspec.Struct, frozen=True):
         ):
             return self._answer_late(books, experiment, token.sequence, steps)
         if decision.steps is not None:
-            return self._answer_again(experiment, decision.steps, steps)
+            return self._answer_again(books, experiment, token.sequence, decision.steps, steps)
         books.add(
             Rewarded(
                 books.time,
@@ -77,13 +77,18 @@ class Reward(msgspec.Struct, frozen=True):
         if self.suspicion is not None:
             check_number("suspicion", self.suspicion, _SUSPICION)
 
-    def _answer_again(self, experiment: Experiment, stored: int, steps: int) -> RewardStatus:
-        if stored != steps:
-            raise RewardConflict(
+    def _answer_again(
+        self, books: Books, experiment: Experiment, sequence: int, stored: int, steps: int
+    ) -> RewardStatus:
+        if stored == steps:
+            return "duplicate"
+        books.add(Contradicted(books.time, experiment.number, sequence))
+        raise KeptRefusal(
+            RewardConflict(
                 f"the decision has had the reward {experiment.scale.reward(stored):g}; "
                 f"got {experiment.scale.reward(steps):g}."
             )
-        return "duplicate"
+        )
 
     def _answer_late(
         self, books: Books, experiment: Experiment, sequence: int, steps: int
@@ -97,7 +102,7 @@ class Reward(msgspec.Struct, frozen=True):
             )
         event = decode(found.payload)
         assert isinstance(event, Rewarded)
-        return self._answer_again(experiment, event.steps, steps)
+        return self._answer_again(books, experiment, sequence, event.steps, steps)
 
 
 def _names(token: TokenContent, experiment: Experiment, decision: OpenDecision) -> bool:

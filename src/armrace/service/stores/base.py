@@ -22,6 +22,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import ClassVar
 
 from armrace.errors import InvalidParameter
@@ -83,6 +84,12 @@ class Store(ABC):
     @abstractmethod
     def turn(self) -> AbstractContextManager[Turn]:
         """Wait for the store to be free and take a turn."""
+
+    def back_up(self, target: Path | str) -> None:
+        """Write a consistent copy into a new file, while the store is in use."""
+        raise InvalidParameter(
+            f"{type(self).__name__} is no file; back it up with the tools of its database."
+        )
 
     @abstractmethod
     def close(self) -> None:

@@ -30,7 +30,10 @@ from armrace.service.stores.base import Store, Turn, check_continues
 
 __all__ = ["PostgresStore"]
 
-_SCHEMA = 1
+_SCHEMA = 2
+_MIGRATIONS = {1: ""}
+"""For each earlier schema, what leads to the next one. Schema 2 has the same tables as 1; its log
+may hold events that version 1 cannot read."""
 _LOCK = 0x61726D72
 _PAGE = 5000
 _CREATE = """
@@ -100,10 +103,18 @@ class PostgresStore(Store):
             found = connection.execute(
                 sql.SQL("SELECT max(version) FROM {}.version").format(self._schema)
             ).fetchone()
-        version = found[0] if found else None
-        if version != _SCHEMA:
+            self._migrate(connection, found[0] if found else 0)
+
+    def _migrate(self, connection: psycopg.Connection, version: int) -> None:
+        if not 1 <= version <= _SCHEMA:
             raise DamagedFile(
-                f"the database has the schema {version}; this version reads {_SCHEMA}."
+                f"the database has the schema {version}; this version reads 1 to {_SCHEMA}."
+            )
+        for earlier in range(version, _SCHEMA):
+            if _MIGRATIONS[earlier]:
+                connection.execute(sql.SQL(_MIGRATIONS[earlier]).format(schema=self._schema))
+            connection.execute(
+                sql.SQL("UPDATE {}.version SET version = %s").format(self._schema), (earlier + 1,)
             )
 
     @contextmanager

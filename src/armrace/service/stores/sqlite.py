@@ -18,7 +18,13 @@ from typing import Any
 
 import apsw
 
-from armrace.errors import DamagedFile, StoreFailed, StoreInUse
+from armrace.errors import (
+    DamagedFile,
+    InvalidParameter,
+    StoreFailed,
+    StoreInUse,
+    UnwritableOutput,
+)
 from armrace.service.chain import BEGINNING, Head, Record
 from armrace.service.stores.base import Store, Turn, check_continues
 from armrace.service.stores.high_water import HighWaterMark
@@ -29,7 +35,11 @@ _record: Callable[[Any], Record] = partial(tuple.__new__, Record)
 """As ``Record._make``, which takes three times as long."""
 
 _APPLICATION = 0x61726D72
-_SCHEMA = 1
+_BACKUP_PAGES = 1000
+_SCHEMA = 2
+_MIGRATIONS = {1: ""}
+"""For each earlier schema, what leads to the next one. Schema 2 has the same tables as 1; its log
+may hold events that version 1 cannot read."""
 _CREATE = f"""
 CREATE TABLE records (
     sequence INTEGER PRIMARY KEY,
@@ -101,10 +111,13 @@ class SqliteStore(Store):
             self._connection.execute(_CREATE)
         elif application != _APPLICATION:
             raise DamagedFile(f"{self.path} is a database, but no store of armrace.")
-        elif version > _SCHEMA:
+        elif not 1 <= version <= _SCHEMA:
             raise DamagedFile(
-                f"{self.path} has the schema {version}; this version reads up to {_SCHEMA}."
+                f"{self.path} has the schema {version}; this version reads 1 to {_SCHEMA}."
             )
+        for earlier in range(version or _SCHEMA, _SCHEMA):
+            self._connection.execute(_MIGRATIONS[earlier])
+            pragma("user_version", earlier + 1)
         self._connection.execute("COMMIT")
 
     def _read_head(self) -> Head:
@@ -155,9 +168,29 @@ class SqliteStore(Store):
                 self.mark.move(turn.head)
 
     def back_up(self, target: Path | str) -> None:
-        """Write a consistent copy of the file, while the store is in use."""
-        with self._lock, _errors_of(Path(target)):
-            self._connection.execute("VACUUM INTO ?", (str(target),))
+        place = Path(target)
+        if place.exists():
+            raise InvalidParameter(f"a backup must be a new file; {place} exists.")
+        try:
+            copy = apsw.Connection(str(place))
+            try:
+                self._copy_into(copy)
+            finally:
+                copy.close()
+        except apsw.Error as error:
+            raise UnwritableOutput(f"cannot write {place}: {error}.") from error
+
+    def _copy_into(self, copy: apsw.Connection) -> None:
+        """Copy part by part, so that others need not wait; SQLite adds what they write."""
+        with self._lock:
+            backup = copy.backup("main", self._connection, "main")
+        try:
+            while not backup.done:
+                with self._lock:
+                    backup.step(_BACKUP_PAGES)
+        finally:
+            with self._lock:
+                backup.finish()
 
     def close(self) -> None:
         with self._lock:

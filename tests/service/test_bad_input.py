@@ -1,0 +1,199 @@
+"""Large, deep and slow requests, failing disks and clocks that jump: refused, and nothing lost."""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+import time
+
+import apsw
+import pytest
+import uvicorn
+from starlette.testclient import TestClient
+
+from armrace.errors import StoreFailed
+from armrace.service import MemoryStore, Service, ledger
+from armrace.service.http.application import create_application
+from armrace.service.stores.sqlite import SqliteStore
+from serving import live_bytes
+
+ADS = {"policy": "ucb1", "horizon": 1000, "seed": 1, "window": 10}
+
+
+@pytest.fixture
+def client(service):
+    service.create("ads", ["a", "b"], 0, **ADS)
+    with TestClient(create_application(service), base_url="http://127.0.0.1") as client:
+        yield client
+
+
+@pytest.mark.parametrize("path", ["/v1/experiments/ads/decide", "/v1/rewards/batch"])
+def test_a_body_of_50_megabytes_is_refused_while_it_arrives(client, path):
+    answer = client.post(path, content=b" " * 50_000_000)
+    assert answer.status_code == 413
+    assert answer.json()["code"] == "too-large"
+    parts = (b" " * 50_000 for _ in range(1000))
+    assert client.post(path, content=parts).status_code == 413
+    assert client.post("/v1/experiments/ads/decide", content=b"{}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 100_000,
+        b'{"rewards":' * 50_000 + b"1" + b"}" * 50_000,
+        b'{"rewards": [{"decision": "x", "value": ' + b"[" * 900_000,
+        b"\xff\xfe{}",
+        b'{"rewards": NaN}',
+        b'{"rewards": 1e999999}',
+    ],
+)
+def test_deep_and_broken_json_is_refused(client, body):
+    answer = client.post("/v1/rewards/batch", content=body)
+    assert answer.status_code == 422
+    assert answer.json()["code"] == "invalid-parameter"
+    assert len(answer.content) < 1000
+
+
+def test_a_deep_policy_is_refused(client):
+    body = b'{"name": "x", "arms": ["a", "b"], "missing": 0, "policy": {"name": '
+    answer = client.post("/v1/experiments", content=body + b'{"a":' * 5000 + b"1" + b"}" * 5002)
+    assert answer.status_code == 422
+
+
+@pytest.fixture
+def address(service):
+    """A server on a port of this machine."""
+    service.create("ads", ["a", "b"], 0, **ADS)
+    config = uvicorn.Config(create_application(service), port=0, log_level="error")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield server.servers[0].sockets[0].getsockname()
+    server.should_exit = True
+    thread.join()
+
+
+def ask(address, text: bytes) -> bytes:
+    with socket.create_connection(address, timeout=20) as connection:
+        connection.sendall(text)
+        return connection.recv(10_000)
+
+
+_HEAD = b"POST /v1/experiments/ads/decide HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n"
+
+
+def test_slow_clients_hold_nobody_up(address, service):
+    """Clients that send half a request, or half a body, and wait; or go away."""
+    slow = [socket.create_connection(address, timeout=20) for _ in range(20)]
+    for number, connection in enumerate(slow):
+        connection.sendall(_HEAD[:20] if number % 2 else _HEAD + b"{")
+    assert ask(address, _HEAD + b"{}").startswith(b"HTTP/1.1 200")
+    for connection in slow[:10]:
+        connection.close()
+    assert ask(address, _HEAD + b"{}").startswith(b"HTTP/1.1 200")
+    slow[10].sendall(b"}")  # the rest of its body
+    assert slow[10].recv(10_000).startswith(b"HTTP/1.1 200")
+    for connection in slow[10:]:
+        connection.close()
+    assert service.describe("ads").decisions == 3
+
+
+class _FailingFile(apsw.VFSFile):
+    def __init__(self, owner, name, flags):
+        self._owner = owner
+        super().__init__("", name, flags)
+
+    def xWrite(self, data, offset):
+        self._owner.step()
+        super().xWrite(data, offset)
+
+    def xSync(self, flags):
+        self._owner.step()
+        super().xSync(flags)
+
+
+class _FailingDisk(apsw.VFS):
+    """A file system that fails with EIO once so many writes and synchronisations are done."""
+
+    def __init__(self):
+        self.left = 10**9
+        super().__init__("armrace-eio", "")
+
+    def xOpen(self, name, flags):
+        return _FailingFile(self, name, flags)
+
+    def step(self):
+        self.left -= 1
+        if self.left < 0:
+            raise apsw.IOError("EIO")
+
+
+def test_errors_of_the_disk_stop_the_service_and_lose_nothing(tmp_path):
+    """EIO at 25 places: what was acknowledged is there after a restart, and nothing is answered."""
+    disk, rng, failed = _FailingDisk(), random.Random(1), 0
+    for number in range(25):
+        path = tmp_path / f"{number}.db"
+        disk.left = 10**9
+        service = Service(SqliteStore(path, vfs="armrace-eio"))
+        service.create("ads", ["a", "b"], 0, **ADS)
+        disk.left = rng.randint(0, 40)
+        kept = live_bytes(service)
+
+        def write(service=service):
+            nonlocal kept
+            for _ in range(20):
+                service.decide_many("ads", rng.randint(1, 5))
+                kept = live_bytes(service)
+
+        with pytest.raises(StoreFailed):
+            write()
+        failed += 1
+        disk.left = 10**9
+        with pytest.raises(StoreFailed):
+            service.decide("ads")
+        service.close()
+        again = Service(SqliteStore(path), service.keyring)
+        # A turn whose synchronisation failed may be kept or not, but no less than was acknowledged.
+        assert again.ledger.sequence >= _sequence(kept)
+        if again.ledger.sequence == _sequence(kept):
+            assert live_bytes(again) == kept
+        again.close()
+    assert failed == 25
+
+
+def _sequence(state: bytes) -> int:
+    from armrace.service.state import read_snapshot
+
+    return read_snapshot(state).head.sequence
+
+
+def test_a_clock_that_jumps_does_not_move_the_services_clock(monkeypatch):
+    """The system's time is read once; a jump of a day closes no window."""
+    now = [1_700_000_000_000_000_000]
+    monkeypatch.setattr(ledger, "time_ns", lambda: now[0])
+    service = Service(MemoryStore())
+    service.create("ads", ["a", "b"], 0, **ADS)
+    decision = service.decide("ads")
+    for jump in (86_400, -2 * 86_400):
+        now[0] += jump * 1_000_000_000
+        service.decide("ads")
+    assert service.reward(decision, 1.0) == "accepted"
+    times = [row.time for row in service.rows("ads")]
+    assert max(times) - min(times) < 60_000
+
+
+def test_a_log_never_goes_back_in_time(clock, service):
+    """A restart with a clock that is a day behind: times stand still, no window closes early."""
+    service.create("ads", ["a", "b"], 0, **ADS)
+    clock.move(5)
+    decision = service.decide("ads")
+    clock.move(-86_400)
+    again = Service(service.ledger.store, service.keyring, clock=clock)
+    again.decide("ads")
+    assert again.reward(decision, 1.0) == "accepted"
+    times = [row.time for row in again.rows("ads")]
+    assert times == sorted(times)
