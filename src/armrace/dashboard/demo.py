@@ -84,7 +84,7 @@ def _create(service: Service) -> None:
         list(_ANSWERS),
         "drop",
         policy=_POLICY,
-        horizon=50_000,
+        horizon=100_000,
         window=_WINDOW,
         quarantine=0.9,
         seed=1,

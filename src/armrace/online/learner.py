@@ -35,6 +35,7 @@ from armrace.online.events import ArmAdded, Assigned, Decision, Dropped, Event, 
 from armrace.online.live_memory import LiveMemory
 from armrace.online.snapshots import Snapshot, pack_rewarded, write_arrays
 from armrace.policies import POLICIES, ArmView, Policy
+from armrace.policies.races.race import NEVER
 
 __all__ = ["Learner"]
 
@@ -327,6 +328,16 @@ class Learner(LiveMemory):
         with self._lock:
             race = race_in(self._state)
             return [] if race is None else [float(each) for each in race.tolerated]
+
+    def deletions(self) -> list[tuple[int, int, int, int]]:
+        """Return the layer, the arm's place, the round and the deleting layer of each deletion."""
+        with self._lock:
+            race = race_in(self._state)
+            if race is None:
+                return []
+            when, by = np.asarray(race.eliminated_at), np.asarray(race.eliminated_by)
+            deleted = zip(*np.nonzero(when != NEVER), strict=True)
+            return [(int(i), int(j), int(when[i, j]), int(by[i, j])) for i, j in deleted]
 
     def audit(self, level: float = 0.05) -> Audit:
         """Look for traces of corruption, or of moved means, in the feedback so far.
