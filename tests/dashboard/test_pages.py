@@ -113,7 +113,7 @@ def test_the_sign_in_page_is_accessible_and_fits(visit, world):
 def test_hostile_names_are_text(visit, world):
     page = visit()
     page.goto(world.address + PAGES["preview"])
-    expect(page.get_by_role("heading", level=2)).to_have_text(f"What if “{HOSTILE}” were dropped?")
+    expect(page.get_by_role("heading", level=2)).to_have_text(f"What if {HOSTILE} were dropped?")
     page.goto(world.address + PAGES["race"])
     expect(page.get_by_role("heading", name=HOSTILE_NAME, level=1)).to_be_visible()
     expect(page.get_by_text("live", exact=True)).to_be_visible()
