@@ -21,7 +21,7 @@ _SPEED = Limits("times as fast as usual", 0.1, 50)
 
 def serve_demo(settings: dict[str, Any], speed: float) -> None:
     """Serve the demonstration until the process is told to stop, and leave nothing behind."""
-    from armrace.dashboard.demo import NOTE, fast_clock, simulated_visitors, temporary_store
+    from armrace.dashboard.demo import NOTE, DemoClock, simulated_visitors, temporary_store
     from armrace.dashboard.pages import Dashboard
     from armrace.dashboard.sessions import Sessions
     from armrace.service import Service
@@ -34,6 +34,7 @@ def serve_demo(settings: dict[str, Any], speed: float) -> None:
             raise InvalidParameter(f"{name} must be left out: the demo has a store of its own.")
     # By default SIGTERM would end the process before the temporary folder is removed.
     signal.signal(signal.SIGTERM, _leave)
+    clock = DemoClock()
     with temporary_store() as place:
         keyring = keyring_of(place)
         key, text = keyring.create(["admin"])
@@ -42,7 +43,7 @@ def serve_demo(settings: dict[str, Any], speed: float) -> None:
 
         @contextmanager
         def visitors(service: Service) -> Iterator[None]:
-            with simulated_visitors(service, speed):
+            with simulated_visitors(service, clock, speed):
                 say("")
                 say("Open this link, which signs you in as admin once:")
                 say(f"  {link}")
@@ -54,7 +55,7 @@ def serve_demo(settings: dict[str, Any], speed: float) -> None:
             __version__,
             say,
             lambda inside: Dashboard(inside, note=NOTE).routes(),
-            fast_clock(speed),
+            clock,
             visitors,
         )
 

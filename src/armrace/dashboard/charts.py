@@ -19,7 +19,7 @@ _TRAFFIC_POINTS, _REWARD_POINTS = 80, 40
 _LEAST_DECISIONS, _LEAST_REWARDS = 20, 25
 """Intervals of time with fewer are put together."""
 _MOST_MARKS = 12
-_LEVEL_GAP = 0.07
+_LEVEL_GAP = 0.09
 _NORMAL = 1.959964
 """The quantile of the normal law for intervals of 95%."""
 

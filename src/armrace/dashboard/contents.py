@@ -110,7 +110,7 @@ async def sources_content(inside: Inside, visitor: Visitor, name: str) -> Conten
                 "parts/sources.html",
                 name=name,
                 visitor=visitor,
-                sources=[_source_row(each) for each in sources],
+                sources=sorted(map(_source_row, sources), key=lambda row: -row["rewards"]),
                 days=days[-_MOST_DAYS:],
                 hidden_days=max(0, len(days) - _MOST_DAYS),
                 final=final,
@@ -134,17 +134,16 @@ def _source_row(view: SourceView) -> dict[str, Any]:
     counted = sum(day.counted for day in days)
     rewards = counted + sum(day.quarantined + day.retracted for day in days)
     total = sum(day.mean * (day.counted + day.quarantined + day.retracted) for day in days)
-    used = [place for place, number in enumerate(view.delays) if number]
     return {
         "view": view,
         "days": {day.day: day for day in days},
+        "rewards": rewards,
         "counted": counted,
         "quarantined": sum(day.quarantined for day in days),
         "retracted": sum(day.retracted for day in days),
         "mean": total / rewards if rewards else None,
         "delay": median_delay(view.delays),
         "delays": view.delays[4:32],
-        "used": used,
     }
 
 

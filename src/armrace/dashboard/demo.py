@@ -4,7 +4,7 @@ Visitors of a help page rate the answer that they were shown. After a minute, a 
 the best answer badly and another one well, until it is chosen. Once the bots' ratings are
 retracted, they give up.
 
-The clock of the service runs fast, so that a minute is a day of the experiment.
+The clock of the service runs fast: a minute is a day of the experiment.
 """
 
 from __future__ import annotations
@@ -13,15 +13,26 @@ import random
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from armrace.errors import ArmraceError
 from armrace.service.answers import Decision
+from armrace.service.requests.decisions import Decide
+from armrace.service.requests.rewards import Reward
 from armrace.service.service import Service
 
-__all__ = ["BOTS", "EXPERIMENT", "NOTE", "fast_clock", "simulated_visitors", "temporary_store"]
+__all__ = [
+    "BOTS",
+    "EXPERIMENT",
+    "NOTE",
+    "DemoClock",
+    "Visitors",
+    "simulated_visitors",
+    "temporary_store",
+]
 
 EXPERIMENT = "help-answers"
 BOTS = "HeadlessChrome"
@@ -30,26 +41,37 @@ NOTE = (
     "bots begin to cheat."
 )
 _ANSWERS = {"step by step": 0.78, "short answer": 0.60, "video": 0.50, "link to the forum": 0.35}
-_BEST, _PUSHED = "step by step", "link to the forum"
+_PUSHED = "link to the forum"
 _SOURCES = {"Chrome": 0.46, "Safari": 0.27, "Firefox": 0.12, "Android app": 0.10, "iOS app": 0.05}
 _POLICY = {"name": "sharp-race", "first": 8, "most_corruption": 1000}
+_OTHER = "mail-subject"
 _SUBJECTS = {"plain subject": 0.31, "with a question": 0.36, "with a number": 0.28}
 
-_SPEED = 1440
-"""Milliseconds of the service's clock in a millisecond."""
+_CLOCK_RATE = 1440
+"""Seconds of the service's clock in a second of the demonstration."""
 _VISITORS, _BOTS, _MAILS = 80, 160, 12
 """How many come in a second."""
 _BOTS_AFTER = 60.0
-_STEP = 0.1
+_STEP, _LONGEST_STEP = 0.1, 0.5
+"""Seconds of the demonstration from one step to the next, at the usual speed and at most."""
 _WINDOW = 7200.0
 """Five seconds of the demonstration."""
 
 
-def fast_clock(speed: float) -> Callable[[], int]:
-    """Return a clock that starts at the last midnight and runs fast."""
-    start = int(time.time()) // 86_400 * 86_400_000
-    began = time.monotonic()
-    return lambda: start + int((time.monotonic() - began) * 1000 * _SPEED * speed)
+class DemoClock:
+    """A clock that starts at the last midnight, and that the visitors move.
+
+    So nothing depends on how fast the machine is: on a slow one, the demonstration takes longer.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        """How long the demonstration has been going on."""
+        self._start = int(time.time()) // 86_400 * 86_400_000
+
+    def __call__(self) -> int:
+        """Return the time of the service in milliseconds."""
+        return self._start + int(self.seconds * 1000 * _CLOCK_RATE)
 
 
 @contextmanager
@@ -60,16 +82,18 @@ def temporary_store() -> Iterator[Path]:
 
 
 @contextmanager
-def simulated_visitors(service: Service, speed: float = 1.0) -> Iterator[None]:
+def simulated_visitors(service: Service, clock: DemoClock, speed: float = 1.0) -> Iterator[None]:
     """Let visitors come while the block runs.
 
     Args:
         service: the service that they use.
+        clock: the clock of the service, which they move.
         speed: how many times as fast as usual everything goes.
     """
     _create(service)
     stop = threading.Event()
-    thread = threading.Thread(target=_Visitors(service, speed, stop).run, daemon=True)
+    visitors = Visitors(service, clock)
+    thread = threading.Thread(target=_run, args=(visitors, speed, stop), daemon=True)
     thread.start()
     try:
         yield
@@ -78,69 +102,99 @@ def simulated_visitors(service: Service, speed: float = 1.0) -> Iterator[None]:
         thread.join(timeout=10)
 
 
+def _run(visitors: Visitors, speed: float, stop: threading.Event) -> None:
+    step = min(_STEP * max(1.0, speed), _LONGEST_STEP)
+    due = time.monotonic()
+    try:
+        while not stop.wait(max(0.0, due - time.monotonic())):
+            visitors.step(step)
+            due = max(due + step / speed, time.monotonic() - step)
+    except ArmraceError:
+        pass  # the service is closing
+
+
 def _create(service: Service) -> None:
     service.create(
         EXPERIMENT,
         list(_ANSWERS),
         "drop",
         policy=_POLICY,
-        horizon=50_000,
+        horizon=100_000,
         window=_WINDOW,
         quarantine=0.9,
         seed=1,
     )
-    service.create("mail-subject", list(_SUBJECTS), 0.0, window=_WINDOW, horizon=20_000, seed=1)
+    service.create(_OTHER, list(_SUBJECTS), 0.0, window=_WINDOW, horizon=20_000, seed=1)
 
 
-class _Visitors:
-    def __init__(self, service: Service, speed: float, stop: threading.Event) -> None:
+class _Late(NamedTuple):
+    """A reward that is on its way."""
+
+    comes: float
+    decision: Decision
+    value: float
+    source: str
+    suspicion: float
+
+
+class Visitors:
+    """All who come: readers of help pages, bots, and receivers of mails.
+
+    Args:
+        service: the service that they use.
+        clock: the clock of the service, which they move.
+    """
+
+    def __init__(self, service: Service, clock: DemoClock) -> None:
         self._service = service
-        self._speed = speed
-        self._stop = stop
-        self._random = random.Random(1)  # visitors of the demonstration, not decisions
-        self._late: list[tuple[float, Decision, float, str, float]] = []
-        """Rewards that are on their way, with the time at which they come."""
-        self._done = {"visitors": 0, "bots": 0, "mails": 0}
+        self._clock = clock
+        self._random = random.Random(1)
+        self._late: list[_Late] = []
+        self._came = {"visitors": 0, "bots": 0, "mails": 0}
 
-    def run(self) -> None:
-        began = time.monotonic()
-        try:
-            while not self._stop.wait(_STEP):
-                self._step((time.monotonic() - began) * self._speed)
-        except ArmraceError:
-            pass  # the service is closing
-
-    def _step(self, now: float) -> None:
-        """Let those come who are due after ``now`` seconds of the demonstration."""
+    def step(self, seconds: float) -> None:
+        """Let those come who are due within some seconds, and then that time pass."""
+        now = self._clock.seconds + seconds
         visitors = self._due("visitors", now * _VISITORS)
         bots = self._due("bots", max(0.0, now - _BOTS_AFTER) * _BOTS)
         if bots and self._are_found_out():
             bots = 0
-        decisions = self._service.decide_many(EXPERIMENT, visitors + bots)
-        self._random.shuffle(decisions)
-        for decision in decisions[:bots]:
+        mails = self._due("mails", now * _MAILS)
+        readers, receivers = self._decide(visitors + bots, mails)
+        self._random.shuffle(readers)
+        for decision in readers[:bots]:
             value = 1.0 if decision.arm == _PUSHED else 0.0
-            self._late.append((now, decision, value, BOTS, 0.3))  # at once, as no human does
-        for decision in decisions[bots:]:
-            self._visit(now, decision)
-        for decision in self._service.decide_many("mail-subject", self._due("mails", now * _MAILS)):
+            self._late.append(_Late(now, decision, value, BOTS, 0.3))  # sooner than any human
+        for decision in readers[bots:]:
+            self._rate(now, decision)
+        for decision in receivers:
             if self._random.random() < _SUBJECTS[decision.arm]:
-                self._late.append(
-                    (now + self._random.uniform(0.1, 3.0), decision, 1.0, "mail", 0.0)
-                )
+                comes = now + self._random.uniform(0.1, 3.0)
+                self._late.append(_Late(comes, decision, 1.0, "mail", 0.0))
+        self._clock.seconds += seconds / 100
         self._deliver(now)
+        self._clock.seconds = now
+
+    def _decide(self, readers: int, receivers: int) -> tuple[list[Decision], list[Decision]]:
+        tenant = self._service.tenant
+        wanted = [EXPERIMENT] * readers + [_OTHER] * receivers
+        made = self._service.ledger.submit([Decide(tenant, name) for name in wanted])
+        for each in made:
+            if isinstance(each, ArmraceError):
+                raise each
+        return made[:readers], made[readers:]
+
+    def _due(self, who: str, by_now: float) -> int:
+        count = int(by_now) - self._came[who]
+        self._came[who] += count
+        return count
 
     def _are_found_out(self) -> bool:
         sources = self._service.sources(EXPERIMENT)
         own = [each for each in sources if each.source == BOTS]
         return any(day.retracted for each in own for day in each.days)
 
-    def _due(self, who: str, by_now: float) -> int:
-        count = min(int(by_now) - self._done[who], 1000)
-        self._done[who] += count
-        return count
-
-    def _visit(self, now: float, decision: Decision) -> None:
+    def _rate(self, now: float, decision: Decision) -> None:
         chance = self._random
         if chance.random() < 0.08:
             return  # leaves without a rating
@@ -148,13 +202,16 @@ class _Visitors:
         (source,) = chance.choices(list(_SOURCES), list(_SOURCES.values()))
         delay = min(chance.lognormvariate(-0.9, 0.8), 3.0)
         suspicion = 0.95 if source == "Firefox" and chance.random() < 0.02 else 0.1
-        self._late.append((now + delay, decision, value, source, suspicion))
+        self._late.append(_Late(now + delay, decision, value, source, suspicion))
 
     def _deliver(self, now: float) -> None:
-        came = [each for each in self._late if each[0] <= now]
-        self._late = [each for each in self._late if each[0] > now]
-        groups: dict[tuple[str, float], list[tuple[Decision | str, float]]] = {}
-        for _, decision, value, source, suspicion in came:
-            groups.setdefault((source, suspicion), []).append((decision, value))
-        for (source, suspicion), rewards in groups.items():
-            self._service.reward_many(rewards, source, suspicion)
+        """Send all rewards that come by now in one write."""
+        came = [each for each in self._late if each.comes <= now]
+        self._late = [each for each in self._late if each.comes > now]
+        tenant = self._service.tenant
+        self._service.ledger.submit(
+            [
+                Reward(tenant, each.decision.decision, each.value, each.source, each.suspicion)
+                for each in came
+            ]
+        )

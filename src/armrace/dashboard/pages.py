@@ -47,8 +47,6 @@ _HEADERS = {
 }
 _LONGEST_FORM = 8192
 _NAME = "/v1/experiments/{name}"
-_SHARE_OF_TIME = 10
-"""A stream rests as many times as long as its last message took to make."""
 
 Make = Callable[[Inside, Visitor, str], Awaitable[Content]]
 
@@ -63,12 +61,17 @@ class Dashboard:
     Args:
         inside: the endpoints, as pages call them.
         seconds: how often streams look for changes.
+        rest: a stream rests at least so many times as long as its last message took to make, so
+            that a large page does not keep decisions waiting.
         note: a line that all pages show, for instance that visitors are simulated.
     """
 
-    def __init__(self, inside: Inside, seconds: float = 1.0, note: str = "") -> None:
+    def __init__(
+        self, inside: Inside, seconds: float = 1.0, rest: float = 10.0, note: str = ""
+    ) -> None:
         self._inside = inside
         self._seconds = seconds
+        self._rest = rest
         self._note = note
         self.sessions = Sessions(inside.keyring)
         self._kept: dict[tuple[str, str, str], tuple[float, Content]] = {}
@@ -209,7 +212,7 @@ class Dashboard:
             message = content._replace(parts=parts).message(known)
             yield b":\n\n" if message is None else b"event: change\ndata: " + message + b"\n\n"
             spent = time.monotonic() - began
-            await asyncio.sleep(max(self._seconds, min(10.0, _SHARE_OF_TIME * spent) - spent))
+            await asyncio.sleep(max(self._seconds - spent, min(10.0, self._rest * spent)))
 
     async def _current(self, kind: str, make: Make, visitor: Visitor, name: str) -> Content:
         """Return a page; all streams of the same page share one that is not older than a rest."""

@@ -36,6 +36,7 @@ from armrace.online.live_memory import LiveMemory
 from armrace.online.snapshots import Snapshot, pack_rewarded, write_arrays
 from armrace.online.views import ArmViews
 from armrace.policies import POLICIES, Policy
+from armrace.policies.races.race import NEVER
 from armrace.presentation import NotebookView
 
 __all__ = ["Learner"]
@@ -381,6 +382,16 @@ class Learner(LiveMemory, NotebookView):
         with self._lock:
             race = race_in(self._state)
             return [] if race is None else [float(each) for each in race.tolerated]
+
+    def deletions(self) -> list[tuple[int, int, int, int]]:
+        """Return the layer, the arm's place, the round and the deleting layer of each deletion."""
+        with self._lock:
+            race = race_in(self._state)
+            if race is None:
+                return []
+            when, by = np.asarray(race.eliminated_at), np.asarray(race.eliminated_by)
+            deleted = zip(*np.nonzero(when != NEVER), strict=True)
+            return [(int(i), int(j), int(when[i, j]), int(by[i, j])) for i, j in deleted]
 
     def audit(self, level: float = 0.05) -> Audit:
         """Look for traces of corruption, or of moved means, in the feedback so far.

@@ -1,8 +1,8 @@
 """The course of an experiment over time, as part of its fold.
 
-Totals are noted at *marks*, which are a bucket of time apart. When there are too many marks, every
-other one is dropped and buckets become twice as long, so that the memory is bounded however long
-an experiment runs. Since marks are made by the fold, a log that is folded again without some
+Totals are noted at *marks*, which are a bucket of time apart. When there are too many marks,
+buckets become longer and the marks between them are dropped, so that the memory is bounded however
+long an experiment runs. Since marks are made by the fold, a log that is folded again without some
 rewards yields the course that would have been seen without them.
 """
 
@@ -93,10 +93,21 @@ class History(msgspec.Struct, array_like=True):
             self.audited = mark.rounds
             _audit(experiment, mark)
         self.marks.append(mark)
-        arms = max(1, len(experiment.arms))
-        if len(self.marks) > max(_LEAST_MARKS, min(_MOST_MARKS, _MOST_COUNTS // arms)):
-            self.marks = self.marks[1::2]
+        most = max(_LEAST_MARKS, min(_MOST_MARKS, _MOST_COUNTS // max(1, len(experiment.arms))))
+        if len(self.marks) > most:
+            self._thin(most)
+
+    def _thin(self, most: int) -> None:
+        """Make buckets longer, and keep marks that are a bucket apart, and the last."""
+        span = self.marks[-1].time - self.start
+        self.bucket *= 2
+        while 2 * self.bucket * most < 3 * span:
             self.bucket *= 2
+        kept: list[Mark] = []
+        for mark in reversed(self.marks):
+            if not kept or kept[-1].time - mark.time >= self.bucket:
+                kept.append(mark)
+        self.marks = kept[::-1]
 
     def note_ruling(self, time: int, counts: bool, rewards: int, reason: str) -> None:
         """Note that rewards were retracted or released."""

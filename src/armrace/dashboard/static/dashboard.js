@@ -166,7 +166,7 @@ function showReadout(name, plot) {
   const values = chart.series.map((line) => {
     const span = document.createElement("span");
     span.className = line.colour < 0 ? "arm" : `arm a${line.colour % 7}`;
-    span.textContent = `${line.label} ${formatted(chart, line.values[at])}`;
+    span.textContent = `${line.label} ${formatted(chart, line.values.slice(0, at + 1).findLast((value) => value != null))}`;
     return span;
   });
   place.replaceChildren(time, ...values);
@@ -204,7 +204,7 @@ function showChart(chart) {
       scales: { x: { time: true, range: () => [entry.chart.times[0] / 1000, Math.max(entry.chart.times.at(-1), entry.chart.times[0] + 1) / 1000] },
                 y: { range: () => [entry.chart.low, entry.chart.high] } },
       axes: [
-        { ...axis, grid: { show: false }, space: 70, values: (_, ticks, __, ___, step) => ticks.map((tick) => timeOf(tick, step)) },
+        { ...axis, grid: { show: false }, size: 28, space: 70, values: (_, ticks, __, ___, step) => ticks.map((tick) => timeOf(tick, step)) },
         { ...axis, size: 52, values: (_, ticks) => ticks.map((tick) => (chart.unit === "reward" ? String(+tick.toFixed(6)) : formatted(chart, tick))) },
       ],
       hooks: { draw: [(plot) => drawExtras(plot, entry.chart)], setCursor: [(plot) => showReadout(chart.name, plot)] },

@@ -75,14 +75,13 @@ def _deletions(experiment: Experiment, marks: list[Mark]) -> list[Deletion]:
     places = experiment.generation.places
     found = [
         Deletion(
-            view.layer,
-            experiment.arms[places[view.arm]],
-            view.layer if view.eliminated_by is None else view.eliminated_by,
-            view.eliminated_at,
-            next((mark.time for mark in own if mark.rounds >= view.eliminated_at), marks[-1].time),
+            layer,
+            experiment.arms[places[arm]],
+            by,
+            when,
+            next((mark.time for mark in own if mark.rounds >= when), marks[-1].time),
         )
-        for view in experiment.generation.learner.inspect()
-        if view.eliminated_at is not None
+        for layer, arm, when, by in experiment.generation.learner.deletions()
     ]
     return sorted(found, key=lambda each: (each.round, each.layer))
 

@@ -1,0 +1,275 @@
+"""The dashboard in a real browser: every page, signing in, and a server that comes back."""
+
+from __future__ import annotations
+
+import re
+import threading
+from urllib.parse import quote_plus
+
+import pytest
+from playwright.sync_api import expect
+
+from armrace.service import Keyring, MemoryStore, Service
+from browsing import DESK, PHONE, chromium, overflow, severe_violations
+from hosting import HOSTILE, HOSTILE_NAME, fill, free_port, hosted
+from serving import Clock
+
+NAME = quote_plus(HOSTILE_NAME)
+PAGES = {
+    "list": "/",
+    "race": f"/experiment?name={NAME}",
+    "without layers": "/experiment?name=plain",
+    "empty": "/experiment?name=nothing+yet",
+    "sources": f"/sources?name={NAME}",
+    "preview": f"/preview?name={NAME}&source={quote_plus(HOSTILE)}",
+}
+
+
+class World:
+    """A service with a dashboard, and keys of all kinds."""
+
+    def __init__(self) -> None:
+        self.keyring = Keyring()
+        self.keys = {
+            scope: self.keyring.create([scope])[1] for scope in ("admin", "read", "reward")
+        }
+        self.clock = Clock()
+        self.service = Service(MemoryStore(), self.keyring, clock=self.clock)
+        fill(self.service, self.clock)
+
+
+@pytest.fixture(scope="module")
+def world():
+    world = World()
+    with hosted(world.service) as world.address:
+        yield world
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def visit(browser, world):
+    """Open pages, signed in; scripts that fail and requests that leave the host are noted."""
+    opened, problems = [], []
+
+    def begin(scope="admin", **options):
+        context = browser.new_context(**{"viewport": DESK, **options})
+        opened.append(context)
+        page = context.new_page()
+        page.on("dialog", lambda dialog: problems.append(dialog.message))
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("console", lambda said: _note(problems, said))
+        page.on(
+            "request",
+            lambda asked: None if asked.url.startswith(world.address) else problems.append(asked),
+        )
+        if scope is not None:
+            page.goto(f"{world.address}/sign-in")
+            page.get_by_label("Key").fill(world.keys[scope])
+            page.get_by_role("button", name="Sign in").click()
+            expect(page.get_by_role("heading", name="Experiments")).to_be_visible()
+        return page
+
+    yield begin
+    for context in opened:
+        context.close()
+    assert problems == []
+
+
+def _note(problems, said) -> None:
+    if said.type == "error" and "403 (Forbidden)" not in said.text:
+        problems.append(said.text)
+
+
+def test_every_page_is_accessible_and_fits_a_phone(visit, world):
+    page = visit(viewport=PHONE)
+    for name, path in PAGES.items():
+        page.goto(world.address + path)
+        if name != "preview":
+            expect(page.get_by_text("live", exact=True)).to_be_visible()
+        assert overflow(page) <= 0, name
+        assert severe_violations(page) == [], name
+
+
+@pytest.mark.parametrize("name", ["race", "sources"])
+def test_dark_pages_are_legible(visit, world, name):
+    page = visit(color_scheme="dark")
+    page.goto(world.address + PAGES[name])
+    assert severe_violations(page) == []
+
+
+def test_the_sign_in_page_is_accessible_and_fits(visit, world):
+    page = visit(None, viewport=PHONE)
+    page.goto(world.address)
+    assert page.url == f"{world.address}/sign-in?to=%2F"
+    assert severe_violations(page) == []
+    assert overflow(page) <= 0
+
+
+def test_hostile_names_are_text(visit, world):
+    page = visit()
+    page.goto(world.address + PAGES["preview"])
+    expect(page.get_by_role("heading", level=2)).to_have_text(f"What if {HOSTILE} were dropped?")
+    page.goto(world.address + PAGES["race"])
+    expect(page.get_by_role("heading", name=HOSTILE_NAME, level=1)).to_be_visible()
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    cells = page.locator("table.matrix thead .arm")
+    assert cells.all_inner_texts() == [HOSTILE, "second arm", "third"]
+
+
+def test_pages_can_be_read_without_scripts(visit, world):
+    page = visit(java_script_enabled=False)
+    page.goto(world.address + PAGES["race"])
+    expect(page.locator("svg.chart")).to_have_count(3)
+    expect(page.locator(".lead")).to_contain_text("is best so far: it pays")
+    expect(page.locator("table.matrix tbody tr")).to_have_count(4)
+    expect(page.locator("td.out").first).to_contain_text("deleted")
+    expect(page.get_by_role("alert")).to_contain_text("or the world has moved")
+    page.goto(world.address + PAGES["sources"])
+    expect(page.locator("table.sources th.open")).to_contain_text("not final")
+    expect(page.locator("table.sources")).to_contain_text("held")
+    page.goto(world.address)
+    expect(page.get_by_role("row", name=re.compile("plain"))).to_contain_text("no alarm")
+    expect(page.get_by_role("row", name=re.compile("onerror"))).to_contain_text("alarm")
+
+
+def test_charts_are_drawn_by_scripts(visit, world):
+    page = visit()
+    page.goto(world.address + PAGES["race"])
+    expect(page.locator(".uplot")).to_have_count(3)
+    expect(page.locator("svg.chart")).to_have_count(0)
+    readout = page.locator('[data-readout="traffic"]')
+    expect(readout).to_contain_text("second arm")
+    before = readout.inner_text()
+    page.locator('[data-chart="traffic"] .u-over').hover(position={"x": 60, "y": 60})
+    expect(readout).not_to_have_text(before)
+
+
+def test_a_read_key_may_look_and_not_change(visit, world):
+    page = visit("read")
+    page.goto(world.address + PAGES["sources"])
+    expect(page.get_by_text("Sign in with an admin key to preview")).to_be_visible()
+    expect(page.get_by_role("link", name="What if it were dropped?")).to_have_count(0)
+    response = page.request.get(world.address + PAGES["preview"])
+    assert response.status == 403
+    assert page.request.get(f"{world.address}/experiment?name=none").status == 404
+    assert "needs a key with the scope admin" in response.text()
+
+
+def test_other_keys_are_refused(visit, world):
+    page = visit(None)
+    for key, words in (
+        (world.keys["reward"], "does not have the scope read"),
+        ("armrace_x_y", "not known"),
+    ):
+        page.goto(f"{world.address}/sign-in")
+        page.get_by_label("Key").fill(key)
+        with page.expect_response(f"{world.address}/sign-in") as answer:
+            page.get_by_role("button", name="Sign in").click()
+        assert answer.value.status == 403
+        expect(page.get_by_role("alert")).to_contain_text(words)
+        page.context.clear_cookies()
+        assert page.request.get(world.address, max_redirects=0).status == 303
+
+
+def test_a_session_is_kept_from_scripts_and_ends(visit, world):
+    page = visit("read")
+    (cookie,) = page.context.cookies()
+    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+    assert world.keys["read"] not in cookie["value"]
+    assert page.evaluate("document.cookie") == ""
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    assert page.request.get(f"{world.address}/live").status == 401
+
+
+def test_a_revoked_key_ends_its_session_and_its_stream(visit, world):
+    key, world.keys["short"] = world.keyring.create(["read"])
+    page = visit("short")
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    world.keyring.revoke(key.id)
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def test_a_reward_is_released_from_the_quarantine(visit, world):
+    page = visit()
+    page.goto(world.address + PAGES["sources"])
+    held = world.service.quarantine(HOSTILE_NAME)
+    page.get_by_role("button", name=f"Release the reward of decision {held[-1].decision}").click()
+    expect(page.get_by_role("status").last).to_contain_text("1 rewards were released")
+    assert len(world.service.quarantine(HOSTILE_NAME)) == len(held) - 1
+
+
+def test_open_details_stay_open_while_the_page_changes(visit, world):
+    page = visit()
+    page.goto(f"{world.address}/experiment?name=plain")
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    page.get_by_text("Settings", exact=True).click()
+    decisions = page.locator(".tiles dd").first
+    before = decisions.inner_text()
+    world.service.decide("plain")
+    expect(decisions).not_to_have_text(before)
+    assert page.evaluate("document.getElementById('settings').open")
+
+
+def test_a_page_reconnects_when_its_server_comes_back(browser):
+    store, keyring, port = MemoryStore(), Keyring(), free_port()
+    service = Service(store, keyring)
+    service.create("ads", ["a", "b"], 0, policy="ucb1", horizon=1000)
+    page = browser.new_page()
+    with hosted(service, port) as address:
+        page.goto(f"{address}/experiment?name=ads")
+        expect(page.locator("#connection")).to_have_text("live")
+    expect(page.locator("#connection")).to_have_text("reconnecting")
+    again = Service(store, keyring)
+    again.decide_many("ads", 7)
+    with hosted(again, port):
+        expect(page.locator("#connection")).to_have_text("live", timeout=20_000)
+        expect(page.locator(".tiles dd").first).to_have_text("7")
+        page.close()
+
+
+def test_a_large_matrix_follows_twenty_updates_a_second(browser):
+    service = Service(MemoryStore())
+    arms = [f"arm {number}" for number in range(30)]
+    service.create("large", arms, "drop", policy="sharp-race", horizon=10**7, window=0.001, seed=1)
+    stop = threading.Event()
+
+    def play() -> None:
+        while not stop.wait(0.05):
+            made = service.decide_many("large", 10)
+            service.reward_many([(each, 1.0) for each in made])
+
+    with hosted(service, seconds=0.05, rest=0.0) as address:
+        page = browser.new_page(viewport=DESK)
+        page.goto(f"{address}/experiment?name=large")
+        assert page.locator("table.matrix tbody td").count() >= 600
+        player = threading.Thread(target=play)
+        player.start()
+        try:
+            seen = page.evaluate(FRAMES, 2000)
+        finally:
+            stop.set()
+            player.join()
+            page.close()
+    assert seen["changes"] >= 3  # at least: this machine may be busy
+    assert seen["frames"] >= 10
+
+
+FRAMES = """(milliseconds) => new Promise((resolve) => {
+    let frames = 0, changes = 0;
+    const observer = new MutationObserver(() => { changes += 1; });
+    const watched = { subtree: true, characterData: true, childList: true };
+    observer.observe(document.getElementById("part-matrix"), watched);
+    const end = performance.now() + milliseconds;
+    const count = (now) => {
+      frames += 1;
+      if (now < end) requestAnimationFrame(count);
+      else { observer.disconnect(); resolve({ frames, changes }); }
+    };
+    requestAnimationFrame(count);
+})"""

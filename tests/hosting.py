@@ -1,0 +1,81 @@
+"""A service with its dashboard on a port of this machine, and what the tests show on it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from armrace.dashboard.pages import Dashboard
+from armrace.service import Service
+from armrace.service.http.application import create_application
+
+HOSTILE = "<script>alert(1)</script>"
+HOSTILE_NAME = "<img src=x onerror=alert(1)>"  # names of experiments have no slashes
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def hosted(
+    service: Service, port: int | None = None, seconds: float = 0.2, rest: float = 1.0
+) -> Iterator[str]:
+    """Serve in a thread until the block ends, which closes the service."""
+    port = free_port() if port is None else port
+    application = create_application(
+        service, pages=lambda inside: Dashboard(inside, seconds, rest).routes()
+    )
+    config = uvicorn.Config(
+        application,
+        host="127.0.0.1",
+        port=port,
+        log_level="error",
+        ws="none",
+        timeout_graceful_shutdown=1,
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def fill(service: Service, clock) -> None:
+    """Make a race that bots attack, with hostile names, and a policy without layers."""
+    service.create(
+        HOSTILE_NAME,
+        [HOSTILE, "second arm", "third"],
+        "drop",
+        policy={"name": "sharp-race", "most_corruption": 100},
+        window=3600,
+        horizon=20_000,
+        quarantine=0.5,
+        seed=5,
+    )
+    for hour in range(40):
+        for decision in service.decide_many(HOSTILE_NAME, 60):
+            honest = float(decision.arm == HOSTILE)
+            if hour < 28:
+                service.reward(decision, honest, source="web")
+            else:
+                service.reward(decision, 1.0 - honest, source=HOSTILE)
+        service.reward(service.decide(HOSTILE_NAME), 1.0, source="odd", suspicion=0.9)
+        clock.move(1800)
+    service.create("plain", ["a", "b"], 0, policy="ucb1", window=60, horizon=1000)
+    service.reward_many([(each, 1.0) for each in service.decide_many("plain", 30)], source="web")
+    clock.move(120)
+    service.create("nothing yet", ["a", "b"], 0, policy="ucb1")
