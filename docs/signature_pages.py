@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+_LAST_IN_SEARCH = "---\nsearch:\n  boost: 0.3\n---\n"
 _SIGNATURES = """# Signatures
 
 The main functions and classes with all parameters, from their docstrings. [Python](python.md) lists every public name.
@@ -35,7 +36,7 @@ _ROOMS = {
 
 def signature_page(notice: str) -> str:
     """A page with a directive of mkdocstrings for each name."""
-    lines = [notice, _SIGNATURES]
+    lines = [_LAST_IN_SEARCH, notice, _SIGNATURES]
     for title, names in _ROOMS.items():
         lines += [f"## {title}", ""]
         for name in names:
