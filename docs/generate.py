@@ -270,7 +270,9 @@ def pages() -> dict[Path, str]:
         PAGES / "service.md": service_page(_NOTICE, commands()["serve"]),
         PAGES / "errors.md": error_page(_NOTICE),
         PAGES / "signatures.md": signature_page(_NOTICE),
-        DECISIONS / "index.md": decision_index((DECISIONS / "index.md").read_text(encoding="utf-8")),
+        DECISIONS / "index.md": decision_index(
+            (DECISIONS / "index.md").read_text(encoding="utf-8")
+        ),
     }
 
 

@@ -181,7 +181,9 @@ def test_every_console_option_of_a_page_exists() -> None:
         for line in re.findall(r"^(?:\$ )?armrace ([a-z-]+) (.*)$", read(page), re.MULTILINE):
             name, rest = line
             if name in commands:
-                known = {flag for p in commands[name].params for flag in (*p.opts, *p.secondary_opts)}
+                known = {
+                    flag for p in commands[name].params for flag in (*p.opts, *p.secondary_opts)
+                }
                 assert set(re.findall(r"(?<= )--[a-z-]+", f" {rest}")) <= known, (page.name, line)
 
 

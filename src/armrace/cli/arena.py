@@ -10,6 +10,7 @@ import typer
 
 from armrace.cli import options
 from armrace.cli.arguments import names, place, whole, worker_count
+from armrace.cli.completion import complete_policies
 from armrace.cli.execution import say_how_to_go_on
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, page_place, say, write_json
 from armrace.errors import InvalidParameter
@@ -49,7 +50,12 @@ Quick = Annotated[
 Full = Annotated[bool, typer.Option("--full", help="T = 1,000,000 in place of 100,000.")]
 Policies = Annotated[
     list[str] | None,
-    typer.Option("--policies", metavar="NAMES", help="Which policies, between commas; or all."),
+    typer.Option(
+        "--policies",
+        metavar="NAMES",
+        autocompletion=complete_policies,
+        help="Which policies, between commas; or all.",
+    ),
 ]
 Folder = Annotated[
     Path,

@@ -10,6 +10,7 @@ import typer
 
 from armrace.cli import options
 from armrace.cli.arguments import names, number, place, share, shares, whole, worker_count
+from armrace.cli.completion import complete_attacks, complete_policies
 from armrace.cli.execution import INTERRUPTED
 from armrace.cli.experiments import attack_names
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, page_place, say, write_json
@@ -102,6 +103,7 @@ Attacks = Annotated[
     typer.Option(
         "--attacks",
         metavar="NAMES",
+        autocompletion=complete_attacks,
         help="Which attacks, between commas, or all; by default one that strikes at once, one that "
         "strikes where it is seen, and one that waits.",
         rich_help_panel=_ATTACK,
@@ -122,6 +124,7 @@ Policies = Annotated[
     typer.Option(
         "--policies",
         metavar="NAMES",
+        autocompletion=complete_policies,
         help="Which policies, between commas, or all; by default some of each kind.",
     ),
 ]
