@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test test-ray lint bench verify forensics torture worst grid locked docs reference clean
+.PHONY: help setup demo test test-ray lint bench verify forensics torture worst grid locked docs reference package clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -70,11 +70,22 @@ locked: setup ## judge the policies on environments and attacks that took no par
 	$(BIN)/python docs/locked.py armrace-locked
 
 docs: setup ## build the documentation into site/
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 reference: setup ## write the generated reference and the table of names in the README
 	$(BIN)/python docs/generate.py
 
+package: setup ## build the package into dist/ and try it in an empty environment, without HOME
+	rm -rf dist $(VENV)-package
+	$(BIN)/python -m build --no-isolation
+	$(PYTHON) -m venv $(VENV)-package
+	$(VENV)-package/bin/pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
+	chmod -R a-w $(VENV)-package/lib
+	cd / && env -u HOME $(CURDIR)/$(VENV)-package/bin/armrace compare --policies ucb1,optimistic-log-barrier \
+	  --horizon 1e4 --replications 2 --json - > /dev/null
+	chmod -R u+w $(VENV)-package/lib
+	rm -rf $(VENV)-package
+
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(VENV)-ray build site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-ray $(VENV)-package build site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -7,21 +7,28 @@ from __future__ import annotations
 
 import inspect
 import re
+import tomllib
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from evidence_tables import with_evidence
+from service_pages import error_page, service_page
+from signature_pages import signature_page
 from typer.main import get_command
 
 from armrace.adversaries import ADVERSARIES
 from armrace.catalogue import Catalogue
 from armrace.cli.main import app
 from armrace.environments import ENVIRONMENTS
-from armrace.policies import POLICIES
+from armrace.policies import POLICIES, Policy
 from armrace.simulation import SCENARIOS
 from armrace.specification import Specification
 
 PAGES = Path(__file__).parent / "reference"
+DECISIONS = Path(__file__).parent / "decisions"
+SOURCES = Path(__file__).parent / "sources.toml"
 README = Path(__file__).parents[1] / "README.md"
 
 _NOTICE = "<!-- Written by docs/generate.py; do not edit. -->\n"
@@ -39,10 +46,24 @@ _FAMILIES = {
 }
 """How the README calls a family; by its own name where there is no entry."""
 
+_KINDS = {
+    "print": "against the print",
+    "restated": "against restatements",
+    "code": "against programs",
+    "derived": "by derivation",
+    "memory": "not against a print",
+    "ours": "no paper behind it",
+}
+"""How sure the constants of a policy or an attack are; see ``sources.toml``."""
+
+_HORIZON = 10**9
+_CORRUPTIONS = (0, 100, 1_000, 10_000)
+
 _POLICIES = """# Policies
 
 By name, with the parameters that `--set` and the classes of `armrace.policies` take. T is the
 horizon, K the number of arms, C the corruption; gap is what an arm's mean lacks of the best.
+Which one to take: [Choose a policy](../guide/choose-a-policy.md).
 """
 _ATTACKS = """# Attacks
 
@@ -61,13 +82,25 @@ error and exit code 2; nothing is overwritten then.
 """
 
 
-def catalogue_page(title: str, catalogue: Catalogue[Any]) -> str:
-    """A page with a section for each member."""
+def catalogue_page(title: str, catalogue: Catalogue[Any], sources: str = "") -> str:
+    """A page with a section for each member.
+
+    Args:
+        title: the head of the page.
+        catalogue: the members.
+        sources: the table of ``sources.toml`` that says how each member was checked.
+    """
     shipped = _shipped(catalogue)
     overview = ["| name | |", "|---|---|"]
     overview += [f"| [`{tag}`](#{tag}) | {member.summary()} |" for tag, member in shipped.items()]
-    sections = [_section(member) for member in shipped.values()]
+    sections = [_section(member, sources) for member in shipped.values()]
     return "\n".join([_NOTICE, title, *overview, "", *sections])
+
+
+@cache
+def known_sources() -> dict[str, dict[str, dict[str, str]]]:
+    """How the constants of policies and attacks were checked, by catalogue and name."""
+    return tomllib.loads(SOURCES.read_text(encoding="utf-8"))
 
 
 def _shipped(catalogue: Catalogue[Any]) -> dict[str, type[Specification]]:
@@ -98,16 +131,50 @@ def names_table() -> str:
     return "\n".join(["", *lines, "", ""])
 
 
-def _section(member: type[Specification]) -> str:
+def _section(member: type[Specification], sources: str) -> str:
     home = member.__module__.rsplit(".", 1)[0]
     lines = [f"## `{member.tag()}`", "", f"`{home}.{member.__name__}`", ""]
     lines += [_prose(inspect.getdoc(member) or ""), ""]
     if getattr(member, "sees_weights", False):
         lines += ["It looks at the learner's distribution.", ""]
     lines += [*_parameters(member), ""]
+    if issubclass(member, Policy):
+        lines += [*_guarantee(member), ""]
+    if sources:
+        source = known_sources()[sources][member.tag()]
+        lines += [f"**Checked: {_KINDS[source['kind']]}.** {source['checked']}", ""]
     if member.reference:
         lines += [f"Reference: {member.reference}.", ""]
     return "\n".join(lines)
+
+
+def _guarantee(member: type[Policy]) -> Iterator[str]:
+    """What is proven with all constants, at some sizes; the orders are in the description."""
+    if member.guarantee is Policy.guarantee:
+        yield "**Guarantee with constants:** none is computed; what the paper states is above."
+        return
+    cells = []
+    for corruption in _CORRUPTIONS:
+        policy = member(**_told(member, corruption))
+        proven = policy.guarantee([0.1] * 9, _HORIZON, corruption)
+        much = proven is None or proven.pseudo_regret >= 0.1 * _HORIZON
+        cells.append("nothing" if proven is None or much else f"{proven.pseudo_regret:,.0f}")
+        failure = 0.0 if proven is None else proven.failure
+    with_probability = f"with probability {1 - failure:g}" if failure else "in expectation"
+    yield (
+        f"**Guarantee with constants** (`{member.__name__}.guarantee`), on the pseudo-regret, {with_probability}; "
+        f"ten arms, nine gaps of 0.1, T = 10^9, of 10^8 that can be lost:"
+    )
+    yield ""
+    yield f"| {' | '.join(f'C = {c:,}' for c in _CORRUPTIONS)} |"
+    yield f"|{'---:|' * len(cells)}"
+    yield f"| {' | '.join(cells)} |"
+
+
+def _told(member: type[Policy], corruption: float) -> dict[str, float]:
+    """The corruption, for a policy that must be told."""
+    names = [parameter.name for parameter in member.parameters()]
+    return {"corruption": float(corruption)} if "corruption" in names else {}
 
 
 def _prose(documentation: str) -> str:
@@ -180,14 +247,32 @@ def _plain(text: str | None) -> str:
     return re.sub(r"\[/?bold\]", "`", plain)
 
 
+def decision_index(text: str) -> str:
+    """The index of decisions with a row for each page, whose title it repeats."""
+    head = text.split("| | |\n", maxsplit=1)[0]
+    rows = ["| | |", "|---|---|"]
+    for page in sorted(DECISIONS.glob("[0-9]*.md")):
+        title = page.read_text(encoding="utf-8").splitlines()[0].partition(": ")[2]
+        rows.append(f"| [{page.name[:3]}]({page.name}) | {title} |")
+    return head + "\n".join(rows) + "\n"
+
+
 def pages() -> dict[Path, str]:
     """Each file with generated text and what it should hold."""
+    guide = Path(__file__).parent / "guide" / "choose-a-policy.md"
     return {
+        guide: with_evidence(guide.read_text(encoding="utf-8")),
         README: readme_with_names(README.read_text(encoding="utf-8")),
-        PAGES / "policies.md": catalogue_page(_POLICIES, POLICIES),
-        PAGES / "attacks.md": catalogue_page(_ATTACKS, ADVERSARIES),
+        PAGES / "policies.md": catalogue_page(_POLICIES, POLICIES, "policies"),
+        PAGES / "attacks.md": catalogue_page(_ATTACKS, ADVERSARIES, "attacks"),
         PAGES / "environments.md": catalogue_page(_ENVIRONMENTS, ENVIRONMENTS),
         PAGES / "command-line.md": command_page(),
+        PAGES / "service.md": service_page(_NOTICE, commands()["serve"]),
+        PAGES / "errors.md": error_page(_NOTICE),
+        PAGES / "signatures.md": signature_page(_NOTICE),
+        DECISIONS / "index.md": decision_index(
+            (DECISIONS / "index.md").read_text(encoding="utf-8")
+        ),
     }
 
 

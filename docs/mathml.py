@@ -15,6 +15,10 @@ from latex2mathml.converter import convert
 
 _CODE_OR_FORMULA = re.compile(r"```.*?```|`[^`\n]*`|\$([^$`]+)\$", re.DOTALL)
 _WORD = re.compile(r"formula[0-9a-f]{32}")
+_LONG = 40
+"""From how many characters on a formula may be wider than a phone, and gets a box that scrolls."""
+
+_TAG = re.compile(r"<[^>]*>")
 _FORMULAS: dict[str, str] = {}
 """What each word stands for; the same formula has the same word on every page."""
 
@@ -36,5 +40,12 @@ def _name(found: re.Match[str]) -> str:
     written = " ".join(formula.split())
     word = f"formula{sha256(written.encode()).hexdigest()[:32]}"
     if word not in _FORMULAS:
-        _FORMULAS[word] = convert(written).replace("\n", " ")
+        _FORMULAS[word] = _boxed(convert(written).replace("\n", " "))
     return word
+
+
+def _boxed(formula: str) -> str:
+    """The formula, in a box that can be scrolled with the keyboard if it is long."""
+    if len(_TAG.sub("", formula)) < _LONG:
+        return formula
+    return f'<span class="long-formula" tabindex="0">{formula}</span>'

@@ -6,6 +6,8 @@ import importlib
 import importlib.util
 import inspect
 import re
+import sys
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,7 +20,11 @@ from armrace.environments import ENVIRONMENTS
 from armrace.online import Learner
 from armrace.planning import Plan, make_question
 from armrace.policies import POLICIES
-from armrace.service import Service
+from armrace.service import Service, open_service
+from armrace.service.http.application import create_application
+from armrace.service.http.openapi import make_document
+from armrace.service.http.server import ServerSettings
+from armrace.service.settings import Settings
 from armrace.verification import Verification, verify
 
 ROOT = Path(__file__).parents[2]
@@ -53,7 +59,9 @@ def named_in(page: str) -> set[str]:
     return {word for span in re.findall(r"`([^`\n]+)`", page) for word in re.findall(r"\w+", span)}
 
 
+@cache
 def generator() -> ModuleType:
+    sys.path.append(str(ROOT / "docs"))  # where its own modules are
     specification = importlib.util.spec_from_file_location("generate", ROOT / "docs/generate.py")
     assert specification is not None
     assert specification.loader is not None
@@ -120,6 +128,74 @@ def test_every_command_and_option_is_described() -> None:
         for option in command.params:
             if option.param_type_name == "option" and option.name != "help":
                 assert all(f"`{flag}`" in section for flag in option.opts), option.opts
+
+
+def test_every_endpoint_is_described_with_its_fields() -> None:
+    page = read(REFERENCE / "service.md")
+    document = make_document("")
+    for path, methods in document["paths"].items():
+        for method in methods:
+            assert f"\n### `{method.upper()} {path}`\n" in page
+    for name, schema in document["components"]["schemas"].items():
+        section = page.split(f"\n### `{name}`\n")[1].split("\n### ")[0]
+        for field in schema.get("properties", {}):
+            assert f"\n| `{field}` | " in section, (name, field)
+
+
+def test_every_address_that_the_application_answers_is_described() -> None:
+    page = read(REFERENCE / "service.md")
+    with open_service(":memory:") as service:
+        routes = [route.path.replace(":path", "") for route in create_application(service).routes]
+    assert len(routes) > 25
+    for path in routes:
+        assert f" {path}`" in page, path
+
+
+def test_every_setting_is_described() -> None:
+    page = read(REFERENCE / "service.md")
+    of_experiments, of_servers = page.split("\n## Settings of ")[1:3]
+    for name in set(Settings.__struct_fields__) | set(inspect.signature(Service.create).parameters):
+        assert name == "self" or f"\n| `{name}` | " in of_experiments, name
+    for name in ServerSettings._fields:
+        assert f" `{name}` |" in of_servers, name
+    for option in generator().commands()["serve"].params:
+        assert option.name == "help" or f"| `{option.opts[0]}` |" in of_servers
+        assert option.envvar is None or f"`{option.envvar}`" in of_servers
+
+
+def test_every_error_is_described() -> None:
+    generator()
+    page = read(REFERENCE / "errors.md")
+    found = importlib.import_module("service_pages").error_classes()
+    assert {"invalid-parameter", "too-often", "contract-broken"} <= {kind.code for kind in found}
+    for kind in found:
+        assert f"\n| `{kind.code}` | `{kind.__module__}.{kind.__name__}` | " in page
+
+
+@pytest.mark.parametrize(("page", "catalogue"), CATALOGUES[:2], ids=["policies", "attacks"])
+def test_every_policy_and_attack_says_how_it_was_checked(page: str, catalogue: Any) -> None:
+    text = read(REFERENCE / f"{page}.md")
+    sources = generator().known_sources()[page]
+    shipped = {tag for tag, m in catalogue.items() if m.__module__.startswith("armrace.")}
+    assert sources.keys() == shipped
+    for tag in shipped:
+        section = text.split(f"\n## `{tag}`\n")[1].split("\n## ")[0]
+        assert "**Checked: " in section
+        assert "\nReference: " in section
+        assert page == "attacks" or "**Guarantee with constants" in section
+
+
+def test_every_console_option_of_a_page_exists() -> None:
+    """Blocks that are not run, because they start a server for instance, name real options."""
+    commands = generator().commands()
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        for line in re.findall(r"^(?:\$ )?armrace ([a-z-]+) (.*)$", read(page), re.MULTILINE):
+            name, rest = line
+            if name in commands:
+                known = {
+                    flag for p in commands[name].params for flag in (*p.opts, *p.secondary_opts)
+                }
+                assert set(re.findall(r"(?<= )--[a-z-]+", f" {rest}")) <= known, (page.name, line)
 
 
 def test_generated_pages_are_up_to_date() -> None:

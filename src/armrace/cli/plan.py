@@ -10,6 +10,7 @@ import typer
 
 from armrace.cli import log_options, options
 from armrace.cli.arguments import names, number, share, shares, whole, worker_count
+from armrace.cli.completion import complete_attacks
 from armrace.cli.execution import INTERRUPTED
 from armrace.cli.experiments import attack_names
 from armrace.cli.outputs import (
@@ -129,6 +130,7 @@ Attacks = Annotated[
     typer.Option(
         "--attacks",
         metavar="NAMES",
+        autocompletion=complete_attacks,
         help="Which attacks, between commas, or all; by default one that strikes at once, one that "
         "strikes where it is seen, and one that waits.",
         rich_help_panel=_ATTACK,

@@ -9,6 +9,7 @@ import typer
 
 from armrace.cli import options
 from armrace.cli.arguments import names, whole, worker_count
+from armrace.cli.completion import complete_policies
 from armrace.cli.execution import INTERRUPTED
 from armrace.cli.outputs import (
     STANDARD_OUTPUT,
@@ -58,6 +59,7 @@ Policies = Annotated[
         "--policy",
         "--policies",
         metavar="NAMES",
+        autocompletion=complete_policies,
         help="Which races, between commas; by default all, with UCB1 under the lower bounds.",
     ),
 ]

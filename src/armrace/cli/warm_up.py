@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from armrace.cli.arguments import names, whole
+from armrace.cli.completion import complete_attacks, complete_policies
 from armrace.cli.outputs import say
 
 __all__ = ["EPILOG", "warm_up"]
@@ -22,10 +23,22 @@ NUMBA_CACHE_DIR=/opt/armrace armrace warm-up --audit
 """
 
 Policies = Annotated[
-    str, typer.Option("--policies", metavar="NAMES", help="Which policies, between commas; or all.")
+    str,
+    typer.Option(
+        "--policies",
+        metavar="NAMES",
+        autocompletion=complete_policies,
+        help="Which policies, between commas; or all.",
+    ),
 ]
 Attacks = Annotated[
-    str, typer.Option("--attacks", metavar="NAMES", help="Which attacks, between commas; or all.")
+    str,
+    typer.Option(
+        "--attacks",
+        metavar="NAMES",
+        autocompletion=complete_attacks,
+        help="Which attacks, between commas; or all.",
+    ),
 ]
 NoLearners = Annotated[
     bool, typer.Option("--no-learners", help="Leave out what the learner for live traffic needs.")

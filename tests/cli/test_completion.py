@@ -1,0 +1,47 @@
+"""A shell completes the names of policies, attacks and scenarios in every command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.main import get_command
+
+from armrace.cli.main import app
+
+NAMED = ("policy", "policies", "attack", "attacks", "scenario", "environment", "measure", "family")
+LINES = {
+    "armrace compare click": "click-fraud",
+    "armrace compare --policies ucb1,optim": "ucb1,optimistic-log-barrier",
+    "armrace plan --attacks double": "double-impact",
+    "armrace redteam sharp": "sharp-race",
+    "armrace pol": "policies",
+}
+
+
+@pytest.mark.parametrize(("line", "expected"), LINES.items())
+def test_a_shell_gets_the_rest_of_a_name(line: str, expected: str) -> None:
+    asked = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    done = subprocess.run(
+        [sys.executable, "-m", "armrace"],
+        env={**os.environ, **asked, "_ARMRACE_COMPLETE": "complete_bash"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == [expected]
+
+
+def test_every_argument_that_takes_a_name_completes_it() -> None:
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    named = [
+        (name, parameter)
+        for name, command in commands.items()
+        for parameter in command.params
+        if parameter.name in NAMED
+    ]
+    assert len(named) > 15
+    for name, parameter in named:
+        assert parameter._custom_shell_complete is not None, (name, parameter.name)

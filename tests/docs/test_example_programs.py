@@ -1,0 +1,43 @@
+"""The programs of ``examples/`` run and do what their page says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "examples"
+PROGRAMS = {
+    "flask_shop": r"green: shown \d{3} times, clicked \d+ times(.|\n)*a forged token: 400",
+    "late_rewards": r"'green': [3-9]\d{3}(.|\n)*'green': 0\.[89](.|\n)*alarm: False",
+    "own_attack": r"optimistic-log-barrier: [\d,]+ of 4,000(.|\n)*the worst that a search finds",
+    "resumable_sweep": r"4 results of the first run, 4 of them kept, 8 at the end",
+    "audit_and_retract": r"suspect: partner 7\n\d+ rewards retracted(.|\n)*alarm: False",
+}
+
+
+@pytest.mark.parametrize(("name", "expected"), PROGRAMS.items())
+def test_program_runs(name: str, expected: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(FOLDER / f"{name}.py")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(expected, done.stdout), done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_program_is_described_and_tried() -> None:
+    page = (FOLDER / "README.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^\| \[`(\w+)\.py`\]\(\1\.py\) \|", page, re.MULTILINE))
+    programs = {
+        path.stem for path in FOLDER.glob("*.py") if '__name__ == "__main__"' in path.read_text()
+    }
+    assert named == programs == PROGRAMS.keys()
