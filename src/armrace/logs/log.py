@@ -22,7 +22,7 @@ from armrace.logs.survey import Survey, natural_key
 __all__ = ["Batch", "Log", "open_log"]
 
 _MOST_ARMS = 10_000
-_KEPT_ROWS = 5_000_000
+_KEPT_ROWS = 10_000_000
 """Up to this many rows are kept in memory, some 30 bytes each; longer logs are read again."""
 _DAY = 86_400_000.0
 
@@ -238,7 +238,8 @@ def open_log(
         UnknownName: the log has no such column.
     """
     bounds = tuple(rewards)
-    if len(bounds) != 2 or not all(map(math.isfinite, bounds)) or not bounds[0] < bounds[1]:
+    numbers = all(isinstance(end, (int, float)) and math.isfinite(end) for end in bounds)
+    if len(bounds) != 2 or not numbers or not bounds[0] < bounds[1]:
         raise InvalidParameter(
             f"rewards must be the smallest and the largest reward, as 0,1; got {rewards!r}."
         )
