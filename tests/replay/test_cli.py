@@ -57,7 +57,7 @@ def test_replay_prints_json_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["replay", *words]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["policies"][0]["verdict"] == "not enough data"
-    assert data["report"]["used"] == 5000
+    assert data["row_report"]["used"] == 5000
 
 
 @pytest.mark.parametrize(

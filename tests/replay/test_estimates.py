@@ -199,7 +199,7 @@ def test_result_as_table_file_and_page(tmp_path) -> None:
     assert json.loads((tmp_path / "replay.json").read_text()) == json.loads(
         json.dumps(found.to_builtins())
     )
-    found.write_report(tmp_path / "replay.html")
+    found.report(tmp_path / "replay.html")
     assert "Policies beside the log" in (tmp_path / "replay.html").read_text()
     rows, rounds, mean = found.policies[0].curve[-1]
     assert (rows, rounds) == (2000, found.policies[0].rounds)

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser
 
 import armrace
+from armrace.evaluation import Replay
 from armrace.planning import Plan, plan
 from armrace.red_team import Verdict, redteam
 from armrace.red_team.efforts import EFFORTS
@@ -16,6 +17,7 @@ from armrace.reports.arena import render_arena
 from armrace.reports.page import render_grid, render_report
 from armrace.reports.planning import render_plan
 from armrace.reports.redteam import render_redteam
+from armrace.reports.replay import render_replay
 from armrace.reports.verification import render_verification
 from armrace.simulation import Comparison
 from armrace.simulation.arena import Grid, run_arena
@@ -42,6 +44,7 @@ class Results(NamedTuple):
     verdicts: list[Verdict]
     verification: Verification
     arena: pl.DataFrame
+    replay: Replay
 
 
 def _compare(budget: float) -> Comparison:
@@ -69,6 +72,10 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
         verdicts=verdicts,
         verification=verify(["sharp-race"], asymptotic=True, quick=True, progress=False),
         arena=run_arena(GRID, tmp_path_factory.mktemp("cells"), workers=1),
+        replay=armrace.replay(
+            "sample:open-bandit", ["ucb1", "tsallis-inf"], arm="item_id", reward="click",
+            propensity="propensity_score", attack="zero-best", budget=10, replications=2,
+        ),
     )  # fmt: skip
 
 
@@ -86,6 +93,7 @@ def pages(results: Results, tmp_path_factory: pytest.TempPathFactory) -> dict[st
         "redteam": render_redteam(results.verdicts, "armrace redteam"),
         "verify": render_verification(results.verification, "armrace verify"),
         "arena": render_arena(GRID, results.arena, "armrace arena"),
+        "replay": render_replay(results.replay, "armrace replay"),
     }  # fmt: skip
     folder = tmp_path_factory.mktemp("pages")
     files = {name: folder / f"{name}.html" for name in texts}

@@ -21,6 +21,7 @@ def test_every_kind_of_result_is_shown(results: Results) -> None:
         "Suspected": results.plan,
         "best built-in": results.verdicts[0],
         "All 4 claims hold.": results.verification,
+        "Replay of sample:open-bandit": results.replay,
         "Audit after 600 rounds": results.comparison.results["ucb1"].audits[0],
     }
     for words, thing in shown.items():

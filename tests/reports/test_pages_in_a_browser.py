@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page
 from armrace.reports.theme import DARK, LIGHT
 from browsing import DESK, PHONE, overflow, severe_violations
 
-KINDS = ["compare", "grid", "plan", "redteam", "verify", "arena"]
+KINDS = ["compare", "grid", "plan", "redteam", "verify", "arena", "replay"]
 
 _COLLISIONS = """() => {
   const shared = (a, b, low, high) => Math.min(a[high], b[high]) - Math.max(a[low], b[low]);

@@ -114,7 +114,7 @@ def write_figures(folder: Path, plots: Sequence[Plot]) -> None:
     from armrace.reports.plots import write_plots
 
     written = write_plots(plots, folder, overwrite=True)
-    say(f"{len(plots)} figures are in {folder}, {len(written)} files.")
+    say(f"Figures for a paper are in {folder}: {len(written)} files.")
 
 
 def write_json(target: Path, data: Any) -> None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from armrace.cli import log_options, options
-from armrace.cli.arguments import names, number, place, share, whole, worker_count
+from armrace.cli.arguments import names, number, share, whole, worker_count
 from armrace.cli.experiments import make_attack
 from armrace.cli.log_options import reward_bounds
-from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
+from armrace.cli.outputs import (
+    STANDARD_OUTPUT,
+    check_targets,
+    write_figures,
+    write_json,
+    write_page,
+)
 
 __all__ = ["EPILOG", "replay"]
 
@@ -77,16 +82,6 @@ Level = Annotated[
         rich_help_panel=_RUN,
     ),
 ]
-Report = Annotated[
-    Path | None,
-    typer.Option(
-        "--report",
-        metavar="FILE",
-        parser=place,
-        help="Write an HTML page.",
-        rich_help_panel=_OUTPUT,
-    ),
-]
 
 
 def replay(
@@ -113,7 +108,8 @@ def replay(
     seed: options.Seed = "0",
     workers: options.Workers = None,
     json: options.Json = None,
-    report: Report = None,
+    report: options.ReportOnRequest = None,
+    figures: options.Figures = None,
     force: options.Force = False,
 ) -> None:
     """Estimate what policies would have earned on a log that another system made.
@@ -132,7 +128,7 @@ def replay(
     from armrace.evaluation import replay as evaluate
     from armrace.policies import POLICIES
 
-    check_targets(json, report, force=force)
+    check_targets(json, report, figures=figures, force=force)
     chosen = POLICIES_REPLAYED if policies is None else names("policies", policies, POLICIES)
     corrupter = make_attack(attack, attack_settings) if attack or attack_settings else None
     found = evaluate(
@@ -163,11 +159,13 @@ def replay(
     if json != STANDARD_OUTPUT:
         print_replay(found)
     if report is not None:
-        from armrace.files import write_text
         from armrace.reports.replay import render_replay
 
-        write_text(report, render_replay(found, _command()))
-        say(f"The report is in {report}.")
+        write_page(report, render_replay(found, _command()))
+    if figures is not None:
+        from armrace.reports.replay import replay_plots
+
+        write_figures(figures, replay_plots(found))
 
 
 def _command() -> str:

@@ -16,7 +16,7 @@ __all__ = ["print_replay"]
 def print_replay(found: Replay) -> None:
     """Print what became of the rows, the estimates with their intervals, and the verdicts."""
     console = Console(highlight=False)
-    for sentence in [*found.report.sentences(), found.setting(), *found.warnings]:
+    for sentence in [*found.row_report.sentences(), found.setting(), *found.warnings]:
         console.print(sentence, markup=False)
     console.print()
     shown = [name for name in ESTIMATORS if name in _names(found)]

@@ -299,7 +299,7 @@ class _Job:
             log=log.name,
             columns=log.columns.named(),
             rewards=log.bounds,
-            report=log.report,
+            row_report=log.report,
             arms=log.arms,
             rows=log.rows,
             logged_mean=scale.reward(float(log.totals.sum()) / log.rows),

@@ -12,6 +12,7 @@ from armrace.evaluation.estimates import ESTIMATORS, Estimate
 from armrace.files import write_text
 from armrace.formatting import count, figure, percent
 from armrace.logs import RowReport
+from armrace.presentation import Presentation
 
 __all__ = ["AttackOnLog", "Gain", "PolicyReplay", "Replay"]
 
@@ -94,13 +95,13 @@ class PolicyReplay(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Replay(msgspec.Struct, frozen=True, kw_only=True):
+class Replay(msgspec.Struct, Presentation, frozen=True, kw_only=True):
     """What policies would have earned on a log."""
 
     log: str
     columns: dict[str, str]
     rewards: tuple[float, float]
-    report: RowReport
+    row_report: RowReport
     arms: list[str]
     rows: int
     logged_mean: float
@@ -144,7 +145,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     def sentences(self) -> list[str]:
         """Say what became of the rows, what the log cannot show, and the verdicts."""
         return [
-            *self.report.sentences(),
+            *self.row_report.sentences(),
             self.setting(),
             *self.warnings,
             *(each.words for each in self.policies),
@@ -172,12 +173,6 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
         """Write everything into a file, as JSON."""
         text = msgspec.json.format(msgspec.json.encode(self.to_builtins()), indent=2).decode()
         write_text(Path(path), text + "\n")
-
-    def write_report(self, path: Path | str) -> None:
-        """Write an HTML page with the table, the figure and the sentences."""
-        from armrace.reports.replay import render_replay
-
-        write_text(Path(path), render_replay(self))
 
     def __str__(self) -> str:
         """Return the sentences, one a line."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
+from armrace.evaluation import Replay
 from armrace.files import write_text
 from armrace.planning import Plan
 from armrace.red_team import Verdict
@@ -21,6 +22,7 @@ from armrace.reports.planning import plan_plots, render_plan
 from armrace.reports.plot_style import own_style
 from armrace.reports.plots import Plot, check_new, save_figure, write_plots
 from armrace.reports.redteam import redteam_plots, render_redteam
+from armrace.reports.replay import render_replay, replay_plots
 from armrace.reports.verification import render_verification, verification_plots
 from armrace.simulation import Comparison, Result
 from armrace.specification import display_name
@@ -34,13 +36,13 @@ _MOST_NAMED = 4
 
 @singledispatch
 def page_of(thing: Any, **words: Any) -> str:
-    """Render the page of a comparison, a plan, a verdict or a verification."""
+    """Render the page of a comparison, a plan, a verdict, a verification or a replay."""
     raise TypeError(f"there is no page of a {type(thing).__name__}.")
 
 
 @singledispatch
 def plots_of(thing: Any) -> list[Plot]:
-    """Return all figures of a comparison, a plan, a verdict or a verification."""
+    """Return all figures of a comparison, a plan, a verdict, a verification or a replay."""
     raise TypeError(f"there are no figures of a {type(thing).__name__}.")
 
 
@@ -87,6 +89,16 @@ def _(thing: Verification) -> str:
 @plots_of.register
 def _(thing: Verification) -> list[Plot]:
     return verification_plots(thing)
+
+
+@page_of.register
+def _(thing: Replay) -> str:
+    return render_replay(thing)
+
+
+@plots_of.register
+def _(thing: Replay) -> list[Plot]:
+    return replay_plots(thing)
 
 
 def write_report(thing: Any, path: Path, *, overwrite: bool = False, **words: Any) -> Path:

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 from armrace.forensics import Audit
+from armrace.evaluation import Replay
 from armrace.formatting import count, figure, percent
 from armrace.online import Learner
 from armrace.online.views import ArmViews
@@ -22,6 +23,7 @@ from armrace.reports.plot_style import PAGE_WIDTH, inline_svg, own_style
 from armrace.reports.plots import Plot
 from armrace.reports.race import draw_layers
 from armrace.reports.redteam import COLUMNS, verdict_cells
+from armrace.reports.replay import replay_plots
 from armrace.reports.tables import comparison_table
 from armrace.reports.verification import by_claim
 from armrace.reports.worst_attacks import held_out_plot
@@ -67,6 +69,15 @@ def _(thing: Verdict) -> str:
     words = f"<p>{escape(thing.sentence())}</p><p>{escape(thing.description)}</p>"
     title = f"The worst attack found on {thing.target.policy.tag()}"
     return notebook_fragment(title, words + listed + _picture(held_out_plot(thing)))
+
+
+@notebook_html.register
+def _(thing: Replay) -> str:
+    words = "".join(f"<p>{escape(each.words)}</p>" for each in thing.policies)
+    doubts = "".join(f"<p>{escape(each)}</p>" for each in thing.warnings)
+    note = f'<p class="note">{escape(thing.setting())}</p>'
+    pictures = "".join(map(_picture, replay_plots(thing)))
+    return notebook_fragment(f"Replay of {thing.log}", words + doubts + note + pictures)
 
 
 @notebook_html.register

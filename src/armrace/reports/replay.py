@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from html import escape
 
+import polars as pl
 from matplotlib.figure import Figure
 
 from armrace.evaluation import ESTIMATORS, PolicyReplay, Replay
 from armrace.formatting import count, figure, percent, span
 from armrace.reports.colours import style_of
-from armrace.reports.layout import data_block, document, table
-from armrace.reports.plot_style import PAGE_WIDTH, inline_svg, new_figure, own_style, tidy
+from armrace.reports.layout import document, header, meanings_list, rerun_section, table
+from armrace.reports.plot_style import PAGE_WIDTH, new_figure, tidy
+from armrace.reports.plots import Plot, plot_section
+from armrace.reports.theme import LIGHT
 
-__all__ = ["draw_replay", "render_replay"]
+__all__ = ["draw_replay", "render_replay", "replay_plots"]
 
 _MEANINGS = {
     "rejection replay": "The mean reward of the rounds that the policy played on rows where it "
@@ -38,16 +41,14 @@ def render_replay(found: Replay, command: str = "") -> str:
     Returns:
         The page.
     """
-    with own_style():
-        drawing = inline_svg(
-            draw_replay(found), "replay", "Estimated mean reward of each policy with its interval."
-        )
+    title = f"Replay of {found.log}"
+    verdicts = "\n\n".join(each.words for each in found.policies)
     return document(
         "a replay",
         [
-            _header(found),
+            header(title, verdicts, found.setting(), " ".join(found.warnings)),
             _estimates_section(found),
-            _drawing_section(found, drawing),
+            *map(plot_section, replay_plots(found)),
             _arms_section(found),
             _attacks_section(found),
             _rows_section(found),
@@ -56,35 +57,66 @@ def render_replay(found: Replay, command: str = "") -> str:
     )
 
 
-def draw_replay(found: Replay) -> Figure:
+def replay_plots(found: Replay) -> list[Plot]:
+    """All figures of a replay."""
+    name = ESTIMATORS[found.policies[0].estimates[-1].estimator]
+    caption = (
+        f"Mean reward a round by {name}, with intervals that are wrong with a probability of at "
+        f"most {figure(found.level)} each; a grey mark is the mean of the log itself. An empty "
+        "point marks too little data to conclude anything."
+    )
+    return [
+        Plot(
+            name="replay",
+            heading="Policies beside the log",
+            draw=lambda width: draw_replay(found, width),
+            data=lambda: replay_data(found),
+            description="Estimated mean reward of each policy with its interval.",
+            caption=caption,
+        )
+    ]
+
+
+def replay_data(found: Replay) -> pl.DataFrame:
+    """One row per policy and form of the log: the last of its estimates, beside the log's mean."""
+    return pl.DataFrame(
+        [
+            {
+                "policy": each.policy,
+                "form": each.form,
+                "mean": each.estimates[-1].value,
+                "low": each.estimates[-1].low,
+                "high": each.estimates[-1].high,
+                "enough": each.estimates[-1].is_enough,
+                "log": each.logged_mean,
+            }
+            for each in found.policies
+        ],
+        infer_schema_length=None,
+    )
+
+
+def draw_replay(found: Replay, width: float = PAGE_WIDTH) -> Figure:
     """Draw the best estimate of each policy with its interval, beside the log's own mean."""
-    height = 1.2 + 0.35 * len(found.policies)
-    drawing, axes = new_figure(PAGE_WIDTH, height)
-    for place, each in enumerate(reversed(found.policies)):
-        best, colour = each.estimates[-1], style_of(each.policy).colour
-        if best.value is None or best.low is None or best.high is None:
+    drawing, axes = new_figure(width, 1.2 + 0.35 * len(found.policies))
+    for place, each in enumerate(replay_data(found).iter_rows(named=True)):
+        colour = style_of(each["policy"]).colour
+        axes.plot(each["log"], place, "|", color=LIGHT["muted"], ms=14, mew=2)
+        if each["mean"] is None or each["low"] is None or each["high"] is None:
             continue
-        axes.plot([best.low, best.high], [place, place], color=colour, lw=2)
-        filled = colour if best.is_enough else "white"
-        axes.plot(best.value, place, "o", color=colour, markerfacecolor=filled)
-        axes.plot(each.logged_mean, place, "|", color="#777777", ms=14, mew=2)
-    axes.set_yticks(range(len(found.policies)), [_name(each) for each in reversed(found.policies)])
-    axes.set_xlabel("mean reward a round; grey mark: the log itself")
+        axes.plot([each["low"], each["high"]], [place, place], color=colour, lw=1.6)
+        fill = colour if each["enough"] else LIGHT["paper"]
+        axes.plot(each["mean"], place, "o", color=colour, mfc=fill, ms=5)
+    axes.set_yticks(range(len(found.policies)), [_name(each) for each in found.policies])
+    axes.set_ylim(len(found.policies) - 0.4, -0.6)
+    axes.set_xlabel("mean reward a round")
     tidy(axes)
+    axes.grid(False, axis="y")
     return drawing
 
 
 def _name(each: PolicyReplay) -> str:
     return each.policy if each.form == "as logged" else f"{each.policy} {each.form}"
-
-
-def _header(found: Replay) -> str:
-    words = "".join(f"<p>{escape(each.words)}</p>" for each in found.policies)
-    doubts = "".join(f"<p><strong>{escape(doubt)}</strong></p>" for doubt in found.warnings)
-    return (
-        f"<header><h1>Replay of {escape(found.log)}</h1>{words}{doubts}"
-        f'<p class="setting">{escape(found.setting())}</p></header>'
-    )
 
 
 def _estimates_section(found: Replay) -> str:
@@ -94,28 +126,12 @@ def _estimates_section(found: Replay) -> str:
         f"<td>{ESTIMATORS[estimate.estimator]}</td>"
         f"<td>{'-' if estimate.value is None else figure(estimate.value)}</td>"
         f"<td>{span(estimate.low or 0, estimate.high or 0)} ({estimate.method})</td>"
-        f"<td>{figure(estimate.rows)}</td><td>{escape(estimate.warning)}</td></tr>"
+        f"<td>{figure(estimate.rows)}</td><td class="words">{escape(estimate.warning)}</td></tr>"
         for each in found.policies
         for estimate in each.estimates
     ]
-    meanings = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in _MEANINGS.items())
-    return (
-        f"<section><h2>Estimates</h2>{table(columns, rows, 'estimates')}"
-        f'<dl class="note">{meanings}</dl></section>'
-    )
-
-
-def _drawing_section(found: Replay, drawing: str) -> str:
-    name = ESTIMATORS[found.policies[0].estimates[-1].estimator]
-    caption = (
-        f"Mean reward a round by {name}, with intervals that are wrong with a probability of at "
-        f"most {figure(found.level)} each; an empty point marks too little data to conclude "
-        "anything."
-    )
-    return (
-        f'<section><h2>Policies beside the log</h2><figure><div class="wide">{drawing}</div>'
-        f"<figcaption>{escape(caption)}</figcaption></figure></section>"
-    )
+    meanings = meanings_list(_MEANINGS.items(), "What the estimators mean")
+    return f"<section><h2>Estimates</h2>{table(columns, rows, 'estimates')}{meanings}</section>"
 
 
 def _arms_section(found: Replay) -> str:
@@ -160,16 +176,15 @@ def _attacks_section(found: Replay) -> str:
 
 
 def _rows_section(found: Replay) -> str:
-    lines = "".join(f"<li>{escape(line)}</li>" for line in found.report.sentences())
+    lines = "".join(f"<li>{escape(line)}</li>" for line in found.row_report.sentences())
     return f"<section><h2>Rows of the log</h2><ul>{lines}</ul></section>"
 
 
 def _rerun_section(found: Replay, command: str) -> str:
-    again = ""
-    if command:
-        again = f'<pre class="command"><code>{escape(command)}</code></pre>'
     specifications = [each.specification for each in found.policies if each.form == "as logged"]
-    return (
-        "<section><h2>Run it again</h2><p>The same log and seed give the same figures.</p>"
-        f"{again}{data_block({'columns': found.columns, 'policies': specifications})}</section>"
+    return rerun_section(
+        command,
+        "armrace.replay(log, **specification)",
+        [{**found.columns, "policies": specifications, "seed": found.seed}],
+        words="The same log and seed give the same figures",
     )
