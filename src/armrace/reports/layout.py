@@ -186,7 +186,7 @@ def rerun_section(
     """
     parts = [f"<section><h2>{escape(heading)}</h2>"]
     if command:
-        parts.append(f'<p>{escape(words)}:</p><pre class="command" tabindex="0"><code>')
+        parts.append(f'<p>{escape(words)}:</p><pre class="command"><code>')
         parts.append(f"{escape(command)}</code></pre>")
     if python:
         opening = "or in Python" if command else f"{words}, in Python"
