@@ -1,6 +1,7 @@
 """``armrace compare``: table, JSON, report, overrides."""
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ def test_table_report_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str
     parsed = json.loads(figures.read_text())
     assert [entry["policy"] for entry in parsed] == ["multi-layer-race", "ucb1"]
     text = page.read_text()
-    assert text.count("<svg ") == 3
+    assert text.count("<svg ") == 2 * 4  # dots, curves, sweep and layers, for desks and phones
     assert "Pseudo-regret against corruption" in text
 
 
@@ -199,3 +200,36 @@ def test_every_scenario_describes_experiments(scenario) -> None:  # type: ignore
     assert len({experiment.policy.tag() for experiment in experiments}) == len(experiments)
     told = [e.policy.corruption for e in experiments if hasattr(e.policy, "corruption")]
     assert set(told) == {scenario.budget}
+
+
+def test_figures_for_a_paper_and_the_folder_they_need(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "figures"
+    command = [*SMALL, "--no-report", "--no-sweep", "--figures", str(folder)]
+    assert run(command) == 0
+    assert f"3 figures are in {folder}, 12 files." in capsys.readouterr().err
+    assert {file.stem for file in folder.iterdir()} == {"end", "curves", "layers-multi-layer-race"}
+    assert run(command) == 2
+    assert "is not empty" in capsys.readouterr().err
+    (folder / "curves.csv").write_text("")
+    assert run([*command, "--force"]) == 0
+    assert (folder / "curves.csv").read_text().startswith("policy,round,mean,low,high")
+
+
+def test_a_terminal_shows_the_loss_over_time_and_a_pipe_plain_text(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run([*SMALL, "--no-report"]) == 0
+    piped = capsys.readouterr().out
+    assert piped.isascii()
+    assert "\x1b" not in piped
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run([*SMALL, "--no-report"]) == 0
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    table = shown.split("has the least")[0].splitlines()[:-1]
+    rows = [line for line in table if line.startswith(("ucb1", "multi-layer-race"))]
+    assert len(rows) == 2  # one part, within 80 columns
+    assert all(len(row) <= 80 for row in rows)
+    assert all(re.search(r"[\u2581-\u2588]{6}$", row.rstrip()) for row in rows)

@@ -79,3 +79,10 @@ def test_interruption_keeps_nothing_and_says_so(
     assert run([*SMALL, "--report", str(tmp_path / "plan.html")]) == 130
     assert "interrupted; half a plan would mislead" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_figures_for_a_paper(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, folder = tmp_path / "plan.html", tmp_path / "figures"
+    assert run([*SMALL, "--report", str(page), "--figures", str(folder)]) == 0
+    assert f"1 figure is in {folder}, 4 files." in capsys.readouterr().err
+    assert (folder / "survival.pdf").read_bytes().startswith(b"%PDF")

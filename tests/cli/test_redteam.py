@@ -47,7 +47,7 @@ def test_several_budgets_give_a_curve_and_the_page_says_how_to_search_again(tmp_
     assert run([*SMALL, "--budgets", "30,10", "--report", str(page)]) == 0
     capsys.readouterr()
     text = page.read_text()
-    assert text.count("<svg ") == 1
+    assert text.count("<svg ") == 2 * 3  # the curve and two budgets, for desks and phones
     assert text.index("a budget of 10") < text.index("a budget of 30")
     command = text.split("<h2>Search again</h2>")[1].split("<code>")[1].split("</code>")[0]
     assert run([*shlex.split(command)[1:], "--report", str(again)]) == 0

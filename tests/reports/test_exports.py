@@ -12,10 +12,17 @@ import armrace
 from armrace.environments import Bernoulli, Environment
 from armrace.errors import DamagedFile, InvalidParameter, UnknownName, UnwritableOutput
 from armrace.kernels.laws import Law
-from armrace.reports.page import render_report
+from armrace.reports.arena import arena_plots
+from armrace.reports.exports import page_of, plots_of
+from armrace.reports.page import comparison_plots, render_report
+from armrace.reports.planning import render_plan
+from armrace.reports.plots import write_plots
+from armrace.reports.redteam import redteam_plots, render_redteam
+from armrace.reports.verification import render_verification
 from armrace.simulation import Comparison
 from armrace.simulation.archives import load_comparison
 from armrace.specification import Limits
+from reports.conftest import GRID, Results
 from reports.test_page import outline
 
 
@@ -180,3 +187,59 @@ def test_a_result_whose_environment_is_not_known_here_can_be_reported(
     found.spec["environment"] = {"name": "from-another-planet"}
     text = found.report(tmp_path / "page.html").read_text()
     assert "★ arm 0" in text  # the means are stored with the result
+
+
+def test_every_kind_of_result_has_a_report_and_figures(results: Results, tmp_path: Path) -> None:
+    expected = {
+        "plan": (results.plan, render_plan(results.plan), {"survival"}),
+        "verdict": (
+            results.verdicts[0], render_redteam(results.verdicts[:1]), {"held-out-10"}
+        ),
+        "verification": (
+            results.verification, render_verification(results.verification), {"growth"}
+        ),
+    }  # fmt: skip
+    for name, (result, page, figures) in expected.items():
+        file = result.report(tmp_path / f"{name}.html")
+        assert file.read_text() == page
+        with pytest.raises(UnwritableOutput, match="exists"):
+            result.report(file)
+        written = result.figures(tmp_path / name)
+        assert {path.name for path in written} == {
+            f"{figure}.{suffix}" for figure in figures for suffix in ("svg", "pdf", "png", "csv")
+        }
+
+
+def test_every_figure_has_its_data_with_intervals_and_can_be_drawn_for_a_paper(
+    results: Results, tmp_path: Path
+) -> None:
+    plots = [
+        *redteam_plots(results.verdicts),
+        *arena_plots(GRID, results.arena),
+        *comparison_plots(
+            results.comparison, {0.0: results.quiet, 20.0: results.comparison}, [results.comparison]
+        ),
+    ]
+    written = write_plots(plots, tmp_path)
+    assert len(written) == 4 * len(plots) == 4 * len({plot.name for plot in plots})
+    for plot in plots:
+        data = pl.read_csv(tmp_path / f"{plot.name}.csv", infer_schema_length=None)
+        assert data.height > 0
+        if plot.name.startswith(("worst", "budgets", "curves", "end", "corruption")):
+            assert (data["low"] <= data["mean"]).all()
+            assert (data["mean"] <= data["high"]).all()
+        assert plot.caption.endswith(".")
+
+
+def test_a_report_takes_what_the_command_line_adds(results: Results, tmp_path: Path) -> None:
+    found, sweeps = results.comparison, {0.0: results.quiet, 20.0: results.comparison}
+    page = found.report(tmp_path / "page.html", sweeps=sweeps, worst=[found]).read_text()
+    assert "against corruption: zero-best-when-likely" in page
+    assert "Each under its own worst attack" in page
+
+
+def test_there_is_no_page_and_no_figure_of_anything_else() -> None:
+    with pytest.raises(TypeError, match="no page of a int"):
+        page_of(1)
+    with pytest.raises(TypeError, match="no figures of a int"):
+        plots_of(1)

@@ -114,7 +114,8 @@ def write_figures(folder: Path, plots: Sequence[Plot]) -> None:
     from armrace.reports.plots import write_plots
 
     written = write_plots(plots, folder, overwrite=True)
-    say(f"Figures for a paper are in {folder}: {len(written)} files.")
+    counted = f"{len(plots)} figures are" if len(plots) != 1 else "1 figure is"
+    say(f"{counted} in {folder}, {len(written)} files.")
 
 
 def write_json(target: Path, data: Any) -> None:

@@ -63,10 +63,10 @@ def scale_budgets(axes: Axes, budgets: Sequence[float], labelled: bool = True) -
     first = next(budget for budget in budgets if budget > 0)
     if budgets[0] > 0:
         axes.set_xscale("log")
-        axes.set_xlim(0.85 * first, 1.18 * budgets[-1])
+        axes.set_xlim(0.8 * first, 1.35 * budgets[-1])
     else:
         axes.set_xscale("symlog", linthresh=first, linscale=0.5)
-        axes.set_xlim(-0.3 * first, 1.18 * budgets[-1])
+        axes.set_xlim(-0.3 * first, 1.35 * budgets[-1])
     axes.xaxis.set_major_locator(FixedLocator(list(budgets)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FixedFormatter([short(budget) for budget in budgets]))

@@ -186,13 +186,13 @@ def rerun_section(
     """
     parts = [f"<section><h2>{escape(heading)}</h2>"]
     if command:
-        parts.append(f'<p>{escape(words)}:</p><pre class="command" tabindex="0"><code>')
+        parts.append(f'<p>{escape(words)}:</p><pre class="command"><code>')
         parts.append(f"{escape(command)}</code></pre>")
     if python:
         opening = "or in Python" if command else f"{words}, in Python"
-        parts.append(f"<p>{escape(opening)}: <code>{escape(python)}</code>, with</p>")
+        parts.append(f"<p>{escape(opening)}: <code>{escape(python)}</code></p>")
         blocks = "".join(map(data_block, specifications))
-        parts.append(fold("the specification", blocks))
+        parts.append(fold("The specification, as data", blocks))
     return "".join([*parts, "</section>"])
 
 

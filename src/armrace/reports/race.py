@@ -69,7 +69,7 @@ def draw_layers(
     """Draw the views of all layers of all arms as a matrix.
 
     Args:
-        views: what :meth:`armrace.online.Learner.inspect` returns, or the rows of ``Result.race``.
+        views: as ``Learner.inspect`` returns them, or the rows of ``Result.race``.
         means: the true mean of each arm, if known.
         width: of the figure, in inches.
         names: of the arms; by default their numbers.

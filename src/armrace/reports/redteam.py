@@ -99,7 +99,7 @@ def _attack_section(verdict: Verdict) -> str:
     return (
         f"<section><h2>{escape(name)}</h2><p>{escape(verdict.description)} "
         f"It spent {spent} of the budget.</p>"
-        f'<pre class="command" tabindex="0"><code>{escape(verdict.command)}</code></pre>'
+        f'<pre class="command"><code>{escape(verdict.command)}</code></pre>'
         f"{fold('The attack as data', data_block(verdict.attack.to_builtins()))}"
         f"{plot_section(held_out_plot(verdict), 3)}</section>"
     )

@@ -126,7 +126,7 @@ def _estimates_section(found: Replay) -> str:
         f"<td>{ESTIMATORS[estimate.estimator]}</td>"
         f"<td>{'-' if estimate.value is None else figure(estimate.value)}</td>"
         f"<td>{span(estimate.low or 0, estimate.high or 0)} ({estimate.method})</td>"
-        f"<td>{figure(estimate.rows)}</td><td class="words">{escape(estimate.warning)}</td></tr>"
+        f'<td>{figure(estimate.rows)}</td><td class="words">{escape(estimate.warning)}</td></tr>'
         for each in found.policies
         for estimate in each.estimates
     ]
