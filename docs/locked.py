@@ -175,7 +175,7 @@ def report(folder: Path) -> None:
     files = [cell.file(folder) for cell in cells()]
     verdicts = [msgspec.json.decode(file.read_bytes()) for file in files if file.exists()]
     frame = worst_frame(verdicts)
-    own = sum(found["attack"]["name"].endswith("rhythmic") for found in verdicts)
+    own = sum(found["attack"]["name"].endswith("Rhythmic") for found in verdicts)
     print(f"{len(verdicts)} cells; in {own} the worst attack is of the second family.\n")
     few = frame.filter(~pl.col("environment").is_in(MANY_ARMS))
     for part in (few, frame.filter(~pl.col("policy").is_in(SLOW))):

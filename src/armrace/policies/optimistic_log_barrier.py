@@ -88,9 +88,11 @@ class OptimisticLogBarrier(CountingPolicy, frozen=True, tag="optimistic-log-barr
 
     Large estimated losses that come from a few plays with small probabilities are what makes other
     leaders abandon a good arm for long. The deviation measures that, and subtracting it brings the
-    arm back. Optimism is the one parameter to weigh: 0.1 explores less, and loses least without
-    corruption; 1 explores more, and under attack it loses much more than on average least often;
-    0.5 lies between. Without optimism this is LB-INF with another prediction and slower scales.
+    arm back. Optimism is the one parameter to weigh, and three of its values have names.
+    *Thrifty*, 0.1, explores less: it loses least without corruption, and where there are thirty
+    arms or more. *Steady*, 1, explores more: under attack it loses much more than on average least
+    often, which suits few arms. *Balanced*, 0.5, lies between and is the default. Without optimism
+    this is LB-INF with another prediction and slower scales.
 
     Let ``Z = sum ln T/gap``, ``C`` the corruption and ``G = (K - 1)(first_scale ln T + 1)``. If the
     best arm is unique, the expected pseudo-regret is at most
