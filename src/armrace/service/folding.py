@@ -117,13 +117,18 @@ class Refolding:
         turn: a turn of the store.
         number: the number of the experiment.
         rulings: what is ruled about rewards, beyond what the log says.
+        through: the last record that the fold may begin after; by default any.
     """
 
-    def __init__(self, turn: Turn, number: int, rulings: Rulings) -> None:
+    def __init__(
+        self, turn: Turn, number: int, rulings: Rulings, through: int | None = None
+    ) -> None:
         self._number = number
         self._experiment: Experiment | None = None
         self.base, self.head = 0, BEGINNING
         for sequence in reversed(turn.snapshots()):
+            if through is not None and sequence > through:
+                continue
             data = read_snapshot(turn.load_snapshot(sequence))
             if number >= len(data.experiments):
                 continue
