@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import os
 import sys
@@ -97,6 +98,10 @@ def serve(settings: ServerSettings, version: str, say: Callable[[str], None]) ->
     # The ledger works in a thread beside the event loop; by default either may hold the
     # interpreter for 5 ms while the other waits, which is longer than a turn takes.
     sys.setswitchinterval(0.0005)
+    # Compiled code and policies stay: to search them for garbage again and again takes long.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
     server.run()
     if failed:
         raise StoreFailed("the store has failed; the service stops, and replays its log next time.")
