@@ -14,7 +14,7 @@ from typing import Any
 import apsw
 
 from armrace.errors import DamagedFile, StoreFailed
-from armrace.service.chain import BEGINNING, Head, link, verified
+from armrace.service.chain import BEGINNING, Head, link, verify
 from armrace.service.stores.sqlite import SqliteStore
 
 __all__ = ["Outcome", "lose_power"]
@@ -169,7 +169,8 @@ def _compare(path: Path, acknowledged: Head) -> Outcome:
         return Outcome(acknowledged.sequence, acknowledged.sequence, noticed=True)
     try:
         with store.turn() as turn:
-            kept = list(verified(BEGINNING, turn.read()))
+            kept = list(turn.read())
+        verify(BEGINNING, kept)
         lost = max(0, acknowledged.sequence - len(kept))
         same = lost or kept[acknowledged.sequence - 1].digest == acknowledged.digest
         return Outcome(acknowledged.sequence, lost if same else acknowledged.sequence, False)

@@ -125,12 +125,15 @@ class _Run:
         """Make an open decision of every decision, and give each its reward."""
         experiment, decisions = self._experiment, self._decisions
         number, rulings = experiment.generation.number, experiment.rulings
+        arms: list[int] = []
+        shares: list[bytes] = []
         places = {decision.sequence: place for place, decision in enumerate(decisions)}
         for at, (sequence, event) in enumerate(self._events):
             if isinstance(event, Decided):
                 places[sequence] = len(decisions)
                 self._made_at.append(at)
-                experiment.totals.count_decision(event.arm, event.shares)
+                arms.append(event.arm)
+                shares.append(event.shares)
                 decisions.append(
                     OpenDecision(
                         sequence,
@@ -159,6 +162,7 @@ class _Run:
             elif isinstance(event, Contradicted):
                 experiment.conflicts += 1
         experiment.decisions += len(self._made_at)
+        experiment.totals.count_decisions(arms, shares)
 
     def _learn(self, settled_at: np.ndarray) -> None:
         """Let the learner take its steps in the order of the log."""

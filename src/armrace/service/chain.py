@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from armrace.errors import DamagedFile
 
-__all__ = ["BEGINNING", "Head", "Record", "link", "verified"]
+__all__ = ["BEGINNING", "Head", "Record", "link", "verify"]
 
 _SIZE = 16
 _hash = hashlib.blake2b
@@ -42,20 +42,19 @@ def link(head: Head, payload: bytes, subject: int | None = None) -> Record:
     return Record(sequence + 1, payload, digest, subject)
 
 
-def verified(head: Head, records: Iterable[Record]) -> Iterator[Record]:
-    """Yield records that continue a log, and refuse the first that does not.
+def verify(head: Head, records: Iterable[Record]) -> None:
+    """Refuse records that do not continue a log.
 
     Raises:
         DamagedFile: a record is missing, was changed or is out of place.
     """
-    last, digest, new = head.sequence, head.digest, _hash
-    for record in records:
+    (last, digest), new = head, _hash
+    for sequence, payload, given, _ in records:
         last += 1
-        if record.sequence != last:
+        if sequence != last:
             raise DamagedFile(
-                f"the log is damaged: record {last} is missing, and {record.sequence} follows."
+                f"the log is damaged: record {last} is missing, and {sequence} follows."
             )
-        digest = new(digest + record.payload, digest_size=_SIZE).digest()
-        if record.digest != digest:
+        digest = new(digest + payload, digest_size=_SIZE).digest()
+        if given != digest:
             raise DamagedFile(f"the log is damaged: record {last} does not match its digest.")
-        yield record

@@ -7,6 +7,7 @@ event in the log, its sequence number, which is unique in the store.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -29,6 +30,7 @@ __all__ = [
     "Rewarded",
     "Ticked",
     "decode",
+    "decode_many",
     "encode",
     "subject",
 ]
@@ -149,6 +151,24 @@ def decode(payload: bytes) -> Event:
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
         raise DamagedFile(f"the log holds what is no event: {error}.") from None
     return event
+
+
+_decode_list = msgspec.msgpack.Decoder(list[Event]).decode
+
+
+def decode_many(payloads: Sequence[bytes]) -> list[Event]:
+    """Read many events back at once, which takes half the time of one by one.
+
+    Raises:
+        DamagedFile: some bytes are no event of this version.
+    """
+    # The head of a list of so many members in MessagePack, and its members.
+    content = b"\xdd" + len(payloads).to_bytes(4, "big") + b"".join(payloads)
+    try:
+        events: list[Event] = _decode_list(content)
+    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
+        raise DamagedFile(f"the log holds what is no event: {error}.") from None
+    return events
 
 
 RULINGS = 0

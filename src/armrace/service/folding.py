@@ -8,8 +8,16 @@ from typing import NamedTuple
 
 from armrace.errors import DamagedFile
 from armrace.service.bulk import Numbered, apply_many, uncollected
-from armrace.service.chain import BEGINNING, Head, Record, verified
-from armrace.service.events import RULINGS, Created, Released, Retracted, decode
+from armrace.service.chain import BEGINNING, Head, Record, verify
+from armrace.service.events import (
+    RULINGS,
+    Created,
+    Event,
+    Released,
+    Retracted,
+    decode,
+    decode_many,
+)
 from armrace.service.experiment import Experiment, Rulings
 from armrace.service.state import State, read_snapshot
 from armrace.service.stores.base import Turn
@@ -61,11 +69,16 @@ def _parts(records: Iterable[Record], size: int) -> Iterator[list[Record]]:
         yield part
 
 
+def _events_of(head: Head, part: list[Record]) -> Iterable[tuple[Record, Event]]:
+    """Return records that continue a log, each with its event."""
+    verify(head, part)
+    return zip(part, decode_many([record.payload for record in part]), strict=True)
+
+
 def _apply_part(state: State, part: list[Record], rulings: Mapping[int, Rulings]) -> None:
     """Apply records, those of each experiment together: experiments know nothing of each other."""
     waiting: dict[int, list[Numbered]] = {}
-    for record in verified(state.head, part):
-        event = decode(record.payload)
+    for record, event in _events_of(state.head, part):
         if isinstance(event, Created):
             state.apply(record, event, rulings.get(event.experiment))
         else:
@@ -117,13 +130,18 @@ class Refolding:
         turn: a turn of the store.
         number: the number of the experiment.
         rulings: what is ruled about rewards, beyond what the log says.
+        through: the last record that the fold may begin after; by default any.
     """
 
-    def __init__(self, turn: Turn, number: int, rulings: Rulings) -> None:
+    def __init__(
+        self, turn: Turn, number: int, rulings: Rulings, through: int | None = None
+    ) -> None:
         self._number = number
         self._experiment: Experiment | None = None
         self.base, self.head = 0, BEGINNING
         for sequence in reversed(turn.snapshots()):
+            if through is not None and sequence > through:
+                continue
             data = read_snapshot(turn.load_snapshot(sequence))
             if number >= len(data.experiments):
                 continue
@@ -152,8 +170,7 @@ class Refolding:
 
     def _apply(self, part: list[Record]) -> None:
         waiting: list[Numbered] = []
-        for record in verified(self.head, part):
-            event = decode(record.payload)
+        for record, event in _events_of(self.head, part):
             if event.experiment != self._number:
                 continue
             if isinstance(event, Created):

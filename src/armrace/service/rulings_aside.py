@@ -1,9 +1,10 @@
 """Rulings about long logs, made beside the turns that serve others.
 
-A ruling about the past needs the whole log twice: to find the rewards that it is about, and to fold
-the experiment again. Both are done on records that are read in short turns, while others append to
-the log. The last turn does the same for what has been appended meanwhile, and replaces the
-experiment.
+The log is searched for the first rewards that a ruling is about. From the last snapshot before them
+on the experiment is folded again, and further rewards are found on the way: when a reward comes,
+its decision is open, so that it is early enough to know the ruling then. This is done on records
+that are read in short turns, while others append to the log. The last turn does the same for what
+has been appended meanwhile, and replaces the experiment.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ def make_ruling(ledger: Ledger, rule: Rule) -> RulingAnswer:
     if ledger.sequence <= PART:
         return _ask(ledger, rule)
     work = _ask(ledger, _Begin(rule))
-    while work.scanned < work.began:
+    while (refolding := _ask(ledger, _Prepare(work))) is None and work.scanned < work.began:
         work.scan(_ask(ledger, _Read(work.scanned)))
-    work.refolding = _ask(ledger, _Prepare(work))
+    work.refolding = refolding
     if work.refolding is not None:
         while work.refolding.head.sequence + PART < ledger.sequence:
             work.follow(work.refolding, _read_parts(ledger, work.refolding.head.sequence))
@@ -135,16 +136,18 @@ class _Read(msgspec.Struct, frozen=True):
 
 
 class _Prepare(msgspec.Struct, frozen=True):
-    """Begin to fold an experiment again, if that is needed."""
+    """Begin to fold an experiment again, if rewards were found that make it necessary."""
 
     work: _Work
 
     def perform(self, books: Books) -> Refolding | None:
         rule, changed = self.work.rule, self.work.changed
         experiment = books.experiment(rule.tenant, rule.name)
-        if not (rule.preview or experiment.overrules(changed, rule.counts)):
+        shown = rule.preview and self.work.scanned >= self.work.began
+        if not (shown or experiment.overrules(changed, rule.counts)):
             return None
-        return Refolding(books.flush(), experiment.number, changed)
+        # Rewards that were not found yet come later, so that they leave earlier snapshots valid.
+        return Refolding(books.flush(), experiment.number, changed, self.work.scanned)
 
 
 class _Conclude(msgspec.Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -75,6 +76,16 @@ class Totals:
             self._shares.append(shares)
             if len(self._shares) >= _TOGETHER:
                 self._add_shares()
+
+    def count_decisions(self, arms: Sequence[int], shares: Sequence[bytes]) -> None:
+        """Count many decisions, as :meth:`count_decision` would one by one."""
+        for arm, count in Counter(arms).items():
+            self._arms[arm].decisions += count
+        known = [arm for arm, share in zip(arms, shares, strict=True) if share]
+        for arm, count in Counter(known).items():
+            self._arms[arm].comparable += count
+        self._shares += filter(None, shares)
+        self._add_shares()
 
     def _add_shares(self) -> None:
         """Add up what is waiting, in the order in which it came, on which the last bits depend."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import os
 import sys
@@ -110,6 +111,10 @@ def serve(
     # The ledger works in a thread beside the event loop; by default either may hold the
     # interpreter for 5 ms while the other waits, which is longer than a turn takes.
     sys.setswitchinterval(0.0005)
+    # Compiled code and policies stay: to search them for garbage again and again takes long.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
     with alongside(service):
         server.run()
     if failed:
