@@ -205,7 +205,7 @@ function showChart(chart) {
                 y: { range: () => [entry.chart.low, entry.chart.high] } },
       axes: [
         { ...axis, grid: { show: false }, size: 28, space: 70, values: (_, ticks, __, ___, step) => ticks.map((tick) => timeOf(tick, step)) },
-        { ...axis, size: 52, values: (_, ticks) => ticks.map((tick) => (chart.unit === "reward" ? String(+tick.toFixed(6)) : formatted(chart, tick))) },
+        { ...axis, size: 52, values: (_, ticks) => ticks.map((tick) => (chart.unit === "percent" ? formatted(chart, tick) : (+tick.toPrecision(6)).toLocaleString("en"))) },
       ],
       hooks: { draw: [(plot) => drawExtras(plot, entry.chart)], setCursor: [(plot) => showReadout(chart.name, plot)] },
     },
