@@ -18,6 +18,7 @@ function morph(old, fresh) {
     if (old.data !== fresh.data) old.data = fresh.data;
     return;
   }
+  if (old.nodeName === "TD" && old.isEqualNode(fresh)) return;  // most cells of a large table
   if (old.nodeType !== Node.ELEMENT_NODE || old.hasAttribute("data-chart") || old.hasAttribute("data-readout")) return;
   for (const { name, value } of fresh.attributes) {
     if (old.getAttribute(name) !== value) old.setAttribute(name, value);
@@ -45,7 +46,8 @@ function showPart(name, html) {
 // --- charts ------------------------------------------------------------------------------
 
 const dashes = [[], [8, 4], [2, 3], [8, 3, 2, 3]];
-const HEIGHT = 264, LABEL_GAP = 16;
+const HEIGHT = 264, LABEL_GAP = 16, CHART_REST = 400;
+const waiting = new Map();
 
 function variable(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -205,13 +207,26 @@ function showChart(chart) {
                 y: { range: () => [entry.chart.low, entry.chart.high] } },
       axes: [
         { ...axis, grid: { show: false }, size: 28, space: 70, values: (_, ticks, __, ___, step) => ticks.map((tick) => timeOf(tick, step)) },
-        { ...axis, size: 52, values: (_, ticks) => ticks.map((tick) => (chart.unit === "reward" ? String(+tick.toFixed(6)) : formatted(chart, tick))) },
+        { ...axis, size: 52, values: (_, ticks) => ticks.map((tick) => (chart.unit === "percent" ? formatted(chart, tick) : (+tick.toPrecision(6)).toLocaleString("en"))) },
       ],
       hooks: { draw: [(plot) => drawExtras(plot, entry.chart)], setCursor: [(plot) => showReadout(chart.name, plot)] },
     },
     columns(chart), place);
   entry.plot.root.setAttribute("role", "img");
   entry.plot.root.setAttribute("aria-label", `${chart.description} The same figures are in the table below.`);
+}
+
+// Draw a chart now, or when it was last drawn some time ago, if changes come faster than that.
+function showChartInTime(chart) {
+  const known = waiting.get(chart.name);
+  if (known) { known.chart = chart; return; }
+  const entry = {};
+  waiting.set(chart.name, entry);
+  showChart(chart);
+  setTimeout(() => {
+    waiting.delete(chart.name);
+    if (entry.chart) showChartInTime(entry.chart);
+  }, CHART_REST);
 }
 
 function redraw() {
@@ -237,7 +252,7 @@ function say(words, lost) {
 
 function apply(message) {
   for (const [name, html] of Object.entries(message.parts)) showPart(name, html);
-  message.charts.forEach(showChart);
+  message.charts.forEach(showChartInTime);
 }
 
 function follow(address) {

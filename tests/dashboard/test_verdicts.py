@@ -1,0 +1,145 @@
+"""Sentences, intervals and charts that pages show."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import msgspec
+import pytest
+
+from armrace.dashboard.charts import certificate_chart, reward_chart, traffic_chart
+from armrace.dashboard.drawing import draw_chart
+from armrace.dashboard.intervals import interval_for_all_times
+from armrace.dashboard.verdicts import describe_ratio, make_verdict, median_delay
+from armrace.service import MemoryStore, RatioCheck, Service
+from serving import Clock
+
+
+def test_intervals_hold_at_all_times_at_once():
+    """Of 150 runs at level 0.2 at most 30 are expected to miss; more than 50 have chance 1e-4."""
+    draw, missed = random.Random(7), 0
+    for _ in range(150):
+        total = 0.0
+        for count in range(1, 61):
+            total += draw.random() < 0.3
+            low, high = interval_for_all_times(total, count, 0.2)
+            if not low <= 0.3 <= high:
+                missed += 1
+                break
+    assert missed <= 50
+    assert missed >= 1  # not so wide that they say nothing
+
+
+@pytest.mark.parametrize("total", [0.0, 0.25, 5.0, 9.75, 10.0])
+def test_intervals_contain_the_mean_and_stay_within_the_range(total):
+    low, high = interval_for_all_times(total, 10, 0.05)
+    assert 0.0 <= low <= total / 10 <= high <= 1.0
+
+
+def play(policy, rounds, rewards=(0.0, 1.0), arms=("a", "b", "c"), good="a", **more):
+    clock = Clock()
+    service = Service(MemoryStore(), clock=clock)
+    service.create(
+        "ads",
+        list(arms),
+        0,
+        policy=policy,
+        window=1,
+        horizon=20_000,
+        rewards=rewards,
+        seed=2,
+        **more,
+    )
+    low, high = rewards
+    for _ in range(rounds):
+        made = service.decide_many("ads", 50)
+        service.reward_many([(each, high if each.arm == good else low) for each in made])
+        clock.move(60)
+    return service.describe("ads"), service.history("ads")
+
+
+def test_a_verdict_grows_surer():
+    nothing = make_verdict(*play("ucb1", 0))
+    assert nothing.best is None
+    assert nothing.sure.startswith("Nothing has been learned yet")
+    early = make_verdict(*play("ucb1", 1, good="none"))
+    assert early.sure.startswith("It is too early to rule out any other arm")
+    assert not early.decided
+    sure = make_verdict(*play("ucb1", 20))
+    assert (sure.best.arm, sure.decided, sure.rivals) == ("a", True, [])
+    assert "If rewards are honest and means stand still, it is better" in sure.sure
+    assert sure.corruption == ""
+
+
+def test_rewards_of_any_range_are_shown_in_their_units():
+    view, history = play("ucb1", 10, rewards=(-5.0, 15.0))
+    best = make_verdict(view, history).best
+    assert best.mean == 15.0
+    assert 14.0 < best.low <= best.high == 15.0
+    chart = reward_chart(history, (-5.0, 15.0))
+    assert -5.0 <= chart.low < chart.high <= 15.0
+
+
+def test_a_race_says_what_its_slowest_settled_layer_tolerates():
+    policy = {"name": "sharp-race", "most_corruption": 100}
+    view, history = play(policy, 60)
+    verdict = make_verdict(view, history)
+    settled = [
+        layer
+        for layer in range(len(history.tolerated))
+        if [each.arm for each in view.layers if each.layer == layer and each.active] == ["a"]
+    ]
+    tolerated = history.tolerated[max(settled)]
+    assert verdict.corruption == (
+        f"Layer {max(settled)} of the race has settled on a: that is right with probability 95% if "
+        f"no more than {tolerated:.0f} of reward was corrupted."
+    )
+
+
+def test_charts_show_shares_that_add_up_and_marks_of_deletions():
+    _, history = play({"name": "sharp-race", "most_corruption": 100}, 60)
+    chart = traffic_chart(history)
+    for shares in zip(*(series.values for series in chart.series), strict=True):
+        assert math.isclose(sum(shares), 1.0)
+    assert any("b deleted from layer" in mark.label for mark in chart.marks)
+    drawing = draw_chart(chart)
+    assert drawing.count('class="mark') == len(chart.marks) > 0
+    levels = certificate_chart(history).levels
+    assert levels[0].label == "layer 0 tolerates 16"
+
+
+def test_many_arms_are_put_together():
+    _, history = play("ucb1", 5, arms=[f"arm {number}" for number in range(12)], good="arm 3")
+    chart = traffic_chart(history)
+    assert len(chart.series) == 7
+    assert chart.series[-1].label == "6 other arms"
+    assert "arm 3" in [series.label for series in chart.series]
+
+
+def test_charts_survive_an_experiment_without_decisions():
+    _, history = play("ucb1", 0)
+    for chart in (
+        traffic_chart(history),
+        reward_chart(history, (0, 1)),
+        certificate_chart(history),
+    ):
+        assert "NaN" not in draw_chart(chart)
+        assert msgspec.json.decode(msgspec.json.encode(chart))["name"] == chart.name
+
+
+@pytest.mark.parametrize(
+    ("p_value", "fine", "words"),
+    [(None, True, "not enough"), (1e-6, False, "lost or repeated"), (0.3, True, "as often as")],
+)
+def test_ratios_are_judged_in_words(p_value, fine, words):
+    found, sentence = describe_ratio(RatioCheck([], 0, 1.0, p_value))
+    assert found is fine
+    assert words in sentence
+
+
+def test_median_delays():
+    delays = [0] * 36
+    assert median_delay(delays) == "\N{EN DASH}"
+    delays[13], delays[22] = 6, 4
+    assert median_delay(delays) == "8.2 s"
