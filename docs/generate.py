@@ -162,7 +162,8 @@ def _guarantee(member: type[Policy]) -> Iterator[str]:
         failure = 0.0 if proven is None else proven.failure
     with_probability = f"with probability {1 - failure:g}" if failure else "in expectation"
     yield (
-        f"**Guarantee with constants** (`{member.__name__}.guarantee`), on the pseudo-regret, {with_probability}; "
+        f"**Guarantee with constants** (`{member.__name__}.guarantee`), on the pseudo-regret, "
+        f"{with_probability}; "
         f"ten arms, nine gaps of 0.1, T = 10^9, of 10^8 that can be lost:"
     )
     yield ""
@@ -249,7 +250,7 @@ def _plain(text: str | None) -> str:
 
 def decision_index(text: str) -> str:
     """The index of decisions with a row for each page, whose title it repeats."""
-    head = text.split("| | |\n")[0]
+    head = text.split("| | |\n", maxsplit=1)[0]
     rows = ["| | |", "|---|---|"]
     for page in sorted(DECISIONS.glob("[0-9]*.md")):
         title = page.read_text(encoding="utf-8").splitlines()[0].partition(": ")[2]

@@ -24,13 +24,13 @@ class EveningBots(Adversary, frozen=True, tag="evening-bots"):
     day: Annotated[int, Limits("decisions a day", 10, 1_000_000)] = 1000
     evening: Annotated[float, Limits("share of the day in which bots come", 0.01, 1)] = 0.25
 
-    def start(self, setting):  # noqa: ANN001, ANN201  as in the base class
+    def start(self, setting):
         """Return the state before the first round."""
         return EveningState(setting.best, self.day, round(self.day * (1 - self.evening)))
 
 
 @implement(corrupt, EveningState)
-def come_in_the_evening(state, round, weights, rewards, left, stream):  # noqa: ANN001, ANN201
+def come_in_the_evening(state, round, weights, rewards, left, stream):
     """Change the rewards of one round; the engine checks and charges the change."""
     if round % state.day >= state.begins:
         for arm in range(rewards.size):

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import DESK, PHONE, chromium, overflow, severe_violations
 from playwright.sync_api import Browser, Page
+
+from browsing import DESK, PHONE, chromium, overflow, severe_violations
 
 DOCS = Path(__file__).parents[2] / "docs"
 THEORY = ("theory.html", "errata.html")
@@ -54,7 +55,8 @@ LONELY = """() => {
     if (block === null) return ["outside of a paragraph", formula.textContent];
     const others = rectangles(block, formula);
     if (others.length === 0) return [block.tagName, formula.textContent];
-    if (getComputedStyle(formula).display.startsWith("block")) return ["a block", formula.textContent];
+    const display = getComputedStyle(formula).display;
+    if (display.startsWith("block")) return ["a block", formula.textContent];
     if (others.some((each) => beside(own, each)) || /T[DH]/.test(block.tagName)) return null;
     return own.width > 0.5 * block.clientWidth ? null : ["a line of its own", formula.textContent];
   }).filter((each) => each !== null);
@@ -140,7 +142,7 @@ def test_a_formula_that_is_torn_out_of_its_sentence_is_found(browser: Browser) -
     context = browser.new_context(viewport=DESK)
     page = context.new_page()
     page.set_content(
-        "<div class='md-content'><p>The mean is below</p><math><mi>x</mi></math><p>at all times.</p>"
+        "<div class='md-content'><p>The mean is below</p><math><mi>x</mi></math><p>always.</p>"
         "<p>So it <math style='display: block math'><mi>y</mi></math> is.</p>"
         "<p>So it<br><math><mi>z</mi></math><br>is.</p></div>"
     )
