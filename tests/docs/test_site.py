@@ -180,7 +180,7 @@ def search(page: Page, words: str) -> list[str]:
     page.fill(".md-search__input", words)
     page.press(
         ".md-search__input", "End"
-    )  # the theme listens to keys, which filling does not press
+    )  # the theme listens to keys, not to filling
     page.wait_for_selector(".md-search-result__item > a", timeout=120_000)
     links = page.eval_on_selector_all(
         ".md-search-result__item > a", "found => found.map((each) => each.href)"
