@@ -178,9 +178,7 @@ def test_axe_finds_nothing_serious_on_a_phone(browser: Browser, address: str) ->
 def search(page: Page, words: str) -> list[str]:
     """The pages that a search finds, best first."""
     page.fill(".md-search__input", words)
-    page.press(
-        ".md-search__input", "End"
-    )  # the theme listens to keys, not to filling
+    page.press(".md-search__input", "End")  # the theme listens to keys, not to filling
     page.wait_for_selector(".md-search-result__item > a", timeout=120_000)
     links = page.eval_on_selector_all(
         ".md-search-result__item > a", "found => found.map((each) => each.href)"
