@@ -162,7 +162,8 @@ def _guarantee(member: type[Policy]) -> Iterator[str]:
         failure = 0.0 if proven is None else proven.failure
     with_probability = f"with probability {1 - failure:g}" if failure else "in expectation"
     yield (
-        f"**Guarantee with constants** (`{member.__name__}.guarantee`), on the pseudo-regret, {with_probability}; "
+        f"**Guarantee with constants** (`{member.__name__}.guarantee`), on the pseudo-regret, "
+        f"{with_probability}; "
         f"ten arms, nine gaps of 0.1, T = 10^9, of 10^8 that can be lost:"
     )
     yield ""

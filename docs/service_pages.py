@@ -21,14 +21,15 @@ from armrace.service.http.problems import status_of
 
 _SERVICE = """# Service
 
-What [`armrace serve`](../guide/serving.md) offers over HTTP, and the settings of its experiments, which are the same
-[in Python](../guide/deciding-durably.md). Bodies and answers are JSON. The addresses and fields below are those of
-`/openapi.json`.
+What [`armrace serve`](../guide/serving.md) offers over HTTP, and the settings of its experiments,
+which are the same [in Python](../guide/deciding-durably.md). Bodies and answers are JSON. The
+addresses and fields below are those of `/openapi.json`.
 """
 _ERRORS = """# Errors
 
-Everything that armrace refuses raises a subclass of `ArmraceError`, with a message of one sentence and a stable `code`.
-Over HTTP the answer is `{"code": ..., "message": ...}` with the status below (500 where none is given);
+Everything that armrace refuses raises a subclass of `ArmraceError`, with a message of one sentence
+and a stable `code`. Over HTTP the answer is `{"code": ..., "message": ...}` with the status below
+(500 where none is given);
 [clients](../guide/serving.md#from-a-program) raise the class that has the code.
 """
 _PLAIN = {

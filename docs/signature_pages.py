@@ -1,11 +1,12 @@
-"""The page of signatures, on which mkdocstrings shows the docstrings of public functions and classes."""
+"""The page of signatures, on which mkdocstrings shows docstrings of functions and classes."""
 
 from __future__ import annotations
 
 _LAST_IN_SEARCH = "---\nsearch:\n  boost: 0.3\n---\n"
 _SIGNATURES = """# Signatures
 
-The main functions and classes with all parameters, from their docstrings. [Python](python.md) lists every public name.
+The main functions and classes with all parameters, from their docstrings. [Python](python.md) lists
+every public name.
 """
 _ROOMS = {
     "Simulation": (

@@ -29,9 +29,7 @@ def make_shop(service: Service, window: float) -> Flask:
         service: makes the decisions.
         window: for how many seconds a banner can be clicked; a decision is learned after that.
     """
-    service.create(
-        EXPERIMENT, arms=list(BANNERS), missing=0, window=window, horizon=10_000, seed=1
-    )
+    service.create(EXPERIMENT, arms=list(BANNERS), missing=0, window=window, horizon=10_000, seed=1)
     shop = Flask(__name__)
 
     @shop.get("/")

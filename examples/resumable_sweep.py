@@ -33,7 +33,9 @@ def main() -> None:
         sweep(folder, "100,300")
         again = {file: file.stat().st_mtime_ns for file in (folder / "runs").rglob("*.parquet")}
         kept = sum(again.get(file) == time for file, time in first.items())
-        print(f"{len(first)} results of the first run, {kept} of them kept, {len(again)} at the end")
+        print(
+            f"{len(first)} results of the first run, {kept} of them kept, {len(again)} at the end"
+        )
 
 
 if __name__ == "__main__":

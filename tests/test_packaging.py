@@ -66,7 +66,14 @@ def test_the_source_distribution_builds_the_same_and_carries_the_documents(
     _, source = built
     with tarfile.open(source) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    wanted = {"LICENSE", "README.md", "CHANGELOG.md", "CITATION.cff", "SECURITY.md", "pyproject.toml"}
+    wanted = {
+        "LICENSE",
+        "README.md",
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "SECURITY.md",
+        "pyproject.toml",
+    }
     assert wanted <= names
     assert not [name for name in names if name.startswith((".venv", "site/", "dist/"))]
 
@@ -122,7 +129,7 @@ def obey_permissions() -> None:
 
 
 def run_there(environment: Path, *arguments: str, **variables: str) -> str:
-    """Run a program of the environment with no variables but these, as one who may not change it."""
+    """Run a program with no variables but these, as one who may not change the environment."""
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
             [str(environment / "bin" / "python"), *arguments],

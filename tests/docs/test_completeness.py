@@ -215,3 +215,15 @@ def test_changelog_has_this_version() -> None:
     unfinished = ".dev" in armrace.__version__
     heading = "[Unreleased]\n" if unfinished else f"[{armrace.__version__}] - "
     assert f"\n## {heading}" in read(ROOT / "CHANGELOG.md")
+
+
+def test_citation_has_this_version_and_the_date_of_its_release() -> None:
+    citation = read(ROOT / "CITATION.cff")
+    released = re.search(
+        rf"^## \[{re.escape(armrace.__version__)}\] - (\S+)$",
+        read(ROOT / "CHANGELOG.md"),
+        re.MULTILINE,
+    )
+    assert released is not None
+    assert f"\nversion: {armrace.__version__}\n" in citation
+    assert f"\ndate-released: {released[1]}\n" in citation

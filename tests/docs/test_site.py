@@ -55,7 +55,8 @@ LONELY = """() => {
     if (block === null) return ["outside of a paragraph", formula.textContent];
     const others = rectangles(block, formula);
     if (others.length === 0) return [block.tagName, formula.textContent];
-    if (getComputedStyle(formula).display.startsWith("block")) return ["a block", formula.textContent];
+    const display = getComputedStyle(formula).display;
+    if (display.startsWith("block")) return ["a block", formula.textContent];
     if (others.some((each) => beside(own, each)) || /T[DH]/.test(block.tagName)) return null;
     return own.width > 0.5 * block.clientWidth ? null : ["a line of its own", formula.textContent];
   }).filter((each) => each !== null);
@@ -141,7 +142,7 @@ def test_a_formula_that_is_torn_out_of_its_sentence_is_found(browser: Browser) -
     context = browser.new_context(viewport=DESK)
     page = context.new_page()
     page.set_content(
-        "<div class='md-content'><p>The mean is below</p><math><mi>x</mi></math><p>at all times.</p>"
+        "<div class='md-content'><p>The mean is below</p><math><mi>x</mi></math><p>always.</p>"
         "<p>So it <math style='display: block math'><mi>y</mi></math> is.</p>"
         "<p>So it<br><math><mi>z</mi></math><br>is.</p></div>"
     )
@@ -175,9 +176,10 @@ def test_axe_finds_nothing_serious_on_a_phone(browser: Browser, address: str) ->
 
 
 def search(page: Page, words: str) -> list[str]:
+    """The pages that a search finds, best first."""
     page.fill(".md-search__input", words)
-    page.wait_for_selector(".md-search-result__item a")
-    page.wait_for_timeout(300)
+    page.press(".md-search__input", "End")  # the theme listens to keys, not to filling
+    page.wait_for_selector(".md-search-result__item > a", timeout=120_000)
     links = page.eval_on_selector_all(
         ".md-search-result__item > a", "found => found.map((each) => each.href)"
     )
