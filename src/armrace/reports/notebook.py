@@ -7,8 +7,8 @@ from functools import singledispatch
 from html import escape
 from typing import Any
 
-from armrace.forensics import Audit
 from armrace.evaluation import Replay
+from armrace.forensics import Audit
 from armrace.formatting import count, figure, percent
 from armrace.online import Learner
 from armrace.online.views import ArmViews
