@@ -16,13 +16,10 @@ from armrace.red_team import Verdict
 from armrace.red_team.standings import WORST_COLUMNS
 from armrace.reports.audits import AUDIT_COLUMNS, audit_rows
 from armrace.reports.descriptions import comparison_name, interval, means_of, setting
-from armrace.reports.growth import exponent_words
 from armrace.reports.rows import MEASURE_NAMES, standings
-from armrace.reports.verification import by_claim, heading, short_interval
 from armrace.simulation import Comparison, Result, Scenario
 from armrace.simulation.results import FIGURES_OF_A_RUN
 from armrace.statistics import mean_interval
-from armrace.verification import Verification
 
 __all__ = [
     "new_table",
@@ -33,7 +30,6 @@ __all__ = [
     "print_story",
     "print_tables",
     "print_verdict",
-    "print_verification",
     "print_worst_standings",
 ]
 
@@ -246,22 +242,3 @@ def print_verdict(verdict: Verdict) -> None:
         "times the held-out figure."
     )
     typer.echo(f"\n{verdict.command}\n")
-
-
-def print_verification(found: Verification) -> None:
-    """Print a table per claim, with a row per experiment, and the outcome; failures are bold."""
-    console = Console(highlight=False)
-    for claim, checks in by_claim(found).items():
-        console.print(f"[bold]{heading(claim)}[/bold]")
-        table = new_table("race", "runs", "failures", "interval", "limit", "verdict", "setting")
-        table.columns[-1].justify = "left"
-        for check in checks:
-            table.add_row(
-                check.policy, count(check.runs), count(check.failures), short_interval(check),
-                figure(check.limit), check.verdict, check.setting,
-                style="bold" if check.verdict == "fails" else None,
-            )  # fmt: skip
-        print_tables(table)
-    for curve in found.curves:
-        typer.echo(f"{curve.policy} grows like {exponent_words(curve)}.")
-    typer.echo(found.verdict)

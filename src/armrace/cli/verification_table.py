@@ -1,0 +1,33 @@
+"""A verification in the terminal: a table for each claim."""
+
+from __future__ import annotations
+
+import typer
+from rich.console import Console
+
+from armrace.cli.tables import new_table, print_tables
+from armrace.formatting import count, figure
+from armrace.reports.growth import exponent_words
+from armrace.reports.verification import by_claim, heading, short_interval
+from armrace.verification import Verification
+
+__all__ = ["print_verification"]
+
+
+def print_verification(found: Verification) -> None:
+    """Print a table per claim, with a row per experiment, and the outcome; failures are bold."""
+    console = Console(highlight=False)
+    for claim, checks in by_claim(found).items():
+        console.print(f"[bold]{heading(claim)}[/bold]")
+        table = new_table("race", "runs", "failures", "interval", "limit", "verdict", "setting")
+        table.columns[-1].justify = "left"
+        for check in checks:
+            table.add_row(
+                check.policy, count(check.runs), count(check.failures), short_interval(check),
+                figure(check.limit), check.verdict, check.setting,
+                style="bold" if check.verdict == "fails" else None,
+            )  # fmt: skip
+        print_tables(table)
+    for curve in found.curves:
+        typer.echo(f"{curve.policy} grows like {exponent_words(curve)}.")
+    typer.echo(found.verdict)
