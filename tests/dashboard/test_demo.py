@@ -40,8 +40,9 @@ def test_bots_cheat_are_found_and_retracted_and_the_race_recovers():
         demo.send_signal(signal.SIGINT)
         demo.communicate(timeout=60)
     finally:
-        demo.kill()
-        demo.communicate()
+        if demo.poll() is None:
+            demo.terminate()  # so that it removes its store, also if this test fails
+        demo.communicate(timeout=60)
     assert not Path(folder).exists()
 
 
