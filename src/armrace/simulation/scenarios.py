@@ -11,7 +11,14 @@ from typing import Any
 
 import msgspec
 
-from armrace.adversaries import Adversary, NoAttack, Outage, SwapBest, ZeroBestWhenLikely
+from armrace.adversaries import (
+    Adversary,
+    ClickBots,
+    NoAttack,
+    Outage,
+    SwapBest,
+    ZeroBestWhenLikely,
+)
 from armrace.environments import Bernoulli, Environment, FiniteSupport
 from armrace.errors import UnknownName
 from armrace.policies import POLICIES, Policy
@@ -116,6 +123,18 @@ _RESTAURANTS = FiniteSupport(
 
 _SERVERS = Bernoulli(means=(0.9, 0.99, 0.8, 0.9, 0.8))
 
+_FASHION = Bernoulli(
+    means=(
+        0.0074, 0.0041, 0.0049, 0.0065, 0.0043, 0.0043, 0.0057, 0.0048, 0.0044, 0.0048, 0.0045,
+        0.0061, 0.0056, 0.0069, 0.0060, 0.0053, 0.0043, 0.0099, 0.0058, 0.0055, 0.0066, 0.0055,
+        0.0050, 0.0057, 0.0043, 0.0063, 0.0055, 0.0073, 0.0058, 0.0040, 0.0072, 0.0055, 0.0045,
+        0.0065,
+    )
+)  # fmt: skip
+"""Click rates of the 34 items of the campaign "men" in the sample of the Open Bandit Dataset (115
+clicks in 20,000 impressions of both of its policies), each counted with 1,000 more impressions of
+the mean rate, since a handful of clicks an item says little about it."""
+
 _ALL = (
     Scenario(
         name="click-fraud",
@@ -177,6 +196,15 @@ _ALL = (
         budget=1_000,
         horizon=1_000_000,
         replications=8,
+    ),
+    Scenario(
+        name="open-bandit",
+        summary="SUMMARY",
+        environment=_FASHION,
+        adversary=ClickBots(),
+        budget=1_000,
+        horizon=1_000_000,
+        replications=4,
     ),
 )
 

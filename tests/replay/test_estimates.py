@@ -1,0 +1,193 @@
+"""The estimates of replay against a plain implementation, known truth and exact probabilities."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from replay_reference import make_log, replay_by_hand
+
+import armrace
+from armrace.statistics import binomial_tail
+from armrace.statistics.martingales import bernstein_interval
+
+COLUMNS = {"arm": "arm", "reward": "reward", "propensity": "propensity"}
+MEANS = (0.2, 0.6, 0.5)
+SKEWED = (0.5, 0.2, 0.3)
+RARE = 1e-6
+"""The probability with which each statistical test below may fail by chance."""
+
+
+def replayed(log, policy, **options):
+    options = {"columns": COLUMNS, "replications": 1, "workers": 1, **options}
+    return armrace.replay(log, [policy], **options)
+
+
+@pytest.mark.parametrize("policy", ["exp3", "sharp-race", "ucb1"])
+@pytest.mark.parametrize("logging", [None, SKEWED], ids=["uniform", "skewed"])
+def test_compiled_loop_is_the_definition(policy, logging) -> None:
+    log = make_log(600, MEANS, logging, seed=3)
+    found = replayed(log, policy, seed=4)
+    (each,) = found.policies
+    truth = replay_by_hand(log, policy, 3, each.horizon, MEANS, seed=4)
+    assert each.rounds == truth.accepted
+    assert each.shares == pytest.approx(truth.pulls / truth.accepted)
+    expected = {
+        "replay": truth.replayed,
+        "ips": truth.weighted,
+        "snips": truth.self_normalised,
+        "dr": truth.doubly_robust,
+    }
+    assert {e.estimator: e.value for e in each.estimates} == pytest.approx(expected, abs=1e-9)
+
+
+def test_floor_accepts_more_rows_as_the_definition_says() -> None:
+    log = make_log(800, MEANS, (0.6, 0.05, 0.35), seed=5)
+    raised = replayed(log, "exp3", seed=1, floor=0.3)
+    truth = replay_by_hand(log, "exp3", 3, raised.policies[0].horizon, MEANS, floor=0.3, seed=1)
+    assert raised.policies[0].rounds == truth.accepted
+    assert raised.policies[0].estimate("ips").value == pytest.approx(truth.weighted)
+    assert raised.policies[0].rounds > 1.3 * replayed(log, "exp3").policies[0].rounds
+    assert any("Propensities below 0.3" in each for each in raised.warnings)
+
+
+@pytest.mark.parametrize("logging", [None, SKEWED], ids=["uniform", "skewed"])
+def test_rejection_replay_is_a_live_run_in_law(logging) -> None:
+    """Its mean over many logs is that of simulated runs; wrong with probability below 1e-6."""
+    logs, rows = 300, 1500
+    values, rounds = [], []
+    for seed in range(logs):
+        found = replayed(
+            make_log(rows, MEANS, logging, seed), "exp3", seed=seed, horizon=300, estimators="replay"
+        )
+        values.append(found.policies[0].estimates[0].value)
+        rounds.append(found.policies[0].rounds)
+    live = armrace.simulate(
+        "exp3", [*MEANS], horizon=round(np.mean(rounds)), replications=4000, seed=9
+    )
+    earned = max(MEANS) - live.figure("pseudo_regret").mean / live.horizon
+    # The policies plan for 300 rounds in both, and play as many up to chance.
+    error = np.std(values) / np.sqrt(logs) + live.figure("pseudo_regret").stderr / live.horizon
+    assert abs(np.mean(values) - earned) < 4.9 * error
+    assert error < 0.004
+    assert earned > np.mean(MEANS) + 0.03  # it has learned, which the log's own mean has not
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """Estimates of a learner on 150 skewed logs, with what each should have found."""
+    found = []
+    for seed in range(150):
+        log = make_log(400, MEANS, SKEWED, seed)
+        each = replayed(log, "tsallis-inf", seed=seed).policies[0]
+        truth = replay_by_hand(log, "tsallis-inf", 3, each.horizon, MEANS, seed=seed)
+        found.append((each, truth))
+    return found
+
+
+@pytest.mark.parametrize("estimator", ["ips", "dr"])
+def test_weighted_estimates_are_unbiased(runs, estimator) -> None:
+    """The mean error of 150 runs is 0; wrong with a probability of about 1e-6 (4.9 sigma)."""
+    errors = np.array([each.estimate(estimator).value - truth.value for each, truth in runs])
+    assert abs(errors.mean()) < 4.9 * errors.std() / np.sqrt(errors.size)
+
+
+def test_doubly_robust_varies_less(runs) -> None:
+    spread = {
+        name: np.std([each.estimate(name).value - truth.value for each, truth in runs])
+        for name in ("ips", "snips", "dr")
+    }
+    assert spread["dr"] < 0.8 * spread["ips"]
+    assert spread["snips"] < spread["ips"]
+
+
+@pytest.mark.parametrize("estimator", ["replay", "ips", "dr", "snips"])
+def test_intervals_cover_what_they_should(runs, estimator) -> None:
+    """At most 5% are missed; more are seen with probability below 1e-6 if that holds.
+
+    The bootstrap is approximate, and judged at 10%.
+    """
+    missed = 0
+    for each, truth in runs:
+        goal = truth.value
+        if estimator == "replay":
+            goal = float(truth.pulls @ np.array(MEANS)) / truth.accepted
+        estimate = each.estimate(estimator)
+        missed += not estimate.low <= goal <= estimate.high
+    assert binomial_tail(missed, len(runs), 0.1 if estimator == "snips" else 0.05) > RARE
+
+
+def test_bootstrap_interval_is_as_wide_as_the_spread(runs) -> None:
+    errors = [each.estimate("snips").value - truth.value for each, truth in runs]
+    widths = [each.estimate("snips").high - each.estimate("snips").low for each, _ in runs]
+    assert 2.5 * np.std(errors) < np.mean(widths) < 6.0 * np.std(errors)
+
+
+def test_exact_interval_holds_for_every_dependence_and_is_not_vacuous() -> None:
+    """Terms whose means depend on the past; a miss has a probability of at most 5%."""
+    generator = np.random.default_rng(2)
+    missed, widths = 0, []
+    for _ in range(2000):
+        means, total, squares, mean = 0.0, 0.0, 0.0, 0.1
+        for term in range(200):
+            value = float(generator.random() < mean)
+            squares += (value - (total + 0.5) / (term + 1)) ** 2
+            means += mean
+            total += value
+            mean = 0.3 if value else 0.1
+        low, high = bernstein_interval(total, squares, 200, 1.0, 1.0)
+        missed += not low <= means / 200 <= high
+        widths.append(high - low)
+    assert binomial_tail(missed, 2000, 0.05) > RARE
+    assert np.mean(widths) < 4.5 * 2 * np.sqrt(0.12 * 0.88 / 200)
+
+
+def test_doubly_robust_stands_wrong_propensities() -> None:
+    """Propensities that are half of the truth double the weights."""
+    log = make_log(20_000, MEANS, seed=8)
+    wrong = log.with_columns(propensity=log["propensity"] / 2)
+    right, each = replayed(log, "ucb1").policies[0], replayed(wrong, "ucb1").policies[0]
+    assert each.estimate("ips").value > 1.8 * right.estimate("ips").value
+    assert each.estimate("dr").value == pytest.approx(right.estimate("dr").value, abs=0.03)
+
+
+def test_verdicts_on_a_log_that_can_tell() -> None:
+    # always the worst arm but for one row in ten: any learner earns more
+    log = make_log(40_000, (0.1, 0.6), (0.9, 0.1), seed=1)
+    found = replayed(log, "ucb1", replications=2)
+    assert found.policies[0].verdict == "better"
+    assert found.policies[0].gain.low > 0.1
+    assert "earns more than the log" in str(found)
+    # always the best arm: a learner can only explore
+    worse = replayed(make_log(40_000, (0.9, 0.1), (0.97, 0.03), seed=1), "exp3")
+    assert worse.policies[0].verdict == "worse"
+
+
+def test_a_thin_log_is_not_enough_data() -> None:
+    log = make_log(3000, (0.004,) * 30, seed=1)
+    found = replayed(log, "sharp-race", replications=3)
+    (each,) = found.policies
+    assert each.verdict == "not enough data"
+    assert "not enough data" in str(found)
+    assert not each.estimate("replay").is_enough
+    assert "nothing can be concluded" in each.estimate("replay").warning
+    few = replayed(make_log(60, MEANS, seed=1), "ucb1")
+    assert few.policies[0].verdict == "not enough data"
+
+
+def test_rewards_of_another_range_are_scaled_back() -> None:
+    log = make_log(2000, MEANS, seed=1)
+    stars = log.with_columns(reward=1 + 4 * log["reward"])
+    one, five = replayed(log, "ucb1"), replayed(stars, "ucb1", rewards=(1, 5))
+    for name in ("replay", "ips", "snips", "dr"):
+        plain, scaled = one.policies[0].estimate(name), five.policies[0].estimate(name)
+        assert scaled.value == pytest.approx(1 + 4 * plain.value)
+        assert scaled.high == pytest.approx(1 + 4 * plain.high)
+    assert five.policies[0].gain.value == pytest.approx(4 * one.policies[0].gain.value)
+
+
+def test_same_seed_same_figures_for_any_number_of_workers() -> None:
+    log = make_log(3000, MEANS, seed=1)
+    options = {"replications": 4, "attack": "zero-best", "budget": 20.0}
+    one, many = (replayed(log, "exp3", workers=w, **options) for w in (1, 4))
+    assert one.to_builtins() == many.to_builtins()
+    assert replayed(log, "exp3", seed=1, **options).to_builtins() != one.to_builtins()
