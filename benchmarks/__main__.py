@@ -16,6 +16,7 @@ from benchmarks.footprint import memory, start_up
 from benchmarks.libraries import against_peers
 from benchmarks.live import live
 from benchmarks.plain_c import COMMAND, compiler
+from benchmarks.replay import replay_figures
 from benchmarks.report import show, write_json
 from benchmarks.side_by_side import libraries, side_by_side_table
 from benchmarks.speed import Effort, against_c, under_attack
@@ -70,6 +71,7 @@ def _measure(quick: bool, peers: bool) -> Iterator[Figure | Agreement]:
     yield from memory()
     yield from start_up(repeats=2 if quick else 5, cold=not quick)
     yield from live(blocks=10 if quick else 100)
+    yield from replay_figures(rows=200_000 if quick else 5_000_000, turns=3)
     if peers:
         yield from against_peers()
 

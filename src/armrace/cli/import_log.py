@@ -73,6 +73,15 @@ Window = Annotated[
     str,
     typer.Option("--window", metavar="SECONDS", help="How long a decision can be rewarded."),
 ]
+Settle = Annotated[
+    str | None,
+    typer.Option(
+        "--settle",
+        metavar="NAME",
+        help="When a reward is learned: window, when its window has closed, or immediate; by "
+        "default window if the log has times, else immediate.",
+    ),
+]
 Missing = Annotated[
     str,
     typer.Option(
@@ -100,6 +109,7 @@ def import_log(
     policy: PolicyName = None,
     horizon: options.Horizon = None,
     window: Window = "3600",
+    settle: Settle = None,
     missing: Missing = "drop",
     arm: log_options.Arm = None,
     reward: log_options.Reward = None,
@@ -131,6 +141,7 @@ def import_log(
     least: float | None = None if floor is None else share("floor", floor)
     foreign = not (arm is None and reward is None and columns is None)
     rows: Any
+    timed = True
     if foreign:
         opened = log_options.read_log(
             log, columns, rewards, arm=arm, reward=reward, propensity=propensity, time=time,
@@ -139,6 +150,7 @@ def import_log(
         for sentence in opened.report.sentences():
             say(sentence)
         arms, rows = opened.arms, rows_of(opened)
+        timed = opened.columns.time is not None
         if least is None and opened.has_propensities:
             least = opened.least_propensity
     else:
@@ -150,6 +162,7 @@ def import_log(
         policy=RECOMMENDED if policy is None else policy,
         horizon=None if horizon is None else whole("horizon", horizon),
         window=number("window", window),
+        settle=settle or ("window" if timed else "immediate"),
         rewards=log_options.reward_bounds(rewards),
         seed=whole("seed", seed),
     )

@@ -128,7 +128,7 @@ def estimate_gain(
     tallies: Sequence[Tally], scale: Scale, largest_weight: float, level: float
 ) -> tuple[float, Interval]:
     """Return how much more than the logging system a policy earns a round, and its interval."""
-    total, squares, terms = np.mean([tally.sums[GAIN] for tally in tallies], axis=0)
+    total, squares, terms = np.mean([tally.sums[GAIN] for tally in tallies], axis=0).tolist()
     wide = largest_weight + 2.0
     low, high = bernstein_interval(total, squares, terms, wide, wide, level)
     ends = Interval(scale.difference(max(low, -1.0)), scale.difference(min(high, 1.0)))
@@ -150,7 +150,7 @@ def _exact(
     rows: float,
     rewards: float,
 ) -> Estimate:
-    total, squares, terms = sums[TOTAL], sums[SQUARES], sums[TERMS]
+    total, squares, terms = (float(sums[at]) for at in (TOTAL, SQUARES, TERMS))
     ends = bernstein_interval(total, squares, terms, above, below, level)
     value = total / terms if terms else math.nan
     return _estimate(name, "exact", value, ends, scale, rows, float(rewards))
@@ -196,8 +196,8 @@ def _estimate(
         low=scale.reward(min(low, 1.0)),
         high=scale.reward(max(high, 0.0)),
         method=method,
-        rows=rows,
-        rewards=rewards,
+        rows=float(rows),
+        rewards=float(rewards),
         warning=_warning(rows, rewards),
     )
 

@@ -72,10 +72,10 @@ def pieces_of(log: Path | str | pl.DataFrame | pl.LazyFrame, columns: Columns) -
 
 def _file_pieces(path: Path, columns: Columns) -> Iterator[Piece]:
     try:
-        if path.is_dir():
-            raise InvalidParameter(f"cannot read {path}: it is a folder, not a file.")
         with path.open("rb") as file:
             start = file.read(4)
+    except IsADirectoryError:
+        raise InvalidParameter(f"cannot read {path}: it is a folder, not a file.") from None
     except OSError as error:
         raise InvalidParameter(f"cannot read {path}: {error.strerror}.") from None
     except ValueError:

@@ -199,7 +199,15 @@ _ALL = (
     ),
     Scenario(
         name="open-bandit",
-        summary="SUMMARY",
+        summary=(
+            "34 items of a fashion shop with click rates of 0.4 to 1 per cent, from the sample of "
+            "the Open Bandit Dataset; bots call up the best item in bursts, 1,000 clicks in all, "
+            "and never click it. At such rates a million impressions are few: the multi-layer "
+            "race, UCB1 and EXP3++ hardly do better than to show all items equally often, which "
+            "loses 4,288 clicks, and Tsallis-INF loses 3,850. Thompson sampling, the sharp race "
+            "and KL-UCB lose about 1,500, the optimistic log barrier 2,100; four replications "
+            "cannot tell these four apart."
+        ),
         environment=_FASHION,
         adversary=ClickBots(),
         budget=1_000,

@@ -1,0 +1,254 @@
+"""Logs of every format and of every kind of damage."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from armrace.errors import InvalidParameter, UnknownName
+from armrace.logs import log as log_module
+from armrace.logs import open_log, read_columns
+from armrace.logs import sources as sources_module
+
+GOOD = "when,ad,click,p\n2024-01-01,a,1,0.5\n2024-01-02,b,0,0.5\n2024-01-03,a,0,0.5\n"
+ROLES = {"arm": "ad", "reward": "click", "propensity": "p", "time": "when"}
+
+
+def write(folder: Path, content: str | bytes, name: str = "log.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def reasons(log) -> dict[str, list[int]]:
+    return {problem.reason: problem.examples for problem in log.report.problems}
+
+
+def test_a_clean_log(tmp_path: Path) -> None:
+    log = open_log(write(tmp_path, GOOD), ROLES)
+    assert log.arms == ["a", "b"]
+    assert log.pulls.tolist() == [2, 1]
+    assert log.totals.tolist() == [1.0, 0.0]
+    assert log.days == 2.0
+    assert log.least_propensity == 0.5
+    assert str(log.report) == "3 of 3 rows are used."
+
+
+def test_all_formats_give_the_same_rows(tmp_path: Path) -> None:
+    frame = pl.DataFrame(
+        {
+            "when": np.arange(50) * 3600 + 1_700_000_000,
+            "ad": [f"ad {number % 3}" for number in range(50)],
+            "click": [number % 4 == 0 for number in range(50)],
+            "p": [0.25 + 0.5 * (number % 2) for number in range(50)],
+        }
+    )
+    frame.write_csv(tmp_path / "log.csv")
+    frame.write_csv(tmp_path / "log.tsv", separator="\t")
+    frame.write_csv(tmp_path / "semicolons.txt", separator=";")
+    frame.write_parquet(tmp_path / "log.parquet")
+    frame.write_ndjson(tmp_path / "log.ndjson")
+    packed = gzip.compress((tmp_path / "log.csv").read_bytes())
+    (tmp_path / "log.csv.gz").write_bytes(packed)
+    (tmp_path / "log.ndjson.gz").write_bytes(gzip.compress((tmp_path / "log.ndjson").read_bytes()))
+    (tmp_path / "no_ending").write_bytes(packed)
+    (tmp_path / "bom.csv").write_bytes(b"\xef\xbb\xbf" + (tmp_path / "log.csv").read_bytes())
+    (tmp_path / "windows.csv").write_bytes(
+        (tmp_path / "log.csv").read_bytes().replace(b"\n", b"\r\n")
+    )
+    places = [frame, frame.lazy(), *sorted(tmp_path.iterdir())]
+    logs = [open_log(place, ROLES) for place in places]
+    for log in logs:
+        assert log.rows == 50, log.name
+        assert log.arms == ["ad 0", "ad 1", "ad 2"]
+        assert (log.first_time, log.last_time) == (1_700_000_000_000, 1_700_176_400_000)
+        (batch,), (first,) = log.batches(), logs[0].batches()
+        assert batch.arms.tolist() == first.arms.tolist()
+        assert batch.rewards.tolist() == first.rewards.tolist()
+        assert batch.propensities.tolist() == first.propensities.tolist()
+
+
+BAD = """when,ad,click,p
+2024-01-01,a,1,0.5
+2024-01-01,,1,0.5
+2024-01-01,b,,0.5
+2024-01-01,b,often,0.5
+2024-01-01,b,NaN,0.5
+2024-01-01,b,7,0.5
+2024-01-01,b,1,0
+2024-01-01,b,1,1.5
+2024-01-01,b,1,NaN
+2024-01-01,b,1,
+soon,b,1,0.5
+2024-01-01,b,inf,0.5
+2024-01-01,b,-0.5,0.5
+
+2024-01-01,b
+2024-01-01,b,true,0.5,and,more
+"""
+
+
+def test_every_unusable_row_is_reported_with_its_reason(tmp_path: Path) -> None:
+    log = open_log(write(tmp_path, BAD), ROLES)
+    assert (log.report.rows, log.rows) == (16, 2)
+    assert reasons(log) == {
+        "the arm is missing": [2, 14],
+        "the reward is missing": [3, 15],
+        "the reward is not a number": [4, 5],
+        "the reward is outside [0, 1]": [6, 12, 13],
+        "the propensity is outside (0, 1]": [7, 8],
+        "the propensity is not a number": [9],
+        "the propensity is missing": [10],
+        "the time cannot be read": [11],
+    }
+    assert sum(problem.rows for problem in log.report.problems) == log.report.left_out
+    assert "3 rows left out: the reward is outside [0, 1] (row 6, 12, 13)." in str(log.report)
+
+
+def test_lines_of_ndjson_that_are_no_objects(tmp_path: Path) -> None:
+    lines = ['{"ad": "a", "click": 1}', "{broken", "[1, 2]", "", '{"ad": "b", "click": "0"}']
+    lines += ['{"ad": 3, "click": true}', '{"ad": {"x": 1}, "click": 0}', '{"click": 0}', "\xff"]
+    log = open_log(write(tmp_path, "\n".join(lines), "log.ndjson"), arm="ad", reward="click")
+    assert log.arms[0] == "3"
+    assert {"a", "b"} < set(log.arms)
+    assert reasons(log) == {"not a JSON object": [2, 3, 8], "the arm is missing": [7]}
+
+
+def test_quotes_and_wrong_encodings(tmp_path: Path) -> None:
+    text = b'ad,click\n"x, ""y""\nz",1\n\xe9t\xe9,0\n"x, ""y""\nz",0\n'
+    log = open_log(write(tmp_path, text), arm="ad", reward="click")
+    assert log.rows == 3
+    assert 'x, "y"\nz' in log.arms
+    unclosed = open_log(write(tmp_path, b'ad,click\na,1\n"b,0\nc,1\n'), arm="ad", reward="click")
+    assert unclosed.arms == ['"b', "a", "c"]
+
+
+def test_a_file_that_breaks_off_is_used_up_to_there(tmp_path: Path) -> None:
+    lines = "".join(f"ad {n % 7},{n % 2}\n" for n in range(200_000))
+    packed = gzip.compress(("ad,click\n" + lines).encode())
+    path = write(tmp_path, packed[:-2000], "log.csv.gz")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources_module, "_BLOCK", 50_000)
+        log = open_log(path, arm="ad", reward="click")
+    assert 0 < log.rows < 200_000
+    assert any("cannot be read any further after row" in each for each in log.report.remarks)
+
+
+def test_blocks_and_rereading_give_the_same_rows(tmp_path: Path, monkeypatch) -> None:
+    generator = np.random.default_rng(1)
+    frame = pl.DataFrame(
+        {
+            "ad": [
+                f'"{n}"\nline' if n % 5 == 0 else str(n) for n in generator.integers(0, 9, 5000)
+            ],
+            "click": generator.integers(0, 2, 5000),
+        }
+    )
+    for name, writer in {"log.csv": frame.write_csv, "log.ndjson": frame.write_ndjson}.items():
+        writer(tmp_path / name)
+        whole = open_log(tmp_path / name, arm="ad", reward="click")
+        with monkeypatch.context() as patch:
+            patch.setattr(sources_module, "_BLOCK", 700)
+            patch.setattr(log_module, "_KEPT_ROWS", 100)
+            pieces = open_log(tmp_path / name, arm="ad", reward="click")
+            parts = list(pieces.batches())
+        assert len(parts) > 20
+        assert pieces.arms == whole.arms
+        (batch,) = whole.batches()
+        for field in ("arms", "rewards", "propensities"):
+            together = np.concatenate([getattr(part, field) for part in parts])
+            assert (together == getattr(batch, field)).all()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b"\n\n", "is empty"),
+        (b"\x00\x01\x02\x03" * 100, "is no CSV, NDJSON or Parquet file"),
+        ("ad,click\na,1\n".encode("utf-16"), "is UTF-16; convert it to UTF-8"),
+        (b"PAR1" + b"x" * 100, "cannot be read"),
+        (b"\x1f\x8bgarbage", "cannot be read"),
+        (b"ad,click\n", "has no usable row: 0 of 0 rows are used."),
+        (b"ad,click\na,x\n", "has no usable row"),
+        (b"ad,click\na,1\na,0\n", "must have at least 2 arms; every usable row has 'a'"),
+    ],
+)
+def test_files_without_a_log_are_refused_in_a_sentence(tmp_path: Path, content, words) -> None:
+    with pytest.raises(InvalidParameter) as refusal:
+        open_log(write(tmp_path, content), arm="ad", reward="click")
+    assert words in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_names_that_do_not_exist(tmp_path: Path) -> None:
+    path = write(tmp_path, GOOD)
+    with pytest.raises(UnknownName, match="no column 'Click' for the reward; did you mean 'click'"):
+        open_log(path, arm="ad", reward="Click")
+    with pytest.raises(UnknownName, match="there are 'when', 'ad', 'click', 'p'"):
+        open_log(path, arm="zzzzzz", reward="click")
+    with pytest.raises(InvalidParameter, match="cannot read"):
+        open_log(tmp_path / "none.csv", arm="ad", reward="click")
+    with pytest.raises(InvalidParameter, match="it is a folder"):
+        open_log(tmp_path, arm="ad", reward="click")
+    with pytest.raises(InvalidParameter, match="the column of the reward is missing"):
+        open_log(path, arm="ad")
+    with pytest.raises(UnknownName, match="did you mean 'open-bandit'"):
+        open_log("sample:openbandit", arm="ad", reward="click")
+
+
+def test_an_identifier_is_no_arm() -> None:
+    frame = pl.DataFrame({"ad": np.arange(20_000), "click": np.zeros(20_000)})
+    with pytest.raises(InvalidParameter, match="at most 10,000 different arms"):
+        open_log(frame, arm="ad", reward="click")
+
+
+def test_columns_come_from_toml_and_options_have_precedence(tmp_path: Path) -> None:
+    mapping = write(tmp_path, '[columns]\narm = "ad"\nreward = "p"\n', "columns.toml")
+    assert read_columns(mapping) == {"arm": "ad", "reward": "p"}
+    log = open_log(write(tmp_path, GOOD), mapping, reward="click")
+    assert log.columns.named() == {"arm": "ad", "reward": "click"}
+    for content, words in {
+        "arms = 'ad'": "did you mean 'arm'",
+        "arm = 3": "must be the name of a column",
+        "arm = ": "is no TOML file",
+    }.items():
+        with pytest.raises((InvalidParameter, UnknownName), match=words):
+            read_columns(write(tmp_path, content, "bad.toml"))
+
+
+def test_rows_out_of_order_are_pointed_out(tmp_path: Path) -> None:
+    lines = GOOD.splitlines(keepends=True)
+    log = open_log(write(tmp_path, "".join([lines[0], *reversed(lines[1:])])), ROLES)
+    assert any("2 rows are earlier than the row before" in each for each in log.report.remarks)
+
+
+def test_times_of_all_forms(tmp_path: Path) -> None:
+    forms = ["1700000000", "1700000000000", "2023-11-14T22:13:20Z", "2023-11-14 22:13:20"]
+    forms += ["2023-11-15T00:13:20+02:00", "2023-11-14 22:13:20.000000+00:00", "1.7e9"]
+    text = "t,ad,click\n" + "".join(f"{form},{n % 2},1\n" for n, form in enumerate(forms))
+    log = open_log(write(tmp_path, text), arm="ad", reward="click", time="t")
+    assert (log.rows, log.first_time, log.last_time) == (7, 1_700_000_000_000, 1_700_000_000_000)
+
+
+def test_the_sample_has_its_attribution() -> None:
+    log = open_log(
+        "sample:open-bandit",
+        arm="item_id",
+        reward="click",
+        propensity="propensity_score",
+        time="timestamp",
+    )
+    assert (log.rows, len(log.arms), log.totals.sum()) == (5000, 34, 20)
+    assert log.least_propensity == pytest.approx(1 / 34)
+    folder = Path(log_module.__file__).parent / "data"
+    words = (folder / "ATTRIBUTION.md").read_text()
+    assert "Creative Commons Attribution 4.0" in words
+    assert json.dumps(sorted(path.name for path in folder.iterdir())) == json.dumps(
+        ["ATTRIBUTION.md", "open-bandit.csv.gz"]
+    )
