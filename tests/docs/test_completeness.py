@@ -29,8 +29,10 @@ PUBLIC = (
     "armrace.checking",
     "armrace.environments",
     "armrace.errors",
+    "armrace.evaluation",
     "armrace.extending",
     "armrace.forensics",
+    "armrace.logs",
     "armrace.online",
     "armrace.planning",
     "armrace.policies",
@@ -83,7 +85,15 @@ def test_every_public_name_is_described(module: str) -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [armrace.simulate, armrace.compare, Learner.__init__, Service.create, make_question, verify],
+    [
+        armrace.simulate,
+        armrace.compare,
+        armrace.replay,
+        Learner.__init__,
+        Service.create,
+        make_question,
+        verify,
+    ],
 )
 def test_every_argument_is_described(function: Any) -> None:
     arguments = set(inspect.signature(function).parameters) - {"self"}
@@ -91,7 +101,8 @@ def test_every_argument_is_described(function: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [armrace.Result, armrace.Comparison, Learner, Plan, Service, Verification]
+    "kind",
+    [armrace.Result, armrace.Comparison, armrace.Replay, Learner, Plan, Service, Verification],
 )
 def test_every_attribute_is_described(kind: type) -> None:
     attributes = {name for name in vars(kind) if not name.startswith("_")} - {"from_outcomes"}

@@ -132,9 +132,14 @@ def test_imports_that_are_refused_leave_nothing(tmp_path: Path) -> None:
             import_rows(service, "shop", [LoggedRow(None, "a", reward=1.0)], settings)
         with pytest.raises(InvalidParameter, match="import into a new store"):
             import_rows(service, "old", rows[:1], settings)
-        late = [LoggedRow(None, "a", reward=1.0, reward_time=2**42)]
+        late = [LoggedRow(2**41, "a", reward=1.0, reward_time=2**42)]
         with pytest.raises(InvalidParameter, match="window must be longer"):
             import_rows(service, "late", late, settings)
+        with pytest.raises(InvalidParameter, match="row 1 has the unknown arm 'z'"):
+            import_rows(service, "late", [LoggedRow(None, "z")], settings)
+        with pytest.raises(InvalidParameter, match="reward must be in"):
+            import_rows(service, "late", [LoggedRow(None, "a", reward=3.0)], settings)
+        assert service.names() == ["shop"]
 
 
 def test_a_file_that_is_no_export(tmp_path: Path) -> None:

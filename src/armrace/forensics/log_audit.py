@@ -37,6 +37,7 @@ from armrace.specification import check_number
 __all__ = ["LogAudit", "SourceAlarm", "audit_log"]
 
 _FEWEST_ROWS = 16
+_TINY = 1e-12
 LIMITS = (
     "What this can show: that an arm's rewards changed at some time, or came in waves, or that one "
     "source pays differently from the others on the same arm. What it cannot show: forging that "
@@ -92,11 +93,12 @@ class SourceAlarm(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         """Say it in one sentence."""
+        likely = f"below {_TINY:g}" if self.chance < _TINY else f"of at most {self.chance:.2g}"
         return (
             f"Source {self.source} pays {figure(self.mean)} on arm {self.arm} ({count(self.rows)} "
             f"rows), all others {figure(self.other_mean)} ({count(self.other_rows)} rows). Its "
             "rewards were forged, or its visitors differ. Equal means give such a difference with "
-            f"a probability of at most {figure(self.chance)}."
+            f"a probability {likely}."
         )
 
 
@@ -168,26 +170,55 @@ def audit_log(log: Log, level: float = 0.05) -> LogAudit:
 def _differing(
     log: Log, rows: npt.NDArray[np.float64], sums: npt.NDArray[np.float64], level: float
 ) -> list[SourceAlarm]:
-    """Return the sources that differ, the most striking first, at a level for all together."""
-    others, other_sums = log.pulls - rows, log.totals - sums
-    tested = np.argwhere((rows >= _FEWEST_ROWS) & (others >= _FEWEST_ROWS))
-    found = []
-    for source, arm in tested:
-        cell = (source, arm)
-        own, rest = float(rows[cell]), float(others[cell])
-        paid, rest_paid = min(float(sums[cell]), own), min(max(float(other_sums[cell]), 0.0), rest)
-        chance = len(tested) * math.exp(-log_evidence(own, paid, rest, rest_paid))
-        if chance < level:
-            low, high = log.bounds
-            found.append(
-                SourceAlarm(
-                    source=log.sources[source],
-                    arm=log.arms[arm],
-                    rows=int(own),
-                    mean=low + (high - low) * paid / own,
-                    other_rows=int(rest),
-                    other_mean=low + (high - low) * rest_paid / rest,
-                    chance=chance,
-                )
+    """Return the sources that differ, the most striking first, at a level for all together.
+
+    The rows of a source that differs are left out before the others are compared, or it would make
+    all others differ from a whole that it distorts. If no source differs there is no first alarm,
+    so that leaving out does not raise the probability of a false one.
+    """
+    pulls, totals = log.pulls.astype(np.float64), log.totals.copy()
+    rows, sums = rows.copy(), sums.copy()
+    tests = int(((rows >= _FEWEST_ROWS) & (pulls - rows >= _FEWEST_ROWS)).sum())
+    found: list[SourceAlarm] = []
+    while len(found) < tests:
+        source, arm, log_value = _most_striking(rows, sums, pulls, totals)
+        chance = tests * math.exp(-log_value)
+        if not chance < level:
+            break
+        own, paid = float(rows[source, arm]), float(sums[source, arm])
+        pulls[arm] -= own
+        totals[arm] -= paid
+        rows[source, arm] = sums[source, arm] = 0.0
+        low, high = log.bounds
+        found.append(
+            SourceAlarm(
+                source=log.sources[source],
+                arm=log.arms[arm],
+                rows=int(own),
+                mean=low + (high - low) * paid / own,
+                other_rows=int(pulls[arm]),
+                other_mean=low + (high - low) * float(totals[arm]) / float(pulls[arm]),
+                chance=chance,
             )
-    return sorted(found, key=lambda alarm: alarm.chance)
+        )
+    return found
+
+
+def _most_striking(
+    rows: npt.NDArray[np.float64],
+    sums: npt.NDArray[np.float64],
+    pulls: npt.NDArray[np.float64],
+    totals: npt.NDArray[np.float64],
+) -> tuple[int, int, float]:
+    """Return the source and arm with the largest evidence against equal means, and its logarithm."""
+    best = (0, 0, -math.inf)
+    tested = np.argwhere((rows >= _FEWEST_ROWS) & (pulls - rows >= _FEWEST_ROWS))
+    for source, arm in tested.tolist():
+        own, paid = float(rows[source, arm]), float(sums[source, arm])
+        rest = float(pulls[arm]) - own
+        # Differences of long sums may leave the range by a rounding error.
+        rest_paid = min(max(float(totals[arm]) - paid, 0.0), rest)
+        value = log_evidence(own, min(paid, own), rest, rest_paid)
+        if value > best[2]:
+            best = (source, arm, value)
+    return best

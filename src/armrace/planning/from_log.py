@@ -57,7 +57,7 @@ def read_traffic(log: Log) -> FromLog:
         f"The best of {len(log.arms)} arms is {log.arms[best]} with a mean of "
         f"{figure(means[best])} in {count(int(log.pulls[best]))} rows (95% interval "
         f"{span(low, high)}). The largest of many estimates is too large on average, so the true "
-        "gaps are smaller than these: a plan for a smaller --gap is the cautious one."
+        "gaps are probably smaller; plan also with --arms and a smaller --gap."
     )
     return FromLog(means, traffic, words)
 

@@ -25,7 +25,7 @@ from armrace.service.events import Created, Decided, Rewarded
 from armrace.service.experiment import Experiment
 from armrace.service.rewards import RewardScale
 from armrace.service.service import Service
-from armrace.service.settings import Settings
+from armrace.service.settings import Settings, check_label
 
 __all__ = ["Imported", "LoggedRow", "import_rows", "rows_of"]
 
@@ -140,12 +140,8 @@ class _Importer:
         return coin * propensity < self._floor
 
     def _expect(self, experiment: Experiment, sequence: int, row: LoggedRow, time: int) -> None:
-        due = time if row.reward_time is None else max(time, row.reward_time)
-        if due >= time + experiment.window:
-            raise InvalidParameter(
-                f"the reward of row {self.done + 1} comes {(due - time) / 1000:g} seconds after "
-                f"its decision; window must be longer, and is {experiment.settings.window:g}."
-            )
+        late = row.reward_time is not None and row.time is not None
+        due = max(time, row.reward_time or 0) if late else time
         steps = experiment.scale.steps(row.reward)
         event = Rewarded(due, experiment.number, sequence, steps, row.source, row.suspicion)
         heapq.heappush(self._waiting, (due, sequence, event))
@@ -182,7 +178,7 @@ def import_rows(
         AlreadyExists: there is an experiment of this name.
         InvalidParameter: the rows do not fit the settings, or are not in the order of time.
     """
-    ordered = _ordered(rows)
+    ordered = _checked(rows, settings)
     chunk = tuple(islice(ordered, _CHUNK))
     if not chunk:
         raise InvalidParameter("the log has no rows.")
@@ -205,8 +201,10 @@ def _submit(service: Service, request: Any) -> Any:
     return outcome
 
 
-def _ordered(rows: Iterable[LoggedRow]) -> Iterator[LoggedRow]:
+def _checked(rows: Iterable[LoggedRow], settings: Settings) -> Iterator[LoggedRow]:
+    """Refuse rows that the experiment cannot hold, before anything of their chunk is added."""
     latest: int | None = None
+    arms, scale, window = set(settings.arms), settings.scale(), settings.window_milliseconds()
     for number, row in enumerate(rows, start=1):
         if row.time is not None and latest is not None and row.time < latest:
             raise InvalidParameter(
@@ -214,6 +212,18 @@ def _ordered(rows: Iterable[LoggedRow]) -> Iterator[LoggedRow]:
                 "than the row before it."
             )
         latest = row.time
+        if row.arm not in arms:
+            raise InvalidParameter(f"row {number} has the unknown arm {row.arm!r:.100}.")
+        if row.reward is not None:
+            scale.steps(row.reward)
+        if row.time is not None and (row.reward_time or 0) - row.time >= window:
+            raise InvalidParameter(
+                f"the reward of row {number} comes {((row.reward_time or 0) - row.time) / 1000:g} "
+                f"seconds after its decision; window must be longer, and is {settings.window:g}."
+            )
+        for what, label in (("unit", row.unit), ("source", row.source)):
+            if label is not None:
+                check_label(f"{what} of row {number}", label)
         yield row
 
 
