@@ -321,7 +321,7 @@ class _Job:
             gain = Gain(value=value, low=ends.low, high=ends.high)
         accepted = np.array([tally.counts[ACCEPTED] for tally in tallies], dtype=np.float64)
         sums = np.array([tally.sums[REPLAYED, TOTAL] for tally in tallies])
-        means = (sums / accepted)[accepted > 0]
+        means = sums[accepted > 0] / accepted[accepted > 0]
         pulls = np.sum([tally.pulls for tally in tallies], axis=0)
         return PolicyReplay(
             policy=plan.label,

@@ -210,7 +210,7 @@ def _most_striking(
     pulls: npt.NDArray[np.float64],
     totals: npt.NDArray[np.float64],
 ) -> tuple[int, int, float]:
-    """Return the source and arm with the largest evidence against equal means, and its logarithm."""
+    """Return the source and arm with most evidence against equal means, and its logarithm."""
     best = (0, 0, -math.inf)
     tested = np.argwhere((rows >= _FEWEST_ROWS) & (pulls - rows >= _FEWEST_ROWS))
     for source, arm in tested.tolist():
