@@ -62,11 +62,15 @@ def forged_log():
 
 
 def test_a_source_that_is_retracted() -> None:
-    found = replayed(forged_log(), source="network", retract="bad net")
+    log = forged_log()
+    found = replayed(log, source="network", retract="bad net")
     deceived, cleared = found.find("ucb1"), found.find("ucb1", "without bad net")
     assert deceived.shares[0] > 0.7
     assert cleared.shares[1] > 0.8
     assert (deceived.rows, cleared.rows) == (12_000, 6000)
+    honest = log.filter(pl.col("network") == "good")["reward"].mean()
+    assert cleared.logged_mean == pytest.approx(honest)
+    assert deceived.logged_mean == pytest.approx(log["reward"].mean())
 
 
 def test_a_retracted_log_is_the_log_without_the_rows() -> None:

@@ -19,15 +19,16 @@ def print_replay(found: Replay) -> None:
         console.print(sentence, markup=False)
     console.print()
     shown = [name for name in ESTIMATORS if name in _names(found)]
-    table = new_table("policy", "rounds", *(ESTIMATORS[name].replace(" ", "\n") for name in shown))
+    headings = (ESTIMATORS[name].replace(" ", "\n") for name in shown)
+    table = new_table("policy", "the\nlog", "rounds", *headings)
     for each in found.policies:
         name = each.policy if each.form == "as logged" else f"  {each.form}"
         cells = [_cell(each.estimate(estimator)) for estimator in shown]
-        table.add_row(name, count(round(each.rounds)), *cells)
+        table.add_row(name, figure(each.logged_mean), count(round(each.rounds)), *cells)
     print_tables(table)
     typer.echo(
-        f"Mean reward a round with {100 * (1 - found.level):g}% intervals; the log itself has "
-        f"{figure(found.logged_mean)}.\n"
+        f"Mean reward a round, with {100 * (1 - found.level):g}% intervals. A question mark says "
+        "that there\nis not enough data to conclude anything.\n"
     )
     for each in found.policies:
         console.print(each.words, markup=False)

@@ -18,7 +18,7 @@ from armrace.evaluation.doubts import doubts_of
 from armrace.evaluation.estimates import Scale, estimate_gain, estimates_of
 from armrace.evaluation.results import AS_LOGGED, AttackOnLog, Gain, PolicyReplay, Replay
 from armrace.evaluation.runs import Run
-from armrace.kernels.replay import ACCEPTED, REPLAYED, TOTAL
+from armrace.kernels.replay import ACCEPTED, LOGGED, REPLAYED, TOTAL
 from armrace.logs import Batch, Columns, Log, open_log
 from armrace.policies import Policy
 from armrace.randomness import MAXIMAL_SEED, Purpose, generator_for
@@ -328,6 +328,7 @@ class _Job:
             specification=plan.policy.to_builtins(),
             form=plan.form.name,
             rows=plan.rows,
+            logged_mean=scale.reward(float(tallies[0].moments[LOGGED]) / plan.rows),
             rounds=float(accepted.mean()),
             acceptance=float(accepted.mean()) / plan.rows,
             horizon=plan.horizon,

@@ -54,6 +54,8 @@ class PolicyReplay(msgspec.Struct, frozen=True, kw_only=True):
     form: str
     """``as logged``, ``under`` an attack, or ``without`` a source."""
     rows: int
+    logged_mean: float
+    """The mean reward of the rows of this form, whoever chose the arms."""
     rounds: float
     """Accepted rows, the mean over runs."""
     acceptance: float

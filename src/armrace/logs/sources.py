@@ -24,7 +24,7 @@ from armrace.logs.samples import PREFIX, sample_path
 
 __all__ = ["Piece", "pieces_of"]
 
-_BLOCK = 1 << 25
+_BLOCK = 1 << 23
 _ROWS = 1 << 20
 _GZIP, _PARQUET, _UTF8, _WIDE = b"\x1f\x8b", b"PAR1", b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 _SEPARATORS = ",;\t|"

@@ -67,9 +67,9 @@ def draw_replay(found: Replay) -> Figure:
         axes.plot([best.low, best.high], [place, place], color=colour, lw=2)
         filled = colour if best.is_enough else "white"
         axes.plot(best.value, place, "o", color=colour, markerfacecolor=filled)
-    axes.axvline(found.logged_mean, color="#777777", ls="--", lw=1)
+        axes.plot(each.logged_mean, place, "|", color="#777777", ms=14, mew=2)
     axes.set_yticks(range(len(found.policies)), [_name(each) for each in reversed(found.policies)])
-    axes.set_xlabel("mean reward a round; dashed: the log itself")
+    axes.set_xlabel("mean reward a round; grey mark: the log itself")
     tidy(axes)
     return drawing
 
