@@ -124,6 +124,7 @@ def import_log(
     tenant: Tenant = "main",
     keys: KeysFile = None,
     json: options.Json = None,
+    force: options.Force = False,
 ) -> None:
     """Feed the service from a log: a new experiment with its decisions and rewards.
 
@@ -137,7 +138,7 @@ def import_log(
     from armrace.service.imports import import_rows, rows_of
     from armrace.service.settings import make_settings
 
-    check_targets(json, force=True)
+    check_targets(json, force=force)
     least: float | None = None if floor is None else share("floor", floor)
     foreign = not (arm is None and reward is None and columns is None)
     rows: Any
