@@ -96,6 +96,7 @@ def test_a_retracted_log_is_the_log_without_the_rows() -> None:
         ({"estimators": "best"}, "estimators must be all or replay"),
         ({"rewards": (1, 0)}, "rewards must be the smallest and the largest"),
         ({"seed": -1}, "seed must be"),
+        ({"workers": 0}, "workers must be at least 1"),
         ({"attack": "zero-bets", "budget": 1.0}, "did you mean 'zero-best'"),
     ],
 )

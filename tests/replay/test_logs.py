@@ -202,6 +202,24 @@ def test_names_that_do_not_exist(tmp_path: Path) -> None:
         open_log("sample:openbandit", arm="ad", reward="click")
 
 
+def test_values_of_unexpected_types() -> None:
+    frame = pl.DataFrame({"ad": [0.0, 1.0, None, float("nan")], "click": [True, False, True, True]})
+    log = open_log(frame, arm="ad", reward="click")
+    assert log.arms == ["0", "1"]
+    assert reasons(log) == {"the arm is missing": [3, 4]}
+    nested = frame.with_columns(ad=pl.Series(["x", "y", "x", "y"]), click=pl.struct("ad", "click"))
+    with pytest.raises(
+        InvalidParameter, match="4 rows left out: the reward is a list or an object"
+    ):
+        open_log(nested, arm="ad", reward="click")
+    with pytest.raises(InvalidParameter, match="must be different columns; both are 'ad'"):
+        open_log(frame, arm="ad", reward="ad")
+    with pytest.raises(InvalidParameter, match="rewards must be the smallest and the largest"):
+        open_log(frame, arm="ad", reward="click", rewards="ab")
+    with pytest.raises(InvalidParameter, match="log must be a file or a data frame; got int"):
+        open_log(5, arm="ad", reward="click")
+
+
 def test_an_identifier_is_no_arm() -> None:
     frame = pl.DataFrame({"ad": np.arange(20_000), "click": np.zeros(20_000)})
     with pytest.raises(InvalidParameter, match="at most 10,000 different arms"):

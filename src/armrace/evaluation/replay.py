@@ -36,6 +36,7 @@ _LEVEL = Limits("probability that an interval is wrong", 0, 1, low_open=True, hi
 _FLOOR = Limits("smallest propensity that is taken at its word", 0, 1, low_open=True)
 _BUDGET = Limits("budget of the attack", 0)
 _HORIZON = Limits("decisions that policies plan for", 1, MAXIMAL_HORIZON)
+_WORKERS = Limits("threads", 1)
 _SEED = Limits("seed", 0, MAXIMAL_SEED)
 
 PolicyLike = Policy | str | Mapping[str, Any]
@@ -142,6 +143,8 @@ def replay(
         )
     least = opened.least_propensity if floor is None else floor
     check_number("floor", least, _FLOOR)
+    if workers is not None:
+        check_number("workers", workers, _WORKERS, whole=True)
     if horizon is not None:
         check_number("horizon", horizon, _HORIZON, whole=True)
     job = _Job(opened, least, horizon, estimators == "all", replications, level, seed, workers)

@@ -111,6 +111,10 @@ def make_columns(
     for role in ("arm", "reward"):
         if role not in known:
             raise InvalidParameter(f"the column of the {role} is missing; give --{role} COLUMN.")
+    if known["arm"] == known["reward"]:
+        raise InvalidParameter(
+            f"the arm and the reward must be different columns; both are {known['arm']!r}."
+        )
     try:
         return msgspec.convert(known, Columns)
     except msgspec.ValidationError as error:

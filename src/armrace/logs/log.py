@@ -238,7 +238,8 @@ def open_log(
         UnknownName: the log has no such column.
     """
     bounds = tuple(rewards)
-    if len(bounds) != 2 or not all(map(math.isfinite, bounds)) or not bounds[0] < bounds[1]:
+    numbers = all(isinstance(end, (int, float)) and math.isfinite(end) for end in bounds)
+    if len(bounds) != 2 or not numbers or not bounds[0] < bounds[1]:
         raise InvalidParameter(
             f"rewards must be the smallest and the largest reward, as 0,1; got {rewards!r}."
         )

@@ -41,7 +41,12 @@ def checked_rows(piece: Piece, bounds: tuple[float, float], report: RowReport) -
     if piece.unreadable:
         _exclude(report, usable, numbers, "not a JSON object", _mask(piece.unreadable, raw.height))
     for role in raw.columns:
-        columns[role], faults = _READERS[role](raw[role], bounds)
+        given = raw[role]
+        if given.dtype.is_nested():
+            every = np.ones(raw.height, dtype=np.bool_)
+            _exclude(report, usable, numbers, f"the {role} is a list or an object", every)
+            given = pl.Series(role, [None] * raw.height, dtype=pl.String)
+        columns[role], faults = _READERS[role](given, bounds)
         for reason, mask in faults:
             _exclude(report, usable, numbers, reason, mask)
     report.rows += raw.height
@@ -90,12 +95,11 @@ def _read_unit(raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Series, 
 
 def _names(raw: pl.Series) -> pl.Series:
     """Text without surrounding spaces; empty text is missing."""
-    if raw.dtype in (pl.Float32, pl.Float64) and (raw.drop_nulls() % 1 == 0).all():
-        raw = raw.cast(pl.Int64, strict=False)  # whole numbers beside gaps, as pandas writes them
-    try:
-        text = raw.cast(pl.String, strict=False)
-    except pl.exceptions.PolarsError:  # a list or a struct, which is no name
-        return pl.Series(raw.name, [None] * len(raw), dtype=pl.String)
+    if raw.dtype in (pl.Float32, pl.Float64):
+        raw = raw.fill_nan(None)
+        if (raw.drop_nulls() % 1 == 0).all():  # whole numbers beside gaps, as pandas writes them
+            raw = raw.cast(pl.Int64, strict=False)
+    text = raw.cast(pl.String, strict=False)
     different = text.unique()
     if ((different.str.strip_chars() == different) & (different != "")).all():
         return text  # as nearly always, and much faster than to look at every row
