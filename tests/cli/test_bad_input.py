@@ -61,7 +61,7 @@ REFUSED = [
     (["arena", "--replications", "0"], "replications must be in [1, "),
     (["arena", "--folder", "/dev/null"], "cannot write into /dev/null: it is a file."),
     (["arena", "--report", "/nowhere/x.html"], "cannot write /nowhere/x.html"),
-    (["plan"], "missing option '--traffic'; see armrace plan --help."),
+    (["plan"], "traffic is missing; give --traffic, or --time with a --log."),
     (["plan", "--traffic", "1e4"], "the arms are missing; give their means, or a number of arms"),
     ([*PLAN, "--traffic", "much"], "traffic must be a number; got 'much'."),
     ([*PLAN, "--forged", "1.5%%"], "forged must be a number; got '1.5%'."),

@@ -95,6 +95,28 @@ def test_refusals_are_one_sentence(
     assert not list(tmp_path.glob("x.*"))
 
 
+def test_names_of_sources_are_text_and_not_markup(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, path, page = "[bold]<script>", tmp_path / "log.csv", tmp_path / "page.html"
+    names = pl.Series([name, "b"] * 200)
+    make_log(400, MEANS, seed=1).with_columns(network=names).write_csv(path)
+    words = [*COLUMNS, "--source", "network", "--retract", name, "--policies", "ucb1"]
+    assert run(["replay", str(path), *words, "--report", str(page), "--estimators", "replay"]) == 0
+    assert f"without {name}" in capsys.readouterr().out
+    assert "<script>[" not in page.read_text()
+    assert "[bold]&lt;script&gt;" in page.read_text()
+
+
+def test_traffic_of_less_than_an_hour_is_not_extrapolated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "log.csv"
+    make_log(400, MEANS, seed=1).with_columns(time=pl.int_range(400)).write_csv(path)
+    assert run(["plan", "--log", str(path), *COLUMNS, "--time", "time"]) == 2
+    assert "must span at least an hour" in capsys.readouterr().err
+
+
 def test_audit_of_a_log_finds_what_was_planted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -187,6 +189,21 @@ def test_rewards_of_another_range_are_scaled_back() -> None:
         assert scaled.value == pytest.approx(1 + 4 * plain.value)
         assert scaled.high == pytest.approx(1 + 4 * plain.high)
     assert five.policies[0].gain.value == pytest.approx(4 * one.policies[0].gain.value)
+
+
+def test_result_as_table_file_and_page(tmp_path) -> None:
+    found = replayed(make_log(2000, MEANS, seed=1), "ucb1")
+    assert found.table["estimator"].to_list() == ["replay", "ips", "snips", "dr"]
+    assert found.table["value"].to_list() == [e.value for e in found.policies[0].estimates]
+    found.save(tmp_path / "replay.json")
+    assert json.loads((tmp_path / "replay.json").read_text()) == json.loads(
+        json.dumps(found.to_builtins())
+    )
+    found.write_report(tmp_path / "replay.html")
+    assert "Policies beside the log" in (tmp_path / "replay.html").read_text()
+    rows, rounds, mean = found.policies[0].curve[-1]
+    assert (rows, rounds) == (2000, found.policies[0].rounds)
+    assert mean == pytest.approx(found.policies[0].estimate("replay").value)
 
 
 def test_same_seed_same_figures_for_any_number_of_workers() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from armrace.cli.tables import new_table, print_tables
 from armrace.evaluation import ESTIMATORS, Estimate, Replay
@@ -22,7 +23,7 @@ def print_replay(found: Replay) -> None:
     headings = (ESTIMATORS[name].replace(" ", "\n") for name in shown)
     table = new_table("policy", "the\nlog", "rounds", *headings)
     for each in found.policies:
-        name = each.policy if each.form == "as logged" else f"  {each.form}"
+        name = escape(each.policy if each.form == "as logged" else f"  {each.form}")
         cells = [_cell(each.estimate(estimator)) for estimator in shown]
         table.add_row(name, figure(each.logged_mean), count(round(each.rounds)), *cells)
     print_tables(table)
