@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from armrace.evaluation import ESTIMATORS, PolicyReplay, Replay
 from armrace.formatting import count, figure, percent, span
-from armrace.reports.colours import style_of
+from armrace.reports.colours import GREY, style_of
 from armrace.reports.layout import data_block, document, table
 from armrace.reports.plot_style import PAGE_WIDTH, inline_svg, new_figure, own_style, tidy
 
@@ -65,9 +65,9 @@ def draw_replay(found: Replay) -> Figure:
         if best.value is None or best.low is None or best.high is None:
             continue
         axes.plot([best.low, best.high], [place, place], color=colour, lw=2)
-        filled = colour if best.is_enough else "white"
+        filled = colour if best.is_enough else "none"
         axes.plot(best.value, place, "o", color=colour, markerfacecolor=filled)
-        axes.plot(each.logged_mean, place, "|", color="#777777", ms=14, mew=2)
+        axes.plot(each.logged_mean, place, "|", color=GREY.colour, ms=14, mew=2)
     axes.set_yticks(range(len(found.policies)), [_name(each) for each in reversed(found.policies)])
     axes.set_xlabel("mean reward a round; grey mark: the log itself")
     tidy(axes)
