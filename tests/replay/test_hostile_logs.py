@@ -84,8 +84,10 @@ def test_ndjson(lines) -> None:
     read(b"\n".join([good[0], *lines, good[1]]), "log.ndjson")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=200), st.sampled_from(["x.csv", "x.ndjson", "x.parquet", "x.csv.gz"]))
+@example(b"a\rb,c\nx", "x.csv")
+@example(b"a" * 200_000 + b",b\n1,2", "x.csv")
 @example(b"PAR1" + b"\0" * 60 + b"PAR1", "x.parquet")
 @example(b"\x1f\x8b\x08\0", "x.csv.gz")
 def test_anything(content, name) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import warnings
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -189,7 +190,10 @@ class _CsvParser:
     def __init__(self, header: bytes, columns: Columns) -> None:
         line = header.decode("utf-8", errors="replace").strip("\r")
         self._separator = max(_SEPARATORS, key=lambda each: (line.count(each), each == ","))
-        names = next(csv.reader(io.StringIO(line), delimiter=self._separator), [])
+        try:
+            names = next(csv.reader(io.StringIO(line), delimiter=self._separator), [])
+        except csv.Error:  # a stray line break, or a name of more than 128 KB
+            names = line.split(self._separator)
         names = [name.strip() for name in names]
         columns.check(names)
         self._roles = {f"c{names.index(name)}": role for role, name in columns.named().items()}
@@ -211,10 +215,14 @@ class _CsvParser:
     def _attempt(
         self, block: bytes, quote: str, numbers: dict[str, type[pl.DataType]]
     ) -> pl.DataFrame | None:
-        try:
-            return self._read(block, quote, numbers)
-        except pl.exceptions.PolarsError:
-            return None
+        # Polars warns where quotes open and close in ways that it cannot make lines of.
+        with warnings.catch_warnings(record=True) as doubts:
+            warnings.simplefilter("always")
+            try:
+                frame = self._read(block, quote, numbers)
+            except pl.exceptions.PolarsError:
+                return None
+        return None if doubts else frame
 
     def _read(
         self, block: bytes, quote: str | None, numbers: dict[str, type[pl.DataType]]
