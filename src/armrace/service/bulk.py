@@ -63,7 +63,7 @@ def apply_many(experiment: Experiment, events: Sequence[Numbered]) -> None:
             taken = _until_an_interruption(experiment, run)
             part, run = run[:taken], run[taken:]
             # The open decisions are turned into arrays too, which many short runs would repeat.
-            if len(part) < max(_LEAST, len(experiment.open)):
+            if len(part) < max(_LEAST, len(experiment.open) // 4):
                 _one_by_one(experiment, part)
             else:
                 _Run(experiment, part).apply()
