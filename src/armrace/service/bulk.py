@@ -2,13 +2,15 @@
 
 Nearly all events of a log are decisions and rewards. What a decision teaches is known once its
 window has closed, and where it is settled follows from times alone. So a run of such events is
-turned into arrays, the learner's steps are put into their order, and compiled code takes them. Runs
-end where the course of the experiment is noted, since totals must be those of that time.
+turned into arrays, the learner's steps are put into their order, and compiled code takes them.
+Marks of the course are counted from the arrays too. Only an audit needs the learner as it was, so
+that runs end there.
 """
 
 from __future__ import annotations
 
 import gc
+import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +23,7 @@ from armrace.kernels.event_log import DECISION
 from armrace.kernels.generics import Ticket
 from armrace.service.events import Contradicted, Decided, Event, Rewarded, Ticked
 from armrace.service.experiment import Experiment
+from armrace.service.history import Mark, mark_of
 from armrace.service.open_decisions import OpenDecision, OpenDecisions
 from armrace.service.rewards import RewardScale
 
@@ -79,18 +82,20 @@ def _one_by_one(experiment: Experiment, events: Sequence[Numbered]) -> None:
 
 
 def _until_an_interruption(experiment: Experiment, run: Sequence[Numbered]) -> int:
-    """Return how many events there are before a mark is due or a new generation starts."""
-    due = experiment.history.due
-    taken = bisect_left(run, due, key=lambda numbered: numbered[1].time)
-    if experiment.settings.horizon is not None:
-        return taken
-    left = experiment.generation.horizon - experiment.generation.learner.decisions
-    for place, (_, event) in enumerate(run[:taken]):
+    """Return how many events there are before a mark is audited or a new generation starts."""
+    generation = experiment.generation
+    made = generation.learner.decisions
+    over = generation.horizon if experiment.settings.horizon is None else math.inf
+    audited = experiment.history.audited_from(generation.number)
+    if made >= audited:
+        run = run[: bisect_left(run, experiment.history.due, key=lambda each: each[1].time)]
+    last = min(over, audited) if made < audited else over
+    for place, (_, event) in enumerate(run):
         if isinstance(event, Decided) and event.ticket is not None:
-            left -= 1
-            if left <= 0:
+            made += 1
+            if made >= last:
                 return place + 1
-    return taken
+    return len(run)
 
 
 class _Run:
@@ -106,6 +111,7 @@ class _Run:
         """The place in the run of each new decision."""
         self._rewarded_at: dict[int, int] = {}
         """The place in the run of the reward of a decision, by the place of the decision."""
+        self._before = mark_of(experiment, 0)
 
     def apply(self) -> None:
         """Apply all events."""
@@ -117,6 +123,7 @@ class _Run:
             if settled_at[place] <= at:
                 raise _not_open(self._decisions[place].sequence)
         settled = int(np.searchsorted(settled_at, len(self._events), side="left"))
+        self._note_course(times, made)
         self._learn(settled_at)
         self._settle(settled)
         self._experiment.start_afresh_if_over()
@@ -163,6 +170,20 @@ class _Run:
                 experiment.conflicts += 1
         experiment.decisions += len(self._made_at)
         experiment.totals.count_decisions(arms, shares)
+
+    def _note_course(self, times: np.ndarray, made: np.ndarray) -> None:
+        """Make the marks that are due within the run; none of them is audited."""
+        history = self._experiment.history
+        counts = _Counts(self._experiment, self._decisions, self._before)
+        made_at = np.array(self._made_at, dtype=np.int64)
+        while (at := int(np.searchsorted(times, history.due, side="left"))) < times.size:
+            there = self._carried + int(np.searchsorted(made_at, at, side="left"))
+
+            def mark_at(time: int, there: int = there) -> Mark:
+                closed = np.searchsorted(made, time - self._experiment.window, side="right")
+                return counts.mark(time, self._carried, there, min(int(closed), there))
+
+            history.catch_up(int(times[at]), mark_at, _refuse_audit)
 
     def _learn(self, settled_at: np.ndarray) -> None:
         """Let the learner take its steps in the order of the log."""
@@ -218,6 +239,52 @@ class _Run:
         if settled:
             experiment.settled_through = self._decisions[settled - 1].sequence
         experiment.open = OpenDecisions(self._decisions[settled:])
+
+
+class _Counts:
+    """Totals at any time of a run, from the totals before it and its decisions."""
+
+    def __init__(
+        self, experiment: Experiment, decisions: Sequence[OpenDecision], before: Mark
+    ) -> None:
+        self._before = before
+        self._arms = np.array([each.arm for each in decisions], dtype=np.int64)
+        number = experiment.generation.number
+        new = [each.ticket is not None and each.generation == number for each in decisions]
+        self._known = np.concatenate([[0], np.cumsum(new)])
+        steps = [experiment.missing if each.counted_steps is None else each.counted_steps
+                 for each in decisions]  # fmt: skip
+        self._teaches = np.array([each is not None for each in steps])
+        self._steps = np.array([each or 0 for each in steps], dtype=np.int64)
+
+    def mark(self, time: int, carried: int, there: int, closed: int) -> Mark:
+        """Return a mark.
+
+        Args:
+            time: its time.
+            carried: how many decisions were open before the run.
+            there: how many decisions there are by then, those included.
+            closed: how many of them are settled.
+        """
+        before, size = self._before, len(self._before.decisions)
+        decisions = np.bincount(self._arms[carried:there], minlength=size)
+        taught = self._arms[:closed][self._teaches[:closed]]
+        # Sums of whole numbers below 2^53 are exact.
+        steps = np.bincount(self._arms[:closed], self._steps[:closed], minlength=size)
+        return Mark(
+            time,
+            before.generation,
+            before.rounds + int(self._known[there] - self._known[carried]),
+            (decisions + before.decisions).tolist(),
+            (np.bincount(taught, minlength=size) + before.learned).tolist(),
+            (steps.astype(np.int64) + before.steps).tolist(),
+            0,
+            0.0,
+        )
+
+
+def _refuse_audit(mark: Mark) -> None:
+    raise AssertionError("a run must end before a mark that is audited")
 
 
 def _not_open(decision: int) -> DamagedFile:

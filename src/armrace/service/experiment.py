@@ -17,6 +17,7 @@ contradicts what was learned, in which case the log must be folded again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 import msgspec
 
@@ -37,7 +38,7 @@ from armrace.service.events import (
     Ticked,
 )
 from armrace.service.generation import Generation, GenerationData, can_restrict
-from armrace.service.history import History
+from armrace.service.history import History, Mark, audit_mark, mark_of
 from armrace.service.open_decisions import OpenDecision, OpenDecisions
 from armrace.service.settings import FIRST_HORIZON, Settings, read_settings
 from armrace.service.sources import Sources, standing_of
@@ -134,8 +135,12 @@ class Experiment:
     def advance(self, time: int) -> None:
         """Settle all decisions whose window has closed by ``time``, the time of the next event."""
         if time >= self.history.due:
-            self.history.catch_up(self, time)
+            self.history.catch_up(time, self._mark_at, partial(audit_mark, self))
         self.settle_until(time)
+
+    def _mark_at(self, time: int) -> Mark:
+        self.settle_until(time)
+        return mark_of(self, time)
 
     def settle_until(self, time: int) -> None:
         """Settle all decisions whose window has closed by ``time``, in their order."""

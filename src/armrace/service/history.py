@@ -8,6 +8,7 @@ rewards yields the course that would have been seen without them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,7 +19,15 @@ if TYPE_CHECKING:
     from armrace.service.experiment import Experiment
     from armrace.service.totals import ArmTotals
 
-__all__ = ["History", "Mark", "RulingNote", "current_mark", "learned_of"]
+__all__ = [
+    "History",
+    "Mark",
+    "RulingNote",
+    "audit_mark",
+    "current_mark",
+    "learned_of",
+    "mark_of",
+]
 
 LEVEL = 0.05
 """The level of the audits of marks."""
@@ -57,6 +66,9 @@ class RulingNote(msgspec.Struct, array_like=True):
     reason: str
 
 
+MarkAt = Callable[[int], Mark]
+
+
 class History(msgspec.Struct, array_like=True):
     """The marks and rulings of an experiment."""
 
@@ -74,26 +86,37 @@ class History(msgspec.Struct, array_like=True):
         """Return the history of an experiment that is created at ``time``."""
         return cls(time, time + _FIRST_BUCKET)
 
-    def catch_up(self, experiment: Experiment, time: int) -> None:
-        """Make the marks that are due at ``time``, before the event of that time is applied."""
-        self._add(experiment, self.due)
+    def catch_up(self, time: int, mark_at: MarkAt, audit: Callable[[Mark], None]) -> None:
+        """Make the marks that are due at ``time``, before the event of that time is applied.
+
+        Args:
+            time: of the event.
+            mark_at: returns a mark of a time, after what is due then is settled.
+            audit: writes what an audit finds into the latest mark.
+        """
+        self._add(mark_at(self.due), audit)
         reached = time - (time - self.start) % self.bucket
         if reached > self.due:  # nothing happened in between, which the course must show
-            self._add(experiment, reached)
+            self._add(mark_at(reached), audit)
         self.due = time - (time - self.start) % self.bucket + self.bucket
 
-    def _add(self, experiment: Experiment, time: int) -> None:
-        experiment.settle_until(time)
+    def audited_from(self, generation: int) -> float:
+        """Return from how many decisions of a generation on the next mark is audited."""
+        begins = bool(self.marks) and self.marks[-1].generation != generation
+        return _AUDIT_GROWTH * (0 if begins else self.audited) + _AUDIT_LEAST
+
+    def _add(self, mark: Mark, audit: Callable[[Mark], None]) -> None:
+        needed = self.audited_from(mark.generation)
         last = self.marks[-1] if self.marks else None
-        alarms, certificate = (0, 0.0) if last is None else (last.alarms, last.certificate)
-        if last is not None and last.generation != experiment.generation.number:
-            alarms, certificate, self.audited = 0, 0.0, 0
-        mark = _mark(experiment, time, alarms, certificate)
-        if mark.rounds >= _AUDIT_GROWTH * self.audited + _AUDIT_LEAST:
+        if last is not None and last.generation == mark.generation:
+            mark.alarms, mark.certificate = last.alarms, last.certificate
+        elif last is not None:
+            self.audited = 0
+        if mark.rounds >= needed:
             self.audited = mark.rounds
-            _audit(experiment, mark)
+            audit(mark)
         self.marks.append(mark)
-        most = max(_LEAST_MARKS, min(_MOST_MARKS, _MOST_COUNTS // max(1, len(experiment.arms))))
+        most = max(_LEAST_MARKS, min(_MOST_MARKS, _MOST_COUNTS // max(1, len(mark.decisions))))
         if len(self.marks) > most:
             self._thin(most)
 
@@ -117,12 +140,13 @@ class History(msgspec.Struct, array_like=True):
 
 def current_mark(experiment: Experiment, time: int) -> Mark:
     """Return the totals of an experiment now, with a fresh audit."""
-    mark = _mark(experiment, time, 0, 0.0)
-    _audit(experiment, mark)
+    mark = mark_of(experiment, time)
+    audit_mark(experiment, mark)
     return mark
 
 
-def _mark(experiment: Experiment, time: int, alarms: int, certificate: float) -> Mark:
+def mark_of(experiment: Experiment, time: int) -> Mark:
+    """Return the totals of an experiment now, without an audit."""
     arms = experiment.totals.arms
     learned, steps = zip(*(learned_of(experiment, each) for each in arms), strict=True)
     return Mark(
@@ -132,8 +156,8 @@ def _mark(experiment: Experiment, time: int, alarms: int, certificate: float) ->
         [each.decisions for each in arms],
         list(learned),
         list(steps),
-        alarms,
-        certificate,
+        0,
+        0.0,
     )
 
 
@@ -145,7 +169,8 @@ def learned_of(experiment: Experiment, totals: ArmTotals) -> tuple[int, int]:
     return totals.closed, totals.steps + missing * (totals.closed - totals.rewarded)
 
 
-def _audit(experiment: Experiment, mark: Mark) -> None:
+def audit_mark(experiment: Experiment, mark: Mark) -> None:
+    """Write what an audit finds now into a mark."""
     try:
         found = experiment.generation.learner.audit(LEVEL)
     except ArmraceError:  # a policy without a trail
