@@ -52,17 +52,17 @@ FLAGS = {
     ),
     "compare": (
         "--policies --set --measure --means --environment --environment-set --attack --attack-set "
-        "--budget --no-worst --horizon --replications --seed --workers --executor --address "
-        "--audit --audit-level --json --folder --report --no-report --no-sweep"
+        "--no-worst --horizon --replications --seed --workers --executor --address "
+        "--audit --audit-level --json --folder --report --figures --no-report --no-sweep"
     ),
     "arena": (
         "--quick --full --policies --worst --replications --seed --workers --executor --address "
-        "--json --folder --report"
+        "--json --folder --report --figures"
     ),
     "redteam": (
         "--set --delta --objective --measure --means --environment --environment-set "
         "--family --account --horizon --effort --seed --workers --executor --address --json "
-        "--report --folder"
+        "--report --figures --folder"
     ),
     "policies": "--json",
     "attacks": "--json",

@@ -102,7 +102,7 @@ def pages(results: Results, tmp_path_factory: pytest.TempPathFactory) -> dict[st
     return files
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with chromium() as found:
         yield found

@@ -33,7 +33,8 @@ class Outline(HTMLParser):
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         given = dict(attributes)
         self.ids += [given["id"]] if given.get("id") else []  # type: ignore[list-item]
-        self.labels += [given["aria-label"]] if tag == "svg" else []  # type: ignore[list-item]
+        if tag == "svg" and given.get("aria-hidden") != "true":
+            self.labels.append(given["aria-label"])  # type: ignore[arg-type]
         self.links += [str(given[k]) for k in ("src", "href", "xlink:href") if k in given]
         if tag not in VOID:
             self.open.append(tag)

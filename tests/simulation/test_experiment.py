@@ -149,7 +149,7 @@ def test_an_experiment_is_specified_without_a_simulation(monkeypatch):
     def refuse(*arguments):
         raise AssertionError("the policy was simulated")
 
-    monkeypatch.setattr(lower_bound_switch, "_simulate", refuse)
+    monkeypatch.setattr(lower_bound_switch, "plays_in_rehearsal", refuse)
     made = make_experiment(
         policy="ucb1",
         environment=[0.6, 0.4],

@@ -225,7 +225,7 @@ def test_a_refuted_claim_ends_with_exit_code_1_and_stands_out(one_refuted, capsy
     printed = capsys.readouterr().out
     assert "fails" in printed
     assert one_refuted.verdict in printed
-    assert "<strong>fails</strong>" in render_verification(one_refuted, "")
+    assert '<td class="fails">fails</td>' in render_verification(one_refuted, "")
 
 
 def test_standard_output_is_json_alone(one_refuted, capsys):

@@ -9,6 +9,7 @@ import typer
 
 from armrace.cli import log_options, options
 from armrace.cli.arguments import number, place, share, whole
+from armrace.cli.completion import complete_policies
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
 from armrace.errors import InvalidParameter
 
@@ -66,7 +67,10 @@ Name = Annotated[
 PolicyName = Annotated[
     str | None,
     typer.Option(
-        "--policy", metavar="NAME", help="The policy that learns; by default the service's own."
+        "--policy",
+        metavar="NAME",
+        autocompletion=complete_policies,
+        help="The policy that learns; by default the service's own.",
     ),
 ]
 Window = Annotated[
