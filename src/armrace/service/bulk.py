@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import gc
 import math
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
@@ -83,18 +82,20 @@ def _one_by_one(experiment: Experiment, events: Sequence[Numbered]) -> None:
 
 def _until_an_interruption(experiment: Experiment, run: Sequence[Numbered]) -> int:
     """Return how many events there are before a mark is audited or a new generation starts."""
-    generation = experiment.generation
+    generation, history = experiment.generation, experiment.history
     made = generation.learner.decisions
     over = generation.horizon if experiment.settings.horizon is None else math.inf
-    audited = experiment.history.audited_from(generation.number)
-    if made >= audited:
-        run = run[: bisect_left(run, experiment.history.due, key=lambda each: each[1].time)]
-    last = min(over, audited) if made < audited else over
+    audited = history.audited_from(generation.number)
+    due = history.due if made >= audited else math.inf
     for place, (_, event) in enumerate(run):
+        if event.time >= due:
+            return place
         if isinstance(event, Decided) and event.ticket is not None:
             made += 1
-            if made >= last:
+            if made >= over:
                 return place + 1
+            if made >= audited and due == math.inf:
+                due = max(history.due, history.due_after(event.time))
     return len(run)
 
 
@@ -111,6 +112,8 @@ class _Run:
         """The place in the run of each new decision."""
         self._rewarded_at: dict[int, int] = {}
         """The place in the run of the reward of a decision, by the place of the decision."""
+        self._counted: list[int | None] = []
+        """The reward of each decision that counts, on the grid."""
         self._before = mark_of(experiment, 0)
 
     def apply(self) -> None:
@@ -119,12 +122,15 @@ class _Run:
         times = np.array([event.time for _, event in self._events], dtype=np.int64)
         made = np.array([decision.time for decision in self._decisions], dtype=np.int64)
         settled_at = np.searchsorted(times, made + self._experiment.window, side="left")
+        self._counted = [decision.counted_steps for decision in self._decisions]
         for place, at in self._rewarded_at.items():
             if settled_at[place] <= at:
                 raise _not_open(self._decisions[place].sequence)
         settled = int(np.searchsorted(settled_at, len(self._events), side="left"))
-        self._note_course(times, made)
-        self._learn(settled_at)
+        counts = _Counts(self._experiment, self._decisions, self._counted, self._before)
+        self._note_course(times, made, counts)
+        self._learn(settled_at, counts)
+        counts.close(settled)
         self._settle(settled)
         self._experiment.start_afresh_if_over()
 
@@ -133,6 +139,7 @@ class _Run:
         experiment, decisions = self._experiment, self._decisions
         number, rulings = experiment.generation.number, experiment.rulings
         arms: list[int] = []
+        rewarded: list[tuple[OpenDecision, int]] = []
         shares: list[bytes] = []
         places = {decision.sequence: place for place, decision in enumerate(decisions)}
         for at, (sequence, event) in enumerate(self._events):
@@ -164,17 +171,17 @@ class _Run:
                 decision = decisions[place]
                 decision.steps, decision.source = event.steps, event.source
                 decision.suspicious = experiment.is_suspicious(event.suspicion)
-                experiment.sources.count(decision, event.time)
+                rewarded.append((decision, event.time))
                 self._rewarded_at[place] = at
             elif isinstance(event, Contradicted):
                 experiment.conflicts += 1
         experiment.decisions += len(self._made_at)
         experiment.totals.count_decisions(arms, shares)
+        experiment.sources.count_many(rewarded)
 
-    def _note_course(self, times: np.ndarray, made: np.ndarray) -> None:
+    def _note_course(self, times: np.ndarray, made: np.ndarray, counts: _Counts) -> None:
         """Make the marks that are due within the run; none of them is audited."""
         history = self._experiment.history
-        counts = _Counts(self._experiment, self._decisions, self._before)
         made_at = np.array(self._made_at, dtype=np.int64)
         while (at := int(np.searchsorted(times, history.due, side="left"))) < times.size:
             there = self._carried + int(np.searchsorted(made_at, at, side="left"))
@@ -185,7 +192,7 @@ class _Run:
 
             history.catch_up(int(times[at]), mark_at, _refuse_audit)
 
-    def _learn(self, settled_at: np.ndarray) -> None:
+    def _learn(self, settled_at: np.ndarray, counts: _Counts) -> None:
         """Let the learner take its steps in the order of the log."""
         experiment, decisions = self._experiment, self._decisions
         generation = experiment.generation
@@ -197,20 +204,15 @@ class _Run:
             ],
             dtype=DECISION,
         )
-        rewards = np.full(len(decisions), np.nan)
+        rewards = counts.rewards()
         learned_at = settled_at.copy()
         learns = np.array(known)
-        for place, decision in enumerate(decisions):
-            steps = decision.counted_steps
-            if decision.learned:
-                learns[place] = False
-                continue
-            if steps is not None and experiment.is_immediate and place in self._rewarded_at:
-                decision.learned = True
-                learned_at[place] = self._rewarded_at[place]
-            given = experiment.missing if steps is None else steps
-            if given is not None:
-                rewards[place] = RewardScale.learned(given)
+        if experiment.is_immediate:
+            learns &= ~np.array([decision.learned for decision in decisions])
+            for place, at in self._rewarded_at.items():
+                if self._counted[place] is not None and not decisions[place].learned:
+                    decisions[place].learned = True
+                    learned_at[place] = at
         learns &= learned_at < len(self._events)
         new = np.arange(self._carried, len(decisions))
         new, made_at = new[known[self._carried :]], np.array(self._made_at, dtype=np.int64)
@@ -232,10 +234,8 @@ class _Run:
             decisions[place].number, decisions[place].ticket = record[0], Ticket(*record[2:])
 
     def _settle(self, settled: int) -> None:
-        """Count the decisions that are settled, which are the first ones, and keep the rest."""
+        """Keep the decisions that are not settled, which are the last ones."""
         experiment = self._experiment
-        for decision in self._decisions[:settled]:
-            experiment.totals.count_closed(decision)
         if settled:
             experiment.settled_through = self._decisions[settled - 1].sequence
         experiment.open = OpenDecisions(self._decisions[settled:])
@@ -245,17 +245,38 @@ class _Counts:
     """Totals at any time of a run, from the totals before it and its decisions."""
 
     def __init__(
-        self, experiment: Experiment, decisions: Sequence[OpenDecision], before: Mark
+        self,
+        experiment: Experiment,
+        decisions: Sequence[OpenDecision],
+        counted: Sequence[int | None],
+        before: Mark,
     ) -> None:
+        self._totals = experiment.totals
         self._before = before
         self._arms = np.array([each.arm for each in decisions], dtype=np.int64)
         number = experiment.generation.number
         new = [each.ticket is not None and each.generation == number for each in decisions]
         self._known = np.concatenate([[0], np.cumsum(new)])
-        steps = [experiment.missing if each.counted_steps is None else each.counted_steps
-                 for each in decisions]  # fmt: skip
-        self._teaches = np.array([each is not None for each in steps])
-        self._steps = np.array([each or 0 for each in steps], dtype=np.int64)
+        self._is_counted = np.array([each is not None for each in counted])
+        self._is_withheld = ~self._is_counted & np.array(
+            [each.steps is not None for each in decisions]
+        )
+        self._counted = np.array([each or 0 for each in counted], dtype=np.int64)
+        self._missing = experiment.missing
+
+    def rewards(self) -> np.ndarray:
+        """Return what a learner is given for each decision once it is settled; NaN if nothing."""
+        missing = np.nan if self._missing is None else RewardScale.learned(self._missing)
+        return np.where(self._is_counted, RewardScale.learned(self._counted), missing)
+
+    def close(self, settled: int) -> None:
+        """Count the first decisions as closed."""
+        self._totals.count_all_closed(
+            self._arms[:settled],
+            self._is_counted[:settled],
+            self._is_withheld[:settled],
+            self._counted[:settled],
+        )
 
     def mark(self, time: int, carried: int, there: int, closed: int) -> Mark:
         """Return a mark.
@@ -268,16 +289,20 @@ class _Counts:
         """
         before, size = self._before, len(self._before.decisions)
         decisions = np.bincount(self._arms[carried:there], minlength=size)
-        taught = self._arms[:closed][self._teaches[:closed]]
+        arms, is_counted = self._arms[:closed], self._is_counted[:closed]
+        taught = np.bincount(arms[is_counted], minlength=size)
         # Sums of whole numbers below 2^53 are exact.
-        steps = np.bincount(self._arms[:closed], self._steps[:closed], minlength=size)
+        steps = np.bincount(arms, self._counted[:closed], minlength=size).astype(np.int64)
+        if self._missing is not None:
+            ended = np.bincount(arms, minlength=size)
+            steps, taught = steps + self._missing * (ended - taught), ended
         return Mark(
             time,
             before.generation,
             before.rounds + int(self._known[there] - self._known[carried]),
             (decisions + before.decisions).tolist(),
-            (np.bincount(taught, minlength=size) + before.learned).tolist(),
-            (steps.astype(np.int64) + before.steps).tolist(),
+            (taught + before.learned).tolist(),
+            (steps + before.steps).tolist(),
             0,
             0.0,
         )

@@ -57,8 +57,8 @@ class RewardScale(msgspec.Struct, frozen=True):
         return self.low * (1.0 - share) + self.high * share
 
     @staticmethod
-    def learned(steps: int) -> float:
-        """Return the number in [0, 1] that a learner is given."""
+    def learned(steps: Any) -> Any:
+        """Return the number in [0, 1] that a learner is given, or an array of them."""
         return steps / GRID
 
 

@@ -6,6 +6,9 @@ closed. Sources are text that strangers may choose, so that only some have count
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+from itertools import starmap
 from typing import Literal
 
 import msgspec
@@ -80,14 +83,29 @@ class Sources(msgspec.Struct, array_like=True):
 
     def count(self, decision: OpenDecision, time: int) -> None:
         """Count the reward of a decision that came at ``time``."""
-        counts, steps = self.of(decision.source), decision.steps
-        assert steps is not None
-        delay = min((time - decision.time).bit_length(), DELAY_BINS - 1)
-        counts.delays[delay] += 1
-        day = counts.day(decision.time // DAY)
-        day.steps += steps
-        standing = standing_of(decision)
-        setattr(day, standing, getattr(day, standing) + 1)
+        self._add(*_kind_of(decision, time), 1)
+
+    def count_many(self, rewarded: Iterable[tuple[OpenDecision, int]]) -> None:
+        """Count the rewards of decisions, each with the time at which it came."""
+        # Equal ones are counted together; the first of each come in their order, which decides
+        # about the sources and days that have counts of their own.
+        for kind, times in Counter(starmap(_kind_of, rewarded)).items():
+            self._add(*kind, times)
+
+    def _add(
+        self,
+        source: str | None,
+        number: int,
+        standing: Standing,
+        delay: int,
+        steps: int,
+        times: int,
+    ) -> None:
+        counts = self.of(source)
+        counts.delays[delay] += times
+        day = counts.day(number)
+        day.steps += times * steps
+        setattr(day, standing, getattr(day, standing) + times)
 
     def move(self, decision: OpenDecision, before: Standing) -> None:
         """Count a reward that has come by its new standing."""
@@ -97,6 +115,14 @@ class Sources(msgspec.Struct, array_like=True):
         day = self.of(decision.source).day(decision.time // DAY)
         setattr(day, before, getattr(day, before) - 1)
         setattr(day, after, getattr(day, after) + 1)
+
+
+def _kind_of(decision: OpenDecision, time: int) -> tuple[str | None, int, Standing, int, int]:
+    """Return the source, day, standing, bin of delays and value of a reward that came at a time."""
+    steps = decision.steps
+    assert steps is not None
+    delay = min((time - decision.time).bit_length(), DELAY_BINS - 1)
+    return decision.source, decision.time // DAY, standing_of(decision), delay, steps
 
 
 def standing_of(decision: OpenDecision) -> Standing:

@@ -101,6 +101,32 @@ class Totals:
         for totals, expected in zip(self._arms, sums.tolist(), strict=True):
             totals.expected = expected
 
+    def count_all_closed(
+        self, arms: np.ndarray, counted: np.ndarray, withheld: np.ndarray, steps: np.ndarray
+    ) -> None:
+        """Count decisions whose window has closed; arrays have an entry for each decision.
+
+        Args:
+            arms: their arms.
+            counted: whether they have a reward that counts.
+            withheld: whether they have one that does not.
+            steps: the reward that counts, on the grid; else 0.
+        """
+        size = len(self._arms)
+        sums = zip(
+            np.bincount(arms, minlength=size).tolist(),
+            np.bincount(arms[counted], minlength=size).tolist(),
+            np.bincount(arms[withheld], minlength=size).tolist(),
+            # Sums of whole numbers below 2^53 are exact.
+            np.bincount(arms, steps, minlength=size).astype(np.int64).tolist(),
+            strict=True,
+        )
+        for totals, (closed, with_reward, without, earned) in zip(self._arms, sums, strict=True):
+            totals.closed += closed
+            totals.rewarded += with_reward
+            totals.withheld += without
+            totals.steps += earned
+
     def count_closed(self, decision: OpenDecision) -> None:
         """Count a decision whose window has closed."""
         totals, steps = self._arms[decision.arm], decision.counted_steps
