@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import tempfile
 from pathlib import Path
@@ -144,7 +145,7 @@ def lose_power(seed: int, synchronous: str = "FULL") -> Outcome:
 
 def _write_until_it_fails(folder: Path, rng: random.Random, synchronous: str) -> Head:
     """Return the head up to which the store has acknowledged."""
-    acknowledged = BEGINNING
+    acknowledged, store = BEGINNING, None
     try:
         store = SqliteStore(folder / "log.db", vfs=_NAME, synchronous=synchronous)
         while True:
@@ -158,6 +159,11 @@ def _write_until_it_fails(folder: Path, rng: random.Random, synchronous: str) ->
             acknowledged = head
     except StoreFailed:
         return acknowledged
+    finally:
+        # A process that ends closes its files, without writing anything more to them.
+        if store is not None and store.mark is not None:
+            os.close(store.mark._file)
+            store.mark = None
 
 
 def _compare(path: Path, acknowledged: Head) -> Outcome:
