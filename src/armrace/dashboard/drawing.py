@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from html import escape
 
 from armrace.dashboard.charts import Chart, Series
+from armrace.reports.spacing import spread
 
 __all__ = ["draw_bars", "draw_chart", "draw_interval", "draw_sparkline"]
 
@@ -176,24 +177,6 @@ def nice_ticks(low: float, high: float, most: int = 5) -> list[float]:
     size = 10.0 ** math.floor(math.log10(rough))
     step = next(size * n for n in (1, 2, 5, 10) if size * n >= rough * 0.999)
     return [round(step * n, 12) for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
-
-
-def spread(heights: Sequence[float], gap: float, top: float, bottom: float) -> list[float]:
-    """Move ascending heights apart to at least ``gap``, within the frame if they fit.
-
-    >>> spread([10, 11, 50], gap=16, top=0, bottom=100)
-    [10.0, 26.0, 50.0]
-    >>> spread([95, 99], gap=16, top=0, bottom=100)
-    [84.0, 100.0]
-    """
-    places: list[float] = []
-    for height in heights:
-        places.append(float(max(height, places[-1] + gap if places else top)))
-    limit = float(bottom)
-    for index in range(len(places) - 1, -1, -1):
-        places[index] = min(places[index], limit)
-        limit = places[index] - gap
-    return places
 
 
 def draw_interval(low: float, mean: float, high: float) -> str:

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from armrace.reports.colours import GREY, Style
+from armrace.reports.spacing import spread
 from armrace.reports.theme import LIGHT, with_variables
 
 __all__ = [
@@ -138,7 +139,7 @@ def _name_ends(axes: Axes, x: float, ends: Sequence[End]) -> None:
     bottom, top = axes.bbox.y0, axes.bbox.y1
     size = 0.92 * float(mpl.rcParams["font.size"])
     gap = 1.3 * size * axes.figure.dpi / 72
-    places = _spread([heights[i] for i in order], gap=gap, bottom=bottom, top=top)
+    places = spread([heights[i] for i in order], gap=gap, low=bottom, high=top)
     for place, index in zip(places, order, strict=True):
         end, ink = ends[index], ends[index].style.colour
         axes.annotate(
@@ -159,25 +160,6 @@ def _name_ends(axes: Axes, x: float, ends: Sequence[End]) -> None:
                 "relpos": (0, 0.5),  # from the left edge, so that it crosses no other name
             },
         )
-
-
-def _spread(heights: Sequence[float], gap: float, bottom: float, top: float) -> list[float]:
-    """Move ascending heights apart to at least ``gap``, and below the top if they fit.
-
-    >>> _spread([0, 1, 50], gap=10, bottom=0, top=100)
-    [0.0, 10.0, 50.0]
-    >>> _spread([95, 99], gap=10, bottom=0, top=100)
-    [90.0, 100.0]
-    """
-    places: list[float] = []
-    for height in heights:
-        lowest = places[-1] + gap if places else bottom
-        places.append(float(max(height, lowest)))
-    ceiling = float(top)
-    for index in range(len(places) - 1, -1, -1):
-        places[index] = min(places[index], ceiling)
-        ceiling = places[index] - gap
-    return places
 
 
 @contextmanager
