@@ -71,8 +71,8 @@ def main() -> None:
 
 
 def _play(service: Service, stop: threading.Event) -> None:
-    while not stop.wait(1 / _UPDATES):
-        service.decide_many("large", 10)
+    while not stop.wait(0.5 / _UPDATES):  # so that every update has something to show
+        service.decide_many("large", 5)
 
 
 def _look(address: str) -> dict[str, float]:

@@ -11,12 +11,21 @@ from typing import Any, NamedTuple
 import msgspec
 
 from armrace.dashboard.charts import Chart, certificate_chart, reward_chart, traffic_chart
+from armrace.dashboard.pieces import Cut, change, cut
+from armrace.dashboard.reading import Reading
 from armrace.dashboard.rendering import render
 from armrace.dashboard.verdicts import describe_ratio, make_verdict, matrix_rows, median_delay
 from armrace.service.answers import ExperimentHealth, SourceView
-from armrace.service.http.inside import Inside, Visitor
+from armrace.service.http.inside import Visitor
 
-__all__ = ["Content", "experiment_content", "list_content", "preview_content", "sources_content"]
+__all__ = [
+    "Content",
+    "Known",
+    "experiment_content",
+    "list_content",
+    "preview_content",
+    "sources_content",
+]
 
 _NAME = "/v1/experiments/{name}"
 _SPARK_POINTS = 40
@@ -30,21 +39,40 @@ class Content(NamedTuple):
     parts: dict[str, str]
     charts: list[Chart]
 
-    def message(self, known: dict[str, str]) -> bytes | None:
+    def message(self, known: Known) -> bytes | None:
         """Return what has changed as JSON, and note it as known; ``None`` if nothing has."""
-        charts = msgspec.json.encode(self.charts).decode()
-        changed = {name: html for name, html in self.parts.items() if known.get(name) != html}
-        new_charts = known.get("charts") != charts
-        if not changed and not new_charts:
+        parts: dict[str, str] = {}
+        pieces: dict[str, str] = {}
+        for name, html in self.parts.items():
+            before = known.parts.get(name)
+            if before is not None and before.html == html:
+                continue
+            fresh = known.parts[name] = cut(html)
+            whole, changed = change(before, fresh)
+            if whole is not None:
+                parts[name] = whole
+            pieces.update(changed)
+        charts = msgspec.json.encode(self.charts)
+        new_charts = known.charts != charts
+        known.charts = charts
+        if not (parts or pieces or new_charts):
             return None
-        known.update(changed)
-        known["charts"] = charts
-        return msgspec.json.encode({"parts": changed, "charts": self.charts if new_charts else []})
+        return msgspec.json.encode(
+            {"parts": parts, "pieces": pieces, "charts": self.charts if new_charts else []}
+        )
 
 
-async def list_content(inside: Inside, visitor: Visitor) -> Content:
+class Known:
+    """What was sent through a stream."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, Cut] = {}
+        self.charts = b""
+
+
+async def list_content(reading: Reading, visitor: Visitor) -> Content:
     """Return the list of experiments."""
-    found: list[ExperimentHealth] = await inside.call(visitor, "GET", "/v1/health")
+    found: list[ExperimentHealth] = await reading.call(visitor, "GET", "/v1/health")
     rows = [(each, _rates(each)) for each in found]
     return Content({"experiments": render("parts/list.html", rows=rows)}, [])
 
@@ -70,12 +98,13 @@ def _at(health: ExperimentHealth, place: int, time: float) -> float:
     return health.traffic[place] + part * (health.traffic[place + 1] - health.traffic[place])
 
 
-async def experiment_content(inside: Inside, visitor: Visitor, name: str) -> Content:
+async def experiment_content(reading: Reading, visitor: Visitor, name: str) -> Content:
     """Return the page of one experiment."""
-    view = await inside.call(visitor, "GET", _NAME, name)
-    history = await inside.call(visitor, "GET", f"{_NAME}/history", name)
-    audit = await inside.call(visitor, "GET", f"{_NAME}/audit", name)
-    ratio = await inside.call(visitor, "GET", f"{_NAME}/ratio", name)
+    view = await reading.call(visitor, "GET", _NAME, name)
+    version = view.generation, len(view.arms)  # a course of another shape would not fit the view
+    history = await reading.recent(visitor, f"{_NAME}/history", name, version)
+    audit = await reading.recent(visitor, f"{_NAME}/audit", name, version)
+    ratio = await reading.recent(visitor, f"{_NAME}/ratio", name, version)
     charts = [
         traffic_chart(history),
         reward_chart(history, view.settings["rewards"]),
@@ -95,11 +124,11 @@ async def experiment_content(inside: Inside, visitor: Visitor, name: str) -> Con
     return Content({each: render(f"parts/{each}.html", **values) for each in names}, charts)
 
 
-async def sources_content(inside: Inside, visitor: Visitor, name: str) -> Content:
+async def sources_content(reading: Reading, visitor: Visitor, name: str) -> Content:
     """Return where rewards come from, by day, and the quarantine."""
-    sources: list[SourceView] = await inside.call(visitor, "GET", f"{_NAME}/sources", name)
-    held = await inside.call_if_allowed(visitor, "GET", f"{_NAME}/quarantine", name)
-    view = await inside.call(visitor, "GET", _NAME, name)
+    sources: list[SourceView] = await reading.call(visitor, "GET", f"{_NAME}/sources", name)
+    held = await reading.call_if_allowed(visitor, "GET", f"{_NAME}/quarantine", name)
+    view = await reading.call(visitor, "GET", _NAME, name)
     days = sorted({day.day for each in sources for day in each.days})
     if days and days[-1] == "earlier":
         days = ["earlier", *days[:-1]]
@@ -147,10 +176,10 @@ def _source_row(view: SourceView) -> dict[str, Any]:
     }
 
 
-async def preview_content(inside: Inside, visitor: Visitor, name: str, source: str) -> Content:
+async def preview_content(reading: Reading, visitor: Visitor, name: str, source: str) -> Content:
     """Return the race as it is and as it would be without the rewards of a source."""
     body = {"source": source}
-    answer = await inside.call(visitor, "POST", f"{_NAME}/retract/preview", name, body)
+    answer = await reading.call(visitor, "POST", f"{_NAME}/retract/preview", name, body)
     sides: list[tuple[Any, ...]] = []
     for title, view, history in (
         ("As it is", answer.before, answer.history_before),

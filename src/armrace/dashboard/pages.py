@@ -14,11 +14,13 @@ from starlette.routing import BaseRoute, Route
 
 from armrace.dashboard.contents import (
     Content,
+    Known,
     experiment_content,
     list_content,
     preview_content,
     sources_content,
 )
+from armrace.dashboard.reading import Reading
 from armrace.dashboard.rendering import FORM_TOKEN, address, render
 from armrace.dashboard.sessions import COOKIE, LIFETIME, Sessions
 from armrace.errors import ArmraceError, InvalidParameter
@@ -48,11 +50,11 @@ _HEADERS = {
 _LONGEST_FORM = 8192
 _NAME = "/v1/experiments/{name}"
 
-Make = Callable[[Inside, Visitor, str], Awaitable[Content]]
+Make = Callable[[Reading, Visitor, str], Awaitable[Content]]
 
 
-async def _make_list(inside: Inside, visitor: Visitor, name: str) -> Content:
-    return await list_content(inside, visitor)
+async def _make_list(reading: Reading, visitor: Visitor, name: str) -> Content:
+    return await list_content(reading, visitor)
 
 
 class Dashboard:
@@ -70,6 +72,7 @@ class Dashboard:
         self, inside: Inside, seconds: float = 1.0, rest: float = 10.0, note: str = ""
     ) -> None:
         self._inside = inside
+        self._reading = Reading(inside)
         self._seconds = seconds
         self._rest = rest
         self._note = note
@@ -162,7 +165,7 @@ class Dashboard:
     ) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
             visitor, name = self._visitor(request), request.query_params.get("name", "")
-            content = await make(self._inside, visitor, name)
+            content = await make(self._reading, visitor, name)
             parts = self._own_parts(request, content)
             return self._frame(request, template, title or name, visitor, name=name, parts=parts)
 
@@ -171,7 +174,7 @@ class Dashboard:
     async def _preview(self, request: Request) -> Response:
         visitor, query = self._visitor(request), request.query_params
         name, source = query.get("name", ""), query.get("source", "")
-        content = await preview_content(self._inside, visitor, name, source)
+        content = await preview_content(self._reading, visitor, name, source)
         parts = self._own_parts(request, content)
         return self._frame(request, "preview", name, visitor, name=name, parts=parts)
 
@@ -199,8 +202,9 @@ class Dashboard:
         self, kind: str, make: Make, request: Request, name: str
     ) -> AsyncIterator[bytes]:
         """Yield the parts of a page that have changed; a comment if none has."""
-        known: dict[str, str] = {}
+        known = Known()
         yield b"retry: 1000\n\n"
+        due = time.monotonic()
         while True:
             began = time.monotonic()
             try:
@@ -211,18 +215,19 @@ class Dashboard:
             parts = self._own_parts(request, content)
             message = content._replace(parts=parts).message(known)
             yield b":\n\n" if message is None else b"event: change\ndata: " + message + b"\n\n"
-            spent = time.monotonic() - began
-            await asyncio.sleep(max(self._seconds - spent, min(10.0, self._rest * spent)))
+            now = time.monotonic()
+            due = max(due + self._seconds, now + min(10.0, self._rest * (now - began)))
+            await asyncio.sleep(due - now)
 
     async def _current(self, kind: str, make: Make, visitor: Visitor, name: str) -> Content:
         """Return a page; all streams of the same page share one that is not older than a rest."""
         scope = "admin" if visitor.may_change else "read"
         place = (kind, f"{visitor.tenant} {scope}", name)
         kept = self._kept.get(place)
-        if kept is not None and time.monotonic() - kept[0] < 0.8 * self._seconds:
-            return kept[1]
-        content = await make(self._inside, visitor, name)
         now = time.monotonic()
+        if kept is not None and now - kept[0] < 0.8 * self._seconds:
+            return kept[1]
+        content = await make(self._reading, visitor, name)
         self._kept = {p: k for p, k in self._kept.items() if now - k[0] < self._seconds}
         self._kept[place] = now, content
         return content
@@ -254,6 +259,7 @@ class Dashboard:
             body["decisions"] = [int(form["decision"][:18])]
         answer = await self._inside.call(visitor, "POST", f"{_NAME}/{action}", name, body)
         self._kept.clear()
+        self._reading.forget()
         page = "/experiment" if action == "retract" else "/sources"
         target = address(page, name=name, done=action, rewards=answer.rewards)
         return RedirectResponse(target, 303, headers=_HEADERS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 from urllib.parse import urlencode
 
@@ -23,6 +23,7 @@ from armrace.dashboard.drawing import (
 )
 from armrace.dashboard.verdicts import duration
 from armrace.formatting import count, figure, short
+from armrace.service.answers import LayerView
 
 __all__ = ["FORM_TOKEN", "address", "render"]
 
@@ -69,8 +70,20 @@ def _environment() -> Environment:
         spark_svg=_spark_svg,
         bars_svg=_bars_svg,
         chart_rows=_chart_rows,
+        cells_html=_cells_html,
     )
     return environment
+
+
+def _cells_html(cells: list[LayerView], low: float, high: float) -> Markup:
+    """The cells of one layer in the matrix."""
+    return Markup("".join(_cell_html(cell, low, high, i) for i, cell in enumerate(cells)))
+
+
+@lru_cache(maxsize=5000)
+def _cell_html(cell: LayerView, low: float, high: float, place: int) -> str:
+    """A cell of the matrix; few of its cells change from one page to the next."""
+    return render("parts/cell.html", cell=cell, low=low, high=high, place=place)
 
 
 def _figure(value: float | None, digits: int = 3) -> str:

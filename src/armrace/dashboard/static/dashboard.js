@@ -35,8 +35,8 @@ function morphChildren(old, fresh) {
   before.slice(after.length).forEach((node) => node.remove());
 }
 
-function showPart(name, html) {
-  const place = document.getElementById(`part-${name}`);
+function show(id, html) {
+  const place = document.getElementById(id);
   if (!place) return;
   const fresh = document.createElement("template");
   fresh.innerHTML = html;
@@ -251,7 +251,8 @@ function say(words, lost) {
 }
 
 function apply(message) {
-  for (const [name, html] of Object.entries(message.parts)) showPart(name, html);
+  for (const [name, html] of Object.entries(message.parts)) show(`part-${name}`, html);
+  for (const [id, html] of Object.entries(message.pieces)) show(id, html);
   message.charts.forEach(showChartInTime);
 }
 

@@ -1,0 +1,101 @@
+"""What streams send: the pieces that have changed, and costly answers that are kept for a moment."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import msgspec
+import pytest
+
+from armrace.dashboard.contents import Content, Known, experiment_content
+from armrace.dashboard.reading import Reading
+from armrace.service import MemoryStore, Service
+from armrace.service.http.application import create_application
+
+HISTORY = "/v1/experiments/{name}/history"
+ARMS = ["<!--piece-->", '"><!--/piece-->', "third"]
+"""Names that someone might hope to be taken for marks."""
+
+
+@pytest.fixture
+def service():
+    service = Service(MemoryStore())
+    service.create("race", ARMS, 1.0, policy="sharp-race", horizon=1000, settle="immediate", seed=1)
+    return service
+
+
+@pytest.fixture
+def inside(service):
+    found = []
+    application = create_application(service, pages=lambda inside: found.append(inside) or [])
+    assert application is not None
+    return found[0]
+
+
+def race_page(inside, reading) -> Content:
+    return asyncio.run(experiment_content(reading, inside.local_visitor("127.0.0.1"), "race"))
+
+
+def sent(content: Content, known: Known) -> dict:
+    message = content.message(known)
+    return {} if message is None else msgspec.json.decode(message)
+
+
+def test_a_stream_sends_a_page_whole_and_then_what_has_changed(service, inside):
+    known, reading = Known(), Reading(inside, seconds=0)
+    first = race_page(inside, reading)
+    assert set(sent(first, known)["parts"]) == set(first.parts)
+    assert sent(first, known) == {}
+    decision = service.decide("race")
+    service.reward(decision, 1.0)
+    page = race_page(inside, reading)
+    message = sent(page, known)
+    assert "matrix" not in message["parts"]
+    changed = {name for name in message["pieces"] if name.startswith("cell-")}
+    assert 1 <= len(changed) < page.parts["matrix"].count('id="cell-')
+    assert all(name.endswith(f"-{ARMS.index(decision.arm)}") for name in changed)
+
+
+def test_pieces_put_into_the_frame_are_the_page(service, inside):
+    known, reading = Known(), Reading(inside, seconds=0)
+    race_page(inside, reading).message(known)
+    shown = known.parts["matrix"].html
+    service.reward_many([(each, 1.0) for each in service.decide_many("race", 20)])
+    page = race_page(inside, reading)
+    for name, html in sent(page, known)["pieces"].items():
+        place = re.compile(f'(id="{name}">)<!--piece-->.*?<!--/piece-->', re.DOTALL)
+        shown, places = place.subn(lambda found, html=html: found[1] + html, shown)
+        assert places == 1
+    assert shown == page.parts["matrix"]
+
+
+def test_a_part_whose_frame_changes_is_sent_whole(service, inside):
+    known, reading = Known(), Reading(inside, seconds=0)
+    race_page(inside, reading).message(known)
+    service.pause_arm("race", "third")
+    message = sent(race_page(inside, reading), known)
+    assert "paused" in message["parts"]["matrix"]
+    assert message["pieces"] == {}
+
+
+def test_costly_answers_are_kept_until_they_are_old_or_another_version(service, inside):
+    reading, visitor = Reading(inside, seconds=1000), inside.local_visitor("127.0.0.1")
+
+    def ask(version):
+        return asyncio.run(reading.recent(visitor, HISTORY, "race", version))
+
+    first = ask((0, 3))
+    service.decide_many("race", 20)
+    assert ask((0, 3)) is first
+    assert ask((1, 3)).times != first.times
+    again = ask((1, 3))
+    reading.forget()
+    assert ask((1, 3)) is not again
+
+
+def test_an_arm_that_is_added_is_shown_at_once(service, inside):
+    reading = Reading(inside, seconds=1000)
+    race_page(inside, reading)
+    service.add_arm("race", "fourth")
+    assert ">fourth<" in race_page(inside, reading).parts["matrix"]
