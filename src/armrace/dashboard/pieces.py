@@ -1,9 +1,10 @@
 """Pieces of a page that change alone, such as the cells of a large table.
 
-A template marks a piece by an element whose last attribute is an identifier and whose content stands
-between two comments: ``<td id="cell-0-3"><!--piece-->0.61<!--/piece--></td>``. Names that someone
-chose are escaped and cannot contain such comments. If only pieces of a part have changed, the stream sends these alone:
-a matrix of 600 cells has 100 kB, and parsing it takes a browser longer than a frame.
+A template marks a piece by an element whose last attribute is an identifier and whose content
+stands between two comments: ``<td id="cell-0-3"><!--piece-->0.61<!--/piece--></td>``. Names that
+someone chose are escaped and cannot contain such comments. If only pieces of a part have changed,
+the stream sends these alone: a matrix of 600 cells has 100 kB, and parsing it takes a browser
+longer than a frame.
 """
 
 from __future__ import annotations

@@ -56,6 +56,8 @@ class End(NamedTuple):
     height: float
     label: str
     style: Style
+    x: float | None = None
+    """Where the line ends, if it ends before the others."""
 
 
 def empty_figure(width: float, height: float) -> Figure:
@@ -142,6 +144,8 @@ def _name_ends(axes: Axes, x: float, ends: Sequence[End]) -> None:
     places = spread([heights[i] for i in order], gap=gap, low=bottom, high=top)
     for place, index in zip(places, order, strict=True):
         end, ink = ends[index], ends[index].style.colour
+        if end.x is not None and end.x < x:
+            axes.plot([end.x, x], [end.height] * 2, color=ink, lw=0.6, ls=(0, (1, 3)), zorder=1.2)
         axes.annotate(
             end.label,
             (x, end.height),

@@ -8,21 +8,13 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from armrace.formatting import short
 from armrace.planning import Plan, Question, budget_levels
 from armrace.reports.axes import floor_regrets, label_measure, scale_budgets, scale_regrets
 from armrace.reports.colours import GREY, Style
-from armrace.reports.plot_style import (
-    PAGE_WIDTH,
-    add_legend,
-    is_narrow,
-    legend_lines,
-    new_figure,
-    tidy,
-)
+from armrace.reports.plot_style import PAGE_WIDTH, End, is_narrow, name_lines, new_figure, tidy
 from armrace.reports.plots import Plot
 from armrace.reports.theme import LIGHT
 from armrace.statistics import mean_interval
@@ -80,8 +72,13 @@ def draw_survival(plan: Plan, styles: Mapping[str, Style], width: float = PAGE_W
     _mark_budgets(axes, worst["budget"].unique().sort().to_list(), plan.question)
     axes.set_ylabel(label_measure("pseudo_regret", "mean ", broken=is_narrow(axes)))
     tidy(axes)
-    cross = Line2D([], [], color=LIGHT["ink"], marker="x", lw=0, label="lost")
-    add_legend(drawing, [*legend_lines(styles, "too slow"), cross], above=True)
+    last = worst.sort("budget").group_by("policy").last()
+    ends = [
+        End(mean, name, styles[name], budget)
+        for name, budget, mean in last.select("policy", "budget", "mean").iter_rows()
+        if styles[name] != GREY
+    ]
+    name_lines(axes, float(worst["budget"].to_numpy().max()), ends, others=GREY in styles.values())
     return drawing
 
 

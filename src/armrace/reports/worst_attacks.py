@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from armrace.formatting import figure
 from armrace.red_team.verdict import HeldOut, Verdict
@@ -20,8 +18,8 @@ from armrace.reports.axes import (
     scale_regrets,
     shorten_ticks,
 )
-from armrace.reports.colours import style_of
-from armrace.reports.plot_style import PAGE_WIDTH, add_legend, is_narrow, new_figure, tidy
+from armrace.reports.colours import Style, style_of
+from armrace.reports.plot_style import PAGE_WIDTH, End, is_narrow, name_lines, new_figure, tidy
 from armrace.reports.plots import Plot
 from armrace.reports.rows import MEASURE_NAMES
 from armrace.reports.theme import LIGHT
@@ -69,22 +67,20 @@ def draw_worst(verdicts: Sequence[Verdict], width: float = PAGE_WIDTH) -> Figure
     ink = style_of(target.policy.tag()).colour
     found = [verdict.held_out for verdict in verdicts]
     rivals = [verdict.builtin_held_out for verdict in verdicts]
-    lines: list[Line2D] = [
-        _draw_means(axes, budgets, found, {"color": ink, "label": "worst found, mean"}),
-        axes.plot(
-            budgets, [_positive(each.p95) for each in found], color=ink, ls=":", lw=1.4,
-            label="worst found, p95",
-        )[0],
-        _draw_means(
-            axes, budgets, rivals,
-            {"color": LIGHT["muted"], "ls": "--", "label": "best built-in, mean"},
-        ),
-    ]  # fmt: skip
+    upper = [_positive(each.p95) for each in found]
+    axes.plot(budgets, upper, color=ink, ls=":", lw=1.4)
+    ends = [
+        _draw_means(axes, budgets, found, "worst found, mean", Style(ink)),
+        End(upper[-1], "worst found, p95", Style(ink, ":")),
+        _draw_means(axes, budgets, rivals, "best built-in, mean", Style(LIGHT["muted"], "--")),
+    ]
     if target.measure == "pseudo_regret":
-        doubled = [2 * budget for budget in budgets]
-        lines += [
-            axes.plot(budgets, doubled, color=LIGHT["ink"], lw=0.9, label="2C")[0],
-            axes.axhline(target.all_lost(), color=LIGHT["alarm"], lw=0.9, label="all lost"),
+        doubled, all_lost = [2 * budget for budget in budgets], target.all_lost()
+        axes.plot(budgets, doubled, color=LIGHT["ink"], lw=0.9)
+        axes.plot(budgets, [all_lost] * len(budgets), color=LIGHT["alarm"], lw=0.9)
+        ends += [
+            End(doubled[-1], "2C", Style(LIGHT["ink"])),
+            End(all_lost, "all lost", Style(LIGHT["alarm"])),
         ]
     heights = [_positive(each.low) for each in (*found, *rivals)]
     scale_regrets(axes, min(heights), max(target.all_lost(), *(each.high for each in found)))
@@ -92,21 +88,22 @@ def draw_worst(verdicts: Sequence[Verdict], width: float = PAGE_WIDTH) -> Figure
     scale_budgets(axes, budgets)
     axes.set_ylabel(label_measure(target.measure))
     tidy(axes)
-    add_legend(drawing, lines, above=True)
+    name_lines(axes, budgets[-1], ends)
     return drawing
 
 
 def _draw_means(
-    axes: Axes, budgets: list[float], found: list[HeldOut], look: dict[str, Any]
-) -> Line2D:
-    """Draw means with their intervals, and return an entry for the legend."""
+    axes: Axes, budgets: list[float], found: list[HeldOut], label: str, style: Style
+) -> End:
+    """Draw means with their intervals, and return the end of their line."""
     means = np.array([_positive(each.mean) for each in found])
     below = means - [_positive(each.low) for each in found]
     above = np.array([_positive(each.high) for each in found]) - means
     axes.errorbar(
-        budgets, means, yerr=(below, above), marker="o", ms=3.5, lw=1.5, capsize=2, **look
-    )
-    return Line2D([], [], marker="o", ms=3.5, lw=1.5, **look)
+        budgets, means, yerr=(below, above), color=style.colour, ls=style.line, marker="o", ms=3.5,
+        lw=1.5, capsize=2,
+    )  # fmt: skip
+    return End(float(means[-1]), label, style)
 
 
 def _positive(height: float) -> float:
