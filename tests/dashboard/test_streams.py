@@ -1,4 +1,4 @@
-"""What streams send: the pieces that have changed, and costly answers that are kept for a moment."""
+"""What streams send: pieces that have changed, and costly answers that are kept for a moment."""
 
 from __future__ import annotations
 
