@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from armrace.dashboard.charts import MISSING
-from armrace.dashboard.intervals import Span, interval_for_all_times
 from armrace.formatting import count, figure
 from armrace.service.answers import ExperimentView, HistoryView, RatioCheck
+from armrace.statistics import Interval, interval_for_all_times
 
 __all__ = ["ArmRow", "Verdict", "arm_rows", "describe_ratio", "make_verdict"]
 
@@ -81,8 +81,8 @@ def arm_rows(view: ExperimentView, history: HistoryView) -> list[ArmRow]:
     return rows
 
 
-def _scaled(span: Span, low: float, high: float) -> Span:
-    return Span(low + (high - low) * span.low, low + (high - low) * span.high)
+def _scaled(span: Interval, low: float, high: float) -> Interval:
+    return Interval(low + (high - low) * span.low, low + (high - low) * span.high)
 
 
 def make_verdict(view: ExperimentView, history: HistoryView) -> Verdict:

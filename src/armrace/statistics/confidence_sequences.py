@@ -1,24 +1,18 @@
-"""Intervals of means that hold at all times at once."""
+"""Confidence sequences: intervals of means that hold at all times at once."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
-__all__ = ["Span", "interval_for_all_times"]
+from armrace.statistics.proportions import Interval
+
+__all__ = ["interval_for_all_times"]
 
 _HALVINGS = 40
 
 
-class Span(NamedTuple):
-    """The ends of an interval."""
-
-    low: float
-    high: float
-
-
-def interval_for_all_times(total: float, count: int, level: float) -> Span:
+def interval_for_all_times(total: float, count: int, level: float) -> Interval:
     """Return an interval of the mean of rewards in [0, 1], given their sum.
 
     The likelihood of the rewards under a mean that is drawn by Jeffreys' prior, divided by that
@@ -30,10 +24,10 @@ def interval_for_all_times(total: float, count: int, level: float) -> Span:
     >>> f"{low:.3f} {high:.3f}"
     '0.537 0.834'
     >>> interval_for_all_times(total=0.0, count=0, level=0.05)
-    Span(low=0.0, high=1.0)
+    Interval(low=0.0, high=1.0)
     """
     if count == 0:
-        return Span(0.0, 1.0)
+        return Interval(0.0, 1.0)
     misses = max(0.0, count - total)
     mixture = (
         math.lgamma(total + 0.5)
@@ -50,7 +44,7 @@ def interval_for_all_times(total: float, count: int, level: float) -> Span:
     middle = min(max(total / count, 1e-9), 1 - 1e-9)
     low = 0.0 if total == 0 else _boundary(is_inside, middle, 0.0)
     high = 1.0 if misses == 0 else _boundary(is_inside, middle, 1.0)
-    return Span(low, high)
+    return Interval(low, high)
 
 
 def _boundary(is_inside: Callable[[float], bool], inside: float, outside: float) -> float:
