@@ -15,7 +15,7 @@ KINDS = ["compare", "grid", "plan", "redteam", "verify", "arena", "replay"]
 _COLLISIONS = """() => {
   const shared = (a, b, low, high) => Math.min(a[high], b[high]) - Math.max(a[low], b[low]);
   const found = [];
-  for (const svg of document.querySelectorAll("figure svg:not(.heat)")) {
+  for (const svg of document.querySelectorAll("figure svg")) {
     if (!svg.getClientRects().length) continue;
     const texts = Array.from(svg.querySelectorAll("text"));
     const boxes = texts.map((text) => text.getBoundingClientRect());
@@ -31,7 +31,7 @@ _COLLISIONS = """() => {
 
 _SMALLEST_TEXT = """() => {
   let least = Infinity;
-  for (const svg of document.querySelectorAll("figure svg:not(.heat)")) {
+  for (const svg of document.querySelectorAll("figure svg")) {
     if (!svg.getClientRects().length) continue;
     const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
     for (const text of svg.querySelectorAll("text"))

@@ -33,6 +33,8 @@ STEPS = (1.2, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 """Where the colour changes, on a roughly logarithmic scale: light is near the best policy."""
 
 _CELL, _ROW, _LEFT, _TOP, _GAP = 9.0, 17.0, 178.0, 126.0, 6.0
+_LETTER = 8.0
+"""The room for a letter of an environment's name, which may be wider than its cells."""
 
 
 def heat_class(relative: float) -> str:
@@ -116,11 +118,12 @@ def heat_map(relative: pl.DataFrame, policies: Sequence[str]) -> str:
     parts, x = [], _LEFT
     for environment in dict.fromkeys(cell[0] for cell in cells):
         inside = [cell for cell in cells if cell[0] == environment]
-        parts.append(_environment_name(environment, x, len(inside)))
+        width = max(len(inside) * _CELL, len(environment) * _LETTER)
+        parts.append(_environment_name(environment, x + width / 2))
         parts += _attack_names(inside, x)
         for position, cell in enumerate(inside):
             columns[cell] = x + position * _CELL
-        x += len(inside) * _CELL + _GAP
+        x += width + _GAP
     rows = {policy: _TOP + position * _ROW for position, policy in enumerate(policies)}
     parts += [
         f'<text x="{_LEFT - 6:g}" y="{y + 12.5:g}" text-anchor="end">{escape(policy)}</text>'
@@ -142,8 +145,7 @@ def _cells(relative: pl.DataFrame) -> list[tuple[str, str, float]]:
     )
 
 
-def _environment_name(environment: str, x: float, width: int) -> str:
-    middle = x + width * _CELL / 2
+def _environment_name(environment: str, middle: float) -> str:
     return f'<text class="group" x="{middle:g}" y="12" text-anchor="middle">{environment}</text>'
 
 
