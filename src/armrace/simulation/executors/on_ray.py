@@ -27,8 +27,8 @@ _SECONDS_TO_CONNECT = 40.0
 _SECONDS_TO_START = 120.0
 """A cluster of one's own is there for certain, but may take long to start on a busy machine."""
 _SECONDS_TO_END = 15.0
-_SECONDS_FOR_A_WORKER = 60
-"""Ray starts a worker for the first task."""
+_SECONDS_FOR_A_WORKER = 120
+"""Ray starts a worker for the first task, which imports this package."""
 
 Process = Any
 """A process with pipes as its standard input and output."""
