@@ -166,9 +166,17 @@ def _read_reward(kind: Any, reward: Any, c: Any) -> NativeValue:
 
 
 def _has_size(api: Any, builder: Any, found: Any, size: int) -> Any:
-    """Whether an object is a tuple of this size; the size of anything else is -1, and an error."""
-    told = api.tuple_size(found)
-    return builder.icmp_signed("==", told, ir.Constant(told.type, size))
+    """Whether an object is a tuple of this size."""
+    integer = ir.IntType(32)
+    kind = ir.FunctionType(integer, [api.pyobj, api.pyobj])
+    function = api._get_function(kind, name="PyType_IsSubtype")
+    told = builder.call(function, [api.get_type(found), api.get_c_object("PyTuple_Type")])
+    answer = cgutils.alloca_once_value(builder, cgutils.false_bit)
+    # To ask anything else for its size as a tuple would be an error, which takes a microsecond.
+    with builder.if_then(builder.icmp_signed("!=", told, integer(0)), likely=True):
+        found_size = api.tuple_size(found)
+        builder.store(builder.icmp_signed("==", found_size, found_size.type(size)), answer)
+    return builder.load(answer)
 
 
 def _is_of_type(api: Any, builder: Any, found: Any, name: str) -> Any:

@@ -169,14 +169,14 @@ def check_decision(decision: Any, arms: Sequence[str | int]) -> Decision:
     Whether the learner made the decision is found out there.
     """
     try:
-        number, arm, ticket = decision
-        plain = Decision(_whole(number), arm, _converted(ticket))
-        known = 0 <= plain.ticket.arm < len(arms) and arms[plain.ticket.arm] == arm
+        given, arm, ticket = decision
+        number, plain = _whole(given), _converted(ticket)
+        known = 0 <= plain.arm < len(arms) and arms[plain.arm] == arm
     except (TypeError, ValueError, OverflowError):
         known = False
     if not known:
         raise ForeignTicket(f"no decision of this learner is {decision}.")
-    return plain._replace(arm=arms[plain.ticket.arm])
+    return Decision(number, arms[plain.arm], plain)
 
 
 def check_batch(batch: Any, arms: Sequence[str | int]) -> np.ndarray:
@@ -207,12 +207,11 @@ def check_ticket(ticket: Any, shape: np.ndarray) -> Ticket:
 def _converted(ticket: Any) -> Ticket:
     arm, layer, probability, phase, memo, inner_layer, inner_probability = ticket
     if (
-        type(ticket) is Ticket
-        and type(arm) is type(layer) is type(phase) is type(inner_layer) is int
+        type(arm) is type(layer) is type(phase) is type(inner_layer) is int
         and type(probability) is type(memo) is type(inner_probability) is float
         and max(abs(arm), abs(layer), abs(phase), abs(inner_layer)) < _LARGEST
     ):
-        return ticket
+        return ticket if type(ticket) is Ticket else Ticket(*ticket)
     return Ticket(
         _whole(arm),
         _whole(layer),
