@@ -33,6 +33,8 @@ _ROOMS = {
         "armrace.catalogue.register",
     ),
 }
+_WITH_INHERITED = {"armrace.online.learner.Learner"}
+"""Classes of which some public methods are defined in a base class that is not public itself."""
 
 
 def signature_page(notice: str) -> str:
@@ -41,5 +43,8 @@ def signature_page(notice: str) -> str:
     for title, names in _ROOMS.items():
         lines += [f"## {title}", ""]
         for name in names:
-            lines += [f"::: {name}", ""]
+            lines += [f"::: {name}"]
+            if name in _WITH_INHERITED:
+                lines += ["    options:", "      inherited_members: true"]
+            lines += [""]
     return "\n".join(lines)

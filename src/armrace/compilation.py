@@ -10,7 +10,7 @@ from armrace.errors import InvalidParameter
 from armrace.forensics.audit_trail import watch
 from armrace.kernels.compiling import fingerprint, is_stored
 from armrace.kernels.generics import implementations, is_restrictable
-from armrace.kernels.live import live_entries
+from armrace.kernels.live_calls import live_entries
 from armrace.online import Learner
 from armrace.policies import POLICIES, Policy
 from armrace.simulation.compilation import units_for

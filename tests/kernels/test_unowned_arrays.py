@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from armrace.kernels.compiling import entry
+from armrace.kernels.compiling import entry, fingerprint
 from armrace.kernels.unowned_arrays import Handle, opened
 
 STATE_WITH_A_TEXT = """
@@ -78,7 +78,7 @@ def test_compiled_code_reads_what_a_handle_stored():
     state = Mixed(True, pair, np.float32(0.75), wide, -9, records, False)
     handle = Handle(state)
 
-    @entry("test_handles")
+    @entry(fingerprint([]))
     def read(handle):
         found = opened(handle)
         found.pair.one[0] = 10.0

@@ -78,7 +78,7 @@ class LiveAttack:
         learns, chooses = implements(observe, type(state)), implements(looks, type(state))
         addresses = _addresses(code, self._handle._numba_type_, learns, chooses)
         self.attack = Attack(
-            self._handle.address,
+            int(self._handle),
             *addresses,
             sees_weights,
             sees_arm,

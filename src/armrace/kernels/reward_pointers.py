@@ -55,7 +55,7 @@ class LiveRewards:
         code = fingerprint([])
         self._handle = Handle(_RewardState(law, drawn, totals))
         address = _address(code, self._handle._numba_type_, is_coins(law))
-        self.rewards = Rewards(self._handle.address, address)
+        self.rewards = Rewards(int(self._handle), address)
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from armrace.kernels.compiling import inlined
+from armrace.kernels.compiling import inlined, outlined
 from armrace.kernels.generics import Eligible, Ticket, make_ticket
 from armrace.kernels.streams import Stream, uniform
 
@@ -25,13 +25,21 @@ def total_weight(weights: npt.NDArray[np.float64]) -> float:
 def draw_arm(weights: npt.NDArray[np.float64], total: float, stream: Stream) -> int:
     """Draw an arm with probability proportional to its weight, never one of weight zero."""
     level = uniform(stream) * total
-    passed, last = 0.0, 0
+    passed = 0.0
+    for arm in range(weights.size):
+        passed += weights[arm]
+        if level < passed:  # never at a weight of zero, which does not raise what was passed
+            return arm
+    return _last_possible(weights)
+
+
+@outlined
+def _last_possible(weights: npt.NDArray[np.float64]) -> int:
+    """The last arm of positive weight, where rounding has taken a level up to the total."""
+    last = 0
     for arm in range(weights.size):
         if weights[arm] > 0.0:
-            passed += weights[arm]
             last = arm
-            if level < passed:
-                break
     return last
 
 

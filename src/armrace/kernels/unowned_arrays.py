@@ -31,6 +31,7 @@ from numba.extending import (
     intrinsic,
     models,
     register_model,
+    typeof_impl,
     unbox,
 )
 from numba.np import arrayobj
@@ -91,21 +92,32 @@ class _HandleModel(models.OpaqueModel):
     """A handle in compiled code is a bare pointer."""
 
 
-class Handle:
-    """A state stored in memory, which Python passes to compiled code as one address."""
+class Handle(int):
+    """The address of a state in memory, in the form that compiled code reads.
 
-    __slots__ = ("_numba_type_", "address", "memory", "state")
+    A number, since that is what compiled code takes from Python most quickly. It keeps the state
+    alive.
+    """
 
-    def __init__(self, state: Any) -> None:
-        """Store a state, which the handle keeps alive, in the form that compiled code reads."""
-        self.state = state
+    state: Any
+    memory: npt.NDArray[np.uint8]
+    _numba_type_: HandleType
+
+    def __new__(cls, state: Any) -> Handle:
+        """Store a state."""
         kind = numba.typeof(state)
         size, offsets = _layout(kind)
-        self.memory = np.zeros(size, dtype=np.uint8)
-        self.address = self.memory.ctypes.data
-        self._numba_type_ = HandleType(kind)
+        memory = np.zeros(size, dtype=np.uint8)
         for member, offset in zip(_members(state), offsets, strict=True):
-            _store(member, self.memory, offset)
+            _store(member, memory, offset)
+        self = super().__new__(cls, memory.ctypes.data)
+        self.state, self.memory, self._numba_type_ = state, memory, HandleType(kind)
+        return self
+
+
+@typeof_impl.register(Handle)
+def _type_of_handle(handle: Handle, context: Any) -> HandleType:
+    return handle._numba_type_
 
 
 def _members(state: Any) -> Iterator[Any]:
@@ -152,10 +164,7 @@ def _store(member: Any, memory: npt.NDArray[np.uint8], offset: int) -> None:
 
 @unbox(HandleType)
 def _unbox_handle(kind: Any, handle: Any, c: Any) -> NativeValue:
-    address = c.pyapi.object_getattr_string(handle, "address")
-    pointer = c.pyapi.long_as_voidptr(address)
-    c.pyapi.decref(address)
-    return NativeValue(pointer)
+    return NativeValue(c.pyapi.long_as_voidptr(handle))
 
 
 @intrinsic

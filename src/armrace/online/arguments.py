@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from armrace.kernels.event_log import DECISION
 from armrace.kernels.generics import Ticket
 from armrace.kernels.live import ticket_fits
 from armrace.online.batches import DecisionBatch
+from armrace.online.events import Decision
 from armrace.randomness import MAXIMAL_SEED
 from armrace.specification import MAXIMAL_HORIZON, Limits, check_number, is_list
 
@@ -140,10 +140,11 @@ def eligible_mask(eligible: Any, arms: Sequence[str | int]) -> np.ndarray:
 
 
 def check_reward(reward: Any) -> float:
-    """Convert a reward to a plain float; NaN if it is not a number."""
-    if isinstance(reward, (bool, np.bool_, *_NUMBERS)):
-        return float(reward)
-    return math.nan
+    """Return a reward as a plain float, or refuse it."""
+    is_number = isinstance(reward, (bool, np.bool_, *_NUMBERS))
+    if not (is_number and 0.0 <= reward <= 1.0):
+        raise InvalidParameter(f"reward must be in [0, 1]; got {reward!r}.")
+    return float(reward)
 
 
 def check_rewards(rewards: Any, count: int) -> np.ndarray:
@@ -162,26 +163,20 @@ def check_rewards(rewards: Any, count: int) -> np.ndarray:
     return values
 
 
-def check_decision(decision: Any, arms: Sequence[str | int]) -> tuple[int, tuple[Any, ...]]:
-    """The number and ticket of a decision, both of the types that compiled code expects.
+def check_decision(decision: Any, arms: Sequence[str | int]) -> Decision:
+    """Return a decision as one of plain types, such as compiled code reads.
 
     Whether the learner made the decision is found out there.
     """
     try:
-        number, arm, ticket = decision
-        index, layer, probability, phase, memo, inner_layer, inner_probability = ticket
-        # Spelled out, since this is a large part of the time that a reward takes.
-        if not (
-            type(number) is type(index) is type(layer) is type(phase) is type(inner_layer) is int
-            and type(probability) is type(memo) is type(inner_probability) is float
-        ):
-            number, ticket = _whole(number), _converted(ticket)
-        known = 0 <= index < len(arms) and arms[index] == arm
+        given, arm, ticket = decision
+        number, plain = _whole(given), _converted(ticket)
+        known = 0 <= plain.arm < len(arms) and arms[plain.arm] == arm
     except (TypeError, ValueError, OverflowError):
         known = False
     if not known:
         raise ForeignTicket(f"no decision of this learner is {decision}.")
-    return number, ticket
+    return Decision(number, arms[plain.arm], plain)
 
 
 def check_batch(batch: Any, arms: Sequence[str | int]) -> np.ndarray:
@@ -212,12 +207,11 @@ def check_ticket(ticket: Any, shape: np.ndarray) -> Ticket:
 def _converted(ticket: Any) -> Ticket:
     arm, layer, probability, phase, memo, inner_layer, inner_probability = ticket
     if (
-        type(ticket) is Ticket
-        and type(arm) is type(layer) is type(phase) is type(inner_layer) is int
+        type(arm) is type(layer) is type(phase) is type(inner_layer) is int
         and type(probability) is type(memo) is type(inner_probability) is float
         and max(abs(arm), abs(layer), abs(phase), abs(inner_layer)) < _LARGEST
     ):
-        return ticket
+        return ticket if type(ticket) is Ticket else Ticket(*ticket)
     return Ticket(
         _whole(arm),
         _whole(layer),

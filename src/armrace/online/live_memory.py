@@ -10,6 +10,7 @@ import numpy as np
 from armrace.errors import DamagedFile, ForeignTicket
 from armrace.forensics import watch as put_under_watch
 from armrace.kernels.compiling import fingerprint
+from armrace.kernels.decision_objects import find_objects
 from armrace.kernels.declarations import Room, unsound_array
 from armrace.kernels.event_log import (
     ADDED_EVENT,
@@ -21,7 +22,8 @@ from armrace.kernels.event_log import (
     ticket_of,
 )
 from armrace.kernels.generics import implementations
-from armrace.kernels.live import DECISIONS, REWARDS, SETTLED, Live, make_live_calls
+from armrace.kernels.live import DECISIONS, REWARDS, SETTLED, Live
+from armrace.kernels.live_calls import make_live_calls
 from armrace.kernels.states import grow_state
 from armrace.kernels.streams import seek
 from armrace.kernels.unowned_arrays import Handle
@@ -75,6 +77,7 @@ class LiveMemory:
             counters=np.zeros(3, dtype=np.int64),
             rewarded=np.zeros(_FIRST_ROOM // 8, dtype=np.uint8),
             shape=self._shape(len(arms)),
+            objects=find_objects(Decision, arms),
             log=make_log(_FIRST_ROOM if log else 0, first=0),
         )
         self._go_on_with(live, arms, state)
@@ -145,8 +148,9 @@ class LiveMemory:
             log.kinds[place] = ADDED_EVENT
             log.numbers[place] = len(arms) - 1 - self._first_arms
             log.counters[EVENTS] += 1
-        shape = self._shape(len(arms))
-        self._go_on_with(self._live._replace(policy=kept, shape=shape, log=log), arms, state)
+        shape, objects = self._shape(len(arms)), find_objects(Decision, arms)
+        live = self._live._replace(policy=kept, shape=shape, objects=objects, log=log)
+        self._go_on_with(live, arms, state)
 
     def _logged(self, number: int) -> Decision:
         """Return a decision from this learner's own log."""

@@ -135,8 +135,7 @@ def tsallis_inf_assign(state: TsallisInfState, ticket: Ticket) -> Ticket:
         rate = _learning_rate(state)
         threshold = rate * rate
         for arm in range(solution.weights.size):
-            if solution.weights[arm] >= threshold:
-                estimates.losses[arm] += _BASELINE
+            estimates.losses[arm] += _BASELINE if solution.weights[arm] >= threshold else 0.0
         if solution.weights[ticket.arm] >= threshold:
             baseline = _BASELINE
     count_play(state.counts, ticket.arm)

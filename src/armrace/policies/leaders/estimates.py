@@ -123,18 +123,16 @@ def power_weights(
     distance = max(1.0, scale * (least - normaliser))
     total = 1.0
     for _ in range(_MOST_STEPS):
-        for arm in range(losses.size):
-            out[arm] = 1.0 / (scale * (losses[arm] - least) + distance)
         total, slope = 0.0, 0.0
         for arm in range(losses.size):
-            root = out[arm]
+            root = 1.0 / (scale * (losses[arm] - least) + distance)
             weight = root * root if power == TSALLIS_ENTROPY else root
+            out[arm] = weight
             total += weight
             slope += weight * root
         if abs(total - 1.0) < _TOLERANCE:
             break
         distance = max(1.0, distance + (total - 1.0) / (power * slope))
     for arm in range(losses.size):
-        root = out[arm]
-        out[arm] = (root * root if power == TSALLIS_ENTROPY else root) / total
+        out[arm] /= total
     return least - distance / scale

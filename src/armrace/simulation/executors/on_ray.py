@@ -24,9 +24,11 @@ __all__ = ["ray_executor"]
 _NO_EXTRA = "the executor ray needs Ray; install it with: pip install 'armrace[ray]'."
 _RELAY = "armrace.simulation.executors.ray_relay"
 _SECONDS_TO_CONNECT = 40.0
+_SECONDS_TO_START = 120.0
+"""A cluster of one's own is there for certain, but may take long to start on a busy machine."""
 _SECONDS_TO_END = 15.0
-_SECONDS_FOR_A_WORKER = 60
-"""Ray starts a worker for the first task."""
+_SECONDS_FOR_A_WORKER = 120
+"""Ray starts a worker for the first task, which imports this package."""
 
 Process = Any
 """A process with pipes as its standard input and output."""
@@ -81,7 +83,8 @@ def _start_relay(address: str, workers: int) -> Process:
 def _head_of(relay: Process, address: str | None) -> str:
     """Wait for the connection, and return the address of the cluster's head."""
     try:
-        head = within(_SECONDS_TO_CONNECT, lambda: pickle.load(relay.stdout))
+        seconds = _SECONDS_TO_START if address is None else _SECONDS_TO_CONNECT
+        head = within(seconds, lambda: pickle.load(relay.stdout))
     except (EOFError, TimeoutError) as error:
         raise _unreachable(address) from error
     return str(head) if address in {None, RUNNING_HERE} else str(address)

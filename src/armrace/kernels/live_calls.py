@@ -1,0 +1,316 @@
+"""Compiled calls for live traffic: decisions and rewards, singly or in batches.
+
+Changes that belong together, a decision and its number or a reward and the bit that marks it as
+received, are made in one compiled call that holds the interpreter lock. A signal handler runs only
+between Python instructions, so that an exception raised by one (Ctrl-C) cannot separate them.
+
+The calls have fixed argument types. Otherwise Numba would compile again for every new combination
+of Python types, and would spend most of each call on determining the types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba.core import types
+from numba.np.numpy_support import from_dtype
+
+from armrace.kernels.compiling import entry, inlined
+from armrace.kernels.decision_objects import (
+    DECISION_CLASS,
+    FIRST_LABEL,
+    GIVEN_DECISION,
+    GIVEN_REWARD,
+    NO_ROOM,
+    TICKET_CLASS,
+    is_label,
+    make_decision,
+)
+from armrace.kernels.event_log import DECISION, read_ticket, write_decision
+from armrace.kernels.generics import Ticket, choose, distribution
+from armrace.kernels.live import (
+    DECISIONS,
+    ODD,
+    TAKEN,
+    UNKNOWN,
+    Live,
+    assign_next,
+    drop_reward,
+    has_place,
+    learn_reward,
+    ticket_fits,
+)
+from armrace.kernels.streams import tell
+from armrace.kernels.unowned_arrays import Handle, opened
+
+__all__ = ["LiveCalls", "live_entries", "make_live_calls"]
+
+
+class LiveCalls(NamedTuple):
+    """What the online learner calls, one member for each call."""
+
+    choose: Any
+    choose_among: Any
+    assign: Any
+    decide: Any
+    learn: Any
+    drop: Any
+    distribution: Any
+    decide_many: Any
+    learn_many: Any
+    replay: Any
+
+
+@inlined
+def _unpacked(live: Live, ticket: Ticket) -> tuple[int, int, int, float, int, float, int, float]:
+    """Return the position of the stream and what was drawn, as plain numbers."""
+    return (
+        tell(live.stream),
+        ticket.arm,
+        ticket.layer,
+        ticket.probability,
+        ticket.phase,
+        ticket.memo,
+        ticket.inner_layer,
+        ticket.inner_probability,
+    )
+
+
+@inlined
+def _made(live: Live, ticket: Ticket) -> Any:
+    """Return the latest decision as the object that Python gets."""
+    return make_decision(
+        live.objects[DECISION_CLASS],
+        live.objects[TICKET_CLASS],
+        live.counters[DECISIONS] - 1,
+        live.objects[FIRST_LABEL + ticket.arm],
+        ticket.arm,
+        ticket.layer,
+        ticket.probability,
+        ticket.phase,
+        ticket.memo,
+        ticket.inner_layer,
+        ticket.inner_probability,
+    )
+
+
+@inlined
+def _ticket_in(given: Any) -> Ticket:
+    """Return the ticket of a decision that Python passed."""
+    return Ticket(
+        given.arm,
+        given.layer,
+        given.probability,
+        given.phase,
+        given.memo,
+        given.inner_layer,
+        given.inner_probability,
+    )
+
+
+@inlined
+def _is_odd(live: Live, given: Any) -> bool:
+    """Whether Python has to look at a decision: it is not plain, or names another arm."""
+    if not (given.is_plain and 0 <= given.arm < live.shape[0]):
+        return True
+    return not is_label(given.label, live.objects[FIRST_LABEL + given.arm])
+
+
+@inlined
+def _no_decision() -> Any:
+    """Return what Python gets, None, if there is no room for a decision."""
+    return make_decision(0, 0, NO_ROOM, 0, 0, 0, 0.0, 0, 0.0, 0, 0.0)
+
+
+@cache
+def live_entries(code: str) -> LiveCalls:
+    """The functions behind a learner's calls, before they are compiled for a type of handle."""
+
+    @entry(code, holds_lock=True)
+    def live_choose(handle: Handle) -> tuple[Any, ...]:
+        live = opened(handle)
+        return _unpacked(live, choose(live.policy, live.stream, None))
+
+    @entry(code, holds_lock=True)
+    def live_choose_among(handle: Handle, eligible: npt.NDArray[np.bool_]) -> tuple[Any, ...]:
+        live = opened(handle)
+        return _unpacked(live, choose(live.policy, live.stream, eligible))
+
+    @entry(code, holds_lock=True)
+    def live_assign(
+        handle: Handle,
+        arm: int,
+        layer: int,
+        probability: float,
+        phase: int,
+        memo: float,
+        inner_layer: int,
+        inner_probability: float,
+    ) -> Any:
+        live = opened(handle)
+        if not has_place(live):
+            return _no_decision()
+        ticket = Ticket(arm, layer, probability, phase, memo, inner_layer, inner_probability)
+        return _made(live, assign_next(live, ticket))
+
+    @entry(code, holds_lock=True)
+    def live_decide(handle: Handle) -> Any:
+        live = opened(handle)
+        if not has_place(live):
+            return _no_decision()
+        return _made(live, assign_next(live, choose(live.policy, live.stream, None)))
+
+    @entry(code, holds_lock=True)
+    def live_learn(handle: Handle, decision: Any, reward: Any) -> int:
+        live = opened(handle)
+        if _is_odd(live, decision) or not 0.0 <= reward.value <= 1.0:
+            return ODD
+        return learn_reward(live, decision.number, _ticket_in(decision), reward.value)
+
+    @entry(code, holds_lock=True)
+    def live_drop(handle: Handle, decision: Any) -> int:
+        live = opened(handle)
+        if _is_odd(live, decision):
+            return ODD
+        return drop_reward(live, decision.number, _ticket_in(decision))
+
+    @entry(code, holds_lock=True)
+    def live_distribution(handle: Handle, out: npt.NDArray[np.float64]) -> None:
+        distribution(opened(handle).policy, out)
+
+    decide_many, learn_many, replay = _batch_entries(code)
+    return LiveCalls(
+        choose=live_choose,
+        choose_among=live_choose_among,
+        assign=live_assign,
+        decide=live_decide,
+        learn=live_learn,
+        drop=live_drop,
+        distribution=live_distribution,
+        decide_many=decide_many,
+        learn_many=learn_many,
+        replay=replay,
+    )
+
+
+def _batch_entries(code: str) -> tuple[Any, Any, Any]:
+    """The functions behind the calls for many decisions or rewards."""
+
+    @entry(code, holds_lock=True)
+    def live_decide_many(handle: Handle, out: Any) -> int:
+        """Make decisions until ``out`` is full or there is no room; return how many were made."""
+        live = opened(handle)
+        for place in range(out.size):
+            if not has_place(live):
+                return place
+            ticket = assign_next(live, choose(live.policy, live.stream, None))
+            write_decision(out[place], live.counters[DECISIONS] - 1, tell(live.stream), ticket)
+        return out.size
+
+    @entry(code, holds_lock=True)
+    def live_learn_many(
+        handle: Handle, records: Any, rewards: npt.NDArray[np.float64]
+    ) -> tuple[int, int]:
+        """Learn rewards in order; stop at the first that is refused.
+
+        Returns how many were learned, and the status of the one refused.
+        """
+        live = opened(handle)
+        for place in range(records.size):
+            ticket = read_ticket(records[place])
+            status = learn_reward(live, records[place].number, ticket, rewards[place])
+            if status != TAKEN:
+                return place, status
+        return records.size, TAKEN
+
+    @entry(code, holds_lock=True)
+    def live_replay(
+        handle: Handle,
+        records: Any,
+        steps: npt.NDArray[np.int64],
+        rewards: npt.NDArray[np.float64],
+    ) -> tuple[int, int]:
+        """Take steps in order; stop at the first that is refused.
+
+        The step ``i`` assigns the record ``i`` and completes it, ``-1 - i`` learns its reward, or
+        drops it if that is NaN. Returns how many steps were taken, and the status of the one
+        refused.
+        """
+        live = opened(handle)
+        arms, layers, exact = live.shape[0], live.shape[1], live.shape[2] != 0
+        for place in range(steps.size):
+            step = steps[place]
+            if step >= 0:
+                ticket = read_ticket(records[step])
+                if not ticket_fits(ticket, arms, layers, exact):
+                    return place, UNKNOWN
+                if not has_place(live):
+                    return place, NO_ROOM
+                ticket = assign_next(live, ticket)
+                number = live.counters[DECISIONS] - 1
+                write_decision(records[step], number, tell(live.stream), ticket)
+            else:
+                done = -1 - step
+                ticket = read_ticket(records[done])
+                if np.isnan(rewards[done]):
+                    status = drop_reward(live, records[done].number, ticket)
+                else:
+                    status = learn_reward(live, records[done].number, ticket, rewards[done])
+                if status != TAKEN:
+                    return place, status
+        return steps.size, TAKEN
+
+    return live_decide_many, live_learn_many, live_replay
+
+
+@cache
+def make_live_calls(code: str, kind: Any) -> LiveCalls:
+    """The compiled calls for one type of handle, with the fingerprint ``code``.
+
+    What every learner needs is compiled here, so that no decision waits for the compiler; the
+    rest is compiled when it is first called.
+    """
+    integer, number = types.int64, types.float64
+    ticket = (integer, integer, number, integer, number, integer, number)
+    numbers, flags = types.Array(number, 1, "C"), types.Array(types.boolean, 1, "C")
+    records = types.Array(from_dtype(DECISION), 1, "C")
+    argument_types = LiveCalls(
+        choose=(kind,),
+        choose_among=(kind, flags),
+        assign=(kind, *ticket),
+        decide=(kind,),
+        learn=(kind, GIVEN_DECISION, GIVEN_REWARD),
+        drop=(kind, GIVEN_DECISION),
+        distribution=(kind, numbers),
+        decide_many=(kind, records),
+        learn_many=(kind, records, numbers),
+        replay=(kind, records, types.Array(integer, 1, "C"), numbers),
+    )
+    entries = live_entries(code)
+    calls = LiveCalls(*map(_entry_point_later, entries, argument_types))
+    return calls._replace(
+        decide=_entry_point(entries.decide, argument_types.decide),
+        learn=_entry_point(entries.learn, argument_types.learn),
+    )
+
+
+def _entry_point(function: Any, argument_types: tuple[Any, ...]) -> Callable[..., Any]:
+    """Compile a function for these types and return its entry point, which skips type dispatch."""
+    function.compile(argument_types)
+    return function.overloads[argument_types].entry_point
+
+
+def _entry_point_later(function: Any, argument_types: tuple[Any, ...]) -> Callable[..., Any]:
+    """As :func:`_entry_point`, but compile at the first call: not every learner needs it."""
+    found: list[Callable[..., Any]] = []
+
+    def call(*arguments: Any) -> Any:
+        if not found:
+            found.append(_entry_point(function, argument_types))
+        return found[0](*arguments)
+
+    return call

@@ -1,0 +1,217 @@
+"""A learner's state as the fold of a log: what each event changes, and how logs are applied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from armrace.errors import ForeignTicket, InvalidParameter
+from armrace.kernels.decision_objects import NO_ROOM
+from armrace.kernels.generics import Ticket
+from armrace.kernels.live import ODD, REPEATED, TAKEN
+from armrace.kernels.streams import seek, tell
+from armrace.online.arguments import (
+    check_arm,
+    check_batch,
+    check_decision,
+    check_reward,
+    check_rewards,
+    check_taken,
+    check_ticket,
+)
+from armrace.online.batches import DecisionBatch
+from armrace.online.events import ArmAdded, Assigned, Decision, Dropped, Event, EventLog, Learned
+from armrace.online.live_memory import LiveMemory
+
+__all__ = ["Fold"]
+
+
+class Fold(LiveMemory):
+    """A memory that decisions, rewards and new arms change, and the log of these events.
+
+    Nothing here is random: to apply the events of a log again leads to the same state.
+    """
+
+    @property
+    def log(self) -> EventLog:
+        """The events since the learner was made or restored, as plain data."""
+        if not self._keeps_log:
+            raise InvalidParameter("this learner keeps no log; make it with log=True.")
+        with self._lock:
+            return EventLog(self._live.log, self.arms[self._first_arms :])
+
+    @property
+    def taken(self) -> int:
+        """How many random numbers have been taken from the stream, as an event records it."""
+        return int(tell(self._stream))
+
+    # --- single events --------------------------------------------------------------------
+
+    def assign(self, ticket: Ticket) -> Decision:
+        """Count a decision, made by this learner or elsewhere, and return it with its number.
+
+        The returned decision must be given to :meth:`learn`: this learner's state has filled in
+        the remaining fields of its ticket.
+        """
+        return self.count(check_ticket(ticket, self._live.shape))
+
+    def count(self, ticket: Ticket) -> Decision:
+        """Count a decision as :meth:`assign` does, without a check.
+
+        Args:
+            ticket: a ticket that this learner's :meth:`draw` has returned. Another one may lead
+                compiled code out of its bounds.
+
+        Returns:
+            The decision.
+        """
+        with self._lock:
+            return self._assign(ticket)
+
+    def _assign(self, ticket: tuple[Any, ...]) -> Decision:
+        decision: Decision | None = self._calls.assign(self._current.handle, *ticket)
+        while decision is None:
+            self._make_room(1)
+            decision = self._calls.assign(self._current.handle, *ticket)
+        return decision
+
+    def learn(self, decision: Decision, reward: float) -> None:
+        """Learn the reward of a decision.
+
+        Args:
+            decision: a decision of this learner that has had no reward yet.
+            reward: a number in [0, 1].
+
+        Raises:
+            ForeignTicket: the decision was not made here, or has had its reward.
+            InvalidParameter: the reward is not in [0, 1].
+        """
+        with self._lock:
+            status = self._calls.learn(self._current.handle, decision, reward)
+        if status == ODD:
+            plain, value = check_decision(decision, self._current.arms), check_reward(reward)
+            with self._lock:
+                status = self._calls.learn(self._current.handle, plain, value)
+        if status != TAKEN:
+            self._refuse(status, decision)
+
+    def drop(self, decision: Decision) -> None:
+        """Give up on the reward of a decision, which then counts as never made.
+
+        As long as a reward is outstanding, a race must allow for any value of it, and its intervals
+        are wider. Guarantees hold if whether a reward is missing does not depend on its value.
+        """
+        with self._lock:
+            status = self._calls.drop(self._current.handle, decision)
+        if status == ODD:
+            plain = check_decision(decision, self._current.arms)
+            with self._lock:
+                status = self._calls.drop(self._current.handle, plain)
+        if status != TAKEN:
+            self._refuse(status, decision)
+
+    def learn_many(self, batch: DecisionBatch, rewards: Sequence[float] | np.ndarray) -> None:
+        """Learn the rewards of many decisions in order, as :meth:`learn` would one by one.
+
+        If a reward is refused, those before it have been learned; the error names it.
+        """
+        records = check_batch(batch, self.arms)
+        values = check_rewards(rewards, len(batch))
+        with self._lock:
+            taken, status = self._calls.learn_many(self._current.handle, records, values)
+        if status != TAKEN:
+            self._refuse(status, records[taken].item())
+
+    def _refuse(self, status: int, decision: Any) -> None:
+        if status == REPEATED:
+            raise ForeignTicket(f"decision {decision[0]} has had its reward already.")
+        raise ForeignTicket(f"no decision of this learner is {decision}.")
+
+    def add_arm(self, arm: str | int) -> None:
+        """Add an arm, if the policy allows arms to be added while it runs."""
+        label = check_arm(arm, self.arms)
+        if not self.policy.takes_new_arms:
+            raise InvalidParameter(
+                f"{self.policy.tag()} cannot take on an arm while it runs; start a new learner."
+            )
+        with self._lock:
+            self._add_arm(label)
+
+    # --- events of a log ------------------------------------------------------------------
+
+    def apply(self, event: Event) -> Decision | None:
+        """Apply an event of a log; a decision is counted, not drawn again.
+
+        Returns:
+            The decision that was counted, if the event is one.
+        """
+        if isinstance(event, Assigned):
+            return self._apply_assigned(event)
+        if isinstance(event, Learned):
+            self.learn(self._logged(event.number), event.reward)
+        elif isinstance(event, Dropped):
+            self.drop(self._logged(event.number))
+        elif isinstance(event, ArmAdded):
+            self.add_arm(event.arm)
+        else:
+            raise InvalidParameter(
+                f"event must be Assigned, Learned, Dropped or ArmAdded; got {event!r}."
+            )
+        return None
+
+    def _apply_assigned(self, event: Assigned) -> Decision:
+        if event.number != self.decisions:
+            raise InvalidParameter(
+                f"the next event must assign decision {self.decisions}; got {event.number}."
+            )
+        ticket = check_ticket(event.ticket, self._live.shape)
+        taken = check_taken(event.taken)
+        with self._lock:
+            # So that decisions after the replay draw the numbers that the original would draw.
+            self._skip_to(taken)
+            return self._assign(ticket)
+
+    def replay_many(self, records: np.ndarray, steps: np.ndarray, rewards: np.ndarray) -> None:
+        """Apply many events of a log at once, as :meth:`apply` would one by one.
+
+        Args:
+            records: decisions of the type ``DECISION`` of :mod:`armrace.kernels.event_log`: those
+                still to be assigned with their tickets, which are completed here, and those that
+                were assigned before with their numbers and completed tickets.
+            steps: what to do, in order: ``i`` assigns the record ``i``, ``-1 - i`` learns its
+                reward.
+            rewards: for each record its reward, or NaN if it is to be dropped.
+
+        Raises:
+            ForeignTicket: a decision could not have been made here, or has had its reward.
+        """
+        outside = (steps < -records.size) | (steps >= records.size)
+        refused = ~(np.isnan(rewards) | ((rewards >= 0.0) & (rewards <= 1.0)))
+        if outside.any() or refused.any() or rewards.size != records.size:
+            raise InvalidParameter("steps must name records, and rewards must be in [0, 1] or NaN.")
+        with self._lock:
+            done, status = self._calls.replay(self._current.handle, records, steps, rewards)
+            if status == NO_ROOM:
+                self._make_room(steps.size)
+                steps = steps[done:]
+                done, status = self._calls.replay(self._current.handle, records, steps, rewards)
+        if status != TAKEN:
+            record = records[int(steps[done]) if steps[done] >= 0 else -1 - int(steps[done])]
+            self._refuse(status, record.item())
+
+    def skip_to(self, taken: int) -> None:
+        """Go on in the random stream as if ``taken`` numbers had been taken, and never back.
+
+        :meth:`apply` does so for each decision. When a long log is applied, it is faster to leave
+        ``taken`` out of the events and to skip once at the end.
+        """
+        checked = check_taken(taken)
+        with self._lock:
+            self._skip_to(checked)
+
+    def _skip_to(self, taken: int) -> None:
+        # The stream never moves back: numbers must not be used twice.
+        if taken > tell(self._stream):
+            seek(self._stream, taken)

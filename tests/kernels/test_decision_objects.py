@@ -1,0 +1,171 @@
+"""Compiled code reads decisions that Python passes and makes those that Python gets."""
+
+import gc
+import math
+import sys
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from numba.core import types
+
+from armrace.kernels.compiling import entry, fingerprint
+from armrace.kernels.decision_objects import (
+    DECISION_CLASS,
+    FIRST_LABEL,
+    GIVEN_DECISION,
+    GIVEN_REWARD,
+    NO_ROOM,
+    TICKET_CLASS,
+    find_objects,
+    is_label,
+    make_decision,
+)
+from armrace.kernels.generics import Ticket
+
+
+class Made(NamedTuple):
+    """A decision."""
+
+    number: int
+    arm: object
+    ticket: Ticket
+
+
+NAMES = ["red", "".join(["blu", "e"]), 10**12]
+OBJECTS = find_objects(Made, NAMES)
+TICKET = Ticket(1, -1, 0.25, 7, -1e50, 3, math.inf)
+
+
+@entry(fingerprint([]), holds_lock=True)
+def _copy(objects, given):
+    if not given.is_plain:
+        return make_decision(0, 0, NO_ROOM, 0, 0, 0, 0.0, 0, 0.0, 0, 0.0)
+    return make_decision(
+        objects[DECISION_CLASS], objects[TICKET_CLASS], given.number,
+        objects[FIRST_LABEL + given.arm], given.arm, given.layer, given.probability, given.phase,
+        given.memo, given.inner_layer, given.inner_probability,
+    )  # fmt: skip
+
+
+@entry(fingerprint([]), holds_lock=True)
+def _is_named(objects, given, arm):
+    return is_label(given.label, objects[FIRST_LABEL + arm])
+
+
+@entry(fingerprint([]), holds_lock=True)
+def _value(given):
+    return given.value
+
+
+def entry_point(function, *kinds):
+    function.compile(kinds)
+    return function.overloads[kinds].entry_point
+
+
+ADDRESSES = types.Array(types.int64, 1, "C")
+copy = entry_point(_copy, ADDRESSES, GIVEN_DECISION)
+is_named = entry_point(_is_named, ADDRESSES, GIVEN_DECISION, types.int64)
+value = entry_point(_value, GIVEN_REWARD)
+
+
+def test_a_decision_comes_back_as_it_was():
+    decision = Made(2**63 - 1, NAMES[1], TICKET)
+    made = copy(OBJECTS, decision)
+    assert made == decision
+    assert type(made) is Made
+    assert type(made.ticket) is Ticket
+    assert made.arm is NAMES[1]
+    assert hash(made) == hash(decision)
+    assert list(map(type, made.ticket)) == list(map(type, TICKET))
+
+
+class Fraud:
+    """Counts as a number, and would run code if it were read as one."""
+
+    def __index__(self):
+        raise AssertionError
+
+    __float__ = __index__
+
+
+@pytest.mark.parametrize(
+    "decision",
+    [
+        None,
+        [1, "red", TICKET],
+        (1, "red"),
+        (1, "red", TICKET, 0),
+        (1, "red", list(TICKET)),
+        (1, "red", TICKET[:6]),
+        (2**63, "red", TICKET),
+        (True, "red", TICKET),
+        (np.int64(1), "red", TICKET),
+        (Fraud(), "red", TICKET),
+        (1, "red", TICKET._replace(arm=1.0)),
+        (1, "red", TICKET._replace(phase=-(2**63) - 1)),
+        (1, "red", TICKET._replace(probability=1)),
+        (1, "red", TICKET._replace(memo=np.float64(0.5))),
+        (1, "red", TICKET._replace(inner_probability=Fraud())),
+        (1, "red", TICKET._replace(inner_layer=None)),
+    ],
+    ids=repr,
+)
+def test_other_objects_are_not_plain_and_leave_no_error_behind(decision):
+    assert copy(OBJECTS, decision) is None
+
+
+@pytest.mark.parametrize(
+    ("label", "arm", "expected"),
+    [
+        ("red", 0, True),
+        ("".join(["b", "lue"]), 1, True),
+        (10**6 * 10**6, 2, True),
+        ("red", 1, False),
+        ("10", 2, False),
+        (1e12, 2, False),
+        (np.str_("red"), 0, False),  # Python compares names of other types
+        (Fraud(), 0, False),
+    ],
+    ids=repr,
+)
+def test_names_are_compared_by_value(label, arm, expected):
+    assert is_named(OBJECTS, Made(0, label, TICKET), arm) is expected
+
+
+@pytest.mark.parametrize("reward", [0.25, -3.5, math.inf, 0, 1, True, 12345678901234567890])
+def test_plain_rewards_are_read(reward):
+    assert value(reward) == float(reward)
+
+
+@pytest.mark.parametrize("reward", ["1", None, np.float32(0.5), Fraud(), [], 0.5j], ids=repr)
+def test_other_rewards_are_not_a_number(reward):
+    assert math.isnan(value(reward))
+
+
+def test_a_reward_beyond_all_floats_is_out_of_range_and_no_error():
+    assert not 0.0 <= value(10**400) <= 1.0
+
+
+def test_no_reference_is_lost_or_kept():
+    decision = Made(10**9, NAMES[2], TICKET)
+    shared = [NAMES[2], Made, Ticket, decision, TICKET, None]
+
+    def play():
+        for _ in range(1000):
+            copy(OBJECTS, decision)
+            copy(OBJECTS, None)
+            copy(OBJECTS, (2**70, "red", TICKET))
+            is_named(OBJECTS, decision, 0)
+            value(0.5)
+            value("1")
+
+    play()
+    gc.collect()
+    before, blocks = [sys.getrefcount(each) for each in shared], sys.getallocatedblocks()
+    play()
+    gc.collect()
+    after = [sys.getrefcount(each) for each in shared]
+    # Some references come and go with the interpreter's own caches; a lost one is lost 1000 times.
+    assert all(abs(one - other) < 100 for one, other in zip(before, after, strict=True))
+    assert abs(sys.getallocatedblocks() - blocks) < 100
