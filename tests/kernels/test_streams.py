@@ -1,5 +1,7 @@
 """Streams of uniforms: uniform, seekable, and never the same for two uses."""
 
+import random
+
 import numba
 import numpy as np
 import pytest
