@@ -114,7 +114,8 @@ class _Run:
     def __init__(self, experiment: Experiment, run: Columns) -> None:
         self._experiment = experiment
         self._run = run
-        self._events, self._times = run.events, run.events["time"]
+        self._events = run.events
+        self._times = np.ascontiguousarray(run.events["time"])
         self._carried = list(experiment.open)
         """The decisions that were open before the run; they come first."""
         self._made_at = np.flatnonzero(self._events["kind"] == DECIDED)
@@ -177,7 +178,8 @@ class _Run:
 
     def _take_rewards(self) -> np.ndarray:
         """Give each decision its reward; return the place of the decision of each reward."""
-        rewards, sequences = self._events[self._rewarded_at], self._open["sequence"]
+        rewards = self._events[self._rewarded_at]
+        sequences = np.ascontiguousarray(self._open["sequence"])
         named = rewards["decision"]
         places = np.searchsorted(sequences, named)
         missing = places == sequences.size
@@ -256,7 +258,7 @@ class _Run:
     def _note_course(self, counts: RunCounts, lessons: Lessons) -> None:
         """Make the marks that are due within the run."""
         experiment, history = self._experiment, self._experiment.history
-        made, carried = self._open["time"], len(self._carried)
+        made, carried = np.ascontiguousarray(self._open["time"]), len(self._carried)
         while (at := int(np.searchsorted(self._times, history.due))) < self._times.size:
             there = carried + int(np.searchsorted(self._made_at, at))
 

@@ -34,7 +34,7 @@ class RunCounts:
         self._totals = experiment.totals
         self._before = before
         self._carried = carried
-        self._arms = decisions["arm"]
+        self._arms = np.ascontiguousarray(decisions["arm"])
         self._known = np.concatenate([[0], np.cumsum(decisions["known"])])
         self._is_withheld = decisions["rewarded"] & ~is_counted
         self._counted = np.where(is_counted, decisions["steps"], 0)
