@@ -1,5 +1,7 @@
 """Streams of uniforms: uniform, seekable, and never the same for two uses."""
 
+import random
+
 import numba
 import numpy as np
 import pytest
@@ -132,3 +134,15 @@ def test_a_stream_starts_with_the_first_block_of_its_lane():
     stream = make_stream((0, 0), purpose=0, replication=0)
     expected = (0x6627E8D5E169C58D >> 11) / 2**53
     assert uniform(stream) == expected
+
+
+def test_seek_within_and_beyond_the_numbers_at_hand_goes_on_as_if_they_had_been_taken():
+    rng = random.Random(7)
+    taken, jumping = make_stream((1, 2), 3, 4), make_stream((1, 2), 3, 4)
+    for _ in range(40):
+        ahead = tell(taken) + rng.choice([0, 1, 5, 30, 63, 64, 65, 200])
+        while tell(taken) < ahead:
+            uniform(taken)
+        seek(jumping, ahead)
+        assert tell(jumping) == ahead
+        assert [uniform(jumping) for _ in range(3)] == [uniform(taken) for _ in range(3)]

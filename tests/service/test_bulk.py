@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import zlib
 
 import pytest
 
@@ -56,9 +57,17 @@ def one_by_one(store: MemoryStore, monkeypatch) -> bytes:
         return folded_bytes(store, snapshots=False)
 
 
+def note_learner(experiment, mark):
+    """Write all that the learner knows into a mark, in place of an audit."""
+    known = repr(experiment.generation.learner.inspect())
+    mark.certificate = float(zlib.crc32(known.encode()))
+
+
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_a_log_folds_at_once_as_it_does_one_by_one(settings, clock, monkeypatch):
     monkeypatch.setattr("armrace.service.experiment.FIRST_HORIZON", 40)
+    monkeypatch.setattr("armrace.service.experiment.audit_mark", note_learner)
+    monkeypatch.setattr(bulk, "audit_mark", note_learner)
     service = Service(MemoryStore(), clock=clock)
     fill(service, clock, seed=3, **settings)
     expected = one_by_one(service.ledger.store, monkeypatch)
@@ -66,11 +75,14 @@ def test_a_log_folds_at_once_as_it_does_one_by_one(settings, clock, monkeypatch)
     applied: list[int] = []
     original = bulk._Run.apply
     monkeypatch.setattr(
-        bulk._Run, "apply", lambda run: (applied.append(len(run._events)), original(run))
+        bulk._Run, "apply", lambda run: (applied.append(run._events.size), original(run))
     )
-    monkeypatch.setattr(bulk, "max", lambda *_: 1, raising=False)
+    monkeypatch.setattr(bulk, "_LEAST", 0)
+    monkeypatch.setattr(bulk, "_pays", lambda *_: True)
     assert folded_bytes(service.ledger.store, snapshots=False) == expected
     assert sum(applied) > 300
+    marks = service.ledger._state.find("main", "ads").history.marks
+    assert len({mark.certificate for mark in marks}) > 2
 
 
 def test_a_log_that_rewards_what_is_not_open_is_refused(clock, in_bulk):

@@ -74,8 +74,20 @@ def tell(stream: Stream) -> int:
 def seek(stream: Stream, taken: int) -> None:
     """Move the stream to the position after ``taken`` numbers."""
     full, used = divmod(taken, _SIZE)
-    stream.position[0] = full * _BLOCKS
-    stream.position[1] = _SIZE
-    if used:
-        _refill(stream)
-        stream.position[1] = used
+    is_buffered = used and taken >= tell(stream) and stream.position[0] == (full + 1) * _BLOCKS
+    if not is_buffered:
+        stream.position[0] = full * _BLOCKS
+        if used:
+            _fill_at_once(stream)
+    stream.position[1] = used or _SIZE
+
+
+def _fill_at_once(stream: Stream) -> None:
+    """As :func:`_refill`, for Python: whole arrays instead of a loop that would not be compiled."""
+    k0, k1, lane, replication = stream.place
+    first = int(stream.position[0])
+    blocks = np.arange(first, first + _BLOCKS, dtype=np.uint64)
+    a, b, c, d = philox(blocks & MASK, counter_high(blocks, _NONE), lane, replication, k0, k1)  # type: ignore[arg-type]
+    stream.buffer[:_BLOCKS] = (((a << _HALF_WORD) | b) >> _MANTISSA_SHIFT) * _UNIT
+    stream.buffer[_BLOCKS:] = (((c << _HALF_WORD) | d) >> _MANTISSA_SHIFT) * _UNIT
+    stream.position[0] = first + _BLOCKS

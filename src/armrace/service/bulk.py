@@ -2,40 +2,53 @@
 
 Nearly all events of a log are decisions and rewards. What a decision teaches is known once its
 window has closed, and where it is settled follows from times alone. So a run of such events is
-turned into arrays, the learner's steps are put into their order, and compiled code takes them.
-Marks of the course are counted from the arrays too. Only an audit needs the learner as it was, so
-that runs end there.
+kept in arrays, the learner's steps are put into their order, and compiled code takes them up to
+each audit of the course. Only decisions that are open at the end become objects.
 """
 
 from __future__ import annotations
 
 import gc
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import groupby
+from itertools import pairwise
 
 import numpy as np
 
-from armrace.errors import DamagedFile, ForeignTicket
-from armrace.kernels.event_log import DECISION
+from armrace.errors import DamagedFile
 from armrace.kernels.generics import Ticket
-from armrace.service.events import Contradicted, Decided, Event, Rewarded, Ticked
+from armrace.kernels.packed_events import CONTRADICTED, DECIDED, REWARDED, UNREAD
+from armrace.service.bulk_counts import RunCounts
+from armrace.service.bulk_lessons import Lessons
+from armrace.service.columns import Columns
+from armrace.service.events import Decided
 from armrace.service.experiment import Experiment
-from armrace.service.history import Mark, mark_of
+from armrace.service.history import Mark, audit_mark, mark_of
 from armrace.service.open_decisions import OpenDecision, OpenDecisions
-from armrace.service.rewards import RewardScale
+from armrace.service.sources import DAY, DELAY_BINS, Standing
 
-__all__ = ["Numbered", "apply_many", "uncollected"]
+__all__ = ["apply_many", "is_long", "uncollected"]
 
 _LEAST = 1000
 """A shorter run is applied one by one: compiled code would not pay."""
-_NOWHERE = (-1, 0, 0, 0, 0.0, 0, 0.0, 0, 0.0)
-"""The record of a decision of which the learner does not know."""
 
-_PLAIN = frozenset((Decided, Rewarded, Ticked, Contradicted))
+_OPEN = np.dtype(
+    [
+        ("sequence", np.int64),
+        ("time", np.int64),
+        ("arm", np.int64),
+        ("known", np.bool_),  # whether the present learner has made it
+        ("rewarded", np.bool_),
+        ("steps", np.int64),
+        ("suspicious", np.bool_),
+        ("ruling", np.int8),  # -1 if there is none
+        ("learned", np.bool_),
+    ]
+)
+"""A decision that is open in a run, as a record."""
 
-Numbered = tuple[int, Event]
+_NO_RULING = -1
+_STANDINGS: tuple[Standing, ...] = ("counted", "quarantined", "retracted")
 
 
 @contextmanager
@@ -53,264 +66,262 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def apply_many(experiment: Experiment, events: Sequence[Numbered]) -> None:
-    """Apply events of an experiment in order, each with its sequence number."""
-    for plain, found in groupby(events, _is_plain):
-        run = list(found)
-        if not plain:
-            _one_by_one(experiment, run)
-            continue
-        while run:
-            experiment.advance(run[0][1].time)
-            taken = _until_an_interruption(experiment, run)
-            part, run = run[:taken], run[taken:]
-            # The open decisions are turned into arrays too, which many short runs would repeat.
-            if len(part) < max(_LEAST, len(experiment.open) // 4):
-                _one_by_one(experiment, part)
-            else:
+def is_long(events: int) -> bool:
+    """Whether so many events are worth being turned into columns."""
+    return events >= _LEAST
+
+
+def apply_many(experiment: Experiment, events: Columns) -> None:
+    """Apply events of an experiment in order."""
+    plain = events.events["kind"] != UNREAD
+    changes = np.flatnonzero(plain[1:] != plain[:-1]) + 1
+    for begin, end in pairwise([0, *changes.tolist(), events.size]):
+        run = events.select(slice(begin, end))
+        while run.size:
+            taken = _until_a_fresh_start(experiment, run) if plain[begin] else run.size
+            part, run = run.select(slice(taken)), run.select(slice(taken, None))
+            if plain[begin] and _pays(experiment, part.size):
                 _Run(experiment, part).apply()
+            else:
+                _one_by_one(experiment, part)
 
 
-def _is_plain(numbered: Numbered) -> bool:
-    return type(numbered[1]) in _PLAIN
+def _pays(experiment: Experiment, events: int) -> bool:
+    """Whether a run of so many events is worth being applied at once."""
+    # The open decisions are turned into arrays too, which many short runs would repeat.
+    return events >= max(_LEAST, len(experiment.open) // 4)
 
 
-def _one_by_one(experiment: Experiment, events: Sequence[Numbered]) -> None:
-    for sequence, event in events:
+def _one_by_one(experiment: Experiment, events: Columns) -> None:
+    found = events.decode(np.arange(events.size))
+    for sequence, event in zip(events.sequences.tolist(), found, strict=True):
         experiment.apply(sequence, event)
 
 
-def _until_an_interruption(experiment: Experiment, run: Sequence[Numbered]) -> int:
-    """Return how many events there are before a mark is audited or a new generation starts."""
-    generation, history = experiment.generation, experiment.history
-    made = generation.learner.decisions
-    over = generation.horizon if experiment.settings.horizon is None else math.inf
-    audited = history.audited_from(generation.number)
-    due = history.due if made >= audited else math.inf
-    for place, (_, event) in enumerate(run):
-        if event.time >= due:
-            return place
-        if isinstance(event, Decided) and event.ticket is not None:
-            made += 1
-            if made >= over:
-                return place + 1
-            if made >= audited and due == math.inf:
-                due = max(history.due, history.due_after(event.time))
-    return len(run)
+def _until_a_fresh_start(experiment: Experiment, run: Columns) -> int:
+    """Return how many events there are until a new generation starts."""
+    generation = experiment.generation
+    if experiment.settings.horizon is not None:
+        return run.size
+    left = max(1, generation.horizon - generation.learner.decisions)
+    made = np.flatnonzero(run.events["has_ticket"])
+    return int(made[left - 1]) + 1 if left <= made.size else run.size
 
 
 class _Run:
     """A run of decisions, rewards, conflicts and ticks."""
 
-    def __init__(self, experiment: Experiment, events: Sequence[Numbered]) -> None:
+    def __init__(self, experiment: Experiment, run: Columns) -> None:
         self._experiment = experiment
-        self._events = events
-        self._decisions: list[OpenDecision] = list(experiment.open)
-        self._carried = len(self._decisions)
-        """So many decisions were open before the run; they come first."""
-        self._made_at: list[int] = []
+        self._run = run
+        self._events = run.events
+        self._times = np.ascontiguousarray(run.events["time"])
+        self._carried = list(experiment.open)
+        """The decisions that were open before the run; they come first."""
+        self._made_at = np.flatnonzero(self._events["kind"] == DECIDED)
         """The place in the run of each new decision."""
-        self._rewarded_at: dict[int, int] = {}
-        """The place in the run of the reward of a decision, by the place of the decision."""
-        self._counted: list[int | None] = []
-        """The reward of each decision that counts, on the grid."""
-        self._before = mark_of(experiment, 0)
+        self._rewarded_at = np.flatnonzero(self._events["kind"] == REWARDED)
+        """The place in the run of each reward."""
+        self._open = np.concatenate([self._columns_of_carried(), self._columns_of_new()])
+        self._settled_at = np.searchsorted(
+            self._times, self._open["time"] + experiment.window, side="left"
+        )
+
+    def _columns_of_carried(self) -> np.ndarray:
+        number = self._experiment.generation.number
+        return np.array(
+            [
+                (
+                    each.sequence,
+                    each.time,
+                    each.arm,
+                    each.ticket is not None and each.generation == number,
+                    each.steps is not None,
+                    each.steps or 0,
+                    each.suspicious,
+                    _NO_RULING if each.ruling is None else each.ruling,
+                    each.learned,
+                )
+                for each in self._carried
+            ],
+            dtype=_OPEN,
+        )
+
+    def _columns_of_new(self) -> np.ndarray:
+        new = np.zeros(self._made_at.size, dtype=_OPEN)
+        made = self._events[self._made_at]
+        new["sequence"] = self._run.sequences[self._made_at]
+        new["time"], new["arm"] = made["time"], made["arm"]
+        new["known"] = made["has_ticket"]
+        new["ruling"] = _NO_RULING
+        if rulings := self._experiment.rulings:
+            found = [rulings.get(sequence, _NO_RULING) for sequence in new["sequence"].tolist()]
+            new["ruling"] = found
+        return new
 
     def apply(self) -> None:
         """Apply all events."""
-        self._collect()
-        times = np.array([event.time for _, event in self._events], dtype=np.int64)
-        made = np.array([decision.time for decision in self._decisions], dtype=np.int64)
-        settled_at = np.searchsorted(times, made + self._experiment.window, side="left")
-        self._counted = [decision.counted_steps for decision in self._decisions]
-        for place, at in self._rewarded_at.items():
-            if settled_at[place] <= at:
-                raise _not_open(self._decisions[place].sequence)
-        settled = int(np.searchsorted(settled_at, len(self._events), side="left"))
-        counts = _Counts(self._experiment, self._decisions, self._counted, self._before)
-        self._note_course(times, made, counts)
-        self._learn(settled_at, counts)
+        experiment, events = self._experiment, self._events
+        before, rewarded = mark_of(experiment, 0), self._take_rewards()
+        self._count_decisions()
+        self._count_sources(rewarded)
+        experiment.conflicts += int(np.count_nonzero(events["kind"] == CONTRADICTED))
+        counts = RunCounts(experiment, before, self._open, self._is_counted(), len(self._carried))
+        lessons = Lessons(experiment, self._carried, self._run.tickets[self._made_at])
+        self._plan(lessons, counts, rewarded)
+        self._note_course(counts, lessons)
+        lessons.finish()
+        settled = int(np.searchsorted(self._settled_at, events.size, side="left"))
         counts.close(settled)
-        self._settle(settled)
-        self._experiment.start_afresh_if_over()
+        self._keep_open(settled, rewarded, lessons)
+        experiment.start_afresh_if_over()
 
-    def _collect(self) -> None:
-        """Make an open decision of every decision, and give each its reward."""
-        experiment, decisions = self._experiment, self._decisions
-        number, rulings = experiment.generation.number, experiment.rulings
-        arms: list[int] = []
-        rewarded: list[tuple[OpenDecision, int]] = []
-        shares: list[bytes] = []
-        places = {decision.sequence: place for place, decision in enumerate(decisions)}
-        for at, (sequence, event) in enumerate(self._events):
-            if isinstance(event, Decided):
-                places[sequence] = len(decisions)
-                self._made_at.append(at)
-                arms.append(event.arm)
-                shares.append(event.shares)
-                decisions.append(
-                    OpenDecision(
-                        sequence,
-                        event.time,
-                        event.arm,
-                        event.probability,
-                        number,
-                        -1,
-                        event.ticket,
-                        event.unit,
-                        event.request,
-                        ruling=rulings.get(sequence),
-                    )
-                )
-                if event.ticket is not None:
-                    experiment.generation.note_taken(event.taken)
-            elif isinstance(event, Rewarded):
-                place = places.get(event.decision, -1)
-                if place < 0 or decisions[place].steps is not None:
-                    raise _not_open(event.decision)
-                decision = decisions[place]
-                decision.steps, decision.source = event.steps, event.source
-                decision.suspicious = experiment.is_suspicious(event.suspicion)
-                rewarded.append((decision, event.time))
-                self._rewarded_at[place] = at
-            elif isinstance(event, Contradicted):
-                experiment.conflicts += 1
-        experiment.decisions += len(self._made_at)
-        experiment.totals.count_decisions(arms, shares)
-        experiment.sources.count_many(rewarded)
+    def _take_rewards(self) -> np.ndarray:
+        """Give each decision its reward; return the place of the decision of each reward."""
+        rewards = self._events[self._rewarded_at]
+        sequences = np.ascontiguousarray(self._open["sequence"])
+        named = rewards["decision"]
+        places = np.searchsorted(sequences, named)
+        missing = places == sequences.size
+        places[missing] = 0
+        wrong = missing | (sequences[places] != named) if sequences.size else missing
+        wrong |= named > self._run.sequences[self._rewarded_at]
+        if not wrong.any():
+            repeated = np.ones(places.size, dtype=np.bool_)
+            repeated[np.unique(places, return_index=True)[1]] = False
+            wrong |= repeated | self._open["rewarded"][places]
+            wrong |= self._settled_at[places] <= self._rewarded_at
+        if wrong.any():
+            decision = int(named[int(np.argmax(wrong))])
+            raise DamagedFile(f"the log rewards decision {decision}, which is not open.")
+        self._open["rewarded"][places] = True
+        self._open["steps"][places] = rewards["steps"]
+        threshold = self._experiment.settings.quarantine
+        if threshold is not None:
+            self._open["suspicious"][places] = rewards["suspicion"] > threshold
+        return places
 
-    def _note_course(self, times: np.ndarray, made: np.ndarray, counts: _Counts) -> None:
-        """Make the marks that are due within the run; none of them is audited."""
-        history = self._experiment.history
-        made_at = np.array(self._made_at, dtype=np.int64)
-        while (at := int(np.searchsorted(times, history.due, side="left"))) < times.size:
-            there = self._carried + int(np.searchsorted(made_at, at, side="left"))
+    def _is_counted(self) -> np.ndarray:
+        """Return for each decision whether it has a reward that counts."""
+        ruling = self._open["ruling"]
+        counts = np.where(ruling == _NO_RULING, ~self._open["suspicious"], ruling == 1)
+        return self._open["rewarded"] & counts
+
+    def _count_decisions(self) -> None:
+        experiment, made = self._experiment, self._events[self._made_at]
+        if ((made["arm"] < 0) | (made["arm"] >= len(experiment.arms))).any():
+            raise DamagedFile("the log has a decision for an arm that the experiment has not.")
+        comparable = made["shares_end"] > made["shares_at"]
+        shares = self._run.shares(self._made_at[comparable])
+        experiment.decisions += made.size
+        experiment.totals.count_decisions(made["arm"], comparable, shares)
+        if made["has_ticket"].any():
+            experiment.generation.note_taken(int(made["taken"].max()))
+
+    def _count_sources(self, rewarded: np.ndarray) -> None:
+        decisions = self._open[rewarded]
+        delays = self._times[self._rewarded_at] - decisions["time"]
+        # The exponent of a whole number below 2^53 is its length in bits.
+        bins = np.minimum(np.frexp(delays.astype(np.float64))[1], DELAY_BINS - 1)
+        standings = np.where(decisions["suspicious"], 1, 0)
+        standings[decisions["ruling"] == 1] = 0
+        standings[decisions["ruling"] == 0] = 2
+        self._experiment.sources.count_many(
+            zip(
+                self._run.sources(self._rewarded_at),
+                (decisions["time"] // DAY).tolist(),
+                map(_STANDINGS.__getitem__, standings.tolist()),
+                bins.tolist(),
+                decisions["steps"].tolist(),
+                strict=True,
+            )
+        )
+
+    def _plan(self, lessons: Lessons, counts: RunCounts, rewarded: np.ndarray) -> None:
+        """Say when the learner takes which step."""
+        learned_at = self._settled_at.copy()
+        learns = self._open["known"] & ~self._open["learned"]
+        if self._experiment.is_immediate:
+            at_once = counts.is_counted[rewarded]
+            learned_at[rewarded[at_once]] = self._rewarded_at[at_once]
+            self._open["learned"][rewarded[at_once]] = True
+        learns &= learned_at < self._events.size
+        lessons.plan(
+            np.flatnonzero(learns),
+            learned_at,
+            self._settled_at,
+            self._made_at[self._open["known"][len(self._carried) :]],
+            len(self._carried) + np.flatnonzero(self._open["known"][len(self._carried) :]),
+            counts.rewards(),
+        )
+
+    def _note_course(self, counts: RunCounts, lessons: Lessons) -> None:
+        """Make the marks that are due within the run."""
+        experiment, history = self._experiment, self._experiment.history
+        made, carried = np.ascontiguousarray(self._open["time"]), len(self._carried)
+        while (at := int(np.searchsorted(self._times, history.due))) < self._times.size:
+            there = carried + int(np.searchsorted(self._made_at, at))
+
+            def closed_at(time: int, there: int = there) -> int:
+                closed = np.searchsorted(made, time - experiment.window, side="right")
+                return min(int(closed), there)
 
             def mark_at(time: int, there: int = there) -> Mark:
-                closed = np.searchsorted(made, time - self._experiment.window, side="right")
-                return counts.mark(time, self._carried, there, min(int(closed), there))
+                return counts.mark(time, there, closed_at(time))
 
-            history.catch_up(int(times[at]), mark_at, _refuse_audit)
+            def audit(mark: Mark, at: int = at) -> None:
+                lessons.go_on_until(at, closed_at(mark.time))
+                audit_mark(experiment, mark)
 
-    def _learn(self, settled_at: np.ndarray, counts: _Counts) -> None:
-        """Let the learner take its steps in the order of the log."""
-        experiment, decisions = self._experiment, self._decisions
-        generation = experiment.generation
-        known = [d.ticket is not None and d.generation == generation.number for d in decisions]
-        records = np.array(
-            [
-                (d.number, 0, *d.ticket) if knows and d.ticket is not None else _NOWHERE
-                for d, knows in zip(decisions, known, strict=True)
-            ],
-            dtype=DECISION,
-        )
-        rewards = counts.rewards()
-        learned_at = settled_at.copy()
-        learns = np.array(known)
-        if experiment.is_immediate:
-            learns &= ~np.array([decision.learned for decision in decisions])
-            for place, at in self._rewarded_at.items():
-                if self._counted[place] is not None and not decisions[place].learned:
-                    decisions[place].learned = True
-                    learned_at[place] = at
-        learns &= learned_at < len(self._events)
-        new = np.arange(self._carried, len(decisions))
-        new, made_at = new[known[self._carried :]], np.array(self._made_at, dtype=np.int64)
-        old = np.flatnonzero(learns)
-        # An event first settles what is due, in the order of decisions, and is applied then; a
-        # reward that is learned at once comes after what its event settles.
-        settles = learned_at[old] == settled_at[old]
-        keys = np.concatenate(
-            [2 * learned_at[old] + ~settles, 2 * made_at[new - self._carried] + 1]
-        )
-        order = np.argsort(keys, kind="stable")
-        sequence = np.ascontiguousarray(np.concatenate([-1 - old, new])[order])
-        try:
-            generation.learner.replay_many(records, sequence, rewards)
-        except ForeignTicket as error:
-            raise DamagedFile(f"the log holds a decision that was never made: {error}") from error
-        still = new[settled_at[new] >= len(self._events)]
-        for place, record in zip(still.tolist(), records[still].tolist(), strict=True):
-            decisions[place].number, decisions[place].ticket = record[0], Ticket(*record[2:])
+            history.catch_up(int(self._times[at]), mark_at, audit)
 
-    def _settle(self, settled: int) -> None:
-        """Keep the decisions that are not settled, which are the last ones."""
-        experiment = self._experiment
+    def _keep_open(self, settled: int, rewarded: np.ndarray, lessons: Lessons) -> None:
+        """Keep the decisions that are not settled, which are the last ones, as objects."""
+        experiment, carried = self._experiment, len(self._carried)
         if settled:
-            experiment.settled_through = self._decisions[settled - 1].sequence
-        experiment.open = OpenDecisions(self._decisions[settled:])
+            experiment.settled_through = int(self._open["sequence"][settled - 1])
+        open_now = self._carried[settled:] + self._new_objects(max(settled, carried), lessons)
+        still = rewarded >= settled
+        places, rewards = rewarded[still], self._rewarded_at[still]
+        found = self._open[places]
+        for place, source, steps, suspicious, learned in zip(
+            (places - settled).tolist(),
+            self._run.sources(rewards),
+            found["steps"].tolist(),
+            found["suspicious"].tolist(),
+            found["learned"].tolist(),
+            strict=True,
+        ):
+            decision = open_now[place]
+            decision.steps, decision.source = steps, source
+            decision.suspicious, decision.learned = suspicious, learned
+        experiment.open = OpenDecisions(open_now)
 
-
-class _Counts:
-    """Totals at any time of a run, from the totals before it and its decisions."""
-
-    def __init__(
-        self,
-        experiment: Experiment,
-        decisions: Sequence[OpenDecision],
-        counted: Sequence[int | None],
-        before: Mark,
-    ) -> None:
-        self._totals = experiment.totals
-        self._before = before
-        self._arms = np.array([each.arm for each in decisions], dtype=np.int64)
-        number = experiment.generation.number
-        new = [each.ticket is not None and each.generation == number for each in decisions]
-        self._known = np.concatenate([[0], np.cumsum(new)])
-        self._is_counted = np.array([each is not None for each in counted])
-        self._is_withheld = ~self._is_counted & np.array(
-            [each.steps is not None for each in decisions]
-        )
-        self._counted = np.array([each or 0 for each in counted], dtype=np.int64)
-        self._missing = experiment.missing
-
-    def rewards(self) -> np.ndarray:
-        """Return what a learner is given for each decision once it is settled; NaN if nothing."""
-        missing = np.nan if self._missing is None else RewardScale.learned(self._missing)
-        return np.where(self._is_counted, RewardScale.learned(self._counted), missing)
-
-    def close(self, settled: int) -> None:
-        """Count the first decisions as closed."""
-        self._totals.count_all_closed(
-            self._arms[:settled],
-            self._is_counted[:settled],
-            self._is_withheld[:settled],
-            self._counted[:settled],
-        )
-
-    def mark(self, time: int, carried: int, there: int, closed: int) -> Mark:
-        """Return a mark.
-
-        Args:
-            time: its time.
-            carried: how many decisions were open before the run.
-            there: how many decisions there are by then, those included.
-            closed: how many of them are settled.
-        """
-        before, size = self._before, len(self._before.decisions)
-        decisions = np.bincount(self._arms[carried:there], minlength=size)
-        arms, is_counted = self._arms[:closed], self._is_counted[:closed]
-        taught = np.bincount(arms[is_counted], minlength=size)
-        # Sums of whole numbers below 2^53 are exact.
-        steps = np.bincount(arms, self._counted[:closed], minlength=size).astype(np.int64)
-        if self._missing is not None:
-            ended = np.bincount(arms, minlength=size)
-            steps, taught = steps + self._missing * (ended - taught), ended
-        return Mark(
-            time,
-            before.generation,
-            before.rounds + int(self._known[there] - self._known[carried]),
-            (decisions + before.decisions).tolist(),
-            (taught + before.learned).tolist(),
-            (steps + before.steps).tolist(),
-            0,
-            0.0,
-        )
-
-
-def _refuse_audit(mark: Mark) -> None:
-    raise AssertionError("a run must end before a mark that is audited")
-
-
-def _not_open(decision: int) -> DamagedFile:
-    return DamagedFile(f"the log rewards decision {decision}, which is not open.")
+    def _new_objects(self, begin: int, lessons: Lessons) -> list[OpenDecision]:
+        """Return the new decisions from a place on, without their rewards."""
+        number, rulings = self._experiment.generation.number, self._experiment.rulings
+        places = self._made_at[begin - len(self._carried) :]
+        made: list[OpenDecision] = []
+        for sequence, event, record in zip(
+            self._run.sequences[places].tolist(),
+            self._run.decode(places),
+            lessons.records[begin:].tolist(),
+            strict=True,
+        ):
+            assert isinstance(event, Decided)
+            known = event.ticket is not None
+            made.append(
+                OpenDecision(
+                    sequence,
+                    event.time,
+                    event.arm,
+                    event.probability,
+                    number,
+                    record[0] if known else -1,
+                    Ticket(*record[2:]) if known else None,
+                    event.unit,
+                    event.request,
+                    ruling=rulings.get(sequence),
+                )
+            )
+        return made

@@ -6,20 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
-from armrace.errors import DamagedFile
-from armrace.service.bulk import Numbered, apply_many, uncollected
+import numpy as np
+
+from armrace.service.bulk import apply_many, is_long, uncollected
 from armrace.service.chain import BEGINNING, Head, Record, verify
+from armrace.service.columns import Columns
 from armrace.service.events import (
     RULINGS,
-    Created,
-    Event,
     Released,
     Retracted,
     decode,
     decode_many,
 )
 from armrace.service.experiment import Experiment, Rulings
-from armrace.service.state import State, read_snapshot
+from armrace.service.state import State, not_created, read_snapshot
 from armrace.service.stores.base import Turn
 
 __all__ = ["Refolded", "Refolding", "catch_up", "collect_rulings", "fold", "load_state", "refold"]
@@ -69,23 +69,24 @@ def _parts(records: Iterable[Record], size: int) -> Iterator[list[Record]]:
         yield part
 
 
-def _events_of(head: Head, part: list[Record]) -> Iterable[tuple[Record, Event]]:
-    """Return records that continue a log, each with its event."""
-    verify(head, part)
-    return zip(part, decode_many([record.payload for record in part]), strict=True)
-
-
 def _apply_part(state: State, part: list[Record], rulings: Mapping[int, Rulings]) -> None:
-    """Apply records, those of each experiment together: experiments know nothing of each other."""
-    waiting: dict[int, list[Numbered]] = {}
-    for record, event in _events_of(state.head, part):
-        if isinstance(event, Created):
+    """Apply records that continue a log."""
+    verify(state.head, part)
+    if not is_long(len(part)):
+        found = decode_many([record.payload for record in part])
+        for record, event in zip(part, found, strict=True):
             state.apply(record, event, rulings.get(event.experiment))
-        else:
-            state.note(record, event)
-            waiting.setdefault(event.experiment, []).append((record.sequence, event))
-    for number, events in waiting.items():
-        apply_many(state.experiments[number], events)
+        return
+    for created, events in Columns.read(part).between_creations():
+        if created is not None:
+            place, event = created
+            state.apply(part[place], event, rulings.get(event.experiment))
+        if events.size:
+            state.note_many(events)
+            # Those of each experiment together: experiments know nothing of each other.
+            for number in np.unique(events.events["experiment"]).tolist():
+                apply_many(state.experiments[number], events.of_experiment(number))
+    state.head = Head(part[-1].sequence, part[-1].digest)
 
 
 def load_state(turn: Turn) -> State:
@@ -163,22 +164,19 @@ class Refolding:
 
     def apply(self, part: list[Record]) -> None:
         """Apply the records that follow those that were applied."""
-        with uncollected():
-            self._apply(part)
         if part:
+            with uncollected():
+                self._apply(part)
             self.head = Head(part[-1].sequence, part[-1].digest)
 
     def _apply(self, part: list[Record]) -> None:
-        waiting: list[Numbered] = []
-        for record, event in _events_of(self.head, part):
-            if event.experiment != self._number:
-                continue
-            if isinstance(event, Created):
-                self._experiment = Experiment(event, self._rulings)
-            else:
-                waiting.append((record.sequence, event))
-        if waiting:
-            apply_many(self._found(), waiting)
+        verify(self.head, part)
+        for created, events in Columns.read(part).between_creations():
+            if created is not None and created[1].experiment == self._number:
+                self._experiment = Experiment(created[1], self._rulings)
+            own = events.of_experiment(self._number)
+            if own.size:
+                apply_many(self._found(), own)
 
     def finish(self, turn: Turn) -> Refolded:
         """Apply what is left of the log, and return the experiment."""
@@ -190,7 +188,7 @@ class Refolding:
 
     def _found(self) -> Experiment:
         if self._experiment is None:
-            raise DamagedFile(f"the log names experiment {self._number} before it is created.")
+            raise not_created(self._number)
         return self._experiment
 
 

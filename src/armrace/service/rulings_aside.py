@@ -9,8 +9,10 @@ has been appended meanwhile, and replaces the experiment.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import islice
+from operator import attrgetter
 from typing import TypeVar
 
 import msgspec
@@ -28,6 +30,7 @@ from armrace.service.requests.rulings import Rule
 __all__ = ["make_ruling"]
 
 T = TypeVar("T")
+_sequence = attrgetter("sequence")
 PART = 20_000
 """How many records are read in one turn; a log that is not longer needs no other."""
 _PARTS = 5
@@ -102,8 +105,8 @@ class _Work:
 
     def scan(self, records: Sequence[Record]) -> None:
         """Look for rewards among records that may have been searched in part."""
-        new = [record for record in records if record.sequence > self.scanned]
-        if new:
+        searched = bisect_right(records, self.scanned, key=_sequence)
+        if new := records[searched:]:
             self._add(new)
             self.scanned = new[-1].sequence
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from itertools import starmap
 from typing import Literal
 
 import msgspec
@@ -25,6 +24,8 @@ DELAY_BINS = 36
 
 MOST_SOURCES, MOST_DAYS = 200, 60
 Standing = Literal["counted", "quarantined", "retracted"]
+Kind = tuple[str | None, int, Standing, int, int]
+"""What is counted of a reward: its source, day, standing, bin of delays, and value on the grid."""
 
 
 class SourceDay(msgspec.Struct, array_like=True):
@@ -85,11 +86,11 @@ class Sources(msgspec.Struct, array_like=True):
         """Count the reward of a decision that came at ``time``."""
         self._add(*_kind_of(decision, time), 1)
 
-    def count_many(self, rewarded: Iterable[tuple[OpenDecision, int]]) -> None:
-        """Count the rewards of decisions, each with the time at which it came."""
+    def count_many(self, kinds: Iterable[Kind]) -> None:
+        """Count rewards in the order in which they came, each given by what is counted of it."""
         # Equal ones are counted together; the first of each come in their order, which decides
         # about the sources and days that have counts of their own.
-        for kind, times in Counter(starmap(_kind_of, rewarded)).items():
+        for kind, times in Counter(kinds).items():
             self._add(*kind, times)
 
     def _add(
@@ -117,8 +118,8 @@ class Sources(msgspec.Struct, array_like=True):
         setattr(day, after, getattr(day, after) + 1)
 
 
-def _kind_of(decision: OpenDecision, time: int) -> tuple[str | None, int, Standing, int, int]:
-    """Return the source, day, standing, bin of delays and value of a reward that came at a time."""
+def _kind_of(decision: OpenDecision, time: int) -> Kind:
+    """Return what is counted of a reward that came at a time."""
     steps = decision.steps
     assert steps is not None
     delay = min((time - decision.time).bit_length(), DELAY_BINS - 1)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 
 import msgspec
+import numpy as np
 
 from armrace.errors import DamagedFile, UnknownName
 from armrace.service.chain import BEGINNING, Head, Record
+from armrace.service.columns import Columns
 from armrace.service.events import Created, Event
 from armrace.service.experiment import Experiment, ExperimentData, Rulings
 
-__all__ = ["State", "StateData", "read_snapshot"]
+__all__ = ["State", "StateData", "not_created", "read_snapshot"]
 
 _FORMAT = 1
 _DIGEST_SIZE = 16
@@ -69,14 +71,25 @@ class State:
     def note(self, record: Record, event: Event) -> None:
         """Check that an event can follow, and move to its place in the log."""
         if event.time < self.time:
-            raise DamagedFile(f"the log goes back in time at record {record.sequence}.")
+            raise _back_in_time(record.sequence)
         if isinstance(event, Created):
             if event.experiment != len(self.experiments):
                 raise DamagedFile(f"the log numbers an experiment {event.experiment} out of order.")
         elif not 0 <= event.experiment < len(self.experiments):
-            raise DamagedFile(f"the log names experiment {event.experiment} before it is created.")
+            raise not_created(event.experiment)
         self.head = Head(record.sequence, record.digest)
         self.time = event.time
+
+    def note_many(self, events: Columns) -> None:
+        """Check that events can follow, none of which creates an experiment."""
+        times, numbers = events.events["time"], events.events["experiment"]
+        back = np.diff(times, prepend=self.time) < 0
+        if back.any():
+            raise _back_in_time(int(events.sequences[np.argmax(back)]))
+        unknown = (numbers < 0) | (numbers >= len(self.experiments))
+        if unknown.any():
+            raise not_created(int(numbers[np.argmax(unknown)]))
+        self.time = int(times[-1])
 
     def _add(self, experiment: Experiment) -> None:
         self.experiments.append(experiment)
@@ -135,6 +148,15 @@ def read_snapshot(data: bytes) -> StateData:
             f"a snapshot in the store has format {stored.format}; this version reads {_FORMAT}."
         )
     return stored
+
+
+def not_created(number: int) -> DamagedFile:
+    """Return the error that a log names an experiment too early."""
+    return DamagedFile(f"the log names experiment {number} before it is created.")
+
+
+def _back_in_time(sequence: int) -> DamagedFile:
+    return DamagedFile(f"the log goes back in time at record {sequence}.")
 
 
 def _digest(content: bytes) -> bytes:

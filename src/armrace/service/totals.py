@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -77,14 +76,22 @@ class Totals:
             if len(self._shares) >= _TOGETHER:
                 self._add_shares()
 
-    def count_decisions(self, arms: Sequence[int], shares: Sequence[bytes]) -> None:
-        """Count many decisions, as :meth:`count_decision` would one by one."""
-        for arm, count in Counter(arms).items():
-            self._arms[arm].decisions += count
-        known = [arm for arm, share in zip(arms, shares, strict=True) if share]
-        for arm, count in Counter(known).items():
-            self._arms[arm].comparable += count
-        self._shares += filter(None, shares)
+    def count_decisions(
+        self, arms: np.ndarray, comparable: np.ndarray, shares: Sequence[bytes]
+    ) -> None:
+        """Count many decisions, as :meth:`count_decision` would one by one.
+
+        Args:
+            arms: their arms.
+            comparable: for each decision whether it comes with probabilities.
+            shares: the probabilities of those that do.
+        """
+        counts = np.bincount(arms, minlength=len(self._arms)).tolist()
+        known = np.bincount(arms[comparable], minlength=len(self._arms)).tolist()
+        for totals, count, with_shares in zip(self._arms, counts, known, strict=True):
+            totals.decisions += count
+            totals.comparable += with_shares
+        self._shares += shares
         self._add_shares()
 
     def _add_shares(self) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
 
 from armrace.errors import ArmraceError
 from armrace.service.http.access import Access
@@ -42,7 +42,7 @@ def create_application(
     version: str = "",
     log: RequestLog | None = None,
     pages: Pages = lambda inside: (),
-) -> Starlette:
+) -> ASGIApp:
     """Return the application of a service.
 
     Args:
@@ -54,7 +54,7 @@ def create_application(
         pages: returns routes beside the endpoints.
     """
     log = log or RequestLog()
-    return _Application(service, rate, when_failed, version, log).starlette(pages)
+    return _Application(service, rate, when_failed, version, log).with_shortcut(pages)
 
 
 class _Application:
@@ -75,7 +75,7 @@ class _Application:
         self._document = _encode(make_document(version))
         self._ready = False
 
-    def starlette(self, pages: Pages) -> Starlette:
+    def with_shortcut(self, pages: Pages) -> ASGIApp:
         handlers = {
             (each.method, each.path): Handler(
                 each, self._front, self._access, self._metrics, self._log, self.fail
@@ -100,12 +100,8 @@ class _Application:
             *pages(Inside(self._front, self._access, self._service.keyring, self._service.tenant)),
         ]
         refusals: dict[Any, Any] = {HTTPException: _refuse_address}
-        return Starlette(
-            routes=routes,
-            middleware=[Middleware(Shortcut, handlers["POST", DECIDE], handlers["POST", REWARD])],
-            lifespan=self._lifespan,
-            exception_handlers=refusals,
-        )
+        starlette = Starlette(routes=routes, lifespan=self._lifespan, exception_handlers=refusals)
+        return Shortcut(starlette, handlers["POST", DECIDE], handlers["POST", REWARD])
 
     def fail(self) -> None:
         """Stop the process if the store has failed for good."""

@@ -116,7 +116,7 @@ class Handler:
 
 
 class Shortcut:
-    """Leads the most frequent requests to their handlers, past Starlette's routes.
+    """Leads the most frequent requests to their handlers, past Starlette's layers and routes.
 
     Args:
         app: the application for everything else.

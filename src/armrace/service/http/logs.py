@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import sys
 import time
+from itertools import count
 from typing import Literal, TextIO
 
 import msgspec
@@ -13,6 +14,8 @@ __all__ = ["LogLevel", "RequestLog", "request_id"]
 
 LogLevel = Literal["all", "problems", "none"]
 _LONGEST_ID = 64
+_PROCESS, _numbers = f"{secrets.token_hex(6)}-", count(1)
+"""New ids differ from those of other processes and from one another; they need not be secret."""
 
 
 class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -61,4 +64,4 @@ def request_id(given: bytes | None) -> str:
     """Return the id that a client gave its request, if it is plain and short, or a new one."""
     if given and len(given) <= _LONGEST_ID and given.isascii() and given.decode().isprintable():
         return given.decode()
-    return secrets.token_hex(8)
+    return f"{_PROCESS}{next(_numbers):x}"

@@ -98,6 +98,7 @@ def serve(
             log_level="warning",
             access_log=False,
             proxy_headers=False,
+            server_header=False,
             timeout_graceful_shutdown=_GRACE_SECONDS,
             timeout_keep_alive=30,
             h11_max_incomplete_event_size=2**16,

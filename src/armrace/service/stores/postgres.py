@@ -17,7 +17,7 @@ again.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -35,6 +35,10 @@ _MIGRATIONS = {1: ""}
 """For each earlier schema, what leads to the next one. Schema 2 has the same tables as 1; its log
 may hold events that version 1 cannot read."""
 _LOCK = 0x61726D72
+_TAKE_LOCK = (
+    f"SELECT set_config('synchronous_commit', 'off', true), pg_advisory_xact_lock({_LOCK})"
+).encode()
+"""Until the end of the transaction, commits do not wait for the disk."""
 _PAGE = 5000
 _CREATE = """
 CREATE SCHEMA IF NOT EXISTS {schema};
@@ -152,8 +156,9 @@ class _Queries:
     """Statements with the name of the schema put in."""
 
     def __init__(self, schema: sql.Identifier) -> None:
-        def made(query: str) -> sql.Composed:
-            return sql.SQL(query).format(schema)
+        def made(query: str) -> bytes:
+            # As bytes, since a composed query is put together again each time it is sent.
+            return sql.SQL(query).format(schema).as_bytes(None)
 
         records = "SELECT sequence, payload, digest, subject FROM {0}.records WHERE "
         self.head = made(
@@ -185,8 +190,7 @@ class _PostgresTurn(Turn):
         """Records that go to the database with the next statement."""
         with connection.pipeline():
             connection.execute("BEGIN")
-            connection.execute("SET LOCAL synchronous_commit = off")
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            connection.execute(_TAKE_LOCK)
             # Statements of their own: the lock must be held before they look at the data.
             head = connection.execute(queries.head, binary=True)
             news = connection.execute(queries.read_page, (last,), binary=True)
@@ -198,15 +202,23 @@ class _PostgresTurn(Turn):
         self._news_after = last
         self._changed = self._head.sequence != last
 
-    def _execute(self, query: sql.Composed, values: Sequence[object] = ()) -> psycopg.Cursor:
+    def _execute(self, query: bytes, values: Sequence[object] = ()) -> psycopg.Cursor:
         if self._waiting:
             self._insert()
         return self._connection.execute(query, values, binary=True)
 
     def _insert(self) -> None:
-        columns = [list(column) for column in zip(*self._waiting, strict=True)]
+        sequences, payloads, digests, subjects = zip(*self._waiting, strict=True)
         self._waiting = []
-        self._connection.execute(self._queries.append, columns)
+        self._connection.execute(
+            self._queries.append,
+            (
+                _array(map(str, sequences)),
+                _array(map(_hexadecimal, payloads)),
+                _array(map(_hexadecimal, digests)),
+                _array("NULL" if each is None else str(each) for each in subjects),
+            ),
+        )
 
     @property
     def head(self) -> Head:
@@ -270,6 +282,15 @@ class _PostgresTurn(Turn):
         if sequences:
             self._execute(self._queries.forget, (list(sequences),))
             self._changed = True
+
+
+def _array(members: Iterable[str]) -> str:
+    """Return an array as PostgreSQL writes it; psycopg's own takes five times as long."""
+    return "{" + ",".join(members) + "}"
+
+
+def _hexadecimal(content: bytes) -> str:
+    return '"\\\\x' + content.hex() + '"'
 
 
 def _record(row: Any) -> Record:
