@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from armrace.errors import ArmraceError
 from armrace.service.chain import Record, link
-from armrace.service.events import Event, Ticked, encode, subject
+from armrace.service.events import Ahead, Event, Ticked, encode, subject
 from armrace.service.experiment import Experiment, Rulings
 from armrace.service.folding import Refolded, refold
 from armrace.service.state import State
@@ -45,6 +45,8 @@ class Books:
         self.keys = keys
         self.added = 0
         self.snapshot_wanted = False
+        self.ahead: Ahead | None = None
+        """How the next decision was drawn, if not from this state."""
         self._turn = turn
         self._records: list[Record] = []
 
@@ -66,6 +68,10 @@ class Books:
     def experiment(self, tenant: str, name: str) -> Experiment:
         """Return an experiment by its name, or refuse."""
         return self.state.find(tenant, name)
+
+    def numbered(self, number: int) -> Experiment:
+        """Return an experiment by its number, which must exist."""
+        return self.state.experiments[number]
 
     def settled(self, tenant: str, name: str) -> Experiment:
         """Return an experiment with all decisions settled whose window has closed by now."""

@@ -26,14 +26,15 @@ from armrace.service.history import Mark, mark_of
 from armrace.service.open_decisions import OpenDecision, OpenDecisions
 from armrace.service.rewards import RewardScale
 
-__all__ = ["Numbered", "apply_many", "uncollected"]
+__all__ = ["PLAIN", "Numbered", "apply_many", "uncollected"]
 
 _LEAST = 1000
 """A shorter run is applied one by one: compiled code would not pay."""
 _NOWHERE = (-1, 0, 0, 0, 0.0, 0, 0.0, 0, 0.0)
 """The record of a decision of which the learner does not know."""
 
-_PLAIN = frozenset((Decided, Rewarded, Ticked, Contradicted))
+PLAIN = frozenset((Decided, Rewarded, Ticked, Contradicted))
+"""The events that nearly all of a log consists of; the others change arms, phases or rulings."""
 
 Numbered = tuple[int, Event]
 
@@ -72,7 +73,7 @@ def apply_many(experiment: Experiment, events: Sequence[Numbered]) -> None:
 
 
 def _is_plain(numbered: Numbered) -> bool:
-    return type(numbered[1]) in _PLAIN
+    return type(numbered[1]) in PLAIN
 
 
 def _one_by_one(experiment: Experiment, events: Sequence[Numbered]) -> None:

@@ -8,7 +8,7 @@ event in the log, its sequence number, which is unique in the store.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -18,6 +18,7 @@ from armrace.service.answers import ArmStatus, Phase
 
 __all__ = [
     "RULINGS",
+    "Ahead",
     "ArmAdded",
     "ArmChanged",
     "Contradicted",
@@ -28,6 +29,7 @@ __all__ = [
     "Released",
     "Retracted",
     "Rewarded",
+    "StreamOpened",
     "Ticked",
     "decode",
     "decode_many",
@@ -50,6 +52,18 @@ class Created(_Event, frozen=True, tag=0, gc=False):
     settings: dict[str, Any]
 
 
+class Ahead(NamedTuple):
+    """How a server of the relaxed mode drew a decision: before it had the right to append."""
+
+    stream: int
+    """The number of the random stream, as :class:`StreamOpened` gave it out."""
+    known: int
+    """The last record of the log that the state included from which the arm was drawn; the
+    server's own decisions with the same number that come before this one were included too."""
+    taken: int
+    """How many numbers of the stream had been taken by then."""
+
+
 class Decided(_Event, frozen=True, tag=1, gc=False):
     """A decision was made."""
 
@@ -59,13 +73,16 @@ class Decided(_Event, frozen=True, tag=1, gc=False):
     """What the policy drew; ``None`` if a floor chose the arm, of which the policy learns nothing.
     """
     taken: int
-    """How many random numbers the learner had taken by then; 0 if a floor chose the arm."""
+    """How many random numbers the learner had taken by then; 0 if a floor chose the arm, or if the
+    numbers were not the learner's own."""
     probability: float | None
     """The probability of the arm, floors included; ``None`` where it is not known."""
     shares: bytes = b""
     """The probability of every arm in single precision, if no arm was left out; else empty."""
     unit: str | None = None
     request: str | None = None
+    ahead: Ahead | None = None
+    """``None`` if the arm was drawn from the state at the end of the log."""
 
 
 class Rewarded(_Event, frozen=True, tag=2, gc=False):
@@ -121,6 +138,13 @@ class Contradicted(_Event, frozen=True, tag=9, gc=False):
     decision: int
 
 
+class StreamOpened(_Event, frozen=True, tag=10, gc=False):
+    """A server of the relaxed mode was given a random stream, which no other server will have.
+
+    Streams of an experiment are numbered from 1 in the order of these events.
+    """
+
+
 Event = (
     Created
     | Decided
@@ -132,6 +156,7 @@ Event = (
     | PhaseChanged
     | Ticked
     | Contradicted
+    | StreamOpened
 )
 
 encode = msgspec.msgpack.Encoder().encode

@@ -22,7 +22,17 @@ from armrace.service.experiment import Experiment, Rulings
 from armrace.service.state import State, read_snapshot
 from armrace.service.stores.base import Turn
 
-__all__ = ["Refolded", "Refolding", "catch_up", "collect_rulings", "fold", "load_state", "refold"]
+__all__ = [
+    "Refolded",
+    "Refolding",
+    "apply_events",
+    "catch_up",
+    "collect_rulings",
+    "events_of",
+    "fold",
+    "load_state",
+    "refold",
+]
 
 _TOGETHER = 50_000
 """How many records are applied at once."""
@@ -69,7 +79,7 @@ def _parts(records: Iterable[Record], size: int) -> Iterator[list[Record]]:
         yield part
 
 
-def _events_of(head: Head, part: list[Record]) -> Iterable[tuple[Record, Event]]:
+def events_of(head: Head, part: list[Record]) -> Iterable[tuple[Record, Event]]:
     """Return records that continue a log, each with its event."""
     verify(head, part)
     return zip(part, decode_many([record.payload for record in part]), strict=True)
@@ -77,8 +87,20 @@ def _events_of(head: Head, part: list[Record]) -> Iterable[tuple[Record, Event]]
 
 def _apply_part(state: State, part: list[Record], rulings: Mapping[int, Rulings]) -> None:
     """Apply records, those of each experiment together: experiments know nothing of each other."""
+    _apply(state, events_of(state.head, part), rulings)
+
+
+def apply_events(state: State, records: Iterable[tuple[Record, Event]]) -> None:
+    """Apply records that were checked and that hold no rulings, each with its event."""
+    with uncollected():
+        _apply(state, records, {})
+
+
+def _apply(
+    state: State, records: Iterable[tuple[Record, Event]], rulings: Mapping[int, Rulings]
+) -> None:
     waiting: dict[int, list[Numbered]] = {}
-    for record, event in _events_of(state.head, part):
+    for record, event in records:
         if isinstance(event, Created):
             state.apply(record, event, rulings.get(event.experiment))
         else:
@@ -170,7 +192,7 @@ class Refolding:
 
     def _apply(self, part: list[Record]) -> None:
         waiting: list[Numbered] = []
-        for record, event in _events_of(self.head, part):
+        for record, event in events_of(self.head, part):
             if event.experiment != self._number:
                 continue
             if isinstance(event, Created):

@@ -27,6 +27,7 @@ from armrace.service.answers import (
 from armrace.service.exports import write_rows
 from armrace.service.keyring import Keyring
 from armrace.service.ledger import Ledger, Request
+from armrace.service.relaxed.ledger import RelaxedLedger
 from armrace.service.requests.arms import AddArm, ChangeArm
 from armrace.service.requests.courses import ListSources, ReadHealth, ReadHistory
 from armrace.service.requests.decisions import Decide
@@ -45,6 +46,7 @@ __all__ = ["Service"]
 
 T = TypeVar("T")
 DEFAULT_TENANT = "main"
+LEDGERS = {ledger.mode: ledger for ledger in (Ledger, RelaxedLedger)}
 
 
 _STATUSES: dict[str, Any] = {
@@ -66,6 +68,8 @@ class Service:
         tenant: whose experiments these are.
         clock: returns the time in milliseconds since 1970; by default the system's, which is read
             once, and a monotonic clock from then on.
+        mode: ``"exact"`` draws decisions from the state at the end of the log; ``"relaxed"``, for
+            several servers on one PostgreSQL, from the state that this one last knew.
     """
 
     def __init__(
@@ -74,10 +78,13 @@ class Service:
         keyring: Keyring | None = None,
         tenant: str = DEFAULT_TENANT,
         clock: Callable[[], int] | None = None,
+        mode: Literal["exact", "relaxed"] = "exact",
     ) -> None:
         self.keyring = keyring or Keyring()
         self.tenant = tenant
-        self.ledger = Ledger(store, self.keyring.signing_keys, clock)
+        if mode not in LEDGERS:
+            raise InvalidParameter(f"mode must be one of exact, relaxed; got {mode!r:.100}.")
+        self.ledger = LEDGERS[mode](store, self.keyring.signing_keys, clock)
 
     def __enter__(self) -> Self:
         return self
