@@ -12,7 +12,7 @@ thrown away, and so are all answers.
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from time import monotonic_ns, time_ns
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -73,6 +73,7 @@ class Ledger:
     """
 
     mode: ClassVar[str] = "exact"
+    """From which state decisions are drawn: ``"exact"`` or ``"relaxed"``."""
 
     def __init__(
         self,
@@ -91,6 +92,8 @@ class Ledger:
         self._state: State | None = None
         self._snapshot_at = 0
         self._failure: str | None = None
+        self.turns: Counter[str] = Counter()
+        """How many turns were performed in which way, since the process began."""
         self.submit([])
 
     def submit(self, requests: Sequence[Request[Any]]) -> list[Any]:
@@ -156,6 +159,7 @@ class Ledger:
 
     def _perform_in(self, turn: Turn, batches: list[Sequence[Request[Any]]]) -> list[list[Any]]:
         """Perform requests on the state at the end of the log."""
+        self.turns["exact"] += 1
         state = self._current(turn)
         books = Books(state, turn, self._time(turn, state.time), self._keys())
         outcomes = [[perform_one(each, books) for each in batch] for batch in batches]

@@ -26,8 +26,8 @@ from armrace.service.answers import (
 )
 from armrace.service.exports import write_rows
 from armrace.service.keyring import Keyring
-from armrace.service.ledger import Ledger, Request
-from armrace.service.relaxed.ledger import RelaxedLedger
+from armrace.service.ledger import Request
+from armrace.service.modes import Mode, ledger_of
 from armrace.service.requests.arms import AddArm, ChangeArm
 from armrace.service.requests.courses import ListSources, ReadHealth, ReadHistory
 from armrace.service.requests.decisions import Decide
@@ -46,7 +46,6 @@ __all__ = ["Service"]
 
 T = TypeVar("T")
 DEFAULT_TENANT = "main"
-LEDGERS = {ledger.mode: ledger for ledger in (Ledger, RelaxedLedger)}
 
 
 _STATUSES: dict[str, Any] = {
@@ -78,13 +77,11 @@ class Service:
         keyring: Keyring | None = None,
         tenant: str = DEFAULT_TENANT,
         clock: Callable[[], int] | None = None,
-        mode: Literal["exact", "relaxed"] = "exact",
+        mode: Mode = "exact",
     ) -> None:
         self.keyring = keyring or Keyring()
         self.tenant = tenant
-        if mode not in LEDGERS:
-            raise InvalidParameter(f"mode must be one of exact, relaxed; got {mode!r:.100}.")
-        self.ledger = LEDGERS[mode](store, self.keyring.signing_keys, clock)
+        self.ledger = ledger_of(mode, store.relaxes)(store, self.keyring.signing_keys, clock)
 
     def __enter__(self) -> Self:
         return self
