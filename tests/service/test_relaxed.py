@@ -17,7 +17,7 @@ from armrace.kernels.streams import uniform
 from armrace.online import Learner
 from armrace.online.followers import Follower
 from armrace.service import MemoryStore, Service
-from armrace.service.events import Decided, decode
+from armrace.service.events import Decided, DecidedAhead, decode
 from armrace.service.folding import load_state
 from armrace.service.relaxed.books import Lag
 from serving import folded_bytes, live_bytes
@@ -91,9 +91,9 @@ def test_the_log_yields_the_state_of_both_servers(pair, store, clock, policy, se
     begin(pair, policy=policy, window=2, settle=settle, floors={"c": 0.1})
     mix(pair, clock, rounds=150)
     check_fold(store, *pair)
-    ahead = [event for event in made(store) if event.ahead is not None]
+    ahead = [event for event in made(store) if isinstance(event, DecidedAhead)]
     assert len(ahead) > 0.9 * len(made(store)) > 200
-    assert {event.ahead.stream for event in ahead} == {1, 2}
+    assert {event.stream for event in ahead} == {1, 2}
 
 
 def test_the_published_probability_is_the_one_of_the_state_it_was_drawn_from(pair, store, clock):
@@ -102,9 +102,9 @@ def test_the_published_probability_is_the_one_of_the_state_it_was_drawn_from(pai
     begin(pair, settle="immediate")
     mix(pair, clock, rounds=40)
     own: dict[tuple[int, int], Learner] = {}
-    events = [event for event in made(store) if event.ahead is not None]
+    events = [event for event in made(store) if isinstance(event, DecidedAhead)]
     for event in events:
-        stream, known, _ = event.ahead
+        stream, known = event.stream, event.known
         if (stream, known) not in own:
             known_log = MemoryStore()
             known_log.records = store.records[:known]
@@ -153,7 +153,11 @@ def test_no_server_takes_a_number_twice_or_one_of_another(pair, store, clock):
     restarted = Service(store, pair[0].keyring, clock=clock, mode="relaxed")
     mix((*pair, restarted), clock, rounds=30, seed=2)
     check_fold(store, *pair, restarted)
-    numbers = [event.ahead[::2] for event in made(store) if event.ahead is not None]
+    numbers = [
+        (event.stream, event.stream_taken)
+        for event in made(store)
+        if isinstance(event, DecidedAhead)
+    ]
     assert {stream for stream, _ in numbers} == {1, 2, 3}
     assert len(set(numbers)) == len(numbers)
     for stream in (1, 2, 3):
@@ -203,9 +207,9 @@ def test_an_arm_that_another_server_takes_away_is_not_chosen(pair, store, change
     for _ in range(10):
         store.between = lambda: getattr(pair[1], change)("ads", "a")
         assert pair[0].decide("ads").arm != "a"
-        assert made(store)[-1].ahead is None  # drawn again, from the true state
+        assert not isinstance(made(store)[-1], DecidedAhead)  # drawn again, from the true state
         assert "a" not in {each.arm for each in pair[0].decide_many("ads", 5)}
-        assert made(store)[-1].ahead is not None
+        assert isinstance(made(store)[-1], DecidedAhead)
         if change == "retire_arm":
             break
         pair[1].resume_arm("ads", "a")
@@ -223,7 +227,7 @@ def test_a_pause_of_the_experiment_and_new_arms_are_noticed(pair, store):
     pair[0].decide("ads")
     arms = {each.arm for each in pair[0].decide_many("ads", 100)}
     assert arms == {"a", "b", "c", "d"}
-    assert made(store)[-1].ahead is not None
+    assert isinstance(made(store)[-1], DecidedAhead)
     assert pair[0].decide("ads", eligible=["d"]).arm == "d"
     check_fold(store, *pair)
 
@@ -236,7 +240,7 @@ def test_a_guessed_horizon_doubles_where_the_log_says(pair, store, monkeypatch):
             service.decide_many("ads", 7)
     check_fold(store, *pair)
     assert pair[0].describe("ads").generation == 2
-    assert sum(event.ahead is None for event in made(store)) < 40
+    assert sum(not isinstance(event, DecidedAhead) for event in made(store)) < 40
 
 
 def test_no_more_decisions_are_open_than_allowed(pair, store, clock):
@@ -295,9 +299,9 @@ def test_what_lags_too_far_behind_is_drawn_again(
     clock.move(seconds)
     pair[0].decide("ads")
     last = made(store)[-1]
-    assert (last.ahead is not None) == is_ahead
+    assert isinstance(last, DecidedAhead) == is_ahead
     if is_ahead:
-        assert last.ahead.known == known
+        assert last.known == known
     check_fold(store, *pair)
 
 

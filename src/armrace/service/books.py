@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from armrace.errors import ArmraceError
 from armrace.service.chain import Record, link
-from armrace.service.events import Ahead, Event, Ticked, encode, subject
+from armrace.service.drawing import Drawn
+from armrace.service.events import Decided, Event, Ticked, encode, subject
 from armrace.service.experiment import Experiment, Rulings
 from armrace.service.folding import Refolded, refold
 from armrace.service.state import State
@@ -45,8 +46,6 @@ class Books:
         self.keys = keys
         self.added = 0
         self.snapshot_wanted = False
-        self.ahead: Ahead | None = None
-        """How the next decision was drawn, if not from this state."""
         self._turn = turn
         self._records: list[Record] = []
 
@@ -57,6 +56,12 @@ class Books:
         self._records.append(record)
         self.added += 1
         return record.sequence
+
+    def decided(
+        self, experiment: Experiment, drawn: Drawn, unit: str | None, request: str | None
+    ) -> Decided:
+        """Return the event of a decision that the experiment has just drawn."""
+        return Decided(self.time, experiment.number, *drawn, unit, request)
 
     def flush(self) -> Turn:
         """Append to the log what was added so far, and return the turn."""

@@ -20,7 +20,7 @@ import numpy as np
 from armrace.errors import DamagedFile, ForeignTicket
 from armrace.kernels.event_log import DECISION
 from armrace.kernels.generics import Ticket
-from armrace.service.events import Contradicted, Decided, Event, Rewarded, Ticked
+from armrace.service.events import Contradicted, Decided, DecidedAhead, Event, Rewarded, Ticked
 from armrace.service.experiment import Experiment
 from armrace.service.history import Mark, mark_of
 from armrace.service.open_decisions import OpenDecision, OpenDecisions
@@ -33,7 +33,7 @@ _LEAST = 1000
 _NOWHERE = (-1, 0, 0, 0, 0.0, 0, 0.0, 0, 0.0)
 """The record of a decision of which the learner does not know."""
 
-PLAIN = frozenset((Decided, Rewarded, Ticked, Contradicted))
+PLAIN = frozenset((Decided, DecidedAhead, Rewarded, Ticked, Contradicted))
 """The events that nearly all of a log consists of; the others change arms, phases or rulings."""
 
 Numbered = tuple[int, Event]

@@ -8,7 +8,7 @@ event in the log, its sequence number, which is unique in the store.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -18,12 +18,12 @@ from armrace.service.answers import ArmStatus, Phase
 
 __all__ = [
     "RULINGS",
-    "Ahead",
     "ArmAdded",
     "ArmChanged",
     "Contradicted",
     "Created",
     "Decided",
+    "DecidedAhead",
     "Event",
     "PhaseChanged",
     "Released",
@@ -52,18 +52,6 @@ class Created(_Event, frozen=True, tag=0, gc=False):
     settings: dict[str, Any]
 
 
-class Ahead(NamedTuple):
-    """How a server of the relaxed mode drew a decision: before it had the right to append."""
-
-    stream: int
-    """The number of the random stream, as :class:`StreamOpened` gave it out."""
-    known: int
-    """The last record of the log that the state included from which the arm was drawn; the
-    server's own decisions with the same number that come before this one were included too."""
-    taken: int
-    """How many numbers of the stream had been taken by then."""
-
-
 class Decided(_Event, frozen=True, tag=1, gc=False):
     """A decision was made."""
 
@@ -73,16 +61,13 @@ class Decided(_Event, frozen=True, tag=1, gc=False):
     """What the policy drew; ``None`` if a floor chose the arm, of which the policy learns nothing.
     """
     taken: int
-    """How many random numbers the learner had taken by then; 0 if a floor chose the arm, or if the
-    numbers were not the learner's own."""
+    """How many random numbers the learner had taken by then; 0 if a floor chose the arm."""
     probability: float | None
     """The probability of the arm, floors included; ``None`` where it is not known."""
     shares: bytes = b""
     """The probability of every arm in single precision, if no arm was left out; else empty."""
     unit: str | None = None
     request: str | None = None
-    ahead: Ahead | None = None
-    """``None`` if the arm was drawn from the state at the end of the log."""
 
 
 class Rewarded(_Event, frozen=True, tag=2, gc=False):
@@ -145,6 +130,21 @@ class StreamOpened(_Event, frozen=True, tag=10, gc=False):
     """
 
 
+class DecidedAhead(Decided, frozen=True, tag=11, gc=False):
+    """A server of the relaxed mode drew a decision before it had the right to append it.
+
+    The random numbers were not the learner's own, so that ``taken`` is 0.
+    """
+
+    stream: int = 0
+    """The number of the random stream, as :class:`StreamOpened` gave it out."""
+    stream_taken: int = 0
+    """How many numbers of the stream had been taken by then."""
+    known: int = 0
+    """The last record of the log that the state included from which the arm was drawn; the
+    server's own decisions with the same number that come before this one were included too."""
+
+
 Event = (
     Created
     | Decided
@@ -157,6 +157,7 @@ Event = (
     | Ticked
     | Contradicted
     | StreamOpened
+    | DecidedAhead
 )
 
 encode = msgspec.msgpack.Encoder().encode

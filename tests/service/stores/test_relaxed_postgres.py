@@ -11,7 +11,7 @@ import pytest
 
 from armrace.errors import NotRunning, StoreFailed
 from armrace.service import Service
-from armrace.service.events import Decided, Rewarded, decode
+from armrace.service.events import Decided, DecidedAhead, Rewarded, decode
 from armrace.service.stores.postgres import PostgresStore
 from serving import folded_bytes, live_bytes
 
@@ -77,9 +77,9 @@ def test_no_decision_is_lost_or_doubled_when_both_are_busy(pair):
     check_fold(*pair)
     logged = events(pair[0])
     decided = [(sequence, event) for sequence, event in logged if isinstance(event, Decided)]
-    ahead = [(sequence, event.ahead) for sequence, event in decided if event.ahead is not None]
+    ahead = [(sequence, event) for sequence, event in decided if isinstance(event, DecidedAhead)]
     assert len(ahead) > len(decided) / 2
-    assert len({(each.stream, each.taken) for _, each in ahead}) == len(ahead)
+    assert len({(each.stream, each.stream_taken) for _, each in ahead}) == len(ahead)
     assert {each.stream for _, each in ahead} == {1, 2}
     turn = 4 * 6  # the most that a turn of ours appends before a decision of its own
     assert all(0 < sequence - each.known <= 1000 + turn for sequence, each in ahead)
@@ -97,7 +97,7 @@ def test_names_and_changes_of_another_server_count(pair):
     one.pause_arm("ads", "a")
     assert "a" not in {each.arm for each in other.decide_many("ads", 12)}
     assert "a" not in {each.arm for each in other.decide_many("ads", 12)}
-    assert events(one)[-1][1].ahead is not None
+    assert isinstance(events(one)[-1][1], DecidedAhead)
     one.pause("ads")
     with pytest.raises(NotRunning):
         other.decide("ads")
@@ -135,9 +135,9 @@ def test_a_server_that_is_killed_loses_nothing_acknowledged(pair, postgres, sche
     assert len(whole) >= 30
     check_fold(*pair)
     numbers = [
-        (event.ahead.stream, event.ahead.taken)
+        (event.stream, event.stream_taken)
         for _, event in events(pair[0])
-        if isinstance(event, Decided) and event.ahead is not None
+        if isinstance(event, DecidedAhead)
     ]
     assert {1, 3, 4} <= {stream for stream, _ in numbers}
     assert len(set(numbers)) == len(numbers)
@@ -156,5 +156,5 @@ def test_a_database_that_comes_back_is_used_again(pair, postgres):
     assert pair[0].decide("ads", request="r").decision == decision.decision
     for _ in range(3):
         pair[0].decide("ads")
-    assert events(pair[0])[-1][1].ahead.stream == 3  # what became of the others is not known
+    assert events(pair[0])[-1][1].stream == 3  # what became of the others is not known
     check_fold(*pair)

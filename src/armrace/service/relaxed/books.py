@@ -18,7 +18,7 @@ from armrace.service.books import Books
 from armrace.service.bulk import PLAIN
 from armrace.service.chain import Head, Record, link
 from armrace.service.drawing import Drawn
-from armrace.service.events import Decided, Event, Rewarded, encode, subject
+from armrace.service.events import Decided, DecidedAhead, Event, Rewarded, encode, subject
 from armrace.service.experiment import Experiment
 from armrace.service.folding import events_of
 from armrace.service.open_decisions import OpenDecision, OpenDecisions
@@ -87,6 +87,7 @@ class AheadBooks(Books):
         super().__init__(state, turn, time, keys)
         self.draft: Draft | None = None
         """What was drawn for the request that is being performed, unless it was taken."""
+        self._taken: Draft
         self.records = news
         """The records that follow the state, with those that were added."""
         self._appended = len(news)
@@ -136,10 +137,18 @@ class AheadBooks(Books):
         draft, self.draft = self.draft, None
         if draft is None or draft.places != places:
             raise Exactly
-        if draft.ahead.known < self._oldest[0] or draft.time < self._oldest[1]:
+        if draft.known < self._oldest[0] or draft.time < self._oldest[1]:
             raise Exactly
-        self.ahead = draft.ahead
+        self._taken = draft
         return draft.drawn
+
+    def decided(
+        self, experiment: Experiment, drawn: Drawn, unit: str | None, request: str | None
+    ) -> DecidedAhead:
+        """Return the event of the decision that was taken last, with how it was drawn."""
+        how = self._taken
+        number, time = experiment.number, self.time
+        return DecidedAhead(time, number, *drawn, unit, request, how.stream, how.taken, how.known)
 
 
 class _View(Experiment):

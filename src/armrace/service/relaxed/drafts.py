@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from armrace.online.followers import Follower
 from armrace.service.drawing import Drawn, draw, lot_of
-from armrace.service.events import Ahead
 from armrace.service.experiment import Experiment
 from armrace.service.generation import Generation
 
@@ -24,9 +23,13 @@ class Draft(NamedTuple):
     places: list[int] | None
     """Among which arms it was drawn; ``None`` for all."""
     drawn: Drawn
-    ahead: Ahead
+    stream: int
+    taken: int
+    """How many numbers of the stream had been taken when it was drawn."""
+    known: int
+    """The last record that the state included from which it was drawn."""
     time: int
-    """When the state from which it was drawn was last known to be the true one."""
+    """When that state was last known to be the true one."""
 
 
 class Drafter:
@@ -87,5 +90,5 @@ class Drafter:
         drawn = draw(self._own, floors, places, len(experiment.arms), lot)
         if drawn.ticket is not None:
             self._own.assign(drawn.ticket, drawn.taken)
-        ahead = Ahead(self._stream, self._known, drawn.taken)
-        return Draft(places, drawn._replace(taken=0), ahead, self._time)
+        own = drawn._replace(taken=0)
+        return Draft(places, own, self._stream, drawn.taken, self._known, self._time)

@@ -13,6 +13,7 @@ from armrace.service.folding import apply_events
 from armrace.service.ledger import Ledger, Request, perform_one
 from armrace.service.relaxed.books import AheadBooks, Exactly, Lag, read_news
 from armrace.service.relaxed.drafts import Draft, Drafter
+from armrace.service.relaxed.names import NamesAside
 from armrace.service.requests.decisions import Decide
 from armrace.service.requests.rewards import Reward
 from armrace.service.state import State
@@ -60,27 +61,28 @@ class RelaxedLedger(Ledger):
         self._drafters, self._opened, self._wanted = {}, {}, set()
 
     def _take_turn(self, batches: _Batches) -> list[list[Any]]:
-        drafts = self._draft(batches)
+        names = NamesAside(self._keys())
+        drafts = self._draft(batches, names)
         books: AheadBooks | None = None
         with self.store.turn() as turn:
             if drafts is not None:
                 try:
-                    books, outcomes = self._perform_ahead(turn, batches, drafts)
+                    books, outcomes = self._perform_ahead(turn, batches, drafts, names)
                 except Exactly:
                     self._forget_drafts()
             if books is None:
                 outcomes = self._perform_in(turn, batches)
         if books is None:
             self._accept_streams()
-        else:
-            self._seen = books.time
-            self.turns["relaxed"] += 1
-            apply_events(books.state, books.records)
-        return outcomes
+            return outcomes
+        self._seen = books.time
+        self.turns["relaxed"] += 1
+        apply_events(books.state, books.records)
+        return [names.sign_answers(each) for each in outcomes]
 
     # --- before the turn ------------------------------------------------------------------
 
-    def _draft(self, batches: _Batches) -> list[Draft | None] | None:
+    def _draft(self, batches: _Batches, names: NamesAside) -> list[Draft | None] | None:
         """Draw what is asked for; ``None`` if the turn must be performed on the true state."""
         state = self._state
         if state is None or self._needs_snapshot(state):
@@ -89,10 +91,14 @@ class RelaxedLedger(Ledger):
         if not all(type(request) in (Decide, Reward) for request in requests):
             return None
         followed: dict[int, Drafter] = {}
-        drafts = [
-            self._draw_for(state, request, followed) if isinstance(request, Decide) else None
-            for request in requests
-        ]
+        drafts: list[Draft | None] = []
+        for request in requests:
+            if isinstance(request, Decide):
+                drafts.append(self._draw_for(state, request, followed))
+            else:
+                assert isinstance(request, Reward)
+                names.read_ahead(request.tenant, request.decision)
+                drafts.append(None)
         if self._wanted:
             self._forget_drafts()
             return None
@@ -128,13 +134,13 @@ class RelaxedLedger(Ledger):
     # --- in the turn ----------------------------------------------------------------------
 
     def _perform_ahead(
-        self, turn: Turn, batches: _Batches, drafts: list[Draft | None]
+        self, turn: Turn, batches: _Batches, drafts: list[Draft | None], names: NamesAside
     ) -> tuple[AheadBooks, list[list[Any]]]:
         state = self._state
         assert state is not None
         news = read_news(state, turn, self.lag.records)
         time = self._time(turn, news[-1][1].time if news else state.time)
-        books = AheadBooks(state, turn, news, time, self._keys(), self.lag)
+        books = AheadBooks(state, turn, news, time, names, self.lag)
         remaining, wasted = iter(drafts), False
 
         def perform(request: Request[Any]) -> Any:

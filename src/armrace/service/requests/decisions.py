@@ -7,7 +7,6 @@ import msgspec
 from armrace.errors import NotRunning, TooManyOpen
 from armrace.service.answers import Decision
 from armrace.service.books import Books
-from armrace.service.events import Decided
 from armrace.service.experiment import Experiment
 from armrace.service.open_decisions import OpenDecision
 from armrace.service.settings import check_label
@@ -44,16 +43,7 @@ class Decide(msgspec.Struct, frozen=True):
         # From here on nothing is refused: the event that follows settles what is settled here.
         experiment.advance(books.time)
         drawn = experiment.draw(places)
-        sequence = books.add(
-            Decided(
-                books.time,
-                experiment.number,
-                *drawn,
-                unit=self.unit,
-                request=self.request,
-                ahead=books.ahead,
-            )
-        )
+        sequence = books.add(books.decided(experiment, drawn, self.unit, self.request))
         made = experiment.open.get(sequence)
         assert made is not None
         return _answer(books, experiment, made, repeated=False)
