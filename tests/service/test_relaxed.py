@@ -169,8 +169,13 @@ def test_no_server_takes_a_number_twice_or_one_of_another(pair, store, clock):
 
 def test_lots_of_floors_differ_between_servers(pair, store):
     begin(pair, floors={"c": 0.5}, missing="drop")
-    by_server = [[each.arm for each in service.decide_many("ads", 60)] for service in pair]
-    assert by_server[0] != by_server[1]
+    pair[0].decide("ads")  # reads that the other one has been given a stream
+    for service in pair:
+        service.decide_many("ads", 60)
+    ahead = [event for event in made(store) if isinstance(event, DecidedAhead)]
+    by_floor = [[e.ticket is None for e in ahead if e.stream == stream] for stream in (1, 2)]
+    assert 60 <= len(by_floor[0]) <= len(by_floor[1])
+    assert by_floor[0] != by_floor[1][: len(by_floor[0])]
     assert pair[0].check_ratio("ads").p_value > 1e-4  # fails by chance with probability 1e-4
 
 
@@ -309,6 +314,27 @@ def test_what_lags_too_far_behind_is_drawn_again(
     assert isinstance(last, DecidedAhead) == is_ahead
     if is_ahead:
         assert last.known == known
+    check_fold(store, *pair)
+
+
+def test_a_large_state_is_copied_now_and_then_and_lags_no_further(pair, store, monkeypatch):
+    monkeypatch.setattr("armrace.service.relaxed.drafts._BYTES_A_RECORD", 1)
+    begin(pair)
+    pair[0].decide("ads")
+    known = made(store)[-1].known
+    for _ in range(4):
+        pair[0].decide("ads")
+        assert made(store)[-1].known == known
+    pair[0].ledger.lag = Lag(10, 1000)
+    room = 10 - (len(store.records) - known)
+    pair[1].decide_many("ads", room)
+    pair[0].decide("ads")
+    assert made(store)[-1].known == known
+    pair[1].decide("ads")
+    pair[0].decide("ads")
+    assert not isinstance(made(store)[-1], DecidedAhead)
+    pair[0].decide("ads")
+    assert made(store)[-1].known == len(store.records) - 1
     check_fold(store, *pair)
 
 
