@@ -173,9 +173,9 @@ def test_lots_of_floors_differ_between_servers(pair, store):
     for service in pair:
         service.decide_many("ads", 60)
     ahead = [event for event in made(store) if isinstance(event, DecidedAhead)]
-    by_floor = [[e.ticket is None for e in ahead if e.stream == stream] for stream in (1, 2)]
-    assert 60 <= len(by_floor[0]) <= len(by_floor[1])
-    assert by_floor[0] != by_floor[1][: len(by_floor[0])]
+    one, other = ([e.ticket is None for e in ahead if e.stream == stream] for stream in (1, 2))
+    assert min(len(one), len(other)) >= 60
+    assert one[:60] != other[:60]
     assert pair[0].check_ratio("ads").p_value > 1e-4  # fails by chance with probability 1e-4
 
 
@@ -320,6 +320,7 @@ def test_what_lags_too_far_behind_is_drawn_again(
 def test_a_large_state_is_copied_now_and_then_and_lags_no_further(pair, store, monkeypatch):
     monkeypatch.setattr("armrace.service.relaxed.drafts._BYTES_A_RECORD", 1)
     begin(pair)
+    pair[0].decide("ads")  # reads that the other one has been given a stream
     pair[0].decide("ads")
     known = made(store)[-1].known
     for _ in range(4):
@@ -336,6 +337,14 @@ def test_a_large_state_is_copied_now_and_then_and_lags_no_further(pair, store, m
     pair[0].decide("ads")
     assert made(store)[-1].known == len(store.records) - 1
     check_fold(store, *pair)
+
+
+def test_decisions_of_one_turn_know_of_each_other(pair, store):
+    """ucb1 plays every arm once first."""
+    begin(pair, arms="abcdefghij", policy="ucb1")
+    pair[0].decide("ads")
+    assert len({each.arm for each in pair[0].decide_many("ads", 5)}) == 5
+    assert isinstance(made(store)[-1], DecidedAhead)
 
 
 def test_an_exact_server_shares_the_log_with_a_relaxed_one(pair, store, clock):

@@ -12,9 +12,12 @@ import pytest
 from armrace.errors import NotRunning, StoreFailed
 from armrace.service import Service
 from armrace.service.events import Decided, DecidedAhead, Rewarded, decode
+from armrace.service.relaxed.books import Lag
 from armrace.service.stores.postgres import PostgresStore
 from serving import folded_bytes, live_bytes
 
+SLOW = Lag(records=1000, milliseconds=10**6)
+"""However busy the machine is, it must not be too slow for relaxed draws."""
 _numbers = itertools.count()
 
 
@@ -29,6 +32,7 @@ def pair(postgres, schema):
     one = Service(PostgresStore(postgres.place, schema), mode="relaxed")
     other = Service(PostgresStore(postgres.place, schema), one.keyring, mode="relaxed")
     one.create("ads", ["a", "b", "c"], 0, policy="tsallis-inf", horizon=10_000, seed=1)
+    one.ledger.lag = other.ledger.lag = SLOW
     for service in (one, other) * 2:  # so that both have a random stream
         service.decide("ads")
     yield one, other
@@ -110,7 +114,9 @@ WRITER = """
 import sys
 from armrace.service import Service
 from armrace.service.stores.postgres import PostgresStore
+from armrace.service.relaxed.books import Lag
 service = Service(PostgresStore(sys.argv[1], sys.argv[2]), mode="relaxed")
+service.ledger.lag = Lag(records=1000, milliseconds=10**6)
 while True:
     for decision in service.decide_many("ads", 3):
         print(decision.arm, flush=True)
