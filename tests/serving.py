@@ -29,7 +29,7 @@ class Clock:
 def experiment_bytes(service: Service, name: str = "ads") -> bytes:
     """The live state of an experiment as bytes, without what differs between logs."""
     data = msgspec.to_builtins(service.ledger._state.find(service.tenant, name).save())
-    *others, _, (named, _) = data  # the course depends on the times of events, and so do delays
+    *others, _, (named, _), _ = data  # the course depends on the times of events, and so do delays
     counts = {source: days for source, (days, _) in sorted(named.items())}
     return msgspec.msgpack.encode([*others, counts])
 

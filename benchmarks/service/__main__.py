@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 _HERE = Path(__file__).parent
 _BATCH = 100
-_PARTS = ["process", "http", "postgres", "history"]
+_PARTS = ["process", "http", "postgres", "modes", "history"]
 _BARE = "import uvicorn; uvicorn.run('benchmarks.service.bare:application', port={port}, "
 _QUIET = "log_level='warning', access_log=False)"
 
@@ -208,6 +208,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="of bare handler and service")
     parser.add_argument("--connections", type=int, default=32, help="at once, over HTTP")
     parser.add_argument("--decisions", type=int, default=1_000_000, help="of the long log")
+    parser.add_argument(
+        "--delays", type=float, nargs="*", default=[0.0, 0.0005], help="seconds to the database"
+    )
     asked = parser.parse_args()
     if "process" in asked.parts:
         in_process(100)
@@ -215,6 +218,10 @@ def main() -> None:
         over_http(asked.seconds, asked.rounds, asked.connections)
     if "postgres" in asked.parts:
         on_postgres(asked.seconds)
+    if "modes" in asked.parts:
+        from benchmarks.service.modes import measure as measure_modes
+
+        measure_modes(asked.seconds, asked.rounds, asked.delays)
     if "history" in asked.parts:
         from benchmarks.service.history import measure
 

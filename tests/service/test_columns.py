@@ -20,6 +20,7 @@ from armrace.service.events import (
     Contradicted,
     Created,
     Decided,
+    DecidedAhead,
     Event,
     PhaseChanged,
     Rewarded,
@@ -33,8 +34,7 @@ text = st.none() | st.text(max_size=300)
 ticket = st.builds(
     Ticket, whole, st.integers(-1, 200), number, whole, number, st.integers(-1, 9), number
 )
-decided = st.builds(
-    Decided,
+decision = (
     whole,
     whole,
     whole,
@@ -45,6 +45,7 @@ decided = st.builds(
     text,
     text,
 )
+decided = st.builds(Decided, *decision) | st.builds(DecidedAhead, *decision, whole, whole, whole)
 rewarded = st.builds(Rewarded, whole, whole, whole, whole, text, st.none() | number)
 other = (
     st.builds(Ticked, whole, whole)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from armrace.errors import StoreFailed
 from armrace.service.books import Books
 from armrace.service.experiment import Experiment
-from armrace.service.ledger import Ledger, _perform_one
+from armrace.service.ledger import Ledger, perform_one
 from armrace.service.open_decisions import OpenDecisions
 from armrace.service.requests.rewards import Reward
 
@@ -24,7 +24,7 @@ def acknowledge_before_commit(patch: Callable[..., None]) -> None:
             with self.store.turn() as turn:
                 state = self._current(turn)
                 books = Books(state, turn, max(state.time, self._clock()), self._keys())
-                outcomes = [[_perform_one(each, books) for each in batch] for batch in batches]
+                outcomes = [[perform_one(each, books) for each in batch] for batch in batches]
                 books.flush()
         except StoreFailed:
             if outcomes is None:

@@ -18,7 +18,7 @@ from torture.world import WINDOW_SECONDS, World
 __all__ = ["Contradiction", "check"]
 
 _CREATED, _DECIDED, _REWARDED, _RETRACTED, _RELEASED = range(5)
-_CONTRADICTED = 9
+_CONTRADICTED, _DECIDED_AHEAD = 9, 11
 _WINDOW = 1000 * WINDOW_SECONDS
 
 
@@ -40,7 +40,9 @@ class _Log:
             _require(record.sequence == place, f"sequence {record.sequence} is at place {place}")
             digest = hashlib.blake2b(digest + record.payload, digest_size=16).digest()
             _require(record.digest == digest, f"record {place} breaks the chain")
-            self.events[place] = msgspec.msgpack.decode(record.payload)
+            event = msgspec.msgpack.decode(record.payload)
+            # What follows the request says how a decision was drawn ahead.
+            self.events[place] = [_DECIDED, *event[1:10]] if event[0] == _DECIDED_AHEAD else event
         times = [event[1] for event in self.events.values()]
         _require(times == sorted(times), "time goes back")
         self.decided = {s: e for s, e in self.events.items() if e[0] == _DECIDED}

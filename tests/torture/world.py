@@ -12,6 +12,7 @@ from armrace.errors import ArmraceError, StoreFailed
 from armrace.policies import RECOMMENDED
 from armrace.service import MemoryStore, Service
 from armrace.service.keyring import Keyring
+from armrace.service.relaxed.books import Lag
 
 __all__ = ["Answer", "World"]
 
@@ -19,9 +20,12 @@ START = 1_700_000_000_000
 WINDOW_SECONDS = 600
 ARMS = ["a", "b", "c"]
 POLICIES = ["ucb1", RECOMMENDED, "sharp-race"]
-_CLIENTS, _VISITS, _NODES = 4, 6, 2
-_TIMEOUT = 400
 _LONGEST = 100_000_000
+EXACT, RELAXED = ["exact", "exact"], ["relaxed", "relaxed"]
+MODES = [EXACT, EXACT, ["exact", "relaxed"], RELAXED]
+LAG = Lag(records=20, milliseconds=_LONGEST)
+"""Clients pause for minutes, in which few records are added."""
+_CLIENTS, _VISITS, _TIMEOUT = 4, 6, 400
 
 
 class Answer(NamedTuple):
@@ -40,6 +44,7 @@ class FaultyStore(MemoryStore):
     """A store that now and then fails, before or after it has kept a turn."""
 
     recovers = True
+    relaxes = True
 
     def __init__(self, rng: Random) -> None:
         super().__init__()
@@ -66,15 +71,16 @@ class FaultyStore(MemoryStore):
 class Node:
     """A process that serves; when it dies, all that it has not answered is lost."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, mode: str) -> None:
         self.world = world
+        self.mode = mode
         self.lives = 0
         self.service: Service | None = None
         self.start()
 
     def start(self) -> None:
         try:
-            self.service = self.world.make_service()
+            self.service = self.world.make_service(self.mode)
         except StoreFailed:
             self.world.later(300, self.start)
 
@@ -92,6 +98,7 @@ class World:
         make_service: makes a node's service; tests of the checker pass broken ones.
         settle: when rewards are learned; by default the seed says.
         policy: the policy; by default the seed says.
+        modes: the modes of the nodes; by default the seed says.
     """
 
     def __init__(
@@ -100,11 +107,13 @@ class World:
         make_service: Callable[..., Service] = Service,
         settle: str | None = None,
         policy: str | None = None,
+        modes: list[str] | None = None,
     ) -> None:
         self.rng = Random(seed)
         kinds = Random(-seed - 1)  # apart, so that the rest of a run does not depend on it
         self.settle = settle or kinds.choice(["window", "window", "immediate"])
         self.policy = policy or kinds.choice(POLICIES)
+        self.modes = modes or kinds.choice(MODES)
         self.now = START
         self.history: list[Answer] = []
         self.trouble = self.rng.choice([0.0, 0.1, 0.3])
@@ -125,11 +134,13 @@ class World:
             quarantine=0.5,
             settle=self.settle,
         )
-        self.nodes = [Node(self) for _ in range(_NODES)]
+        self.nodes = [Node(self, mode) for mode in self.modes]
 
-    def make_service(self) -> Service:
-        service = self._make_service(self.store, self.keyring, clock=lambda: self.now)
+    def make_service(self, mode: str = "exact") -> Service:
+        service = self._make_service(self.store, self.keyring, clock=lambda: self.now, mode=mode)
         service.ledger._snapshot_events = 25
+        if mode == "relaxed":
+            service.ledger.lag = LAG
         return service
 
     def later(self, delay: int, act: Callable[[], None]) -> None:

@@ -14,6 +14,8 @@ from armrace.errors import InvalidParameter
 
 __all__ = ["EPILOG", "KeysFile", "Place", "serve"]
 
+_SETTINGS = ("store", "keys", "host", "port", "rate", "log", "mode")
+
 EPILOG = """\
 [bold]Examples[/bold]
 
@@ -72,6 +74,16 @@ Log = Annotated[
         help="Which requests to write about: all, problems, none.",
     ),
 ]
+ModeName = Annotated[
+    str | None,
+    typer.Option(
+        "--mode",
+        metavar="MODE",
+        envvar="ARMRACE_MODE",
+        help="For several servers on one PostgreSQL: exact, or relaxed, which draws decisions "
+        "from a state that may be up to a second old; by default exact.",
+    ),
+]
 Config = Annotated[
     str | None,
     typer.Option(
@@ -102,6 +114,7 @@ def serve(
     port: Port = None,
     rate: Rate = None,
     log: Log = None,
+    mode: ModeName = None,
     config: Config = None,
     demo: Demo = False,
     demo_speed: DemoSpeed = "1",
@@ -120,7 +133,7 @@ def serve(
         raise InvalidParameter(
             f"the service needs the package {error.name}; install armrace[service]."
         ) from None
-    said = {"store": store, "keys": keys, "host": host, "port": port, "rate": rate, "log": log}
+    said = dict(zip(_SETTINGS, (store, keys, host, port, rate, log, mode), strict=True))
     values = {**_read(config), **{name: value for name, value in said.items() if value is not None}}
     checked = _checked(values)
     if not demo:
@@ -146,7 +159,7 @@ def _read(config: str | None) -> dict[str, Any]:
         raise InvalidParameter(f"cannot read {config}: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidParameter(f"{config} is no TOML file: {error}.") from None
-    unknown = sorted(found.keys() - {"store", "keys", "host", "port", "rate", "log"})
+    unknown = sorted(found.keys() - set(_SETTINGS))
     if unknown:
         raise InvalidParameter(f"{config} has the unknown setting {unknown[0]!r}.")
     return found

@@ -21,6 +21,9 @@ __all__ = ["CONTRADICTED", "DECIDED", "PACKED", "REWARDED", "TICKED", "UNREAD", 
 DECIDED, REWARDED, TICKED, CONTRADICTED = 1, 2, 8, 9
 """The kinds of events that are read; of the last two nothing but their beginning."""
 
+_DECIDED_AHEAD = 11
+"""Decisions of the relaxed mode are read as decisions, without where their numbers come from."""
+
 UNREAD = -1
 """The kind of an event that is left to another decoder."""
 
@@ -48,7 +51,7 @@ PACKED = np.dtype(
 _NIL, _DOUBLE = 0xC0, 0xCB
 _FAILED = -1
 """The position after what could not be read."""
-_TICKET_SIZE, _DECIDED_SIZE, _REWARDED_SIZE = 7, 10, 7
+_TICKET_SIZE, _DECIDED_SIZE, _REWARDED_SIZE, _DECIDED_AHEAD_SIZE = 7, 10, 7, 13
 
 
 @inlined
@@ -180,6 +183,11 @@ def _read_event(data: Any, at: int, end: int, event: Any, decision: Any) -> None
     event.experiment, at = _read_integer(data, at, end)
     if kind == DECIDED and size == _DECIDED_SIZE:
         at = _read_decision(data, at, end, event, decision)
+    elif kind == _DECIDED_AHEAD and size == _DECIDED_AHEAD_SIZE:
+        at = _read_decision(data, at, end, event, decision)
+        for _ in range(_DECIDED_AHEAD_SIZE - _DECIDED_SIZE):
+            _, at = _read_integer(data, at, end)
+        kind = DECIDED
     elif kind == REWARDED and size == _REWARDED_SIZE:
         at = _read_reward(data, at, end, event)
     elif not ((kind == TICKED and size == 3) or (kind == CONTRADICTED and size == 4)):

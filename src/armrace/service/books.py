@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from armrace.errors import ArmraceError
 from armrace.service.chain import Record, link
-from armrace.service.events import Event, Ticked, encode, subject
+from armrace.service.drawing import Drawn
+from armrace.service.events import Decided, Event, Ticked, encode, subject
 from armrace.service.experiment import Experiment, Rulings
 from armrace.service.folding import Refolded, refold
 from armrace.service.state import State
@@ -56,6 +57,12 @@ class Books:
         self.added += 1
         return record.sequence
 
+    def decided(
+        self, experiment: Experiment, drawn: Drawn, unit: str | None, request: str | None
+    ) -> Decided:
+        """Return the event of a decision that the experiment has just drawn."""
+        return Decided(self.time, experiment.number, *drawn, unit, request)
+
     def flush(self) -> Turn:
         """Append to the log what was added so far, and return the turn."""
         if self._records:
@@ -66,6 +73,10 @@ class Books:
     def experiment(self, tenant: str, name: str) -> Experiment:
         """Return an experiment by its name, or refuse."""
         return self.state.find(tenant, name)
+
+    def numbered(self, number: int) -> Experiment:
+        """Return an experiment by its number, which must exist."""
+        return self.state.experiments[number]
 
     def settled(self, tenant: str, name: str) -> Experiment:
         """Return an experiment with all decisions settled whose window has closed by now."""

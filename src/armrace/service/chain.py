@@ -55,6 +55,9 @@ def verify(head: Head, records: Iterable[Record]) -> None:
             raise DamagedFile(
                 f"the log is damaged: record {last} is missing, and {sequence} follows."
             )
-        digest = new(digest + payload, digest_size=_SIZE).digest()
+        try:
+            digest = new(digest + payload, digest_size=_SIZE).digest()
+        except TypeError:  # damage in a database can turn bytes into a number or text
+            raise DamagedFile(f"the log is damaged: record {last} holds no bytes.") from None
         if given != digest:
             raise DamagedFile(f"the log is damaged: record {last} does not match its digest.")

@@ -23,11 +23,13 @@ __all__ = [
     "Contradicted",
     "Created",
     "Decided",
+    "DecidedAhead",
     "Event",
     "PhaseChanged",
     "Released",
     "Retracted",
     "Rewarded",
+    "StreamOpened",
     "Ticked",
     "decode",
     "decode_many",
@@ -121,6 +123,28 @@ class Contradicted(_Event, frozen=True, tag=9, gc=False):
     decision: int
 
 
+class StreamOpened(_Event, frozen=True, tag=10, gc=False):
+    """A server of the relaxed mode was given a random stream, which no other server will have.
+
+    Streams of an experiment are numbered from 1 in the order of these events.
+    """
+
+
+class DecidedAhead(Decided, frozen=True, tag=11, gc=False):
+    """A server of the relaxed mode drew a decision before it had the right to append it.
+
+    The random numbers were not the learner's own, so that ``taken`` is 0.
+    """
+
+    stream: int = 0
+    """The number of the random stream, as :class:`StreamOpened` gave it out."""
+    stream_taken: int = 0
+    """How many numbers of the stream had been taken by then."""
+    known: int = 0
+    """The last record of the log that the state included from which the arm was drawn; the
+    server's own decisions with the same number that come before this one were included too."""
+
+
 Event = (
     Created
     | Decided
@@ -132,6 +156,8 @@ Event = (
     | PhaseChanged
     | Ticked
     | Contradicted
+    | StreamOpened
+    | DecidedAhead
 )
 
 encode = msgspec.msgpack.Encoder().encode

@@ -35,6 +35,7 @@ from armrace.service.events import (
     Released,
     Retracted,
     Rewarded,
+    StreamOpened,
     Ticked,
 )
 from armrace.service.generation import Generation, GenerationData, can_restrict
@@ -68,6 +69,7 @@ class ExperimentData(msgspec.Struct, frozen=True, array_like=True):
     conflicts: int = 0
     history: History | None = None
     sources: Sources | None = None
+    streams: int = 0
 
 
 class Experiment:
@@ -85,6 +87,8 @@ class Experiment:
         self.decisions = 0
         self.conflicts = 0
         """How many rewards were refused because their decision had another one."""
+        self.streams = 0
+        """How many random streams were given to servers of the relaxed mode."""
         self.settled_through = 0
         """The sequence number of the last decision that was settled."""
         self.open = OpenDecisions()
@@ -129,6 +133,8 @@ class Experiment:
             self.phase = event.phase
         elif isinstance(event, Contradicted):
             self.conflicts += 1
+        elif isinstance(event, StreamOpened):
+            self.streams += 1
         elif not isinstance(event, Ticked):
             raise DamagedFile(f"the log creates the experiment {self.name} twice.")
 
@@ -275,11 +281,11 @@ class Experiment:
         Returns:
             The arm, with all that its event must carry.
         """
-        floors = self._floors(places)
+        floors = self.floors_among(places)
         lot = lot_of(self.settings.seed, self.decisions) if floors else 0.0
         return draw(self.generation, floors, places, len(self.arms), lot)
 
-    def _floors(self, places: list[int] | None) -> dict[int, float]:
+    def floors_among(self, places: list[int] | None) -> dict[int, float]:
         """Return the floors of the arms that may be chosen, by place."""
         declared = self.settings.floors
         if not declared:
@@ -340,6 +346,7 @@ class Experiment:
             self.conflicts,
             self.history,
             self.sources,
+            self.streams,
         )
 
     @classmethod
@@ -353,7 +360,7 @@ class Experiment:
         experiment.statuses = [status for _, status in data.arms]
         experiment.generation = Generation.load(data.generation, data.settings)
         experiment.decisions, experiment.settled_through = data.decisions, data.settled_through
-        experiment.conflicts = data.conflicts
+        experiment.conflicts, experiment.streams = data.conflicts, data.streams
         experiment.totals = Totals(data.totals.arms)
         experiment.history = data.history or History.begin(data.created)
         experiment.sources = data.sources or Sources()

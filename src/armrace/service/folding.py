@@ -13,6 +13,7 @@ from armrace.service.chain import BEGINNING, Head, Record, verify
 from armrace.service.columns import Columns
 from armrace.service.events import (
     RULINGS,
+    Event,
     Released,
     Retracted,
     decode,
@@ -22,7 +23,17 @@ from armrace.service.experiment import Experiment, Rulings
 from armrace.service.state import State, not_created, read_snapshot
 from armrace.service.stores.base import Turn
 
-__all__ = ["Refolded", "Refolding", "catch_up", "collect_rulings", "fold", "load_state", "refold"]
+__all__ = [
+    "Refolded",
+    "Refolding",
+    "apply_events",
+    "catch_up",
+    "collect_rulings",
+    "events_of",
+    "fold",
+    "load_state",
+    "refold",
+]
 
 _TOGETHER = 50_000
 """How many records are applied at once."""
@@ -69,14 +80,25 @@ def _parts(records: Iterable[Record], size: int) -> Iterator[list[Record]]:
         yield part
 
 
+def events_of(head: Head, part: list[Record]) -> Iterable[tuple[Record, Event]]:
+    """Return records that continue a log, each with its event."""
+    verify(head, part)
+    return zip(part, decode_many([record.payload for record in part]), strict=True)
+
+
+def apply_events(state: State, records: Iterable[tuple[Record, Event]]) -> None:
+    """Apply some records that were checked and that hold no rulings, each with its event."""
+    for record, event in records:
+        state.apply(record, event)
+
+
 def _apply_part(state: State, part: list[Record], rulings: Mapping[int, Rulings]) -> None:
     """Apply records that continue a log."""
-    verify(state.head, part)
     if not is_long(len(part)):
-        found = decode_many([record.payload for record in part])
-        for record, event in zip(part, found, strict=True):
+        for record, event in events_of(state.head, part):
             state.apply(record, event, rulings.get(event.experiment))
         return
+    verify(state.head, part)
     for created, events in Columns.read(part).between_creations():
         if created is not None:
             place, event = created

@@ -12,10 +12,10 @@ thrown away, and so are all answers.
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from time import monotonic_ns, time_ns
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from armrace.errors import ArmraceError, DamagedFile, StoreFailed
 from armrace.service.books import Books, KeptRefusal
@@ -25,7 +25,7 @@ from armrace.service.state import State
 from armrace.service.stores.base import Store, Turn
 from armrace.service.tokens import SigningKeys
 
-__all__ = ["Ledger", "Request", "monotonic_clock"]
+__all__ = ["Ledger", "Request", "monotonic_clock", "perform_one"]
 
 _SNAPSHOT_EVENTS = 50_000
 _KEPT_SNAPSHOTS = 4
@@ -72,6 +72,9 @@ class Ledger:
         snapshot_events: how many events are added from one snapshot to the next.
     """
 
+    mode: ClassVar[str] = "exact"
+    """From which state decisions are drawn: ``"exact"`` or ``"relaxed"``."""
+
     def __init__(
         self,
         store: Store,
@@ -89,6 +92,8 @@ class Ledger:
         self._state: State | None = None
         self._snapshot_at = 0
         self._failure: str | None = None
+        self.turns: Counter[str] = Counter()
+        """How many turns were performed in which way, since the process began."""
         self.submit([])
 
     def submit(self, requests: Sequence[Request[Any]]) -> list[Any]:
@@ -150,13 +155,25 @@ class Ledger:
 
     def _take_turn(self, batches: list[Sequence[Request[Any]]]) -> list[list[Any]]:
         with self.store.turn() as turn:
-            state = self._current(turn)
-            time = max(state.time, turn.time() or self._clock())
-            books = Books(state, turn, time, self._keys())
-            outcomes = [[_perform_one(each, books) for each in batch] for batch in batches]
-            books.flush()
-            self._save_snapshot(state, turn, books.snapshot_wanted)
+            return self._perform_in(turn, batches)
+
+    def _perform_in(self, turn: Turn, batches: list[Sequence[Request[Any]]]) -> list[list[Any]]:
+        """Perform requests on the state at the end of the log."""
+        self.turns["exact"] += 1
+        state = self._current(turn)
+        books = Books(state, turn, self._time(turn, state.time), self._keys())
+        outcomes = [[perform_one(each, books) for each in batch] for batch in batches]
+        self._conclude(books)
+        books.flush()
+        self._save_snapshot(state, turn, books.snapshot_wanted)
         return outcomes
+
+    def _time(self, turn: Turn, last: int) -> int:
+        """Return the time of events that follow an event of the time ``last``."""
+        return max(last, turn.time() or self._clock())
+
+    def _conclude(self, books: Books) -> None:
+        """Do what follows the requests of a turn."""
 
     def _current(self, turn: Turn) -> State:
         if self._state is None:
@@ -167,14 +184,16 @@ class Ledger:
         return self._state
 
     def _save_snapshot(self, state: State, turn: Turn, wanted: bool) -> None:
-        # Open decisions are part of a snapshot, so many of them make snapshots rarer.
-        due = max(self._snapshot_events, 2 * state.open_decisions())
-        new = state.head.sequence - self._snapshot_at
-        if new == 0 or not (wanted or new >= due):
+        if not (wanted or self._needs_snapshot(state)) or state.head.sequence == self._snapshot_at:
             return
         turn.save_snapshot(state.head.sequence, state.save())
         turn.forget_snapshots(turn.snapshots()[:-_KEPT_SNAPSHOTS])
         self._snapshot_at = state.head.sequence
+
+    def _needs_snapshot(self, state: State) -> bool:
+        # Open decisions are part of a snapshot, so many of them make snapshots rarer.
+        due = max(self._snapshot_events, 2 * state.open_decisions())
+        return state.head.sequence - self._snapshot_at >= due
 
     @property
     def sequence(self) -> int:
@@ -216,7 +235,8 @@ def _for_others(error: BaseException) -> ArmraceError:
     return StoreFailed(f"the turn was interrupted: {type(error).__name__}.")
 
 
-def _perform_one(request: Request[Any], books: Books) -> Any:
+def perform_one(request: Request[Any], books: Books) -> Any:
+    """Perform a request; return its answer or the error that refuses it."""
     before = books.added
     try:
         return request.perform(books)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from armrace.errors import ArmraceError, InvalidParameter
 from armrace.service.keyring import Keyring
+from armrace.service.modes import Mode, ledger_of
 from armrace.service.service import DEFAULT_TENANT, Service
 from armrace.service.stores.base import Store
 from armrace.service.stores.memory import MemoryStore
@@ -20,6 +21,7 @@ def open_service(
     tenant: str = DEFAULT_TENANT,
     keys: Path | str | None = None,
     restored: bool = False,
+    mode: Mode = "exact",
 ) -> Service:
     """Open a decision service in this process.
 
@@ -30,13 +32,16 @@ def open_service(
         tenant: whose experiments to work with.
         keys: the file of secrets, needed if the store is a database; by default beside the store.
         restored: whether the file comes from a backup.
+        mode: ``"exact"``, or ``"relaxed"`` where several processes share a database: decisions are
+            then drawn from the state that this process last knew.
 
     Returns:
         The service, to be closed after use; it can be used in a ``with`` statement.
     """
+    ledger_of(mode, is_database(place))
     store = open_store(place, restored)
     try:
-        return Service(store, keyring_of(place, keys), tenant)
+        return Service(store, keyring_of(place, keys), tenant, mode=mode)
     except BaseException:
         store.close()
         raise

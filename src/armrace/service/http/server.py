@@ -18,6 +18,7 @@ from armrace.files import make_folder
 from armrace.service.http.application import Pages, create_application
 from armrace.service.http.logs import LogLevel, RequestLog
 from armrace.service.keyring import Keyring
+from armrace.service.modes import Mode, ledger_of
 from armrace.service.opening import is_database, keyring_of, open_store
 from armrace.service.service import Service
 
@@ -51,6 +52,8 @@ class ServerSettings(NamedTuple):
     """How many events a second each key may send; ``None`` for no limit."""
     log: LogLevel = "problems"
     """Which requests to write about on standard error."""
+    mode: Mode = "exact"
+    """From which state decisions are drawn; ``"relaxed"`` is for several servers on PostgreSQL."""
 
 
 def serve(
@@ -79,9 +82,10 @@ def serve(
     if keys is None and is_database(where):
         make_folder(data_folder())
         keys = data_folder() / "keys"
+    ledger_of(settings.mode, is_database(where))
     keyring = keyring_of(where, keys)
     _check_host(host, keyring)
-    service = Service(open_store(where), keyring, clock=clock)
+    service = Service(open_store(where), keyring, clock=clock, mode=settings.mode)
     failed: list[bool] = []
 
     def stop() -> None:
@@ -105,6 +109,8 @@ def serve(
         )
     )
     say(f"The log is in {_without_password(where)}.")
+    if settings.mode == "relaxed":
+        say("Mode relaxed: decisions are drawn from a state that may be a little behind the log.")
     if not keyring.has_keys:
         say("There are no keys yet, so that only this machine is served. Make one with:")
         say(f"  armrace keys create --scopes admin --store {_without_password(where)}")

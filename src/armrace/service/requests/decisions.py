@@ -7,7 +7,6 @@ import msgspec
 from armrace.errors import NotRunning, TooManyOpen
 from armrace.service.answers import Decision
 from armrace.service.books import Books
-from armrace.service.events import Decided
 from armrace.service.experiment import Experiment
 from armrace.service.open_decisions import OpenDecision
 from armrace.service.settings import check_label
@@ -30,7 +29,7 @@ class Decide(msgspec.Struct, frozen=True):
     def perform(self, books: Books) -> Decision:
         """Check everything, then add events; return the answer."""
         experiment = books.experiment(self.tenant, self.name)
-        known = self._known(experiment, books.time)
+        known = self.find_open(experiment, books.time)
         if known is not None:
             return _answer(books, experiment, known, repeated=True)
         if experiment.phase != "running":
@@ -44,21 +43,22 @@ class Decide(msgspec.Struct, frozen=True):
         # From here on nothing is refused: the event that follows settles what is settled here.
         experiment.advance(books.time)
         drawn = experiment.draw(places)
-        sequence = books.add(
-            Decided(books.time, experiment.number, *drawn, unit=self.unit, request=self.request)
-        )
+        sequence = books.add(books.decided(experiment, drawn, self.unit, self.request))
         made = experiment.open.get(sequence)
         assert made is not None
         return _answer(books, experiment, made, repeated=False)
 
-    def _known(self, experiment: Experiment, time: int) -> OpenDecision | None:
+    def find_open(self, experiment: Experiment, time: int) -> OpenDecision | None:
         """Return the open decision of the same request or unit, if there is one."""
-        found = None
         if self.request is not None:
             found = experiment.open.of_request(check_label("request", self.request))
-        if found is None and self.unit is not None:
+            if found is not None and not experiment.is_closed(found, time):
+                return found
+        if self.unit is not None:
             found = experiment.open.of_unit(check_label("unit", self.unit))
-        return None if found is None or experiment.is_closed(found, time) else found
+            if found is not None and not experiment.is_closed(found, time):
+                return found
+        return None
 
 
 def _answer(books: Books, experiment: Experiment, made: OpenDecision, repeated: bool) -> Decision:

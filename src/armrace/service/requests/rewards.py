@@ -63,10 +63,9 @@ class Reward(msgspec.Struct, frozen=True):
         return "accepted"
 
     def _experiment(self, books: Books, token: TokenContent) -> Experiment:
-        experiments = books.state.experiments
-        if token.experiment >= len(experiments):
+        if token.experiment >= len(books.state.experiments):
             raise ForeignTicket(_ELSEWHERE)
-        found = experiments[token.experiment]
+        found = books.numbered(token.experiment)
         if found.tenant != self.tenant:
             raise ForeignTicket(_ELSEWHERE)
         return found

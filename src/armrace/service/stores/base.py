@@ -78,6 +78,9 @@ class Store(ABC):
     is_shared: ClassVar[bool] = False
     """Whether other processes may append to the log."""
 
+    relaxes: ClassVar[bool] = False
+    """Whether several servers write, so that the relaxed mode can pay."""
+
     recovers: ClassVar[bool] = False
     """Whether the store can be used again after it has failed, without being opened again."""
 

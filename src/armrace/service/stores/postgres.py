@@ -30,10 +30,10 @@ from armrace.service.stores.base import Store, Turn, check_continues
 
 __all__ = ["PostgresStore"]
 
-_SCHEMA = 2
-_MIGRATIONS = {1: ""}
-"""For each earlier schema, what leads to the next one. Schema 2 has the same tables as 1; its log
-may hold events that version 1 cannot read."""
+_SCHEMA = 3
+_MIGRATIONS = {1: "", 2: ""}
+"""For each earlier schema, what leads to the next one. All have the same tables; the log of a later
+one may hold events that earlier versions cannot read, or would fold to another state."""
 _LOCK = 0x61726D72
 _TAKE_LOCK = (
     f"SELECT set_config('synchronous_commit', 'off', true), pg_advisory_xact_lock({_LOCK})"
@@ -68,6 +68,7 @@ class PostgresStore(Store):
     """
 
     is_shared = True
+    relaxes = True
     recovers = True
 
     def __init__(self, place: str, schema: str = "armrace") -> None:
