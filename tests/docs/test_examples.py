@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from armrace.cli.main import run as run_here
+from armrace.simulation.arena import FORMS, Grid
 
 ROOT = Path(__file__).parents[2]
 WORKED_EXAMPLE = ROOT / "docs" / "guide" / "your-own-policy-and-attack.md"
@@ -105,6 +106,15 @@ IN_A_PROCESS = {
 """Commands that run as a reader runs them; the others are spared the start of a process."""
 
 
+SMALL_ARENA = Grid(
+    horizon=2_000,
+    replications=1,
+    environments=("two-arms",),
+    attacks=("swap-best", "zero-best"),
+)
+"""The quick form of the arena has 87 cells for each policy; a few show that the command runs."""
+
+
 def named(pages: dict[str, Path]) -> list[Any]:
     """The parameters of a test for each command."""
     return [pytest.param(p, c, id=f"{p.stem}: {c}") for c, p in reversed(pages.items())]
@@ -123,6 +133,7 @@ def test_commands_run(
     page: Path, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(FORMS, "quick", SMALL_ARENA)
     program, *arguments = shlex.split(command)
     assert (program, run_here(arguments)) == ("armrace", 0)
 
