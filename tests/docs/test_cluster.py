@@ -133,7 +133,6 @@ def test_a_dead_scheduler_ends_the_command_with_a_sentence_and_loses_nothing(
             time.sleep(0.1)
         time.sleep(4)
         cluster.scheduler.send_signal(signal.SIGKILL)
-        cluster.workers.terminate()  # nobody would ask for what they went on playing
         _, errors = process.communicate(timeout=SECONDS)
         assert process.returncode == 2
     assert errors == (
