@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test test-ray lint bench verify forensics torture worst grid locked docs reference package clean
+.PHONY: help setup demo test test-ray lint style types warm-up bench verify forensics torture worst grid locked docs reference package clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -28,9 +28,10 @@ $(READY): pyproject.toml constraints.txt
 demo: setup ## compare policies under click fraud, and write a report
 	$(BIN)/armrace compare
 
-# Warmed up first, on all cores: else two workers would compile the same policies at the same time.
-test: setup lint ## lint, types, import contract, doctests, tests, the README's commands
-	$(BIN)/armrace warm-up
+# Bytecode is kept even where the environment says otherwise: the tests start hundreds of programs.
+test: export PYTHONDONTWRITEBYTECODE :=
+test: setup ## lint, types, import contract, doctests, tests, the README's commands
+	@$(MAKE) --no-print-directory --jobs=2 types style warm-up
 	$(BIN)/pytest -n auto --dist loadfile
 
 test-ray: ## the tests on Ray, which is large, in an environment of its own
@@ -38,11 +39,19 @@ test-ray: ## the tests on Ray, which is large, in an environment of its own
 	$(VENV)-ray/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,ray]'
 	$(VENV)-ray/bin/pytest tests/simulation/test_on_ray.py
 
-lint: setup ## style, types and the import contract
+lint: style types ## style, types and the import contract
+
+style: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+types: setup
+	$(BIN)/mypy
+
+# On all cores, before the tests: else two workers would compile the same policies at the same time.
+warm-up: setup
+	$(BIN)/armrace warm-up
 
 bench: setup ## speed against plain C and against other libraries
 	$(BIN)/python -m benchmarks

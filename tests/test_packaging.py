@@ -128,6 +128,13 @@ def obey_permissions() -> None:
     ctypes.CDLL(None).prctl(DROP_CAPABILITY, OVERRIDE_PERMISSIONS, 0, 0, 0)
 
 
+@pytest.fixture(scope="module")
+def temporary() -> Iterator[Path]:
+    """Where temporary files may be written, such as the machine code of the first comparison."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
 def run_there(environment: Path, *arguments: str, **variables: str) -> str:
     """Run a program with no variables but these, as one who may not change the environment."""
     with tempfile.TemporaryDirectory() as folder:
@@ -167,13 +174,14 @@ def test_nothing_but_base_dependencies_is_there(environment: Path) -> None:
 
 @pytest.mark.parametrize("home", HOMES.values(), ids=HOMES.keys())
 def test_a_comparison_runs_without_a_home_where_nothing_can_be_written(
-    environment: Path, home: dict[str, str]
+    environment: Path, temporary: Path, home: dict[str, str]
 ) -> None:
     printed = run_there(
         environment,
         *("-m", "armrace", "compare", "--policies", "ucb1", "--means", "0.6,0.4"),
         *("--attack", "zero-best", "--budget", "20", "--horizon", "1000"),
         *("--replications", "2", "--no-worst", "--json", "-"),
+        TMPDIR=str(temporary),
         **home,
     )
     assert '"ucb1"' in printed

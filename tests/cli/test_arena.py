@@ -1,6 +1,7 @@
 """``armrace arena``: leaderboard, page, resuming, interruption."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,24 @@ def outputs(tmp_path: Path) -> list[str]:
     return ["--folder", str(tmp_path / "cells"), "--report", str(tmp_path / "arena.html")]
 
 
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the cells of the small arena and its leaderboard, played once for all tests."""
+    folder = tmp_path_factory.mktemp("played")
+    files = ["--folder", "cells", "--report", "arena.html", "--json", "board.json"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert run([*SMALL, *files]) == 0
+    return folder
+
+
+@pytest.fixture
+def cells(tmp_path: Path, played: Path) -> Path:
+    """The cells, where the outputs have theirs."""
+    return Path(shutil.copytree(played / "cells", tmp_path / "cells"))
+
+
+@pytest.mark.usefixtures("cells")
 def test_leaderboard_report_and_json(
     tmp_path: Path, outputs: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -34,15 +53,18 @@ def test_leaderboard_report_and_json(
     assert "leads" not in output + (tmp_path / "arena.html").read_text()
 
 
+@pytest.mark.usefixtures("cells")
 def test_a_second_run_plays_nothing_and_says_the_same(
-    outputs: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    played: Path,
+    outputs: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert run([*SMALL, *outputs, "--json", "-"]) == 0
-    first = capsys.readouterr().out
     monkeypatch.setattr(sweeps, "run_missing", None)
-    assert run([*SMALL, *outputs, "--json", "-", "--force"]) == 0
-    assert capsys.readouterr().out == first
-    assert json.loads(first)
+    assert run([*SMALL, *outputs, "--json", "-"]) == 0
+    board = json.loads(capsys.readouterr().out)
+    assert board
+    assert board == json.loads((played / "board.json").read_text())
 
 
 TINY = Effort(
@@ -57,6 +79,7 @@ TINY = Effort(
 )
 
 
+@pytest.mark.usefixtures("cells")
 def test_each_policy_under_its_own_worst_attack(
     tmp_path: Path,
     outputs: list[str],

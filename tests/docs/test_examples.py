@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from armrace.cli.main import run as run_here
+from armrace.simulation.arena import FORMS, Grid
 
 ROOT = Path(__file__).parents[2]
 WORKED_EXAMPLE = ROOT / "docs" / "guide" / "your-own-policy-and-attack.md"
@@ -28,6 +33,9 @@ BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | 
 FILE_NAME = re.compile(r"# (\w+\.py)\n")
 PRINTED = re.compile(r"print\(.*\)  # -> (.*)$", re.MULTILINE)
 SECONDS = 240
+PORT_IN_USE = "ignore:Port 8787 is already in use"
+"""What a cluster of Dask says beside another one, such as that of a test in another process."""
+
 INSTALLING = ("python -m pip install .", "python -m pip install '.[service]'")
 
 
@@ -73,7 +81,7 @@ def run(command: list[str] | str, folder: Path) -> str:
 def run_script(text: str, folder: Path) -> str:
     script = folder / "example.py"
     script.write_text(text, encoding="utf-8")
-    return run([sys.executable, "-W", "error", script.name], folder)
+    return run([sys.executable, "-W", "error", "-W", PORT_IN_USE, script.name], folder)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -84,18 +92,56 @@ def test_python_blocks_run_and_print_what_they_say(page: Path, tmp_path: Path) -
         assert expected in printed, f"{page.name} does not print {expected!r} in its turn"
 
 
-RUNNABLE = [
-    pytest.param(page, command, id=f"{page.stem}: {command}")
-    for page in PAGES
+RUNNABLE = {
+    command: page
+    for page in reversed(PAGES)
     for command in commands(page)
-    if command.startswith("armrace ")
-]
+    if command[:8] == "armrace "
+}
+"""Every command once, with the first page that has it."""
+
+IN_A_PROCESS = {
+    command: page for command, page in RUNNABLE.items() if page in (PAGES[0], WORKED_EXAMPLE)
+}
+"""Commands that run as a reader runs them; the others are spared the start of a process."""
 
 
-@pytest.mark.parametrize(("page", "command"), RUNNABLE)
-def test_commands_run(page: Path, command: str, tmp_path: Path) -> None:
+SMALL_ARENA = Grid(
+    horizon=2_000,
+    replications=1,
+    environments=("two-arms",),
+    attacks=("swap-best", "zero-best"),
+)
+"""The quick form of the arena has 87 cells for each policy; a few show that the command runs."""
+
+
+def named(pages: dict[str, Path]) -> list[Any]:
+    """The parameters of a test for each command."""
+    return [pytest.param(p, c, id=f"{p.stem}: {c}") for c, p in reversed(pages.items())]
+
+
+@pytest.mark.parametrize(("page", "command"), named(IN_A_PROCESS))
+def test_commands_run_in_a_process_of_their_own(page: Path, command: str, tmp_path: Path) -> None:
     write_examples(page, tmp_path)
     run(command, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("page", "command"), named({c: p for c, p in RUNNABLE.items() if c not in IN_A_PROCESS})
+)
+def test_commands_run(
+    page: Path, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(FORMS, "quick", SMALL_ARENA)
+    program, *arguments = shlex.split(command)
+    assert (program, run_here(arguments)) == ("armrace", 0)
+
+
+def test_commands_are_found_in_readme_and_guide() -> None:
+    assert "armrace compare" in IN_A_PROCESS
+    assert WORKED_EXAMPLE in IN_A_PROCESS.values()
+    assert len(RUNNABLE) > 15
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)

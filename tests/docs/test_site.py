@@ -1,4 +1,4 @@
-"""The site as a reader sees it: in a browser, on a desk and on a phone, in light and dark."""
+"""The site, built once: it stands alone, and a browser shows it well, on a desk and on a phone."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ SEARCHES = {
     "errata": "errata.html",
     "unwritable-output": "reference/errors.html",
 }
+EXTERNAL_ASSET = re.compile(r"""<(?:script|link|img)[^>]+(?:src|href)=["'](?:https?:)?//""")
 LONELY = """() => {
   const rectangles = (block, formula) => {
     const found = [];
@@ -89,6 +90,24 @@ def pages(site: Path) -> list[str]:
     found = sorted(page.relative_to(site).as_posix() for page in site.rglob("*.html"))
     assert len(found) > 55
     return [page for page in found if page != "404.html"]
+
+
+def test_it_builds_without_warnings_and_stands_alone(site: Path) -> None:
+    pages = list(site.rglob("*.html"))
+    assert pages
+    for page in pages:
+        assert not EXTERNAL_ASSET.search(page.read_text(encoding="utf-8")), page.name
+
+
+def test_every_page_is_in_the_navigation(site: Path) -> None:
+    """Pages of the guide and decisions are found by patterns, so that none is forgotten."""
+    home = (site / "decisions" / "index.html").read_text(encoding="utf-8")
+    for page in (DOCS / "decisions").glob("[0-9]*.md"):
+        assert f'href="{page.stem}.html" class="md-nav__link"' in home, page.name
+    start = (site / "guide" / "getting-started.html").read_text(encoding="utf-8")
+    for page in (DOCS / "guide").glob("*.md"):
+        if page.stem != "getting-started":
+            assert f'href="{page.stem}.html" class="md-nav__link"' in start, page.name
 
 
 def test_no_page_is_wider_than_a_phone_and_none_asks_another_host(

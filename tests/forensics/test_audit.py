@@ -27,7 +27,7 @@ HONEST = [
     ("ucb1", [0.5, 0.4, 0.4]),
     ("best-of-all-worlds", [0.05, 0.03, 0.02]),
 ]
-RUNS = 500
+RUNS = 250
 
 
 def most(runs, level):

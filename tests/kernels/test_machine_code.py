@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import subprocess
 import sys
 
@@ -57,6 +58,21 @@ def machine(tmp_path):
     return Machine(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """A cache in which the script's machine code is stored."""
+    machine = Machine(tmp_path_factory.mktemp("stored"))
+    assert machine.run() == COMPILED
+    return machine.cache
+
+
+@pytest.fixture
+def used_machine(machine, stored):
+    """A machine on which the script has run before."""
+    shutil.copytree(stored, machine.cache)
+    return machine
+
+
 COMPILED, LOADED = ("3 3.5 0 True", ""), ("3 3.5 2 True", "")
 
 
@@ -83,22 +99,37 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_damaged_files_are_compiled_again(machine, damage):
-    machine.run()
-    for file in machine.files():
+SEVERAL = (
+    SCRIPT.rpartition("print")[0]
+    + """
+import numpy as np
+
+for kind in (np.int8, np.int16, np.int32, np.int64, np.float32, np.float64):
+    print(add(kind(1), kind(2)), add.stats.cache_hits[add.signatures[-1]])
+"""
+)
+assert len(DAMAGES) == 6
+
+
+def test_damaged_files_are_compiled_again(machine):
+    def found():
+        lines = [line.split() for line in machine.run(script=SEVERAL)[0].splitlines()]
+        assert [float(total) for total, _ in lines] == [3.0] * 6
+        return [int(hits) for _, hits in lines]
+
+    assert found() == [0] * 6
+    for file, damage in zip(machine.files(), DAMAGES.values(), strict=True):
         file.write_bytes(damage(file.read_bytes()))
-    assert machine.run() == COMPILED
-    assert machine.run() == LOADED
+    assert found() == [0] * 6
+    assert found() == [1] * 6
 
 
-def test_files_for_other_types_are_not_used(machine):
-    machine.run()
-    one, two = machine.files()
+def test_files_for_other_types_are_not_used(used_machine):
+    one, two = used_machine.files()
     contents = one.read_bytes(), two.read_bytes()
     one.write_bytes(contents[1])
     two.write_bytes(contents[0])
-    assert machine.run() == COMPILED
+    assert used_machine.run() == COMPILED
 
 
 def test_a_full_disk_costs_the_cache_only(machine):
@@ -136,28 +167,26 @@ def test_a_temporary_folder_that_others_can_write_is_not_trusted(machine):
     assert "every process compiles again" in words
 
 
-def test_code_in_a_folder_that_became_read_only_is_still_used(machine):
-    machine.run()
-    for file in machine.files():
+def test_code_in_a_folder_that_became_read_only_is_still_used(used_machine):
+    for file in used_machine.files():
         file.chmod(0o444)
-    machine.cache.chmod(0o555)
+    used_machine.cache.chmod(0o555)
     try:
-        assert machine.run() == LOADED
+        assert used_machine.run() == LOADED
     finally:
-        machine.cache.chmod(0o755)
+        used_machine.cache.chmod(0o755)
 
 
-def test_what_is_not_used_for_long_is_removed(machine):
-    machine.run()
-    old = machine.cache / "other.fingerprint-0.nbc"
+def test_what_is_not_used_for_long_is_removed(used_machine):
+    old = used_machine.cache / "other.fingerprint-0.nbc"
     old.write_bytes(b"old")
     os.utime(old, (0, 0))
-    for file in machine.files():
+    for file in used_machine.files():
         if file != old:
             file.unlink()
-    machine.run()
+    used_machine.run()
     assert not old.exists()
-    assert len(machine.files()) == 2
+    assert len(used_machine.files()) == 2
 
 
 def test_without_the_compiler_armrace_says_that_it_compiles(machine):

@@ -46,7 +46,7 @@ class Textbook:
     def inverse(self, targets):
         """The weights at which the barrier has these slopes, by bisection of their logits."""
         low, high = np.full(targets.size, -60.0), np.full(targets.size, 30.0)
-        for _ in range(100):
+        for _ in range(55):  # a double has no more bits
             logits = (low + high) / 2
             slopes = -np.exp(-logits) + self.log_horizon * np.log1p(np.exp(logits))
             low = np.where(slopes < targets, logits, low)
@@ -56,7 +56,7 @@ class Textbook:
     def weights(self):
         expected, scales = self.losses + self.predictions, self.scales()
         low, high = expected.min() - 1e3, expected.min() + 1e3
-        for _ in range(80):
+        for _ in range(55):
             x = (low + high) / 2
             below = self.inverse((x - expected) / scales).sum() < 1
             low, high = (x, high) if below else (low, x)

@@ -38,29 +38,36 @@ def run(script, cache, **options):
     )
 
 
-def test_without_a_terminal_one_line_says_what_is_compiled_and_one_when_it_is(tmp_path):
-    answer = run(PROBE, tmp_path)
+@pytest.fixture(scope="module")
+def probed(tmp_path_factory):
+    """A cache that the probe has filled, and its answer; later tests add what they compile."""
+    cache = tmp_path_factory.mktemp("cache")
+    return cache, run(PROBE, cache)
+
+
+def test_without_a_terminal_one_line_says_what_is_compiled_and_one_when_it_is(probed):
+    cache, answer = probed
     assert answer.stdout.splitlines() == [str([False] * 2), str([True] * 2)]
     first, last = answer.stderr.splitlines()
     assert first.startswith("armrace: compiling 1 attack and 2 policies, once; about ")
     assert last.startswith("armrace: compiled in ")
-    again = run(PROBE, tmp_path)
+    again = run(PROBE, cache)
     assert again.stdout.splitlines() == [str([True] * 2)] * 2
     assert again.stderr == ""
 
 
-def test_a_policy_of_the_running_script_is_compiled_here(tmp_path):
+def test_a_policy_of_the_running_script_is_compiled_here(probed):
     script = """
 import armrace
 from armrace.policies import POLICIES
 
-class Renamed(POLICIES["ucb1"], frozen=True, tag="renamed"):
+class Renamed(POLICIES["exp3"], frozen=True, tag="renamed"):
     pass
 
 for _ in range(2):
     armrace.simulate(Renamed(), [0.6, 0.4], horizon=100, replications=1)
 """
-    first, last = run(script, tmp_path).stderr.splitlines()
+    first, last = run(script, probed[0]).stderr.splitlines()
     assert first.startswith("armrace: compiling ")
     assert last.startswith("armrace: compiled in ")
 
@@ -138,34 +145,36 @@ def test_few_units_start_no_process(tmp_path):
     assert set(file.read_text().split()) == {str(os.getpid())}
 
 
-def test_warm_up_leaves_nothing_to_compile(tmp_path):
+def test_warm_up_leaves_nothing_to_compile(probed):
+    cache, _ = probed
     script = """
 import armrace
 from armrace.online import Learner
 
-armrace.warm_up(["ucb1"], ["zero-best"])
+armrace.warm_up(["exp3-ix"], ["zero-best"])
 print("warm", flush=True)
-armrace.simulate("ucb1", [0.6, 0.4], "zero-best", 5.0, horizon=100, replications=1)
-learner = Learner("ucb1", 2, horizon=100)
+armrace.simulate("exp3-ix", [0.6, 0.4], "zero-best", 5.0, horizon=100, replications=1)
+learner = Learner("exp3-ix", 2, horizon=100)
 learner.learn(learner.decide(), 1.0)
 """
-    assert len(run(script, tmp_path).stderr.splitlines()) == 2
-    before = sorted(file.name for file in tmp_path.iterdir())
-    assert run(script, tmp_path).stderr == ""
-    assert sorted(file.name for file in tmp_path.iterdir()) == before
+    assert len(run(script, cache).stderr.splitlines()) == 2
+    before = sorted(file.name for file in cache.iterdir())
+    assert run(script, cache).stderr == ""
+    assert sorted(file.name for file in cache.iterdir()) == before
 
 
-def test_the_command_says_where_the_machine_code_is(tmp_path):
+def test_the_command_says_where_the_machine_code_is(probed):
+    cache, _ = probed
     script = """
 import sys
 from armrace.cli.main import run
 
-sys.exit(run(["warm-up", "--policies", "ucb1", "--attacks", "none", "--no-learners"]))
+sys.exit(run(["warm-up", "--policies", "rucb", "--attacks", "none", "--no-learners"]))
 """
-    lines = run(script, tmp_path).stderr.splitlines()
+    lines = run(script, cache).stderr.splitlines()
     assert len(lines) == 3
-    assert lines[-1] == f"The machine code is in {tmp_path}."
-    assert run(script, tmp_path).stderr.splitlines() == lines[-1:]
+    assert lines[-1] == f"The machine code is in {cache}."
+    assert run(script, cache).stderr.splitlines() == lines[-1:]
 
 
 def test_wrong_requests_are_refused():

@@ -1,4 +1,4 @@
-"""The documentation builds, its links lead somewhere, and it needs nobody else's server."""
+"""The sources of the documentation: their links lead somewhere, and the home page says enough."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
-EXTERNAL_ASSET = re.compile(r"""<(?:script|link|img)[^>]+(?:src|href)=["'](?:https?:)?//""")
 
 
 def prose(page: Path) -> str:
@@ -33,24 +32,6 @@ def test_links_resolve(page: Path) -> None:
         assert target.is_file(), f"{page.name} links to {link}"
         if anchor:
             assert anchor in anchors(target), f"{page.name} links to {link}"
-
-
-def test_it_builds_without_warnings_and_stands_alone(site: Path) -> None:
-    pages = list(site.rglob("*.html"))
-    assert pages
-    for page in pages:
-        assert not EXTERNAL_ASSET.search(page.read_text(encoding="utf-8")), page.name
-
-
-def test_every_page_is_in_the_navigation(site: Path) -> None:
-    """Pages of the guide and decisions are found by patterns, so that none is forgotten."""
-    home = (site / "decisions" / "index.html").read_text(encoding="utf-8")
-    for page in (ROOT / "docs" / "decisions").glob("[0-9]*.md"):
-        assert f'href="{page.stem}.html" class="md-nav__link"' in home, page.name
-    start = (site / "guide" / "getting-started.html").read_text(encoding="utf-8")
-    for page in (ROOT / "docs" / "guide").glob("*.md"):
-        if page.stem != "getting-started":
-            assert f'href="{page.stem}.html" class="md-nav__link"' in start, page.name
 
 
 def test_the_navigation_has_few_tabs() -> None:
