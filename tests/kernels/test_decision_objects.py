@@ -83,6 +83,9 @@ def test_a_decision_comes_back_as_it_was():
 class Fraud:
     """Counts as a number, and would run code if it were read as one."""
 
+    def __repr__(self) -> str:  # without an address, since it is part of the names of tests
+        return "Fraud()"
+
     def __index__(self):
         raise AssertionError
 
