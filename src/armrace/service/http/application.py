@@ -12,7 +12,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp
 
 from armrace.errors import ArmraceError
 from armrace.service.http.access import Access
@@ -42,7 +41,7 @@ def create_application(
     version: str = "",
     log: RequestLog | None = None,
     pages: Pages = lambda inside: (),
-) -> ASGIApp:
+) -> Shortcut:
     """Return the application of a service.
 
     Args:
@@ -75,7 +74,7 @@ class _Application:
         self._document = _encode(make_document(version))
         self._ready = False
 
-    def with_shortcut(self, pages: Pages) -> ASGIApp:
+    def with_shortcut(self, pages: Pages) -> Shortcut:
         handlers = {
             (each.method, each.path): Handler(
                 each, self._front, self._access, self._metrics, self._log, self.fail

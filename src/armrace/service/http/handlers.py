@@ -11,8 +11,9 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
+from starlette.applications import Starlette
 from starlette.responses import StreamingResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from armrace.errors import ArmraceError, InvalidParameter, StoreFailed
 from armrace.service.http.access import Access
@@ -124,8 +125,8 @@ class Shortcut:
         reward: the handler of rewards.
     """
 
-    def __init__(self, app: ASGIApp, decide: Handler, reward: Handler) -> None:
-        self._app = app
+    def __init__(self, app: Starlette, decide: Handler, reward: Handler) -> None:
+        self.app = app
         self._decide = decide
         self._reward = reward
 
@@ -139,7 +140,7 @@ class Shortcut:
             if path == f"{_PREFIX}{name}{_SUFFIX}" and name and "/" not in name:
                 scope["path_params"] = {"name": name}
                 return await self._decide(scope, receive, send)
-        return await self._app(scope, receive, send)
+        return await self.app(scope, receive, send)
 
 
 async def _stream(answer: Stream, name: str, scope: Scope, receive: Receive, send: Send) -> None:
