@@ -4,7 +4,8 @@ A search confirms its winner with 60 replications, which are few for a 95th perc
 ``python docs/tails.py FOLDER``, after ``docs/grid.py``, plays the winning attacks on the
 recommended policy with 1,000 replications on seeds that took no part in any search, and prints the
 95th percentile relative to the mean, with a 95% interval by the bootstrap. It does the same for
-quiet replications, 200 or, where they take long, 40. What ``FOLDER/tails`` holds is not played again; ``--print`` only prints.
+quiet replications, 200 or, where they take long, 40. What ``FOLDER/tails`` holds is not played
+again; ``--print`` only prints.
 """
 
 from __future__ import annotations
