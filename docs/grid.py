@@ -4,9 +4,11 @@
 verdict per file, on one core, and prints the tables; ``--print`` only prints. The parts are
 campaigns of their own:
 
-- ``budgets``: the four environments that are cheap to play, at five budgets.
-- ``environments``: the other two, for the leaders.
-- ``long``: a million rounds, for three leaders.
+- ``budgets``: the leaders in the four environments that are cheap to play, at five budgets.
+- ``others``: a race and an index in three of them.
+- ``many``: the leaders with a hundred arms.
+- ``steady``: the recommended policy with optimism 1, where it was looked at for its tail.
+- ``long``: two arms for a million rounds.
 
 ``docs/tails.py`` then plays the winning attacks on the recommended policy once more.
 """
@@ -17,6 +19,7 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import polars as pl
@@ -26,35 +29,40 @@ from armrace.red_team.campaign import Campaign, run_campaign
 from armrace.red_team.standings import worst_frame, worst_standings
 from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA
 
-LEADERS = (
+LEADERS: tuple[str | dict[str, Any], ...] = (
     "optimistic-log-barrier",
     {"name": "optimistic-log-barrier", "optimism": 0.1},
     "tsallis-inf",
     "lb-inf",
 )
 OTHERS = ("sharp-race", "ucb1")
-CHEAP = ("two-arms", "one-better", "clicks", "near-ties")
-COSTLY = ("ratings", "hundred-arms")
+STEADY = {"name": "optimistic-log-barrier", "optimism": 1.0}
+BUDGETS = (32.0, 100.0, 316.0, 1000.0, 5623.0)
+
+
+def campaign(
+    policies: tuple[str | dict[str, Any], ...],
+    environments: tuple[str, ...],
+    budgets: tuple[float, ...],
+    horizon: int = 100_000,
+) -> Campaign:
+    """Quick searches in some environments of the arena."""
+    return Campaign(
+        policies=policies,
+        environments={name: ENVIRONMENTS_OF_THE_ARENA[name] for name in environments},
+        budgets=budgets,
+        horizon=horizon,
+        effort="quick",
+    )
+
 
 CAMPAIGNS = {
-    "budgets": Campaign(
-        policies=(*LEADERS, *OTHERS),
-        environments={name: ENVIRONMENTS_OF_THE_ARENA[name] for name in CHEAP},
-        budgets=(32.0, 100.0, 316.0, 1000.0, 5623.0),
-        effort="quick",
-    ),
-    "environments": Campaign(
-        policies=LEADERS,
-        environments={name: ENVIRONMENTS_OF_THE_ARENA[name] for name in COSTLY},
-        budgets=(100.0, 1000.0, 5623.0),
-        effort="quick",
-    ),
-    "long": Campaign(
-        policies=("optimistic-log-barrier", "tsallis-inf", "lb-inf"),
-        environments={name: ENVIRONMENTS_OF_THE_ARENA[name] for name in ("two-arms", "one-better")},
-        budgets=(100.0, 1000.0, 31_623.0),
-        horizon=1_000_000,
-        effort="quick",
+    "budgets": campaign(LEADERS, ("two-arms", "one-better", "clicks", "near-ties"), BUDGETS),
+    "others": campaign(OTHERS, ("two-arms", "one-better", "clicks"), BUDGETS),
+    "many": campaign(LEADERS, ("hundred-arms",), (100.0, 1000.0)),
+    "steady": campaign((STEADY,), ("two-arms", "clicks", "near-ties"), (32.0, 100.0)),
+    "long": campaign(
+        ("optimistic-log-barrier", "tsallis-inf"), ("two-arms",), (1000.0,), horizon=1_000_000
     ),
 }
 
@@ -73,27 +81,21 @@ def play(folder: Path, parts: Iterable[str]) -> None:
 
 
 def show(folder: Path, parts: Iterable[str]) -> None:
-    """Print the tables of the parts, then the standings of the leaders at T = 100,000."""
+    """Print the tables of the parts, then the standings of the leaders in all cells they share."""
     frames = {part: read(folder / part) for part in parts}
     for part, frame in frames.items():
         print(f"\n{part}:\n")
         print_cells(frame)
-        print()
-        print_standings(leaders_of(frame))
-    together = pl.concat([frame for part, frame in frames.items() if part != "long"])
-    print("\nall parts of 100,000 rounds:\n")
-    print_standings(leaders_of(together))
+    leaders = [frames[part] for part in ("budgets", "many") if part in frames]
+    if leaders:
+        print("\nleaders:\n")
+        print_standings(pl.concat(leaders))
 
 
 def read(folder: Path) -> pl.DataFrame:
     """The verdicts in a folder, one row each."""
     files = sorted(folder.glob("*.json"))
     return worst_frame([msgspec.json.decode(file.read_bytes()) for file in files])
-
-
-def leaders_of(frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows of the policies that are neither a race nor an index."""
-    return frame.filter(~pl.col("policy").is_in(OTHERS))
 
 
 def print_cells(frame: pl.DataFrame) -> None:

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from grid import COSTLY
 
 import armrace
 from armrace.files import make_folder, write_text
@@ -36,6 +35,8 @@ QUIET: tuple[dict[str, Any], ...] = (
     {"name": "thompson"},
 )
 HORIZON = 100_000
+COSTLY = {"ratings", "hundred-arms"}
+"""Environments in which a round takes long: fewer quiet runs there, and no attacked ones."""
 
 
 class Runs(NamedTuple):
@@ -91,7 +92,9 @@ def attacked(folder: Path) -> list[Runs]:
             },
         )
         for verdict in verdicts
-        if verdict["policy_name"] in ATTACKED and verdict["horizon"] == HORIZON
+        if verdict["policy_name"] in ATTACKED
+        and verdict["horizon"] == HORIZON
+        and verdict["environment_name"] not in COSTLY
     ]
     return sorted(
         found, key=lambda runs: (ATTACKED.index(runs.policy), runs.environment, runs.budget)
