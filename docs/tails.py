@@ -4,7 +4,7 @@ A search confirms its winner with 60 replications, which are few for a 95th perc
 ``python docs/tails.py FOLDER``, after ``docs/grid.py``, plays the winning attacks on the
 recommended policy with 1,000 replications on seeds that took no part in any search, and prints the
 95th percentile relative to the mean, with a 95% interval by the bootstrap. It does the same for
-quiet replications, 200 or, where they take long, 40. What ``FOLDER/tails`` holds is not played
+quiet replications, 200 or, where they take long, 20. What ``FOLDER/tails`` holds is not played
 again; ``--print`` only prints.
 """
 
@@ -26,14 +26,11 @@ from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA
 
 Floats = npt.NDArray[np.float64]
 
-ATTACKED_RUNS, QUIET_RUNS, FEW_RUNS = 1_000, 200, 40
+ATTACKED_RUNS, QUIET_RUNS, FEW_RUNS = 1_000, 200, 20
 SEED = 1_000_003
 RESAMPLES = 2_000
 ATTACKED = ("optimistic-log-barrier", "optimistic-log-barrier, optimism 1.0")
-QUIET: tuple[dict[str, Any], ...] = (
-    {"name": "optimistic-log-barrier"},
-    {"name": "thompson"},
-)
+QUIET = ("optimistic-log-barrier", "thompson")
 HORIZON = 100_000
 COSTLY = {"ratings", "hundred-arms"}
 """Environments in which a round takes long: fewer quiet runs there, and no attacked ones."""
@@ -106,11 +103,13 @@ def quiet() -> list[Runs]:
     return [
         Runs(
             name,
-            ", ".join(
-                [policy["name"], *(f"optimism {policy[key]}" for key in policy if key != "name")]
-            ),
+            policy,
             0.0,
-            {"policy": policy, "environment": environment.to_builtins(), "horizon": HORIZON},
+            {
+                "policy": {"name": policy},
+                "environment": environment.to_builtins(),
+                "horizon": HORIZON,
+            },
         )
         for policy in QUIET
         for name, environment in ENVIRONMENTS_OF_THE_ARENA.items()
