@@ -4,7 +4,7 @@ A search confirms its winner with 60 replications, which are few for a 95th perc
 ``python docs/tails.py FOLDER``, after ``docs/grid.py``, plays the winning attacks on the
 recommended policy with 1,000 replications on seeds that took no part in any search, and prints the
 95th percentile relative to the mean, with a 95% interval by the bootstrap. It does the same for
-quiet replications, 200 or, where they take long, 20. What ``FOLDER/tails`` holds is not played
+quiet replications, 200 or, where they take long, 40. What ``FOLDER/tails`` holds is not played
 again; ``--print`` only prints.
 """
 
@@ -26,7 +26,7 @@ from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA
 
 Floats = npt.NDArray[np.float64]
 
-ATTACKED_RUNS, QUIET_RUNS, FEW_RUNS = 1_000, 200, 20
+ATTACKED_RUNS, QUIET_RUNS, FEW_RUNS = 1_000, 200, 40
 SEED = 1_000_003
 RESAMPLES = 2_000
 ATTACKED = ("optimistic-log-barrier", "optimistic-log-barrier, optimism 1.0")
