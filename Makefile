@@ -74,6 +74,7 @@ worst: setup ## search for every policy's worst attack, for the arena's page and
 
 grid: setup ## the searches of the arena's page, on one core: an hour
 	$(BIN)/python docs/grid.py armrace-grid
+	$(BIN)/python docs/tails.py armrace-grid
 
 locked: setup ## judge the policies on environments and attacks that took no part in their choice: half an hour
 	$(BIN)/python docs/locked.py armrace-locked
