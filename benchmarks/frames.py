@@ -1,7 +1,8 @@
 """Frames of the dashboard while a large race changes: ``python -m benchmarks.frames``.
 
-A page with the matrix of 30 arms and some 20 layers is sent 20 times a second, and a browser counts
-what it paints. It needs chromium and playwright.
+A page with the matrix of 30 arms and some 20 layers is sent 25 times a second, and a browser counts
+what it paints. At least 20 updates and 30 frames a second are aimed at. It needs chromium and
+playwright.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from armrace.dashboard.pages import Dashboard
 from armrace.service import MemoryStore, Service
 from armrace.service.http.application import create_application
 
-_UPDATES = 20
+_UPDATES = 25
 _SECONDS = 10
 _COUNT = """(milliseconds) => new Promise((resolve) => {
     let frames = 0, changes = 0, longest = 0, last = performance.now();
