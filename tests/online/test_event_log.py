@@ -17,12 +17,16 @@ ARMS, HORIZON = ["red", "green", "blue"], 400
 MEANS = {"red": 0.9, "green": 0.5, "blue": 0.1}
 
 
-def lived(policy, decisions=300):
-    """A learner whose rewards came late, in another order, were dropped or never came."""
-    luck = random.Random(3)
+def lived(policy, decisions=300, drawn=None):
+    """A learner whose rewards came late, in another order, were dropped or never came.
+
+    The list ``drawn`` gets the tickets as they were drawn, before the state completed them.
+    """
+    luck, drawn = random.Random(3), [] if drawn is None else drawn
     learner, waiting = Learner(policy, ARMS, HORIZON, seed=2), []
     for _ in range(decisions):
-        waiting.append(learner.decide())
+        drawn.append(learner.choose())
+        waiting.append(learner.assign(drawn[-1]))
         while waiting and luck.random() < 0.6:
             decision = waiting.pop(luck.randrange(len(waiting)))
             fate = luck.random()
@@ -44,9 +48,9 @@ def test_the_fold_of_the_log_is_the_learner(policy):
         assert folded.decide() == learner.decide()
 
 
-@pytest.mark.parametrize("policy", ["multi-layer-race", "exp3p"])
+@pytest.mark.parametrize("policy", ["multi-layer-race", "exp3p", "barbar"])
 def test_without_some_rewards_the_fold_is_a_learner_that_never_got_them(policy):
-    learner = lived(policy)
+    learner = lived(policy, drawn=(drawn := []))
     kept = [
         event for event in learner.log if not (isinstance(event, Learned) and event.number % 3 == 0)
     ]
@@ -54,7 +58,7 @@ def test_without_some_rewards_the_fold_is_a_learner_that_never_got_them(policy):
     never = Learner(policy, ARMS, HORIZON, seed=2)
     for event in learner.log:
         if isinstance(event, Assigned):
-            made = never.assign(event.ticket)
+            made = never.assign(drawn[event.number])  # completed by its own state, not the log's
             assert made.number == event.number
         elif isinstance(event, Dropped) or event.number % 3:
             never.apply(event)
