@@ -43,6 +43,7 @@ from armrace.policies.switching.sapo import (
 )
 from armrace.policies.switching.switching import AFTER_SWITCH, BEFORE_SWITCH
 from armrace.specification import Confidence, Limits
+from armrace.theory import layer_tolerances
 
 __all__ = ["BestOfAllWorlds"]
 
@@ -107,12 +108,11 @@ class BestOfAllWorlds(RacePolicy, frozen=True, tag="best-of-all-worlds"):
         if layers > 1:
             share[0] = 1.0 - top_share - share[1:].sum()
             share /= share.sum()
+        designed, allowances = 2.0 ** np.arange(1.0, layers), np.full(layers - 1, log_term)
+        tolerated = layer_tolerances(designed.tolist(), allowances.tolist())
         return BestOfAllWorldsState(
             race=make_race(
-                arms,
-                share,
-                paper_rule(log_term, np.full(layers - 1, log_term)),
-                tolerated=2.0 ** np.arange(1.0, layers),
+                arms, share, paper_rule(log_term, allowances), tolerated=np.array(tolerated)
             ),
             top=make_sapo(arms, horizon, float(self.scale)),
             top_share=np.array([top_share]),
