@@ -96,8 +96,9 @@ def _let_checks_be_inherited() -> None:
 
 
 def is_stored(compiled: Any) -> bool:
-    """Whether an entry's machine code is on disk already."""
-    return isinstance(compiled._cache, MachineCode) and compiled._cache.is_stored()
+    """Whether an entry's machine code is on disk already, undamaged and for this machine."""
+    stored = compiled._cache
+    return isinstance(stored, MachineCode) and stored.is_stored(compiled.targetctx.codegen())
 
 
 if numba.config.DISABLE_JIT:
