@@ -144,15 +144,22 @@ class Fold(LiveMemory):
     def apply(self, event: Event) -> Decision | None:
         """Apply an event of a log; a decision is counted, not drawn again.
 
+        Events may also follow a snapshot: a restored learner knows the decisions whose rewards
+        were outstanding, if the learner that was saved kept a log. A learner that keeps no log
+        cannot apply rewards of decisions that it has made since.
+
+        Args:
+            event: the next event of a log, this learner's own or another's.
+
         Returns:
             The decision that was counted, if the event is one.
         """
         if isinstance(event, Assigned):
             return self._apply_assigned(event)
         if isinstance(event, Learned):
-            self.learn(self._logged(event.number), event.reward)
+            self.learn(self._known(event.number), event.reward)
         elif isinstance(event, Dropped):
-            self.drop(self._logged(event.number))
+            self.drop(self._known(event.number))
         elif isinstance(event, ArmAdded):
             self.add_arm(event.arm)
         else:

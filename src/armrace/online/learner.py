@@ -51,7 +51,8 @@ class Learner(Fold, NotebookView):
         horizon: the expected number of decisions; guarantees cover that many.
         seed: the seed of the decisions; equal seeds and rewards give equal decisions.
         watch: whether to record what :meth:`audit` needs; this changes no decision.
-        log: whether to keep the events, some 110 bytes for a decision with its reward.
+        log: whether to keep the events, some 110 bytes for a decision with its reward; without
+            them, rewards are learned by :meth:`learn` and not by :meth:`apply`.
 
     Raises:
         ArmraceError: an argument is refused; the message names it, its limits and its value.
@@ -221,6 +222,9 @@ class Learner(Fold, NotebookView):
     def snapshot(self, key: bytes | None = None) -> Snapshot:
         """Return the learner without its log, as plain data.
 
+        If a log is kept, the decisions whose rewards are outstanding are included, some 70 bytes
+        each, so that the events after the snapshot can be applied to the restored learner.
+
         Args:
             key: a secret that only the owner knows; :meth:`restore` must be given the same.
 
@@ -241,6 +245,7 @@ class Learner(Fold, NotebookView):
                 settled=before + settled,
                 rewarded=rewarded,
                 state=write_arrays(self._live.policy),
+                outstanding=self._outstanding().tobytes(),
             ).sealed(key)
 
     @classmethod
