@@ -86,6 +86,11 @@ class BestOfAllWorlds(RacePolicy, frozen=True, tag="best-of-all-worlds"):
     reference: ClassVar[str] = (
         "section 5 of Lykouris, Mirrokni and Paes Leme (2018), towards best of all worlds"
     )
+    source_kind: ClassVar[str] = "print"
+    source_note: ClassVar[str] = (
+        "The claim and its sketch were read in section 5 of the paper, which proves neither; "
+        "how the layers go on after SAPO switches is this library's reading."
+    )
 
     alpha: Annotated[
         float,

@@ -36,6 +36,11 @@ class FastSlowRace(RacePolicy, frozen=True, tag="fast-slow-race"):
     reference: ClassVar[str] = (
         "Algorithm 1 and Theorem 2 of Lykouris, Mirrokni and Paes Leme (2018)"
     )
+    source_kind: ClassVar[str] = "print"
+    source_note: ClassVar[str] = (
+        "Algorithm 1 and Theorem 2 were read in the paper; two constants of the proof are "
+        "corrected (see the errata)."
+    )
 
     corruption: Annotated[float, Limits("bound on the total corruption, C", 0)] = 100.0
     delta: Confidence = 0.05

@@ -46,6 +46,11 @@ class MultiLayerRace(RacePolicy, frozen=True, tag="multi-layer-race"):
         "Algorithm 2 and Theorem 3 of Lykouris, Mirrokni and Paes Leme, Stochastic bandits "
         "robust to adversarial corruptions (STOC 2018)"
     )
+    source_kind: ClassVar[str] = "print"
+    source_note: ClassVar[str] = (
+        "Algorithm 2 and Theorem 3 were read in the paper; the bound holds with the corrected "
+        "accounts of the errata."
+    )
 
     delta: Confidence = 0.05
     layers: Annotated[

@@ -50,6 +50,8 @@ class SharpRace(RacePolicy, frozen=True, tag="sharp-race"):
         "Lykouris, Mirrokni and Paes Leme (2018), Algorithm 2, with the intervals, pooling and "
         "leader that this library's theory page proves valid"
     )
+    source_kind: ClassVar[str] = "derived"
+    source_note: ClassVar[str] = "Theorems A and B of the theory page; `armrace verify` tries them."
 
     delta: Confidence = 0.05
     lead: Annotated[int, Limits("plays of the leader after each turn of another arm", 0, 1000)] = 5

@@ -75,6 +75,10 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
         "Lykouris, Mirrokni and Paes Leme (2018), Algorithm 2, as a guard around another policy; "
         "proved in this library's theory page"
     )
+    source_kind: ClassVar[str] = "derived"
+    source_note: ClassVar[str] = (
+        "Theorem C of the theory page; `check_guarantee` tries it against all known attacks."
+    )
 
     base: Annotated[Any, "policy that plays most rounds: a name, or its parameters with a name"] = (
         "tsallis-inf"
