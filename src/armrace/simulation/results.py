@@ -14,6 +14,7 @@ import polars as pl
 
 from armrace.environments import ENVIRONMENTS
 from armrace.errors import UnknownName
+from armrace.files import check_new
 from armrace.forensics import Audit
 from armrace.policies import ArmView
 from armrace.simulation.audit_summaries import AuditSummary, summarise_audits
@@ -207,10 +208,16 @@ class Result(ComparisonPresentation):
             **({} if audited is None else {"audit": audited.to_builtins()}),
         }
 
-    def save(self, path: str | Path) -> None:
-        """Write everything to one Parquet file, whole or not at all; :func:`load` reads it."""
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write everything to one Parquet file, whole or not at all; :func:`load` reads it.
+
+        Args:
+            path: the file to write.
+            overwrite: whether a file that exists is replaced; else it is refused.
+        """
         from armrace.simulation.storage import save  # storage reads results
 
+        check_new(Path(path), overwrite=overwrite)
         save(self, Path(path))
 
     def _compared(self) -> Comparison:
