@@ -227,7 +227,11 @@ class Specification(
 
     @classmethod
     def from_parameters(cls, values: Mapping[str, Any]) -> Self:
-        """Make one from parameters by name; text is read as the parameter's type."""
+        """Make one from parameters by name; text is read as the parameter's type.
+
+        Args:
+            values: the parameters by name.
+        """
         for name in values:
             if name not in cls.__struct_fields__:
                 known = ", ".join(cls.__struct_fields__) or "none"

@@ -139,7 +139,12 @@ class Replay(msgspec.Struct, Presentation, frozen=True, kw_only=True):
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def find(self, policy: str, form: str = AS_LOGGED) -> PolicyReplay:
-        """Return the figures of one policy on one form of the log."""
+        """Return the figures of one policy on one form of the log.
+
+        Args:
+            policy: the name of the policy.
+            form: the form of the log: as it was logged, under an attack, or without a source.
+        """
         return next(each for each in self.policies if (each.policy, each.form) == (policy, form))
 
     def sentences(self) -> list[str]:

@@ -40,12 +40,20 @@ CALLEE_OPTIONS: dict[str, Any] = {
 
 
 def inlined(function: F) -> F:
-    """Make ``function`` callable from compiled code; from Python it runs as plain Python."""
+    """Make ``function`` callable from compiled code; from Python it runs as plain Python.
+
+    Args:
+        function: the function to mark.
+    """
     return cast("F", register_jitable(forceinline=True, **CALLEE_OPTIONS)(function))
 
 
 def outlined(function: F) -> F:
-    """As :func:`inlined`, for what a hot loop rarely calls, so that the loop stays small."""
+    """As :func:`inlined`, for what a hot loop rarely calls, so that the loop stays small.
+
+    Args:
+        function: the function to mark.
+    """
     return cast("F", register_jitable(forceinline=False, **CALLEE_OPTIONS)(function))
 
 

@@ -54,6 +54,9 @@ class Fold(LiveMemory):
 
         The returned decision must be given to :meth:`learn`: this learner's state has filled in
         the remaining fields of its ticket.
+
+        Args:
+            ticket: a ticket of :meth:`choose`, of this learner or of another one.
         """
         return self.count(check_ticket(ticket, self._live.shape))
 
@@ -102,6 +105,9 @@ class Fold(LiveMemory):
 
         As long as a reward is outstanding, a race must allow for any value of it, and its intervals
         are wider. Guarantees hold if whether a reward is missing does not depend on its value.
+
+        Args:
+            decision: a decision of this learner that has had no reward yet.
         """
         with self._lock:
             status = self._calls.drop(self._current.handle, decision)
@@ -116,6 +122,10 @@ class Fold(LiveMemory):
         """Learn the rewards of many decisions in order, as :meth:`learn` would one by one.
 
         If a reward is refused, those before it have been learned; the error names it.
+
+        Args:
+            batch: decisions of this learner that have had no reward yet.
+            rewards: a number in [0, 1] for each of them.
         """
         records = check_batch(batch, self.arms)
         values = check_rewards(rewards, len(batch))
@@ -130,7 +140,11 @@ class Fold(LiveMemory):
         raise ForeignTicket(f"no decision of this learner is {decision}.")
 
     def add_arm(self, arm: str | int) -> None:
-        """Add an arm, if the policy allows arms to be added while it runs."""
+        """Add an arm, if the policy allows arms to be added while it runs.
+
+        Args:
+            arm: its name, which no other arm has.
+        """
         label = check_arm(arm, self.arms)
         if not self.policy.takes_new_arms:
             raise InvalidParameter(
@@ -213,6 +227,9 @@ class Fold(LiveMemory):
 
         :meth:`apply` does so for each decision. When a long log is applied, it is faster to leave
         ``taken`` out of the events and to skip once at the end.
+
+        Args:
+            taken: how many random numbers have been taken, as an event records it.
         """
         checked = check_taken(taken)
         with self._lock:

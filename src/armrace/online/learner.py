@@ -138,7 +138,11 @@ class Learner(Fold, NotebookView):
         return decision
 
     def decide_many(self, count: int) -> DecisionBatch:
-        """Make ``count`` decisions at once: the same that :meth:`decide` would make one by one."""
+        """Make ``count`` decisions at once: the same that :meth:`decide` would make one by one.
+
+        Args:
+            count: how many decisions to make.
+        """
         records = np.zeros(check_count(count), dtype=DECISION)
         with self._lock:
             made = self._calls.decide_many(self._current.handle, records)
@@ -163,6 +167,14 @@ class Learner(Fold, NotebookView):
 
         Events may be left out: without the rewards that were retracted, the result is the learner
         that never received them. ``arms`` are those at the beginning of the log.
+
+        Args:
+            log: the events, in order.
+            policy: a policy, its name, or plain data with a ``name`` and parameters.
+            arms: the arms at the beginning of the log, or their number.
+            horizon: the expected number of decisions.
+            seed: the seed of the decisions after the log.
+            watch: whether to record what :meth:`audit` needs.
         """
         learner = cls(policy, arms, horizon, seed, watch)
         for event in log:

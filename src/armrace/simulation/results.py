@@ -169,7 +169,11 @@ class Result(ComparisonPresentation):
         )
 
     def sample(self, measure: str) -> npt.NDArray[np.float64]:
-        """Return one of ``FIGURES_OF_A_RUN`` at the horizon, a number per replication."""
+        """Return one of ``FIGURES_OF_A_RUN`` at the horizon, a number per replication.
+
+        Args:
+            measure: the measure, such as ``pseudo_regret``.
+        """
         if measure not in FIGURES_OF_A_RUN:
             raise UnknownName.among("measure", measure, FIGURES_OF_A_RUN)
         return self.final[measure].to_numpy()
@@ -185,7 +189,11 @@ class Result(ComparisonPresentation):
         return figures
 
     def figure(self, measure: str) -> Summary:
-        """Return the summary of one of ``FIGURES_OF_A_RUN`` at the horizon."""
+        """Return the summary of one of ``FIGURES_OF_A_RUN`` at the horizon.
+
+        Args:
+            measure: the measure, such as ``pseudo_regret``.
+        """
         return summarise(self.sample(measure))
 
     def audit_summary(self) -> AuditSummary | None:

@@ -220,6 +220,13 @@ def race_tolerance(
     layers together is returned; the paper uses ``rho = 1``. With ``per_arm``, every arm of every
     layer is an event of its own.
 
+    Args:
+        arms: the number of arms.
+        horizon: the number of rounds.
+        delta: the failure probability of the race.
+        layers: the number of layers; by default ``ceil(lg T)``.
+        per_arm: whether every arm of every layer is an event of its own.
+
     >>> f"{race_tolerance(2, 1024, 0.1):.2f} {race_tolerance(10, 10**12, 0.05):.2f}"
     '4.16 17.68'
     """
@@ -282,6 +289,14 @@ def race_failure(
     paper's 1 it is no more than ``delta/(4eKT)`` where ``L >= e^2``. The paper's proof spends
     ``delta/2`` three times. By these figures Theorem 3 holds at ``1 - delta``: the moves take less
     than ``delta/2 - delta/(2 layers)`` and the martingales ``delta/(4 layers)``.
+
+    Args:
+        arms: the number of arms.
+        horizon: the number of rounds.
+        delta: the failure probability of the race.
+        layers: the number of layers; by default ``ceil(lg T)``.
+        tolerance: the largest share times corruption of a tolerant layer; by default
+            :func:`race_tolerance`.
 
     >>> f"{race_failure(2, 1024, 0.1):.4g} {race_failure(2, 1024, 0.1, tolerance=1):.2g}"
     '0.0125 6.2e-08'

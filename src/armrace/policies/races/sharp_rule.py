@@ -43,6 +43,14 @@ def sharp_rule(
     For kinds that hold at one number of rewards only, a union bound over all numbers up to the
     horizon is taken; Bernstein intervals share their probability with Hoeffding's.
 
+    Args:
+        kind: ``hoeffding``, ``bernstein``, ``kl``, ``kl-mixture`` or ``kl-jeffreys``.
+        arms: the number of arms.
+        horizon: the number of rounds.
+        share: the probability of each layer, fastest first.
+        pooled: whether a layer also uses the rewards of all slower layers.
+        delta: the probability with which some interval may fail.
+
     >>> rule = sharp_rule("hoeffding", 2, 1024, np.array([0.75, 0.25]), pooled=False, delta=0.1)
     >>> math.isclose(rule.log_upper[0], math.log(4 * 2 * 2 * 1024 / 0.1))
     True

@@ -281,6 +281,11 @@ def evidence(state: Race, layer: int, arm: int) -> tuple[int, float, float, int]
     """Return number, sum and sum of squares of a layer's rewards of an arm, and how many are due.
 
     A reward is due if its decision was assigned and has had no reward yet.
+
+    Args:
+        state: the state of a race.
+        layer: the layer, from 0.
+        arm: the arm.
     """
     cell = cell_of(state, layer, arm)
     pulls, total, squares, assigned = cell.pulls, cell.sums, cell.squares, cell.assigned
@@ -304,6 +309,14 @@ def interval(
     So the interval is that of the whole prefix, with the least and the largest rewards that are
     possible in place of those that are due: its lower end if all were 0, its upper end if all
     were 1.
+
+    Args:
+        state: the state of a race.
+        layer: the layer, from 0.
+        pulls: the number of rewards that have come.
+        total: their sum.
+        squares: the sum of their squares, which only Bernstein's intervals need.
+        due: the number of rewards that are outstanding.
     """
     if due <= 0:
         return _ends(state, layer, pulls, total, squares, 0.0)
