@@ -217,7 +217,8 @@ def make_question(
         traffic: decisions per day.
         days: how many days the test may last.
         forged: the share of all rounds whose feedback may be forged; by default 1%.
-        forged_clicks: in its place, the share of the clicks that may be forged.
+        forged_clicks: in its place, the share of the clicks that may be forged; a lower bound on C
+            unless every forged click is the bot's only visit.
         bot_visitors: in its place, the share of the visitors that may be bots. How the three
             relate is in :mod:`armrace.planning.forgery`.
         delta: the failure probability of policies that have one.
