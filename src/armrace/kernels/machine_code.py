@@ -242,7 +242,7 @@ def _say_once(sentence: str) -> None:
 
 @cache
 def _prune(folder: Path) -> None:
-    """Remove files that were not used for long, and the oldest beyond the limit; once a process."""
+    """Remove files long unused, and the oldest beyond the limit; once per process."""
     with suppress(OSError):
         found = [(file.stat(), file) for file in folder.glob(f"*{_SUFFIX}")]
         oldest, total = time.time() - _SECONDS_KEPT, 0

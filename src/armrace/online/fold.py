@@ -223,7 +223,7 @@ class Fold(LiveMemory):
             self._refuse(status, record.item())
 
     def skip_to(self, taken: int) -> None:
-        """Go on in the random stream as if ``taken`` numbers had been taken, and never back.
+        """Advance the random stream to where ``taken`` numbers have been taken; never move it back.
 
         :meth:`apply` does so for each decision. When a long log is applied, it is faster to leave
         ``taken`` out of the events and to skip once at the end.

@@ -143,7 +143,7 @@ def make_experiment(
 
 
 def refresh_for(policy: Policy, attack: Adversary) -> float:
-    """Return the ``refresh`` of large campaigns for a policy and an attack.
+    """Return the ``refresh`` that plans, sweeps and the arena use for a policy and an attack.
 
     A policy such as Thompson sampling needs integrals to compute its distribution, which take as
     long as hundreds of rounds. The distribution of every other policy is computed in every round,

@@ -12,7 +12,7 @@ because the exponential is convex on [0, 1]. By Ville's inequality, with probabi
 ``C`` spent so far satisfy ``x Z <= (e^x - 1) p C + ln(1/failure)``.
 
 The paper conditions on the past alone and says that the expected corruption met is at most 1;
-that fails for an adversary who sees the round's own rewards before it acts, for whom only
+that fails for an adversary who sees the round's own rewards before it acts: then only
 ``sum of c_t <= C`` is known, path by path. Conditioning as above repairs the proof, and also gives
 the sharper constant.
 """

@@ -20,7 +20,7 @@ __all__ = ["Counts", "count_play", "make_counts", "record"]
 
 @declare(assigned=COUNT, pulls=REWARD_COUNT, sums=SumOf("pulls"), rounds=COUNT)
 class Counts(NamedTuple):
-    """Counts and reward sums, one an arm, and the number of decisions."""
+    """Counts and reward sums, one per arm, and the number of decisions."""
 
     assigned: npt.NDArray[np.int64]
     pulls: npt.NDArray[np.int64]
