@@ -82,8 +82,9 @@ locked: setup ## judge the policies on environments and attacks that took no par
 docs: setup ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-reference: setup ## write the generated reference and the table of names in the README
+reference: setup ## write the generated reference, the README's table of names, and pin the figures of new policies
 	$(BIN)/python docs/generate.py
+	$(BIN)/python tests/pinning.py
 
 package: setup ## build the package into dist/ and try it in an empty environment, without HOME
 	rm -rf dist $(VENV)-package

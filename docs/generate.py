@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
-import tomllib
 from collections.abc import Iterable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +26,6 @@ from armrace.specification import Specification
 
 PAGES = Path(__file__).parent / "reference"
 DECISIONS = Path(__file__).parent / "decisions"
-SOURCES = Path(__file__).parent / "sources.toml"
 README = Path(__file__).parents[1] / "README.md"
 
 _NOTICE = "<!-- Written by docs/generate.py; do not edit. -->\n"
@@ -54,7 +51,7 @@ _KINDS = {
     "memory": "not against a print",
     "ours": "no paper behind it",
 }
-"""How sure the constants of a policy or an attack are; see ``sources.toml``."""
+"""How sure the constants of a policy or an attack are, by its ``source_kind``."""
 
 _HORIZON = 10**9
 _CORRUPTIONS = (0, 100, 1_000, 10_000)
@@ -82,25 +79,18 @@ error and exit code 2; nothing is overwritten then.
 """
 
 
-def catalogue_page(title: str, catalogue: Catalogue[Any], sources: str = "") -> str:
+def catalogue_page(title: str, catalogue: Catalogue[Any]) -> str:
     """A page with a section for each member.
 
     Args:
         title: the head of the page.
         catalogue: the members.
-        sources: the table of ``sources.toml`` that says how each member was checked.
     """
     shipped = _shipped(catalogue)
     overview = ["| name | |", "|---|---|"]
     overview += [f"| [`{tag}`](#{tag}) | {member.summary()} |" for tag, member in shipped.items()]
-    sections = [_section(member, sources) for member in shipped.values()]
+    sections = [_section(member) for member in shipped.values()]
     return "\n".join([_NOTICE, title, *overview, "", *sections])
-
-
-@cache
-def known_sources() -> dict[str, dict[str, dict[str, str]]]:
-    """How the constants of policies and attacks were checked, by catalogue and name."""
-    return tomllib.loads(SOURCES.read_text(encoding="utf-8"))
 
 
 def _shipped(catalogue: Catalogue[Any]) -> dict[str, type[Specification]]:
@@ -131,7 +121,7 @@ def names_table() -> str:
     return "\n".join(["", *lines, "", ""])
 
 
-def _section(member: type[Specification], sources: str) -> str:
+def _section(member: type[Specification]) -> str:
     home = member.__module__.rsplit(".", 1)[0]
     lines = [f"## `{member.tag()}`", "", f"`{home}.{member.__name__}`", ""]
     lines += [_prose(inspect.getdoc(member) or ""), ""]
@@ -140,9 +130,8 @@ def _section(member: type[Specification], sources: str) -> str:
     lines += [*_parameters(member), ""]
     if issubclass(member, Policy):
         lines += [*_guarantee(member), ""]
-    if sources:
-        source = known_sources()[sources][member.tag()]
-        lines += [f"**Checked: {_KINDS[source['kind']]}.** {source['checked']}", ""]
+    if member.source_note:
+        lines += [f"**Checked: {_KINDS[member.source_kind]}.** {member.source_note}", ""]
     if member.reference:
         lines += [f"Reference: {member.reference}.", ""]
     return "\n".join(lines)
@@ -264,8 +253,8 @@ def pages() -> dict[Path, str]:
     return {
         guide: with_evidence(guide.read_text(encoding="utf-8")),
         README: readme_with_names(README.read_text(encoding="utf-8")),
-        PAGES / "policies.md": catalogue_page(_POLICIES, POLICIES, "policies"),
-        PAGES / "attacks.md": catalogue_page(_ATTACKS, ADVERSARIES, "attacks"),
+        PAGES / "policies.md": catalogue_page(_POLICIES, POLICIES),
+        PAGES / "attacks.md": catalogue_page(_ATTACKS, ADVERSARIES),
         PAGES / "environments.md": catalogue_page(_ENVIRONMENTS, ENVIRONMENTS),
         PAGES / "command-line.md": command_page(),
         PAGES / "service.md": service_page(_NOTICE, commands()["serve"]),

@@ -26,6 +26,7 @@ LONGEST = (
     "tests/benchmarks/test_benchmarks.py",
     "tests/service/test_torture.py",
     "tests/docs/test_site.py",
+    "tests/docs/test_two_files.py",
     "tests/docs/test_experiments.py",
     "tests/forensics/test_audit.py",
     "tests/docs/test_example_programs.py",

@@ -10,15 +10,19 @@ of them are compiled, and run at the speed of the built-in policies.
 Parts for composed policies and serious attacks:
 
 - counts: :class:`Counts`, :func:`make_counts`, :func:`count_play`, :func:`record`;
-- races: :class:`Race`, :func:`make_race`, :func:`paper_rule`, :func:`delete_arm`,
-  :func:`fallback_arm`, and the members of :class:`Race`;
-- intervals and divergences: :func:`kl`, :func:`upper_kl`, :func:`lower_kl`;
+- races: :class:`Race`, :func:`make_race`, :func:`delete_arm`, :func:`fallback_arm`, and the members
+  of :class:`Race`;
+- intervals of races: :func:`paper_rule`, :func:`sharp_rule` and :func:`make_rule` with the kinds
+  :data:`PAPER` to :data:`KL_JEFFREYS`; :func:`ends` and, for a layer of a race,
+  :func:`interval` of its :func:`evidence`;
+- divergences: :func:`kl`, :func:`upper_kl`, :func:`lower_kl`;
 - regularised leaders: :func:`exponential_weights`, :func:`power_weights`, :func:`add_loss`,
   :class:`Estimates`, :class:`Solution`;
 - indices: :func:`make_argmax`;
 - declarations of what a state may hold, checked when a snapshot is read: :func:`declare`,
   :func:`relation` and the constants that go with them;
-- attacks: :class:`Tally`, which keeps what an attacker sees of each arm.
+- attacks: :class:`Tally`, which keeps what an attacker sees of each arm, and :func:`looks`, by
+  which an attack says in which rounds it needs the learner's distribution.
 """
 
 from armrace.adversaries import Adversary, Setting
@@ -62,6 +66,7 @@ from armrace.kernels.generics import (
     drop,
     implement,
     learn,
+    looks,
     make_ticket,
     observe,
     stamped,
@@ -89,22 +94,40 @@ from armrace.policies.leaders.estimates import (
     make_solution,
     power_weights,
 )
-from armrace.policies.races.intervals import make_rule, paper_rule
+from armrace.policies.races.intervals import (
+    BERNSTEIN,
+    HOEFFDING,
+    KL,
+    KL_JEFFREYS,
+    KL_MIXTURE,
+    PAPER,
+    Rule,
+    ends,
+    make_rule,
+    paper_rule,
+)
 from armrace.policies.races.race import delete_arm, fallback_arm
 from armrace.policies.races.race_policy import RacePolicy
-from armrace.policies.races.state import Race, make_race
+from armrace.policies.races.sharp_rule import sharp_rule
+from armrace.policies.races.state import Race, evidence, interval, make_race
 from armrace.specification import Confidence, Limits
 
 __all__ = [
     "AMOUNT",
     "ARM",
     "ARM_OR_NONE",
+    "BERNSTEIN",
     "CONSTANT",
     "COUNT",
     "FINITE",
+    "HOEFFDING",
+    "KL",
+    "KL_JEFFREYS",
+    "KL_MIXTURE",
     "LIMITED",
     "LOGARITHMIC_BARRIER",
     "NO_LAYER",
+    "PAPER",
     "PROBABILITIES",
     "REWARD_COUNT",
     "TSALLIS_ENTROPY",
@@ -121,6 +144,7 @@ __all__ = [
     "Race",
     "RacePolicy",
     "Room",
+    "Rule",
     "Setting",
     "Solution",
     "Span",
@@ -142,12 +166,16 @@ __all__ = [
     "distribution_among",
     "draw_arm",
     "drop",
+    "ends",
+    "evidence",
     "exponential_weights",
     "fallback_arm",
     "implement",
     "inlined",
+    "interval",
     "kl",
     "learn",
+    "looks",
     "lower_kl",
     "lower_reward",
     "make_argmax",
@@ -166,6 +194,7 @@ __all__ = [
     "relation",
     "remember_clean",
     "restricted_probability",
+    "sharp_rule",
     "stamped",
     "tally_play",
     "total_weight",

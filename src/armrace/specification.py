@@ -132,6 +132,13 @@ class Specification(
 
     kind: ClassVar[str] = "specification"
     reference: ClassVar[str] = ""
+    source_kind: ClassVar[str] = "ours"
+    """Where rules and constants come from, and how sure that is: "print" if the paper itself was
+    read, "restated" if another paper or a formal restatement was, "code" if the authors' or others'
+    programs were, "derived" if the proof is on the theory page or follows from a formula that was
+    checked, "memory" if nothing could be read, "ours" if it comes from no paper."""
+    source_note: ClassVar[str] = ""
+    """What rules and constants were compared with, in a sentence for the reference."""
     family: ClassVar[str] = ""
     """The group under which the catalogue lists the class."""
     families: ClassVar[tuple[str, ...]] = ()
@@ -220,7 +227,11 @@ class Specification(
 
     @classmethod
     def from_parameters(cls, values: Mapping[str, Any]) -> Self:
-        """Make one from parameters by name; text is read as the parameter's type."""
+        """Make one from parameters by name; text is read as the parameter's type.
+
+        Args:
+            values: the parameters by name.
+        """
         for name in values:
             if name not in cls.__struct_fields__:
                 known = ", ".join(cls.__struct_fields__) or "none"

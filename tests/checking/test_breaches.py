@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -24,69 +25,176 @@ from armrace.extending import (
     make_counts,
     make_ticket,
     record,
+    stamped,
     uniform,
 )
+from armrace.online import Learner
 
 
 class EvenState(NamedTuple):
     counts: Counts
+    trace: np.ndarray
+    """A number that every reward adds to."""
+    scratch: np.ndarray
     fault: np.ndarray
 
 
-OUT_OF_BOUNDS, CHOOSES_AND_COUNTS, WRONG_PROBABILITY, IGNORES_ELIGIBLE = range(1, 5)
+(
+    OUT_OF_BOUNDS,
+    CHOOSES_AND_COUNTS,
+    COUNTS_RESTRICTED_CHOICES,
+    WRONG_PROBABILITY,
+    WRONG_RESTRICTED_PROBABILITY,
+    IGNORES_ELIGIBLE,
+    BIASED,
+    BIASED_AMONG_ELIGIBLE,
+    WEIGHTS_OF_TWO,
+    CHANGES_WHEN_ASKED,
+    NO_WEIGHTS_WHILE_WAITING,
+    COMPLETES_TWICE,
+    TRUSTS_THE_TICKET,
+    ASSIGNS_ITS_OWN_ONLY,
+    LEARNS_FROM_ITS_OWN_ONLY,
+    REMEMBERS_IN_SCRATCH,
+    IGNORES_NEW_ARMS,
+    DIVIDES_BY_ZERO,
+    OVERRUNS,
+) = range(1, 20)
+OWN = 1.0
+"""What ``choose`` writes on its tickets, and a decision from elsewhere does not carry."""
 
 
 class Even(CountingPolicy, frozen=True, tag="even"):
     """Draws all arms evenly, with one mistake."""
 
+    takes_new_arms: ClassVar[bool] = True
+
     fault: int = 0
 
     def start(self, arms, horizon):
-        return EvenState(make_counts(arms), np.array([self.fault]))
+        return EvenState(make_counts(arms), np.zeros(1), np.zeros(1), np.array([self.fault]))
 
 
 @implement(distribution, EvenState)
 def even_distribution(state, out):
+    fault = state.fault[0]
     out.fill(1.0 / out.size)
+    if fault == WEIGHTS_OF_TWO:
+        out.fill(2.0 / out.size)
+    if fault == CHANGES_WHEN_ASKED:
+        state.trace[0] += 1.0
+    if fault == NO_WEIGHTS_WHILE_WAITING and np.sum(state.counts.pulls) < state.counts.rounds[0]:
+        out.fill(0.0)
 
 
 @implement(choose, EvenState)
 def even_choose(state: EvenState, stream: Stream, eligible: Eligible = None) -> Ticket:
-    arms = state.counts.pulls.size
-    arm = int(uniform(stream) * arms)
+    fault, arms = state.fault[0], state.counts.pulls.size
     even = 1.0 / arms
-    if eligible is not None and state.fault[0] != IGNORES_ELIGIBLE:
+    known = arms - 1 if fault == IGNORES_NEW_ARMS and state.counts.rounds[0] >= 60 else arms
+    position = uniform(stream)
+    if fault == REMEMBERS_IN_SCRATCH:
+        position = (position + 0.37 * state.scratch[0]) % 1.0
+    arm = int(position * position * arms if fault == BIASED else position * known)
+    if eligible is not None:
         even = 1.0 / np.sum(eligible)
-        while not eligible[arm]:
-            arm = int(uniform(stream) * arms)
-    if state.fault[0] == OUT_OF_BOUNDS and state.counts.rounds[0] == 50:
+        while not eligible[arm] and fault != IGNORES_ELIGIBLE:
+            arm = (
+                (arm + 1) % arms if fault == BIASED_AMONG_ELIGIBLE else int(uniform(stream) * arms)
+            )
+        if fault == WRONG_RESTRICTED_PROBABILITY:
+            even = 1.0 / arms
+    if fault == OUT_OF_BOUNDS and state.counts.rounds[0] == 50:
         arm = arms
-    if state.fault[0] == CHOOSES_AND_COUNTS:
+    if fault == CHOOSES_AND_COUNTS or (fault == COUNTS_RESTRICTED_CHOICES and eligible is not None):
         state.counts.rounds[0] += 1
-    return make_ticket(arm, 0, 0.5 if state.fault[0] == WRONG_PROBABILITY else even)
+    return make_ticket(arm, 0, 0.5 if fault == WRONG_PROBABILITY else even, OWN)
 
 
 @implement(assign, EvenState)
 def even_assign(state: EvenState, ticket: Ticket) -> Ticket:
-    count_play(state.counts, ticket.arm)
-    return ticket
+    fault = state.fault[0]
+    if fault != ASSIGNS_ITS_OWN_ONLY or ticket.memo == OWN:
+        count_play(state.counts, ticket.arm)
+    phase = 1 + int(np.sum(state.counts.sums))
+    if fault == COMPLETES_TWICE:
+        phase = ticket.phase + 1
+    if fault == TRUSTS_THE_TICKET and ticket.phase > 0:
+        phase = ticket.phase  # of another state, if the decision comes from a log
+    return stamped(ticket, phase, ticket.memo)
 
 
 @implement(learn, EvenState)
 def even_learn(state: EvenState, ticket: Ticket, reward: float) -> None:
-    record(state.counts, ticket.arm, reward)
+    fault, counts = state.fault[0], state.counts
+    if fault != LEARNS_FROM_ITS_OWN_ONLY or ticket.memo == OWN:
+        record(counts, ticket.arm, reward)
+    state.trace[0] += ticket.phase
+    state.scratch[0] += reward
+    if fault == DIVIDES_BY_ZERO:
+        state.trace[0] += 0.0 * (1.0 / np.sum(counts.sums))
+    if fault == OVERRUNS and np.sum(counts.sums) > 15_000:
+        counts.pulls[counts.pulls.size] = 0
 
 
 @pytest.mark.parametrize(
     ("fault", "check", "sentence"),
     [
         (OUT_OF_BOUNDS, checks.indices_stay_in_bounds, "leaves the bounds of an array"),
-        (CHOOSES_AND_COUNTS, checks.choosing_leaves_no_trace, "changes its state when it chooses"),
+        (WEIGHTS_OF_TWO, checks.distribution_is_one, "weights that sum to 2"),
+        (CHANGES_WHEN_ASKED, checks.distribution_only_looks, "when asked for its weights"),
         (WRONG_PROBABILITY, checks.tickets_carry_their_probability, "writes 0.5 on the ticket"),
+        (BIASED, checks.frequencies_match, "were expected"),
+        (REMEMBERS_IN_SCRATCH, checks.restoring_changes_nothing, "but restored"),
+        (DIVIDES_BY_ZERO, checks.extremes_leave_it_sound, "has a NaN in its state"),
+        (OVERRUNS, checks.extremes_leave_it_sound, "left the bounds of an array in round 15"),
+        (NO_WEIGHTS_WHILE_WAITING, checks.feedback_may_come_anyhow, "gives the weights"),
+        (COMPLETES_TWICE, checks.folded_log_is_the_state, "when its log is folded|folded log"),
+        (TRUSTS_THE_TICKET, checks.retracted_rewards_leave_no_trace, "that were retracted"),
+        (ASSIGNS_ITS_OWN_ONLY, checks.foreign_decisions_are_taken, "does not count the decision"),
+        (LEARNS_FROM_ITS_OWN_ONLY, checks.foreign_decisions_are_taken, "does not count"),
+        (CHOOSES_AND_COUNTS, checks.choosing_leaves_no_trace, "changes its state when it chooses"),
+        (COUNTS_RESTRICTED_CHOICES, checks.choosing_leaves_no_trace, "when it chooses"),
         (IGNORES_ELIGIBLE, checks.restricted_choices_are_as_announced, "that is not eligible"),
+        (BIASED_AMONG_ELIGIBLE, checks.restricted_choices_are_as_announced, "were expected"),
+        (
+            WRONG_RESTRICTED_PROBABILITY,
+            checks.restricted_choices_are_as_announced,
+            r"announces \[.*0\.333.*\] among eligible arms",
+        ),
+        (IGNORES_NEW_ARMS, checks.new_arms_are_unknown, "never plays an arm that was added"),
     ],
 )
 def test_a_mistake_is_named(fault, check, sentence):
     check(Even())
     with pytest.raises(ContractBroken, match=sentence):
         check(Even(fault=fault))
+
+
+def test_a_leak_of_retracted_rewards_is_seen_by_no_other_check_of_logs():
+    leaking = Even(fault=TRUSTS_THE_TICKET)
+    checks.folded_log_is_the_state(leaking)
+    checks.batches_equal_single_calls(leaking)
+    checks.restoring_changes_nothing(leaking)
+
+
+class Drifting(Even, frozen=True, tag="drifting"):
+    """A specification that changes whenever it is read."""
+
+    def __post_init__(self):
+        msgspec.structs.force_setattr(self, "fault", self.fault + 1)
+
+
+def test_a_specification_that_changes_is_named():
+    with pytest.raises(ContractBroken, match="comes back from JSON as"):
+        checks.specification_survives_json(Drifting())
+
+
+def test_a_batch_that_loses_a_reward_is_named(monkeypatch):
+    """No policy can tell a batch from single calls, so the mistake is the learner's."""
+    learn_many = Learner.learn_many
+    monkeypatch.setattr(
+        Learner, "learn_many", lambda self, batch, rewards: learn_many(self, batch[1:], rewards[1:])
+    )
+    with pytest.raises(ContractBroken, match=r"otherwise (in|from) a batch"):
+        checks.batches_equal_single_calls(Even())

@@ -9,6 +9,7 @@ import pytest
 
 from armrace.cli.main import run
 from armrace.planning import planner
+from armrace.planning.forgery import COUNTED_CLICKS
 
 SMALL = [
     "plan", "--means", "0.5,0.9,0.5", "--traffic", "1000", "--days", "4", "--forged", "1%",
@@ -63,7 +64,9 @@ def test_the_share_of_clicks_or_of_visitors_may_be_given_in_place_of_the_share_o
     found = []
     for words in (["--forged-clicks", "10%"], ["--bot-visitors", "9%"], ["--forged", "0.09"]):
         assert run([*rest, *words, *page, "--force"]) == 0
-        found.append(json.loads(capsys.readouterr().out)["suspected_corruption"])
+        said = capsys.readouterr()
+        found.append(json.loads(said.out)["suspected_corruption"])
+        assert (COUNTED_CLICKS in said.err) == (words[0] == "--forged-clicks")
     assert found == pytest.approx([360.0] * 3)
     assert run([*rest, "--forged-clicks", "10%", "--bot-visitors", "9%", *page, "--force"]) == 2
     assert "give one of them" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from armrace.errors import InvalidParameter
 from armrace.forensics import Audit, audit, watch
-from armrace.forensics.layers import exposure_of, race_in
+from armrace.forensics.layers import exposure_of, failed_layers, race_in
 from armrace.online import Learner
 from armrace.policies import POLICIES, MultiLayerRace, Ucb1
 from armrace.policies.races.race import Race
@@ -126,7 +126,15 @@ def test_layers_of_one_arm_that_disagree():
         "down",
     )
     assert failed.kind == "failed-layer"
-    assert failed.layers == (3,)  # the fourth has a sixteenth of the rounds, the fifth 1/32
+    assert failed.layers == (1,)  # the second tolerates 4.16 over its share of 1/4, the third 33.3
+
+
+def test_a_layer_fails_only_beyond_what_it_is_proven_to_tolerate():
+    """Lemma 5: the first layer tolerates its allowance, 13.6, and not only one over its share."""
+    race = race_of([], [])
+    assert failed_layers(race, 3.0, 0.05) == []
+    assert failed_layers(race, 13.6, 0.05) == []
+    assert [alarm.layers for alarm in failed_layers(race, 13.7, 0.05)] == [(0,)]
 
 
 def test_layers_that_were_shielded_certify_more_than_what_they_saw():

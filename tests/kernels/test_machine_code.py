@@ -83,6 +83,26 @@ def test_the_next_process_finds_what_one_has_compiled(machine):
     assert not list(machine.cache.rglob("*.tmp"))
 
 
+BEFORE_USE = (
+    SCRIPT.rpartition("print")[0]
+    + """
+import numba
+
+print(is_stored(add))
+numba.__version__ += ".later"
+print(is_stored(add))
+"""
+)
+
+
+def test_only_code_that_this_process_can_use_counts_as_stored(used_machine):
+    """Or ``warm-up`` would skip a function that the first run then compiles without a word."""
+    assert used_machine.run(script=BEFORE_USE)[0].split() == ["True", "False"]
+    file = used_machine.files()[0]
+    file.write_bytes(file.read_bytes()[:-1])
+    assert used_machine.run(script=BEFORE_USE)[0].split() == ["False", "False"]
+
+
 def test_the_users_cache_directory_is_used_unless_another_is_named(machine):
     assert machine.run(NUMBA_CACHE_DIR="") == COMPILED
     assert list((machine.home / ".cache" / "armrace").glob("*.nbc"))

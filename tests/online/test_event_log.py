@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import numpy as np
 import pytest
 from scipy import stats
 
-from armrace.errors import ForeignTicket, InvalidParameter
+from armrace.errors import DamagedFile, ForeignTicket, InvalidParameter
 from armrace.kernels.states import equal_states
 from armrace.online import ArmAdded, Assigned, DecisionBatch, Dropped, Learned, Learner, Ticket
 
@@ -17,12 +18,16 @@ ARMS, HORIZON = ["red", "green", "blue"], 400
 MEANS = {"red": 0.9, "green": 0.5, "blue": 0.1}
 
 
-def lived(policy, decisions=300):
-    """A learner whose rewards came late, in another order, were dropped or never came."""
-    luck = random.Random(3)
+def lived(policy, decisions=300, drawn=None):
+    """A learner whose rewards came late, in another order, were dropped or never came.
+
+    The list ``drawn`` gets the tickets as they were drawn, before the state completed them.
+    """
+    luck, drawn = random.Random(3), [] if drawn is None else drawn
     learner, waiting = Learner(policy, ARMS, HORIZON, seed=2), []
     for _ in range(decisions):
-        waiting.append(learner.decide())
+        drawn.append(learner.choose())
+        waiting.append(learner.assign(drawn[-1]))
         while waiting and luck.random() < 0.6:
             decision = waiting.pop(luck.randrange(len(waiting)))
             fate = luck.random()
@@ -44,9 +49,9 @@ def test_the_fold_of_the_log_is_the_learner(policy):
         assert folded.decide() == learner.decide()
 
 
-@pytest.mark.parametrize("policy", ["multi-layer-race", "exp3p"])
+@pytest.mark.parametrize("policy", ["multi-layer-race", "exp3p", "barbar"])
 def test_without_some_rewards_the_fold_is_a_learner_that_never_got_them(policy):
-    learner = lived(policy)
+    learner = lived(policy, drawn=(drawn := []))
     kept = [
         event for event in learner.log if not (isinstance(event, Learned) and event.number % 3 == 0)
     ]
@@ -54,7 +59,7 @@ def test_without_some_rewards_the_fold_is_a_learner_that_never_got_them(policy):
     never = Learner(policy, ARMS, HORIZON, seed=2)
     for event in learner.log:
         if isinstance(event, Assigned):
-            made = never.assign(event.ticket)
+            made = never.assign(drawn[event.number])  # completed by its own state, not the log's
             assert made.number == event.number
         elif isinstance(event, Dropped) or event.number % 3:
             never.apply(event)
@@ -267,3 +272,57 @@ def test_a_learner_without_a_log_says_so():
         learner.learn(learner.decide(), 1.0)
     with pytest.raises(InvalidParameter, match="keeps no log"):
         _ = learner.log
+
+
+@pytest.mark.parametrize("policy", ["multi-layer-race", "exp3p", "barbar"])
+def test_a_snapshot_and_the_events_after_it_are_the_learner(policy):
+    """Rewards that were outstanding in the snapshot come after it, or are dropped."""
+    learner = lived(policy, 100)
+    snapshot, before = learner.snapshot(), len(learner.log)
+    assert learner.pending > 5
+    waiting = [learner._known(number) for number in outstanding(learner)]
+    for place, decision in enumerate(waiting[:-2]):
+        learner.decide()
+        if place % 3:
+            learner.learn(decision, place % 2)
+        else:
+            learner.drop(decision)
+    restored = Learner.restore(snapshot.to_json())
+    for event in learner.log[before:]:
+        restored.apply(event)
+    assert restored.snapshot() == learner.snapshot()
+    again = Learner.restore(restored.snapshot())  # the two left over are known still
+    for number in outstanding(learner)[:2]:
+        learner.apply(Learned(number, 1.0))
+        again.apply(Learned(number, 1.0))
+    assert again.snapshot() == learner.snapshot()
+
+
+def outstanding(learner):
+    """The numbers of the decisions without a reward."""
+    rewarded = {e.number for e in learner.log if isinstance(e, Learned | Dropped)}
+    return [number for number in range(learner.decisions) if number not in rewarded]
+
+
+def test_decisions_that_no_log_has_are_not_known():
+    learner = Learner("multi-layer-race", ARMS, HORIZON, log=False)
+    learner.decide()
+    for each in (learner, Learner.restore(learner.snapshot())):
+        with pytest.raises(ForeignTicket, match="does not know decision 0"):
+            each.apply(Learned(0, 1.0))
+
+
+@pytest.mark.parametrize("change", [{"number": 4}, {"number": 0}, {"arm": 3}, {"arm": -1}], ids=str)
+def test_crafted_outstanding_decisions_are_refused(change):
+    learner = Learner("multi-layer-race", ARMS, HORIZON)
+    batch = learner.decide_many(4)
+    learner.learn(batch[0], 1.0)
+    snapshot = learner.snapshot()
+    records = np.frombuffer(snapshot.outstanding, dtype=batch.records.dtype).copy()
+    assert records["number"].tolist() == [1, 2, 3]
+    for name, value in change.items():
+        records[name][1] = value
+    for crafted in (records.tobytes(), snapshot.outstanding[:-1]):
+        forged = msgspec.structs.replace(snapshot, outstanding=crafted).sealed()
+        with pytest.raises(DamagedFile, match="outstanding decisions"):
+            Learner.restore(forged)

@@ -162,11 +162,19 @@ def test_the_sharp_race_has_a_fraction_of_the_literal_races_regret():
 
 
 def test_layers_say_what_they_tolerate():
-    assert SharpRace().start(2, 100).tolerated.tolist() == [16, 32, 64, 128]
-    literal = MultiLayerRace().start(2, 1024)
-    assert literal.tolerated == pytest.approx(1 / literal.share)
+    sharp = SharpRace().start(10, 1000)
+    assert sharp.tolerated[0] == sharp.rule.allowance[0] == pytest.approx(29.9, abs=0.05)
+    assert sharp.tolerated[1:].tolist() == [32, 64, 128, 256, 512, 1024]
+    literal = MultiLayerRace().start(10, 10**6)
+    log_term = math.log(4 * 10 * 10**6 * 20 / 0.05)
+    assert literal.tolerated[:2] == pytest.approx([log_term, 9.0 * 4], rel=0.01)
+    assert literal.tolerated[2:] == pytest.approx(9.0 / literal.share[2:], rel=0.01)
+    kl = MultiLayerRace(intervals="kl").start(2, 1024)
+    assert kl.tolerated == pytest.approx(np.maximum(1 / kl.share, kl.rule.allowance[0]))
     told = armrace.policies.FastSlowRace(corruption=30).start(2, 1000)
     assert told.tolerated.tolist() == [0, 30]
+    told = armrace.policies.FastSlowRace(corruption=5).start(2, 1000)
+    assert told.tolerated.tolist() == [0, told.rule.allowance[1]]
     assert armrace.policies.EnlargedArmElimination(corruption=7).start(2, 9).tolerated == [7]
     assert armrace.policies.ActiveArmElimination().start(2, 9).tolerated == [0]
 

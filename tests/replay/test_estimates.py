@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import armrace
+from armrace.errors import UnwritableOutput
 from armrace.statistics import binomial_tail
 from armrace.statistics.martingales import bernstein_interval
 from replay_reference import make_log, replay_by_hand
@@ -199,6 +200,9 @@ def test_result_as_table_file_and_page(tmp_path) -> None:
     assert json.loads((tmp_path / "replay.json").read_text()) == json.loads(
         json.dumps(found.to_builtins())
     )
+    with pytest.raises(UnwritableOutput, match="or overwrite=True"):
+        found.save(tmp_path / "replay.json")
+    found.save(tmp_path / "replay.json", overwrite=True)
     found.report(tmp_path / "replay.html")
     assert "Policies beside the log" in (tmp_path / "replay.html").read_text()
     rows, rounds, mean = found.policies[0].curve[-1]

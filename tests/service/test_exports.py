@@ -7,7 +7,7 @@ import json
 import polars
 import pytest
 
-from armrace.errors import InvalidParameter
+from armrace.errors import InvalidParameter, UnwritableOutput
 
 
 @pytest.fixture
@@ -37,5 +37,8 @@ def test_both_formats_say_the_same(filled, tmp_path):
     lines = [json.loads(line) for line in (tmp_path / "ads.ndjson").read_text().splitlines()]
     assert polars.read_parquet(tmp_path / "ads.parquet").to_dicts() == lines
     assert len(lines) == 5
+    with pytest.raises(UnwritableOutput, match="or overwrite=True"):
+        filled.export("ads", tmp_path / "ads.ndjson")
+    filled.export("ads", tmp_path / "ads.ndjson", overwrite=True)
     with pytest.raises(InvalidParameter, match=r"must end in .ndjson or .parquet; got 'ads.csv'"):
         filled.export("ads", tmp_path / "ads.csv")

@@ -77,8 +77,12 @@ def test_a_saved_result_is_a_parquet_file_that_others_read(result, saved):
     assert pl.read_parquet(saved)["regret"].equals(result.rows["regret"])
 
 
-def test_saving_again_replaces_the_file(result, saved):
-    result.save(saved)
+def test_a_file_is_replaced_only_on_request(result, saved):
+    old = saved.read_bytes()
+    with pytest.raises(UnwritableOutput, match=r"exists; give another path, or overwrite=True\.$"):
+        result.save(saved)
+    assert saved.read_bytes() == old
+    result.save(saved, overwrite=True)
     assert armrace.load(saved).rows.equals(result.rows)
     assert [entry.name for entry in saved.parent.iterdir()] == [saved.name]
 
@@ -99,7 +103,7 @@ def test_an_interrupted_save_leaves_the_old_file(result, saved, monkeypatch, err
 
     monkeypatch.setattr(os, "fsync", sync_fails)
     with pytest.raises((UnwritableOutput, KeyboardInterrupt)):
-        result.save(saved)
+        result.save(saved, overwrite=True)
     assert saved.read_bytes() == old
     assert [entry.name for entry in saved.parent.iterdir()] == [saved.name]
 
@@ -112,7 +116,7 @@ from armrace.errors import UnwritableOutput
 result = armrace.load(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
-    result.save(sys.argv[1])
+    result.save(sys.argv[1], overwrite=True)
 except UnwritableOutput as error:
     print(error)
 """
@@ -266,7 +270,7 @@ def test_a_link_stays_and_the_file_behind_it_is_written(result, tmp_path):
     target, link = tmp_path / "target.parquet", tmp_path / "link.parquet"
     target.write_text("old")
     link.symlink_to(target)
-    result.save(link)
+    result.save(link, overwrite=True)
     assert link.is_symlink()
     assert armrace.load(target).rows.equals(result.rows)
 

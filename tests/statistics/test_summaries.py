@@ -46,7 +46,7 @@ def test_quantiles_of_student_are_those_of_scipy_far_into_the_tail(freedom):
         for probability in (1 - level, level):
             expected = stats.t.ppf(probability, freedom)
             assert student_quantile(probability, freedom) == pytest.approx(
-                expected, rel=2e-7, abs=1e-12
+                expected, rel=1e-7, abs=1e-12
             )
 
 

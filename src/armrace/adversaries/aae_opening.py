@@ -40,6 +40,11 @@ class AaeOpening(Adversary, frozen=True, tag="aae-opening"):
     sees_weights: ClassVar[bool] = True
     family: ClassVar[str] = "paper"
     reference: ClassVar[str] = "section 3.1 of Lykouris, Mirrokni and Paes Leme (2018)"
+    source_kind: ClassVar[str] = "derived"
+    source_note: ClassVar[str] = (
+        "How many rewards it takes follows from the intervals of arm elimination; tests "
+        "compare it with hand-worked cases."
+    )
 
     delta: Confidence = 0.05
     boost: Annotated[bool, "also set the runner-up's reward to 1"] = False

@@ -57,6 +57,11 @@ class AdaptiveConstant(Adversary, frozen=True, tag="adaptive-constant"):
     reference: ClassVar[str] = (
         "ACE of Liu and Shroff (2019), Data poisoning attacks on stochastic bandits"
     )
+    source_kind: ClassVar[str] = "print"
+    source_note: ClassVar[str] = (
+        "Equations (23) to (25) of the ICML paper, page 6, and the authors' program agree "
+        "with the code."
+    )
 
     target: Annotated[
         int | None, Limits("the arm to promote, from 0; by default the second best", 0)

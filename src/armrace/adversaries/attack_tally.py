@@ -24,20 +24,35 @@ class Tally(NamedTuple):
 
 
 def make_tally(arms: int) -> Tally:
-    """Make a tally before the first round."""
+    """Make a tally before the first round.
+
+    Args:
+        arms: the number of arms.
+    """
     return Tally(np.zeros(arms, dtype=np.int64), np.zeros(arms), np.zeros(arms), np.zeros(arms))
 
 
 @inlined
 def remember_clean(tally: Tally, rewards: npt.NDArray[np.float64]) -> None:
-    """Store the round's rewards until the arm is known."""
+    """Store the round's rewards until the arm is known.
+
+    Args:
+        tally: the tally to change.
+        rewards: the round's rewards before corruption.
+    """
     for arm in range(rewards.size):
         tally.clean[arm] = rewards[arm]
 
 
 @inlined
 def tally_play(tally: Tally, arm: int, reward: float) -> None:
-    """Count a play that paid ``reward`` after corruption."""
+    """Count a play that paid ``reward`` after corruption.
+
+    Args:
+        tally: the tally to change.
+        arm: the arm that was played.
+        reward: what it paid after corruption.
+    """
     tally.pulls[arm] += 1
     tally.clean_sums[arm] += tally.clean[arm]
     tally.paid_sums[arm] += reward
@@ -50,6 +65,11 @@ def deviation(pulls: int, arms: int, delta: float) -> float:
     With probability ``1 - delta``, no empirical mean of rewards in [0, 1] deviates by more, for all
     arms and numbers of pulls at once: equation (23) of Liu and Shroff (2019), ``sigma = 1/2``.
 
+    Args:
+        pulls: the number of pulls.
+        arms: the number of arms.
+        delta: the probability with which some bound may fail.
+
     >>> f"{deviation(10, 2, 0.05):.6f} {deviation(100, 2, 0.05):.6f}"
     '0.688654 0.265425'
     """
@@ -58,7 +78,14 @@ def deviation(pulls: int, arms: int, delta: float) -> float:
 
 @inlined
 def lower_reward(rewards: npt.NDArray[np.float64], arm: int, amount: float, left: float) -> None:
-    """Subtract ``amount``, or as much of it as the reward and the budget allow."""
+    """Subtract ``amount``, or as much of it as the reward and the budget allow.
+
+    Args:
+        rewards: the round's rewards, of which one is changed.
+        arm: the arm whose reward is lowered.
+        amount: by how much.
+        left: what remains of the budget.
+    """
     applied = min(amount, left, rewards[arm])
     if applied > 0.0:
         rewards[arm] -= applied

@@ -47,7 +47,13 @@ class Setting(NamedTuple):
         return int(np.argmax(others))
 
     def arm_or(self, default: int, name: str, arm: int | None) -> int:
-        """The arm given by parameter ``name``, checked; ``default`` if it is None."""
+        """The arm given by parameter ``name``, checked; ``default`` if it is None.
+
+        Args:
+            default: the arm to take if none is given.
+            name: the name of the parameter.
+            arm: its value, which may be None.
+        """
         if arm is None:
             return default
         if not 0 <= arm < self.arms:
@@ -58,6 +64,10 @@ class Setting(NamedTuple):
         """The smallest positive cost of paying ``shown(reward)`` instead of a reward of ``arms``.
 
         Infinity if no change costs anything, and 0 if the possible rewards are not known.
+
+        Args:
+            shown: what the attack pays in place of rewards.
+            arms: the arms that it changes.
 
         >>> rewards = np.array([[0.0, 1.0], [0.0, 0.75]])
         >>> setting = Setting(np.array([0.5, 0.3]), 1000, budget=9, support=rewards)
@@ -89,7 +99,11 @@ class Adversary(Specification, frozen=True):
     """Whether it reads the learner's distribution, which is then computed in every round."""
 
     def start(self, setting: Setting) -> Any:
-        """The state before the first round."""
+        """The state before the first round.
+
+        Args:
+            setting: what is known before the first round.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not say how it starts")
 
     def check(self, setting: Setting) -> None:
@@ -97,6 +111,9 @@ class Adversary(Specification, frozen=True):
 
         An attack whose ``start`` takes long overrides this: it is called for every experiment
         that is specified.
+
+        Args:
+            setting: what is known before the first round.
         """
         self.start(setting)
 
@@ -111,6 +128,10 @@ class Adversary(Specification, frozen=True):
         """The intervals of rounds, ends excluded and in order, in which it may change rewards.
 
         Outside them it must never change any, since the simulator may skip those rounds.
+
+        Args:
+            state: the state of the attack before the first round.
+            horizon: the number of rounds.
         """
         return [(0, horizon)]
 
@@ -118,6 +139,10 @@ class Adversary(Specification, frozen=True):
         """A lower bound on the cost of a round in which it changes anything.
 
         With less than that left of the budget it is no longer called.
+
+        Args:
+            state: the state of the attack before the first round.
+            setting: what is known before the first round.
         """
         return 0.0
 

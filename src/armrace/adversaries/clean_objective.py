@@ -37,6 +37,8 @@ class CleanObjective(Adversary, frozen=True, tag="clean-objective"):
     reference: ClassVar[str] = (
         "the uncorrupted objective in section 5 of Lykouris, Mirrokni and Paes Leme (2018)"
     )
+    source_kind: ClassVar[str] = "print"
+    source_note: ClassVar[str] = "Section 5 of the paper has the objective that it exploits."
 
     rounds: Annotated[
         int | None, Limits("how many rounds are hidden; by default as many as the budget buys", 1)

@@ -41,6 +41,8 @@ class ClickBots(Adversary, frozen=True, tag="click-bots"):
     reference: ClassVar[str] = (
         "the click fraud of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
     )
+    source_kind: ClassVar[str] = "ours"
+    source_note: ClassVar[str] = "A model of bots that click one item."
 
     ad: Annotated[int | None, Limits("the ad they call up, from 0; by default the best", 0)] = None
     period: Annotated[

@@ -37,6 +37,8 @@ class Construction(Adversary, frozen=True, tag="construction"):
     reference: ClassVar[str] = (
         "the construction next door of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
     )
+    source_kind: ClassVar[str] = "ours"
+    source_note: ClassVar[str] = "A model of a building site that spoils one arm for a while."
 
     arm: Annotated[int | None, Limits("the arm that suffers, from 0; by default the best", 0)] = (
         None

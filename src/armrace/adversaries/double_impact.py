@@ -24,4 +24,6 @@ class DoubleImpact(NamedTwoPhase, frozen=True, tag="double-impact"):
 
     family: ClassVar[str] = "searched"
     reference: ClassVar[str] = "found by ``armrace redteam``"
+    source_kind: ClassVar[str] = "ours"
+    source_note: ClassVar[str] = "A member of the searched family, found by the red team and named."
     member: ClassVar[TwoPhase] = BlindTwoPhase(first="double-impact")

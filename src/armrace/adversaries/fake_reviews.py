@@ -36,6 +36,8 @@ class FakeReviews(Adversary, frozen=True, tag="fake-reviews"):
     reference: ClassVar[str] = (
         "the fake reviews of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
     )
+    source_kind: ClassVar[str] = "ours"
+    source_note: ClassVar[str] = "A model of bought reviews."
 
     decoy: Annotated[
         int | None, Limits("the arm that is praised, from 0; by default the worst", 0)

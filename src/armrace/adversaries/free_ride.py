@@ -24,4 +24,6 @@ class FreeRide(NamedTwoPhase, frozen=True, tag="free-ride"):
 
     family: ClassVar[str] = "searched"
     reference: ClassVar[str] = "found by ``armrace redteam``"
+    source_kind: ClassVar[str] = "ours"
+    source_note: ClassVar[str] = "A member of the searched family, found by the red team and named."
     member: ClassVar[TwoPhase] = BlindTwoPhase(first="free-ride")

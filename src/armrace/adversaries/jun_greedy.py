@@ -55,6 +55,11 @@ class JunGreedy(Adversary, frozen=True, tag="jun-greedy"):
         "Jun, Li, Ma and Zhu (2018), Adversarial attacks on stochastic bandits, here for rewards "
         "in [0, 1]"
     )
+    source_kind: ClassVar[str] = "code"
+    source_note: ClassVar[str] = (
+        "The formula agrees with two public programs, which differ in when they strike; the "
+        "print was not available."
+    )
 
     target: Annotated[
         int | None, Limits("the arm to promote, from 0; by default the second best", 0)

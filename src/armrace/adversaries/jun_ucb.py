@@ -59,6 +59,11 @@ class JunUcb(Adversary, frozen=True, tag="jun-ucb"):
         "Jun, Li, Ma and Zhu (2018), Adversarial attacks on stochastic bandits, here for rewards "
         "in [0, 1]"
     )
+    source_kind: ClassVar[str] = "code"
+    source_note: ClassVar[str] = (
+        "The formula agrees with a public program; the margin is the one that a later paper "
+        "quotes. The print was not available."
+    )
 
     target: Annotated[
         int | None, Limits("the arm to promote, from 0; by default the second best", 0)

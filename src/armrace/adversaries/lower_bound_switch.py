@@ -77,6 +77,11 @@ class LowerBoundSwitch(Adversary, frozen=True, tag="lower-bound-switch"):
     reference: ClassVar[str] = (
         "Theorems 4 and 5 of Lykouris, Mirrokni and Paes Leme (2018), after Auer and Chiang (2016)"
     )
+    source_kind: ClassVar[str] = "print"
+    source_note: ClassVar[str] = (
+        "The construction of Theorems 4 and 5 was read in the paper; six slips are corrected "
+        "(see the errata)."
+    )
 
     gap: Annotated[
         float | None,

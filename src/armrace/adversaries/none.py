@@ -28,6 +28,8 @@ class NoAttack(Adversary, frozen=True, tag="none"):
 
     family: ClassVar[str] = "paper"
     reference: ClassVar[str] = "the stochastic case"
+    source_kind: ClassVar[str] = "ours"
+    source_note: ClassVar[str] = "It does nothing."
 
     def start(self, setting: Setting) -> NoAttackState:
         return NoAttackState(0)

@@ -40,6 +40,10 @@ class ObservationFree(Adversary, frozen=True, tag="observation-free"):
     reference: ClassVar[str] = (
         "Xu, Kumar and Abernethy (2021), Observation-free attacks on stochastic bandits"
     )
+    source_kind: ClassVar[str] = "print"
+    source_note: ClassVar[str] = (
+        "The phases and their lengths agree with Table 1 of the paper, which an experiment repeats."
+    )
 
     target: Annotated[
         int | None, Limits("the arm to promote, from 0; by default the second best", 0)

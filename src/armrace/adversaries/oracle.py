@@ -41,6 +41,11 @@ class Oracle(Adversary, frozen=True, tag="oracle"):
     reference: ClassVar[str] = (
         "the oracle attack of Liu and Shroff (2019), Data poisoning attacks on stochastic bandits"
     )
+    source_kind: ClassVar[str] = "derived"
+    source_note: ClassVar[str] = (
+        "The amounts follow from its goal, that the target be the best by the margin; they "
+        "were not compared with the print."
+    )
 
     target: Annotated[
         int | None, Limits("the arm to promote, from 0; by default the second best", 0)

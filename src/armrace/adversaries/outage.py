@@ -36,6 +36,8 @@ class Outage(Adversary, frozen=True, tag="outage"):
     reference: ClassVar[str] = (
         "the construction next door of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
     )
+    source_kind: ClassVar[str] = "ours"
+    source_note: ClassVar[str] = "A plain model of a failed sensor."
 
     arm: Annotated[int | None, Limits("the arm that fails, from 0; by default the best", 0)] = None
     first: Annotated[

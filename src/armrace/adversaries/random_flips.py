@@ -33,6 +33,8 @@ class RandomFlips(Adversary, frozen=True, tag="random-flips"):
     reference: ClassVar[str] = (
         "data errors as in section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
     )
+    source_kind: ClassVar[str] = "ours"
+    source_note: ClassVar[str] = "A plain model of noise."
 
     rate: Annotated[float, Limits("share of the rounds that are flipped", 0, 1)] = 0.1
 

@@ -38,6 +38,8 @@ class SleeperBots(Adversary, frozen=True, tag="sleeper-bots"):
     reference: ClassVar[str] = (
         "the click fraud of section 1 of Lykouris, Mirrokni and Paes Leme (2018), delayed"
     )
+    source_kind: ClassVar[str] = "ours"
+    source_note: ClassVar[str] = "A model of bots that behave honestly first."
 
     decoy: Annotated[
         int | None, Limits("the arm they serve, from 0; by default the second best", 0)

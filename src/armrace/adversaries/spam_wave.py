@@ -39,6 +39,8 @@ class SpamWave(Adversary, frozen=True, tag="spam-wave"):
     reference: ClassVar[str] = (
         "the email spam of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
     )
+    source_kind: ClassVar[str] = "ours"
+    source_note: ClassVar[str] = "A model of waves of spam."
 
     waves: Annotated[float, Limits("how many waves to expect", 0)] = 10.0
     length: Annotated[int | None, Limits("rounds a wave lasts; by default horizon/100", 1)] = None

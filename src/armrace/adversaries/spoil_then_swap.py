@@ -25,4 +25,6 @@ class SpoilThenSwap(NamedTwoPhase, frozen=True, tag="spoil-then-swap"):
 
     family: ClassVar[str] = "searched"
     reference: ClassVar[str] = "found by ``armrace redteam``"
+    source_kind: ClassVar[str] = "ours"
+    source_note: ClassVar[str] = "A member of the searched family, found by the red team and named."
     member: ClassVar[TwoPhase] = BlindTwoPhase(first="spoil", second="swap", split=0.5)

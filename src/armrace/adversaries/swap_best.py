@@ -36,6 +36,8 @@ class SwapBest(Adversary, frozen=True, tag="swap-best"):
     reference: ClassVar[str] = (
         "the fake reviews of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
     )
+    source_kind: ClassVar[str] = "ours"
+    source_note: ClassVar[str] = "A plain attack that moves two arms at the price of one."
 
     decoy: Annotated[
         int | None, Limits("the arm that is boosted, from 0; by default the second best", 0)

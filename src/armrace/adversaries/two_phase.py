@@ -103,6 +103,8 @@ class TwoPhase(Adversary, frozen=True, tag="two-phase"):
         "the adaptive adversary of section 2 of Lykouris, Mirrokni and Paes Leme (2018), with "
         "parameters to search over"
     )
+    source_kind: ClassVar[str] = "ours"
+    source_note: ClassVar[str] = "The family that the red team searches."
     scales: ClassVar[Mapping[str, str]] = {"start_at": "log", "wake_at": "log", "pace": "log"}
 
     first: Annotated[Action, "what the first phase does"] = "zero"
@@ -211,6 +213,11 @@ class BlindTwoPhase(TwoPhase, frozen=True, tag="blind-two-phase"):
     >>> BlindTwoPhase(first="free-ride").change_rewards(setting, [1, 0])
     [0.0, 1.0]
     """
+
+    source_kind: ClassVar[str] = "ours"
+    source_note: ClassVar[str] = (
+        "The family that the red team searches, for attackers who do not see the distribution."
+    )
 
     sees_weights: ClassVar[bool] = False
 

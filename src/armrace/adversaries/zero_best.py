@@ -33,6 +33,8 @@ class ZeroBest(Adversary, frozen=True, tag="zero-best"):
     reference: ClassVar[str] = (
         "the click fraud of section 1 of Lykouris, Mirrokni and Paes Leme (2018)"
     )
+    source_kind: ClassVar[str] = "ours"
+    source_note: ClassVar[str] = "A plain attack on the best arm."
 
     def start(self, setting: Setting) -> ZeroBestState:
         return ZeroBestState(setting.best)

@@ -38,6 +38,11 @@ class ZeroBestWhenLikely(Adversary, frozen=True, tag="zero-best-when-likely"):
     reference: ClassVar[str] = (
         "the adaptive adversary of section 2 of Lykouris, Mirrokni and Paes Leme (2018)"
     )
+    source_kind: ClassVar[str] = "ours"
+    source_note: ClassVar[str] = (
+        "The plain attack, spent only where the learner is likely to see it, as the paper's "
+        "adversary may."
+    )
 
     likely: Annotated[float, Limits("least probability at which it strikes", 0, 1)] = 0.5
 

@@ -20,17 +20,20 @@ from armrace.checking.contract import (
     expect,
     require_round_trip,
 )
+from armrace.errors import InvalidParameter
 from armrace.kernels.generics import (
     NO_LAYER,
     Ticket,
     choose,
     decide,
     distribution,
+    distribution_among,
+    implements,
     is_restrictable,
     learn,
 )
 from armrace.kernels.laws import rewards_between
-from armrace.kernels.states import equal_states
+from armrace.kernels.states import equal_states, lasting_arrays
 from armrace.kernels.streams import Stream
 from armrace.online import Assigned, Decision, Dropped, Event, Learned, Learner
 from armrace.policies import Policy
@@ -43,6 +46,7 @@ __all__ = ["POLICY_CHECKS", "check_policy"]
 _ARMS = 3
 _HORIZON = 600
 _MEANS = (0.9, 0.5, 0.1)
+_DRAWS = 1000
 _SUM_TOLERANCE = 1e-9
 _LARGEST_STATISTIC = 50.0
 """A chi-square variable with two degrees of freedom exceeds this with probability exp(-25). The
@@ -142,22 +146,26 @@ def tickets_carry_their_probability(policy: Policy) -> None:
 
 def frequencies_match(policy: Policy) -> None:
     """Check that arms are drawn with the stated probabilities, by Pearson's test, seeds fixed."""
-    draws, states = 1000, (0, 7, 100, 400)
-    for rounds in states:
+    for rounds in (0, 7, 100, 400):
         state, stream = _walk(policy, rounds)
         weights = _weights(state)
         counts = np.zeros(_ARMS)
-        for _ in range(draws):
+        for _ in range(_DRAWS):
             counts[decide(copy.deepcopy(state), stream).arm] += 1
-        drawn = counts[weights <= 0].sum()
-        expect(drawn == 0, policy, f"draws arms that it gave the weight 0, {drawn:.0f} times")
-        expected = draws * weights[weights > 0]
-        statistic = float(((counts[weights > 0] - expected) ** 2 / expected).sum())
-        expect(
-            statistic < _LARGEST_STATISTIC,
-            policy,
-            f"draws {counts} where {draws * weights} were expected",
-        )
+        _expect_frequencies(policy, counts, weights)
+
+
+def _expect_frequencies(policy: Policy, counts: Floats, weights: Floats) -> None:
+    """Compare how often arms were drawn with their probabilities, by Pearson's test."""
+    drawn = counts[weights <= 0].sum()
+    expect(drawn == 0, policy, f"draws arms that it gave the weight 0, {drawn:.0f} times")
+    expected = counts.sum() * weights[weights > 0]
+    statistic = float(((counts[weights > 0] - expected) ** 2 / expected).sum())
+    expect(
+        statistic < _LARGEST_STATISTIC,
+        policy,
+        f"draws {counts} where {counts.sum() * weights} were expected",
+    )
 
 
 def compiled_agrees(policy: Policy) -> None:
@@ -215,7 +223,11 @@ def restoring_changes_nothing(policy: Policy) -> None:
 
 
 def extremes_leave_it_sound(policy: Policy) -> None:
-    """Check that extreme rewards (0, 1, alternating) leave a finite state and valid weights."""
+    """Check that extreme rewards (0, 1, alternating) leave a finite state and valid weights.
+
+    The loop is compiled with bounds checks: a state that such rewards drive out of an array would
+    overwrite memory otherwise.
+    """
     horizon = 20_000
     streaks = (
         np.zeros((horizon, _ARMS)),
@@ -226,13 +238,14 @@ def extremes_leave_it_sound(policy: Policy) -> None:
         experiment = make_experiment(
             policy=policy,
             environment={"name": "table", "rewards": table},
-            adversary="zero-best-when-likely",  # compiled for compiled_agrees already
-            budget=0,
             horizon=horizon,
             replications=1,
         )
-        parts = make_parts(experiment, 0)
-        play_out(parts)
+        parts = make_parts(experiment, 0)._replace(checked=True)
+        try:
+            play_out(parts)
+        except InvalidParameter as error:
+            raise ContractBroken(f"After extreme rewards {error}") from error
         weights = _weights(parts.policy)
         sound = bool(np.all(weights >= 0)) and abs(float(weights.sum()) - 1) < _SUM_TOLERANCE
         expect(sound, policy, f"gives the weights {weights} after extreme rewards")
@@ -253,20 +266,25 @@ def feedback_may_come_anyhow(policy: Policy) -> None:
     expect(abs(float(weights.sum()) - 1) < _SUM_TOLERANCE, policy, f"gives the weights {weights}")
 
 
-def _live(policy: Policy, seed: int) -> Learner:
-    """Return a learner after feedback that was partly late, reordered, missing and dropped."""
+def _live(policy: Policy, seed: int) -> tuple[Learner, list[Ticket]]:
+    """Return a learner after feedback that was partly late, reordered, missing and dropped.
+
+    The tickets are those of its decisions as they were drawn, before the state completed them.
+    """
     learner = Learner(policy, arms=_ARMS, horizon=_HORIZON, seed=seed)
     coins = np.random.default_rng(seed)
+    drawn: list[Ticket] = []
     waiting: list[Decision] = []
     for _ in range(300):
-        waiting.append(learner.decide())
+        drawn.append(learner.choose())
+        waiting.append(learner.assign(drawn[-1]))
         while len(waiting) > 20 or (waiting and coins.random() < 0.4):
             decision = waiting.pop(int(coins.integers(len(waiting))))
             if coins.random() < 0.05:
                 learner.drop(decision)
             else:
                 learner.learn(decision, float(coins.random() < _MEANS[decision.ticket.arm]))
-    return learner
+    return learner, drawn
 
 
 def _replayed(policy: Policy, log: Iterable[Event], seed: int) -> Learner:
@@ -275,7 +293,7 @@ def _replayed(policy: Policy, log: Iterable[Event], seed: int) -> Learner:
 
 def folded_log_is_the_state(policy: Policy) -> None:
     """Check that a log, applied to a fresh learner, gives the same state and later decisions."""
-    learner = _live(policy, 21)
+    learner, _ = _live(policy, 21)
     replayed = _replayed(policy, learner.log, 21)
     same = equal_states(learner._live.policy, replayed._live.policy)
     expect(same, policy, "has another state than its folded log")
@@ -289,16 +307,19 @@ def retracted_rewards_leave_no_trace(policy: Policy) -> None:
     """Check that a log without some rewards gives the learner that never received them.
 
     The decisions were made by the state that had the rewards, so in general they are not those
-    that the state without the rewards would make.
+    that the state without the rewards would make. The log has their tickets as that state completed
+    them; the learner that never received the rewards completes the drawn tickets itself. Both must
+    agree, so ``assign`` may take nothing from a ticket that a state has filled in.
     """
-    log = list(_live(policy, 22).log)
+    learner, drawn = _live(policy, 22)
+    log = list(learner.log)
     kept = [e for e in log if not (isinstance(e, Learned) and e.number % 3 == 0)]
     refolded = _replayed(policy, kept, 22)
     never = Learner(policy, arms=_ARMS, horizon=_HORIZON, seed=22)
     assigned: dict[int, Decision] = {}
     for event in log:
         if isinstance(event, Assigned):
-            assigned[event.number] = never.assign(event.ticket)
+            assigned[event.number] = never.assign(drawn[event.number])
         elif isinstance(event, Learned) and event.number % 3:
             never.learn(assigned[event.number], event.reward)
         elif isinstance(event, Dropped):
@@ -312,17 +333,35 @@ def retracted_rewards_leave_no_trace(policy: Policy) -> None:
 
 
 def foreign_decisions_are_taken(policy: Policy) -> None:
-    """Check that decisions that the state would not make itself are counted and learned from."""
+    """Check that decisions that the state would not make itself are counted and learned from.
+
+    They come from every layer. A policy whose state can be inspected must count each of them, and
+    its reward, for the arm; for any policy they must leave a trace in the state.
+    """
     learner = Learner(policy, arms=_ARMS, horizon=_HORIZON, seed=23)
+    layers = policy.layer_count(_ARMS, _HORIZON)
     coins = np.random.default_rng(23)
-    for _ in range(200):
+    for number in range(200):
         arm = int(coins.integers(_ARMS))
-        decision = learner.assign(Ticket(arm=arm, probability=1.0 / _ARMS))
+        ticket = Ticket(arm=arm, layer=number % layers, probability=1.0 / _ARMS)
+        fresh, (assigned, pulls) = copy.deepcopy(learner._state), _counted(learner, arm)
+        decision = learner.assign(ticket)
         expect(decision.arm == arm, policy, f"assigns arm {decision.arm} for {arm}")
         learner.learn(decision, float(coins.random() < _MEANS[arm]))
+        changed = not equal_states(fresh, learner._state)
+        expect(changed, policy, f"ignores the decision {ticket} of another state")
+        grown = _counted(learner, arm)
+        counted = not learner.inspect() or grown == (assigned + 1, pulls + 1)
+        expect(counted, policy, f"does not count the decision {ticket} of another state")
     weights = _weights(learner._state)
     expect(abs(float(weights.sum()) - 1) < _SUM_TOLERANCE, policy, f"gives the weights {weights}")
     expect(not _has_nan(learner._state), policy, "has a NaN in its state")
+
+
+def _counted(learner: Learner, arm: int) -> tuple[int, int]:
+    """Return how many decisions and rewards of an arm all layers have counted together."""
+    views = [view for view in learner.inspect() if view.arm == arm]
+    return sum(view.assigned for view in views), sum(view.pulls for view in views)
 
 
 def choosing_leaves_no_trace(policy: Policy) -> None:
@@ -331,36 +370,49 @@ def choosing_leaves_no_trace(policy: Policy) -> None:
     before, weights = copy.deepcopy(state), _weights(state)
     for _ in range(5):
         choose(state, stream)
+        if is_restrictable(state):
+            choose(state, stream, np.array([True, False, True]))
     expect(equal_states(before, state), policy, "changes its state when it chooses")
     same = bool(np.allclose(weights, _weights(state), rtol=1e-9, atol=0))
     expect(same, policy, "has other weights after a choice that was not assigned")
 
 
 def restricted_choices_are_as_announced(policy: Policy) -> None:
-    """Check that only eligible arms are chosen, with the probability on the ticket."""
-    state, stream = _walk(policy, 90)
-    if not is_restrictable(state):
-        return
-    eligible = np.array([True, False, True])
-    draws, counts = 1000, np.zeros(_ARMS)
-    announced = np.zeros(_ARMS)
-    for _ in range(draws):
-        ticket = choose(state, stream, eligible)
-        counts[ticket.arm] += 1
-        announced[ticket.arm] = ticket.probability
-    expect(counts[1] == 0, policy, "chooses an arm that is not eligible")
-    if not policy.exact_tickets:
-        return
-    drawn = announced > 0
-    total = float(announced.sum()) if drawn[eligible].all() else 1.0
-    expect(abs(total - 1) < _SUM_TOLERANCE, policy, f"announces {announced} among eligible arms")
-    expected = draws * announced[drawn]
-    statistic = float(((counts[drawn] - expected) ** 2 / expected).sum())
-    expect(
-        statistic < _LARGEST_STATISTIC,
-        policy,
-        f"draws {counts} where {draws * announced} were expected",
-    )
+    """Check restricted choices: only eligible arms, as often as tickets or the policy announce.
+
+    Where tickets carry a probability, it must be that of the restricted draw; where the policy
+    implements ``distribution_among``, draws and tickets must agree with it.
+    """
+    for rounds, eligible in ((0, [False, True, True]), (90, [True, False, True])):
+        state, stream = _walk(policy, rounds)
+        if not is_restrictable(state):
+            return
+        mask, counts, announced = np.array(eligible), np.zeros(_ARMS), np.full(_ARMS, np.nan)
+        if implements(distribution_among, type(state)):
+            distribution_among(state, mask, announced)
+        for _ in range(_DRAWS):
+            ticket = choose(state, stream, mask)
+            arm, probability = ticket.arm, ticket.probability
+            expect(eligible[arm], policy, "chooses an arm that is not eligible")
+            counts[arm] += 1
+            if policy.exact_tickets:
+                announced[arm] = probability if math.isnan(announced[arm]) else announced[arm]
+                same = math.isclose(probability, announced[arm], rel_tol=1e-9)
+                sentence = f"announces {announced[arm]} among eligible arms and then {probability}"
+                expect(same, policy, sentence)
+        if not np.isnan(announced).all():
+            _expect_restricted(policy, counts, announced, mask)
+
+
+def _expect_restricted(policy: Policy, counts: Floats, announced: Floats, mask: Any) -> None:
+    """Compare restricted draws with the probabilities announced; NaN for arms never drawn."""
+    weights = np.nan_to_num(announced, nan=0.0)
+    total = float(weights.sum())
+    # an arm that was not drawn may have a small probability that no ticket announced
+    least = 0.0 if np.isnan(announced[mask]).any() else 1.0 - _SUM_TOLERANCE
+    sound = least <= total <= 1.0 + _SUM_TOLERANCE
+    expect(sound, policy, f"announces {announced} among eligible arms")
+    _expect_frequencies(policy, counts, weights)
 
 
 def batches_equal_single_calls(policy: Policy) -> None:
@@ -411,16 +463,8 @@ def specification_survives_json(policy: Policy) -> None:
 
 
 def _has_nan(state: Any) -> bool:
-    """Whether an array or number of a state, or of a state within it, is NaN."""
-    return any(_has_nan(m) if isinstance(m, tuple) else _holds_nan(m) for m in state)
-
-
-def _holds_nan(numbers: Any) -> bool:
-    """Whether an array, or a field of an array of records, holds a NaN."""
-    names = numbers.dtype.names if isinstance(numbers, np.ndarray) else None
-    if names:
-        return any(_holds_nan(numbers[name]) for name in names)
-    return bool(np.any(np.isnan(numbers)))
+    """Whether an array of a state is NaN somewhere; scratch space may never have been written."""
+    return any(bool(np.isnan(array).any()) for _, array in lasting_arrays(state))
 
 
 POLICY_CHECKS: tuple[Callable[[Policy], None], ...] = (

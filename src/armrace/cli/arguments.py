@@ -165,7 +165,7 @@ def assignments(option: str, texts: Sequence[str]) -> dict[str, Any]:
         key = key.strip().replace("-", "_")
         if not equals or not key or not given.strip():
             raise InvalidParameter(
-                f"{option} takes key=value, such as delta=0.1; got {_beginning(text)!r}."
+                f"{option} takes key=value, such as delta=0.1; got {_shortened(text)!r}."
             )
         if key in parsed:
             raise InvalidParameter(f"{option} gives {key} twice.")
@@ -186,7 +186,7 @@ def policy_assignments(texts: Sequence[str], policies: Sequence[str]) -> dict[st
         if not dot or not equals:
             raise InvalidParameter(
                 "--set takes policy.key=value here, such as sharp-race.delta=0.1; "
-                f"got {_beginning(text)!r}."
+                f"got {_shortened(text)!r}."
             )
         if policy not in policies:
             raise InvalidParameter(
@@ -197,7 +197,7 @@ def policy_assignments(texts: Sequence[str], policies: Sequence[str]) -> dict[st
     return {policy: assignments("--set", given) for policy, given in of_policy.items()}
 
 
-def _beginning(text: str) -> str:
+def _shortened(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -208,7 +208,7 @@ def value(name: str, text: str) -> Any:
     depths = accumulate((letter in "[{") - (letter in "]}") for letter in text)
     if max(depths, default=0) > _MOST_NESTED:
         raise InvalidParameter(
-            f"{name} must not nest lists deeper than {_MOST_NESTED}; got {_beginning(text)!r}."
+            f"{name} must not nest lists deeper than {_MOST_NESTED}; got {_shortened(text)!r}."
         )
     for attempt in (text, f"[{text}]"):
         try:

@@ -235,5 +235,5 @@ def export_log(
         raise InvalidParameter(f"there is no store {store}.")
     check_targets(None, file, force=force)
     with _opened(store, tenant, keys) as service:
-        service.export(name, file)
+        service.export(name, file, overwrite=True)  # refused above, unless --force was given
     say(f"The decisions are in {file}.")

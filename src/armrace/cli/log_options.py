@@ -79,7 +79,7 @@ Unit = Annotated[
     typer.Option(
         "--unit",
         metavar="COLUMN",
-        help="For whom: a visitor, whose rows belong together.",
+        help="The visitor that a row belongs to.",
         rich_help_panel=_PANEL,
     ),
 ]

@@ -40,7 +40,7 @@ __all__ = ["app", "main"]
 _BAD_INPUT, _INTERRUPTED = 2, 130
 
 UsageError: Any = typer.BadParameter.__bases__[0]
-"""What a wrong command line raises; typer keeps the class itself to itself."""
+"""What a wrong command line raises; typer does not export the class."""
 
 app = typer.Typer(
     name="armrace",

@@ -156,7 +156,7 @@ def write_result(target: Path, result: Result) -> None:
         with atomic_path(target) as path:
             _WRITERS[ending](result.rows, path)
     else:
-        result.save(target)
+        result.save(target, overwrite=True)  # refused before, unless --force was given
     say(f"The result is in {target}.")
 
 

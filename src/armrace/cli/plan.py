@@ -111,7 +111,9 @@ ForgedClicks = Annotated[
         "--forged-clicks",
         metavar="SHARE",
         help="In its place, the share of the clicks that may be forged. It is multiplied by the "
-        "click rate of the best arm: 10% of the clicks at a rate of 5% are 0.5% of the decisions.",
+        "click rate of the best arm: 10% of the clicks at a rate of 5% are 0.5% of the decisions. "
+        "That is a lower bound on C unless every forged click is the bot's only visit; if bots "
+        "wait for one item, use --bot-visitors.",
         rich_help_panel=_ATTACK,
     ),
 ]
@@ -263,6 +265,10 @@ def plan(
         from armrace.cli.plan_table import print_plan
 
         print_plan(found)
+    if forged_clicks is not None:
+        from armrace.planning.forgery import COUNTED_CLICKS
+
+        say(COUNTED_CLICKS)
     _write_files(page, figures, found)
 
 

@@ -33,7 +33,7 @@ armrace replay clicks.csv.gz --arm ad --reward click --source network --retract 
 armrace replay clicks.ndjson --arm ad --reward stars --rewards 1,5 --redteam quick --budget 100
 """
 
-_ATTACK, _RUN, _OUTPUT = "Attack", "Run", "Output"
+_ATTACK, _RUN = "Attack", "Run"
 
 Floor = Annotated[
     str | None,

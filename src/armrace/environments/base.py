@@ -32,7 +32,11 @@ class Environment(Specification, frozen=True):
         return int(self.mean_rewards(1).size)
 
     def mean_rewards(self, horizon: int) -> npt.NDArray[np.float64]:
-        """Return each arm's expected reward over a run of ``horizon`` rounds."""
+        """Return each arm's expected reward over a run of ``horizon`` rounds.
+
+        Args:
+            horizon: the number of rounds.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not say its means")
 
     def support(self) -> npt.NDArray[np.float64] | None:
@@ -44,7 +48,11 @@ class Environment(Specification, frozen=True):
         raise NotImplementedError(f"{type(self).__name__} does not say its law")
 
     def check_horizon(self, horizon: int) -> None:
-        """Refuse a horizon for which the environment has no rewards."""
+        """Refuse a horizon for which the environment has no rewards.
+
+        Args:
+            horizon: the number of rounds.
+        """
 
 
 def require_arms(values: Sequence[Any], name: str) -> None:

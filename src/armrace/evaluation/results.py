@@ -9,7 +9,7 @@ import msgspec
 import polars as pl
 
 from armrace.evaluation.estimates import ESTIMATORS, Estimate
-from armrace.files import write_text
+from armrace.files import check_new, write_text
 from armrace.formatting import count, figure, percent
 from armrace.logs import RowReport
 from armrace.presentation import Presentation
@@ -139,7 +139,12 @@ class Replay(msgspec.Struct, Presentation, frozen=True, kw_only=True):
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def find(self, policy: str, form: str = AS_LOGGED) -> PolicyReplay:
-        """Return the figures of one policy on one form of the log."""
+        """Return the figures of one policy on one form of the log.
+
+        Args:
+            policy: the name of the policy.
+            form: the form of the log: as it was logged, under an attack, or without a source.
+        """
         return next(each for each in self.policies if (each.policy, each.form) == (policy, form))
 
     def sentences(self) -> list[str]:
@@ -169,8 +174,14 @@ class Replay(msgspec.Struct, Presentation, frozen=True, kw_only=True):
             plain["words"] = each.words
         return {**data, "estimators": ESTIMATORS, "words": self.sentences()}
 
-    def save(self, path: Path | str) -> None:
-        """Write everything into a file, as JSON."""
+    def save(self, path: Path | str, *, overwrite: bool = False) -> None:
+        """Write everything into a file, as JSON.
+
+        Args:
+            path: the file to write.
+            overwrite: whether a file that exists is replaced; else it is refused.
+        """
+        check_new(Path(path), overwrite=overwrite)
         text = msgspec.json.format(msgspec.json.encode(self.to_builtins()), indent=2).decode()
         write_text(Path(path), text + "\n")
 

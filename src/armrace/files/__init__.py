@@ -6,12 +6,12 @@ import os
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from armrace.errors import UnwritableOutput
 
-__all__ = ["atomic_path", "check_writable", "make_folder", "write_text"]
+__all__ = ["atomic_path", "check_new", "check_writable", "make_folder", "write_text"]
 
 
 @contextmanager
@@ -44,11 +44,13 @@ def check_writable(target: Path) -> None:
         pass
 
 
-def _resolved(target: Path) -> Path:
-    try:
-        return target.resolve()
-    except RuntimeError as error:  # up to Python 3.12; later versions leave it to the system
-        raise UnwritableOutput(f"cannot write {target}: it is a link to itself.") from error
+def check_new(target: Path, *, overwrite: bool) -> None:
+    """Refuse a file that exists, unless it may be overwritten."""
+    exists = False
+    with suppress(OSError):  # what cannot be looked at is refused when it is written
+        exists = target.is_file()
+    if exists and not overwrite:
+        raise UnwritableOutput(f"{target} exists; give another path, or overwrite=True.")
 
 
 @contextmanager

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from armrace.forensics.audit import LEVEL, audit
 from armrace.forensics.audit_trail import log_evidence, watch
 from armrace.forensics.findings import Audit
+from armrace.forensics.sentences import MOVED
 from armrace.formatting import count, figure
 from armrace.kernels.compiling import fingerprint
 from armrace.kernels.generics import (
@@ -97,8 +98,8 @@ class SourceAlarm(msgspec.Struct, frozen=True, kw_only=True):
         return (
             f"Source {self.source} pays {figure(self.mean)} on arm {self.arm} ({count(self.rows)} "
             f"rows), all others {figure(self.other_mean)} ({count(self.other_rows)} rows). Its "
-            "rewards were forged, or its visitors differ. Equal means give such a difference with "
-            f"a probability {likely}."
+            f"rewards were forged, or its visitors differ, {MOVED} while it paid. Equal means "
+            f"give such a difference with a probability {likely}."
         )
 
 

@@ -7,8 +7,9 @@ moved, which takes no adversary.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
+
+from armrace.formatting import round_down
 
 if TYPE_CHECKING:
     from armrace.forensics.findings import Alarm
@@ -109,11 +110,11 @@ def certificate_sentences(seen: float, total: float) -> list[str]:
     if seen > 0.0:
         sentences.append(
             f"{STILL}, the rewards that were learned were changed by at least "
-            f"{_rounded_down(seen)} in all."
+            f"{round_down(seen)} in all."
         )
     if total > seen:
         sentences.append(
-            f"{STILL} and {HIDDEN}, then C is at least {_rounded_down(total)}; C counts the "
+            f"{STILL} and {HIDDEN}, then C is at least {round_down(total)}; C counts the "
             "largest change to any arm in each round, arms that were not played included."
         )
     return sentences
@@ -143,15 +144,3 @@ def describe_report(level: float) -> str:
         f"probability of at most {level:g}, over all times together: without an attack and with "
         "fixed means, at most that share of runs may raise an alarm."
     )
-
-
-def _rounded_down(number: float) -> str:
-    """A lower bound in three digits, or in whole numbers, that is still a lower bound.
-
-    >>> _rounded_down(264.68), _rounded_down(1999.7), _rounded_down(0.01239)
-    ('264', '1,999', '0.0123')
-    """
-    if number >= 100:
-        return f"{math.floor(number):,}"
-    scale = 10.0 ** (2 - math.floor(math.log10(number)))
-    return f"{math.floor(number * scale) / scale:g}"

@@ -64,6 +64,7 @@ def flip_coins(
             random = scratch[word * BLOCKS + block]
             heads[block], undecided[block] = _compare(bits, random, heads[block], undecided[block])
         bits = bits << _ONE
+    # Once no bit of the probability is left, a coin that equals it so far is not below it: tails.
     for block in range(BLOCKS):
         if undecided[block] and bits:
             heads[block] |= _decide(place, arm, first_block + block, undecided[block], bits)
@@ -74,6 +75,8 @@ def _compare(
     bits: np.uint64, random: np.uint64, heads: np.uint64, undecided: np.uint64
 ) -> tuple[np.uint64, np.uint64]:
     """Compare the top bit of ``bits`` with one bit of each coin; a coin that differs is decided."""
+    # A coin is heads if its random binary fraction is below the probability. The first bit in which
+    # the two differ decides: heads if the probability has the 1 there, else tails.
     if bits >> _TOP:
         return heads | (undecided & ~random), undecided & random
     return heads, undecided & ~random
@@ -83,7 +86,7 @@ def _compare(
 def _draw_first_words(
     place: npt.NDArray[np.uint64], arm: int, first_block: int, words: npt.NDArray[np.uint64]
 ) -> None:
-    """The first words of all blocks, a row of blocks a bit; this loop vectorises.
+    """Fill in the first words of all blocks, one row of blocks per bit, in a loop that vectorises.
 
     The first halves of all calls come first, then the second halves.
     """

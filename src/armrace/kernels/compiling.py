@@ -40,12 +40,20 @@ CALLEE_OPTIONS: dict[str, Any] = {
 
 
 def inlined(function: F) -> F:
-    """Make ``function`` callable from compiled code; from Python it runs as plain Python."""
+    """Make ``function`` callable from compiled code; from Python it runs as plain Python.
+
+    Args:
+        function: the function to mark.
+    """
     return cast("F", register_jitable(forceinline=True, **CALLEE_OPTIONS)(function))
 
 
 def outlined(function: F) -> F:
-    """As :func:`inlined`, for what a hot loop rarely calls, so that the loop stays small."""
+    """As :func:`inlined`, for what a hot loop rarely calls, so that the loop stays small.
+
+    Args:
+        function: the function to mark.
+    """
     return cast("F", register_jitable(forceinline=False, **CALLEE_OPTIONS)(function))
 
 
@@ -96,8 +104,9 @@ def _let_checks_be_inherited() -> None:
 
 
 def is_stored(compiled: Any) -> bool:
-    """Whether an entry's machine code is on disk already."""
-    return isinstance(compiled._cache, MachineCode) and compiled._cache.is_stored()
+    """Whether an entry's machine code is on disk already, undamaged and for this machine."""
+    stored = compiled._cache
+    return isinstance(stored, MachineCode) and stored.is_stored(compiled.targetctx.codegen())
 
 
 if numba.config.DISABLE_JIT:

@@ -161,6 +161,9 @@ def declare(**arrays: Declaration | Mapping[str, Declaration]) -> Callable[[C], 
     """Declare what the arrays of the decorated class of states may hold.
 
     For an array of records, give a mapping from the names of their fields.
+
+    Args:
+        arrays: for each array of the class, by name, what it may hold.
     """
 
     def register(state_class: C) -> C:
@@ -178,6 +181,9 @@ def relation(state_class: type) -> Callable[[Relation], Relation]:
 
     It is called with the state, a fresh one and the :class:`Room`, after all arrays have been
     found to hold what is declared for them.
+
+    Args:
+        state_class: the class of the states.
     """
 
     def register(function: Relation) -> Relation:

@@ -56,7 +56,7 @@ def source_files(folder: Path) -> list[Path]:
 
 @cache
 def file_digest(path: Path) -> bytes:
-    """The digest of one file's contents, read once a process."""
+    """The digest of one file's contents, read once per process."""
     return hashlib.sha256(path.read_bytes()).digest()
 
 

@@ -80,13 +80,26 @@ class Ticket(NamedTuple):
 
 @inlined
 def make_ticket(arm: int, layer: int = 0, probability: float = 1.0, memo: float = 0.0) -> Ticket:
-    """A ticket that ``choose`` returns. Compiled code cannot leave out members of a tuple."""
+    """A ticket that ``choose`` returns. Compiled code cannot leave out members of a tuple.
+
+    Args:
+        arm: the arm that was drawn.
+        layer: the layer that learns from the reward.
+        probability: the probability with which the arm was chosen.
+        memo: a number that the draw determines, if the policy needs one.
+    """
     return Ticket(arm, layer, probability, 0, memo, 0, 1.0)
 
 
 @inlined
 def stamped(ticket: Ticket, phase: int, memo: float) -> Ticket:
-    """The ticket with the phase and memo that the state gives it."""
+    """The ticket with the phase and memo that the state gives it.
+
+    Args:
+        ticket: a ticket as ``choose`` returned it.
+        phase: the stage of the policy's own schedule.
+        memo: one more number of the moment of decision.
+    """
     return Ticket(
         ticket.arm,
         ticket.layer,
@@ -99,7 +112,12 @@ def stamped(ticket: Ticket, phase: int, memo: float) -> Ticket:
 
 
 def distribution(state: State, out: Floats) -> None:
-    """Write into ``out`` the probability with which the policy will choose each arm."""
+    """Write into ``out`` the probability with which the policy will choose each arm.
+
+    Args:
+        state: the state of a policy.
+        out: an array with an entry for each arm, which is overwritten.
+    """
     find(distribution, type(state))(state, out)
 
 
@@ -108,6 +126,11 @@ def distribution_among(state: State, eligible: npt.NDArray[np.bool_], out: Float
 
     A policy that draws arms by their weights need not implement this: the weights of the eligible
     arms are divided by their sum, and are equal if all of them are 0.
+
+    Args:
+        state: the state of a policy.
+        eligible: which arms may be chosen.
+        out: an array with an entry for each arm, which is overwritten.
     """
     find(distribution_among, type(state))(state, eligible, out)
 
@@ -117,6 +140,11 @@ def choose(state: State, stream: Stream, eligible: Eligible = None) -> Ticket:
 
     Changes nothing but the stream and scratch space. The probability on the ticket is that of
     the restricted draw. Compiled code passes all three arguments.
+
+    Args:
+        state: the state of a policy.
+        stream: the random numbers of the learner.
+        eligible: which arms may be chosen; by default all.
     """
     implementation = find(choose, type(state))
     if eligible is None:
@@ -131,6 +159,10 @@ def assign(state: State, ticket: Ticket) -> Ticket:
 
     The decision need not be one that this state would have made: when a log is replayed after a
     retraction, past decisions are assigned to a different state.
+
+    Args:
+        state: the state of a policy.
+        ticket: a ticket of :func:`choose`, of this state or of another one.
     """
     completed: Ticket = find(assign, type(state))(state, ticket)
     return completed
@@ -138,12 +170,23 @@ def assign(state: State, ticket: Ticket) -> Ticket:
 
 @inlined
 def decide(state: State, stream: Stream) -> Ticket:
-    """Choose an arm and assign the decision in one step."""
+    """Choose an arm and assign the decision in one step.
+
+    Args:
+        state: the state of a policy.
+        stream: the random numbers of the learner.
+    """
     return assign(state, choose(state, stream, None))
 
 
 def learn(state: State, ticket: Ticket, reward: float) -> None:
-    """Learn from the reward of an assigned decision."""
+    """Learn from the reward of an assigned decision.
+
+    Args:
+        state: the state of a policy.
+        ticket: the ticket as :func:`assign` returned it.
+        reward: the reward, in [0, 1].
+    """
     find(learn, type(state))(state, ticket, reward)
 
 
@@ -151,6 +194,10 @@ def drop(state: State, ticket: Ticket) -> None:
     """Record that the reward of an assigned decision will never come.
 
     Policies that treat outstanding rewards like any others need not implement this.
+
+    Args:
+        state: the state of a policy.
+        ticket: the ticket as :func:`assign` returned it.
     """
     find(drop, type(state))(state, ticket)
 
@@ -162,6 +209,14 @@ def corrupt(
 
     ``weights`` is the learner's distribution (all zeros unless the adversary declares that it
     reads it), ``left`` the remaining budget. A change that costs more is not applied.
+
+    Args:
+        state: the state of an attack.
+        round: the number of the round, from 0.
+        weights: the learner's distribution; all zeros unless the attack declares ``sees_weights``.
+        rewards: the round's honest rewards, one for each arm, to be changed within [0, 1].
+        left: what remains of the budget.
+        stream: the random numbers of the attack.
     """
     find(corrupt, type(state))(state, round, weights, rewards, left, stream)
 
@@ -172,6 +227,12 @@ def looks(state: State, round: int, rewards: Floats, left: float) -> bool:
     Asked before ``corrupt`` with the round's honest rewards, of an adversary that declares that it
     reads the distribution. If the answer is no, the distribution is not computed, and ``corrupt``
     must not depend on it. An adversary that does not implement this looks in every round.
+
+    Args:
+        state: the state of an attack.
+        round: the number of the round, from 0.
+        rewards: the round's honest rewards.
+        left: what remains of the budget.
     """
     needed: bool = find(looks, type(state))(state, round, rewards, left)
     return needed
@@ -181,6 +242,12 @@ def observe(state: State, round: int, arm: int, reward: float) -> None:
     """Tell the adversary which arm was drawn and what it paid, after the round.
 
     An adversary that learns nothing from the past need not implement this.
+
+    Args:
+        state: the state of an attack.
+        round: the number of the round, from 0.
+        arm: the arm that was drawn.
+        reward: what it paid, after corruption.
     """
     find(observe, type(state))(state, round, arm, reward)
 
@@ -203,6 +270,10 @@ def implement(generic: Callable[..., Any], state_class: type) -> Callable[[F], F
     """Register the decorated function as ``generic`` for states of ``state_class``.
 
     ``choose`` may leave out ``eligible``; the policy can then not be restricted to some arms.
+
+    Args:
+        generic: one of the generic functions, such as :func:`choose`.
+        state_class: the class of the states.
     """
     expected = list(inspect.signature(generic).parameters)
 

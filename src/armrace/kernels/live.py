@@ -86,7 +86,7 @@ def assign_next(live: Live, ticket: Ticket) -> Ticket:
 
 @inlined
 def ticket_fits(ticket: Ticket, arms: int, layers: int, exact: bool) -> bool:
-    """Whether a policy with so many arms and layers could have given a ticket.
+    """Whether a policy with ``arms`` arms and ``layers`` layers could have given a ticket.
 
     Compiled code checks the bounds of arms and layers nowhere else. The limits of numbers keep
     sums of estimates finite; shares of layers may add to slightly more than 1. ``exact`` says

@@ -53,14 +53,17 @@ class MachineCode(_Cache):  # type: ignore[misc]  # Numba is untyped
     def cache_path(self) -> str:
         return str(folders()[0])
 
-    def is_stored(self) -> bool:
-        """Whether any signature of the function is on disk."""
-        return any(next(_files(folder, self._name), None) is not None for folder in folders())
+    def is_stored(self, codegen: Any) -> bool:
+        """Whether the function is on disk for this process and processor, and undamaged."""
+        start = self._start_of_names(codegen)
+        found = [file for folder in _trusted_folders() for file in _files(folder, start)]
+        # The signature that will be asked for is not known here, so that no file may be damaged.
+        return bool(found) and all(_payload(file) is not None for file in found)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled function for a signature, or None to have it compiled."""
         target_context.refresh()
-        payload = _read(self._file(sig, target_context.codegen()))
+        payload = _read(self._file_name(sig, target_context.codegen()))
         if payload is None:
             return None
         try:
@@ -74,21 +77,24 @@ class MachineCode(_Cache):  # type: ignore[misc]  # Numba is untyped
         """Store a compiled function if that is possible."""
         if any(not lifted.can_cache for lifted in data.lifted) or data.library.has_dynamic_globals:
             return
-        _write(self._file(sig, data.codegen), dumps(CompileResultCacheImpl.reduce(self, data)))
+        payload = dumps(CompileResultCacheImpl.reduce(self, data))
+        _write(self._file_name(sig, data.codegen), payload)
 
-    def _file(self, sig: Any, codegen: Any) -> str:
-        """The name of the file for a signature on this kind of processor."""
-        code = self._function.__code__
+    def _start_of_names(self, codegen: Any) -> str:
+        """Return how the names of all files begin that this process, on this processor, can use."""
         told = (
             numba.__version__,
             sys.version,
             codegen.magic_tuple(),
             self._function.__module__,
             self._name,
-            code.co_code,
-            str(tuple(sig)),
+            self._function.__code__.co_code,
         )
-        return f"{self._name}-{hashlib.sha256(repr(told).encode()).hexdigest()[:32]}{_SUFFIX}"
+        return f"{self._name}-{_short_digest(told)}"
+
+    def _file_name(self, sig: Any, codegen: Any) -> str:
+        """Return the name of the file for a signature."""
+        return f"{self._start_of_names(codegen)}-{_short_digest(str(tuple(sig)))}{_SUFFIX}"
 
     def enable(self) -> None:
         """Do nothing: the cache is always on."""
@@ -102,6 +108,10 @@ class MachineCode(_Cache):  # type: ignore[misc]  # Numba is untyped
             for file in _files(folder, self._name):
                 with suppress(OSError):
                     file.unlink()
+
+
+def _short_digest(told: Any) -> str:
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
 
 
 @cache
@@ -133,9 +143,9 @@ def _substitutes() -> Iterator[Path]:
     yield root / f"armrace-{os.getuid() if hasattr(os, 'getuid') else 'cache'}"
 
 
-def _files(folder: Path, name: str) -> Iterator[Path]:
+def _files(folder: Path, start: str) -> Iterator[Path]:
     with suppress(OSError):
-        yield from folder.glob(f"{name}-*{_SUFFIX}")
+        yield from folder.glob(f"{start}-*{_SUFFIX}")
 
 
 def _is_private(folder: Path) -> bool:
@@ -153,22 +163,32 @@ def _is_private(folder: Path) -> bool:
     )
 
 
+def _trusted_folders() -> Iterator[Path]:
+    """The folders from which code may be read, since what is read is executed."""
+    first, *others = folders()
+    yield first
+    yield from filter(_is_private, others)  # temporary folders are shared with other users
+
+
+def _payload(file: Path) -> bytes | None:
+    """Return what a file stores, if it is there and matches its digest."""
+    try:
+        data = file.read_bytes()
+    except OSError:
+        return None
+    start = len(_MAGIC) + _DIGEST_SIZE
+    return data[start:] if data[:start] == _MAGIC + hashlib.sha256(data[start:]).digest() else None
+
+
 def _read(name: str) -> bytes | None:
     """Return what was stored under a name, if it is present and undamaged."""
-    first, *others = folders()
-    # The temporary folders are shared with other users, and what is read is executed.
-    for folder in (first, *filter(_is_private, others)):
-        file = folder / name
-        try:
-            data = file.read_bytes()
-        except OSError:
-            continue
-        start = len(_MAGIC) + _DIGEST_SIZE
-        if data[:start] == _MAGIC + hashlib.sha256(data[start:]).digest():
+    for folder in _trusted_folders():
+        payload = _payload(folder / name)
+        if payload is not None:
             # The time of modification serves as that of the last use, by which files are pruned.
             with suppress(OSError):
-                os.utime(file)
-            return data[start:]
+                os.utime(folder / name)
+            return payload
     return None
 
 
@@ -222,7 +242,7 @@ def _say_once(sentence: str) -> None:
 
 @cache
 def _prune(folder: Path) -> None:
-    """Remove files that were not used for long, and the oldest beyond the limit; once a process."""
+    """Remove files long unused, and the oldest beyond the limit; once per process."""
     with suppress(OSError):
         found = [(file.stat(), file) for file in folder.glob(f"*{_SUFFIX}")]
         oldest, total = time.time() - _SECONDS_KEPT, 0

@@ -31,7 +31,7 @@ class _CalleeLibrary(JITCodeLibrary):  # type: ignore[misc]  # Numba is untyped
     """The intermediate code of one function, and the libraries that it calls."""
 
     def finalize(self) -> None:
-        """Do nothing more than to close the library: whoever links it optimises it."""
+        """Close the library without optimising it: the entry that links it does that."""
         self._finalized = True
 
     def own_module(self) -> Any:
@@ -109,7 +109,7 @@ class _LowerCallee(NativeLowering):  # type: ignore[misc]
         finally:
             flags.no_compile = usual
         lowered = state["cr"]
-        # Callers look the function up by this object. It has no address, and nobody calls it.
+        # Callers look the function up by this object. It has no address, and is never called.
         key = _dynfunc.make_function(
             lowered.fndesc.lookup_module(), "callee", "", 0, lowered.env, (state.library,)
         )

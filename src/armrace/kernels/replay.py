@@ -164,7 +164,7 @@ def _weigh(tally: Tally, arm: int, reward: float, propensity: float, block: int)
 
 @inlined
 def _note(tally: Tally, arm: int, reward: float) -> None:
-    """Remember a row, after all that must not know of it."""
+    """Add a row to the tally; call it last, as no estimate of a row may use its own reward."""
     tally.counts[ROWS] += 1
     tally.moments[LOGGED] += reward
     tally.logged[arm] += 1
@@ -173,6 +173,7 @@ def _note(tally: Tally, arm: int, reward: float) -> None:
     before = tally.estimates[arm]
     # The share of the mean of all rows stays what it was when the estimates were made.
     tally.estimates[arm] = before + (reward - before) / (tally.logged[arm] + 1.0)
+    # The mean of the estimates under the weights, updated by the one term that has changed.
     tally.cached[0] += tally.weights[arm] * (tally.estimates[arm] - before)
 
 
@@ -182,6 +183,7 @@ def _corrupted(
 ) -> float:
     """Let the attack change the rewards of an accepted row; return what the policy sees."""
     clean, proposal = tally.clean, tally.proposal
+    # A log has one arm's reward per row, but the attack must see all: each arm's latest stands in.
     for other in range(clean.size):
         clean[other] = tally.latest[other]
     clean[arm] = reward
@@ -198,7 +200,7 @@ def _corrupted(
 
 
 @inlined
-def _record(tally: Tally) -> None:
+def _record_curve_point(tally: Tally) -> None:
     moment = tally.counts[MOMENT]
     tally.curve[moment, 0] = tally.counts[ROWS]
     tally.curve[moment, 1] = tally.counts[ACCEPTED]
@@ -273,7 +275,7 @@ def make_replayer(code: str) -> Callable[..., None]:
                     tally.cached[1] = 1.0
             _note(tally, arm, reward)
             while tally.counts[ROWS] * CURVE >= (tally.counts[MOMENT] + 1) * total:
-                _record(tally)
+                _record_curve_point(tally)
 
     return replay_rows
 

@@ -14,7 +14,11 @@ __all__ = ["choose_by_weights", "draw_arm", "restricted_probability", "total_wei
 
 @inlined
 def total_weight(weights: npt.NDArray[np.float64]) -> float:
-    """The sum, in order of index, so that it is the same wherever it is computed."""
+    """The sum, in order of index, so that it is the same wherever it is computed.
+
+    Args:
+        weights: a number for each arm, none of them negative.
+    """
     total = 0.0
     for weight in weights:
         total += weight
@@ -23,7 +27,13 @@ def total_weight(weights: npt.NDArray[np.float64]) -> float:
 
 @inlined
 def draw_arm(weights: npt.NDArray[np.float64], total: float, stream: Stream) -> int:
-    """Draw an arm with probability proportional to its weight, never one of weight zero."""
+    """Draw an arm with probability proportional to its weight, never one of weight zero.
+
+    Args:
+        weights: a number for each arm, none of them negative.
+        total: their sum, by :func:`total_weight`.
+        stream: the random numbers to draw with.
+    """
     level = uniform(stream) * total
     passed = 0.0
     for arm in range(weights.size):
@@ -51,6 +61,12 @@ def choose_by_weights(
 
     ``total`` is the sum of all weights. If the weights of all eligible arms are zero, each of
     them is equally likely.
+
+    Args:
+        weights: a number for each arm, none of them negative.
+        total: their sum, by :func:`total_weight`.
+        stream: the random numbers to draw with.
+        eligible: which arms may be chosen, or ``None`` for all.
     """
     if eligible is None:
         arm = draw_arm(weights, total, stream)
@@ -72,7 +88,13 @@ def choose_by_weights(
 def restricted_probability(
     weights: npt.NDArray[np.float64], arm: int, eligible: npt.NDArray[np.bool_]
 ) -> float:
-    """The probability of an arm when it is drawn by its weight among eligible arms."""
+    """The probability of an arm when it is drawn by its weight among eligible arms.
+
+    Args:
+        weights: a number for each arm, none of them negative.
+        arm: the arm.
+        eligible: which arms may be chosen.
+    """
     if not eligible[arm]:
         return 0.0
     eligible_weight, count = _weight_of_eligible(weights, eligible)

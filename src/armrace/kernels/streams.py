@@ -43,7 +43,11 @@ def make_stream(key: tuple[int, int], purpose: int, replication: int) -> Stream:
 
 @inlined
 def uniform(stream: Stream) -> float:
-    """The next number of the stream, uniform on [0, 1) with 53 random bits."""
+    """The next number of the stream, uniform on [0, 1) with 53 random bits.
+
+    Args:
+        stream: the stream, which moves on by one number.
+    """
     used = stream.position[1]
     if used == _SIZE:
         _refill(stream)

@@ -54,6 +54,9 @@ class Fold(LiveMemory):
 
         The returned decision must be given to :meth:`learn`: this learner's state has filled in
         the remaining fields of its ticket.
+
+        Args:
+            ticket: a ticket of :meth:`choose`, of this learner or of another one.
         """
         return self.count(check_ticket(ticket, self._live.shape))
 
@@ -102,6 +105,9 @@ class Fold(LiveMemory):
 
         As long as a reward is outstanding, a race must allow for any value of it, and its intervals
         are wider. Guarantees hold if whether a reward is missing does not depend on its value.
+
+        Args:
+            decision: a decision of this learner that has had no reward yet.
         """
         with self._lock:
             status = self._calls.drop(self._current.handle, decision)
@@ -116,6 +122,10 @@ class Fold(LiveMemory):
         """Learn the rewards of many decisions in order, as :meth:`learn` would one by one.
 
         If a reward is refused, those before it have been learned; the error names it.
+
+        Args:
+            batch: decisions of this learner that have had no reward yet.
+            rewards: a number in [0, 1] for each of them.
         """
         records = check_batch(batch, self.arms)
         values = check_rewards(rewards, len(batch))
@@ -130,7 +140,11 @@ class Fold(LiveMemory):
         raise ForeignTicket(f"no decision of this learner is {decision}.")
 
     def add_arm(self, arm: str | int) -> None:
-        """Add an arm, if the policy allows arms to be added while it runs."""
+        """Add an arm, if the policy allows arms to be added while it runs.
+
+        Args:
+            arm: its name, which no other arm has.
+        """
         label = check_arm(arm, self.arms)
         if not self.policy.takes_new_arms:
             raise InvalidParameter(
@@ -144,15 +158,22 @@ class Fold(LiveMemory):
     def apply(self, event: Event) -> Decision | None:
         """Apply an event of a log; a decision is counted, not drawn again.
 
+        Events may also follow a snapshot: a restored learner knows the decisions whose rewards
+        were outstanding, if the learner that was saved kept a log. A learner that keeps no log
+        cannot apply rewards of decisions that it has made since.
+
+        Args:
+            event: the next event of a log, this learner's own or another's.
+
         Returns:
             The decision that was counted, if the event is one.
         """
         if isinstance(event, Assigned):
             return self._apply_assigned(event)
         if isinstance(event, Learned):
-            self.learn(self._logged(event.number), event.reward)
+            self.learn(self._known(event.number), event.reward)
         elif isinstance(event, Dropped):
-            self.drop(self._logged(event.number))
+            self.drop(self._known(event.number))
         elif isinstance(event, ArmAdded):
             self.add_arm(event.arm)
         else:
@@ -202,10 +223,13 @@ class Fold(LiveMemory):
             self._refuse(status, record.item())
 
     def skip_to(self, taken: int) -> None:
-        """Go on in the random stream as if ``taken`` numbers had been taken, and never back.
+        """Advance the random stream to where ``taken`` numbers have been taken; never move it back.
 
         :meth:`apply` does so for each decision. When a long log is applied, it is faster to leave
         ``taken`` out of the events and to skip once at the end.
+
+        Args:
+            taken: how many random numbers have been taken, as an event records it.
         """
         checked = check_taken(taken)
         with self._lock:

@@ -44,7 +44,7 @@ class Follower(Learner):
         self.follow()
 
     def follow(self) -> None:
-        """Take on what the leader knows now; own draws that it was not told of are forgotten."""
+        """Copy the leader's state; own draws that the leader does not know of are lost."""
         leading = self._leader._live.policy
         if leading is not self._copied:  # arms were added, which moves the state to new arrays
             self._pair(leading)

@@ -51,7 +51,8 @@ class Learner(Fold, NotebookView):
         horizon: the expected number of decisions; guarantees cover that many.
         seed: the seed of the decisions; equal seeds and rewards give equal decisions.
         watch: whether to record what :meth:`audit` needs; this changes no decision.
-        log: whether to keep the events, some 110 bytes for a decision with its reward.
+        log: whether to keep the events, some 110 bytes for a decision with its reward; without
+            them, rewards are learned by :meth:`learn` and not by :meth:`apply`.
 
     Raises:
         ArmraceError: an argument is refused; the message names it, its limits and its value.
@@ -137,7 +138,11 @@ class Learner(Fold, NotebookView):
         return decision
 
     def decide_many(self, count: int) -> DecisionBatch:
-        """Make ``count`` decisions at once: the same that :meth:`decide` would make one by one."""
+        """Make ``count`` decisions at once: the same that :meth:`decide` would make one by one.
+
+        Args:
+            count: how many decisions to make.
+        """
         records = np.zeros(check_count(count), dtype=DECISION)
         with self._lock:
             made = self._calls.decide_many(self._current.handle, records)
@@ -162,6 +167,14 @@ class Learner(Fold, NotebookView):
 
         Events may be left out: without the rewards that were retracted, the result is the learner
         that never received them. ``arms`` are those at the beginning of the log.
+
+        Args:
+            log: the events, in order.
+            policy: a policy, its name, or plain data with a ``name`` and parameters.
+            arms: the arms at the beginning of the log, or their number.
+            horizon: the expected number of decisions.
+            seed: the seed of the decisions after the log.
+            watch: whether to record what :meth:`audit` needs.
         """
         learner = cls(policy, arms, horizon, seed, watch)
         for event in log:
@@ -221,6 +234,9 @@ class Learner(Fold, NotebookView):
     def snapshot(self, key: bytes | None = None) -> Snapshot:
         """Return the learner without its log, as plain data.
 
+        If a log is kept, the decisions whose rewards are outstanding are included, some 70 bytes
+        each, so that the events after the snapshot can be applied to the restored learner.
+
         Args:
             key: a secret that only the owner knows; :meth:`restore` must be given the same.
 
@@ -241,6 +257,7 @@ class Learner(Fold, NotebookView):
                 settled=before + settled,
                 rewarded=rewarded,
                 state=write_arrays(self._live.policy),
+                outstanding=self._outstanding().tobytes(),
             ).sealed(key)
 
     @classmethod

@@ -15,6 +15,7 @@ from armrace.kernels.declarations import Room, unsound_array
 from armrace.kernels.event_log import (
     ADDED_EVENT,
     ASSIGNED,
+    DECISION,
     EVENTS,
     FIRST,
     enlarge_log,
@@ -70,6 +71,8 @@ class LiveMemory:
         self._first_arms = len(arms)
         self._lock = threading.Lock()
         self._stream = stream_for(seed, Purpose.LEARNER, replication=0)
+        self._earlier = np.zeros(0, dtype=DECISION)
+        """Decisions before the first of the log whose rewards were outstanding in a snapshot."""
         state, kept = self._start(len(arms))
         live = Live(
             policy=kept,
@@ -112,7 +115,7 @@ class LiveMemory:
         return live
 
     def _make_room(self, decisions: int) -> None:
-        """Make room for so many more decisions and for all outstanding rewards."""
+        """Grow the arrays for ``decisions`` more decisions and all outstanding rewards."""
         live = self._live
         room, log = max(decisions, 8 * live.rewarded.size), live.log
         if self._keeps_log:
@@ -152,14 +155,35 @@ class LiveMemory:
         live = self._live._replace(policy=kept, shape=shape, objects=objects, log=log)
         self._go_on_with(live, arms, state)
 
-    def _logged(self, number: int) -> Decision:
-        """Return a decision from this learner's own log."""
+    def _known(self, number: int) -> Decision:
+        """Return a decision from this learner's log, or from the snapshot that it began with."""
         log = self._live.log
-        place = number - int(log.counters[FIRST]) if isinstance(number, int) else -1
-        if not 0 <= place < log.counters[ASSIGNED]:
-            raise ForeignTicket(f"the log of this learner has no decision {number!r}.")
-        ticket = ticket_of(log.decisions[place])
+        first = int(log.counters[FIRST])
+        records, place = log.decisions[: log.counters[ASSIGNED]], -1
+        if isinstance(number, int):
+            place = number - first
+            if 0 <= number < first:
+                records = self._earlier
+                place = int(np.searchsorted(records["number"], number))
+        if not 0 <= place < records.size or records["number"][place] != number:
+            raise ForeignTicket(
+                f"this learner does not know decision {number!r}: it is not in its log, nor was it "
+                "outstanding in the snapshot of a learner that kept a log."
+            )
+        ticket = ticket_of(records[place])
         return Decision(number, self.arms[ticket.arm], ticket)
+
+    def _outstanding(self) -> np.ndarray:
+        """Return the decisions without a reward, as far as their tickets are known."""
+        if not self._keeps_log:
+            return self._earlier[:0]
+        live, log = self._live, self._live.log
+        before, first = int(live.counters[SETTLED]), int(log.counters[FIRST])
+        bits = np.unpackbits(live.rewarded, bitorder="little")[: self.decisions - before]
+        numbers = before + np.flatnonzero(bits == 0)
+        earlier = self._earlier[np.isin(self._earlier["number"], numbers)]
+        logged = np.asarray(log.decisions)[numbers[numbers >= first] - first]
+        return np.concatenate([earlier, logged])
 
     def _resume(self, snapshot: Snapshot) -> None:
         live = self._live
@@ -171,6 +195,7 @@ class LiveMemory:
         unsound = unsound_array(live.policy, self._start(arms)[1], room)
         if unsound is not None:
             raise DamagedFile(f"the snapshot's {unsound} holds what this policy never does.")
+        self._earlier = snapshot.outstanding_decisions(arms, rewarded)
         seek(self._stream, snapshot.taken)
         live.counters[[DECISIONS, REWARDS, SETTLED]] = snapshot.decisions, rewards, snapshot.settled
         live.log.counters[FIRST] = snapshot.decisions

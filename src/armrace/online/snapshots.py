@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from armrace.errors import DamagedFile, InvalidParameter
+from armrace.kernels.event_log import DECISION
 from armrace.kernels.states import lasting_arrays
 from armrace.online.arguments import MOST_TAKEN
 from armrace.specification import MAXIMAL_HORIZON
@@ -17,8 +18,6 @@ from armrace.specification import MAXIMAL_HORIZON
 __all__ = ["ArrayData", "Snapshot", "pack_rewarded", "read_arrays", "write_arrays"]
 
 _FORMAT = 2
-_UNREADABLE = (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError)
-"""The exceptions that reading malformed plain data may raise."""
 
 
 class ArrayData(msgspec.Struct, frozen=True):
@@ -45,6 +44,8 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rewarded: bytes
     """A bit for each later decision, set if its reward has come."""
     state: dict[str, ArrayData]
+    outstanding: bytes = b""
+    """Decisions without a reward, as records; empty if the learner kept no log."""
     format: int = _FORMAT
     digest: str = ""
 
@@ -78,6 +79,29 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if each[self.decisions - self.settled :].any():
             raise DamagedFile("the snapshot has rewards of decisions that were not made.")
         return bits
+
+    def outstanding_decisions(self, arms: int, rewarded: np.ndarray) -> np.ndarray:
+        """Return the decisions without a reward.
+
+        Args:
+            arms: the number of arms.
+            rewarded: the bits of :meth:`rewarded_bits`.
+
+        Returns:
+            Records in the order of decisions; none if the learner kept no log.
+        """
+        kind = DECISION.newbyteorder("<")
+        if len(self.outstanding) % kind.itemsize:
+            raise DamagedFile("the snapshot's outstanding decisions are not whole.")
+        records = np.frombuffer(self.outstanding, dtype=kind).astype(DECISION)
+        numbers, chosen = records["number"], records["arm"]
+        has_reward = np.unpackbits(rewarded, bitorder="little")[: self.decisions - self.settled]
+        waiting = self.settled + np.flatnonzero(has_reward == 0)
+        # A ticket is checked like any other when its reward comes.
+        known = np.isin(numbers, waiting).all() and (np.diff(numbers) > 0).all()
+        if not known or not ((chosen >= 0) & (chosen < arms)).all():
+            raise DamagedFile("the snapshot's outstanding decisions do not fit the rest of it.")
+        return records
 
     def to_json(self) -> bytes:
         """As JSON; arrays are base64."""

@@ -83,14 +83,14 @@ def answer(
     names = list(question.learners())
     quiet = question.experiments(names, 0.0)
     compile_experiments([experiment for _, experiment in quiet], executor, progress)
-    standing = runner.play("without attack", 0.0, names)
+    standing = runner.play_budget("without attack", 0.0, names)
     contenders = list(standing)
     for budget in budget_levels(question.horizon, question.suspected):
         # At the suspected corruption every policy that works without attack is played, even if
         # it failed at a smaller budget, since the table compares all of them there.
         suspected = budget == question.suspected
         if standing or suspected:
-            passed = runner.play(
+            passed = runner.play_budget(
                 f"C = {figure(budget)}", budget, contenders if suspected else standing
             )
             standing = [name for name in standing if name in passed]
@@ -111,7 +111,7 @@ class _Runner:
         self.rows: list[dict[str, Any]] = []
         self._executor, self._workers, self._progress = executor, workers, progress
 
-    def play(self, title: str, budget: float, names: Sequence[str]) -> list[str]:
+    def play_budget(self, title: str, budget: float, names: Sequence[str]) -> list[str]:
         """Play a budget, and return the policies that end right under every attack."""
         experiments = self.question.experiments(names, budget)
         if not experiments:

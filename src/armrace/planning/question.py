@@ -58,7 +58,7 @@ _SAME = 1e-12
 class Question(Specification, frozen=True, tag="question", kw_only=True):
     """Arms, traffic and suspected corruption: all that a plan depends on."""
 
-    means: Annotated[tuple[float, ...], Limits("probability of a 1, one an arm", 0, 1)]
+    means: Annotated[tuple[float, ...], Limits("probability of a 1, one per arm", 0, 1)]
     gap: Annotated[float, Limits("smallest difference worth caring about", 0, 1)] = 0.0
     traffic: Annotated[float, Limits("decisions a day", 0, 1e12, low_open=True)]
     days: Annotated[float, Limits("days at most", 0, 1e5, low_open=True)]
@@ -80,7 +80,7 @@ class Question(Specification, frozen=True, tag="question", kw_only=True):
         if self.wanted < _LEAST_ROUNDS:
             raise InvalidParameter(
                 f"traffic x days must be at least {_LEAST_ROUNDS} decisions, or nothing can be "
-                f"learnt; got {self.wanted:g}."
+                f"learned; got {self.wanted:g}."
             )
         if self.good_enough().all():
             raise InvalidParameter(
@@ -217,7 +217,8 @@ def make_question(
         traffic: decisions per day.
         days: how many days the test may last.
         forged: the share of all rounds whose feedback may be forged; by default 1%.
-        forged_clicks: in its place, the share of the clicks that may be forged.
+        forged_clicks: in its place, the share of the clicks that may be forged; a lower bound on C
+            unless every forged click is the bot's only visit.
         bot_visitors: in its place, the share of the visitors that may be bots. How the three
             relate is in :mod:`armrace.planning.forgery`.
         delta: the failure probability of policies that have one.

@@ -8,7 +8,7 @@ from armrace.policies.base import ArmView, Policy
 POLICIES: Catalogue[Policy] = Catalogue.of_package(__name__, Policy, "armrace.policies")
 
 RECOMMENDED = "optimistic-log-barrier"
-"""The policy for who knows nothing of the corruption; docs/arena.md has the reasons."""
+"""The policy to use when nothing is known about the corruption; docs/arena.md has the reasons."""
 
 __all__ = ["POLICIES", "RECOMMENDED", "ArmView", "Policy"]
 __all__.extend(POLICIES.class_names())

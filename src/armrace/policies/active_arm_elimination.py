@@ -34,6 +34,11 @@ class ActiveArmElimination(RacePolicy, frozen=True, tag="active-arm-elimination"
         "Even-Dar, Mannor and Mansour (2006), Action elimination and stopping conditions; "
         "section 3 of Lykouris, Mirrokni and Paes Leme (2018)"
     )
+    source_kind: ClassVar[str] = "print"
+    source_note: ClassVar[str] = (
+        "Width and deletion rule were read in section 3 of the paper; the constants of the "
+        "bound are worked out by `armrace.theory` from its two lemmas."
+    )
 
     delta: Confidence = 0.05
 

@@ -71,6 +71,11 @@ class Barbar(CountingPolicy, frozen=True, tag="barbar"):
         "Gupta, Koren and Talwar (2019), Better algorithms for stochastic bandits with "
         "adversarial corruptions"
     )
+    source_kind: ClassVar[str] = "print"
+    source_note: ClassVar[str] = (
+        "Algorithm 1 and Theorem 1 of the COLT paper, page 5, agree with the code, up to "
+        "rounding an epoch's length up."
+    )
 
     delta: Confidence = 0.05
     scale: Annotated[

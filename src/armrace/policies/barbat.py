@@ -73,6 +73,11 @@ class Barbat(CountingPolicy, frozen=True, tag="barbat"):
         "Hu and Chen (2025), A near-optimal, scalable and parallelizable framework for stochastic "
         "bandits robust to adversarial corruptions and beyond"
     )
+    source_kind: ClassVar[str] = "memory"
+    source_note: ClassVar[str] = (
+        "The lengths of epochs and the surplus for the leader agree with a restatement; the "
+        "sequence of confidences, the factor 256 and the width could not be found in print."
+    )
 
     scale: Annotated[
         float, Limits("factor of the published constant; the proof covers 1 alone", 1e-4, 100)

@@ -65,7 +65,12 @@ class Policy(Specification, frozen=True):
         raise NotImplementedError(f"{type(self).__name__} does not say how it starts")
 
     def layer_count(self, arms: int, horizon: int) -> int:
-        """Return the number of layers that learn separately."""
+        """Return the number of layers that learn separately.
+
+        Args:
+            arms: the number of arms.
+            horizon: the number of rounds that are planned.
+        """
         return 1
 
     def guarantee(self, gaps: Sequence[float], horizon: int, corruption: float) -> Guarantee | None:
@@ -79,5 +84,9 @@ class Policy(Specification, frozen=True):
         return None
 
     def inspect(self, state: Any) -> Sequence[ArmView]:
-        """Return a view of each layer and arm; an empty one if the state cannot be inspected."""
+        """Return a view of each layer and arm; an empty one if the state cannot be inspected.
+
+        Args:
+            state: a state that :meth:`start` has returned.
+        """
         return ()

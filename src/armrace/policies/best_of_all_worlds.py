@@ -43,6 +43,7 @@ from armrace.policies.switching.sapo import (
 )
 from armrace.policies.switching.switching import AFTER_SWITCH, BEFORE_SWITCH
 from armrace.specification import Confidence, Limits
+from armrace.theory import layer_tolerances
 
 __all__ = ["BestOfAllWorlds"]
 
@@ -85,6 +86,11 @@ class BestOfAllWorlds(RacePolicy, frozen=True, tag="best-of-all-worlds"):
     reference: ClassVar[str] = (
         "section 5 of Lykouris, Mirrokni and Paes Leme (2018), towards best of all worlds"
     )
+    source_kind: ClassVar[str] = "print"
+    source_note: ClassVar[str] = (
+        "The claim and its sketch were read in section 5 of the paper, which proves neither; "
+        "how the layers go on after SAPO switches is this library's reading."
+    )
 
     alpha: Annotated[
         float,
@@ -107,12 +113,11 @@ class BestOfAllWorlds(RacePolicy, frozen=True, tag="best-of-all-worlds"):
         if layers > 1:
             share[0] = 1.0 - top_share - share[1:].sum()
             share /= share.sum()
+        designed, allowances = 2.0 ** np.arange(1.0, layers), np.full(layers - 1, log_term)
+        tolerated = layer_tolerances(designed.tolist(), allowances.tolist())
         return BestOfAllWorldsState(
             race=make_race(
-                arms,
-                share,
-                paper_rule(log_term, np.full(layers - 1, log_term)),
-                tolerated=2.0 ** np.arange(1.0, layers),
+                arms, share, paper_rule(log_term, allowances), tolerated=np.array(tolerated)
             ),
             top=make_sapo(arms, horizon, float(self.scale)),
             top_share=np.array([top_share]),

@@ -86,6 +86,11 @@ class Broad(CountingPolicy, frozen=True, tag="broad"):
     reference: ClassVar[str] = (
         "Wei and Luo (2018), More adaptive algorithms for adversarial bandits"
     )
+    source_kind: ClassVar[str] = "print"
+    source_note: ClassVar[str] = (
+        "Algorithm 3 and Theorem 10 of the COLT paper, pages 24 and 12, agree with the code; "
+        "the bound is for a fixed sequence of losses."
+    )
 
     learning_rate: Annotated[
         float, Limits("step size of the first phase", 0, 0.5, low_open=True)

@@ -30,6 +30,11 @@ class EnlargedArmElimination(RacePolicy, frozen=True, tag="enlarged-arm-eliminat
 
     family: ClassVar[str] = "paper"
     reference: ClassVar[str] = "Theorem 1 of Lykouris, Mirrokni and Paes Leme (2018)"
+    source_kind: ClassVar[str] = "print"
+    source_note: ClassVar[str] = (
+        "Theorem 1 was read in the paper; the statement of its second lemma holds, its last "
+        "display does not (see the errata), and `armrace.theory` has the constants."
+    )
 
     corruption: Annotated[float, Limits("bound on the total corruption, C", 0)] = 100.0
     delta: Confidence = 0.05

@@ -74,6 +74,10 @@ class Exp3(CountingPolicy, frozen=True, tag="exp3"):
         "Auer, Cesa-Bianchi, Freund and Schapire (2002); rate and bound as in Theorem 3.1 of "
         "Bubeck and Cesa-Bianchi (2012)"
     )
+    source_kind: ClassVar[str] = "restated"
+    source_note: ClassVar[str] = (
+        "The rate and its bound agree with formal restatements of the textbook form."
+    )
 
     learning_rate: Annotated[
         float | None, Limits("step size; by default sqrt(2 ln K / (TK))", 0, low_open=True)

@@ -71,6 +71,11 @@ class Exp3Ix(CountingPolicy, frozen=True, tag="exp3-ix"):
         "Neu (2015), Explore no more: improved high-probability regret bounds for non-stochastic "
         "bandits"
     )
+    source_kind: ClassVar[str] = "derived"
+    source_note: ClassVar[str] = (
+        "The rates agree with a restatement; the bounds follow from the paper's lemmas and "
+        "were derived again, the print was not available."
+    )
 
     anytime: Annotated[bool, "whether rates fall with time instead of fitting the horizon"] = False
     learning_rate: Annotated[

@@ -80,6 +80,11 @@ class Exp3PlusPlus(CountingPolicy, frozen=True, tag="exp3-plus-plus"):
         "algorithm; Seldin and Slivkins (2014), One practical algorithm for both stochastic and "
         "adversarial bandits"
     )
+    source_kind: ClassVar[str] = "print"
+    source_note: ClassVar[str] = (
+        "Both forms, of 2014 and of 2017, were read in the proceedings; that the first plays "
+        "of all arms count as sure is this library's choice."
+    )
 
     version: Annotated[Literal["2017", "2014"], "whose estimates of the gaps are used"] = "2017"
 

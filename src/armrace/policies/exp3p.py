@@ -77,6 +77,11 @@ class Exp3P(CountingPolicy, frozen=True, tag="exp3p"):
         "Auer, Cesa-Bianchi, Freund and Schapire (2002); rates and bounds as in Theorem 3.2 of "
         "Bubeck and Cesa-Bianchi (2012)"
     )
+    source_kind: ClassVar[str] = "restated"
+    source_note: ClassVar[str] = (
+        "The three rates and the constant 5.15 agree with a restatement of Theorem 3.2 of "
+        "Bubeck and Cesa-Bianchi (2012)."
+    )
 
     delta: Annotated[
         float | None,

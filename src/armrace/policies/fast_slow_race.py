@@ -13,7 +13,7 @@ from armrace.policies.races.intervals import paper_rule
 from armrace.policies.races.race import Race, make_race
 from armrace.policies.races.race_policy import RacePolicy
 from armrace.specification import Confidence, Limits
-from armrace.theory import fast_slow_regret
+from armrace.theory import fast_slow_regret, layer_tolerances
 
 __all__ = ["FastSlowRace"]
 
@@ -36,6 +36,11 @@ class FastSlowRace(RacePolicy, frozen=True, tag="fast-slow-race"):
     reference: ClassVar[str] = (
         "Algorithm 1 and Theorem 2 of Lykouris, Mirrokni and Paes Leme (2018)"
     )
+    source_kind: ClassVar[str] = "print"
+    source_note: ClassVar[str] = (
+        "Algorithm 1 and Theorem 2 were read in the paper; two constants of the proof are "
+        "corrected (see the errata)."
+    )
 
     corruption: Annotated[float, Limits("bound on the total corruption, C", 0)] = 100.0
     delta: Confidence = 0.05
@@ -51,10 +56,11 @@ class FastSlowRace(RacePolicy, frozen=True, tag="fast-slow-race"):
 
     def start(self, arms: int, horizon: int) -> Race:
         log_term = math.log(8 * arms * horizon / self.delta)
-        slow = 1.0 / max(self.corruption, 1.0)
+        told = max(self.corruption, 1.0)
+        allowances = [0.0, 2 * log_term]
         return make_race(
             arms,
-            np.array([1.0 - slow, slow]),
-            paper_rule(log_term, np.array([0.0, 2 * log_term])),
-            tolerated=np.array([0.0, max(self.corruption, 1.0)]),
+            np.array([1.0 - 1.0 / told, 1.0 / told]),
+            paper_rule(log_term, np.array(allowances)),
+            tolerated=np.array(layer_tolerances([0.0, told], allowances)),
         )

@@ -35,6 +35,11 @@ class KlUcb(CountingPolicy, frozen=True, tag="kl-ucb"):
         "Garivier and Cappé (2011), The KL-UCB algorithm for bounded stochastic bandits and "
         "beyond; Cappé, Garivier, Maillard, Munos and Stoltz (2013)"
     )
+    source_kind: ClassVar[str] = "print"
+    source_note: ClassVar[str] = (
+        "Algorithm 1 of the COLT paper, page 5: the theorems need `c` of at least 3, practice "
+        "prefers 0."
+    )
 
     c: Annotated[float, Limits("factor of the iterated logarithm; the proof takes 3", 0, 1e6)] = 0.0
 

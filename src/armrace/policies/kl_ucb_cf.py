@@ -39,6 +39,11 @@ class KlUcbCf(CountingPolicy, frozen=True, tag="kl-ucb-cf"):
     reference: ClassVar[str] = (
         "Gajane, Urvoy and Kaufmann (2018), Corrupt bandits for preserving local privacy"
     )
+    source_kind: ClassVar[str] = "print"
+    source_note: ClassVar[str] = (
+        "Algorithm 1 and Theorem 2 of the ALT paper, pages 4 and 5; what to do if no mean "
+        "fits is not said there, and the index is clamped here."
+    )
 
     p00: Annotated[float, Limits("probability that a reward of 0 is seen as 0", 0, 1)] = 0.9
     p11: Annotated[float, Limits("probability that a reward of 1 is seen as 1", 0, 1)] = 0.9

@@ -80,6 +80,8 @@ class LbInf(CountingPolicy, frozen=True, tag="lb-inf"):
         "Ito (2021), Parameter-free multi-armed bandit algorithms with hybrid data-dependent "
         "regret bounds"
     )
+    source_kind: ClassVar[str] = "print"
+    source_note: ClassVar[str] = "Algorithm and bounds were read in the COLT paper, pages 10 to 13."
 
     prediction_rate: Annotated[
         float, Limits("how far a loss moves the prediction of its arm; 0 for none", 0, 0.5)

@@ -86,6 +86,11 @@ class LbInfV(CountingPolicy, frozen=True, tag="lb-inf-v"):
         "combinatorial semi-bandits; Ito, Tsuchiya and Honda (2022), Adversarially robust "
         "multi-armed bandit algorithm with variance-dependent regret bounds"
     )
+    source_kind: ClassVar[str] = "print"
+    source_note: ClassVar[str] = (
+        "Read in the AISTATS paper on combinatorial semi-bandits, pages 5 and 6, of which "
+        "this is the case of one arm a round."
+    )
 
     epsilon: Annotated[
         float, Limits("how far the first scale exceeds 1", 0, 0.5, low_open=True)

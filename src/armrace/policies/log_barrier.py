@@ -71,6 +71,11 @@ class LogBarrier(CountingPolicy, frozen=True, tag="log-barrier"):
         "Foster, Li, Lykouris, Sridharan and Tardos (2016), Learning in games: robustness of "
         "fast convergence"
     )
+    source_kind: ClassVar[str] = "derived"
+    source_note: ClassVar[str] = (
+        "The bound for a fixed rate follows from Theorem 7 of Wei and Luo (2018); the paper "
+        "of 2016 was not available."
+    )
 
     learning_rate: Annotated[
         float | None,

@@ -57,6 +57,11 @@ class Moss(CountingPolicy, frozen=True, tag="moss"):
     reference: ClassVar[str] = (
         "Audibert and Bubeck (2009), Minimax policies for adversarial and stochastic bandits"
     )
+    source_kind: ClassVar[str] = "code"
+    source_note: ClassVar[str] = (
+        "The index agrees with a public implementation; the constant 49 of the bound could "
+        "not be found in print."
+    )
 
     def start(self, arms: int, horizon: int) -> MossState:
         return MossState(

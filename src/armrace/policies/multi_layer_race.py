@@ -15,7 +15,7 @@ from armrace.policies.races.race import Race, make_race
 from armrace.policies.races.race_policy import RacePolicy
 from armrace.policies.races.sharp_rule import sharp_rule
 from armrace.specification import Confidence, Limits
-from armrace.theory import agnostic_regret
+from armrace.theory import agnostic_regret, race_tolerances
 
 __all__ = ["MultiLayerRace"]
 
@@ -45,6 +45,11 @@ class MultiLayerRace(RacePolicy, frozen=True, tag="multi-layer-race"):
     reference: ClassVar[str] = (
         "Algorithm 2 and Theorem 3 of Lykouris, Mirrokni and Paes Leme, Stochastic bandits "
         "robust to adversarial corruptions (STOC 2018)"
+    )
+    source_kind: ClassVar[str] = "print"
+    source_note: ClassVar[str] = (
+        "Algorithm 2 and Theorem 3 were read in the paper; the bound holds with the corrected "
+        "accounts of the errata."
     )
 
     delta: Confidence = 0.05
@@ -90,6 +95,8 @@ class MultiLayerRace(RacePolicy, frozen=True, tag="multi-layer-race"):
         share[0] = 1.0 - share[1:].sum()
         if self.intervals == "paper":
             log_term = math.log(4 * arms * horizon * layers / self.delta)
-            return make_race(arms, share, paper_rule(log_term, np.full(layers, log_term)))
+            rule = paper_rule(log_term, np.full(layers, log_term))
+            tolerated = race_tolerances(arms, horizon, self.delta, share.tolist())
+            return make_race(arms, share, rule, tolerated=np.array(tolerated))
         rule = sharp_rule(self.intervals, arms, horizon, share, self.pool, self.delta)
         return make_race(arms, share, rule, pooled=self.pool)

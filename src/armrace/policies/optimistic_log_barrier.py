@@ -122,6 +122,11 @@ class OptimisticLogBarrier(CountingPolicy, frozen=True, tag="optimistic-log-barr
         "with hybrid data-dependent regret bounds, and Tsuchiya, Ito and Honda (2023) for the "
         "prediction"
     )
+    source_kind: ClassVar[str] = "derived"
+    source_note: ClassVar[str] = (
+        "Its theorem is proved on the theory page, for the parameters named there, which "
+        "include the defaults."
+    )
     takes_new_arms: ClassVar[bool] = True
 
     optimism: Annotated[

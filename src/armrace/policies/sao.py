@@ -137,6 +137,11 @@ class Sao(Policy, frozen=True, tag="sao"):
         "Algorithm 1 of Bubeck and Slivkins, The best of both worlds: stochastic and adversarial "
         "bandits (COLT 2012)"
     )
+    source_kind: ClassVar[str] = "print"
+    source_note: ClassVar[str] = (
+        "Equations (17) to (21) and Theorem 15 of the COLT paper, pages 42.16 and 42.17, "
+        "agree line by line."
+    )
 
     delta: Confidence = 0.05
 

@@ -55,6 +55,11 @@ class Sapo(Policy, frozen=True, tag="sapo"):
         "adversarial bandits (COLT 2016), as revised by Schlisselberg, Lancewicki, Auer and "
         "Mansour, Improved best-of-both-worlds regret for bandits with delayed feedback (2025)"
     )
+    source_kind: ClassVar[str] = "restated"
+    source_note: ClassVar[str] = (
+        "The constants are those of the successor of 2025 at delay 0, from a transcription; "
+        "the paper of 2016 prints none. Two careful readings are named in the description."
+    )
 
     scale: Annotated[
         float,

@@ -40,6 +40,11 @@ class Thompson(CountingPolicy, frozen=True, tag="thompson"):
         "Thompson (1933); Agrawal and Goyal (2012), Analysis of Thompson sampling for the "
         "multi-armed bandit problem (the coin); Kaufmann, Korda and Munos (2012)"
     )
+    source_kind: ClassVar[str] = "memory"
+    source_note: ClassVar[str] = (
+        "Beta posteriors from a uniform prior, as everywhere in the literature; no print was "
+        "compared."
+    )
     exact_tickets: ClassVar[bool] = False
 
     def start(self, arms: int, horizon: int) -> Posteriors:

@@ -45,6 +45,11 @@ class ThompsonCf(CountingPolicy, frozen=True, tag="thompson-cf"):
     reference: ClassVar[str] = (
         "Gajane, Urvoy and Kaufmann (2018), Corrupt bandits for preserving local privacy"
     )
+    source_kind: ClassVar[str] = "print"
+    source_note: ClassVar[str] = (
+        "Algorithm 2 and Theorem 3 of the ALT paper, page 6; the coin for rewards strictly "
+        "between 0 and 1 is this library's."
+    )
     exact_tickets: ClassVar[bool] = False
 
     p00: Annotated[float, Limits("probability that a reward of 0 is seen as 0", 0, 1)] = 0.9

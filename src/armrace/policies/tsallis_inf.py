@@ -88,6 +88,12 @@ class TsallisInf(CountingPolicy, frozen=True, tag="tsallis-inf"):
         "algorithm in stochastically constrained adversarial bandits and stochastic bandits with "
         "adversarial corruptions"
     )
+    source_kind: ClassVar[str] = "restated"
+    source_note: ClassVar[str] = (
+        "Rates, estimators and bounds agree with restatements of the JMLR paper and with the "
+        "AISTATS print; where display and proof differ (10 or 14 K ln T) the larger constant "
+        "is used."
+    )
 
     estimator: Annotated[
         Literal["rv", "iw"], "estimator of losses: reduced variance or importance weighting"

@@ -2,15 +2,18 @@
 
 Every policy of the library has a fixed style: seven colours times five line styles, so that lines
 are told apart by colour-blind readers and in black and white too. The policies that are compared
-most often are solid. Other policies, such as a user's, get a style from their name.
+most often are solid; a policy that is not listed here takes the next style that is free. Other
+policies, such as a user's, get a style from their name.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 
+from armrace.policies import POLICIES
 from armrace.reports.theme import LIGHT, SERIES
 
 __all__ = ["COLOURS", "GREY", "MOST_IN_COLOUR", "Dashes", "Style", "choose_styles", "style_of"]
@@ -74,10 +77,18 @@ def style_of(label: str, taken: Iterable[Style] = ()) -> Style:
 def _first_choice(label: str) -> int:
     """Return the place of a style that depends on the name alone, in every process."""
     name = label.split(" ", maxsplit=1)[0]
-    if name in _FIXED:
-        return _FIXED.index(name)
+    if name in _own_places():
+        return _own_places()[name]
     solid = len(COLOURS)
     return solid + zlib.crc32(label.encode()) % (len(_STYLES) - solid)
+
+
+@cache
+def _own_places() -> dict[str, int]:
+    """The place of the style of each policy of the library."""
+    shipped = [name for name, each in POLICIES.items() if each.__module__.startswith("armrace.")]
+    names = [*_FIXED, *(name for name in shipped if name not in _FIXED)]
+    return {name: place for place, name in enumerate(names) if place < len(_STYLES)}
 
 
 def choose_styles(labels: Sequence[str], best_first: Sequence[str]) -> dict[str, Style]:
@@ -96,6 +107,6 @@ def choose_styles(labels: Sequence[str], best_first: Sequence[str]) -> dict[str,
         chosen = list(dict.fromkeys([*familiar, *best_first]))[:MOST_IN_COLOUR]
     found: dict[str, Style] = {}
     # Policies with a style of their own come first, so that no other one can take it.
-    for label in sorted(chosen, key=lambda label: (label not in _FIXED, label)):
+    for label in sorted(chosen, key=lambda label: (label not in _own_places(), label)):
         found[label] = style_of(label, found.values())
     return {label: found.get(label, GREY) for label in labels}

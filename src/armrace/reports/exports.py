@@ -13,14 +13,14 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from armrace.evaluation import Replay
-from armrace.files import write_text
+from armrace.files import check_new, write_text
 from armrace.planning import Plan
 from armrace.red_team import Verdict
 from armrace.reports.curves import draw_curves, draw_curves_on
 from armrace.reports.page import comparison_plots, render_report
 from armrace.reports.planning import plan_plots, render_plan
 from armrace.reports.plot_style import own_style
-from armrace.reports.plots import Plot, check_new, save_figure, write_plots
+from armrace.reports.plots import Plot, save_figure, write_plots
 from armrace.reports.redteam import redteam_plots, render_redteam
 from armrace.reports.replay import render_replay, replay_plots
 from armrace.reports.verification import render_verification, verification_plots

@@ -17,7 +17,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from armrace.errors import UnwritableOutput
-from armrace.files import atomic_path, make_folder, write_text
+from armrace.files import atomic_path, check_new, make_folder, write_text
 from armrace.reports.plot_style import (
     COLUMN_WIDTH,
     PAGE_WIDTH,
@@ -27,7 +27,7 @@ from armrace.reports.plot_style import (
     own_style,
 )
 
-__all__ = ["Plot", "check_new", "file_name", "plot_section", "save_figure", "write_plots"]
+__all__ = ["Plot", "file_name", "plot_section", "save_figure", "write_plots"]
 
 _FORMATS = ("svg", "pdf", "png")
 _DOTS_PER_INCH = 300
@@ -102,12 +102,6 @@ def write_plots(plots: Iterable[Plot], folder: Path, *, overwrite: bool = False)
                 save_figure(drawing, target)
         write_text(targets[plot.name][-1], plot.data().write_csv())
     return written
-
-
-def check_new(path: Path, *, overwrite: bool) -> None:
-    """Refuse a file that exists, unless it may be replaced."""
-    if path.exists() and not overwrite:
-        raise UnwritableOutput(f"{path} exists; give another path, or overwrite=True.")
 
 
 def save_figure(drawing: Figure, target: Path) -> None:

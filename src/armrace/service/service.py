@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
 from armrace.errors import ArmraceError, InvalidParameter
+from armrace.files import check_new
 from armrace.forensics import Audit
 from armrace.policies import RECOMMENDED
 from armrace.service.answers import (
@@ -371,8 +372,15 @@ class Service:
         """Return all decisions of an experiment with their rewards."""
         return self._ask(ExportRows(self.tenant, name))
 
-    def export(self, name: str, path: Path | str) -> None:
-        """Write all decisions with their rewards into a file ending in .ndjson or .parquet."""
+    def export(self, name: str, path: Path | str, *, overwrite: bool = False) -> None:
+        """Write all decisions with their rewards into a file ending in .ndjson or .parquet.
+
+        Args:
+            name: the name of the experiment.
+            path: the file to write.
+            overwrite: whether a file that exists is replaced; else it is refused.
+        """
+        check_new(Path(path), overwrite=overwrite)
         write_rows(self.rows(name), path)
 
     def back_up(self, path: Path | str) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from armrace.errors import DamagedFile, InvalidParameter, UnwritableOutput
-from armrace.files import atomic_path, make_folder
+from armrace.files import atomic_path, check_new, make_folder
 from armrace.simulation.comparison import Comparison
 from armrace.simulation.storage import load, save
 
@@ -42,8 +42,7 @@ def save_comparison(comparison: Comparison, target: Path, *, overwrite: bool = F
             f"path must end in .zip, since a comparison is saved as an archive of Parquet files; "
             f"got {target}."
         )
-    if target.exists() and not overwrite:
-        raise UnwritableOutput(f"{target} exists; give another path, or overwrite=True.")
+    check_new(target, overwrite=overwrite)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         names = [f"{position:03}.parquet" for position in range(len(comparison.results))]

@@ -13,7 +13,19 @@ from armrace.simulation.experiment import Experiment
 __all__ = ["experiment_code", "package_code"]
 
 _PACKAGE = Path(__file__).parents[1]
-_IDLE = ("cli", "reports", "planning", "verification", "checking", "online", "red_team", "service")
+_IDLE = (
+    "checking",
+    "cli",
+    "dashboard",
+    "evaluation",
+    "logs",
+    "online",
+    "planning",
+    "red_team",
+    "reports",
+    "service",
+    "verification",
+)
 """What takes no part in a simulation; everything else counts, also what is added later."""
 
 

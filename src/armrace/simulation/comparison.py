@@ -39,6 +39,9 @@ class Comparison(ComparisonPresentation):
         """Return one row per policy for a measure: mean, 95% interval and quantiles, best first.
 
         ``rank`` is by the mean and ``rank_p95`` by the 95th percentile; equals share the better.
+
+        Args:
+            measure: the measure; by default that of the comparison, :attr:`measure`.
         """
         measure = measure or self.measure
         rows = []
@@ -58,11 +61,19 @@ class Comparison(ComparisonPresentation):
         )
 
     def best(self, measure: str | None = None) -> str:
-        """Return the policy with the smallest mean of a measure."""
+        """Return the policy with the smallest mean of a measure.
+
+        Args:
+            measure: the measure; by default that of the comparison, :attr:`measure`.
+        """
         return str(self.table(measure)["policy"][0])
 
     def differences(self, measure: str | None = None) -> pl.DataFrame:
-        """Return how much each policy exceeds the best, with joint 95% intervals."""
+        """Return how much each policy exceeds the best, with joint 95% intervals.
+
+        Args:
+            measure: the measure; by default that of the comparison, :attr:`measure`.
+        """
         measure = measure or self.measure
         found = differences_to(self.best(measure), self._samples(measure))
         rows = [{"policy": name, **difference._asdict()} for name, difference in found.items()]
@@ -70,7 +81,11 @@ class Comparison(ComparisonPresentation):
         return pl.DataFrame(rows, schema=schema).sort("mean")
 
     def verdict(self, measure: str | None = None) -> str:
-        """Say which policy has the least mean, and which ones cannot be told apart from it."""
+        """Say which policy has the least mean, and which ones cannot be told apart from it.
+
+        Args:
+            measure: the measure; by default that of the comparison, :attr:`measure`.
+        """
         measure = measure or self.measure
         best = self.best(measure)
         replications = self.results[best].replications
@@ -111,6 +126,10 @@ class Comparison(ComparisonPresentation):
 
         ``armrace.simulation.archives.load_comparison`` reads it back. A file that exists is
         replaced with ``overwrite`` only.
+
+        Args:
+            path: the file to write.
+            overwrite: whether a file that exists is replaced; else it is refused.
         """
         from armrace.simulation.archives import save_comparison  # archives reads comparisons
 

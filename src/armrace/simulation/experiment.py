@@ -106,7 +106,24 @@ def make_experiment(
     account: str = "largest",
     refresh: float = 0.0,
 ) -> Experiment:
-    """Make an experiment of specifications, names or plain data; see :func:`simulate`."""
+    """Make an experiment of specifications, names or plain data; see :func:`simulate`.
+
+    Args:
+        policy: a policy, its name, or plain data with a ``name``.
+        environment: an environment, plain data with a ``name``, or the means of Bernoulli arms.
+        adversary: an attack, its name, or plain data with a ``name``.
+        budget: the most that the attack may spend; it must be given for every attack except
+            ``none``.
+        horizon: the number of rounds.
+        replications: the number of independent runs.
+        seed: the seed of all random numbers.
+        engine: ``auto``, ``plain`` or ``leap``.
+        audit: the level of an audit of each replication; by default none is made.
+        account: how the attack is charged: ``largest`` change of any arm, or the change that was
+            ``seen``.
+        refresh: by how much plays must grow before a costly distribution is computed again for an
+            attack that looks at it.
+    """
     attack = ADVERSARIES.make(adversary)
     if budget is None and not isinstance(attack, NoAttack):
         raise InvalidParameter(f"{attack.tag()} needs a budget, the most that it may spend.")
@@ -126,7 +143,7 @@ def make_experiment(
 
 
 def refresh_for(policy: Policy, attack: Adversary) -> float:
-    """Return the ``refresh`` of large campaigns for a policy and an attack.
+    """Return the ``refresh`` that plans, sweeps and the arena use for a policy and an attack.
 
     A policy such as Thompson sampling needs integrals to compute its distribution, which take as
     long as hundreds of rounds. The distribution of every other policy is computed in every round,

@@ -14,6 +14,7 @@ import polars as pl
 
 from armrace.environments import ENVIRONMENTS
 from armrace.errors import UnknownName
+from armrace.files import check_new
 from armrace.forensics import Audit
 from armrace.policies import ArmView
 from armrace.simulation.audit_summaries import AuditSummary, summarise_audits
@@ -168,7 +169,11 @@ class Result(ComparisonPresentation):
         )
 
     def sample(self, measure: str) -> npt.NDArray[np.float64]:
-        """Return one of ``FIGURES_OF_A_RUN`` at the horizon, a number per replication."""
+        """Return one of ``FIGURES_OF_A_RUN`` at the horizon, a number per replication.
+
+        Args:
+            measure: the measure, such as ``pseudo_regret``.
+        """
         if measure not in FIGURES_OF_A_RUN:
             raise UnknownName.among("measure", measure, FIGURES_OF_A_RUN)
         return self.final[measure].to_numpy()
@@ -184,7 +189,11 @@ class Result(ComparisonPresentation):
         return figures
 
     def figure(self, measure: str) -> Summary:
-        """Return the summary of one of ``FIGURES_OF_A_RUN`` at the horizon."""
+        """Return the summary of one of ``FIGURES_OF_A_RUN`` at the horizon.
+
+        Args:
+            measure: the measure, such as ``pseudo_regret``.
+        """
         return summarise(self.sample(measure))
 
     def audit_summary(self) -> AuditSummary | None:
@@ -207,10 +216,16 @@ class Result(ComparisonPresentation):
             **({} if audited is None else {"audit": audited.to_builtins()}),
         }
 
-    def save(self, path: str | Path) -> None:
-        """Write everything to one Parquet file, whole or not at all; :func:`load` reads it."""
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write everything to one Parquet file, whole or not at all; :func:`load` reads it.
+
+        Args:
+            path: the file to write.
+            overwrite: whether a file that exists is replaced; else it is refused.
+        """
         from armrace.simulation.storage import save  # storage reads results
 
+        check_new(Path(path), overwrite=overwrite)
         save(self, Path(path))
 
     def _compared(self) -> Comparison:

@@ -8,6 +8,7 @@ All functions are pure functions of numbers; checks by experiment are in
 from armrace.theory.allowance import (
     allowance_failure,
     corruption_allowance,
+    layer_tolerances,
     observed_corruption,
     tolerated_ratio,
 )
@@ -54,6 +55,7 @@ from armrace.theory.races import (
     race_failure,
     race_log_term,
     race_tolerance,
+    race_tolerances,
     rounds_until_moves,
     tolerant_layer,
 )
@@ -92,6 +94,7 @@ __all__ = [
     "inverse_gap_for_pseudo_regret",
     "known_corruption_regret",
     "layer_shares",
+    "layer_tolerances",
     "most_labelled_rounds",
     "moves_until_deleted",
     "observed_corruption",
@@ -102,6 +105,7 @@ __all__ = [
     "race_failure",
     "race_log_term",
     "race_tolerance",
+    "race_tolerances",
     "rounds_until_moves",
     "sharp_layers",
     "sharp_plays_until_deleted",

@@ -12,7 +12,7 @@ because the exponential is convex on [0, 1]. By Ville's inequality, with probabi
 ``C`` spent so far satisfy ``x Z <= (e^x - 1) p C + ln(1/failure)``.
 
 The paper conditions on the past alone and says that the expected corruption met is at most 1;
-that fails for an adversary who sees the round's own rewards before it acts, for whom only
+that fails for an adversary who sees the round's own rewards before it acts: then only
 ``sum of c_t <= C`` is known, path by path. Conditioning as above repairs the proof, and also gives
 the sharper constant.
 """
@@ -20,10 +20,18 @@ the sharper constant.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import accumulate
 
 from armrace.theory.arguments import check_above_zero, check_at_least, check_open_unit
 
-__all__ = ["allowance_failure", "corruption_allowance", "observed_corruption", "tolerated_ratio"]
+__all__ = [
+    "allowance_failure",
+    "corruption_allowance",
+    "layer_tolerances",
+    "observed_corruption",
+    "tolerated_ratio",
+]
 
 _NEWTON_STEPS = 200
 
@@ -96,6 +104,28 @@ def tolerated_ratio(allowance: float, log_term: float) -> float:
         else:
             high = middle
     return low
+
+
+def layer_tolerances(designed: Sequence[float], allowances: Sequence[float]) -> list[float]:
+    """Return the corruption up to which each layer of a race keeps a best arm.
+
+    A layer meets no more corruption than there is, so it tolerates its allowance even where that is
+    more than it was designed for (Lemma 5 of the theory page). It loses what a slower layer
+    deletes, so it tolerates no more than any slower one (Theorem A).
+
+    Args:
+        designed: for each layer, fastest first, the corruption of which it meets more than its
+            allowance with no more than its part of the failure probability.
+        allowances: the corruption for which each layer's intervals leave room.
+
+    Returns:
+        A number for each layer; they do not decrease.
+
+    >>> layer_tolerances([2, 4, 8, 16], [9.0, 9.0, 9.0, 7.0])
+    [9.0, 9.0, 9.0, 16]
+    """
+    own = map(max, zip(designed, allowances, strict=True))
+    return list(accumulate(reversed(list(own)), min))[::-1]
 
 
 def observed_corruption(delta: float) -> float:

@@ -34,7 +34,7 @@ _ROUNDING = 1 + 1e-12
 
 
 def gaps_of(means: Sequence[float]) -> list[float]:
-    """The gap of every arm but one best; ties leave gaps of 0.
+    """Return the gap of every arm except one best arm; ties leave gaps of 0.
 
     >>> gaps_of([0.25, 0.75, 0.5, 0.75])
     [0.5, 0.25, 0.0]

@@ -22,7 +22,7 @@ import math
 from collections.abc import Sequence
 
 from armrace.errors import InvalidParameter
-from armrace.theory.allowance import allowance_failure, tolerated_ratio
+from armrace.theory.allowance import allowance_failure, layer_tolerances, tolerated_ratio
 from armrace.theory.arguments import (
     check_above_zero,
     check_arms,
@@ -52,6 +52,7 @@ __all__ = [
     "race_failure",
     "race_log_term",
     "race_tolerance",
+    "race_tolerances",
     "rounds_until_moves",
     "tolerant_layer",
 ]
@@ -219,6 +220,13 @@ def race_tolerance(
     layers together is returned; the paper uses ``rho = 1``. With ``per_arm``, every arm of every
     layer is an event of its own.
 
+    Args:
+        arms: the number of arms.
+        horizon: the number of rounds.
+        delta: the failure probability of the race.
+        layers: the number of layers; by default ``ceil(lg T)``.
+        per_arm: whether every arm of every layer is an event of its own.
+
     >>> f"{race_tolerance(2, 1024, 0.1):.2f} {race_tolerance(10, 10**12, 0.05):.2f}"
     '4.16 17.68'
     """
@@ -226,6 +234,30 @@ def race_tolerance(
     count = len(layer_shares(horizon)) if layers is None else layers
     events = count * arms if per_arm else count
     return tolerated_ratio(log_term, math.log(8 * events / delta))
+
+
+def race_tolerances(
+    arms: int, horizon: int, delta: float, shares: Sequence[float] | None = None
+) -> list[float]:
+    """Return the corruption up to which each layer of Theorem 3 keeps a best arm.
+
+    Args:
+        arms: the number of arms.
+        horizon: the number of rounds.
+        delta: the failure probability of the race.
+        shares: the probability of each layer, fastest first; by default :func:`layer_shares`.
+
+    Returns:
+        A number for each layer: :func:`race_tolerance` divided by its share, and no less than its
+        allowance.
+
+    >>> [round(each, 1) for each in race_tolerances(2, 1024, 0.1)][:4]
+    [13.6, 16.6, 33.3, 66.6]
+    """
+    shares = layer_shares(horizon) if shares is None else shares
+    log_term = race_log_term(arms, horizon, delta, len(shares))
+    ratio = race_tolerance(arms, horizon, delta, len(shares))
+    return layer_tolerances([ratio / share for share in shares], [log_term] * len(shares))
 
 
 def race_log_term(arms: int, horizon: int, delta: float, layers: int | None = None) -> float:
@@ -257,6 +289,14 @@ def race_failure(
     paper's 1 it is no more than ``delta/(4eKT)`` where ``L >= e^2``. The paper's proof spends
     ``delta/2`` three times. By these figures Theorem 3 holds at ``1 - delta``: the moves take less
     than ``delta/2 - delta/(2 layers)`` and the martingales ``delta/(4 layers)``.
+
+    Args:
+        arms: the number of arms.
+        horizon: the number of rounds.
+        delta: the failure probability of the race.
+        layers: the number of layers; by default ``ceil(lg T)``.
+        tolerance: the largest share times corruption of a tolerant layer; by default
+            :func:`race_tolerance`.
 
     >>> f"{race_failure(2, 1024, 0.1):.4g} {race_failure(2, 1024, 0.1, tolerance=1):.2g}"
     '0.0125 6.2e-08'

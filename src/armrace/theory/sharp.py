@@ -74,6 +74,13 @@ def sharp_layers(
     A lower end that is too high, of any arm, may delete a best arm, and so may a best arm's
     upper end that is too low: the former have ``f/2K`` each, the latter ``f/2``.
 
+    Args:
+        arms: the number of arms.
+        horizon: the number of rounds.
+        delta: the failure probability of the race.
+        first: the corruption for which the first layer is designed.
+        most_corruption: the largest corruption that the race is designed for; by default any.
+
     >>> [layer.share for layer in sharp_layers(2, 1000, 0.05, first=16, most_corruption=100)]
     [0.5625, 0.25, 0.125, 0.0625]
     """

@@ -54,7 +54,6 @@ Mutation = Literal[
     "a layer fed everything",
     "a layer drawn too often",
 ]
-_FED_EVERYTHING: Mutation = "a layer fed everything"
 
 
 def _draw_too_often(race: Race) -> Race:

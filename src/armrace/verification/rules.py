@@ -82,13 +82,14 @@ def fast_slow_rule(policy: Any, arms: int, horizon: int) -> Rule:
     log_term = theory.fast_slow_log_term(arms, horizon, policy.delta)
     told = max(policy.corruption, 1.0)
     log_terms, part = np.full(2, log_term), policy.delta / 8
+    allowances = [0.0, 2 * log_term]
     return Rule(
         kind="paper",
         share=np.array([1 - 1 / told, 1 / told]),
         log_lower=log_terms,
         log_upper=log_terms,
-        allowance=np.array([0.0, 2 * log_term]),
-        tolerated=np.array([0.0, told]),
+        allowance=np.array(allowances),
+        tolerated=np.array(theory.layer_tolerances([0.0, told], allowances)),
         intervals_part=part,
         allowances_part=part,
     )
@@ -102,7 +103,7 @@ def race_rule(policy: Any, arms: int, horizon: int) -> Rule:
     if policy.intervals == "paper":
         log_term = theory.race_log_term(arms, horizon, delta, layers)
         allowance = log_terms = np.full(layers, log_term)
-        tolerated = theory.race_tolerance(arms, horizon, delta, layers) / share
+        tolerated = theory.race_tolerances(arms, horizon, delta, share.tolist())
         intervals_part = allowances_part = delta / 8
     else:
         log_term = math.log(2 * arms * layers / delta)
@@ -112,7 +113,7 @@ def race_rule(policy: Any, arms: int, horizon: int) -> Rule:
         ratios = used_share(share, policy.pool) / share
         certainty = math.log(2 * layers / delta)
         allowance = np.array([theory.corruption_allowance(r, certainty) for r in ratios.tolist()])
-        tolerated = 1 / share
+        tolerated = theory.layer_tolerances((1 / share).tolist(), allowance.tolist())
         intervals_part = allowances_part = delta / 2
     return Rule(
         kind=policy.intervals,
@@ -120,7 +121,7 @@ def race_rule(policy: Any, arms: int, horizon: int) -> Rule:
         log_lower=log_terms,
         log_upper=log_terms,
         allowance=allowance,
-        tolerated=np.maximum(tolerated, allowance),  # no layer meets more than the total
+        tolerated=np.array(tolerated),
         intervals_part=intervals_part,
         allowances_part=allowances_part,
         pooled=policy.pool,
@@ -140,13 +141,16 @@ def guard_rule(policy: Any, arms: int, horizon: int) -> Rule:
 
 
 def _pooled_rule(policy: Any, layers: Sequence[theory.SharpLayer]) -> Rule:
+    tolerated = theory.layer_tolerances(
+        [layer.tolerated for layer in layers], [layer.allowance for layer in layers]
+    )
     return Rule(
         kind="kl-jeffreys",
         share=np.array([layer.share for layer in layers]),
         log_lower=np.array([layer.log_lower for layer in layers]),
         log_upper=np.array([layer.log_upper for layer in layers]),
         allowance=np.array([layer.allowance for layer in layers]),
-        tolerated=np.array([layer.tolerance for layer in layers]),
+        tolerated=np.array(tolerated),
         intervals_part=policy.delta / 3,
         allowances_part=policy.delta / 3,
         pooled=True,

@@ -15,7 +15,12 @@ class CountingPolicy(Policy, frozen=True):
     """A policy of one layer whose state has ``counts``."""
 
     def upper_bound(self, state: Any, arm: int) -> float | None:
-        """The arm's index, for a policy that has one."""
+        """The arm's index, for a policy that has one.
+
+        Args:
+            state: a state with ``counts``.
+            arm: the arm.
+        """
         return None
 
     def inspect(self, state: Any) -> Sequence[ArmView]:

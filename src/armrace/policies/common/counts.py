@@ -20,7 +20,7 @@ __all__ = ["Counts", "count_play", "make_counts", "record"]
 
 @declare(assigned=COUNT, pulls=REWARD_COUNT, sums=SumOf("pulls"), rounds=COUNT)
 class Counts(NamedTuple):
-    """Counts and reward sums, one an arm, and the number of decisions."""
+    """Counts and reward sums, one per arm, and the number of decisions."""
 
     assigned: npt.NDArray[np.int64]
     pulls: npt.NDArray[np.int64]
@@ -38,7 +38,11 @@ def counts_that_disagree(state: Counts, fresh: Counts, room: Room) -> Iterator[s
 
 
 def make_counts(arms: int) -> Counts:
-    """Counts before the first round."""
+    """Counts before the first round.
+
+    Args:
+        arms: the number of arms.
+    """
     return Counts(
         assigned=np.zeros(arms, dtype=np.int64),
         pulls=np.zeros(arms, dtype=np.int64),
@@ -49,14 +53,25 @@ def make_counts(arms: int) -> Counts:
 
 @inlined
 def count_play(counts: Counts, arm: int) -> None:
-    """Count a decision."""
+    """Count a decision.
+
+    Args:
+        counts: the counts to change.
+        arm: the arm of the decision.
+    """
     counts.rounds[0] += 1
     counts.assigned[arm] += 1
 
 
 @inlined
 def record(counts: Counts, arm: int, reward: float) -> float:
-    """Count a reward, and return the arm's new mean."""
+    """Count a reward, and return the arm's new mean.
+
+    Args:
+        counts: the counts to change.
+        arm: the arm that paid.
+        reward: what it paid.
+    """
     pulls = counts.pulls[arm] + 1
     total = counts.sums[arm] + reward
     counts.pulls[arm] = pulls

@@ -22,7 +22,12 @@ _NOTHING = 1e-200
 
 @inlined
 def kl(p: float, q: float) -> float:
-    """The divergence of Bernoulli(p) from Bernoulli(q); accurate also where they are close."""
+    """The divergence of Bernoulli(p) from Bernoulli(q); accurate also where they are close.
+
+    Args:
+        p: a mean in [0, 1].
+        q: another mean in [0, 1].
+    """
     if p == q:
         return 0.0
     if q <= 0.0 or q >= 1.0:
@@ -44,13 +49,23 @@ def _log_of_ratio(difference: float, upper: float, lower: float) -> float:
 
 @inlined
 def upper_kl(p: float, level: float) -> float:
-    """The largest ``q`` with ``kl(p, q) <= level``."""
+    """The largest ``q`` with ``kl(p, q) <= level``.
+
+    Args:
+        p: a mean in [0, 1].
+        level: the largest divergence.
+    """
     return improve_upper_kl(p, level, p + math.sqrt(0.5 * level))
 
 
 @inlined
 def lower_kl(p: float, level: float) -> float:
-    """The smallest ``q`` with ``kl(p, q) <= level``."""
+    """The smallest ``q`` with ``kl(p, q) <= level``.
+
+    Args:
+        p: a mean in [0, 1].
+        level: the largest divergence.
+    """
     return 1.0 - upper_kl(1.0 - p, level)
 
 

@@ -149,6 +149,12 @@ class CrUcb(HistoryPolicy, frozen=True, tag="crucb"):
         "Niss and Tewari (2020), What you see may not be what you get: UCB bandit algorithms "
         "robust to epsilon-contamination"
     )
+    source_kind: ClassVar[str] = "print"
+    source_note: ClassVar[str] = (
+        "Index and estimators follow Algorithms 2 to 4 of the UAI paper. Its theorems ask for "
+        "a share of corrupted rewards far below the default `alpha` of 0.1, so that no "
+        "guarantee applies at the default."
+    )
 
     alpha: Annotated[
         float, Limits("fraction of each arm's rewards that may be corrupted", 0, 0.5, False, True)

@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 import msgspec
-import numpy as np
 
 from armrace.errors import InvalidParameter
 from armrace.kernels.generics import Ticket, decide, is_restrictable, learn
 from armrace.policies.base import ArmView, Guarantee, Policy
 from armrace.policies.guarded.guard import GuardState, make_guard
 from armrace.policies.guarded.posterior_law import posteriors_distribution_among
-from armrace.policies.races.intervals import KL_JEFFREYS, make_rule
-from armrace.policies.races.race import make_race
 from armrace.policies.races.race_policy import RacePolicy
+from armrace.policies.races.sharp_rule import make_pooled_race
 from armrace.randomness import Purpose, stream_for
 from armrace.specification import Confidence, Limits
 from armrace.theory import SharpLayer, guard_layers, guarded_regret
@@ -35,11 +33,11 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
     A part ``2^-share`` of the rounds is labelled: layer ``l`` of the guard, counted from 1, has
     the label with probability ``2^-(share + l)``, and the first layer gets what remains. A layer
     learns from its labelled rounds and from those of all slower layers, and from no other, by a
-    coin that no adversary sees. It tolerates a corruption of ``first 2^(share + l - 1)``, deletes
-    arms by the intervals of ``sharp-race``, and deletes them from all faster layers too. Of its
-    rounds every ``1 + lead``-th is a turn, in which it plays its active arms one after the other.
-    The base plays all other rounds, among the arms that are active in the fastest layer that has
-    any. It learns from the rounds that it plays.
+    coin that no adversary sees. It is designed for a corruption of ``first 2^(share + l - 1)``,
+    deletes arms by the intervals of ``sharp-race``, and deletes them from all faster layers too. Of
+    its rounds every ``1 + lead``-th is a turn, in which it plays its active arms one after the
+    other. The base plays all other rounds, among the arms that are active in the fastest layer that
+    has any. It learns from the rounds that it plays.
 
     **With any base and against any adaptive adversary**, with probability ``1 - delta`` and for all
     corruptions ``C`` at once, the pseudo-regret is of the order of
@@ -76,6 +74,10 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
     reference: ClassVar[str] = (
         "Lykouris, Mirrokni and Paes Leme (2018), Algorithm 2, as a guard around another policy; "
         "proved in this library's theory page"
+    )
+    source_kind: ClassVar[str] = "derived"
+    source_note: ClassVar[str] = (
+        "Theorem C of the theory page; `check_guarantee` tries it against all known attacks."
     )
 
     base: Annotated[Any, "policy that plays most rounds: a name, or its parameters with a name"] = (
@@ -128,12 +130,9 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
             raise InvalidParameter(
                 f"base must be a policy with a single layer; got {self.base.tag()}."
             )
-        columns = np.array(self._layers(arms, horizon)).T.copy()
-        share, tolerated, log_lower, log_upper, allowance = columns
-        rule = make_rule(KL_JEFFREYS, log_lower, log_upper, allowance)
         return make_guard(
             base=self.base.start(arms, horizon),
-            race=make_race(arms, share, rule, True, self.lead, tolerated),
+            race=make_pooled_race(arms, self._layers(arms, horizon), self.lead),
             weighted=_draws_by_weights(self.base),
             exact=self.exact_tickets,
             stream=stream_for(0, Purpose.LEARNER, 0),

@@ -57,7 +57,7 @@ __all__ = ["GuardState", "Scratch", "make_guard"]
 _TURN = -(2**40)
 """The phase of a ticket from which the base learns nothing, because the guard chose the arm.
 
-No base has so many stages that the phases of its own tickets could reach it."""
+No base has enough stages for the phases of its own tickets to reach it."""
 
 Bools = npt.NDArray[np.bool_]
 
@@ -146,10 +146,14 @@ def guard_choose(state: GuardState, stream: Stream, eligible: Eligible = None) -
         drawn = choose(state.base, stream, allowed)
     arm, own = drawn.arm, drawn.probability
     if not all_allowed and state.weighted[0]:
+        # The base keeps the ticket of the arm that it drew, and is told that this arm paid 0. The
+        # arm that is played has the restricted law, whichever of the two draws gave it.
         if not allowed[arm]:
             arm = _choose_allowed(state, stream).arm
         distribution(state.base, state.scratch.weights)
         own = restricted_probability(state.scratch.weights, arm, allowed)
+    # Nothing is recorded under the label of a layer that has deleted the arm: an empty layer, or
+    # one without an active arm among the eligible.
     if label != NO_LAYER and not cell_of(race, label, arm).active:
         label = NO_LAYER
     return Ticket(

@@ -21,6 +21,11 @@ def make_argmax(
     The first eligible arm with fewer than ``least_plays`` assigned plays comes before all
     others; of equal indices the lowest arm wins. ``term`` is what the indices of all arms have
     in common, such as a logarithm of the round.
+
+    Args:
+        index: the index of an arm, given the state, the arm and ``term``; it must be
+            :func:`inlined`.
+        least_plays: how often an arm is played before its index counts.
     """
 
     @inlined

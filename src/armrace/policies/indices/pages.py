@@ -74,7 +74,7 @@ def give_directories(pages: Pages, old: Pages) -> None:
 
 
 def make_pages(arms: int, capacity: int) -> Pages:
-    """Room for ``capacity`` numbers, if all pages but one an arm are at least half full."""
+    """Room for ``capacity`` numbers, if all pages except one per arm are at least half full."""
     count = arms + 2 * capacity // PAGE + 1
     return Pages(
         pool=np.zeros(count * PAGE),

@@ -51,7 +51,11 @@ class Estimates(NamedTuple):
 
 
 def make_estimates(arms: int) -> Estimates:
-    """Estimates before the first round."""
+    """Estimates before the first round.
+
+    Args:
+        arms: the number of arms.
+    """
     return Estimates(np.zeros(arms), np.zeros(1))
 
 
@@ -68,13 +72,24 @@ class Solution(NamedTuple):
 
 
 def make_solution(arms: int) -> Solution:
-    """Make a solution that is marked as out of date."""
+    """Make a solution that is marked as out of date.
+
+    Args:
+        arms: the number of arms.
+    """
     return Solution(np.full(arms, 1.0 / arms), np.zeros(1), np.zeros(1, dtype=np.bool_))
 
 
 @inlined
 def add_loss(losses: npt.NDArray[np.float64], arm: int, loss: float, probability: float) -> None:
-    """Count a loss that was seen with ``probability``."""
+    """Count a loss that was seen with ``probability``.
+
+    Args:
+        losses: the estimated losses, one for each arm.
+        arm: the arm that was played.
+        loss: its loss, in [0, 1].
+        probability: the probability with which it was chosen.
+    """
     losses[arm] += loss / max(probability, _SMALLEST_PROBABILITY)
 
 
@@ -91,7 +106,13 @@ def smallest(losses: npt.NDArray[np.float64]) -> float:
 def exponential_weights(
     losses: npt.NDArray[np.float64], rate: float, out: npt.NDArray[np.float64]
 ) -> None:
-    """Probabilities proportional to ``exp(-rate * loss)``."""
+    """Probabilities proportional to ``exp(-rate * loss)``.
+
+    Args:
+        losses: the estimated losses, one for each arm.
+        rate: the learning rate.
+        out: an array with an entry for each arm, which is overwritten.
+    """
     least = smallest(losses)
     total = 0.0
     for arm in range(losses.size):
@@ -118,6 +139,13 @@ def power_weights(
     that is too large lands below it. So the method converges from any start, and from
     ``normaliser``, the ``x`` of the round before, two or three steps are enough. Losses are
     measured from the least one, so that large losses do not cost precision.
+
+    Args:
+        losses: the estimated losses, one for each arm.
+        power: the power, such as :data:`TSALLIS_ENTROPY`.
+        scale: the learning rate, as the formula has it.
+        normaliser: the ``x`` of the last solution, from which the search starts.
+        out: an array with an entry for each arm, which is overwritten.
     """
     least = smallest(losses)
     distance = max(1.0, scale * (least - normaliser))

@@ -30,7 +30,11 @@ def next_arm_or(fallback: int, layer: Any) -> int:
 
 @inlined
 def fallback_arm(state: Race) -> int:
-    """Return the arm that empty layers play: the best mean of the fastest non-empty layer."""
+    """Return the arm that empty layers play: the best mean of the fastest non-empty layer.
+
+    Args:
+        state: the state of a race.
+    """
     layer = 0
     # The loop has a fixed bound: the compiler can then remove it where the result is not used,
     # which it may not do with a loop that could run forever.

@@ -30,6 +30,11 @@ def delete_arm(state: Race, by_layer: int, arm: int) -> None:
 
     ``by_layer`` may be the number of layers: a policy on top of the race, such as SAPO, then
     deletes the arm from all of them.
+
+    Args:
+        state: the state of a race.
+        by_layer: the layer that deletes the arm, from 0.
+        arm: the arm.
     """
     for number in range(min(by_layer + 1, state.share.size)):
         cell, layer = cell_of(state, number, arm), layer_of(state, number)

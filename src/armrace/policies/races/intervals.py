@@ -81,7 +81,13 @@ def make_rule(
 
 
 def paper_rule(log_term: float, allowance: npt.NDArray[np.float64]) -> Rule:
-    """Make a rule with the paper's intervals and the same logarithmic term in all layers."""
+    """Make a rule with the paper's intervals and the same logarithmic term in all layers.
+
+    Args:
+        log_term: the logarithmic term of all ends.
+        allowance: for each layer, the total change to the rewards for which its intervals make
+            room.
+    """
     log_terms = np.full(allowance.size, log_term)
     return make_rule(PAPER, log_terms, log_terms.copy(), allowance)
 
@@ -102,7 +108,17 @@ def ends(
     log_upper: float,
     allowance: float,
 ) -> tuple[float, float]:
-    """Return the ends of the interval after ``pulls`` rewards with this sum and sum of squares."""
+    """Return the ends of the interval after ``pulls`` rewards with this sum and sum of squares.
+
+    Args:
+        kind: the kind of interval, such as :data:`PAPER`.
+        pulls: the number of rewards.
+        total: their sum.
+        squares: the sum of their squares, which only :data:`BERNSTEIN` needs.
+        log_lower: the logarithmic term of the lower end.
+        log_upper: the logarithmic term of the upper end.
+        allowance: the total change to the rewards for which the interval makes room.
+    """
     mean, shift = total / pulls, allowance / pulls
     if kind == PAPER:
         return (

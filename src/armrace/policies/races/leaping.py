@@ -189,6 +189,8 @@ def _leap(
     _survey(race, leap)
     position = first
     while position < last and not workspace.control[STOP]:
+        # Layers are drawn independently, so the rounds until one falls on an unsettled layer are
+        # geometric. In between only settled layers play, each an arm that is known beforehand.
         unsettled = race.tail[leap.counts[_SETTLED]]
         skipped = geometric(stream, unsettled, last - position)
         leap.counts[_SKIPPED] += skipped

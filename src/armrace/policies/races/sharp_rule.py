@@ -10,14 +10,16 @@ the theory page of the documentation has the proofs.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.policies.races import intervals
-from armrace.theory import corruption_allowance
+from armrace.policies.races.state import Race, make_race
+from armrace.theory import SharpLayer, corruption_allowance, layer_tolerances
 
-__all__ = ["sharp_rule"]
+__all__ = ["make_pooled_race", "sharp_rule"]
 
 _KINDS: dict[str, int] = {
     "hoeffding": intervals.HOEFFDING,
@@ -40,6 +42,14 @@ def sharp_rule(
 
     For kinds that hold at one number of rewards only, a union bound over all numbers up to the
     horizon is taken; Bernstein intervals share their probability with Hoeffding's.
+
+    Args:
+        kind: ``hoeffding``, ``bernstein``, ``kl``, ``kl-mixture`` or ``kl-jeffreys``.
+        arms: the number of arms.
+        horizon: the number of rounds.
+        share: the probability of each layer, fastest first.
+        pooled: whether a layer also uses the rewards of all slower layers.
+        delta: the probability with which some interval may fail.
 
     >>> rule = sharp_rule("hoeffding", 2, 1024, np.array([0.75, 0.25]), pooled=False, delta=0.1)
     >>> math.isclose(rule.log_upper[0], math.log(4 * 2 * 2 * 1024 / 0.1))
@@ -67,3 +77,20 @@ def _allowances(share: Floats, pooled: bool, certainty: float) -> Floats:
     used = np.cumsum(share[::-1])[::-1] if pooled else share
     ratios = (used / share).tolist()
     return np.array([corruption_allowance(ratio, math.log(certainty)) for ratio in ratios])
+
+
+def make_pooled_race(arms: int, layers: Sequence[SharpLayer], lead: int) -> Race:
+    """Make the race of Theorems B and C: Jeffreys' intervals, pooled layers and a leader in each.
+
+    Args:
+        arms: the number of arms.
+        layers: the parameters of each layer, fastest first.
+        lead: plays of a layer's leader after each turn.
+
+    Returns:
+        The state before the first round.
+    """
+    share, designed, log_lower, log_upper, allowance = np.array(layers).T.copy()
+    rule = intervals.make_rule(intervals.KL_JEFFREYS, log_lower, log_upper, allowance)
+    tolerated = np.array(layer_tolerances(designed.tolist(), allowance.tolist()))
+    return make_race(arms, share, rule, pooled=True, leading=lead, tolerated=tolerated)

@@ -26,6 +26,7 @@ from armrace.kernels.declarations import (
     declare,
 )
 from armrace.policies.races.intervals import Rule, ends, needs_squares
+from armrace.theory import layer_tolerances
 
 __all__ = [
     "CELL",
@@ -220,7 +221,9 @@ def make_race(
         rule: how intervals are computed.
         pooled: whether a layer also uses the rewards of all slower layers.
         leading: plays of a layer's leader after each turn.
-        tolerated: the corruption that each layer tolerates; by default one over its share.
+        tolerated: the corruption up to which each layer keeps a best arm; by default that of a
+            race whose layers are designed for one over their share, see
+            :func:`armrace.theory.layer_tolerances`.
 
     Returns:
         The state.
@@ -241,7 +244,7 @@ def make_race(
         deletions=np.zeros(1, dtype=np.int64),
         share=share,
         tail=np.append(np.cumsum(share[::-1])[::-1], 0.0),
-        tolerated=_one_over(share) if tolerated is None else tolerated,
+        tolerated=_tolerances(share, rule) if tolerated is None else tolerated,
         halving=np.array([_halves(share)]),
         rule=rule,
         pooled=np.array([pooled]),
@@ -250,8 +253,9 @@ def make_race(
     )
 
 
-def _one_over(share: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return np.divide(1.0, share, out=np.full(share.size, np.inf), where=share > 0.0)
+def _tolerances(share: npt.NDArray[np.float64], rule: Rule) -> npt.NDArray[np.float64]:
+    designed = np.divide(1.0, share, out=np.full(share.size, np.inf), where=share > 0.0)
+    return np.array(layer_tolerances(designed.tolist(), rule.allowance.tolist()))
 
 
 def _halves(share: npt.NDArray[np.float64]) -> bool:
@@ -277,6 +281,11 @@ def evidence(state: Race, layer: int, arm: int) -> tuple[int, float, float, int]
     """Return number, sum and sum of squares of a layer's rewards of an arm, and how many are due.
 
     A reward is due if its decision was assigned and has had no reward yet.
+
+    Args:
+        state: the state of a race.
+        layer: the layer, from 0.
+        arm: the arm.
     """
     cell = cell_of(state, layer, arm)
     pulls, total, squares, assigned = cell.pulls, cell.sums, cell.squares, cell.assigned
@@ -300,6 +309,14 @@ def interval(
     So the interval is that of the whole prefix, with the least and the largest rewards that are
     possible in place of those that are due: its lower end if all were 0, its upper end if all
     were 1.
+
+    Args:
+        state: the state of a race.
+        layer: the layer, from 0.
+        pulls: the number of rewards that have come.
+        total: their sum.
+        squares: the sum of their squares, which only Bernstein's intervals need.
+        due: the number of rewards that are outstanding.
     """
     if due <= 0:
         return _ends(state, layer, pulls, total, squares, 0.0)

@@ -42,7 +42,7 @@ def race_that_disagrees(state: Race, fresh: Race, room: Room) -> Iterator[str]:
         yield "layers.lowest_upper"
     for number in range(state.share.size):
         yield from _unsound_turns(state, number)
-    yield from _empty_race(state)
+    yield from _check_slowest_layer(state)
 
 
 def _unsound_turns(state: Race, number: int) -> Iterator[str]:
@@ -64,7 +64,7 @@ def _unsound_turns(state: Race, number: int) -> Iterator[str]:
         yield "layers.patient"
 
 
-def _empty_race(state: Race) -> Iterator[str]:
+def _check_slowest_layer(state: Race) -> Iterator[str]:
     """Check that the slowest layer has an arm, unless a policy on top of the race deleted all."""
     layers = state.share.size
     if layers and not state.active[-1].any() and (state.eliminated_by[-1] != layers).any():

@@ -57,6 +57,11 @@ class RobustUcb(HistoryPolicy, frozen=True, tag="robust-ucb"):
     reference: ClassVar[str] = (
         "Bubeck, Cesa-Bianchi and Lugosi (2013), Bandits with heavy tail; Catoni (2012)"
     )
+    source_kind: ClassVar[str] = "restated"
+    source_note: ClassVar[str] = (
+        "All three estimators and their widths agree with later papers that restate them; the "
+        "limit on the number of blocks is this library's."
+    )
 
     estimator: Annotated[
         Literal["median-of-means", "truncated", "catoni"], "the robust estimate of a mean"

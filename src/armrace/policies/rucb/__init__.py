@@ -98,6 +98,10 @@ class RUcb(HistoryPolicy, frozen=True, tag="rucb"):
     family: ClassVar[str] = "robust"
     takes_new_arms: ClassVar[bool] = True
     reference: ClassVar[str] = "Kapoor, Patel and Kar (2019), Corruption-tolerant bandit learning"
+    source_kind: ClassVar[str] = "code"
+    source_note: ClassVar[str] = (
+        "The index agrees with the authors' program; the text of the journal was not available."
+    )
 
     rho: Annotated[float, Limits("weight of the bonus", 0, 1e6, low_open=True)] = 2.0
     eta: Annotated[float, Limits("rate at which rewards may be corrupted", 0, 1)] = 0.0
