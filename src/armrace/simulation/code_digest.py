@@ -10,10 +10,11 @@ from armrace.kernels.fingerprints import file_digest, fingerprint, is_own, sourc
 from armrace.kernels.generics import implementations
 from armrace.simulation.experiment import Experiment
 
-__all__ = ["experiment_code", "package_code"]
+__all__ = ["experiment_code", "package_code", "search_code"]
 
 _PACKAGE = Path(__file__).parents[1]
-_IDLE = ("cli", "reports", "planning", "verification", "checking", "online", "red_team", "service")
+_SEARCHING = "red_team"
+_IDLE = ("cli", "reports", "planning", "verification", "checking", "online", _SEARCHING, "service")
 """What takes no part in a simulation; everything else counts, also what is added later."""
 
 
@@ -25,6 +26,15 @@ def package_code() -> str:
         place = source.relative_to(_PACKAGE)
         if place.parts[0] not in _IDLE:
             digest.update(place.as_posix().encode() + file_digest(source))
+    return digest.hexdigest()
+
+
+@cache
+def search_code() -> str:
+    """Return a digest of the red team's own files: of its code and of its library."""
+    digest = hashlib.sha256()
+    for source in sorted((_PACKAGE / _SEARCHING).glob("*.*")):
+        digest.update(source.name.encode() + file_digest(source))
     return digest.hexdigest()
 
 
