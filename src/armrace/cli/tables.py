@@ -241,4 +241,6 @@ def print_verdict(verdict: Verdict) -> None:
         f"in {count(searched.replications)} replications; the search saw {verdict.selection:.2f} "
         "times the held-out figure."
     )
-    typer.echo(f"\n{verdict.command}\n")
+    typer.echo(
+        f"\n{verdict.command or '(a parameter is too long for a command that replays it)'}\n"
+    )

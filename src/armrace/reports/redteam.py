@@ -96,10 +96,11 @@ def _table_section(verdicts: Sequence[Verdict]) -> str:
 def _attack_section(verdict: Verdict) -> str:
     name = f"The attack with a budget of {figure(verdict.target.budget)}"
     spent = percent(min(1.0, verdict.held_out.spent / verdict.target.budget))
+    command = f'<pre class="command"><code>{escape(verdict.command)}</code></pre>'
     return (
         f"<section><h2>{escape(name)}</h2><p>{escape(verdict.description)} "
         f"It spent {spent} of the budget.</p>"
-        f'<pre class="command"><code>{escape(verdict.command)}</code></pre>'
+        f"{command if verdict.command else ''}"
         f"{fold('The attack as data', data_block(verdict.attack.to_builtins()))}"
         f"{plot_section(held_out_plot(verdict), 3)}</section>"
     )
