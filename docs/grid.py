@@ -26,12 +26,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import polars as pl
 
 from armrace.formatting import count, figure
 from armrace.policies import POLICIES
-from armrace.red_team.campaign import Campaign, Chain, run_chain
+from armrace.red_team.campaign import Campaign, CellKey, Chain, newest_verdicts, run_chain
 from armrace.red_team.standings import worst_frame, worst_standings
 from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA
 
@@ -121,38 +120,25 @@ def show(folder: Path, parts: Iterable[str]) -> None:
     """Print the tables of the parts, then the standings of the leaders in all cells they share."""
     found = verdicts(folder)
     for part in parts:
-        own = [found[key] for key in keys(CAMPAIGNS[part]) if key in found]
-        if own:
+        if own := of_part(part, found):
             print(f"\n{part}:\n")
             print_cells(worst_frame(own))
             print_standings(worst_frame(own))
-    shared = [
-        found[key]
-        for part in ("budgets", "ratings", "many")
-        for key in keys(CAMPAIGNS[part])
-        if key in found
-    ]
+    shared = [each for part in ("budgets", "ratings", "many") for each in of_part(part, found)]
     if shared:
         print("\nleaders:")
         print_standings(worst_frame(shared))
 
 
-def keys(campaign: Campaign) -> Iterator[tuple[str, str, float, int]]:
-    """What identifies the verdicts of a campaign."""
-    for chain in campaign.chains():
-        for cell in chain.cells:
-            yield cell.environment, cell.policy, cell.target.budget, campaign.horizon
+def verdicts(folder: Path) -> dict[CellKey, dict[str, Any]]:
+    """All verdicts in a folder."""
+    return newest_verdicts(f for f in folder.glob("*/*.json") if f.parent.name != "tails")
 
 
-def verdicts(folder: Path) -> dict[tuple[str, str, float, int], dict[str, Any]]:
-    """All verdicts in a folder; the newest where code has changed and a cell has several."""
-    files = [file for file in folder.glob("*/*.json") if file.parent.name != "tails"]
-    found = {}
-    for file in sorted(files, key=lambda file: file.stat().st_mtime):
-        verdict = msgspec.json.decode(file.read_bytes())
-        names = verdict["environment_name"], verdict["policy_name"]
-        found[*names, float(verdict["budget"]), verdict["horizon"]] = verdict
-    return found
+def of_part(part: str, found: dict[CellKey, dict[str, Any]]) -> list[dict[str, Any]]:
+    """The verdicts of a part that were found."""
+    cells = (cell for chain in CAMPAIGNS[part].chains() for cell in chain.cells)
+    return [found[cell.key] for cell in cells if cell.key in found]
 
 
 def print_cells(frame: pl.DataFrame) -> None:

@@ -15,7 +15,14 @@ from armrace.formatting import count, figure
 from armrace.red_team import Verdict
 from armrace.red_team.standings import WORST_COLUMNS
 from armrace.reports.audits import AUDIT_COLUMNS, audit_rows
-from armrace.reports.descriptions import comparison_name, interval, means_of, setting
+from armrace.reports.descriptions import (
+    cell_name,
+    interval,
+    means_of,
+    never_searched,
+    own_worst_name,
+    setting,
+)
 from armrace.reports.rows import MEASURE_NAMES, standings
 from armrace.simulation import Comparison, Result, Scenario
 from armrace.simulation.results import FIGURES_OF_A_RUN
@@ -160,14 +167,23 @@ def print_story(scenarios: Sequence[Scenario]) -> None:
     console.print(f"[dim]{setting(*scenarios)}[/dim]\n")
 
 
-def print_comparisons(cells: Sequence[Comparison]) -> None:
-    """Many policies, for each attack and budget, and the verdict in words."""
+def print_comparisons(cells: Sequence[Comparison], own_worst: Sequence[Comparison] = ()) -> None:
+    """Many policies, for each attack and budget, and the verdict in words.
+
+    Args:
+        cells: comparisons under an attack that all policies share.
+        own_worst: comparisons in which each policy has an attack of its own.
+    """
     console = Console(highlight=False)
-    for cell in cells:
-        if len(cells) > 1:
-            console.print(f"[bold]{comparison_name(cell)}[/bold]")
+    names = [cell_name(next(iter(cell.results.values())).spec) for cell in cells]
+    names += map(own_worst_name, own_worst)
+    for name, cell in zip(names, [*cells, *own_worst], strict=True):
+        if len(names) > 1:
+            console.print(f"[bold]{name}[/bold]")
         _print_comparison(cell)
         print_audits(cell.results)
+        if cell in own_worst and (note := never_searched(cell)):
+            console.print(f"{note}\n")
         if len(cell.results) > 1:
             console.print(f"{cell.verdict()}\n")
 

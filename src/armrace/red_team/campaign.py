@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,20 @@ from armrace.red_team.target import Target
 from armrace.simulation.code_digest import experiment_code, search_code
 from armrace.simulation.scenarios import told_the_budget
 
-__all__ = ["Campaign", "Cell", "Chain", "run_campaign", "run_chain", "winners_of"]
+__all__ = [
+    "Campaign",
+    "Cell",
+    "CellKey",
+    "Chain",
+    "newest_verdicts",
+    "run_campaign",
+    "run_chain",
+    "search_digest",
+    "winners_of",
+]
+
+CellKey = tuple[str, str, float, int]
+"""What identifies a cell: environment, policy, budget and horizon."""
 
 Report = Callable[[int, int, str], None]
 """Called with the number of finished cells, of all cells, and words on the current one."""
@@ -86,19 +99,29 @@ class Cell(msgspec.Struct, frozen=True):
 
     def file(self, folder: Path, campaign: Campaign, given: Sequence[Adversary]) -> Path:
         """The file of the verdict: its name depends on all that the verdict depends on."""
-        told = [
-            experiment_code(self.target.experiment("none", 1, 0)),
-            search_code(),
-            self.target.to_builtins(),
-            campaign.effort,
-            campaign.seed,
-            [attack.to_builtins() for attack in given],
-        ]
-        digest = hashlib.sha256(msgspec.json.encode(told, order="sorted")).hexdigest()[:12]
+        told = [attack.to_builtins() for attack in given]
+        digest = search_digest(self.target, campaign.effort, campaign.seed, told)
         return folder / _file_name(f"{self}-{digest}.json")
+
+    @property
+    def key(self) -> CellKey:
+        """What identifies the cell among verdicts."""
+        return self.environment, self.policy, self.target.budget, self.target.horizon
 
     def __str__(self) -> str:
         return f"{self.environment}-{self.policy}-{self.target.budget:g}"
+
+
+def search_digest(target: Target, *told: Any) -> str:
+    """Return a digest of a target, of all code that a search of it runs, and of what is ``told``.
+
+    Args:
+        target: what is attacked.
+        told: whatever else the verdict depends on, as plain data.
+    """
+    code = experiment_code(target.experiment("none", 1, 0)), search_code()
+    written = msgspec.json.encode([*code, target.to_builtins(), *told], order="sorted")
+    return hashlib.sha256(written).hexdigest()[:12]
 
 
 def _file_name(text: str) -> str:
@@ -211,6 +234,16 @@ def _search(
     return {**names, **verdict.to_builtins()}
 
 
+def newest_verdicts(files: Iterable[Path]) -> dict[CellKey, dict[str, Any]]:
+    """Read verdicts; of those of the same cell, which other code has found, the newest counts."""
+    found = {}
+    for file in sorted(files, key=lambda file: file.stat().st_mtime_ns):
+        verdict = msgspec.json.decode(file.read_bytes())
+        names = verdict["environment_name"], verdict["policy_name"]
+        found[*names, float(verdict["budget"]), verdict["horizon"]] = verdict
+    return found
+
+
 def winners_of(verdicts: Sequence[Mapping[str, Any]]) -> list[Winner]:
     """Return what the library keeps of verdicts."""
     winners = []
@@ -225,11 +258,13 @@ def winners_of(verdicts: Sequence[Mapping[str, Any]]) -> list[Winner]:
             Winner(
                 policy=target.policy.tag(),
                 kind=kind_of(target.setting()),
+                environment=found["environment_name"],
                 budget=found["budget"],
                 horizon=found["horizon"],
                 attack=found["attack"],
                 mean=round(found["held_out"]["mean"], 1),
                 stderr=round(found["held_out"]["stderr"], 1),
+                replications=found["held_out"]["replications"],
             )
         )
     return winners
