@@ -12,6 +12,7 @@ import pytest
 import armrace
 from armrace.adversaries import Adversary, TwoPhase, ZeroBestWhenLikely
 from armrace.cli.main import run
+from armrace.cli.tables import print_verdict
 from armrace.errors import ArmraceError, InvalidParameter
 from armrace.extending import (
     CountingPolicy,
@@ -30,11 +31,13 @@ from armrace.extending import (
     make_ticket,
     record,
 )
+from armrace.formatting import figure
 from armrace.red_team.efforts import EFFORTS
 from armrace.red_team.hunt import hunt
 from armrace.red_team.notebook import Notebook
 from armrace.red_team.openings import builtin_attacks, opening_attacks
 from armrace.red_team.ratings import Ratings, Stage, seed_of
+from armrace.reports.redteam import render_redteam
 
 
 def same(one, other):
@@ -271,6 +274,21 @@ def test_the_verdict_says_what_it_is(target, effort):
     assert armrace.ADVERSARIES.make(data["attack"]) == verdict.attack
     assert verdict.held_out.spent <= target.budget
     assert verdict.search.replications <= effort.total + 2 * effort.selecting + 60
+
+
+def test_the_verdict_names_the_model_in_which_attacks_see_the_arm(target, effort, capsys):
+    seeing = msgspec.structs.replace(target, account="seen", policy=armrace.POLICIES.make("exp3"))
+    verdict = hunt(seeing, effort, "own", 3)
+    words = "by attacks that see the arm, charged for what is seen"
+    assert words in verdict.sentence()
+    assert words not in hunt(target, effort, "own", 3).sentence()
+    # What the paper counts is more than the budget, so it is not what was spent of it.
+    assert verdict.held_out.spent > target.budget >= verdict.charged == verdict.held_out.seen
+    print_verdict(verdict)
+    assert f"{figure(verdict.held_out.seen)} / {figure(target.budget)}" in capsys.readouterr().out
+    page = render_redteam([verdict])
+    assert words in page
+    assert "of the budget, counted by what was seen." in page
 
 
 def test_efforts_are_as_large_as_they_say():

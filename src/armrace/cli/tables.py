@@ -51,6 +51,9 @@ _LEADERBOARD = {
 }
 
 
+_PAID = ("attack\nspent", "seen of\nthat")
+
+
 def new_table(*columns: str) -> Table:
     """A table of figures, with names in its first column."""
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
@@ -240,12 +243,14 @@ def print_worst_standings(board: pl.DataFrame) -> None:
 
 def print_verdict(verdict: Verdict) -> None:
     """Print the worst attack found: its figures, what it does, and how to play it again."""
-    table = new_table("attack", "mean", "95%\n+/-", "p95", "max", "attack\nspent", "seen of\nthat")
+    spent = ("largest\nchanges", "seen /\nbudget") if verdict.target.sees_arm else _PAID
+    table = new_table("attack", "mean", "95%\n+/-", "p95", "max", *spent)
     rows = {"worst found": verdict.held_out, verdict.builtin.tag(): verdict.builtin_held_out}
     for name, found in rows.items():
         half = (found.high - found.low) / 2
-        numbers = (found.mean, half, found.p95, found.max, found.spent, found.seen)
-        table.add_row(name, *map(figure, numbers))
+        texts = [figure(number) for number in (found.mean, half, found.p95, found.max, found.spent)]
+        limit = f" / {figure(verdict.target.budget)}" if verdict.target.sees_arm else ""
+        table.add_row(name, *texts, f"{figure(found.seen)}{limit}")
     console = Console(highlight=False)
     console.print(verdict.sentence(), soft_wrap=False)
     console.print()
