@@ -72,7 +72,8 @@ def test_a_guard_around_another_base_keeps_the_contract(base):
 
 ALL_KINDS = [
     "ucb1", "kl-ucb", "moss", "thompson", "exp3", "exp3p", "exp3-ix", "exp3-plus-plus",
-    "tsallis-inf", "lb-inf", "log-barrier", "broad", "barbar", "sapo", "crucb", "robust-ucb",
+    "tsallis-inf", "lb-inf", "lb-inf-v", "optimistic-log-barrier", "log-barrier", "broad", "barbar",
+    "sapo", "crucb", "robust-ucb",
 ]  # fmt: skip
 
 
