@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pytest
@@ -39,10 +39,17 @@ OUT_OF_BOUNDS, CHOOSES_AND_COUNTS, WRONG_PROBABILITY, IGNORES_ELIGIBLE = range(1
 class Even(CountingPolicy, frozen=True, tag="even"):
     """Draws all arms evenly, with one mistake."""
 
+    draws_by_weights: ClassVar[bool] = True
     fault: int = 0
 
     def start(self, arms, horizon):
         return EvenState(make_counts(arms), np.array([self.fault]))
+
+
+class Undeclared(Even, frozen=True, tag="undeclared"):
+    """The same, but does not say that it draws by weights."""
+
+    draws_by_weights: ClassVar[bool] = False
 
 
 @implement(distribution, EvenState)
@@ -90,3 +97,9 @@ def test_a_mistake_is_named(fault, check, sentence):
     check(Even())
     with pytest.raises(ContractBroken, match=sentence):
         check(Even(fault=fault))
+
+
+def test_weights_that_are_not_declared_are_found_out():
+    checks.weights_are_declared(Even())
+    with pytest.raises(ContractBroken, match="round 1, but does not declare draws_by_weights"):
+        checks.weights_are_declared(Undeclared())

@@ -85,6 +85,7 @@ class TsallisInf(CountingPolicy, frozen=True, tag="tsallis-inf"):
     """
 
     family: ClassVar[str] = "adversarial"
+    draws_by_weights: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Zimmert and Seldin (2021), Tsallis-INF: an optimal algorithm for stochastic and "
         "adversarial bandits; Masoudian and Seldin (2021), Improved analysis of the Tsallis-INF "
