@@ -72,7 +72,7 @@ worst: setup ## search for every policy's worst attack, for the arena's page and
 	$(BIN)/armrace arena --worst usual --folder armrace-arena --report armrace-arena.html --force
 	$(BIN)/python docs/library.py armrace-arena/worst
 
-grid: setup ## the searches of the arena's page, on one core: an hour
+grid: setup ## the searches of the arena's page, on one core: many hours
 	$(BIN)/python docs/grid.py armrace-grid
 	$(BIN)/python docs/tails.py armrace-grid
 

@@ -19,7 +19,7 @@ from benchmarks.plain_c import COMMAND, compiler
 from benchmarks.replay import replay_figures
 from benchmarks.report import show, write_json
 from benchmarks.side_by_side import libraries, side_by_side_table
-from benchmarks.speed import Effort, against_c, under_attack
+from benchmarks.speed import Effort, against_c, searched, under_attack
 
 _THOROUGH = Effort(turns=12, replications=4)
 _PAGE = 150
@@ -68,6 +68,7 @@ def _measure(quick: bool, peers: bool) -> Iterator[Figure | Agreement]:
         yield from under_attack(effort)
         if not quick:
             yield from all_policies(_CATALOGUE)
+    yield searched(effort)
     yield from memory()
     yield from start_up(repeats=2 if quick else 5, cold=not quick)
     yield from live(blocks=10 if quick else 100)

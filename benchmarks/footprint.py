@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.figures import Figure
@@ -17,6 +19,8 @@ __all__ = ["import_milliseconds", "memory", "peak_megabytes", "start_up"]
 
 _MEGABYTES = 400.0
 _SECONDS = 1.0
+_GUARDED = 15.0
+_COLD_COMMANDS = {"armrace compare": 90.0, "armrace simulate multi-layer-race": 10.0}
 
 _MEASURE_MEMORY = """
 import json, pathlib, resource, armrace
@@ -33,7 +37,7 @@ _MEASURE_COMPILING = """
 import json, time, armrace.simulation as simulation
 def simulate():
     started = time.process_time()
-    simulation.simulate("multi-layer-race", {means}, horizon=1, replications=1, progress=False)
+    simulation.simulate("{policy}", {means}, horizon=1, replications=1, progress=False)
     return time.process_time() - started
 first, second = simulate(), simulate()
 print(json.dumps(first - second))
@@ -65,15 +69,49 @@ def memory() -> Iterator[Figure]:
 
 def start_up(repeats: int, cold: bool) -> Iterator[Figure]:
     """Compile time with the cache filled (by what ran before) and empty, and import time."""
-    code = _MEASURE_COMPILING.format(means=HARD.means)
+    code = _MEASURE_COMPILING.format(policy="multi-layer-race", means=HARD.means)
     warm = min(_measure(code) for _ in range(repeats))
     yield Figure("compile, cache filled", warm, "s", target=_SECONDS)
     if cold:
-        with tempfile.TemporaryDirectory() as folder:
-            seconds = _measure(code, {"NUMBA_CACHE_DIR": folder})
+        with _empty_cache() as settings:
+            seconds = _measure(code, settings)
         yield Figure("compile, cache empty", seconds, "s", note="once after installing")
+        yield from _cold()
     for module in ("armrace", "armrace.simulation"):
         yield Figure(f"import {module}", import_milliseconds(module, repeats), "ms")
+
+
+def _cold() -> Iterator[Figure]:
+    """What a user waits for at first, in processor time, with nothing compiled."""
+    code = _MEASURE_COMPILING.format(policy="guarded", means=HARD.means)
+    with _empty_cache() as settings:
+        yield Figure("compile guarded, cache empty", _measure(code, settings), "s", target=_GUARDED)
+    for words, target in _COLD_COMMANDS.items():
+        with _empty_cache() as settings:
+            seconds = processor_seconds(words.split(), settings)
+        yield Figure(f"{words}, cache empty", seconds, "s", target=target)
+
+
+@contextmanager
+def _empty_cache() -> Iterator[dict[str, str]]:
+    """Yield settings of a process that finds no compiled code."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield {"NUMBA_CACHE_DIR": folder}
+
+
+def processor_seconds(words: list[str], settings: Mapping[str, str]) -> float:
+    """The processor time of a command of armrace, and of all processes that it starts."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with tempfile.TemporaryDirectory() as folder:  # where its report goes
+        subprocess.run(
+            [sys.executable, "-m", "armrace", *words[1:]],
+            check=True,
+            capture_output=True,
+            cwd=folder,
+            env={**os.environ, **settings},
+        )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def peak_megabytes(policy: str, horizon: int) -> float:

@@ -1,22 +1,24 @@
-"""Time a round against plain C: some policies, and the race under attack."""
+"""Time a round: some policies against plain C, the race and a leader under attack."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from armrace.adversaries.two_phase import TwoPhase
 from benchmarks.agreement import Agreement, compare_runs, pool
 from benchmarks.attack import FlipWhatMayBePlayed
 from benchmarks.figures import Figure, ratio_figure
 from benchmarks.plain_c import compile_program, run_program
 from benchmarks.problem import EASY, HARD, Problem, Run, run_armrace
 
-__all__ = ["HORIZON", "MATCHES", "Effort", "Match", "against_c", "under_attack"]
+__all__ = ["HORIZON", "MATCHES", "Effort", "Match", "against_c", "searched", "under_attack"]
 
 HORIZON = 1_000_000
 _RACE = "multi-layer-race"
 _TO_C = 1.2
 _ATTACKED_TO_C = 2.0
+_SEARCHED_NANOSECONDS = 250.0
 
 
 class Match(NamedTuple):
@@ -114,6 +116,21 @@ def under_attack(effort: Effort) -> Iterator[Figure]:
         effort.times(plain),
         "plain C, no attack",
         _ATTACKED_TO_C,
+    )
+
+
+def searched(effort: Effort) -> Figure:
+    """A leader under an attack of the family that searches vary, which looks at its weights."""
+    attack = TwoPhase(first="double-impact", first_low=0.5)
+    run_armrace("tsallis-inf", HARD, 1, 1, 0, attack, 1.0)
+    _, replications, horizon = effort
+    runs = [
+        run_armrace("tsallis-inf", HARD, horizon, replications, seed, attack, 2.0 * horizon)
+        for seed in effort.seeds()
+    ]
+    nanoseconds = min(effort.times(runs))
+    return Figure(
+        "tsallis-inf, attack that looks at w", nanoseconds, "ns", target=_SEARCHED_NANOSECONDS
     )
 
 

@@ -11,25 +11,42 @@ from pathlib import Path
 
 import msgspec
 
+import armrace
 from armrace.files import write_text
-from armrace.red_team.campaign import winners_of
-from armrace.red_team.library import load_library
+from armrace.red_team.campaign import newest_verdicts, winners_of
+from armrace.red_team.library import FORMAT, load_library
 
 PLACE = Path(__file__).parents[1] / "src" / "armrace" / "red_team" / "winners.json"
 
 
 def main(*folders: str) -> None:
-    """Add verdicts; the worst of several for the same policy, kind and budget is kept."""
-    files = [file for folder in folders for file in sorted(Path(folder).glob("*.json"))]
-    verdicts = [msgspec.json.decode(file.read_bytes()) for file in files]
+    """Add verdicts; one for the same policy, environment, budget and horizon is replaced.
+
+    The newest stays, not the largest: the largest of several held-out means is no held-out mean.
+    """
+    files = [file for folder in folders for file in Path(folder).glob("*.json")]
+    verdicts = list(newest_verdicts(files).values())
     # Policies with parameters of their own would compete with the defaults for the same place.
     usual = [found for found in verdicts if found["policy_name"] == found["policy"]["name"]]
-    best = {}
-    for winner in sorted([*load_library(), *winners_of(usual)], key=lambda each: each.mean):
-        best[winner.policy, winner.kind, winner.budget, winner.horizon] = winner
-    lines = [msgspec.json.encode(winner).decode() for _, winner in sorted(best.items())]
-    write_text(PLACE, "[\n" + ",\n".join(lines) + "\n]\n")
-    print(f"{len(lines)} winners in {PLACE.name}")
+    known = load_library()
+    efforts = {(found["search"]["effort"], found["search"]["seed"]) for found in usual}
+    if efforts - {(known.effort, known.seed)}:
+        raise SystemExit(f"the library has winners of effort {known.effort}, seed {known.seed}.")
+    kept = {
+        (each.policy, each.environment, each.budget, each.horizon): each
+        for each in [*known.winners, *winners_of(usual)]
+    }
+    header = {
+        "format": FORMAT,
+        "figures": armrace.FIGURES,
+        "version": armrace.__version__,
+        "effort": known.effort,
+        "seed": known.seed,
+    }
+    lines = ",\n".join(msgspec.json.encode(winner).decode() for _, winner in sorted(kept.items()))
+    opening = msgspec.json.encode(header).decode().removesuffix("}")
+    write_text(PLACE, f'{opening},"winners":[\n{lines}\n]}}\n')
+    print(f"{len(kept)} winners in {PLACE.name}")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import locked_attacks
 import msgspec
 import numpy as np
 import polars as pl
@@ -25,6 +26,7 @@ from armrace.environments import Bernoulli, Beta, Environment, FiniteSupport
 from armrace.files import make_folder, write_text
 from armrace.formatting import count, figure
 from armrace.policies import POLICIES
+from armrace.red_team.campaign import newest_verdicts, search_digest
 from armrace.red_team.efforts import Effort
 from armrace.red_team.hunt import hunt
 from armrace.red_team.standings import worst_frame, worst_standings
@@ -88,8 +90,10 @@ class Cell(NamedTuple):
     target: Target
 
     def file(self, folder: Path) -> Path:
-        """Where the verdict is kept."""
-        name = f"{self.environment}-{self.policy}-{self.target.budget:g}.json"
+        """Where the verdict is kept: the name depends on all that the verdict depends on."""
+        family = Path(locked_attacks.__file__).read_text(encoding="utf-8")
+        digest = search_digest(self.target, msgspec.to_builtins(EFFORT), SEED, family)
+        name = f"{self.environment}-{self.policy}-{self.target.budget:g}-{digest}.json"
         return folder / name.replace(", ", "-").replace(" ", "-")
 
     def search(self) -> dict[str, Any]:
@@ -172,8 +176,9 @@ def quiet_regrets() -> pl.DataFrame:
 
 def report(folder: Path) -> None:
     """Print the tables."""
-    files = [cell.file(folder) for cell in cells()]
-    verdicts = [msgspec.json.decode(file.read_bytes()) for file in files if file.exists()]
+    found = newest_verdicts(folder.glob("*.json"))
+    keys = [(c.environment, c.policy, c.target.budget, c.target.horizon) for c in cells()]
+    verdicts = [found[key] for key in keys if key in found]
     frame = worst_frame(verdicts)
     own = sum(found["attack"]["name"].endswith("Rhythmic") for found in verdicts)
     print(f"{len(verdicts)} cells; in {own} the worst attack is of the second family.\n")

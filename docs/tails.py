@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from grid import verdicts
 
 import armrace
 from armrace.files import make_folder, write_text
@@ -73,8 +74,6 @@ class Runs(NamedTuple):
 
 def attacked(folder: Path) -> list[Runs]:
     """The winning attacks on the policies of ``ATTACKED``, by environment and budget."""
-    files = [file for file in sorted(folder.glob("*/*.json")) if file.parent.name != "tails"]
-    verdicts = [msgspec.json.decode(file.read_bytes()) for file in files]
     found = [
         Runs(
             verdict["environment_name"],
@@ -88,7 +87,7 @@ def attacked(folder: Path) -> list[Runs]:
                 "horizon": verdict["horizon"],
             },
         )
-        for verdict in verdicts
+        for verdict in verdicts(folder).values()
         if verdict["policy_name"] in ATTACKED
         and verdict["horizon"] == HORIZON
         and verdict["environment_name"] not in COSTLY

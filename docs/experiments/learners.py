@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -99,6 +99,7 @@ class EpsilonGreedy(Policy, frozen=True, tag="epsilon-greedy"):
     Arms with equal means are equally likely, unless ``first`` says that the first is played.
     """
 
+    draws_by_weights: ClassVar[bool] = True
     fading: Annotated[float, Limits("exploration that fades as 1/t", 0)] = 1.0
     least: Annotated[float, Limits("exploration that stays", 0, 1)] = 0.0
     first: Annotated[bool, "play the first of equal arms"] = False

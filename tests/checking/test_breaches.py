@@ -68,11 +68,17 @@ class Even(CountingPolicy, frozen=True, tag="even"):
     """Draws all arms evenly, with one mistake."""
 
     takes_new_arms: ClassVar[bool] = True
-
+    draws_by_weights: ClassVar[bool] = True
     fault: int = 0
 
     def start(self, arms, horizon):
         return EvenState(make_counts(arms), np.zeros(1), np.zeros(1), np.array([self.fault]))
+
+
+class Undeclared(Even, frozen=True, tag="undeclared"):
+    """The same, but does not say that it draws by weights."""
+
+    draws_by_weights: ClassVar[bool] = False
 
 
 @implement(distribution, EvenState)
@@ -198,3 +204,9 @@ def test_a_batch_that_loses_a_reward_is_named(monkeypatch):
     )
     with pytest.raises(ContractBroken, match=r"otherwise (in|from) a batch"):
         checks.batches_equal_single_calls(Even())
+
+
+def test_weights_that_are_not_declared_are_found_out():
+    checks.weights_are_declared(Even())
+    with pytest.raises(ContractBroken, match="round 1, but does not declare draws_by_weights"):
+        checks.weights_are_declared(Undeclared())

@@ -73,6 +73,14 @@ def test_a_policy_that_must_know_the_corruption_is_told_the_budget(capsys):
     assert json.loads(capsys.readouterr().out)["policy"]["corruption"] == 30.0
 
 
+def test_a_search_again_tells_each_budget_by_itself(tmp_path, capsys):
+    page = tmp_path / "worst.html"
+    words = ["redteam", "enlarged-arm-elimination", *SMALL[2:], "--budgets", "10,30"]
+    assert run([*words, "--report", str(page)]) == 0
+    command = page.read_text().split("<h2>Search again</h2>")[1].split("<code>")[1]
+    assert "--set" not in command.split("</code>")[0]
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

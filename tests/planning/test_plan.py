@@ -161,3 +161,19 @@ def test_an_interruption_leaves_no_plan(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(module, "run_experiments", interrupted)
     with pytest.raises(KeyboardInterrupt):
         plan(**{**SMALL, "policies": ["ucb1"]})
+
+
+def test_among_equals_the_policy_with_a_theorem_is_recommended() -> None:
+    policies = ["thompson", "optimistic-log-barrier"]
+    asked = {**ASKED, "policies": policies, "attacks": ["swap-best"], "progress": False}
+    found = plan(**asked)
+    assert found.table["policy"].to_list() == policies
+    assert found.recommendation.startswith("Take optimistic-log-barrier: with C = 40")
+    assert "thompson was cheaper here within chance, but without a proof." in found.recommendation
+
+
+def test_a_recommendation_without_a_theorem_says_so() -> None:
+    asked = {**SMALL, "policies": ["thompson"], "attacks": ["swap-best"]}
+    words = plan(**asked).recommendation
+    assert words.startswith("Take thompson")
+    assert "Nothing is proven for thompson under any corruption" in words

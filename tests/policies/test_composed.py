@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
@@ -40,6 +40,7 @@ class MixedState(NamedTuple):
 class Mixed(Policy, frozen=True, tag="mixed"):
     """Explores uniformly with some probability, and lets a base policy decide otherwise."""
 
+    draws_by_weights: ClassVar[bool] = True
     base: str = "tsallis-inf"
     share: Annotated[float, Limits("share of the rounds that explore", 0, 1)] = 0.1
 

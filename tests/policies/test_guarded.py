@@ -3,7 +3,7 @@
 import copy
 import json
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ from armrace.kernels.generics import (
 )
 from armrace.kernels.streams import Stream, uniform
 from armrace.online import Learner
-from armrace.policies import POLICIES, Guarded, Policy, Thompson, TsallisInf
+from armrace.policies import POLICIES, Exp3, Guarded, Policy, Thompson, TsallisInf, Ucb1
 from armrace.policies.races.race import delete_arm
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import make_experiment, simulate
@@ -72,7 +72,8 @@ def test_a_guard_around_another_base_keeps_the_contract(base):
 
 ALL_KINDS = [
     "ucb1", "kl-ucb", "moss", "thompson", "exp3", "exp3p", "exp3-ix", "exp3-plus-plus",
-    "tsallis-inf", "lb-inf", "log-barrier", "broad", "barbar", "sapo", "crucb", "robust-ucb",
+    "tsallis-inf", "lb-inf", "lb-inf-v", "optimistic-log-barrier", "log-barrier", "broad", "barbar",
+    "sapo", "crucb", "robust-ucb",
 ]  # fmt: skip
 
 
@@ -361,3 +362,23 @@ def test_feedback_that_never_comes_leaves_no_trace_in_the_layers():
 
 def test_restricted_choices_of_a_posterior_are_eligible():
     restricted_choices_are_as_announced(Guarded(base="thompson", share=1))
+
+
+class DrawsLate(Ucb1, frozen=True, tag="draws-late"):
+    """Chooses as UCB1 does, and says that it will draw by weights, sooner or later."""
+
+    draws_by_weights: ClassVar[bool] = True
+
+
+class Silent(Exp3, frozen=True, tag="silent"):
+    """Draws by weights, and does not say so."""
+
+    draws_by_weights: ClassVar[bool] = False
+
+
+def test_how_a_base_draws_is_what_it_declares():
+    """However long it takes until its first draw: a short run would not show it."""
+    assert Guarded(base=DrawsLate()).start(2, 100).weighted[0]
+    assert not Guarded(base="ucb1").start(2, 100).weighted[0]
+    with pytest.raises(InvalidParameter, match="base must declare that it draws_by_weights"):
+        Guarded(base=Silent())

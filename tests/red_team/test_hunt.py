@@ -12,6 +12,7 @@ import pytest
 import armrace
 from armrace.adversaries import Adversary, TwoPhase, ZeroBestWhenLikely
 from armrace.cli.main import run
+from armrace.cli.tables import print_verdict
 from armrace.errors import ArmraceError, InvalidParameter
 from armrace.extending import (
     CountingPolicy,
@@ -30,11 +31,13 @@ from armrace.extending import (
     make_ticket,
     record,
 )
+from armrace.formatting import figure
 from armrace.red_team.efforts import EFFORTS
 from armrace.red_team.hunt import hunt
 from armrace.red_team.notebook import Notebook
 from armrace.red_team.openings import builtin_attacks, opening_attacks
 from armrace.red_team.ratings import Ratings, Stage, seed_of
+from armrace.reports.redteam import render_redteam
 
 
 def same(one, other):
@@ -204,6 +207,48 @@ def test_a_family_of_the_user_is_searched(target, effort):
         armrace.redteam("ucb1", [0.4, 0.6], 10, families=[ZeroBestWhenLikely()])
 
 
+def test_an_attack_that_was_edited_is_played_again(target, tmp_path):
+    class Edited(Patient, frozen=True, tag="patient"):
+        """The same data as ``Patient``, but another start."""
+
+        def start(self, setting):
+            return armrace.ADVERSARIES.make("free-ride").start(setting)
+
+        @classmethod
+        def identifier(cls):
+            return Patient.identifier()
+
+    before, after = Patient(likely=1.0), Edited(likely=1.0)
+    assert before.to_builtins() == after.to_builtins()
+    values = []
+    for attack in (before, after):
+        ratings = Ratings(target, Stage.SEARCHING, 0, Notebook(target, 0, tmp_path), workers=1)
+        ratings.rate([attack], 3)
+        values.append(ratings.value(attack))
+    assert values[0] != values[1]
+
+
+def test_the_share_of_a_search_that_is_done_never_passes_1(target, effort):
+    shares = []
+    hunt(target, effort, "own", 1, report=lambda share, words: shares.append(share))
+    assert len(shares) > 3
+    assert max(shares) <= 1.0
+
+
+def test_random_attacks_take_part_however_long_the_opening_is(target):
+    opened = opening_attacks(target, [TwoPhase], 40, np.random.default_rng(0))
+    other = opening_attacks(target, [TwoPhase], 40, np.random.default_rng(1))
+    assert len(opened) > 40
+    assert len(set(opened) - set(other)) >= 8
+
+
+def test_built_in_attacks_are_scaled_to_the_budget(target):
+    found = {attack.tag(): attack for attack in builtin_attacks(target)}
+    assert found["observation-free"].spoil + found["observation-free"].praise == target.budget
+    assert found["outage"].length == target.budget
+    assert ZeroBestWhenLikely(likely=0.9) in builtin_attacks(target)
+
+
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
@@ -228,7 +273,22 @@ def test_the_verdict_says_what_it_is(target, effort):
     assert data["verdict"] == "worst found: a lower bound on the worst case"
     assert armrace.ADVERSARIES.make(data["attack"]) == verdict.attack
     assert verdict.held_out.spent <= target.budget
-    assert verdict.search.replications <= effort.total + 2 * effort.selecting + 20
+    assert verdict.search.replications <= effort.total + 2 * effort.selecting + 60
+
+
+def test_the_verdict_names_the_model_in_which_attacks_see_the_arm(target, effort, capsys):
+    seeing = msgspec.structs.replace(target, account="seen", policy=armrace.POLICIES.make("exp3"))
+    verdict = hunt(seeing, effort, "own", 3)
+    words = "by attacks that see the arm, charged for what is seen"
+    assert words in verdict.sentence()
+    assert words not in hunt(target, effort, "own", 3).sentence()
+    # What the paper counts is more than the budget, so it is not what was spent of it.
+    assert verdict.held_out.spent > target.budget >= verdict.charged == verdict.held_out.seen
+    print_verdict(verdict)
+    assert f"{figure(verdict.held_out.seen)} / {figure(target.budget)}" in capsys.readouterr().out
+    page = render_redteam([verdict])
+    assert words in page
+    assert "of the budget, counted by what was seen." in page
 
 
 def test_efforts_are_as_large_as_they_say():

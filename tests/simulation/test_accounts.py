@@ -27,6 +27,15 @@ def test_the_engine_agrees_with_the_reference(account, attack):
     compare_with_reference(make_experiment(policy="exp3", account=account, **settings))
 
 
+def test_a_change_that_is_refused_when_the_arm_is_drawn_is_not_booked():
+    # Most changes do not fit into the rest of the budget, and the attack is asked to the end.
+    uniform = {"name": "uniform", "lows": (0.2, 0.1, 0.0), "highs": (1.0, 0.9, 0.8)}
+    settings = {**KW, "environment": uniform, "adversary": "zero-best", "budget": 3.1}
+    compare_with_reference(make_experiment(policy="exp3", account="seen", **settings))
+    result = armrace.simulate("exp3", account="seen", **settings)
+    assert np.all(result.final["refused"].to_numpy() > 50)
+
+
 def test_in_the_paper_s_model_what_is_seen_is_at_most_what_is_charged():
     result = armrace.simulate("exp3", **KW)
     charged, seen = result.sample("corruption"), result.sample("seen_corruption")

@@ -133,14 +133,43 @@ def test_expected_variation_is_at_most_the_expected_plays_of_other_arms():
 
 
 def test_the_root_of_the_last_inequality():
-    """The bound solves ``X <= S + a sqrt(X Z)`` for the largest ``X``, up to a factor below 1.5."""
+    """The bound solves ``X <= S + a sqrt(X Z)`` for the largest ``X``."""
     horizon, gaps, corruption = 10**6, [0.1, 0.3], 500.0
     factor, logarithm = barrier_factor(horizon), math.log(horizon)
     offset = 2 * corruption + 2 * (2 * logarithm + 1)
     inverse = sum(logarithm / gap for gap in gaps)
     largest = (factor * math.sqrt(inverse) + math.sqrt(factor**2 * inverse + 4 * offset)) ** 2 / 4
     assert largest == pytest.approx(offset + factor * math.sqrt(largest * inverse))
-    assert largest <= barrier_regret(gaps, horizon, corruption) < 1.5 * largest
+    assert barrier_regret(gaps, horizon, corruption) == pytest.approx(largest)
+    assert largest <= offset + factor**2 * inverse + factor * math.sqrt(inverse * offset)
+
+
+@pytest.mark.parametrize(("optimism", "factor"), [(0.1, 8.41), (0.5, 16.36), (1.0, 29.97)])
+def test_the_factor_is_the_least_over_all_divisions_of_a_step(optimism, factor):
+    horizon, growth, scale = 10**5, 0.25, 2.0
+    curvature, root = barrier_curvature(scale, optimism), math.sqrt(growth)
+    spread = math.log(8 * math.e * horizon) / math.sqrt(math.log(horizon))
+    theta = np.geomspace(1e-3, 1e3, 20_001)
+    bias = 1 + (1 + 1 / theta) * curvature * optimism / (2 * scale)
+    tried = root + 4 * (1 + theta) * curvature / root + 2 * optimism * bias * spread
+    found = barrier_factor(horizon, scale, growth, optimism)
+    assert found == pytest.approx(tried.min(), rel=1e-6)
+    assert found == pytest.approx(factor, abs=0.005)
+
+
+@pytest.mark.parametrize("theta", [0.1, 1.0, 7.0])
+def test_a_squared_step_is_divided_between_its_parts(walked, theta):
+    _, path = walked
+    steps, shares = np.diff(path.optimism, axis=0) * path.weights, signed_shares(path)
+    divided = (1 + theta) * shares**2 + (1 + 1 / theta) * steps**2
+    assert np.all((shares - steps) ** 2 <= divided + 1e-12)
+
+
+def test_a_policy_that_was_told_another_horizon_has_the_bound_of_another_growth():
+    told, played = OptimisticLogBarrier(scale_growth=0.25), 10**4
+    growth = 0.25 * math.log(played) / math.log(10**6)
+    same = OptimisticLogBarrier(scale_growth=growth)
+    assert told.start(2, 10**6).growth == pytest.approx(same.start(2, played).growth)
 
 
 def test_small_gaps_have_the_bound_without_gaps_and_the_trivial_one():

@@ -94,12 +94,23 @@ def test_an_arm_as_good_as_the_best_costs_nothing():
     assert alone < beside < 2.5 * alone
 
 
+@pytest.mark.parametrize(("constant", "slope", "gap"), [(500.0, 3.0, 0.1), (10.0, 40.0, 0.3)])
+def test_a_linear_bound_has_what_the_price_asks_for(constant, slope, gap):
+    """With 2 in place of 4 in the factor, no constant above 0 would do."""
+    factor = 1 + math.ceil(4 * slope / gap)
+    for corruption in (constant / slope + 1e-6, 10 * constant / slope):
+        assert constant + slope * corruption < gap * (factor - 1) * corruption / 2
+
+
 def test_the_price_of_high_probability_as_computed_by_hand():
     """gap 0.1: kl(0.4, 0.6) = 0.2 ln 1.5 = 0.081093; evidence ln 25/0.081093 = 39.694.
 
     C0 = 2 39.694/(0.01 9) = 882.08, and 10^9/882.08 has six whole factors of 10.
     """
     assert price_of_high_probability(0.1, 10**9, 0.01, 10) == pytest.approx(6 * 39.694, abs=0.01)
+    assert price_of_high_probability(0.1, 10**9, 0.01, 10, least=10**5) == pytest.approx(
+        4 * 39.694, abs=0.01
+    )
     assert price_of_high_probability(0.1, 800, 0.01, 10) == 0
     assert price_of_high_probability(0.1, 10**9, 0.01, 1) == 0
 

@@ -118,6 +118,18 @@ def distribution_is_one(policy: Policy) -> None:
         expect(abs(total - 1) < _SUM_TOLERANCE, policy, f"gives weights that sum to {total}")
 
 
+def weights_are_declared(policy: Policy) -> None:
+    """Check that a policy whose tickets carry probabilities below 1 says that it draws by them."""
+    state, stream = policy.start(_ARMS, _HORIZON), stream_for(13, Purpose.LEARNER, 0)
+    coins = np.random.default_rng(13)
+    for number in range(_HORIZON):
+        ticket = decide(state, stream)
+        declared = policy.draws_by_weights or not ticket.probability < 1.0
+        breach = f"draws by weights in round {number + 1}, but does not declare draws_by_weights"
+        expect(declared, policy, breach)
+        learn(state, ticket, float(coins.random() < _MEANS[ticket.arm]))
+
+
 def distribution_only_looks(policy: Policy) -> None:
     """Check that computing the distribution does not change the state."""
     state, _ = _walk(policy, 50)
@@ -473,6 +485,7 @@ POLICY_CHECKS: tuple[Callable[[Policy], None], ...] = (
     distribution_is_one,
     distribution_only_looks,
     tickets_carry_their_probability,
+    weights_are_declared,
     frequencies_match,
     compiled_agrees,
     learner_equals_simulator,

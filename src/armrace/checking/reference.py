@@ -125,6 +125,7 @@ def run_reference(experiment: Experiment, replication: int = 0) -> ReferenceRun:
         reward, change = float(paid[ticket.arm]), float(abs(paid - clean)[ticket.arm])
         if sees_arm:  # who sees the arm before answering pays for that arm alone
             if run.spent + change > experiment.budget:
+                paid = clean.copy()
                 reward, change = float(clean[ticket.arm]), 0.0
             run.spent += change
         run.seen.append(change)

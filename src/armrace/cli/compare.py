@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -135,7 +134,8 @@ def compare(
     Without [bold]--policies[/bold], eight that a user would weigh are compared. Several attacks or
     budgets make a grid, with a table and a verdict for each pair of them. Policies that must know
     the corruption in advance are told the attack's budget. One attack tells little of another, so a
-    second table shows each policy under the worst attack that searches have found for it.
+    second table shows each policy under the worst of some attacks that are tried on it, among them
+    those that searches have found.
     """
     from armrace.simulation.executors import check_executor, chosen_executor
     from armrace.simulation.scenarios import find_scenario
@@ -162,13 +162,11 @@ def compare(
     )
     page = None if no_report else page_place(report, _PAGE)
     check_executor(executor, address, request.workers)
-    cells = request.cells()
-    if request.could_show_worst and not no_worst:
-        cells += under_own_worst(cells[0])
+    cells, own_worst = request.cells(), request.could_show_worst and not no_worst
     check_targets(json, page, figures=figures, force=force)
     with chosen_executor(executor, address, request.workers) as chosen:
         request = request._replace(executor=chosen, folder=folder)
-        comparisons = _compare(request, cells, json)
+        comparisons = _compare(request, cells, json, own_worst=own_worst)
         swept = can_be_swept(request) and not no_sweep
         if page is not None or figures is not None:
             _write_files(page, figures, request, comparisons, swept=swept)
@@ -176,7 +174,7 @@ def compare(
 
 
 def _compare(
-    request: Request, cells: Sequence[Sequence[Experiment]], json: Path | None
+    request: Request, cells: list[list[Experiment]], json: Path | None, *, own_worst: bool
 ) -> list[Comparison]:
     """Run the comparison and show its figures."""
     from armrace.cli.tables import print_comparisons, print_story
@@ -187,13 +185,27 @@ def _compare(
     warn_of_long_run([experiment for cell in cells for experiment in cell])
     if json != STANDARD_OUTPUT:
         print_story(request.scenarios)
+    if own_worst:
+        cells = [*cells, _under_own_worst(request, cells[0])]
     found = run_cells(cells, request.workers, request.executor, request.folder)
     comparisons = [Comparison(results, request.measure) for results in found]
     if json != STANDARD_OUTPUT:
-        print_comparisons(comparisons)
+        shared = comparisons[:-1] if own_worst else comparisons
+        print_comparisons(shared, comparisons[len(shared) :])
     if json is not None:
         write_json(json, [entry for each in comparisons for entry in each.to_builtins()])
     return comparisons
+
+
+def _under_own_worst(request: Request, cell: list[Experiment]) -> list[Experiment]:
+    """Try attacks on each policy, after the policies are compiled and the user was told so."""
+    from armrace.files import make_folder
+    from armrace.simulation.compilation import compile_experiments
+
+    if request.folder is not None:
+        make_folder(request.folder)  # refused before anything is compiled
+    compile_experiments(cell, request.executor)
+    return under_own_worst(cell, request.executor, request.workers)
 
 
 def _write_files(

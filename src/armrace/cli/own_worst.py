@@ -1,4 +1,4 @@
-"""Each policy of a comparison under the worst attack that searches have found for it."""
+"""Each policy of a comparison under the worst known attack on it."""
 
 from __future__ import annotations
 
@@ -8,32 +8,35 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from armrace.simulation import Experiment
 
 __all__ = ["under_own_worst"]
 
 
-def under_own_worst(cell: Sequence[Experiment]) -> list[list[Experiment]]:
-    """Return the same experiments, each with its own attack; nothing without a budget.
+def under_own_worst(
+    cell: Sequence[Experiment], executor: Executor | None, workers: int | None
+) -> list[Experiment]:
+    """Return the same experiments, each with the attack that trials showed to be its worst.
 
-    The attacks come from the library of winners: for a policy that was never searched, from
-    searches against others.
+    Tried are the cell's own attack, what searches have found for the policy in similar settings,
+    and some fixed attacks; the trials have other seeds than the experiments.
     """
-    from armrace.red_team.library import winners_for
     from armrace.red_team.target import Target
+    from armrace.red_team.worst_known import worst_known
     from armrace.simulation.experiment import refresh_for
 
     attacked = []
     for experiment in cell:
-        if experiment.budget == 0:
-            return []
         target = Target(
             policy=experiment.policy,
             environment=experiment.environment,
             budget=experiment.budget,
             horizon=experiment.horizon,
         )
-        attack = winners_for(target)[0]
+        own = experiment.adversary
+        attack = worst_known(target, experiment.seed, [own], executor, workers)
         refresh = refresh_for(experiment.policy, attack)
         attacked.append(msgspec.structs.replace(experiment, adversary=attack, refresh=refresh))
-    return [attacked]
+    return attacked

@@ -169,11 +169,12 @@ def _explained_interrupt(folder: Path | None) -> Iterator[None]:
 
 
 def _command(verdicts: list[Verdict]) -> str:
-    """The command that searches again: that of a simulation with other options at its end."""
+    """The command that searches again; it tells a policy each budget by itself."""
+    from armrace.red_team.descriptions import subject_words
+
     first = verdicts[0]
-    target, words = first.target, shlex.split(first.command)
-    subject = words[2 : words.index("--attack")]
-    subject = [word for word in subject if not word.startswith("corruption=")]
+    target = first.target
+    subject = subject_words(target.experiment("none", 1, 0), without=("corruption",))
     budgets = ",".join(f"{verdict.target.budget:g}" for verdict in verdicts)
     options = {
         "--budget": budgets,

@@ -15,7 +15,14 @@ from armrace.formatting import count, figure
 from armrace.red_team import Verdict
 from armrace.red_team.standings import WORST_COLUMNS
 from armrace.reports.audits import AUDIT_COLUMNS, audit_rows
-from armrace.reports.descriptions import comparison_name, interval, means_of, setting
+from armrace.reports.descriptions import (
+    cell_name,
+    interval,
+    means_of,
+    never_searched,
+    own_worst_name,
+    setting,
+)
 from armrace.reports.rows import MEASURE_NAMES, standings
 from armrace.simulation import Comparison, Result, Scenario
 from armrace.simulation.results import FIGURES_OF_A_RUN
@@ -42,6 +49,9 @@ _LEADERBOARD = {
     "wins": "cells\nwon",
     "cells": "cells\nplayed",
 }
+
+
+_PAID = ("attack\nspent", "seen of\nthat")
 
 
 def new_table(*columns: str) -> Table:
@@ -160,14 +170,23 @@ def print_story(scenarios: Sequence[Scenario]) -> None:
     console.print(f"[dim]{setting(*scenarios)}[/dim]\n")
 
 
-def print_comparisons(cells: Sequence[Comparison]) -> None:
-    """Many policies, for each attack and budget, and the verdict in words."""
+def print_comparisons(cells: Sequence[Comparison], own_worst: Sequence[Comparison] = ()) -> None:
+    """Many policies, for each attack and budget, and the verdict in words.
+
+    Args:
+        cells: comparisons under an attack that all policies share.
+        own_worst: comparisons in which each policy has an attack of its own.
+    """
     console = Console(highlight=False)
-    for cell in cells:
-        if len(cells) > 1:
-            console.print(f"[bold]{comparison_name(cell)}[/bold]")
+    names = [cell_name(next(iter(cell.results.values())).spec) for cell in cells]
+    names += map(own_worst_name, own_worst)
+    for name, cell in zip(names, [*cells, *own_worst], strict=True):
+        if len(names) > 1:
+            console.print(f"[bold]{name}[/bold]")
         _print_comparison(cell)
         print_audits(cell.results)
+        if cell in own_worst and (note := never_searched(cell)):
+            console.print(f"{note}\n")
         if len(cell.results) > 1:
             console.print(f"{cell.verdict()}\n")
 
@@ -224,12 +243,14 @@ def print_worst_standings(board: pl.DataFrame) -> None:
 
 def print_verdict(verdict: Verdict) -> None:
     """Print the worst attack found: its figures, what it does, and how to play it again."""
-    table = new_table("attack", "mean", "95%\n+/-", "p95", "max", "attack\nspent", "seen of\nthat")
+    spent = ("largest\nchanges", "seen /\nbudget") if verdict.target.sees_arm else _PAID
+    table = new_table("attack", "mean", "95%\n+/-", "p95", "max", *spent)
     rows = {"worst found": verdict.held_out, verdict.builtin.tag(): verdict.builtin_held_out}
     for name, found in rows.items():
         half = (found.high - found.low) / 2
-        numbers = (found.mean, half, found.p95, found.max, found.spent, found.seen)
-        table.add_row(name, *map(figure, numbers))
+        texts = [figure(number) for number in (found.mean, half, found.p95, found.max, found.spent)]
+        limit = f" / {figure(verdict.target.budget)}" if verdict.target.sees_arm else ""
+        table.add_row(name, *texts, f"{figure(found.seen)}{limit}")
     console = Console(highlight=False)
     console.print(verdict.sentence(), soft_wrap=False)
     console.print()
@@ -241,4 +262,6 @@ def print_verdict(verdict: Verdict) -> None:
         f"in {count(searched.replications)} replications; the search saw {verdict.selection:.2f} "
         "times the held-out figure."
     )
-    typer.echo(f"\n{verdict.command}\n")
+    typer.echo(
+        f"\n{verdict.command or '(a parameter is too long for a command that replays it)'}\n"
+    )

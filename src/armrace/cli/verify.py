@@ -78,7 +78,7 @@ def verify(
     figures: options.Figures = None,
     force: options.Force = False,
 ) -> None:
-    """Check every lemma and theorem by experiment, and that races run as the proofs assume.
+    """Check the theorems of races and guards by experiment, and that races run as proofs assume.
 
     Each row is a claim about a race: the theorem that it tries, how many runs there were, in how
     many it failed, and a confidence interval of what is measured. A claim fails only where chance

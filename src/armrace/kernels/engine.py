@@ -206,8 +206,11 @@ def play(
             index = np.uint64(ticket.arm)
             clean, reward = workspace.clean[index], workspace.proposal[index]
             change = abs(reward - clean)
-            if attack.sees_arm and change > 0.0 and not _pay(ledger, change):
-                reward, change = clean, 0.0
+            if attack.sees_arm:
+                if change > 0.0 and not _pay(ledger, change):
+                    reward, change = clean, 0.0
+                else:
+                    _book(ledger, workspace.clean, workspace.proposal)
             ledger.seen[0] += change
             learn(policy, ticket, reward)
             if ticket.layer != NO_LAYER:
@@ -296,7 +299,8 @@ def charge(
 ) -> None:
     """Charge a change, or undo it if it is not legal or exceeds the remaining budget.
 
-    An attack that sees the arm is charged when the arm is drawn, for that arm alone.
+    An attack that sees the arm is charged when the arm is drawn, for that arm alone, and only what
+    it then pays for is booked.
     """
     cost, legal = 0.0, True
     for arm in range(clean.size):
@@ -307,12 +311,22 @@ def charge(
     if not legal or not (attack.sees_arm or _pay(ledger, cost)):
         for arm in range(clean.size):
             proposal[arm] = clean[arm]
-        return
-    ledger.corruption[0] += cost
+    elif not attack.sees_arm:
+        _book(ledger, clean, proposal)
+
+
+@inlined
+def _book(
+    ledger: Ledger, clean: npt.NDArray[np.float64], proposal: npt.NDArray[np.float64]
+) -> None:
+    """Enter the changes of a round, those of all arms, whichever was drawn."""
+    largest = 0.0
     for arm in range(clean.size):
         change = proposal[arm] - clean[arm]
+        largest = max(largest, abs(change))
         ledger.shifts[arm] += change
         ledger.arm_corruption[arm] += abs(change)
+    ledger.corruption[0] += largest
 
 
 @inlined

@@ -35,8 +35,9 @@ POLICIES_TRIED = (
     "exp3",
     "tsallis-inf",
     "optimistic-log-barrier",
+    "guarded",
 )
-"""The races, and one or two policies of every other kind; tried unless others are named."""
+"""The races, a guard, and one or two policies of every other kind, unless others are named."""
 
 ATTACKS_TRIED = ("swap-best", "zero-best-when-likely", "sleeper-bots")
 """One attack that acts at once, one that acts when its changes are seen, and one that waits."""

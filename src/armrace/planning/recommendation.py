@@ -15,6 +15,7 @@ from armrace.planning.question import Question
 from armrace.policies import MultiLayerRace
 from armrace.simulation.experiment import USUAL_REFRESH, refresh_words
 from armrace.statistics import clopper_pearson, indistinguishable_from
+from armrace.theory import gaps_of
 
 __all__ = ["recommend"]
 
@@ -29,9 +30,10 @@ _ADVICE = (
 def recommend(question: Question, table: pl.DataFrame, samples: Samples) -> str:
     """Recommend a policy, with the evidence, the alternatives and the limits of the evidence."""
     rows = table.to_dicts()
-    stood = [row for row in rows if _stands(row, question)]
+    stood = _proven_first(question, [row for row in rows if _stands(row, question)], samples)
     if stood:
         choice, rivals = _choice(question, stood[0]), _rivals(stood, samples)
+        rivals = " ".join(part for part in (rivals, _unproven(question, stood)) if part)
     else:
         choice, rivals = _none_stands(question, rows), ""
     paragraphs = (
@@ -51,6 +53,43 @@ def _suspicion(question: Question) -> str:
 
 def _stands(row: Row, question: Question) -> bool:
     return row["survives"] is not None and row["survives"] >= question.suspected
+
+
+def _proven_first(question: Question, stood: list[Row], samples: Samples) -> list[Row]:
+    """Move to the front the first policy that is proven to withstand corruption.
+
+    It must cost as little as the cheapest, up to chance. Simulations try some attacks, a theorem
+    is about all of them.
+    """
+    if not stood or not question.suspected:
+        return stood
+    close = {stood[0]["policy"], *_tied(stood, samples)}
+    proven = [row for row in stood if row["policy"] in close and _has_bound(question, row)]
+    first = proven[:1] or stood[:1]
+    return first + [row for row in stood if row is not first[0]]
+
+
+def _has_bound(question: Question, row: Row) -> bool:
+    """Whether there is a theorem on the policy under the suspected corruption."""
+    policy, gaps = question.learners()[row["policy"]], gaps_of(question.means)
+    return policy.guarantee(gaps, question.horizon, question.suspected) is not None
+
+
+def _unproven(question: Question, stood: list[Row]) -> str:
+    """Say of a choice that nothing is proven for it, or of which cheaper ones nothing is."""
+    if not question.suspected:
+        return ""
+    if not _has_bound(question, stood[0]):
+        return (
+            f"Nothing is proven for {stood[0]['policy']} under any corruption: search for its "
+            "worst attack with armrace redteam before you rely on it."
+        )
+    cost = stood[0]["suspected_cost_a_day"]
+    cheaper = [row["policy"] for row in stood[1:] if row["suspected_cost_a_day"] < cost]
+    if not cheaper:
+        return ""
+    verb = "was" if len(cheaper) == 1 else "were"
+    return f"{' and '.join(cheaper)} {verb} cheaper here within chance, but without a proof."
 
 
 def _choice(question: Question, row: Row) -> str:
@@ -90,15 +129,21 @@ def _rivals(stood: list[Row], samples: Samples) -> str:
     """The other policies that survive, and whether their cost differs by more than chance."""
     if len(stood) < 2:
         return "No other policy here survives as much."
-    first, names = stood[0]["policy"], [row["policy"] for row in stood]
-    own = {name: samples[name] for name in names}
-    tied = indistinguishable_from(first, own) if stood[0]["runs"] > 1 else names[1:]
+    tied = _tied(stood, samples)
     others = "; ".join(
         f"{row['policy']} for {clicks(row['suspected_cost_a_day'])} a day"
         + (" (within chance)" if row["policy"] in tied else "")
         for row in stood[1:]
     )
     return f"Others survive it too: {others}."
+
+
+def _tied(stood: list[Row], samples: Samples) -> list[str]:
+    """Return the policies whose cost differs from the first one's by no more than chance."""
+    names = [row["policy"] for row in stood]
+    if stood[0]["runs"] < 2:
+        return names[1:]
+    return indistinguishable_from(names[0], {name: samples[name] for name in names})
 
 
 def _none_stands(question: Question, rows: list[Row]) -> str:

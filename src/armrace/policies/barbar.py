@@ -67,6 +67,7 @@ class Barbar(CountingPolicy, frozen=True, tag="barbar"):
     """
 
     family: ClassVar[str] = "robust"
+    draws_by_weights: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Gupta, Koren and Talwar (2019), Better algorithms for stochastic bandits with "
         "adversarial corruptions"

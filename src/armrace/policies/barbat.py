@@ -69,6 +69,7 @@ class Barbat(CountingPolicy, frozen=True, tag="barbat"):
     """
 
     family: ClassVar[str] = "robust"
+    draws_by_weights: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Hu and Chen (2025), A near-optimal, scalable and parallelizable framework for stochastic "
         "bandits robust to adversarial corruptions and beyond"

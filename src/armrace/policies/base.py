@@ -51,6 +51,10 @@ class Policy(Specification, frozen=True):
     """Whether tickets carry the probability of their arm. If it is costly to compute, tickets
     carry NaN, and ``distribution`` computes it on request."""
 
+    draws_by_weights: ClassVar[bool] = False
+    """Whether it draws arms at random by weights that it knows, in some rounds at least. If not, it
+    chooses the arm itself, and the probability that a ticket carries is 1 or, if costly, NaN."""
+
     takes_new_arms: ClassVar[bool] = False
     """Whether arms can be added while it runs: whether it is clear what to think of an arm that was
     never played, whenever the arm comes, as for an index that is then infinite."""

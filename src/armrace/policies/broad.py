@@ -83,6 +83,7 @@ class Broad(CountingPolicy, frozen=True, tag="broad"):
     """
 
     family: ClassVar[str] = "adversarial"
+    draws_by_weights: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Wei and Luo (2018), More adaptive algorithms for adversarial bandits"
     )

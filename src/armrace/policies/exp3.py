@@ -70,6 +70,7 @@ class Exp3(CountingPolicy, frozen=True, tag="exp3"):
     """
 
     family: ClassVar[str] = "adversarial"
+    draws_by_weights: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Auer, Cesa-Bianchi, Freund and Schapire (2002); rate and bound as in Theorem 3.1 of "
         "Bubeck and Cesa-Bianchi (2012)"

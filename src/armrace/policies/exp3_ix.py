@@ -67,6 +67,7 @@ class Exp3Ix(CountingPolicy, frozen=True, tag="exp3-ix"):
     """
 
     family: ClassVar[str] = "adversarial"
+    draws_by_weights: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Neu (2015), Explore no more: improved high-probability regret bounds for non-stochastic "
         "bandits"

@@ -75,6 +75,7 @@ class Exp3PlusPlus(CountingPolicy, frozen=True, tag="exp3-plus-plus"):
     """
 
     family: ClassVar[str] = "adversarial"
+    draws_by_weights: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Seldin and Lugosi (2017), An improved parametrization and analysis of the EXP3++ "
         "algorithm; Seldin and Slivkins (2014), One practical algorithm for both stochastic and "

@@ -73,6 +73,7 @@ class Exp3P(CountingPolicy, frozen=True, tag="exp3p"):
     """
 
     family: ClassVar[str] = "adversarial"
+    draws_by_weights: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Auer, Cesa-Bianchi, Freund and Schapire (2002); rates and bounds as in Theorem 3.2 of "
         "Bubeck and Cesa-Bianchi (2012)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import Span, declare
 from armrace.kernels.generics import Ticket, implement, learn
+from armrace.policies.base import Guarantee
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, make_counts, record
 from armrace.policies.leaders.barrier import barrier_weights
@@ -24,10 +26,13 @@ from armrace.policies.leaders.optimism import (
     predicts_losses,
 )
 from armrace.specification import Limits
+from armrace.theory import lb_inf_regret
 
 __all__ = ["LbInf"]
 
 _FIRST_SCALE = 2.0
+_PROVEN_RATES = (0.0, 0.25)
+"""The prediction rates for which the paper has constants."""
 
 
 @declare(scales=Span(2, 1e9))
@@ -76,6 +81,7 @@ class LbInf(CountingPolicy, frozen=True, tag="lb-inf"):
     """
 
     family: ClassVar[str] = "adversarial"
+    draws_by_weights: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Ito (2021), Parameter-free multi-armed bandit algorithms with hybrid data-dependent "
         "regret bounds"
@@ -86,6 +92,12 @@ class LbInf(CountingPolicy, frozen=True, tag="lb-inf"):
     prediction_rate: Annotated[
         float, Limits("how far a loss moves the prediction of its arm; 0 for none", 0, 0.5)
     ] = 0.25
+
+    def guarantee(self, gaps: Sequence[float], horizon: int, corruption: float) -> Guarantee | None:
+        if min(gaps) == 0 or self.prediction_rate not in _PROVEN_RATES or horizon < 2:
+            return None
+        bound = lb_inf_regret(gaps, horizon, corruption, predicts=self.prediction_rate > 0)
+        return Guarantee(bound, failure=0.0)
 
     def start(self, arms: int, horizon: int) -> LbInfState:
         return LbInfState(

@@ -67,6 +67,7 @@ class LogBarrier(CountingPolicy, frozen=True, tag="log-barrier"):
     """
 
     family: ClassVar[str] = "adversarial"
+    draws_by_weights: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Foster, Li, Lykouris, Sridharan and Tardos (2016), Learning in games: robustness of "
         "fast convergence"

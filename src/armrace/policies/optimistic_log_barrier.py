@@ -117,6 +117,7 @@ class OptimisticLogBarrier(CountingPolicy, frozen=True, tag="optimistic-log-barr
     """
 
     family: ClassVar[str] = "adversarial"
+    draws_by_weights: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "this library's; of the family of Ito (2021), Parameter-free multi-armed bandit algorithms "
         "with hybrid data-dependent regret bounds, and Tsuchiya, Ito and Honda (2023) for the "

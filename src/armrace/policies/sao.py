@@ -133,6 +133,7 @@ class Sao(Policy, frozen=True, tag="sao"):
     """
 
     family: ClassVar[str] = "adversarial"
+    draws_by_weights: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Algorithm 1 of Bubeck and Slivkins, The best of both worlds: stochastic and adversarial "
         "bandits (COLT 2012)"

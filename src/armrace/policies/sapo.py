@@ -50,6 +50,7 @@ class Sapo(Policy, frozen=True, tag="sapo"):
     """
 
     family: ClassVar[str] = "adversarial"
+    draws_by_weights: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Auer and Chiang, An algorithm with nearly optimal pseudo-regret for both stochastic and "
         "adversarial bandits (COLT 2016), as revised by Schlisselberg, Lancewicki, Auer and "

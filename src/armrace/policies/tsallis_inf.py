@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from armrace.kernels.compiling import inlined
 from armrace.kernels.generics import Ticket, assign, implement, learn, stamped
+from armrace.policies.base import Guarantee
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
 from armrace.policies.leaders.drawing import draws_from_solution
@@ -19,6 +21,7 @@ from armrace.policies.leaders.estimates import (
     make_solution,
     power_weights,
 )
+from armrace.theory import tsallis_inf_regret
 
 __all__ = ["TsallisInf"]
 
@@ -82,6 +85,7 @@ class TsallisInf(CountingPolicy, frozen=True, tag="tsallis-inf"):
     """
 
     family: ClassVar[str] = "adversarial"
+    draws_by_weights: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Zimmert and Seldin (2021), Tsallis-INF: an optimal algorithm for stochastic and "
         "adversarial bandits; Masoudian and Seldin (2021), Improved analysis of the Tsallis-INF "
@@ -98,6 +102,10 @@ class TsallisInf(CountingPolicy, frozen=True, tag="tsallis-inf"):
     estimator: Annotated[
         Literal["rv", "iw"], "estimator of losses: reduced variance or importance weighting"
     ] = "rv"
+
+    def guarantee(self, gaps: Sequence[float], horizon: int, corruption: float) -> Guarantee | None:
+        bound = tsallis_inf_regret(gaps, horizon, corruption, self.estimator == "rv")
+        return Guarantee(bound, failure=0.0)
 
     def start(self, arms: int, horizon: int) -> TsallisInfState:
         reduced = self.estimator == "rv"

@@ -3,12 +3,14 @@
 A campaign gives the arena its column *worst found* and the library its winners. Cells are stored
 one by one, so that a campaign that was interrupted continues where it stopped. The budgets of a
 policy are searched in increasing order, and each search begins with the winners of those before.
+Processes that share a folder divide the policies and environments among themselves.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
@@ -18,17 +20,33 @@ import msgspec
 from armrace.adversaries import ADVERSARIES, Adversary
 from armrace.environments import ENVIRONMENTS, Environment
 from armrace.files import make_folder, write_text
+from armrace.files.locks import locked
 from armrace.red_team.efforts import find_effort
 from armrace.red_team.hunt import hunt
 from armrace.red_team.library import Winner, kind_of
 from armrace.red_team.target import Target
-from armrace.simulation.code_digest import experiment_code
+from armrace.simulation.code_digest import experiment_code, search_code
 from armrace.simulation.scenarios import told_the_budget
 
-__all__ = ["Campaign", "Cell", "run_campaign", "winners_of"]
+__all__ = [
+    "Campaign",
+    "Cell",
+    "CellKey",
+    "Chain",
+    "newest_verdicts",
+    "run_campaign",
+    "run_chain",
+    "search_digest",
+    "winners_of",
+]
+
+CellKey = tuple[str, str, float, int]
+"""What identifies a cell: environment, policy, budget and horizon."""
 
 Report = Callable[[int, int, str], None]
 """Called with the number of finished cells, of all cells, and words on the current one."""
+
+_SECONDS_BETWEEN_LOOKS = 2.0
 
 
 class Campaign(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,10 +61,11 @@ class Campaign(msgspec.Struct, frozen=True, kw_only=True):
     objective: str = "mean"
     seed: int = 0
 
-    def cells(self) -> Iterator[Cell]:
-        """All cells: for each environment and policy, the budgets in increasing order."""
+    def chains(self) -> Iterator[Chain]:
+        """The chains of cells: one for each environment and policy."""
         for name, environment in self.environments.items():
             for policy in self.policies:
+                cells = []
                 for budget in sorted(self.budgets):
                     target = Target(
                         policy=told_the_budget(policy, budget),
@@ -55,7 +74,8 @@ class Campaign(msgspec.Struct, frozen=True, kw_only=True):
                         horizon=self.horizon,
                         objective=self.objective,  # type: ignore[arg-type]
                     )
-                    yield Cell(name, _label(policy), target)
+                    cells.append(Cell(name, _label(policy), target))
+                yield Chain(self, tuple(cells))
 
 
 def _label(policy: str | Mapping[str, Any]) -> str:
@@ -77,13 +97,48 @@ class Cell(msgspec.Struct, frozen=True):
     policy: str
     target: Target
 
-    def file(self, folder: Path, effort: str, seed: int) -> Path:
+    def file(self, folder: Path, campaign: Campaign, given: Sequence[Adversary]) -> Path:
         """The file of the verdict: its name depends on all that the verdict depends on."""
-        code = experiment_code(self.target.experiment("none", 1, 0))
-        told = msgspec.json.encode([code, self.target.to_builtins(), effort, seed], order="sorted")
-        digest = hashlib.sha256(told).hexdigest()[:12]
-        name = f"{self.environment}-{self.policy}-{self.target.budget:g}-{digest}.json"
-        return folder / name.replace(":", "_").replace(", ", "-").replace(" ", "-")
+        told = [attack.to_builtins() for attack in given]
+        digest = search_digest(self.target, campaign.effort, campaign.seed, told)
+        return folder / _file_name(f"{self}-{digest}.json")
+
+    @property
+    def key(self) -> CellKey:
+        """What identifies the cell among verdicts."""
+        return self.environment, self.policy, self.target.budget, self.target.horizon
+
+    def __str__(self) -> str:
+        return f"{self.environment}-{self.policy}-{self.target.budget:g}"
+
+
+def search_digest(target: Target, *told: Any) -> str:
+    """Return a digest of a target, of all code that a search of it runs, and of what is ``told``.
+
+    Args:
+        target: what is attacked.
+        told: whatever else the verdict depends on, as plain data.
+    """
+    code = experiment_code(target.experiment("none", 1, 0)), search_code()
+    written = msgspec.json.encode([*code, target.to_builtins(), *told], order="sorted")
+    return hashlib.sha256(written).hexdigest()[:12]
+
+
+def _file_name(text: str) -> str:
+    return text.replace(":", "_").replace(", ", "-").replace(" ", "-")
+
+
+class Chain(msgspec.Struct, frozen=True):
+    """One policy in one environment: its cells in the order of their budgets."""
+
+    campaign: Campaign
+    cells: tuple[Cell, ...]
+
+    def lock(self, folder: Path) -> Path:
+        """The file that the process locks that searches this chain."""
+        cell = self.cells[0]
+        name = f"{cell.environment}-{cell.policy}-{self.campaign.horizon}.lock"
+        return folder / _file_name(name)
 
 
 def run_campaign(
@@ -102,37 +157,91 @@ def run_campaign(
         workers: how many threads play at once; by default one per core.
         report: called before each cell.
     """
+    chains = list(campaign.chains())
+    total = sum(len(chain.cells) for chain in chains)
+    found: dict[int, list[dict[str, Any]]] = {}
+    while waiting := [place for place in range(len(chains)) if place not in found]:
+        for place in waiting:
+            done = sum(map(len, found.values()))
+
+            def told(some: int, words: str, done: int = done) -> None:
+                report(done + some, total, words)
+
+            verdicts = run_chain(chains[place], folder, executor, workers, told)
+            if verdicts is not None:
+                found[place] = verdicts
+        if set(waiting).isdisjoint(found):  # other processes search all that is left
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+    report(total, total, "")
+    return [verdict for place in sorted(found) for verdict in found[place]]
+
+
+def run_chain(
+    chain: Chain,
+    folder: Path,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    report: Callable[[int, str], None] = lambda done, words: None,
+) -> list[dict[str, Any]] | None:
+    """Search the cells of a chain that ``folder`` does not hold yet.
+
+    Args:
+        chain: the cells.
+        folder: where each cell has a file; it is made if need be.
+        executor: runs the simulations in place of threads.
+        workers: how many threads play at once; by default one per core.
+        report: called before each cell, with the number of those before it and words on it.
+
+    Returns:
+        All verdicts as plain data, or None if another process searches this chain.
+    """
     make_folder(folder)
-    cells = list(campaign.cells())
-    verdicts: list[dict[str, Any]] = []
-    given: dict[tuple[str, str], list[Adversary]] = {}
-    for done, cell in enumerate(cells):
-        words = f"{cell.policy}, {cell.environment}, C = {cell.target.budget:g}"
-        report(done, len(cells), words)
-        file = cell.file(folder, campaign.effort, campaign.seed)
-        known = given.setdefault((cell.environment, cell.policy), [])
-        if not file.exists():
-            verdict = hunt(
-                cell.target,
-                find_effort(campaign.effort),
-                campaign.effort,
-                campaign.seed,
-                given=known,
-                executor=executor,
-                workers=workers,
-                compiling=False,
-            )
-            found = {
-                "environment_name": cell.environment,
-                "policy_name": cell.policy,
-                **verdict.to_builtins(),
-            }
-            write_text(file, msgspec.json.encode(found).decode())
-        found = msgspec.json.decode(file.read_bytes())
-        known.append(ADVERSARIES.make(found["attack"]))
-        verdicts.append(found)
-    report(len(cells), len(cells), "")
-    return verdicts
+    with locked([chain.lock(folder)]) as (ours,):
+        if not ours:
+            return None
+        verdicts: list[dict[str, Any]] = []
+        given: list[Adversary] = []
+        for done, cell in enumerate(chain.cells):
+            report(done, f"{cell.policy}, {cell.environment}, C = {cell.target.budget:g}")
+            file = cell.file(folder, chain.campaign, given)
+            if not file.exists():
+                found = _search(cell, chain.campaign, given, executor, workers)
+                write_text(file, msgspec.json.encode(found).decode())
+            verdicts.append(msgspec.json.decode(file.read_bytes()))
+            given.append(ADVERSARIES.make(verdicts[-1]["attack"]))
+        return verdicts
+
+
+def _search(
+    cell: Cell,
+    campaign: Campaign,
+    given: Sequence[Adversary],
+    executor: Executor | None,
+    workers: int | None,
+) -> dict[str, Any]:
+    """Search one cell, and return its verdict as plain data."""
+    verdict = hunt(
+        cell.target,
+        find_effort(campaign.effort),
+        campaign.effort,
+        campaign.seed,
+        given=given,
+        executor=executor,
+        workers=workers,
+        compiling=False,
+    )
+    names = {"environment_name": cell.environment, "policy_name": cell.policy}
+    return {**names, **verdict.to_builtins()}
+
+
+def newest_verdicts(files: Iterable[Path]) -> dict[CellKey, dict[str, Any]]:
+    """Read verdicts; of those of the same cell, which other code has found, the newest counts."""
+    found = {}
+    for file in sorted(files, key=lambda file: file.stat().st_mtime_ns):
+        verdict = msgspec.json.decode(file.read_bytes())
+        names = verdict["environment_name"], verdict["policy_name"]
+        found[*names, float(verdict["budget"]), verdict["horizon"]] = verdict
+    return found
 
 
 def winners_of(verdicts: Sequence[Mapping[str, Any]]) -> list[Winner]:
@@ -149,11 +258,13 @@ def winners_of(verdicts: Sequence[Mapping[str, Any]]) -> list[Winner]:
             Winner(
                 policy=target.policy.tag(),
                 kind=kind_of(target.setting()),
+                environment=found["environment_name"],
                 budget=found["budget"],
                 horizon=found["horizon"],
                 attack=found["attack"],
                 mean=round(found["held_out"]["mean"], 1),
                 stderr=round(found["held_out"]["stderr"], 1),
+                replications=found["held_out"]["replications"],
             )
         )
     return winners

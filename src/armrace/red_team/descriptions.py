@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -10,11 +11,15 @@ import msgspec
 from armrace.adversaries import Adversary
 from armrace.adversaries.two_phase import NamedTwoPhase, TwoPhase
 from armrace.environments import Bernoulli
+from armrace.errors import ArmraceError
 from armrace.formatting import percent
 from armrace.simulation.experiment import Experiment
 from armrace.specification import Specification
 
-__all__ = ["describe", "replay_command"]
+__all__ = ["describe", "replay_command", "subject_words"]
+
+_LONGEST_WORD = 100_000
+"""Linux takes no word of a command that is longer than 128 KiB."""
 
 _DECOYS = {
     "runner-up": "the second best arm",
@@ -111,24 +116,33 @@ def _summary(attack: Adversary) -> str:
 
 
 def _changed(specification: Specification) -> dict[str, Any]:
-    """Return the parameters that do not have their default value."""
-    defaults = {field.name: field.default for field in msgspec.structs.fields(type(specification))}
-    values = {name: getattr(specification, name) for name in specification.__struct_fields__}
-    return {name: value for name, value in values.items() if value != defaults[name]}
+    """Return the parameters that do not have their default value, as plain data."""
+    data = specification.to_builtins()
+    fields = msgspec.structs.fields(type(specification))
+    return {f.name: data[f.name] for f in fields if data[f.name] != _usual(specification, f)}
+
+
+def _usual(specification: Specification, field: msgspec.structs.FieldInfo) -> Any:
+    """Return the default value of a parameter as plain data.
+
+    A specification may turn what it is given into something else, such as a name into a policy,
+    so the default is read from one that was given it.
+    """
+    try:
+        given = msgspec.structs.replace(specification, **{field.name: field.default})
+        return given.to_builtins()[field.name]
+    except (ArmraceError, TypeError):  # there is no default, or it does not fit the others
+        return msgspec.NODEFAULT
 
 
 def replay_command(experiment: Experiment) -> str:
-    """Return the command that runs an experiment again."""
-    words = ["armrace", "simulate", experiment.policy.identifier()]
-    words += _settings("--set", experiment.policy)
-    environment = experiment.environment
-    if isinstance(environment, Bernoulli):
-        words += ["--means", ",".join(f"{mean!r}" for mean in environment.means)]
-    else:
-        words += ["--environment", environment.identifier()]
-        words += _settings("--environment-set", environment)
+    """Return the command that runs an experiment again.
+
+    It is empty if a parameter, such as a table of rewards, is too long for a command line.
+    """
+    words = ["armrace", "simulate", *subject_words(experiment)]
     words += ["--attack", experiment.adversary.identifier()]
-    words += _settings("--attack-set", experiment.adversary)
+    words += _settings("--attack-set", _changed(experiment.adversary))
     words += ["--budget", f"{experiment.budget!r}".removesuffix(".0")]
     words += ["--horizon", str(experiment.horizon)]
     words += ["--replications", str(experiment.replications), "--seed", str(experiment.seed)]
@@ -136,12 +150,30 @@ def replay_command(experiment: Experiment) -> str:
         words += ["--account", experiment.account]
     if experiment.refresh > 0.0:
         words += ["--refresh", f"{experiment.refresh!r}"]
-    return shlex.join(words)
+    return shlex.join(words) if max(map(len, words)) < _LONGEST_WORD else ""
 
 
-def _settings(option: str, specification: Specification) -> list[str]:
+def subject_words(experiment: Experiment, without: Collection[str] = ()) -> list[str]:
+    """Return the words of a command that name policy and environment.
+
+    Args:
+        experiment: what they are taken from.
+        without: parameters of the policy that are left out.
+    """
+    changed = _changed(experiment.policy)
+    told = {name: value for name, value in changed.items() if name not in without}
+    words = [experiment.policy.identifier(), *_settings("--set", told)]
+    environment = experiment.environment
+    if isinstance(environment, Bernoulli):
+        return [*words, "--means", ",".join(f"{mean!r}" for mean in environment.means)]
+    words += ["--environment", environment.identifier()]
+    return words + _settings("--environment-set", _changed(environment))
+
+
+def _settings(option: str, values: Mapping[str, Any]) -> list[str]:
+    """Return parameters as words that the command line reads: text as it is, the rest as JSON."""
     words = []
-    for name, value in _changed(specification).items():
-        told = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    for name, value in values.items():
+        told = value if isinstance(value, str) else msgspec.json.encode(value).decode()
         words += [option, f"{name}={told}"]
     return words

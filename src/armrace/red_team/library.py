@@ -1,7 +1,7 @@
 """The library of winners: the worst attacks that searches have found, for each policy.
 
 A search begins with them, and a comparison can show each policy under its own. The library is
-written by docs/library.py from the searches of ``armrace arena --worst``.
+written by docs/library.py from the searches of ``armrace arena --worst`` and of docs/grid.py.
 """
 
 from __future__ import annotations
@@ -18,10 +18,31 @@ from armrace.adversaries import ADVERSARIES, Adversary, Setting
 if TYPE_CHECKING:
     from armrace.red_team.target import Target
 
-__all__ = ["KINDS", "Winner", "kind_of", "load_library", "winners_for"]
+__all__ = [
+    "FORMAT",
+    "KINDS",
+    "Library",
+    "Winner",
+    "kind_of",
+    "load_library",
+    "was_searched",
+    "winners_for",
+]
 
 KINDS = ("two-arms", "several-arms", "low-rates", "many-arms", "graded")
 """Kinds of environments, for which attacks differ."""
+
+_MOST_ALIKE = {
+    "two-arms": ("several-arms", "graded", "low-rates", "many-arms"),
+    "several-arms": ("many-arms", "graded", "two-arms", "low-rates"),
+    "low-rates": ("several-arms", "two-arms", "many-arms", "graded"),
+    "many-arms": ("several-arms", "graded", "low-rates", "two-arms"),
+    "graded": ("several-arms", "two-arms", "many-arms", "low-rates"),
+}
+"""For each kind the others, the most similar first."""
+
+FORMAT = 2
+"""The form of the file of winners."""
 
 _MANY, _LOW = 50, 0.15
 _MOST_WINNERS = 24
@@ -32,22 +53,38 @@ class Winner(msgspec.Struct, frozen=True, kw_only=True):
 
     policy: str
     kind: str
+    environment: str
+    """Its name in the arena."""
     budget: float
     horizon: int
     attack: dict[str, Any]
     mean: float
     stderr: float
+    replications: int
+    """How many gave the mean."""
 
     def make(self) -> Adversary:
         """The attack."""
         return ADVERSARIES.make(self.attack)
 
 
+class Library(msgspec.Struct, frozen=True, kw_only=True):
+    """All winners, and how they were found."""
+
+    format: int
+    figures: int
+    """``armrace.FIGURES`` of the searches: with other figures the means do not hold."""
+    version: str
+    effort: str
+    seed: int
+    winners: tuple[Winner, ...]
+
+
 @cache
-def load_library() -> tuple[Winner, ...]:
-    """Return all winners that come with the package."""
+def load_library() -> Library:
+    """Return the library that comes with the package."""
     text = files("armrace.red_team").joinpath("winners.json").read_bytes()
-    return msgspec.json.decode(text, type=tuple[Winner, ...])
+    return msgspec.json.decode(text, type=Library)
 
 
 def kind_of(setting: Setting) -> str:
@@ -67,14 +104,27 @@ def kind_of(setting: Setting) -> str:
 
 
 def winners_for(target: Target) -> list[Adversary]:
-    """Return the winners that are most like ``target``: of the same policy, then of others."""
-    policy, setting = target.policy.tag(), target.setting()
-    kind = kind_of(setting)
+    """Return the winners that are most like ``target``: of the same policy, then of others.
+
+    Those of the same policy come by the similarity of the environment, then of the budget.
+    """
+    policy, kinds = target.policy.tag(), _kinds_for(target)
     share = np.log(target.budget / target.horizon)
 
-    def distance(winner: Winner) -> tuple[bool, bool, float]:
+    def distance(winner: Winner) -> tuple[bool, int, float]:
         gap = abs(float(np.log(winner.budget / winner.horizon) - share))
-        return winner.policy != policy, winner.kind != kind, gap
+        return winner.policy != policy, kinds.index(winner.kind), gap
 
-    nearest = sorted(load_library(), key=distance)
+    nearest = sorted(load_library().winners, key=distance)
     return list(dict.fromkeys(winner.make() for winner in nearest))[:_MOST_WINNERS]
+
+
+def was_searched(policy: str) -> bool:
+    """Whether the library has attacks that were found for a policy of this name."""
+    return any(winner.policy == policy for winner in load_library().winners)
+
+
+def _kinds_for(target: Target) -> tuple[str, ...]:
+    """Return all kinds, the most similar to the target's first."""
+    kind = kind_of(target.setting())
+    return kind, *_MOST_ALIKE[kind]

@@ -12,12 +12,15 @@ from armrace.errors import ArmraceError
 from armrace.red_team.library import winners_for
 from armrace.red_team.space import sample
 from armrace.red_team.target import Target
+from armrace.simulation.arena import ATTACKS, make_arena_attack
 
 __all__ = ["builtin_attacks", "families_for", "opening_attacks"]
 
 _WINDOWS = ((0.5, 1.0), (0.9, 1.0), (0.0, 0.5))
 _SIMULATIONS_OF_A_START = 20
 """How often ``lower-bound-switch`` simulates the learner before each search uses it."""
+_SHARE_OF_CHANCE = 0.25
+"""Of the first rung, the share that is kept for attacks drawn at random."""
 
 
 def families_for(target: Target) -> list[type[Adversary]]:
@@ -30,11 +33,15 @@ def families_for(target: Target) -> list[type[Adversary]]:
 
 
 def builtin_attacks(target: Target) -> list[Adversary]:
-    """Return the attacks of the catalogue, with default parameters, that can start here."""
+    """Return the attacks of the catalogue and of the arena that can start here.
+
+    Those of the catalogue have their default parameters, and some of the arena's depend on the
+    budget.
+    """
     found: list[Adversary] = []
-    for name in ADVERSARIES:
+    for name in [*ADVERSARIES, *ATTACKS]:
         try:
-            attack = ADVERSARIES.make(name)
+            attack = make_arena_attack(name, target.budget)
             if isinstance(attack, LowerBoundSwitch):
                 attack = LowerBoundSwitch(runs=_SIMULATIONS_OF_A_START, interval="regret")
             target.experiment(attack, 1, 0)
@@ -42,7 +49,7 @@ def builtin_attacks(target: Target) -> list[Adversary]:
             continue
         if not isinstance(attack, (NoAttack, TwoPhase)):
             found.append(attack)
-    return found
+    return list(dict.fromkeys(found))
 
 
 def opening_attacks(
@@ -52,12 +59,12 @@ def opening_attacks(
     generator: np.random.Generator,
     given: Sequence[Adversary] = (),
 ) -> list[Adversary]:
-    """Return at least ``count`` attacks to begin with.
+    """Return at least ``count`` attacks to begin with, a quarter of ``count`` drawn at random.
 
     Args:
         target: what is attacked.
         families: the classes that are searched.
-        count: how many attacks; random ones of ``families`` fill the list.
+        count: how many attacks at least; random ones of ``families`` fill the list.
         generator: the source of randomness.
         given: attacks that are tried in any case.
     """
@@ -68,6 +75,7 @@ def opening_attacks(
         else:
             attacks.append(family())
     distinct = list(dict.fromkeys(attacks))
+    count = max(count, len(distinct) + round(_SHARE_OF_CHANCE * count))
     while len(distinct) < count:
         family = families[len(distinct) % len(families)]
         distinct.append(sample(family, generator))

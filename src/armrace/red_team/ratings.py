@@ -17,17 +17,19 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.adversaries import Adversary
+from armrace.kernels.fingerprints import is_own
 from armrace.randomness import MAXIMAL_SEED
 from armrace.red_team.notebook import Notebook
 from armrace.red_team.target import Target
 from armrace.simulation.batches import Batch
+from armrace.simulation.code_digest import experiment_code
 from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.parallel import run_missing
 from armrace.simulation.replication import run_replication
 from armrace.simulation.results import FIGURES_OF_A_RUN
 
-__all__ = ["Ratings", "Stage", "attack_key", "seed_of"]
+__all__ = ["Ratings", "Stage", "seed_of"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -44,11 +46,6 @@ def seed_of(seed: int, stage: Stage) -> int:
     """Return the seed of the experiments of a stage."""
     state = np.random.SeedSequence([seed, int(stage)]).generate_state(1, dtype=np.uint64)
     return int(state[0]) & MAXIMAL_SEED
-
-
-def attack_key(attack: Adversary) -> str:
-    """Return a text that two attacks share if and only if they are the same."""
-    return msgspec.json.encode(attack.to_builtins(), order="sorted").decode()
 
 
 def final_ledger(
@@ -90,6 +87,7 @@ class Ratings:
         self._rows: dict[str, list[list[float]]] = {}
         self._attacks: dict[str, Adversary] = {}
         self._compiled: set[type[Adversary]] = set()
+        self._code: dict[type[Adversary], str] = {}
 
     def rate(
         self,
@@ -100,7 +98,7 @@ class Ratings:
         """Play new replications, the same for all ``attacks``.
 
         Args:
-            attacks: whom to rate.
+            attacks: the attacks to rate.
             replications: how many replications each plays.
             progress: called with the share that is finished.
 
@@ -109,7 +107,7 @@ class Ratings:
         """
         first, last = self._next, self._next + replications
         self._next = last
-        distinct = {attack_key(attack): attack for attack in attacks}
+        distinct = {self._key(attack): attack for attack in attacks}
         self._attacks |= distinct
         experiments, keys, missing = [], [], []
         for key, attack in distinct.items():
@@ -148,6 +146,18 @@ class Ratings:
         compile_experiments(list(new.values()), self._executor, progress=False)
         self._compiled.update(new)
 
+    def _key(self, attack: Adversary) -> str:
+        """Return a text that two attacks share if and only if they are the same.
+
+        It tells the code of an attack that is not the package's own, so that ratings of an attack
+        that was edited since are not taken from the notebook.
+        """
+        kind = type(attack)
+        if kind not in self._code:
+            experiment = self.target.experiment(attack, 1, 0)
+            self._code[kind] = "" if is_own(kind) else f"{experiment_code(experiment)} "
+        return self._code[kind] + msgspec.json.encode(attack.to_builtins(), order="sorted").decode()
+
     def attacks(self) -> list[Adversary]:
         """Return all attacks that were rated, in the order in which they came."""
         return list(self._attacks.values())
@@ -155,7 +165,7 @@ class Ratings:
     def sample(self, attack: Adversary, measure: str | None = None) -> Floats:
         """Return a measure of all replications of an attack, by default what it wants to raise."""
         column = FIGURES_OF_A_RUN.index(measure or self.target.measure)
-        return np.array([row[column] for row in self._rows[attack_key(attack)]])
+        return np.array([row[column] for row in self._rows[self._key(attack)]])
 
     def value(self, attack: Adversary) -> float:
         """Return what the attack achieved: the mean or the quantile that it wants to be large."""
@@ -163,4 +173,4 @@ class Ratings:
 
     def count(self, attack: Adversary) -> int:
         """Return how many replications of an attack were played."""
-        return len(self._rows[attack_key(attack)])
+        return len(self._rows[self._key(attack)])

@@ -92,8 +92,10 @@ def search(
         report: called with the finished share and the best attack so far.
     """
     generator = np.random.default_rng([seed, 0])
-    progress = _Progress(ratings, effort.searching, report)
-    attacks = opening_attacks(ratings.target, families, effort.rungs[0][0], generator, given)
+    places, added = effort.rungs[0]
+    attacks = opening_attacks(ratings.target, families, places, generator, given)
+    planned = effort.searching + added * (len(attacks) - places)
+    progress = _Progress(ratings, planned, report)
     for kept, added in effort.rungs:
         if ratings.attacks():
             attacks = Scores(ratings).best(kept, attacks)

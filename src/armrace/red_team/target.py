@@ -79,6 +79,15 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         """
         return self.value(sample) - standard_error(sample)
 
+    @property
+    def sees_arm(self) -> bool:
+        """Whether attacks see the arm before they answer, and pay for what is seen alone."""
+        return self.account == "seen"
+
+    def model(self) -> str:
+        """Name the account in words, where it is not the paper's; empty where it is."""
+        return "by attacks that see the arm, charged for what is seen" if self.sees_arm else ""
+
     def all_lost(self) -> float:
         """The pseudo-regret of playing the worst arm in every round."""
         means = self.setting().means

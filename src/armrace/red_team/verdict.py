@@ -121,14 +121,20 @@ class Verdict(msgspec.Struct, Presentation, frozen=True, kw_only=True):
             self.target.experiment(self.attack, confirmed.replications, confirmed.seed)
         )
 
+    @property
+    def charged(self) -> float:
+        """What the attack was charged on average, of its budget."""
+        return self.held_out.seen if self.target.sees_arm else self.held_out.spent
+
     def sentence(self) -> str:
         """The verdict in one sentence."""
         target, found = self.target, self.held_out
+        model = f", {target.model()}" if target.sees_arm else ""
         measure = target.measure.replace("pseudo_regret", "pseudo-regret").replace("_", " ")
         return (
             f"{target.policy.tag()}, {CAUTION}: mean {measure} {figure(found.mean)} "
             f"({figure(found.low)} to {figure(found.high)}) with a budget of "
-            f"{figure(target.budget)} in {target.horizon:,} rounds, of at most "
+            f"{figure(target.budget)} in {target.horizon:,} rounds{model}, of at most "
             f"{figure(target.all_lost())}."
         )
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.formatting import count, span
+from armrace.red_team.library import was_searched
 from armrace.simulation import Comparison, Result, Scenario
 from armrace.simulation.experiment import refresh_words
 from armrace.specification import display_name
@@ -16,9 +17,10 @@ from armrace.statistics import mean_interval
 
 __all__ = [
     "cell_name",
-    "comparison_name",
     "interval",
     "means_of",
+    "never_searched",
+    "own_worst_name",
     "parameters",
     "refresh_note",
     "setting",
@@ -69,12 +71,24 @@ def cell_name(spec: Mapping[str, Any]) -> str:
     return f"{parameters(spec['adversary'])}, budget {count(spec['budget'])}"
 
 
-def comparison_name(comparison: Comparison) -> str:
-    """Attack and budget of a comparison; in words if every policy has an attack of its own."""
-    specs = [result.spec for result in comparison.results.values()]
-    if all(spec["adversary"] == specs[0]["adversary"] for spec in specs):
-        return cell_name(specs[0])
-    return f"each under the worst attack found for it, budget {count(specs[0]['budget'])}"
+def own_worst_name(comparison: Comparison) -> str:
+    """The name of a comparison in which every policy has an attack of its own."""
+    first = next(iter(comparison.results.values()))
+    return f"each under the worst known attack on it, budget {count(first.spec['budget'])}"
+
+
+def never_searched(comparison: Comparison) -> str:
+    """Say which policies have no attack that was searched for them; empty if all have."""
+    names = {
+        label: display_name(r.spec["policy"]["name"]) for label, r in comparison.results.items()
+    }
+    labels = [label for label, name in names.items() if not was_searched(name)]
+    if not labels:
+        return ""
+    return (
+        "No search has been made for these, so attacks on others were tried, and theirs may be "
+        f"mild: {', '.join(labels)}."
+    )
 
 
 def setting(*scenarios: Scenario) -> str:

@@ -36,7 +36,7 @@ def verdict_cells(verdict: Verdict) -> list[str]:
         span(found.low, found.high),
         figure(found.p95),
         figure(found.max),
-        figure(found.spent),
+        figure(verdict.charged),
         verdict.builtin.tag(),
         figure(rival.mean),
         f"{verdict.factor:.2f}",
@@ -74,8 +74,9 @@ def redteam_plots(verdicts: Sequence[Verdict]) -> list[Plot]:
 
 def _setting(verdicts: Sequence[Verdict]) -> str:
     target, searched = verdicts[0].target, verdicts[0].search
+    model = f"; {target.model()}" if target.sees_arm else ""
     return (
-        f"{count(target.horizon)} rounds; effort {searched.effort}: "
+        f"{count(target.horizon)} rounds{model}; effort {searched.effort}: "
         f"{count(sum(v.search.replications for v in verdicts))} replications of "
         f"{count(sum(v.search.candidates for v in verdicts))} attacks; seed {searched.seed}. "
         "Searching, selecting and confirming use different seeds, and the attack is fixed before "
@@ -95,11 +96,13 @@ def _table_section(verdicts: Sequence[Verdict]) -> str:
 
 def _attack_section(verdict: Verdict) -> str:
     name = f"The attack with a budget of {figure(verdict.target.budget)}"
-    spent = percent(min(1.0, verdict.held_out.spent / verdict.target.budget))
+    spent = percent(min(1.0, verdict.charged / verdict.target.budget))
+    seen = ", counted by what was seen" if verdict.target.sees_arm else ""
+    command = f'<pre class="command"><code>{escape(verdict.command)}</code></pre>'
     return (
         f"<section><h2>{escape(name)}</h2><p>{escape(verdict.description)} "
-        f"It spent {spent} of the budget.</p>"
-        f'<pre class="command"><code>{escape(verdict.command)}</code></pre>'
+        f"It spent {spent} of the budget{seen}.</p>"
+        f"{command if verdict.command else ''}"
         f"{fold('The attack as data', data_block(verdict.attack.to_builtins()))}"
         f"{plot_section(held_out_plot(verdict), 3)}</section>"
     )

@@ -8,7 +8,7 @@ from armrace.adversaries import ADVERSARIES
 from armrace.red_team.descriptions import describe
 from armrace.reports.audits import audit_section
 from armrace.reports.curves import curves_plot
-from armrace.reports.descriptions import cell_name, refresh_note
+from armrace.reports.descriptions import cell_name, never_searched, refresh_note
 from armrace.reports.dots import dots_plot
 from armrace.reports.layout import fold, meanings_list, row, table
 from armrace.reports.plots import plot_section
@@ -62,25 +62,32 @@ def _notes(comparison: Comparison) -> str:
     told = [label for label, r in comparison.results.items() if "corruption" in r.spec["policy"]]
     notes = [f"Told the budget in advance: {', '.join(told)}."] if told else []
     notes += [note] if (note := refresh_note(comparison)) else []
-    return "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
+    return "".join(map(_note, notes))
+
+
+def _note(words: str) -> str:
+    return f'<p class="note">{escape(words)}</p>' if words else ""
 
 
 def own_worst_section(comparison: Comparison) -> str:
-    """Each policy under the worst attack that searches have found for it."""
+    """Each policy under the worst of the attacks that were tried on it."""
     rows = [
         row(label, [f'<td class="words">{escape(_attack_in_words(result))}</td>'])
         for label, result in comparison.results.items()
     ]
     words = (
-        "One attack tells little of another. Here each policy meets the worst attack that searches "
-        "have found for it in a similar setting, with the same budget and on the same rewards: a "
-        "lower bound on its worst case. armrace redteam searches in this very setting."
+        "One attack tells little of another. Here each policy meets the attack that cost it most "
+        "in a few trial runs, of those that searches have found for it in similar settings and "
+        "some others, with the same budget and on the same rewards: a lower bound on its worst "
+        "case. armrace redteam searches in this very setting."
     )
+    note = never_searched(comparison)
     label = "Figures under each policy's own worst attack"
     attacks = table(("policy", "attack"), rows, "What the attacks do")
     return (
         f"<section><h2>Each under its own worst attack</h2><p>{escape(words)}</p>"
-        f"{comparison_table(comparison, label)}{fold('What the attacks do', attacks)}</section>"
+        f"{comparison_table(comparison, label)}{_note(note)}"
+        f"{fold('What the attacks do', attacks)}</section>"
     )
 
 

@@ -9,10 +9,12 @@ from pathlib import Path
 from armrace.kernels.fingerprints import file_digest, fingerprint, is_own, source_files
 from armrace.kernels.generics import implementations
 from armrace.simulation.experiment import Experiment
+from armrace.specification import Specification
 
-__all__ = ["experiment_code", "package_code"]
+__all__ = ["experiment_code", "package_code", "search_code"]
 
 _PACKAGE = Path(__file__).parents[1]
+_SEARCHING = "red_team"
 _IDLE = (
     "checking",
     "cli",
@@ -21,7 +23,7 @@ _IDLE = (
     "logs",
     "online",
     "planning",
-    "red_team",
+    _SEARCHING,
     "reports",
     "service",
     "verification",
@@ -40,17 +42,34 @@ def package_code() -> str:
     return digest.hexdigest()
 
 
+@cache
+def search_code() -> str:
+    """Return a digest of the red team's own files: of its code and of its library."""
+    digest = hashlib.sha256()
+    for source in sorted((_PACKAGE / _SEARCHING).glob("*.*")):
+        digest.update(source.name.encode() + file_digest(source))
+    return digest.hexdigest()
+
+
 def experiment_code(experiment: Experiment) -> str:
     """Return a digest of the code that an experiment runs.
 
-    It covers the package and, where policy, environment or adversary is a class of the user's,
-    all that the class and the functions implemented for its state reach.
+    It covers the package and, where policy, environment or adversary is a class of the user's or
+    contains one, all that the class and the functions implemented for its state reach.
     """
     policy, environment, adversary = experiment.policy, experiment.environment, experiment.adversary
-    foreign = [type(each) for each in (policy, environment, adversary) if not is_own(type(each))]
+    foreign = _foreign(policy) + _foreign(environment) + _foreign(adversary)
     functions = []
-    if type(policy) in foreign:
+    if _foreign(policy):
         functions += implementations(policy.start(environment.arms, experiment.horizon))
-    if type(adversary) in foreign:
+    if _foreign(adversary):
         functions += implementations(adversary.start(experiment.setting()))
     return f"{package_code()} {fingerprint([*foreign, *functions])}"
+
+
+def _foreign(specification: Specification) -> list[type]:
+    """Return the classes outside the package of a specification and of those within it."""
+    own = [] if is_own(type(specification)) else [type(specification)]
+    values = [getattr(specification, name) for name in specification.__struct_fields__]
+    within = [_foreign(value) for value in values if isinstance(value, Specification)]
+    return own + [each for classes in within for each in classes]

@@ -1,6 +1,6 @@
 """The bounds of Lykouris, Mirrokni and Paes Leme (STOC 2018) as functions, with their constants.
 
-The bounds of the sharp race, of the guard and of leaders with a logarithmic barrier are included.
+The bounds of the sharp race, of the guard and of some regularised leaders are included.
 All functions are pure functions of numbers; checks by experiment are in
 :mod:`armrace.verification`. Logarithms are natural; the number of layers is ``ceil(lg T)``.
 """
@@ -35,6 +35,7 @@ from armrace.theory.guards import (
     most_labelled_rounds,
     price_of_high_probability,
 )
+from armrace.theory.leaders import lb_inf_regret, tsallis_inf_regret
 from armrace.theory.lower_bounds import (
     ForcedRegret,
     clean_switching_regret,
@@ -95,6 +96,7 @@ __all__ = [
     "known_corruption_regret",
     "layer_shares",
     "layer_tolerances",
+    "lb_inf_regret",
     "most_labelled_rounds",
     "moves_until_deleted",
     "observed_corruption",
@@ -115,4 +117,5 @@ __all__ = [
     "switching_regret",
     "tolerant_layer",
     "tolerated_ratio",
+    "tsallis_inf_regret",
 ]

@@ -211,7 +211,9 @@ def guard_overhead(
     return total
 
 
-def price_of_high_probability(gap: float, horizon: int, delta: float, factor: float) -> float:
+def price_of_high_probability(
+    gap: float, horizon: int, delta: float, factor: float, least: float = 0.0
+) -> float:
     """Return the least expected plays of the bad one of two arms, without corruption.
 
     Proposition L: if for every corruption ``C`` from ``C0`` to ``T/factor`` a policy's
@@ -219,8 +221,16 @@ def price_of_high_probability(gap: float, horizon: int, delta: float, factor: fl
     ``1 - delta``, on all pairs of Bernoulli arms with this gap, then with the means
     ``1/2 - gap`` and ``1/2`` it plays the bad arm at least
     ``floor(log(T/C0) / log(factor)) ln(1/4 delta) / kl(1/2 - gap, 1/2 + gap)`` times.
-    ``C0`` is ``2 ln(1/4 delta) / (kl delta (factor - 1))``, rounded up, and ``factor`` a whole
-    number.
+    ``C0`` is the larger of ``least`` and ``2 ln(1/4 delta) / (kl delta (factor - 1))``, rounded up.
+    A bound ``A + s C`` with high probability has a ``factor`` of ``1 + ceil(4 s/gap)`` and a
+    ``least`` above ``A/s``.
+
+    Args:
+        gap: the gap of the arms.
+        horizon: the number of rounds.
+        delta: the probability with which the policy's bound may fail.
+        factor: a whole number.
+        least: the smallest corruption for which the policy has its bound.
 
     >>> f"{price_of_high_probability(0.1, 10**9, 0.01, 10):.1f}"
     '238.2'
@@ -229,12 +239,13 @@ def price_of_high_probability(gap: float, horizon: int, delta: float, factor: fl
     check_horizon(horizon)
     check_open_unit("delta", 4 * delta)
     check_at_least("factor", factor, 1)
+    check_at_least("least", least, 0)
     if factor != math.floor(factor):
         raise InvalidParameter(f"factor must be a whole number; got {factor:g}.")
     if factor == 1:
         return 0.0
     divergence = 2 * gap * math.log((0.5 + gap) / (0.5 - gap))
     evidence = math.log(1 / (4 * delta)) / divergence
-    smallest = math.ceil(2 * evidence / (delta * (factor - 1)))
+    smallest = math.ceil(max(least, 2 * evidence / (delta * (factor - 1))))
     windows = math.floor(math.log(horizon / smallest) / math.log(factor) + 1e-12)
     return max(0, windows) * evidence

@@ -89,7 +89,7 @@ def verify(
     workers: int | None = None,
     progress: Progress = None,
 ) -> Verification:
-    """Try every lemma and theorem by experiment, and check that races run as the proofs assume.
+    """Try the theorems of races and guards by experiment, and whether races run as proofs assume.
 
     Every interval is computed at the level of 1% divided by the number of claims, so that with
     probability 99% no true claim is called refuted.

@@ -21,10 +21,10 @@ from armrace.theory import SharpLayer, guard_layers, guarded_regret
 __all__ = ["Guarded", "posteriors_distribution_among"]
 
 _ARMS, _ROUNDS = 2, 64
-"""The size of the run that shows how a base draws its arms."""
+"""The size of the run that shows whether a base can serve."""
 
-_WEIGHTED: dict[tuple[type[Policy], str], bool] = {}
-"""Whether bases that have been asked for draw by weights."""
+_ACCEPTED: set[tuple[type[Policy], str]] = set()
+"""Bases that have been found fit."""
 
 
 class Guarded(RacePolicy, frozen=True, tag="guarded"):
@@ -108,7 +108,7 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
                 f"base must not be a race or contain one; got {base.tag()}, which deletes arms "
                 "itself."
             )
-        _draws_by_weights(base)
+        _require_base(base)
         msgspec.structs.force_setattr(self, "base", base)
 
     @property
@@ -133,7 +133,7 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
         return make_guard(
             base=self.base.start(arms, horizon),
             race=make_pooled_race(arms, self._layers(arms, horizon), self.lead),
-            weighted=_draws_by_weights(self.base),
+            weighted=bool(self.base.draws_by_weights),
             exact=self.exact_tickets,
             stream=stream_for(0, Purpose.LEARNER, 0),
         )
@@ -145,31 +145,33 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
         return guard_layers(arms, horizon, self.delta, self.share, self.first)
 
 
-def _draws_by_weights(base: Policy) -> bool:
-    """Whether a base draws arms at random by weights that it knows; refuse one that cannot serve.
+def _require_base(base: Policy) -> None:
+    """Refuse a policy that cannot serve as a base; one that was accepted is not asked again.
 
-    A base is asked once: it may have parameters that cannot be hashed, so it is known by its text.
+    A base may have parameters that cannot be hashed, so it is known by its text.
     """
     key = type(base), repr(base)
-    if key not in _WEIGHTED:
-        _WEIGHTED[key] = _is_weighted_in_a_run(base)
-    return _WEIGHTED[key]
+    if key not in _ACCEPTED:
+        _play_short_run(base)
+        _ACCEPTED.add(key)
 
 
-def _is_weighted_in_a_run(base: Policy) -> bool:
-    """Play a short run, in which some tickets have a probability other than 1, or none has."""
+def _play_short_run(base: Policy) -> None:
+    """Play a short run, and refuse a base whose tickets are not what it declares."""
     state = base.start(_ARMS, _ROUNDS)
     if not is_restrictable(state):
         raise InvalidParameter(
             f"base must be a policy whose choices can be restricted to some arms; got {base.tag()}."
         )
-    stream, weighted = stream_for(0, Purpose.LEARNER, 0), False
+    stream = stream_for(0, Purpose.LEARNER, 0)
     for number in range(_ROUNDS):
         ticket = decide(state, stream)
         _require_plain(base, ticket)
-        weighted = weighted or ticket.probability < 1.0
+        if ticket.probability < 1.0 and not base.draws_by_weights:
+            raise InvalidParameter(
+                f"base must declare that it draws_by_weights, as its tickets say; got {base.tag()}."
+            )
         learn(state, ticket, float(number % 2))
-    return weighted
 
 
 def _require_plain(base: Policy, ticket: Ticket) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, ClassVar
 
 from armrace.policies.base import ArmView, Policy
 from armrace.policies.races.race import NEVER, Race, interval
@@ -15,6 +15,8 @@ __all__ = ["RacePolicy"]
 
 class RacePolicy(Policy, frozen=True):
     """A policy whose state is a race; fast layers come first."""
+
+    draws_by_weights: ClassVar[bool] = True
 
     def inspect(self, state: Race) -> Sequence[ArmView]:
         layers, arms = state.pulls.shape

@@ -1,0 +1,83 @@
+"""The worst known attack on a policy: the costliest of a few that are tried in the very setting.
+
+That is far less work than a search. Attacks of the library are tried, which searches have found in
+similar settings, and some that do well against many policies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+
+import msgspec
+
+from armrace.adversaries import ADVERSARIES, Adversary
+from armrace.red_team.library import winners_for
+from armrace.red_team.notebook import Notebook
+from armrace.red_team.ratings import Ratings, Stage
+from armrace.red_team.target import Target
+
+__all__ = ["attacks_to_try", "worst_known"]
+
+_WINNERS = 5
+_EVERYWHERE = ("spoil-then-swap", "double-impact", "free-ride")
+_SHORT, _LONG = 100_000, 1_000_000
+"""Trials have at most this many rounds, with the same share of the rounds as a budget."""
+_SHORT_TRIALS, _LONG_TRIALS, _FINALISTS = 4, 2, 2
+
+
+def attacks_to_try(target: Target, given: Sequence[Adversary] = ()) -> list[Adversary]:
+    """Return ``given`` attacks, the nearest winners of searches, and three for every setting."""
+    usual = [ADVERSARIES.make(name) for name in _EVERYWHERE]
+    return list(dict.fromkeys([*given, *winners_for(target)[:_WINNERS], *usual]))
+
+
+def worst_known(
+    target: Target,
+    seed: int,
+    given: Sequence[Adversary] = (),
+    executor: Executor | None = None,
+    workers: int | None = None,
+) -> Adversary:
+    """Try some attacks, and return the one that costs the policy most on average.
+
+    What it costs must be found out on other seeds, such as those of a simulation: here the largest
+    of several means was taken.
+
+    Args:
+        target: what is attacked.
+        seed: the seed of the trials.
+        given: attacks that are tried in any case.
+        executor: what runs the trials; None for threads.
+        workers: the number of threads.
+    """
+    tried = attacks_to_try(target, given)
+    best = _ranked(_shortened(target, _SHORT), tried, _SHORT_TRIALS, seed, executor, workers)
+    if target.horizon <= _SHORT:
+        return best[0]
+    # What a small budget cannot do in few rounds, a large one may do in many.
+    finalists = list(dict.fromkeys([*given, *best[:_FINALISTS]]))
+    longer = _shortened(target, _LONG)
+    return _ranked(longer, finalists, _LONG_TRIALS, seed, executor, workers)[0]
+
+
+def _ranked(
+    target: Target,
+    attacks: Sequence[Adversary],
+    replications: int,
+    seed: int,
+    executor: Executor | None,
+    workers: int | None,
+) -> list[Adversary]:
+    """Return attacks by what they cost in some replications, the costliest first."""
+    ratings = Ratings(target, Stage.SELECTING, seed, Notebook(target, seed), executor, workers)
+    ratings.rate(attacks, replications)
+    return sorted(attacks, key=ratings.value, reverse=True)
+
+
+def _shortened(target: Target, rounds: int) -> Target:
+    """Return the target with at most so many rounds."""
+    if target.horizon <= rounds:
+        return target
+    budget = max(1.0, target.budget * rounds / target.horizon)
+    return msgspec.structs.replace(target, horizon=rounds, budget=budget)

@@ -1,0 +1,67 @@
+"""Attacks in words, and commands that replay them."""
+
+from __future__ import annotations
+
+import shlex
+
+import numpy as np
+import pytest
+
+from armrace.adversaries import TwoPhase
+from armrace.cli.experiments import make_environment, make_policy
+from armrace.environments import FiniteSupport, Table
+from armrace.policies import POLICIES
+from armrace.red_team.descriptions import replay_command
+from armrace.simulation.experiment import make_experiment
+
+GRADES = FiniteSupport(values=(0.0, 0.5, 1.0), probabilities=((0.2, 0.3, 0.5), (0.5, 0.3, 0.2)))
+RECORD = Table(rewards=np.array([[0.0, 1.0], [0.25, 0.1], [1.0, 0.0]]))
+
+
+def words_of(policy, environment, horizon=3):
+    experiment = make_experiment(
+        policy=policy,
+        environment=environment,
+        adversary=TwoPhase(),
+        budget=2.0,
+        horizon=horizon,
+        replications=1,
+        seed=0,
+    )
+    return shlex.split(replay_command(experiment))
+
+
+def options(words, name):
+    return [words[place + 1] for place, word in enumerate(words) if word == name]
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "guarded",
+        {"name": "guarded", "base": "thompson", "share": 3},
+        {"name": "guarded", "base": {"name": "tsallis-inf", "estimator": "iw"}},
+        {"name": "optimistic-log-barrier", "optimism": 0.1},
+        "ucb1",
+    ],
+)
+def test_the_command_names_the_policy_with_its_parameters(policy):
+    words = words_of(policy, [0.4, 0.6])
+    again = make_policy(words[2], options(words, "--set"), None)
+    assert again.to_builtins() == POLICIES.make(policy).to_builtins()
+
+
+def test_defaults_are_left_out():
+    assert "--set" not in words_of("guarded", [0.4, 0.6])
+
+
+@pytest.mark.parametrize("environment", [GRADES, RECORD])
+def test_the_command_names_the_environment_with_its_parameters(environment):
+    words = words_of("ucb1", environment)
+    (name,) = options(words, "--environment")
+    again = make_environment(None, name, options(words, "--environment-set"))
+    assert again.to_builtins() == environment.to_builtins()
+
+
+def test_a_table_that_no_command_line_takes_gives_no_command():
+    assert words_of("ucb1", Table(rewards=np.full((20_000, 2), 0.3)), horizon=20_000) == []
