@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from armrace.formatting import count, figure
-from armrace.service.answers import HistoryView
+from armrace.service.answers import HistoryView, RulingView
 
 __all__ = ["Chart", "Level", "Mark", "Series", "certificate_chart", "reward_chart", "traffic_chart"]
 
@@ -24,7 +24,7 @@ _NORMAL = 1.959964
 """The quantile of the normal law for intervals of 95%."""
 
 MISSING = "\N{EN DASH}"
-"""Stands for a value that there is not."""
+"""Placeholder for a missing value."""
 
 OTHERS = -1
 """The colour of what belongs to no single arm."""
@@ -142,12 +142,26 @@ def _ruling_marks(history: HistoryView) -> list[Mark]:
     return [
         Mark(
             each.time,
-            f"{count(each.rewards)} rewards {'released' if each.counts else 'retracted'}",
+            ruling_text(each),
             OTHERS,
             -1,
         )
         for each in history.rulings[-3:]
     ]
+
+
+def ruling_text(ruling: RulingView) -> str:
+    """Say what a ruling did."""
+    return f"{rewards_text(ruling.rewards)} {'released' if ruling.counts else 'retracted'}"
+
+
+def rewards_text(number: int) -> str:
+    """Return a number of rewards in words.
+
+    >>> rewards_text(1), rewards_text(16_479)
+    ('1 reward', '16,479 rewards')
+    """
+    return f"{count(number)} {'reward' if number == 1 else 'rewards'}"
 
 
 def reward_chart(history: HistoryView, rewards: tuple[float, float]) -> Chart:

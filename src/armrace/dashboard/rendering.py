@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from armrace.dashboard.charts import MISSING, Chart
+from armrace.dashboard.charts import MISSING, Chart, rewards_text, ruling_text
 from armrace.dashboard.drawing import (
     HALF_WIDTH,
     WIDTH,
@@ -52,6 +52,8 @@ def _environment() -> Environment:
     )
     environment.filters.update(
         count=count,
+        rewards=rewards_text,
+        ruling=ruling_text,
         figure=_figure,
         share=_share,
         short=short,
