@@ -120,7 +120,17 @@ async def experiment_content(reading: Reading, visitor: Visitor, name: str) -> C
         "ratio_words": describe_ratio(ratio),
         "charts": {chart.name: chart for chart in charts},
     }
-    names = ("summary", "traffic", "reward", "matrix", "audit", "ratio", "trail", "settings")
+    names = (
+        "alarm",
+        "summary",
+        "traffic",
+        "reward",
+        "matrix",
+        "audit",
+        "ratio",
+        "trail",
+        "settings",
+    )
     return Content({each: render(f"parts/{each}.html", **values) for each in names}, charts)
 
 

@@ -138,7 +138,7 @@ class _Late(NamedTuple):
 
 
 class Visitors:
-    """All who come: readers of help pages, bots, and receivers of mails.
+    """The simulated people: readers of help pages, bots, and receivers of mails.
 
     Args:
         service: the service that they use.
@@ -153,7 +153,7 @@ class Visitors:
         self._came = {"visitors": 0, "bots": 0, "mails": 0}
 
     def step(self, seconds: float) -> None:
-        """Let those come who are due within some seconds, and then that time pass."""
+        """Simulate the visits of the next seconds, and move the clock by them."""
         now = self._clock.seconds + seconds
         visitors = self._due("visitors", now * _VISITORS)
         bots = self._due("bots", max(0.0, now - _BOTS_AFTER) * _BOTS)

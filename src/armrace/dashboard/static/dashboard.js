@@ -54,7 +54,7 @@ function variable(name) {
 }
 
 function colourOf(place) {
-  return variable(place < 0 ? "--neutral" : `--c${place % 7}`);
+  return variable(place < 0 ? "--muted" : `--line-${place % 7 + 1}`);
 }
 
 function formatted(chart, value) {
@@ -195,7 +195,7 @@ function showChart(chart) {
   const entry = { chart, shape, place };
   charts.set(chart.name, entry);
   const width = place.clientWidth, wide = width > 560;
-  const muted = variable("--muted"), line = variable("--line");
+  const muted = variable("--muted"), line = variable("--grid");
   const axis = { stroke: muted, grid: { stroke: line, width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
   entry.plot = new uPlot(
     {
@@ -244,6 +244,9 @@ addEventListener("resize", () => { clearTimeout(resizing); resizing = setTimeout
 
 // --- the stream --------------------------------------------------------------------------
 
+const PATIENCE = 30000, RETRY = 1000;
+const FINAL = [401, 403, 404];  // refusals that stand until someone signs in or goes elsewhere
+
 function say(words, lost) {
   connection.hidden = false;
   connection.classList.toggle("lost", lost);
@@ -256,23 +259,62 @@ function apply(message) {
   message.charts.forEach(showChartInTime);
 }
 
+// Follow a stream for as long as the tab is seen; return nothing, and go on by itself.
 function follow(address) {
   const stream = new EventSource(address);
   let last = Date.now();
-  const watch = setInterval(() => { if (Date.now() - last > 30000) again(); }, 5000);
+  const watch = setInterval(() => { if (Date.now() - last > PATIENCE) again(); }, 5000);
+  const hide = () => { if (document.hidden) { end(); whenSeen(() => follow(address)); } };
+  const end = () => { clearInterval(watch); stream.close(); document.removeEventListener("visibilitychange", hide); };
   const again = () => {
-    clearInterval(watch);
-    stream.close();
+    end();
     say("reconnecting", true);
-    setTimeout(() => follow(address), 1000);
+    setTimeout(() => whenSeen(() => follow(address)), RETRY);
   };
-  stream.addEventListener("open", () => { last = Date.now(); say("live", false); });
-  stream.addEventListener("change", (event) => { last = Date.now(); say("live", false); apply(JSON.parse(event.data)); });
-  stream.addEventListener("over", () => { stream.close(); clearInterval(watch); location.reload(); });
-  stream.addEventListener("error", () => {
+  const heard = () => { last = Date.now(); say("live", false); };
+  document.addEventListener("visibilitychange", hide);
+  stream.addEventListener("open", heard);
+  stream.addEventListener("beat", heard);
+  stream.addEventListener("change", (event) => { heard(); apply(JSON.parse(event.data)); });
+  stream.addEventListener("trouble", () => { last = Date.now(); say("waiting for the server", true); });
+  stream.addEventListener("over", () => { end(); location.reload(); });
+  stream.addEventListener("error", async () => {
     say("reconnecting", true);
-    if (stream.readyState === EventSource.CLOSED) again();  // refused, which browsers do not try again
+    if (stream.readyState !== EventSource.CLOSED) return;  // the browser tries again by itself
+    end();
+    if (FINAL.includes(await statusOf(address))) location.reload();  // to the page for signing in
+    else again();
   });
 }
 
+function whenSeen(act) {
+  if (document.hidden) document.addEventListener("visibilitychange", () => whenSeen(act), { once: true });
+  else act();
+}
+
+async function statusOf(address) {
+  try {
+    const answer = await fetch(address, { redirect: "manual" });
+    answer.body?.cancel();
+    return answer.type === "opaqueredirect" ? 303 : answer.status;
+  } catch {
+    return 0;
+  }
+}
+
+// Open a page that could not be shown again, once it can be.
+function wait() {
+  setTimeout(async () => {
+    const status = await statusOf(location.href);
+    if (status > 0 && status < 500) location.reload();
+    else wait();
+  }, 3 * RETRY);
+}
+
 if (main?.dataset.stream) follow(main.dataset.stream);
+if (main && "waits" in main.dataset) wait();
+if (new URLSearchParams(location.search).has("seal")) {  // said once, and not after a reload
+  const query = new URLSearchParams(location.search);
+  for (const name of ["done", "rewards", "seal"]) query.delete(name);
+  history.replaceState(null, "", `${location.pathname}?${query}`);
+}
