@@ -4,10 +4,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import polars as pl
 import pytest
 from playwright.sync_api import Browser, Page
 
+from armrace.reports.heatmap import heat_maps
+from armrace.reports.layout import document
 from armrace.reports.theme import DARK, LIGHT
+from armrace.simulation.arena import FORMS
 from browsing import DESK, PHONE, overflow, severe_violations
 
 KINDS = ["compare", "grid", "plan", "redteam", "verify", "arena", "replay"]
@@ -81,6 +85,27 @@ def test_a_page_can_be_read_on_a_phone(browser, pages, kind):
         assert page.evaluate(_COLLISIONS) == []
         assert page.evaluate(_SMALLEST_TEXT) >= 9
         assert severe_violations(page) == []
+
+
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+def test_the_heat_maps_of_the_whole_arena_are_legible(browser, tmp_path, size):
+    grid = FORMS["usual"]
+    policies = list(grid.policies)
+    rows = [
+        (*cell[1:], policy, 10.0 * place, 1.0, 1.0 + place)
+        for cell in grid.cells()
+        for place, policy in enumerate(policies)
+    ]
+    columns = ["environment", "attack", "budget", "policy"]
+    columns += ["pseudo_regret_mean", "pseudo_regret_stderr", "relative"]
+    maps = heat_maps(pl.DataFrame(rows, schema=columns, orient="row"), policies)
+    file = tmp_path / "heat.html"
+    file.write_text(document("heat", [f"<figure>{maps}</figure>"]))
+    with opened(browser, file, size) as page:
+        assert page.locator("svg.heat rect").count() == 6 * 29 * len(policies)
+        assert page.evaluate(_SMALLEST_TEXT) >= 9
+        assert page.evaluate(_COLLISIONS) == []
+        assert overflow(page) <= 0
 
 
 def test_figures_turn_dark_with_the_page(browser, pages):

@@ -179,9 +179,9 @@ def _race(view: ExperimentView, history: HistoryView) -> _Standing:
         )
     return _Standing(
         False,
-        f"Layer {layer} of the race has settled on {active[layer][0]}. {STILL} and {HIDDEN}, that is "
-        f"right with probability {100 * (1 - delta):g}%, as long as no more than {limit} of reward "
-        "was corrupted.",
+        f"Layer {layer} of the race has settled on {active[layer][0]}. {STILL} and {HIDDEN}, that "
+        f"is right with probability {100 * (1 - delta):g}%, as long as no more than {limit} of "
+        "reward was corrupted.",
     )
 
 
