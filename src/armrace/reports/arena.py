@@ -167,7 +167,8 @@ def _heat_section(relative: pl.DataFrame, policies: Sequence[str]) -> str:
     )
     return (
         f"<section><h2>Regret relative to the best</h2>{legend()}"
-        f"<figure>{heat_maps(relative, policies)}<figcaption>{caption}</figcaption></figure>{heat_tables(relative, policies)}</section>"
+        f"<figure>{heat_maps(relative, policies)}<figcaption>{caption}</figcaption></figure>"
+        f"{heat_tables(relative, policies)}</section>"
     )
 
 
