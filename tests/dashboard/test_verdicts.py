@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import msgspec
 import pytest
@@ -140,8 +141,17 @@ def test_charts_show_shares_that_add_up_and_marks_of_deletions(race):
     assert any("b deleted from layer" in mark.label for mark in chart.marks)
     drawing = draw_chart(chart)
     assert drawing.count('class="mark') == len(chart.marks) > 0
+    named = {(each.layer, each.arm) for each in history.deletions}
+    assert sum(_layers_in(mark.short) for mark in chart.marks) == len(named)
+    assert ">layer" in drawing
     levels = certificate_chart(history).levels
     assert levels[0].label == "layer 0 tolerates 16"
+
+
+def _layers_in(words):
+    """How many layers a mark names, such as "layers 0 to 3"."""
+    numbers = [int(each) for each in re.findall(r"\d+", words)]
+    return numbers[1] - numbers[0] + 1 if " to " in words else len(numbers)
 
 
 def test_many_arms_are_put_together():

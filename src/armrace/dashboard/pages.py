@@ -28,6 +28,7 @@ from armrace.dashboard.rendering import FORM_TOKEN, address, render
 from armrace.dashboard.sessions import COOKIE, LIFETIME, Sessions
 from armrace.errors import ArmraceError, InvalidParameter
 from armrace.reports.theme import theme_css
+from armrace.service.http.endpoints import ENDPOINTS
 from armrace.service.http.inside import Inside, Visitor
 from armrace.service.http.problems import Forbidden, NotFound, TooLarge, Unauthorised, status_of
 
@@ -111,6 +112,7 @@ class Dashboard:
             Route("/preview", self._guarded(self._preview)),
             Route("/retract", self._guarded(self._retract), methods=["POST"]),
             Route("/release", self._guarded(self._release), methods=["POST"]),
+            Route("/docs", self._guarded(self._show_api)),
             Route("/sign-in", self._guarded(self._show_sign_in), methods=["GET"]),
             Route("/sign-in", self._guarded(self._sign_in), methods=["POST"]),
             Route("/sign-out", self._guarded(self._sign_out), methods=["POST"]),
@@ -146,11 +148,14 @@ class Dashboard:
 
         return guarded
 
-    def _refusal(self, request: Request, error: ArmraceError) -> Response:
+    def _visitor_if_known(self, request: Request) -> Visitor | None:
         try:
-            visitor: Visitor | None = self._visitor(request)
+            return self._visitor(request)
         except ArmraceError:
-            visitor = None
+            return None
+
+    def _refusal(self, request: Request, error: ArmraceError) -> Response:
+        visitor = self._visitor_if_known(request)
         status = status_of(error)
         waits = request.method == "GET" and status not in _FINAL and status >= 500
         return self._frame(
@@ -199,6 +204,10 @@ class Dashboard:
         parts = self._own_parts(request, content)
         title = f"{name} without {source}"
         return self._frame(request, "preview", title, visitor, name=name, parts=parts)
+
+    async def _show_api(self, request: Request) -> Response:
+        visitor = self._visitor_if_known(request)
+        return self._frame(request, "api", "API", visitor, endpoints=ENDPOINTS)
 
     def _own_parts(self, request: Request, content: Content) -> dict[str, str]:
         """Return parts with the token of this session, since parts are shared by sessions."""

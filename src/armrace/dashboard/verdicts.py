@@ -210,12 +210,18 @@ def matrix_rows(view: ExperimentView) -> list[tuple[int, list[Any]]]:
 
 def median_delay(delays: Sequence[int]) -> str:
     """Return the delay that half of the rewards stay below, as a power of two, in words."""
+    place = median_bin(delays)
+    return MISSING if place is None else duration(2**place / 1000)
+
+
+def median_bin(delays: Sequence[int]) -> int | None:
+    """Return the first place at which half of the counts lie behind; ``None`` without any."""
     total, seen = sum(delays), 0
     for place, number in enumerate(delays):
         seen += number
         if total and 2 * seen >= total:
-            return duration(2**place / 1000)
-    return MISSING
+            return place
+    return None
 
 
 def duration(seconds: float) -> str:

@@ -111,6 +111,10 @@ function drawExtras(plot, chart) {
     ctx.textAlign = wide ? "left" : "right";
     ctx.fillText(level.label, wide ? right + 8 * ratio : right, wide ? y : y - 8 * ratio);
   }
+  ctx.fillStyle = variable("--muted");
+  ctx.textAlign = "left";
+  ctx.fillText(chart.axis, 2 * ratio, 10 * ratio);
+  const texts = [];
   for (const mark of chart.marks) {
     const x = plot.valToPos(mark.time / 1000, "x", true);
     if (x < bbox.left || x > right) continue;
@@ -120,6 +124,7 @@ function drawExtras(plot, chart) {
       ctx.lineWidth = ratio;
       ctx.setLineDash([2 * ratio, 4 * ratio]);
       ctx.moveTo(x, bbox.top); ctx.lineTo(x, bbox.top + bbox.height);
+      writeBeside(ctx, mark.short, x - 6 * ratio, bbox.top + 8 * ratio, ratio, texts);
     } else {
       const values = chart.series[mark.series].values;
       const y = plot.valToPos(values[nearest(chart.times, mark.time)] ?? 0, "y", true), r = 4 * ratio;
@@ -127,11 +132,22 @@ function drawExtras(plot, chart) {
       ctx.lineWidth = 2.5 * ratio;
       ctx.setLineDash([]);
       ctx.moveTo(x - r, y - r); ctx.lineTo(x + r, y + r); ctx.moveTo(x + r, y - r); ctx.lineTo(x - r, y + r);
+      writeBeside(ctx, mark.short, x - 6 * ratio, y - 12 * ratio, ratio, texts);
     }
     ctx.stroke();
   }
   if (wide && chart.series.length > 1) drawNames(plot, chart, right + 8 * ratio, ratio);
   ctx.restore();
+}
+
+// Write what a mark says to its left, unless that would cover the text of another one.
+function writeBeside(ctx, text, right, y, ratio, taken) {
+  const left = right - ctx.measureText(text).width;
+  if (taken.some((other) => Math.abs(other.y - y) < 13 * ratio && left < other.right && other.left < right)) return;
+  taken.push({ left, right, y });
+  ctx.textAlign = "right";
+  ctx.fillStyle = variable("--muted");
+  ctx.fillText(text, right, y);
 }
 
 function nearest(times, time) {
@@ -162,7 +178,9 @@ function drawNames(plot, chart, x, ratio) {
 function showReadout(name, plot) {
   const place = document.querySelector(`[data-readout="${name}"]`), chart = charts.get(name).chart;
   if (!place) return;
-  const at = plot.cursor.idx ?? chart.times.length - 1;
+  const at = plot.cursor.idx;
+  place.classList.toggle("on", at != null);
+  if (at == null) return;
   const time = document.createElement("span");
   time.textContent = chart.times.length ? new Date(chart.times[at]).toISOString().slice(0, 16).replace("T", " ") : "";
   const values = chart.series.map((line) => {
@@ -172,7 +190,22 @@ function showReadout(name, plot) {
     return span;
   });
   place.replaceChildren(time, ...values);
-  place.classList.add("on");
+}
+
+// Read the values of a chart with the arrow keys.
+function moveCursor(name, event) {
+  const { plot, chart } = charts.get(name) ?? {};
+  const last = chart?.times.length - 1, at = plot?.cursor.idx;
+  const places = { ArrowLeft: (at ?? last + 1) - 1, ArrowRight: (at ?? -1) + 1, Home: 0, End: last };
+  if (!plot || !(event.key in places)) return;
+  event.preventDefault();
+  document.querySelector(`[data-readout="${name}"]`)?.setAttribute("aria-live", "polite");
+  const to = Math.min(Math.max(places[event.key], 0), last);
+  plot.setCursor({ left: plot.valToPos(chart.times[to] / 1000, "x"), top: 1 });
+}
+
+for (const place of document.querySelectorAll("[data-chart]")) {
+  place.addEventListener("keydown", (event) => moveCursor(place.dataset.chart, event));
 }
 
 function showChart(chart) {
@@ -200,7 +233,7 @@ function showChart(chart) {
   entry.plot = new uPlot(
     {
       width, height: HEIGHT, ...lineOptions(chart),
-      padding: [10, wide && (chart.series.length > 1 || chart.levels.length) ? 168 : 8, 0, 0],
+      padding: [24, wide && (chart.series.length > 1 || chart.levels.length) ? 168 : 8, 0, 0],
       legend: { show: false }, cursor: { drag: { x: false, y: false }, points: { show: false } },
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
       scales: { x: { time: true, range: () => [entry.chart.times[0] / 1000, Math.max(entry.chart.times.at(-1), entry.chart.times[0] + 1) / 1000] },
@@ -213,7 +246,7 @@ function showChart(chart) {
     },
     columns(chart), place);
   entry.plot.root.setAttribute("role", "img");
-  entry.plot.root.setAttribute("aria-label", `${chart.description} The same figures are in the table below.`);
+  entry.plot.root.setAttribute("aria-label", `${chart.description} Arrow keys read it out; the same figures are in the table below.`);
 }
 
 // Draw a chart now, or when it was last drawn some time ago, if changes come faster than that.
