@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
@@ -18,6 +19,7 @@ from armrace.reports.page import comparison_plots, render_report
 from armrace.reports.planning import render_plan
 from armrace.reports.plots import write_plots
 from armrace.reports.redteam import redteam_plots, render_redteam
+from armrace.reports.replay import replay_specification
 from armrace.reports.verification import render_verification
 from armrace.simulation import Comparison
 from armrace.simulation.archives import load_comparison
@@ -236,6 +238,13 @@ def test_a_report_takes_what_the_command_line_adds(results: Results, tmp_path: P
     page = found.report(tmp_path / "page.html", sweeps=sweeps, worst=[found]).read_text()
     assert "against corruption: zero-best-when-likely" in page
     assert "Each under its own worst attack" in page
+
+
+def test_the_specification_of_a_replay_gives_the_same_figures(results: Results) -> None:
+    data = msgspec.json.decode(msgspec.json.encode(replay_specification(results.replay)))
+    assert (data["attack"]["name"], data["budget"]) == ("zero-best", 10)
+    again = armrace.replay("sample:open-bandit", **data)
+    assert again.table.equals(results.replay.table)
 
 
 def test_there_is_no_page_and_no_figure_of_anything_else() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Column, Table
 
@@ -59,7 +60,7 @@ def print_tables(*tables: Table) -> None:
 
     A table that is too wide is printed in parts, each with the first column in front.
     """
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)  # names may have brackets
     for table in tables:
         for part in _parts(table, console):
             console.print(part)
@@ -156,8 +157,8 @@ def _arms(result: Result) -> Table:
 def print_story(scenarios: Sequence[Scenario]) -> None:
     """Describe the comparison before its figures are available."""
     console = Console(highlight=False)
-    console.print(f"[bold]{scenarios[0].name}[/bold]: {scenarios[0].summary}")
-    console.print(f"[dim]{setting(*scenarios)}[/dim]\n")
+    console.print(f"[bold]{escape(scenarios[0].name)}[/bold]: {escape(scenarios[0].summary)}")
+    console.print(f"[dim]{escape(setting(*scenarios))}[/dim]\n")
 
 
 def print_comparisons(cells: Sequence[Comparison]) -> None:
@@ -165,11 +166,11 @@ def print_comparisons(cells: Sequence[Comparison]) -> None:
     console = Console(highlight=False)
     for cell in cells:
         if len(cells) > 1:
-            console.print(f"[bold]{comparison_name(cell)}[/bold]")
+            console.print(f"[bold]{escape(comparison_name(cell))}[/bold]")
         _print_comparison(cell)
         print_audits(cell.results)
         if len(cell.results) > 1:
-            console.print(f"{cell.verdict()}\n")
+            console.print(f"{cell.verdict()}\n", markup=False)
 
 
 def _print_comparison(comparison: Comparison) -> None:
@@ -231,7 +232,7 @@ def print_verdict(verdict: Verdict) -> None:
         numbers = (found.mean, half, found.p95, found.max, found.spent, found.seen)
         table.add_row(name, *map(figure, numbers))
     console = Console(highlight=False)
-    console.print(verdict.sentence(), soft_wrap=False)
+    console.print(verdict.sentence(), soft_wrap=False, markup=False)
     console.print()
     print_tables(table)
     searched = verdict.search
@@ -239,6 +240,7 @@ def print_verdict(verdict: Verdict) -> None:
         f"{verdict.description} It costs {verdict.factor:.2f} times as much as "
         f"{verdict.builtin.tag()}, the best built-in attack. {count(searched.candidates)} attacks "
         f"in {count(searched.replications)} replications; the search saw {verdict.selection:.2f} "
-        "times the held-out figure."
+        "times the held-out figure.",
+        markup=False,
     )
     typer.echo(f"\n{verdict.command}\n")
