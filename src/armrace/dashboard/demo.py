@@ -30,6 +30,7 @@ __all__ = [
     "NOTE",
     "DemoClock",
     "Visitors",
+    "create_experiments",
     "simulated_visitors",
     "temporary_store",
 ]
@@ -90,7 +91,7 @@ def simulated_visitors(service: Service, clock: DemoClock, speed: float = 1.0) -
         clock: the clock of the service, which they move.
         speed: how many times as fast as usual everything goes.
     """
-    _create(service)
+    create_experiments(service)
     stop = threading.Event()
     visitors = Visitors(service, clock)
     thread = threading.Thread(target=_run, args=(visitors, speed, stop), daemon=True)
@@ -113,7 +114,8 @@ def _run(visitors: Visitors, speed: float, stop: threading.Event) -> None:
         pass  # the service is closing
 
 
-def _create(service: Service) -> None:
+def create_experiments(service: Service) -> None:
+    """Create what the visitors use: a race that bots will attack, and a test of subjects."""
     service.create(
         EXPERIMENT,
         list(_ANSWERS),
