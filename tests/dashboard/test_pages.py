@@ -245,6 +245,26 @@ def test_open_details_stay_open_while_the_page_changes(visit, world):
     assert page.evaluate("document.getElementById('settings').open")
 
 
+HIDE = """(hidden) => {
+    Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+def test_a_hidden_page_rests_until_it_is_seen(visit, world):
+    page = visit()
+    page.goto(f"{world.address}/experiment?name=plain")
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    decisions = page.locator(".tiles dd").first
+    before = decisions.inner_text()
+    page.evaluate(HIDE, True)
+    world.service.decide("plain")
+    page.wait_for_timeout(600)  # three times as long as a stream rests
+    assert decisions.inner_text() == before
+    page.evaluate(HIDE, False)
+    expect(decisions).not_to_have_text(before)
+
+
 def test_a_page_reconnects_when_its_server_comes_back(browser):
     store, keyring, port = MemoryStore(), Keyring(), free_port()
     service = Service(store, keyring)

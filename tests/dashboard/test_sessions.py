@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 from armrace.dashboard import sessions as sessions_module
 from armrace.dashboard.pages import Dashboard
 from armrace.dashboard.sessions import COOKIE, Sessions
+from armrace.errors import RewardConflict
 from armrace.reports.theme import theme_css
 from armrace.service import Keyring, MemoryStore, Service
 from armrace.service.http.application import create_application
@@ -73,10 +74,15 @@ def keyring():
 
 
 @pytest.fixture
-def client(keyring):
+def service(keyring):
     service = Service(MemoryStore(), keyring)
     service.create("ads", ["a", "b"], 0, policy="ucb1", horizon=1000)
     service.reward(service.decide("ads"), 1.0, source="web")
+    return service
+
+
+@pytest.fixture
+def client(service):
     application = create_application(service, pages=lambda inside: Dashboard(inside).routes())
     with TestClient(application, base_url="http://127.0.0.1", follow_redirects=False) as client:
         yield client
@@ -198,6 +204,24 @@ def test_a_decision_that_is_no_number_of_one_is_refused(client, keyring):
         answer = client.post("/release", data=body)
         assert answer.status_code == 422
         assert "decision must be a number of at most 19 digits" in answer.text
+
+
+def test_retracted_rewards_of_a_source_can_be_released(client, keyring):
+    sign_in(client, keyring, "admin")
+    body = {"name": "ads", "source": "web", "token": token_in(client.get("/").text)}
+    client.post("/retract", data=body)
+    assert "Release 1 reward<" in client.get("/sources?name=ads").text
+    page = client.get(client.post("/release", data=body).headers["location"]).text
+    assert "1 reward was released and counts now." in page
+    assert "Release 1 reward<" not in page
+
+
+def test_rewards_that_contradict_others_are_in_the_audit(client, service):
+    decision = service.decide("ads")
+    service.reward(decision, 1.0)
+    with pytest.raises(RewardConflict):
+        service.reward(decision, 0.0)
+    assert "1 reward was refused because" in client.get("/experiment?name=ads").text
 
 
 def test_a_read_key_cannot_retract(client, keyring):

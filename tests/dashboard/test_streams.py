@@ -136,6 +136,18 @@ def test_a_stream_beats_when_nothing_changes_and_outlasts_a_store_that_recovers(
     assert events == ["retry: 1000", "change", "trouble", "beat", "over"]
 
 
+def test_a_page_that_a_store_cannot_give_is_opened_again(inside):
+    async def fail(request):
+        raise StoreFailed("the store is away.")
+
+    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
+    for method, waits in (("GET", True), ("POST", False)):
+        request = Request({**scope, "method": method})
+        page = asyncio.run(Dashboard(inside)._guarded(fail)(request))
+        assert page.status_code == 503
+        assert (b"data-waits" in page.body) == waits
+
+
 def test_streams_that_look_at_the_same_time_share_one_page(inside):
     dashboard, made = Dashboard(inside, seconds=10.0), []
     visitor = inside.local_visitor("127.0.0.1")
