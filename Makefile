@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test test-ray lint style types warm-up bench verify forensics torture worst grid locked docs reference package clean
+.PHONY: help setup demo test test-ray lint style types warm-up bench verify forensics torture worst grid locked pictures docs reference package clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -78,6 +78,9 @@ grid: setup ## the searches of the arena's page, on one core: many hours
 
 locked: setup ## judge the policies on environments and attacks that took no part in their choice: half an hour
 	$(BIN)/python docs/locked.py armrace-locked
+
+pictures: setup ## remake the pictures of docs/images
+	PYTHONPATH=tests $(BIN)/python docs/screenshots.py
 
 docs: setup ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -6,10 +6,12 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from armrace.cli import budget_sweep
 from armrace.cli.main import run
+from armrace.cli.tables import new_table, print_story, print_tables
 from armrace.policies import POLICIES
 from armrace.simulation import SCENARIOS
 
@@ -233,3 +235,16 @@ def test_a_terminal_shows_the_loss_over_time_and_a_pipe_plain_text(
     assert len(rows) == 2  # one part, within 80 columns
     assert all(len(row) <= 80 for row in rows)
     assert all(re.search(r"[\u2581-\u2588]{6}$", row.rstrip()) for row in rows)
+
+
+def test_brackets_in_names_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    story = msgspec.structs.replace(
+        next(iter(SCENARIOS.values())), name="ads [new]", summary="Some [red] ads."
+    )
+    print_story([story])
+    table = new_table("policy", "figure")
+    table.add_row("mine [bold]", "1")
+    print_tables(table)
+    output = capsys.readouterr().out
+    for words in ("ads [new]", "Some [red] ads.", "mine [bold]"):
+        assert words in output

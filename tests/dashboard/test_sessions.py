@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from importlib.resources import files
 
 import pytest
@@ -11,6 +12,8 @@ from starlette.testclient import TestClient
 from armrace.dashboard import sessions as sessions_module
 from armrace.dashboard.pages import Dashboard
 from armrace.dashboard.sessions import COOKIE, Sessions
+from armrace.errors import RewardConflict
+from armrace.reports.theme import theme_css
 from armrace.service import Keyring, MemoryStore, Service
 from armrace.service.http.application import create_application
 
@@ -71,10 +74,15 @@ def keyring():
 
 
 @pytest.fixture
-def client(keyring):
+def service(keyring):
     service = Service(MemoryStore(), keyring)
     service.create("ads", ["a", "b"], 0, policy="ucb1", horizon=1000)
     service.reward(service.decide("ads"), 1.0, source="web")
+    return service
+
+
+@pytest.fixture
+def client(service):
     application = create_application(service, pages=lambda inside: Dashboard(inside).routes())
     with TestClient(application, base_url="http://127.0.0.1", follow_redirects=False) as client:
         yield client
@@ -100,13 +108,46 @@ def test_without_keys_the_page_can_be_read_and_changes_nothing(client):
     assert client.get("/", headers={"host": "evil.example"}).status_code == 403
 
 
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+
 def test_every_answer_forbids_what_pages_do_not_need(client):
     for path in ("/", "/experiment?name=ads", "/experiment?name=no", "/static/dashboard.js"):
         headers = client.get(path).headers
-        assert "script-src 'self'" in headers["content-security-policy"]
-        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["content-security-policy"] == POLICY
         assert headers["x-content-type-options"] == "nosniff"
+        assert headers["cross-origin-opener-policy"] == "same-origin"
+        assert headers["cross-origin-resource-policy"] == "same-origin"
     assert client.get("/static/..%2fpages.py").status_code == 404
+
+
+def test_static_files_are_sent_once(client):
+    first = client.get("/static/theme.css")
+    assert first.text == theme_css()
+    again = client.get("/static/theme.css", headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+def test_the_style_sheet_takes_its_colours_from_the_theme():
+    sheet = files("armrace.dashboard").joinpath("static", "dashboard.css").read_text()
+    assert re.findall(r"#[0-9a-f]{3,8}\b|\brgba?\(|\bhsla?\(", sheet) == []
+    known = set(re.findall(r"(--[\w-]+):", theme_css() + sheet))
+    assert set(re.findall(r"var\((--[\w-]+)", sheet)) - known == set()
+
+
+def test_every_page_has_a_title_of_its_own(client, keyring):
+    sign_in(client, keyring, "admin")
+    paths = ("/", "/experiment?name=ads", "/sources?name=ads", "/preview?name=ads&source=web")
+    titles = [client.get(path).text.split("<title>")[1].split("</title>")[0] for path in paths]
+    assert titles == [
+        "Experiments · armrace",
+        "ads · armrace",
+        "Sources of ads · armrace",
+        "ads without web · armrace",
+    ]
 
 
 def test_pages_hold_no_inline_script_or_style(client):
@@ -128,8 +169,59 @@ def test_a_form_of_another_site_changes_nothing(client, keyring):
     stolen = Sessions(keyring).form_token(other)
     assert client.post("/retract", data={**body, "token": stolen}).status_code == 403
     done = client.post("/retract", data={**body, "token": token_in(page)})
-    assert done.headers["location"] == "/experiment?name=ads&done=retract&rewards=1"
-    assert "1 rewards retracted: forged" in client.get(done.headers["location"]).text
+    target = done.headers["location"]
+    assert target.startswith("/experiment?name=ads&done=retract&rewards=1&seal=")
+    page = client.get(target).text
+    assert "1 reward retracted: forged" in page
+    assert "1 reward was retracted." in page
+    for false in (target.replace("rewards=1", "rewards=9"), target.partition("&seal")[0]):
+        assert "was retracted." not in client.get(false).text.replace("were", "was")
+    client.cookies.clear()
+    sign_in(client, keyring, "admin")
+    assert "was retracted." not in client.get(target).text  # another session has not done it
+
+
+def test_a_form_after_the_session_leads_back_to_its_page(client, keyring):
+    keyring.create(["admin"])
+    page = "http://127.0.0.1/preview?name=ads&source=web"
+    for referer, to in ((page, "%2Fpreview%3Fname%3Dads%26source%3Dweb"), ("", "%2F"),
+                        ("http://evil.example/x", "%2F")):  # fmt: skip
+        answer = client.post("/retract", data={"name": "ads"}, headers={"referer": referer})
+        assert answer.headers["location"] == f"/sign-in?to={to}"
+
+
+def test_a_wrong_key_does_not_lose_the_page(client, keyring):
+    keyring.create(["admin"])
+    page = client.post("/sign-in", data={"key": "armrace_x_y", "to": "/sources?name=ads"}).text
+    assert 'name="to" value="/sources?name=ads"' in page
+
+
+def test_a_decision_that_is_no_number_of_one_is_refused(client, keyring):
+    sign_in(client, keyring, "admin")
+    token = token_in(client.get("/preview?name=ads&source=web").text)
+    for decision in ("", "x", "-1", "1" * 20):
+        body = {"name": "ads", "decision": decision, "token": token}
+        answer = client.post("/release", data=body)
+        assert answer.status_code == 422
+        assert "decision must be a number of at most 19 digits" in answer.text
+
+
+def test_retracted_rewards_of_a_source_can_be_released(client, keyring):
+    sign_in(client, keyring, "admin")
+    body = {"name": "ads", "source": "web", "token": token_in(client.get("/").text)}
+    client.post("/retract", data=body)
+    assert "Release 1 reward<" in client.get("/sources?name=ads").text
+    page = client.get(client.post("/release", data=body).headers["location"]).text
+    assert "1 reward was released and counts now." in page
+    assert "Release 1 reward<" not in page
+
+
+def test_rewards_that_contradict_others_are_in_the_audit(client, service):
+    decision = service.decide("ads")
+    service.reward(decision, 1.0)
+    with pytest.raises(RewardConflict):
+        service.reward(decision, 0.0)
+    assert "1 reward was refused because" in client.get("/experiment?name=ads").text
 
 
 def test_a_read_key_cannot_retract(client, keyring):

@@ -7,11 +7,15 @@ import re
 
 import msgspec
 import pytest
+from starlette.requests import Request
 
 from armrace.dashboard.contents import Content, Known, experiment_content
+from armrace.dashboard.pages import Dashboard
 from armrace.dashboard.reading import Reading
+from armrace.errors import StoreFailed
 from armrace.service import MemoryStore, Service
 from armrace.service.http.application import create_application
+from armrace.service.http.problems import NotFound
 
 HISTORY = "/v1/experiments/{name}/history"
 ARMS = ["<!--piece-->", '"><!--/piece-->', "third"]
@@ -99,3 +103,67 @@ def test_an_arm_that_is_added_is_shown_at_once(service, inside):
     race_page(inside, reading)
     service.add_arm("race", "fourth")
     assert ">fourth<" in race_page(inside, reading).parts["matrix"]
+
+
+REQUEST = Request({"type": "http", "headers": [(b"host", b"127.0.0.1")]})
+
+
+def heard(dashboard, make, count):
+    """Return the names of the first events of a stream."""
+
+    async def listen():
+        events = dashboard._events("race", make, REQUEST, "race")
+        found = []
+        async for each in events:
+            found.append(each.decode().split("\n")[0].removeprefix("event: "))
+            if len(found) == count:
+                break
+        return found
+
+    return asyncio.run(listen())
+
+
+def test_a_stream_beats_when_nothing_changes_and_outlasts_a_store_that_recovers(inside):
+    answers = [Content({}, []), StoreFailed("away."), Content({}, []), NotFound("gone.")]
+
+    async def make(reading, visitor, name):
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    events = heard(Dashboard(inside, seconds=0.0, rest=0.0), make, 6)
+    assert events == ["retry: 1000", "change", "trouble", "beat", "over"]
+
+
+def test_a_page_that_a_store_cannot_give_is_opened_again(inside):
+    async def fail(request):
+        raise StoreFailed("the store is away.")
+
+    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
+    for method, waits in (("GET", True), ("POST", False)):
+        request = Request({**scope, "method": method})
+        page = asyncio.run(Dashboard(inside)._guarded(fail)(request))
+        assert page.status_code == 503
+        assert (b"data-waits" in page.body) == waits
+
+
+def test_streams_that_look_at_the_same_time_share_one_page(inside):
+    dashboard, made = Dashboard(inside, seconds=10.0), []
+    visitor = inside.local_visitor("127.0.0.1")
+
+    async def make(reading, visitor, name):
+        made.append(name)
+        await asyncio.sleep(0.01)
+        return Content({}, [])
+
+    async def look_all():
+        first = asyncio.ensure_future(dashboard._current("race", make, visitor, "race"))
+        await asyncio.sleep(0)
+        looks = [dashboard._current("race", make, visitor, "race") for _ in range(5)]
+        first.cancel()  # one that leaves does not end it for the others
+        found = await asyncio.gather(*looks)
+        return {id(each) for each in found}
+
+    assert len(asyncio.run(look_all())) == 1
+    assert made == ["race"]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 
 import msgspec
 import pytest
 
 from armrace.dashboard.charts import certificate_chart, reward_chart, traffic_chart
 from armrace.dashboard.drawing import draw_chart
+from armrace.dashboard.rendering import _cell_html
 from armrace.dashboard.verdicts import describe_ratio, make_verdict, median_delay
+from armrace.forensics.sentences import HIDDEN, STILL
 from armrace.service import MemoryStore, RatioCheck, Service
 from serving import Clock
 
@@ -41,11 +44,12 @@ def test_a_verdict_grows_surer():
     assert nothing.best is None
     assert nothing.sure.startswith("Nothing has been learned yet")
     early = make_verdict(*play("ucb1", 1, good="none"))
-    assert early.sure.startswith("It is too early to rule out any other arm")
+    assert early.sure.startswith("No other arm is ruled out yet")
     assert not early.decided
     sure = make_verdict(*play("ucb1", 20))
     assert (sure.best.arm, sure.decided, sure.rivals) == ("a", True, [])
-    assert "If rewards are honest and means stand still, it is better" in sure.sure
+    assert sure.standing == "and better than every other arm."
+    assert "if rewards are honest and means stand still" in sure.sure
     assert sure.corruption == ""
 
 
@@ -58,33 +62,97 @@ def test_rewards_of_any_range_are_shown_in_their_units():
     assert -5.0 <= chart.low < chart.high <= 15.0
 
 
-def test_a_race_says_what_its_slowest_settled_layer_tolerates():
-    policy = {"name": "sharp-race", "most_corruption": 100}
-    view, history = play(policy, 60)
-    verdict = make_verdict(view, history)
+@pytest.fixture(scope="module")
+def race():
+    return play({"name": "sharp-race", "most_corruption": 100}, 60)
+
+
+def slowest_settled(view, history):
     settled = [
         layer
         for layer in range(len(history.tolerated))
         if [each.arm for each in view.layers if each.layer == layer and each.active] == ["a"]
     ]
-    tolerated = history.tolerated[max(settled)]
-    assert verdict.corruption == (
-        f"Layer {max(settled)} of the race has settled on a: that is right with probability 95% if "
-        f"no more than {tolerated:.0f} of reward was corrupted."
+    return max(settled), history.tolerated[max(settled)]
+
+
+def test_a_race_says_what_its_slowest_settled_layer_tolerates_and_assumes(race):
+    layer, tolerated = slowest_settled(*race)
+    assert make_verdict(*race).corruption == (
+        f"Layer {layer} of the race has settled on a. {STILL} and {HIDDEN}, that is right with "
+        f"probability 95%, as long as no more than {tolerated:.0f} of reward was corrupted."
     )
 
 
-def test_charts_show_shares_that_add_up_and_marks_of_deletions():
-    _, history = play({"name": "sharp-race", "most_corruption": 100}, 60)
+def audited(history, alarms, certificate):
+    return msgspec.structs.replace(
+        history,
+        alarms=[*history.alarms[:-1], alarms],
+        certificates=[*history.certificates[:-1], certificate],
+    )
+
+
+def test_a_race_that_met_more_than_it_tolerates_guarantees_nothing(race):
+    view, history = race
+    layer, tolerated = slowest_settled(view, history)
+    verdict = make_verdict(view, audited(history, 5, 779.9))
+    assert verdict.standing == (
+        "but nothing is guaranteed: at least 779 of reward was corrupted, or the world has moved."
+    )
+    assert verdict.corruption == (
+        f"{STILL} and {HIDDEN}, at least 779 of reward was corrupted: more than the "
+        f"{tolerated:.0f} that layer {layer} of the race tolerates, so nothing guarantees a, on "
+        "which it has settled."
+    )
+    assert (verdict.decided, verdict.rivals) == (False, ["b", "c"])
+
+
+def test_an_alarm_rules_no_arm_out_again(race):
+    view, history = race
+    verdict = make_verdict(view, audited(history, 1, 0.0))
+    assert verdict.standing == "but nothing is guaranteed: an alarm is up."
+    assert (verdict.decided, verdict.rivals) == (False, ["b", "c"])
+    assert "no arm is ruled out" in verdict.sure
+
+
+@pytest.mark.parametrize("name", ["sharp-race", "multi-layer-race"])
+def test_the_mean_of_a_cell_lies_within_its_interval(name):
+    clock = Clock()
+    service = Service(MemoryStore(), clock=clock)
+    service.create("ads", ["a", "b", "c"], 0, policy=name, window=1, horizon=20_000, seed=2)
+    for number in range(30):  # forgers turn everything round, which fast layers see first
+        made = service.decide_many("ads", 50)
+        service.reward_many([(d, float((d.arm == "a") == (number < 20))) for d in made])
+        clock.move(60)
+    cells = [cell for cell in service.describe("ads").layers if cell.evidence]
+    assert len(cells) > 10
+    assert all(cell.lower <= cell.evidence_mean <= cell.upper for cell in cells)
+    shown = [_cell_html(cell, 0.0, 1.0, 0) for cell in cells]
+    for cell, html in zip(cells, shown, strict=True):
+        assert f"<b>{cell.evidence_mean if cell.active else cell.mean:.3f}</b>" in html
+        assert ('class="range"' in html) == cell.active
+
+
+def test_charts_show_shares_that_add_up_and_marks_of_deletions(race):
+    _, history = race
     chart = traffic_chart(history)
     for shares in zip(*(series.values for series in chart.series), strict=True):
         assert math.isclose(sum(shares), 1.0)
     assert any("b deleted from layer" in mark.label for mark in chart.marks)
     drawing = draw_chart(chart)
     assert drawing.count('class="mark') == len(chart.marks) > 0
+    named = {(each.layer, each.arm) for each in history.deletions}
+    assert sum(_layers_in(mark.short) for mark in chart.marks) == len(named)
+    assert ">layer" in drawing
     levels = certificate_chart(history).levels
     assert history.tolerated[0] < 32  # its allowance, too close to the next for a line of its own
     assert levels[0].label == "layer 1 tolerates 32"
+
+
+def _layers_in(words):
+    """How many layers a mark names, such as "layers 0 to 3"."""
+    numbers = [int(each) for each in re.findall(r"\d+", words)]
+    return numbers[1] - numbers[0] + 1 if " to " in words else len(numbers)
 
 
 def test_many_arms_are_put_together():

@@ -31,6 +31,7 @@ def test_the_source_that_forges_is_named_and_no_other() -> None:
         .otherwise(pl.col("reward"))
     )
     found = audit_log(opened(forged))
+    assert f"<strong>Audit of {found.log}: alarm</strong>" in found._repr_html_()
     (alarm,) = found.sources
     assert (alarm.source, alarm.arm, alarm.mean) == ("c", "0", 1.0)
     assert alarm.other_mean < 0.1

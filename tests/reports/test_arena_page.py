@@ -6,8 +6,9 @@ import polars as pl
 import pytest
 
 from armrace.reports.arena import render_arena
-from armrace.reports.heatmap import STEPS, heat_class
+from armrace.reports.heatmap import STEPS, heat_class, heat_maps
 from armrace.simulation.arena import Grid, run_arena
+from armrace.simulation.leaderboard import relative_regret
 from reports.test_page import assert_only_own_script, outline
 
 GRID = Grid(
@@ -27,7 +28,7 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
 def test_page_is_well_formed_and_self_contained(figures: pl.DataFrame) -> None:
     text = render_arena(GRID, figures, "armrace arena <&>")
     page = outline(text)
-    assert len(page.labels) == 3  # the heat map, and a plot for screens and phones
+    assert len(page.labels) == 4  # two heat maps, and a plot for screens and phones
     assert all(page.labels)
     assert len(set(page.ids)) == len(page.ids)
     assert all(link.startswith("#") for link in page.links)
@@ -59,3 +60,11 @@ def test_same_figures_give_the_same_page(figures: pl.DataFrame) -> None:
 def test_colours_get_darker_with_regret() -> None:
     classes = [heat_class(relative) for relative in (1.0, *STEPS)]
     assert classes == [f"h{step}" for step in range(len(STEPS) + 1)]
+
+
+def test_names_in_heat_maps_are_text(figures: pl.DataFrame) -> None:
+    hostile = "<script>alert(1)</script>"
+    renamed = relative_regret(figures).with_columns(
+        environment=pl.lit(hostile), attack=pl.lit(hostile), policy=pl.lit(hostile)
+    )
+    assert hostile not in heat_maps(renamed, [hostile])

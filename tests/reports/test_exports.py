@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
@@ -12,17 +13,19 @@ import armrace
 from armrace.environments import Bernoulli, Environment
 from armrace.errors import DamagedFile, InvalidParameter, UnknownName, UnwritableOutput
 from armrace.kernels.laws import Law
+from armrace.red_team.efforts import EFFORTS
 from armrace.reports.arena import arena_plots
 from armrace.reports.exports import page_of, plots_of
 from armrace.reports.page import comparison_plots, render_report
 from armrace.reports.planning import render_plan
 from armrace.reports.plots import write_plots
-from armrace.reports.redteam import redteam_plots, render_redteam
+from armrace.reports.redteam import redteam_plots, redteam_specification, render_redteam
+from armrace.reports.replay import replay_specification
 from armrace.reports.verification import render_verification
 from armrace.simulation import Comparison
 from armrace.simulation.archives import load_comparison
 from armrace.specification import Limits
-from reports.conftest import GRID, Results
+from reports.conftest import GRID, TINY, Results
 from reports.test_page import outline
 
 
@@ -236,6 +239,28 @@ def test_a_report_takes_what_the_command_line_adds(results: Results, tmp_path: P
     page = found.report(tmp_path / "page.html", sweeps=sweeps, worst=[found]).read_text()
     assert "against corruption: zero-best-when-likely" in page
     assert "Each under its own worst attack" in page
+
+
+def test_the_specification_of_a_replay_gives_the_same_figures(results: Results) -> None:
+    data = msgspec.json.decode(msgspec.json.encode(replay_specification(results.replay)))
+    assert (data["attack"]["name"], data["budget"]) == ("zero-best", 10)
+    again = armrace.replay("sample:open-bandit", **data)
+    assert again.table.equals(results.replay.table)
+
+
+def test_searches_and_verifications_say_how_to_run_them_again(
+    results: Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(EFFORTS, "quick", TINY)
+    verdict = results.verdicts[0]
+    data = msgspec.json.decode(msgspec.json.encode(redteam_specification(verdict)))
+    again = armrace.redteam(**data, progress=False)
+    assert (again.attack, again.held_out) == (verdict.attack, verdict.held_out)
+    assert "armrace.redteam(**specification)" in page_of(verdict)
+    assert results.verification.settings == {
+        "policies": ["sharp-race"], "quick": True, "asymptotic": True, "seed": 0
+    }  # fmt: skip
+    assert "armrace.verify(**specification)" in page_of(results.verification)
 
 
 def test_there_is_no_page_and_no_figure_of_anything_else() -> None:

@@ -12,7 +12,8 @@ import armrace
 from armrace.reports.colours import GREY
 from armrace.reports.curves import summary_curves
 from armrace.reports.page import render_grid, render_report, specification
-from armrace.reports.race import has_layers
+from armrace.reports.plot_style import inline_svg, new_figure, own_style
+from armrace.reports.race import draw_layers, has_layers
 from armrace.reports.rows import comparison_styles
 from armrace.reports.tables import comparison_table
 from armrace.simulation import Comparison
@@ -164,3 +165,20 @@ def test_of_many_policies_the_rest_is_grey() -> None:
     assert colours["ucb1"] != GREY
     assert colours[comparison.best()] != GREY
     assert "Grey lines are the other policies" in render(comparison)
+
+
+def test_text_that_looks_like_an_id_stays_as_it_is() -> None:
+    with own_style():
+        drawing, axes = new_figure(3.0, 2.0)
+        axes.set_title('x id="own" url(#z)')
+        text = inline_svg(drawing, "name", "")
+    assert 'x id="own" url(#z)' in text
+    assert 'id="name-' in text
+
+
+def test_dollar_signs_in_names_of_arms_are_no_formula() -> None:
+    rows = [{"layer": 0, "arm": arm, "pulls": 1, "mean": 0.5, "active": True} for arm in (0, 1)]
+    with own_style():
+        text = inline_svg(draw_layers(rows, names=["$5 off", "$x^2$"]), "arms", "")
+    assert ">$5 off<" in text
+    assert ">$x^2$<" in text

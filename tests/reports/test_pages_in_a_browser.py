@@ -4,10 +4,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import polars as pl
 import pytest
 from playwright.sync_api import Browser, Page
 
+import armrace
+from armrace.reports.heatmap import heat_maps
+from armrace.reports.layout import document
 from armrace.reports.theme import DARK, LIGHT
+from armrace.simulation.arena import FORMS
+from armrace.simulation.scenarios import USUAL_POLICIES
 from browsing import DESK, PHONE, overflow, severe_violations
 
 KINDS = ["compare", "grid", "plan", "redteam", "verify", "arena", "replay"]
@@ -81,6 +87,55 @@ def test_a_page_can_be_read_on_a_phone(browser, pages, kind):
         assert page.evaluate(_COLLISIONS) == []
         assert page.evaluate(_SMALLEST_TEXT) >= 9
         assert severe_violations(page) == []
+
+
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+def test_the_heat_maps_of_the_whole_arena_are_legible(browser, tmp_path, size):
+    grid = FORMS["usual"]
+    policies = list(grid.policies)
+    rows = [
+        (*cell[1:], policy, 10.0 * place, 1.0, 1.0 + place)
+        for cell in grid.cells()
+        for place, policy in enumerate(policies)
+    ]
+    columns = ["environment", "attack", "budget", "policy"]
+    columns += ["pseudo_regret_mean", "pseudo_regret_stderr", "relative"]
+    maps = heat_maps(pl.DataFrame(rows, schema=columns, orient="row"), policies)
+    file = tmp_path / "heat.html"
+    file.write_text(document("heat", [f"<figure>{maps}</figure>"]))
+    with opened(browser, file, size) as page:
+        assert page.locator("svg.heat rect").count() == 6 * 29 * len(policies)
+        assert page.evaluate(_SMALLEST_TEXT) >= 9
+        assert page.evaluate(_COLLISIONS) == []
+        assert overflow(page) <= 0
+
+
+def test_layers_are_folded_and_long_tables_scroll_in_their_frames(browser, pages):
+    page = browser.new_page(viewport=DESK)
+    page.goto(pages["compare"].as_uri())
+    layers = page.locator("details", has=page.get_by_role("heading", name="layers"))
+    assert layers.count() >= 1
+    assert not page.locator("details[open]").count()
+    page.goto(pages["verify"].as_uri())
+    page.evaluate(_UNFOLD)
+    frames = page.evaluate(
+        "Array.from(document.querySelectorAll('.frame'), (each) => [each.clientHeight, "
+        "each.scrollHeight, getComputedStyle(each).overflowY])"
+    )
+    assert all(shown <= 36 * 16 + 2 for shown, _, _ in frames)
+    assert {how for _, _, how in frames} == {"auto"}
+    page.close()
+
+
+def test_names_of_the_usual_policies_do_not_collide(browser, tmp_path):
+    found = armrace.compare(
+        list(USUAL_POLICIES), [0.9, 0.5], "zero-best-when-likely", budget=20, horizon=400,
+        replications=3, progress=False,
+    )  # fmt: skip
+    file = found.report(tmp_path / "usual.html")
+    for size in (DESK, PHONE):
+        with opened(browser, file, size) as page:
+            assert page.evaluate(_COLLISIONS) == []
 
 
 def test_figures_turn_dark_with_the_page(browser, pages):

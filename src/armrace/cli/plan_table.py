@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rich.console import Console
+from rich.markup import escape
 
 from armrace.cli.tables import new_table, print_tables
 from armrace.planning import Plan
@@ -24,9 +25,9 @@ _COLUMNS = (
 def print_plan(plan: Plan) -> None:
     """Print the question, one row per policy, and the recommendation."""
     console = Console(highlight=False)
-    console.print(f"[dim]{plan_setting(plan.question)}[/dim]\n")
+    console.print(f"[dim]{escape(plan_setting(plan.question))}[/dim]\n")
     table = new_table(*_COLUMNS)
     for row in plan_cells(plan):
         table.add_row(*row)
     print_tables(table)
-    console.print(plan.recommendation)
+    console.print(plan.recommendation, markup=False)

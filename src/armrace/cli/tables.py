@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Column, Table
 
@@ -69,7 +70,7 @@ def print_tables(*tables: Table) -> None:
 
     A table that is too wide is printed in parts, each with the first column in front.
     """
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)  # names may have brackets
     for table in tables:
         for part in _parts(table, console):
             console.print(part)
@@ -166,8 +167,8 @@ def _arms(result: Result) -> Table:
 def print_story(scenarios: Sequence[Scenario]) -> None:
     """Describe the comparison before its figures are available."""
     console = Console(highlight=False)
-    console.print(f"[bold]{scenarios[0].name}[/bold]: {scenarios[0].summary}")
-    console.print(f"[dim]{setting(*scenarios)}[/dim]\n")
+    console.print(f"[bold]{escape(scenarios[0].name)}[/bold]: {escape(scenarios[0].summary)}")
+    console.print(f"[dim]{escape(setting(*scenarios))}[/dim]\n")
 
 
 def print_comparisons(cells: Sequence[Comparison], own_worst: Sequence[Comparison] = ()) -> None:
@@ -182,13 +183,13 @@ def print_comparisons(cells: Sequence[Comparison], own_worst: Sequence[Compariso
     names += map(own_worst_name, own_worst)
     for name, cell in zip(names, [*cells, *own_worst], strict=True):
         if len(names) > 1:
-            console.print(f"[bold]{name}[/bold]")
+            console.print(f"[bold]{escape(name)}[/bold]")
         _print_comparison(cell)
         print_audits(cell.results)
         if cell in own_worst and (note := never_searched(cell)):
-            console.print(f"{note}\n")
+            console.print(f"{note}\n", markup=False)
         if len(cell.results) > 1:
-            console.print(f"{cell.verdict()}\n")
+            console.print(f"{cell.verdict()}\n", markup=False)
 
 
 def _print_comparison(comparison: Comparison) -> None:
@@ -252,7 +253,7 @@ def print_verdict(verdict: Verdict) -> None:
         limit = f" / {figure(verdict.target.budget)}" if verdict.target.sees_arm else ""
         table.add_row(name, *texts, f"{figure(found.seen)}{limit}")
     console = Console(highlight=False)
-    console.print(verdict.sentence(), soft_wrap=False)
+    console.print(verdict.sentence(), soft_wrap=False, markup=False)
     console.print()
     print_tables(table)
     searched = verdict.search
@@ -260,7 +261,8 @@ def print_verdict(verdict: Verdict) -> None:
         f"{verdict.description} It costs {verdict.factor:.2f} times as much as "
         f"{verdict.builtin.tag()}, the best built-in attack. {count(searched.candidates)} attacks "
         f"in {count(searched.replications)} replications; the search saw {verdict.selection:.2f} "
-        "times the held-out figure."
+        "times the held-out figure.",
+        markup=False,
     )
     typer.echo(
         f"\n{verdict.command or '(a parameter is too long for a command that replays it)'}\n"

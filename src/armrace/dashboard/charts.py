@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
@@ -10,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from armrace.formatting import count, figure
-from armrace.service.answers import HistoryView
+from armrace.service.answers import Deletion, HistoryView, RulingView
 
 __all__ = ["Chart", "Level", "Mark", "Series", "certificate_chart", "reward_chart", "traffic_chart"]
 
@@ -18,13 +19,12 @@ _MOST_ARMS = 6
 _TRAFFIC_POINTS, _REWARD_POINTS = 80, 40
 _LEAST_DECISIONS, _LEAST_REWARDS = 20, 25
 """Intervals of time with fewer are put together."""
-_MOST_MARKS = 12
 _LEVEL_GAP = 0.09
 _NORMAL = 1.959964
 """The quantile of the normal law for intervals of 95%."""
 
 MISSING = "\N{EN DASH}"
-"""Stands for a value that there is not."""
+"""Placeholder for a missing value."""
 
 OTHERS = -1
 """The colour of what belongs to no single arm."""
@@ -46,6 +46,8 @@ class Mark(msgspec.Struct, frozen=True):
 
     time: int
     label: str
+    short: str
+    """What is written beside the mark, where there is room."""
     colour: int
     series: int
     """On which line the mark lies; -1 for a mark across the whole chart."""
@@ -65,6 +67,8 @@ class Chart(msgspec.Struct, frozen=True):
     title: str
     description: str
     unit: Literal["percent", "reward", "corruption"]
+    axis: str
+    """What the vertical axis shows."""
     times: list[int]
     """In milliseconds since 1970."""
     series: list[Series]
@@ -109,26 +113,29 @@ def traffic_chart(history: HistoryView) -> Chart:
         title="Traffic",
         description="Share of the decisions that each arm got, over time.",
         unit="percent",
+        axis="share of decisions",
         times=_middles(history, ends),
         series=series,
         low=0.0,
         high=1.0,
-        marks=[*_deletion_marks(history, shown), *_ruling_marks(history)],
+        marks=[*_deletion_marks(history, shown, ends), *_ruling_marks(history)],
     )
 
 
-def _deletion_marks(history: HistoryView, shown: list[int]) -> list[Mark]:
-    """The first deletions of each arm, one mark for all layers that deleted it at that time."""
-    found: dict[tuple[int, int], list[int]] = {}
+def _deletion_marks(history: HistoryView, shown: list[int], ends: list[int]) -> list[Mark]:
+    """One mark for all layers that deleted an arm between two points of its line."""
+    found: dict[tuple[int, int], list[Deletion]] = {}
+    stops = [history.times[place] for place in ends]
     for each in history.deletions:
         arm = history.arms.index(each.arm)
         if arm in shown:
-            found.setdefault((each.time, arm), []).append(each.layer)
+            found.setdefault((bisect_left(stops, each.time), arm), []).append(each)
     marks = []
-    for (time, arm), layers in list(found.items())[:_MOST_MARKS]:
+    for (_, arm), deletions in found.items():
+        layers = sorted({each.layer for each in deletions})
         named = f"layer {layers[0]}" if len(layers) == 1 else f"layers {_listed(layers)}"
         label = f"{history.arms[arm]} deleted from {named}"
-        marks.append(Mark(time, label, arm, shown.index(arm)))
+        marks.append(Mark(deletions[0].time, label, named, arm, shown.index(arm)))
     return marks
 
 
@@ -142,12 +149,27 @@ def _ruling_marks(history: HistoryView) -> list[Mark]:
     return [
         Mark(
             each.time,
-            f"{count(each.rewards)} rewards {'released' if each.counts else 'retracted'}",
+            ruling_text(each),
+            f"{count(each.rewards)} {'released' if each.counts else 'retracted'}",
             OTHERS,
             -1,
         )
         for each in history.rulings[-3:]
     ]
+
+
+def ruling_text(ruling: RulingView) -> str:
+    """Say what a ruling did."""
+    return f"{rewards_text(ruling.rewards)} {'released' if ruling.counts else 'retracted'}"
+
+
+def rewards_text(number: int) -> str:
+    """Return a number of rewards in words.
+
+    >>> rewards_text(1), rewards_text(16_479)
+    ('1 reward', '16,479 rewards')
+    """
+    return f"{count(number)} {'reward' if number == 1 else 'rewards'}"
 
 
 def reward_chart(history: HistoryView, rewards: tuple[float, float]) -> Chart:
@@ -165,6 +187,7 @@ def reward_chart(history: HistoryView, rewards: tuple[float, float]) -> Chart:
         title="Reward",
         description="Mean reward of each arm over time, as it counts now.",
         unit="reward",
+        axis="mean reward",
         times=_middles(history, ends),
         series=series,
         low=max(low, min(seen, default=low)),
@@ -216,6 +239,7 @@ def certificate_chart(history: HistoryView) -> Chart:
         title="Certified corruption",
         description="Lower bound on the corruption of the rewards, over time.",
         unit="corruption",
+        axis="corruption, in units of reward",
         times=history.times,
         series=[Series("certified", OTHERS, list(history.certificates))],
         low=0.0,

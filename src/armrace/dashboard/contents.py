@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from armrace.dashboard.charts import Chart, certificate_chart, reward_chart, traffic_chart
+from armrace.dashboard.outliers import Habits, describe_differences
 from armrace.dashboard.pieces import Cut, change, cut
 from armrace.dashboard.reading import Reading
 from armrace.dashboard.rendering import render
@@ -31,6 +32,8 @@ _NAME = "/v1/experiments/{name}"
 _SPARK_POINTS = 40
 _MOST_DAYS = 14
 _MOST_QUARANTINED = 50
+_FIRST_DELAY, _LAST_DELAY = 4, 32
+"""The delays that are drawn, as powers of two of milliseconds."""
 
 
 class Content(NamedTuple):
@@ -120,7 +123,17 @@ async def experiment_content(reading: Reading, visitor: Visitor, name: str) -> C
         "ratio_words": describe_ratio(ratio),
         "charts": {chart.name: chart for chart in charts},
     }
-    names = ("summary", "traffic", "reward", "matrix", "audit", "ratio", "trail", "settings")
+    names = (
+        "alarm",
+        "summary",
+        "traffic",
+        "reward",
+        "matrix",
+        "audit",
+        "ratio",
+        "trail",
+        "settings",
+    )
     return Content({each: render(f"parts/{each}.html", **values) for each in names}, charts)
 
 
@@ -139,7 +152,8 @@ async def sources_content(reading: Reading, visitor: Visitor, name: str) -> Cont
                 "parts/sources.html",
                 name=name,
                 visitor=visitor,
-                sources=sorted(map(_source_row, sources), key=lambda row: -row["rewards"]),
+                sources=_source_rows(sources, view.settings["rewards"]),
+                first_delay=_FIRST_DELAY,
                 days=days[-_MOST_DAYS:],
                 hidden_days=max(0, len(days) - _MOST_DAYS),
                 final=final,
@@ -158,6 +172,15 @@ async def sources_content(reading: Reading, visitor: Visitor, name: str) -> Cont
     )
 
 
+def _source_rows(sources: list[SourceView], rewards: tuple[float, float]) -> list[dict[str, Any]]:
+    rows = sorted(map(_source_row, sources), key=lambda row: -row["rewards"])
+    differences = describe_differences(
+        [Habits(row["rewards"], row["mean"], row["view"].delays) for row in rows],
+        rewards[1] - rewards[0],
+    )
+    return [{**row, "differs": words} for row, words in zip(rows, differences, strict=True)]
+
+
 def _source_row(view: SourceView) -> dict[str, Any]:
     days = view.days
     counted = sum(day.counted for day in days)
@@ -172,7 +195,7 @@ def _source_row(view: SourceView) -> dict[str, Any]:
         "retracted": sum(day.retracted for day in days),
         "mean": total / rewards if rewards else None,
         "delay": median_delay(view.delays),
-        "delays": view.delays[4:32],
+        "delays": view.delays[_FIRST_DELAY:_LAST_DELAY],
     }
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "NOTE",
     "DemoClock",
     "Visitors",
+    "create_experiments",
     "simulated_visitors",
     "temporary_store",
 ]
@@ -90,7 +91,7 @@ def simulated_visitors(service: Service, clock: DemoClock, speed: float = 1.0) -
         clock: the clock of the service, which they move.
         speed: how many times as fast as usual everything goes.
     """
-    _create(service)
+    create_experiments(service)
     stop = threading.Event()
     visitors = Visitors(service, clock)
     thread = threading.Thread(target=_run, args=(visitors, speed, stop), daemon=True)
@@ -113,7 +114,8 @@ def _run(visitors: Visitors, speed: float, stop: threading.Event) -> None:
         pass  # the service is closing
 
 
-def _create(service: Service) -> None:
+def create_experiments(service: Service) -> None:
+    """Create what the visitors use: a race that bots will attack, and a test of subjects."""
     service.create(
         EXPERIMENT,
         list(_ANSWERS),
@@ -138,7 +140,7 @@ class _Late(NamedTuple):
 
 
 class Visitors:
-    """All who come: readers of help pages, bots, and receivers of mails.
+    """The simulated people: readers of help pages, bots, and receivers of mails.
 
     Args:
         service: the service that they use.
@@ -153,7 +155,7 @@ class Visitors:
         self._came = {"visitors": 0, "bots": 0, "mails": 0}
 
     def step(self, seconds: float) -> None:
-        """Let those come who are due within some seconds, and then that time pass."""
+        """Simulate the visits of the next seconds, and move the clock by them."""
         now = self._clock.seconds + seconds
         visitors = self._due("visitors", now * _VISITORS)
         bots = self._due("bots", max(0.0, now - _BOTS_AFTER) * _BOTS)

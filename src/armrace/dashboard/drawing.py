@@ -13,11 +13,17 @@ from html import escape
 from armrace.dashboard.charts import Chart, Series
 from armrace.reports.spacing import spread
 
-__all__ = ["draw_bars", "draw_chart", "draw_interval", "draw_sparkline"]
+__all__ = [
+    "draw_chart",
+    "draw_delay_scale",
+    "draw_delays",
+    "draw_interval",
+    "draw_sparkline",
+]
 
 WIDTH, HALF_WIDTH = 1090, 520
 _HEIGHT = 264
-_LEFT, _RIGHT, _TOP, _BOTTOM = 48, 168, 12, 30
+_LEFT, _RIGHT, _TOP, _BOTTOM = 48, 168, 26, 30
 _SECOND, _MINUTE, _HOUR, _DAY = 1, 60, 3600, 86_400
 _STEPS = [
     *(n * _SECOND for n in (1, 2, 5, 10, 15, 30)),
@@ -27,6 +33,8 @@ _STEPS = [
 ]
 _LABEL_GAP = 16.0
 _LONGEST_LABEL = 20
+_LETTER, _LINE = 6.5, 13.0
+"""The room of a letter and of a line of text beside a mark."""
 
 Axis = Callable[[float], float]
 """Returns the place of a time or of a value in the drawing."""
@@ -46,6 +54,7 @@ def draw_chart(chart: Chart, width: int = WIDTH) -> str:
         return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * min(1.0, max(0.0, share))
 
     parts = [
+        f'<text class="tick" x="2" y="12">{escape(chart.axis)}</text>',
         *_horizontal(chart, y, right),
         *_vertical(start, end, x),
         *(f'<path class="band c{_class(s)}" d="{_area(times, s, x, y)}"/>' for s in chart.series),
@@ -91,7 +100,7 @@ def _time(time: int, step: int) -> str:
 
 
 def _path(times: Sequence[int], series: Series, x: Axis, y: Axis) -> str:
-    """A line through all points that there are."""
+    """Return the path of a line through the points whose value is known."""
     points = [
         f"{x(time):.1f} {y(value):.1f}"
         for time, value in zip(times, series.values, strict=True)
@@ -121,7 +130,8 @@ def _levels(chart: Chart, y: Axis, right: float) -> list[str]:
 
 
 def _marks(chart: Chart, x: Axis, y: Axis, start: int, end: int) -> list[str]:
-    found = []
+    found: list[str] = []
+    texts: list[tuple[float, float, float]] = []
     for mark in chart.marks:
         if not start <= mark.time <= end:
             continue
@@ -129,7 +139,8 @@ def _marks(chart: Chart, x: Axis, y: Axis, start: int, end: int) -> list[str]:
         if mark.series < 0:
             found.append(
                 f'<g class="ruling">{title}<line x1="{x(mark.time):.1f}" x2="{x(mark.time):.1f}" '
-                f'y1="{_TOP}" y2="{_HEIGHT - _BOTTOM}"/></g>'
+                f'y1="{_TOP}" y2="{_HEIGHT - _BOTTOM}"/>'
+                f"{_beside(mark.short, x(mark.time), _TOP + 10, texts)}</g>"
             )
             continue
         series = chart.series[mark.series]
@@ -138,9 +149,20 @@ def _marks(chart: Chart, x: Axis, y: Axis, start: int, end: int) -> list[str]:
         left = x(mark.time)
         found.append(
             f'<g class="mark c{_class(series)}">{title}'
-            f'<path d="M{left - 4:.1f} {height - 4:.1f}l8 8m0 -8l-8 8"/></g>'
+            f'<path d="M{left - 4:.1f} {height - 4:.1f}l8 8m0 -8l-8 8"/>'
+            f"{_beside(mark.short, left, height - 8, texts)}</g>"
         )
     return found
+
+
+def _beside(text: str, x: float, y: float, taken: list[tuple[float, float, float]]) -> str:
+    """Return the text of a mark, or nothing where it would cover that of another one."""
+    left, width = x - _LETTER * len(text) - 6, _LETTER * len(text)
+    for other, height, length in taken:
+        if abs(y - height) < _LINE and left < other + length and other < left + width:
+            return ""
+    taken.append((left, y, width))
+    return f'<text class="tick end" x="{x - 6:.1f}" y="{y:.1f}">{escape(text)}</text>'
 
 
 def _labels(chart: Chart, y: Axis, right: float) -> list[str]:
@@ -200,17 +222,41 @@ def draw_sparkline(values: Sequence[float]) -> str:
     )
 
 
-def draw_bars(values: Sequence[int]) -> str:
-    """Return counts as small bars, for a cell of a table."""
-    most = max(values, default=0) or 1
-    width = 100 / max(1, len(values))
+_TICKS = (("1 s", 1e3), ("1 min", 6e4), ("1 h", 3.6e6), ("1 d", 8.64e7))
+"""Delays that the bars of delays mark, in milliseconds."""
+
+
+def _ticks(first: int, bars: int) -> list[tuple[str, float]]:
+    return [(name, 100 * (math.log2(size) - first) / bars) for name, size in _TICKS]
+
+
+def draw_delays(delays: Sequence[int], first: int) -> str:
+    """Return counts of delays as small bars, for a cell of a table.
+
+    Args:
+        delays: the counts; each bar is of delays twice as long as those of the bar before.
+        first: the power of two of the first bar, in milliseconds.
+    """
+    most = max(delays, default=0) or 1
+    width = 100 / max(1, len(delays))
     bars = "".join(
         f'<rect x="{place * width:.1f}" width="{width * 0.8:.1f}" '
         f'y="{24 - max(1.5, 24 * value / most):.1f}" height="{max(1.5, 24 * value / most):.1f}"/>'
-        for place, value in enumerate(values)
+        for place, value in enumerate(delays)
         if value
+    )
+    ticks = "".join(
+        f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="24"/>' for _, x in _ticks(first, len(delays))
     )
     return (
         '<svg class="bars" viewBox="0 0 100 24" preserveAspectRatio="none" aria-hidden="true">'
-        f'<line x1="0" x2="100" y1="23.5" y2="23.5"/>{bars}</svg>'
+        f'{ticks}<line x1="0" x2="100" y1="23.5" y2="23.5"/>{bars}</svg>'
     )
+
+
+def draw_delay_scale(first: int, bars: int) -> str:
+    """Return the names of the ticks of :func:`draw_delays`, for the heading of the column."""
+    names = "".join(
+        f'<text x="{1.6 * x:.1f}" y="10">{name}</text>' for name, x in _ticks(first, bars)
+    )
+    return f'<svg class="delay-scale" viewBox="0 0 160 12" aria-hidden="true">{names}</svg>'

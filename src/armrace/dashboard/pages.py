@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import cache
 from importlib.resources import files
-from urllib.parse import parse_qs
+from typing import NamedTuple
+from urllib.parse import parse_qs, urlsplit
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
@@ -24,12 +27,17 @@ from armrace.dashboard.reading import Reading
 from armrace.dashboard.rendering import FORM_TOKEN, address, render
 from armrace.dashboard.sessions import COOKIE, LIFETIME, Sessions
 from armrace.errors import ArmraceError, InvalidParameter
+from armrace.reports.theme import theme_css
+from armrace.service.http.endpoints import ENDPOINTS
 from armrace.service.http.inside import Inside, Visitor
 from armrace.service.http.problems import Forbidden, NotFound, TooLarge, Unauthorised, status_of
 
 __all__ = ["Dashboard"]
 
+_THEME = "theme.css"
+"""Made from the tokens that reports use too, so that both look alike."""
 _STATIC = {
+    _THEME: "text/css",
     "dashboard.css": "text/css",
     "dashboard.js": "text/javascript",
     "uplot.css": "text/css",
@@ -45,12 +53,24 @@ _HEADERS = {
     "Content-Security-Policy": _POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+_STREAM_HEADERS = {**_HEADERS, "X-Accel-Buffering": "no"}
+"""A proxy that collects a stream before it passes it on would make pages late."""
+_FINAL = frozenset({401, 403, 404})
+"""Refusals that stand until someone signs in or goes elsewhere; others may pass by themselves."""
+_BEAT = b"event: beat\ndata: {}\n\n"
+_OVER = b"event: over\ndata: {}\n\n"
+_TROUBLE = b"event: trouble\ndata: {}\n\n"
+_LONGEST_DECISION = 19
 _LONGEST_FORM = 8192
 _NAME = "/v1/experiments/{name}"
 
 Make = Callable[[Reading, Visitor, str], Awaitable[Content]]
+_Place = tuple[str, str, str]
+"""The kind of a page, who may see it, and the experiment."""
 
 
 async def _make_list(reading: Reading, visitor: Visitor, name: str) -> Content:
@@ -63,8 +83,8 @@ class Dashboard:
     Args:
         inside: the endpoints, as pages call them.
         seconds: how often streams look for changes.
-        rest: a stream rests at least so many times as long as its last message took to make, so
-            that a large page does not keep decisions waiting.
+        rest: the rest of a stream after a message, as a multiple of the time that the message took
+            to make, so that a large page does not keep decisions waiting.
         note: a line that all pages show, for instance that visitors are simulated.
     """
 
@@ -77,20 +97,22 @@ class Dashboard:
         self._rest = rest
         self._note = note
         self.sessions = Sessions(inside.keyring)
-        self._kept: dict[tuple[str, str, str], tuple[float, Content]] = {}
+        self._kept: dict[_Place, tuple[float, Content]] = {}
+        self._making: dict[_Place, asyncio.Task[Content]] = {}
 
     def routes(self) -> Sequence[BaseRoute]:
         """Return the routes."""
         return [
-            Route("/", self._page("list", "Experiments", _make_list)),
+            Route("/", self._page("list", "Experiments{name}", _make_list)),
             Route("/live", self._stream("list", _make_list)),
-            Route("/experiment", self._page("experiment", "", experiment_content)),
+            Route("/experiment", self._page("experiment", "{name}", experiment_content)),
             Route("/experiment/live", self._stream("experiment", experiment_content)),
-            Route("/sources", self._page("sources", "", sources_content)),
+            Route("/sources", self._page("sources", "Sources of {name}", sources_content)),
             Route("/sources/live", self._stream("sources", sources_content)),
             Route("/preview", self._guarded(self._preview)),
             Route("/retract", self._guarded(self._retract), methods=["POST"]),
             Route("/release", self._guarded(self._release), methods=["POST"]),
+            Route("/docs", self._guarded(self._show_api)),
             Route("/sign-in", self._guarded(self._show_sign_in), methods=["GET"]),
             Route("/sign-in", self._guarded(self._sign_in), methods=["POST"]),
             Route("/sign-out", self._guarded(self._sign_out), methods=["POST"]),
@@ -119,22 +141,25 @@ class Dashboard:
             try:
                 return await handle(request)
             except Unauthorised:
-                target = request.url.path
-                if request.url.query:
-                    target += f"?{request.url.query}"
-                return RedirectResponse(address("/sign-in", to=target), 303, headers=_HEADERS)
+                target = address("/sign-in", to=_page_to_return_to(request))
+                return RedirectResponse(target, 303, headers=_HEADERS)
             except ArmraceError as error:
                 return self._refusal(request, error)
 
         return guarded
 
-    def _refusal(self, request: Request, error: ArmraceError) -> Response:
+    def _visitor_if_known(self, request: Request) -> Visitor | None:
         try:
-            visitor: Visitor | None = self._visitor(request)
+            return self._visitor(request)
         except ArmraceError:
-            visitor = None
+            return None
+
+    def _refusal(self, request: Request, error: ArmraceError) -> Response:
+        visitor = self._visitor_if_known(request)
+        status = status_of(error)
+        waits = request.method == "GET" and status not in _FINAL and status >= 500
         return self._frame(
-            request, "refusal", "Refused", visitor, status_of(error), message=str(error)
+            request, "refusal", "Refused", visitor, status, message=str(error), waits=waits
         )
 
     # --- pages ----------------------------------------------------------------------------
@@ -155,7 +180,7 @@ class Dashboard:
             visitor=visitor,
             note=self._note,
             token=self.sessions.form_token(session) if visitor and visitor.key else "",
-            query=request.query_params,
+            done=self._done(request),
             **values,
         )
         return HTMLResponse(html, status, headers=_HEADERS)
@@ -167,7 +192,8 @@ class Dashboard:
             visitor, name = self._visitor(request), request.query_params.get("name", "")
             content = await make(self._reading, visitor, name)
             parts = self._own_parts(request, content)
-            return self._frame(request, template, title or name, visitor, name=name, parts=parts)
+            said = title.format(name=name)
+            return self._frame(request, template, said, visitor, name=name, parts=parts)
 
         return self._guarded(handle)
 
@@ -176,7 +202,12 @@ class Dashboard:
         name, source = query.get("name", ""), query.get("source", "")
         content = await preview_content(self._reading, visitor, name, source)
         parts = self._own_parts(request, content)
-        return self._frame(request, "preview", name, visitor, name=name, parts=parts)
+        title = f"{name} without {source}"
+        return self._frame(request, "preview", title, visitor, name=name, parts=parts)
+
+    async def _show_api(self, request: Request) -> Response:
+        visitor = self._visitor_if_known(request)
+        return self._frame(request, "api", "API", visitor, endpoints=ENDPOINTS)
 
     def _own_parts(self, request: Request, content: Content) -> dict[str, str]:
         """Return parts with the token of this session, since parts are shared by sessions."""
@@ -194,14 +225,16 @@ class Dashboard:
             except ArmraceError as error:
                 return Response(str(error), status_of(error), headers=_HEADERS)
             events = self._events(kind, make, request, name)
-            return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
+            return StreamingResponse(
+                events, media_type="text/event-stream", headers=_STREAM_HEADERS
+            )
 
         return handle
 
     async def _events(
         self, kind: str, make: Make, request: Request, name: str
     ) -> AsyncIterator[bytes]:
-        """Yield the parts of a page that have changed; a comment if none has."""
+        """Yield the parts of a page that have changed; a beat if none has."""
         known = Known()
         yield b"retry: 1000\n\n"
         due = time.monotonic()
@@ -209,12 +242,15 @@ class Dashboard:
             began = time.monotonic()
             try:
                 content = await self._current(kind, make, self._visitor(request), name)
-            except ArmraceError:
-                yield b"event: over\ndata: {}\n\n"
-                return
-            parts = self._own_parts(request, content)
-            message = content._replace(parts=parts).message(known)
-            yield b":\n\n" if message is None else b"event: change\ndata: " + message + b"\n\n"
+            except ArmraceError as error:
+                if status_of(error) in _FINAL:
+                    yield _OVER
+                    return
+                yield _TROUBLE
+            else:
+                parts = self._own_parts(request, content)
+                message = content._replace(parts=parts).message(known)
+                yield _BEAT if message is None else b"event: change\ndata: " + message + b"\n\n"
             now = time.monotonic()
             due = max(due + self._seconds, now + min(10.0, self._rest * (now - began)))
             await asyncio.sleep(due - now)
@@ -227,10 +263,31 @@ class Dashboard:
         now = time.monotonic()
         if kept is not None and now - kept[0] < 0.8 * self._seconds:
             return kept[1]
-        content = await make(self._reading, visitor, name)
-        self._kept = {p: k for p, k in self._kept.items() if now - k[0] < self._seconds}
-        self._kept[place] = now, content
-        return content
+        # Streams that find the page too old at the same time wait for one that makes it.
+        making = self._making.get(place)
+        if making is None:
+            making = asyncio.create_task(self._make(place, make, visitor, name))
+            self._making[place] = making
+        return await asyncio.shield(making)  # others wait for it too: no one of them may end it
+
+    async def _make(self, place: _Place, make: Make, visitor: Visitor, name: str) -> Content:
+        began, own = time.monotonic(), asyncio.current_task()
+        try:
+            content = await make(self._reading, visitor, name)
+            if self._making.get(place) is own:  # nothing was changed in the meantime
+                kept = self._kept.items()
+                self._kept = {p: k for p, k in kept if began - k[0] < self._seconds}
+                self._kept[place] = began, content
+            return content
+        finally:
+            if self._making.get(place) is own:
+                del self._making[place]
+
+    def _forget(self) -> None:
+        """Clear what is kept, since something was changed."""
+        self._kept.clear()
+        self._making.clear()
+        self._reading.forget()
 
     # --- forms ----------------------------------------------------------------------------
 
@@ -255,14 +312,24 @@ class Dashboard:
         body: dict[str, object] = {"reason": form.get("reason", "")[:1000]}
         if "source" in form:
             body["source"] = form["source"]
-        if form.get("decision", "").isdecimal():
-            body["decisions"] = [int(form["decision"][:18])]
+        if "decision" in form:
+            body["decisions"] = [_decision_number(form["decision"])]
         answer = await self._inside.call(visitor, "POST", f"{_NAME}/{action}", name, body)
-        self._kept.clear()
-        self._reading.forget()
+        self._forget()
         page = "/experiment" if action == "retract" else "/sources"
-        target = address(page, name=name, done=action, rewards=answer.rewards)
+        session, rewards = request.cookies.get(COOKIE, ""), str(answer.rewards)
+        seal = self.sessions.seal(session, action, name, rewards)
+        target = address(page, name=name, done=action, rewards=rewards, seal=seal)
         return RedirectResponse(target, 303, headers=_HEADERS)
+
+    def _done(self, request: Request) -> _Done | None:
+        """Return what the form before this page has done; a link of others says nothing."""
+        query = request.query_params
+        action, name, rewards = (query.get(each, "") for each in ("done", "name", "rewards"))
+        session = request.cookies.get(COOKIE, "")
+        if not self.sessions.is_seal(session, query.get("seal", ""), action, name, rewards):
+            return None
+        return _Done(action, int(rewards))
 
     async def _retract(self, request: Request) -> Response:
         return await self._change(request, "retract")
@@ -285,22 +352,24 @@ class Dashboard:
             key = self.sessions.accept(once)
             if key is not None:
                 return self._signed_in(request, self.sessions.begin(key), "/")
-            return self._ask_to_sign_in(request, "The link has been used or is too old.", 403)
-        return self._ask_to_sign_in(request, "")
+            return self._ask_to_sign_in(request, "/", "The link has been used or is too old.", 403)
+        return self._ask_to_sign_in(request, request.query_params.get("to", "/"))
 
-    def _ask_to_sign_in(self, request: Request, problem: str, status: int = 200) -> Response:
-        to = request.query_params.get("to", "/")
+    def _ask_to_sign_in(
+        self, request: Request, to: str, problem: str = "", status: int = 200
+    ) -> Response:
         return self._frame(request, "sign_in", "Sign in", None, status, problem=problem, to=to)
 
     async def _sign_in(self, request: Request) -> Response:
         self._inside.refresh()
         form = await self._form(request)
-        key = self._inside.keyring.find(form.get("key", "").strip())
+        key, to = self._inside.keyring.find(form.get("key", "").strip()), form.get("to", "/")
         if key is None:
-            return self._ask_to_sign_in(request, "This key is not known, or it was revoked.", 403)
+            problem = "This key is not known, or it was revoked."
+            return self._ask_to_sign_in(request, to, problem, 403)
         if not key.allows("read"):
-            return self._ask_to_sign_in(request, "This key does not have the scope read.", 403)
-        return self._signed_in(request, self.sessions.begin(key), form.get("to", "/"))
+            return self._ask_to_sign_in(request, to, "This key does not have the scope read.", 403)
+        return self._signed_in(request, self.sessions.begin(key), to)
 
     def _signed_in(self, request: Request, session: str, target: str) -> Response:
         # Only a path of this server, so that a link cannot lead elsewhere after signing in.
@@ -327,6 +396,44 @@ class Dashboard:
         name = request.path_params["file"]
         if name not in _STATIC:
             return self._refusal(request, NotFound("there is nothing at this address."))
-        content = files("armrace.dashboard").joinpath("static", name).read_bytes()
-        headers = {**_HEADERS, "Cache-Control": "no-cache"}
+        content, tag = _static_file(name)
+        headers = {**_HEADERS, "Cache-Control": "no-cache", "ETag": tag}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
         return Response(content, media_type=_STATIC[name], headers=headers)
+
+
+class _Done(NamedTuple):
+    """What a form has done."""
+
+    action: str
+    rewards: int
+
+
+@cache
+def _static_file(name: str) -> tuple[bytes, str]:
+    """Return a file with a tag that changes with its content."""
+    if name == _THEME:
+        content = theme_css().encode()
+    else:
+        content = files("armrace.dashboard").joinpath("static", name).read_bytes()
+    return content, f'"{hashlib.sha256(content).hexdigest()[:16]}"'
+
+
+def _page_to_return_to(request: Request) -> str:
+    """Return the page that asks, or that holds the form; forms themselves cannot be opened."""
+    asked = request.url
+    if request.method != "GET":
+        page = urlsplit(request.headers.get("referer", ""))
+        if page.netloc != request.headers.get("host", "") or not page.path.startswith("/"):
+            return "/"
+        return f"{page.path}?{page.query}" if page.query else page.path
+    return f"{asked.path}?{asked.query}" if asked.query else asked.path
+
+
+def _decision_number(text: str) -> int:
+    if not text.isdecimal() or len(text) > _LONGEST_DECISION:
+        raise InvalidParameter(
+            f"decision must be a number of at most {_LONGEST_DECISION} digits; got {text[:40]!r}."
+        )
+    return int(text)

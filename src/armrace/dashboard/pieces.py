@@ -26,7 +26,7 @@ class Cut(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What must be sent so that someone who knows one form of a part sees another."""
+    """The update that turns one version of a part into another."""
 
     html: str | None
     """The whole part, if more than its pieces has changed."""

@@ -54,5 +54,5 @@ class Reading:
         return answer
 
     def forget(self) -> None:
-        """Make everything anew, since something was changed."""
+        """Clear the cache after a change."""
         self._kept.clear()

@@ -12,12 +12,13 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from armrace.dashboard.charts import MISSING, Chart
+from armrace.dashboard.charts import MISSING, Chart, Series, rewards_text, ruling_text
 from armrace.dashboard.drawing import (
     HALF_WIDTH,
     WIDTH,
-    draw_bars,
     draw_chart,
+    draw_delay_scale,
+    draw_delays,
     draw_interval,
     draw_sparkline,
 )
@@ -52,10 +53,13 @@ def _environment() -> Environment:
     )
     environment.filters.update(
         count=count,
+        rewards=rewards_text,
+        ruling=ruling_text,
         figure=_figure,
         share=_share,
         short=short,
         moment=_moment,
+        day=_day,
         clock=_clock,
         duration=duration,
         clamp=_clamp,
@@ -68,7 +72,8 @@ def _environment() -> Environment:
         chart_svg=_chart_svg,
         interval_svg=_interval_svg,
         spark_svg=_spark_svg,
-        bars_svg=_bars_svg,
+        delays_svg=_delays_svg,
+        delay_scale_svg=_delay_scale_svg,
         chart_rows=_chart_rows,
         cells_html=_cells_html,
     )
@@ -107,6 +112,15 @@ def _moment(time: int) -> str:
     return f"{moment.day} {moment:%b %H:%M}"
 
 
+def _day(date: str) -> str:
+    """A date for people; other words, such as ``earlier``, stay as they are."""
+    try:
+        found = datetime.fromisoformat(date)
+    except ValueError:
+        return date
+    return f"{found.day} {found:%b}"
+
+
 def _clock(time: int) -> str:
     return datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="seconds")
 
@@ -123,8 +137,12 @@ def _spark_svg(values: list[float]) -> Markup:
     return Markup(draw_sparkline(values))
 
 
-def _bars_svg(values: list[int]) -> Markup:
-    return Markup(draw_bars(values))
+def _delays_svg(delays: list[int], first: int) -> Markup:
+    return Markup(draw_delays(delays, first))
+
+
+def _delay_scale_svg(first: int, bars: int) -> Markup:
+    return Markup(draw_delay_scale(first, bars))
 
 
 def _clamp(share: float) -> float:
@@ -132,10 +150,17 @@ def _clamp(share: float) -> float:
 
 
 def _chart_rows(chart: Chart, most: int = 12) -> list[tuple[int, list[str]]]:
-    """Return some times of a chart with the values of all lines, as text."""
+    """Return some times of a chart with the values of all lines and their intervals, as text."""
     step = max(1, -(-len(chart.times) // most))
     places = range((len(chart.times) - 1) % step, len(chart.times), step)
     return [
-        (chart.times[i], [chart.format(series.values[i]) for series in chart.series])
+        (chart.times[i], [_with_interval(chart, series, i) for series in chart.series])
         for i in places
     ]
+
+
+def _with_interval(chart: Chart, series: Series, place: int) -> str:
+    value = chart.format(series.values[place])
+    if not series.low or series.low[place] is None:
+        return value
+    return f"{value} ({chart.format(series.low[place])} to {chart.format(series.high[place])})"

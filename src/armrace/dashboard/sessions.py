@@ -18,7 +18,7 @@ __all__ = ["COOKIE", "Sessions"]
 COOKIE = "armrace-session"
 LIFETIME = 12 * 3600
 _INVITATION_LIFETIME = 24 * 3600
-_SESSION, _INVITATION, _TOKEN = "session", "invitation", "form"
+_SESSION, _INVITATION, _TOKEN, _SEAL = "session", "invitation", "form", "seal"
 
 
 class Sessions:
@@ -53,12 +53,20 @@ class Sessions:
         return key
 
     def form_token(self, session: str) -> str:
-        """Return what forms of a session must send, which other sites cannot know."""
+        """Return the session's CSRF token, which its forms must send."""
         return self._signatures(_TOKEN, session)[0]
 
     def is_form_token(self, session: str, token: str) -> bool:
         """Whether a form belongs to a session."""
         return _is_among(token, self._signatures(_TOKEN, session))
+
+    def seal(self, session: str, *words: str) -> str:
+        """Return a signature of words that is valid in a session alone."""
+        return self._signatures(_SEAL, "\0".join((session, *words)))[0]
+
+    def is_seal(self, session: str, seal: str, *words: str) -> bool:
+        """Whether words were sealed in a session."""
+        return _is_among(seal, self._signatures(_SEAL, "\0".join((session, *words))))
 
     def _sign(self, purpose: str, key: str, lifetime: int) -> str:
         text = f"{key}.{int(time.time()) + lifetime}.{secrets.token_hex(8)}"

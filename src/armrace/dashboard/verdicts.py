@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from armrace.dashboard.charts import MISSING
+from armrace.forensics.sentences import HIDDEN, STILL
 from armrace.formatting import count, figure
 from armrace.service.answers import ExperimentView, HistoryView, RatioCheck
 from armrace.statistics import Interval, interval_for_all_times
@@ -17,7 +19,7 @@ __all__ = ["ArmRow", "Verdict", "arm_rows", "describe_ratio", "make_verdict"]
 _LEVEL = 0.05
 _RECENT = 10
 _RATIO_LEVEL = 0.001
-"""Below this, the ratio of decisions is called wrong: the check is looked at again and again."""
+"""A smaller p-value is a mismatch; the level is low because the check is repeated often."""
 
 
 class ArmRow(msgspec.Struct, frozen=True):
@@ -44,13 +46,15 @@ class Verdict(msgspec.Struct, frozen=True):
     arms: list[ArmRow]
     best: ArmRow | None
     decided: bool
-    """Whether the interval of the best arm lies above all others."""
+    """Whether the interval of the best arm lies above all others, and nothing speaks against it."""
     rivals: list[str]
-    """The arms that may still be better."""
+    """The arms that may still be better: with an alarm, all others."""
+    standing: str
+    """The end of the sentence that begins with the best arm and "is best so far"."""
     sure: str
     """How sure it is, in a sentence."""
     corruption: str
-    """What the layers of a race add to that; empty for other policies."""
+    """What is known of the corruption and of the layers of a race; may be empty."""
 
 
 def arm_rows(view: ExperimentView, history: HistoryView) -> list[ArmRow]:
@@ -92,46 +96,92 @@ def make_verdict(view: ExperimentView, history: HistoryView) -> Verdict:
     known = [row for row in running if row.mean is not None]
     if not known:
         sure = "Nothing has been learned yet: rewards are learned when their windows have closed."
-        return Verdict(rows, None, False, [], sure, "")
-    best = max(known, key=lambda row: (row.low, row.mean or 0.0))
-    rivals = [row.arm for row in running if row is not best and row.high >= best.low]
-    return Verdict(
-        rows, best, not rivals, rivals, _sure(best, rivals, len(running)), _race(view, history)
-    )
+        return Verdict(rows, None, False, [row.arm for row in running], "", sure, "")
+    best = best_arm(known)
+    others = [row for row in running if row is not best]
+    alarms, race = history.alarms[-1], _race(view, history)
+    if alarms or race.failed:
+        everyone = [row.arm for row in others]
+        standing = _doubt(alarms, history.certificates[-1])
+        return Verdict(rows, best, False, everyone, standing, _IN_DOUBT, race.sentence)
+    rivals = [row.arm for row in others if row.high >= best.low]
+    standing, sure = _sure(rivals, len(running))
+    return Verdict(rows, best, not rivals, rivals, standing, sure, race.sentence)
 
 
-def _sure(best: ArmRow, rivals: list[str], arms: int) -> str:
-    confidence = f"{100 * (1 - _LEVEL):.0f}%"
-    if not rivals:
+def best_arm(known: Sequence[ArmRow]) -> ArmRow:
+    """Return the arm whose interval begins highest."""
+    return max(known, key=lambda row: (row.low, row.mean or 0.0))
+
+
+_CONFIDENCE = f"a confidence of {100 * (1 - _LEVEL):.0f}%"
+_IN_DOUBT = (
+    "Intervals rest on honest rewards and means that stand still, which the audit speaks against: "
+    "no arm is ruled out."
+)
+
+
+def _doubt(alarms: int, certificate: float) -> str:
+    if certificate >= 1.0:
         return (
-            f"If rewards are honest and means stand still, it is better than every other arm, at a "
-            f"confidence of {confidence} over all times."
+            f"but nothing is guaranteed: at least {count(math.floor(certificate))} of reward was "
+            "corrupted, or the world has moved."
+        )
+    raised = "an alarm is up" if alarms == 1 else f"{alarms} alarms are up"
+    return f"but nothing is guaranteed: {raised}."
+
+
+def _sure(rivals: list[str], arms: int) -> tuple[str, str]:
+    if not rivals:
+        return "and better than every other arm.", (
+            f"This holds if rewards are honest and means stand still, at {_CONFIDENCE} over all "
+            "times."
         )
     if len(rivals) == arms - 1:
-        return f"It is too early to rule out any other arm at a confidence of {confidence}."
+        return "but it is early.", f"No other arm is ruled out yet at {_CONFIDENCE}."
     named = rivals[0] if len(rivals) == 1 else f"{len(rivals)} other arms"
     verb = "is" if len(rivals) == 1 else "are"
-    return f"At a confidence of {confidence}, {named} {verb} not ruled out yet."
+    return f"but {named} may be better.", f"At {_CONFIDENCE}, {named} {verb} not ruled out yet."
 
 
-def _race(view: ExperimentView, history: HistoryView) -> str:
-    """Say what the slowest layer has settled, which tolerates the most."""
-    if not history.tolerated:
-        return ""
+class _Standing(NamedTuple):
+    """What the layers of a race guarantee."""
+
+    failed: bool
+    """Whether more corruption is certified than the layer tolerates that has settled."""
+    sentence: str
+
+
+def _race(view: ExperimentView, history: HistoryView) -> _Standing:
+    """Say what the slowest settled layer has settled, which tolerates the most."""
+    certificate = history.certificates[-1]
+    found = (
+        f"{STILL} and {HIDDEN}, at least {count(math.floor(certificate))} of reward was corrupted"
+    )
     active: dict[int, list[str]] = {}
-    for each in view.layers:
+    for each in view.layers if history.tolerated else ():
         active.setdefault(each.layer, [])
         if each.active:
             active[each.layer].append(each.arm)
     settled = [layer for layer, arms in active.items() if len(arms) == 1]
     if not settled:
-        return "No layer of the race has settled on one arm yet."
+        words = ["No layer of the race has settled on one arm yet."] if active else []
+        words += [f"{found}."] if certificate >= 1.0 else []
+        return _Standing(False, " ".join(words))
     layer = max(settled)
     tolerated, delta = history.tolerated[layer], float(view.settings["policy"].get("delta", _LEVEL))
-    return (
-        f"Layer {layer} of the race has settled on {active[layer][0]}: that is right with "
-        f"probability {100 * (1 - delta):g}% if no more than {count(round(tolerated))} of reward "
-        "was corrupted."
+    limit = count(round(tolerated))
+    if certificate > tolerated:
+        return _Standing(
+            True,
+            f"{found}: more than the {limit} that layer {layer} of the race tolerates, so nothing "
+            f"guarantees {active[layer][0]}, on which it has settled.",
+        )
+    return _Standing(
+        False,
+        f"Layer {layer} of the race has settled on {active[layer][0]}. {STILL} and {HIDDEN}, that "
+        f"is right with probability {100 * (1 - delta):g}%, as long as no more than {limit} of "
+        "reward was corrupted.",
     )
 
 
@@ -160,12 +210,18 @@ def matrix_rows(view: ExperimentView) -> list[tuple[int, list[Any]]]:
 
 def median_delay(delays: Sequence[int]) -> str:
     """Return the delay that half of the rewards stay below, as a power of two, in words."""
+    place = median_bin(delays)
+    return MISSING if place is None else duration(2**place / 1000)
+
+
+def median_bin(delays: Sequence[int]) -> int | None:
+    """Return the first place at which half of the counts lie behind; ``None`` without any."""
     total, seen = sum(delays), 0
     for place, number in enumerate(delays):
         seen += number
         if total and 2 * seen >= total:
-            return duration(2**place / 1000)
-    return MISSING
+            return place
+    return None
 
 
 def duration(seconds: float) -> str:

@@ -151,7 +151,25 @@ def replay(
     job.choose_policies(policies, budget)
     job.choose_forms(attack, budget, redteam, retract)
     job.play()
-    return job.result()
+    made = None if attack is None else ADVERSARIES.make(attack).to_builtins()
+    given = {
+        "floor": floor,
+        "horizon": horizon,
+        "attack": made,
+        "budget": budget,
+        "redteam": redteam,
+        "retract": retract,
+    }
+    return job.result(
+        {
+            "rewards": list(opened.bounds),
+            "estimators": estimators,
+            "replications": replications,
+            "level": level,
+            "seed": seed,
+            **{name: value for name, value in given.items() if value is not None},
+        }
+    )
 
 
 class _Job:
@@ -292,8 +310,12 @@ class _Job:
 
     # --- results --------------------------------------------------------------------------
 
-    def result(self) -> Replay:
-        """Collect the figures of all runs."""
+    def result(self, settings: dict[str, Any]) -> Replay:
+        """Collect the figures of all runs.
+
+        Args:
+            settings: the arguments that the result keeps.
+        """
         log, scale = self.log, Scale(*self.log.bounds)
         return Replay(
             log=log.name,
@@ -311,6 +333,7 @@ class _Job:
             seed=self.seed,
             policies=[self._figures(plan, scale) for plan in self.plans],
             warnings=doubts_of(log, self.floor),
+            settings=settings,
         )
 
     def _figures(self, plan: _Plan, scale: Scale) -> PolicyReplay:

@@ -114,6 +114,8 @@ class Replay(msgspec.Struct, Presentation, frozen=True, kw_only=True):
     seed: int
     policies: list[PolicyReplay]
     warnings: list[str]
+    settings: dict[str, Any] = {}
+    """The other arguments of the replay, as plain data; what was not given is left out."""
 
     @property
     def table(self) -> pl.DataFrame:

@@ -33,6 +33,7 @@ from armrace.kernels.generics import (
 from armrace.kernels.replay import make_auditor
 from armrace.kernels.streams import Stream
 from armrace.logs import Log, RowReport
+from armrace.presentation import NotebookView
 from armrace.specification import check_number
 
 __all__ = ["LogAudit", "SourceAlarm", "audit_log"]
@@ -103,7 +104,7 @@ class SourceAlarm(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class LogAudit(msgspec.Struct, frozen=True, kw_only=True):
+class LogAudit(msgspec.Struct, NotebookView, frozen=True, kw_only=True):
     """What the rewards of a log show of corruption."""
 
     log: str

@@ -26,6 +26,10 @@ class ArmView(msgspec.Struct, frozen=True):
     eliminated_at: int | None = None
     """The round, counted from 1, in which the arm was deleted from the layer."""
     eliminated_by: int | None = None
+    evidence: int | None = None
+    """The rewards that the interval rests on; in a race that pools, those of slower layers too."""
+    evidence_mean: float | None = None
+    """Their mean, which lies within the interval."""
 
 
 class Guarantee(NamedTuple):

@@ -15,7 +15,7 @@ from armrace.policies import POLICIES
 from armrace.red_team.standings import WORST_COLUMNS, worst_standings, worst_verdict
 from armrace.reports.budgets import attack_plot, worst_plot
 from armrace.reports.colours import Style, choose_styles
-from armrace.reports.heatmap import CAPTION, heat_map, heat_plots, heat_tables, legend
+from armrace.reports.heatmap import CAPTION, heat_maps, heat_plots, heat_tables, legend
 from armrace.reports.layout import document, fold, header, line_mark, rerun_section, row, table
 from armrace.reports.plots import Plot, plot_section
 from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA, Grid
@@ -161,12 +161,14 @@ def _leaderboard_section(board: pl.DataFrame, styles: dict[str, Style]) -> str:
 
 
 def _heat_section(relative: pl.DataFrame, policies: Sequence[str]) -> str:
-    caption = f"{CAPTION} The figures are in the tables below, their errors in the plots."
+    caption = (
+        f"{CAPTION} The tip of a cell gives its mean pseudo-regret with an interval of 95%; the "
+        "tables below have the relative figures."
+    )
     return (
         f"<section><h2>Regret relative to the best</h2>{legend()}"
-        '<figure><div class="heat-frame" role="region" tabindex="0" aria-label="Heat map">'
-        f"{heat_map(relative, policies)}</div><figcaption>{caption}</figcaption>"
-        f"</figure>{heat_tables(relative, policies)}</section>"
+        f"<figure>{heat_maps(relative, policies)}<figcaption>{caption}</figcaption></figure>"
+        f"{heat_tables(relative, policies)}</section>"
     )
 
 

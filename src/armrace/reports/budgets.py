@@ -108,6 +108,7 @@ def _draw(axes: Axes, cells: pl.DataFrame, styles: Mapping[str, Style]) -> None:
         own = cells.filter(pl.col("policy") == policy).sort("budget")
         mean, low, high = (own[name].clip(lower_bound=_LEAST) for name in ("mean", "low", "high"))
         if style == GREY:
+            axes.vlines(own["budget"], low, high, color=style.colour, lw=0.5, zorder=1.4)
             axes.plot(own["budget"], mean, color=style.colour, lw=0.7, zorder=1.5)
             continue
         axes.errorbar(

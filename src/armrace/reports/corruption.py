@@ -93,6 +93,7 @@ def draw_sweep(
         low, high = np.array([np.quantile(sample, (0.05, 0.95)) for sample in samples]).T
         lowest, highest = min(lowest, float(low.min())), max(highest, float(high.max()))
         if style == GREY:
+            axes.vlines(budgets, low, high, color=style.colour, lw=0.6, zorder=1.4)
             axes.plot(budgets, means, color=style.colour, lw=0.8, zorder=1.5)
             continue
         aside = (coloured.index(label) - (len(coloured) - 1) / 2) * _POINTS_APART / 72

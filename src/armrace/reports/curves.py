@@ -83,6 +83,8 @@ def draw_curves_on(axes: Axes, comparison: Comparison, measure: str | None = Non
         horizon, ink = result.horizon, style.colour
         if style == GREY:
             axes.plot(frame["round"], frame["mean"], color=ink, lw=0.8, zorder=1.5)
+            last = frame.row(-1, named=True)
+            axes.vlines(horizon, last["low"], last["high"], color=ink, lw=1.2, zorder=1.5)
             continue
         axes.fill_between(frame["round"], frame["p05"], frame["p95"], color=ink, alpha=0.14, lw=0)
         axes.plot(frame["round"], frame["mean"], color=ink, ls=style.line, lw=width)

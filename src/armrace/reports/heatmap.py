@@ -23,7 +23,7 @@ __all__ = [
     "STEPS",
     "draw_heat",
     "heat_class",
-    "heat_map",
+    "heat_maps",
     "heat_plots",
     "heat_tables",
     "legend",
@@ -32,9 +32,8 @@ __all__ = [
 STEPS = (1.2, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 """Where the colour changes, on a roughly logarithmic scale: light is near the best policy."""
 
-_CELL, _ROW, _LEFT, _TOP, _GAP = 9.0, 17.0, 178.0, 126.0, 6.0
-_LETTER = 8.0
-"""The room for a letter of an environment's name, which may be wider than its cells."""
+_CELL, _ROW, _LEFT, _TOP = 10, 18, 182, 176
+"""In pixels: pages show maps at this size, so that names stay legible."""
 
 
 def heat_class(relative: float) -> str:
@@ -67,7 +66,7 @@ CAPTION = (
 def heat_plots(relative: pl.DataFrame, policies: Sequence[str]) -> list[Plot]:
     """Describe the heat map of each environment, for papers.
 
-    Pages show all of them together (:func:`heat_map`), with a tip on each cell.
+    Pages show all of them together (:func:`heat_maps`), with a tip on each cell.
     """
 
     def plot(environment: str) -> Plot:
@@ -111,30 +110,38 @@ def draw_heat(inside: pl.DataFrame, policies: Sequence[str], width: float) -> Fi
     return drawing
 
 
-def heat_map(relative: pl.DataFrame, policies: Sequence[str]) -> str:
-    """All cells as one SVG; a tooltip on each cell gives its figures."""
-    cells = _cells(relative)
-    columns: dict[tuple[str, str, float], float] = {}
-    parts, x = [], _LEFT
-    for environment in dict.fromkeys(cell[0] for cell in cells):
-        inside = [cell for cell in cells if cell[0] == environment]
-        width = max(len(inside) * _CELL, len(environment) * _LETTER)
-        parts.append(_environment_name(environment, x + width / 2))
-        parts += _attack_names(inside, x)
-        for position, cell in enumerate(inside):
-            columns[cell] = x + position * _CELL
-        x += width + _GAP
-    rows = {policy: _TOP + position * _ROW for position, policy in enumerate(policies)}
-    parts += [
-        f'<text x="{_LEFT - 6:g}" y="{y + 12.5:g}" text-anchor="end">{escape(policy)}</text>'
-        for policy, y in rows.items()
+def heat_maps(relative: pl.DataFrame, policies: Sequence[str]) -> str:
+    """A map of each environment as SVG; a tooltip on each cell gives its figures."""
+    maps = [
+        f'<div class="heat-frame" role="region" tabindex="0" aria-label="{_title_of(environment)}">'
+        f"<h3>{escape(environment)}</h3>{_heat_map(inside, policies, environment)}</div>"
+        for (environment,), inside in relative.group_by("environment", maintain_order=True)
     ]
-    parts += [_rectangle(each, columns, rows) for each in relative.iter_rows(named=True)]
-    description = "Pseudo-regret relative to the best policy, policies by cells; figures below."
-    height = _TOP + len(rows) * _ROW
+    return f'<div class="heats">{"".join(maps)}</div>'
+
+
+def _title_of(environment: Any) -> str:
+    return f"Heat map: {escape(str(environment))}"
+
+
+def _heat_map(inside: pl.DataFrame, policies: Sequence[str], environment: Any) -> str:
+    cells = _cells(inside)
+    columns = {cell: _LEFT + place * _CELL for place, cell in enumerate(cells)}
+    rows = {policy: _TOP + place * _ROW for place, policy in enumerate(policies)}
+    parts = [
+        *_attack_names(cells),
+        *(
+            f'<text x="{_LEFT - 6}" y="{y + 13}" text-anchor="end">{escape(policy)}</text>'
+            for policy, y in rows.items()
+        ),
+        *(_rectangle(each, columns, rows) for each in inside.iter_rows(named=True)),
+    ]
+    width, height = _LEFT + len(cells) * _CELL + 2, _TOP + len(rows) * _ROW
     return (
-        f'<svg class="heat" viewBox="0 0 {x:g} {height:g}" role="img" '
-        f'aria-label="{description}" xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
+        f'<svg class="heat" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'role="img" aria-label="Pseudo-regret relative to the best policy in '
+        f'{escape(str(environment))}; the figures are below." '
+        f'xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
     )
 
 
@@ -145,39 +152,36 @@ def _cells(relative: pl.DataFrame) -> list[tuple[str, str, float]]:
     )
 
 
-def _environment_name(environment: str, middle: float) -> str:
-    return f'<text class="group" x="{middle:g}" y="12" text-anchor="middle">{environment}</text>'
-
-
-def _attack_names(cells: Sequence[tuple[str, str, float]], x: float) -> list[str]:
+def _attack_names(cells: Sequence[tuple[str, str, float]]) -> list[str]:
     """The name of each attack, turned upright, above its budgets."""
     names = []
     for attack in dict.fromkeys(cell[1] for cell in cells):
         places = [position for position, cell in enumerate(cells) if cell[1] == attack]
-        middle = x + (places[0] + places[-1] + 1) / 2 * _CELL + 3.5
+        middle = _LEFT + (places[0] + places[-1] + 1) / 2 * _CELL + 4
         names.append(
-            f'<text class="attack" transform="translate({middle:g} {_TOP - 5:g}) rotate(-90)">'
-            f"{attack}</text>"
+            f'<text class="attack" transform="translate({middle:g} {_TOP - 6}) rotate(-90)">'
+            f"{escape(attack)}</text>"
         )
     return names
 
 
 def _rectangle(
-    found: dict[str, Any], columns: dict[tuple[str, str, float], float], rows: dict[str, float]
+    found: dict[str, Any], columns: dict[tuple[str, str, float], int], rows: dict[str, int]
 ) -> str:
     x = columns[found["environment"], found["attack"], found["budget"]]
     y = rows[str(found["policy"])]
     return (
-        f'<rect class="{heat_class(found["relative"])}" x="{x:g}" y="{y:g}" '
-        f'width="{_CELL - 0.5:g}" height="{_ROW - 1:g}"><title>{_title(found)}</title></rect>'
+        f'<rect class="{heat_class(found["relative"])}" x="{x}" y="{y}" '
+        f'width="{_CELL - 1}" height="{_ROW - 1}"><title>{escape(_tip(found))}</title></rect>'
     )
 
 
-def _title(found: dict[str, Any]) -> str:
+def _tip(found: dict[str, Any]) -> str:
+    half = 1.96 * found["pseudo_regret_stderr"]
     return (
         f"{found['policy']}, {found['environment']}, {found['attack']}, budget "
-        f"{count(found['budget'])}: "
-        f"{figure(found['pseudo_regret_mean'])}, {figure(found['relative'])} x best"
+        f"{count(found['budget'])}: {figure(found['pseudo_regret_mean'])} ± {figure(half)}, "
+        f"{figure(found['relative'])} x best"
     )
 
 

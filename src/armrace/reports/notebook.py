@@ -9,6 +9,7 @@ from typing import Any
 
 from armrace.evaluation import Replay
 from armrace.forensics import Audit
+from armrace.forensics.log_audit import LogAudit
 from armrace.formatting import count, figure, percent
 from armrace.online import Learner
 from armrace.online.views import ArmViews
@@ -108,6 +109,13 @@ def _(thing: Audit) -> str:
             table(("arm", "at least"), rows, "Certificates"),
         )
     return notebook_fragment(title, body)
+
+
+@notebook_html.register
+def _(thing: LogAudit) -> str:
+    lines = "".join(f"<li>{escape(line)}</li>" for line in str(thing).splitlines())
+    title = f"Audit of {thing.log}: {'alarm' if thing.alarmed else 'no alarm'}"
+    return notebook_fragment(title, f"<ul>{lines}</ul>")
 
 
 @notebook_html.register

@@ -211,11 +211,16 @@ def inline_svg(drawing: Figure, name: str, description: str) -> str:
     opening, rest = text.split(">", 1)
     box = re.search(r'viewBox="[^"]*"', opening)
     rest = re.sub(r"<metadata>.*?</metadata>", "", rest, flags=re.DOTALL)
-    rest = re.sub(r'\bid="', f'id="{name}-', rest)
-    rest = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", rest)
+    rest = re.sub(r"<[^>]*>", lambda tag: _prefixed(tag.group(0), name), rest)
     rest = rest.replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
     return (
         f'<svg {box.group(0) if box else ""} role="img" aria-label="{html.escape(description)}" '
         f'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
         f"{with_variables(rest)}"
     )
+
+
+def _prefixed(tag: str, name: str) -> str:
+    """Add a prefix to the id of an element and to the ids that it refers to."""
+    tag = re.sub(r'(\sid=")', rf"\g<1>{name}-", tag)
+    return re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", tag)

@@ -140,7 +140,9 @@ def _name_arms(axes: Axes, means: npt.NDArray[np.float64] | None, names: Sequenc
         starred = f"; the best is arm {int(np.argmax(best))}" if best.any() else ""
         axes.set_xlabel(f"{arms} arms{starred}")
         return
-    shown = [f"{'★ ' if star else ''}{name}" for star, name in zip(best, names, strict=True)]
+    # A pair of dollar signs would be read as a formula.
+    plain = [name.replace("$", r"\$") for name in names]
+    shown = [f"{'★ ' if star else ''}{name}" for star, name in zip(best, plain, strict=True)]
     if means is not None:
         shown = [f"{name}\n{figure(mean)}" for name, mean in zip(shown, means, strict=True)]
     axes.set_xticks(np.arange(arms) + 0.5, shown)

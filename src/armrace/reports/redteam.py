@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from typing import Any
 
 from armrace.formatting import count, figure, percent, span
 from armrace.red_team.verdict import CAUTION, Verdict
@@ -11,7 +12,7 @@ from armrace.reports.layout import data_block, document, fold, header, rerun_sec
 from armrace.reports.plots import Plot, plot_section
 from armrace.reports.worst_attacks import held_out_plot, worst_curve_plot
 
-__all__ = ["COLUMNS", "redteam_plots", "render_redteam", "verdict_cells"]
+__all__ = ["COLUMNS", "redteam_plots", "redteam_specification", "render_redteam", "verdict_cells"]
 
 COLUMNS = (
     "budget",
@@ -58,12 +59,31 @@ def render_redteam(verdicts: Sequence[Verdict], command: str = "") -> str:
         _table_section(verdicts),
         *(_attack_section(verdict) for verdict in verdicts),
         rerun_section(
-            command, heading="Search again", words="The same verdict, bit for bit, on any machine"
-        )
-        if command
-        else "",
+            command,
+            "armrace.redteam(**specification)",
+            [redteam_specification(verdict) for verdict in verdicts],
+            heading="Search again",
+            words="The same verdict, bit for bit, on any machine, unless families or attacks were "
+            "named in Python",
+        ),
     ]
     return document(f"worst attacks on {name}", sections)
+
+
+def redteam_specification(verdict: Verdict) -> dict[str, Any]:
+    """Return the arguments of ``armrace.redteam`` that give this verdict."""
+    target, search = verdict.target, verdict.search
+    return {
+        "policy": target.policy.to_builtins(),
+        "environment": target.environment.to_builtins(),
+        "budget": target.budget,
+        "horizon": target.horizon,
+        "effort": search.effort,
+        "objective": target.objective,
+        "measure": target.measure,
+        "account": target.account,
+        "seed": search.seed,
+    }
 
 
 def redteam_plots(verdicts: Sequence[Verdict]) -> list[Plot]:

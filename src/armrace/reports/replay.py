@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from html import escape
+from typing import Any
 
 import polars as pl
 from matplotlib.figure import Figure
 
 from armrace.evaluation import ESTIMATORS, PolicyReplay, Replay
+from armrace.evaluation.results import AS_LOGGED
 from armrace.formatting import count, figure, percent, span
 from armrace.reports.colours import style_of
 from armrace.reports.layout import document, header, meanings_list, rerun_section, table
@@ -15,7 +17,7 @@ from armrace.reports.plot_style import PAGE_WIDTH, new_figure, tidy
 from armrace.reports.plots import Plot, plot_section
 from armrace.reports.theme import LIGHT
 
-__all__ = ["draw_replay", "render_replay", "replay_plots"]
+__all__ = ["draw_replay", "render_replay", "replay_plots", "replay_specification"]
 
 _MEANINGS = {
     "rejection replay": "The mean reward of the rounds that the policy played on rows where it "
@@ -180,11 +182,16 @@ def _rows_section(found: Replay) -> str:
     return f"<section><h2>Rows of the log</h2><ul>{lines}</ul></section>"
 
 
+def replay_specification(found: Replay) -> dict[str, Any]:
+    """Return the arguments of ``armrace.replay`` that give the same figures from the same log."""
+    policies = [each.specification for each in found.policies if each.form == AS_LOGGED]
+    return {**found.columns, "policies": policies, **found.settings}
+
+
 def _rerun_section(found: Replay, command: str) -> str:
-    specifications = [each.specification for each in found.policies if each.form == "as logged"]
     return rerun_section(
         command,
         "armrace.replay(log, **specification)",
-        [{**found.columns, "policies": specifications, "seed": found.seed}],
+        [replay_specification(found)],
         words="The same log and seed give the same figures",
     )

@@ -24,6 +24,7 @@ __all__ = [
 LIGHT: Mapping[str, str] = {
     "paper": "#ffffff",
     "panel": "#f5f6f8",
+    "shade": "#eaedf0",
     "ink": "#1f2328",
     "muted": "#57606a",
     "rule": "#d8dee4",
@@ -31,18 +32,22 @@ LIGHT: Mapping[str, str] = {
     "grid": "#e3e6ea",
     "context": "#b4bac1",
     "accent": "#0b5cad",
+    "accent-paper": "#e3eefa",
     "alarm": "#b3261e",
     "alarm-paper": "#fff1ee",
+    "alarm-rule": "#e8b4ac",
     "good": "#1a6b45",
+    "good-paper": "#e4f3ea",
+    "held": "#7a5b00",
     "deleted": "#f6c1bb",
     "deleted-ink": "#5c1610",
-    "line-1": "#00568f",
-    "line-2": "#bd4e00",
-    "line-3": "#007d5b",
-    "line-4": "#b04f84",
-    "line-5": "#8c6d00",
-    "line-6": "#1b7ab8",
-    "line-7": "#333333",
+    "line-1": "#1a70ce",
+    "line-2": "#c74100",
+    "line-3": "#16614a",
+    "line-4": "#884279",
+    "line-5": "#4e3602",
+    "line-6": "#101a54",
+    "line-7": "#2b2b27",
     "heat-0": "#fbfdd0",
     "heat-1": "#e0f3b2",
     "heat-2": "#abdeb7",
@@ -59,6 +64,7 @@ LIGHT: Mapping[str, str] = {
 DARK: Mapping[str, str] = {
     "paper": "#14171b",
     "panel": "#1e2329",
+    "shade": "#272d34",
     "ink": "#e6e9ed",
     "muted": "#a3adb8",
     "rule": "#343b43",
@@ -66,18 +72,22 @@ DARK: Mapping[str, str] = {
     "grid": "#2c3239",
     "context": "#59626c",
     "accent": "#6cb4ff",
+    "accent-paper": "#173049",
     "alarm": "#ff8f85",
     "alarm-paper": "#3a1d1b",
+    "alarm-rule": "#73352f",
     "good": "#62d09a",
+    "good-paper": "#15342a",
+    "held": "#e3bf52",
     "deleted": "#6b2b27",
     "deleted-ink": "#ffd9d5",
-    "line-1": "#4aa8e0",
-    "line-2": "#ff8a45",
-    "line-3": "#33c496",
-    "line-4": "#e893c2",
-    "line-5": "#dfb730",
-    "line-6": "#a5d8ff",
-    "line-7": "#d2d6db",
+    "line-1": "#3393d9",
+    "line-2": "#ef6417",
+    "line-3": "#7cb98e",
+    "line-4": "#c283a3",
+    "line-5": "#ecbd2b",
+    "line-6": "#89e4fe",
+    "line-7": "#dbd1d0",
     "heat-0": "#1a2440",
     "heat-1": "#20345f",
     "heat-2": "#244a80",
@@ -92,8 +102,8 @@ DARK: Mapping[str, str] = {
 """The same names. The scale of heat turns round: near the best is near the paper in both."""
 
 SERIES = tuple(f"line-{number}" for number in range(1, 8))
-"""The colours of lines, after Okabe and Ito; shades are changed so that names can be written in
-them. They are told apart by colour-blind readers, and all have line styles besides."""
+"""The colours of lines, in which names are written too. They differ in lightness as well as in hue,
+so that any two are told apart with each kind of colour blindness; a test simulates these."""
 
 _SHAPES: Mapping[str, str] = {
     "font": 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif',
@@ -147,8 +157,8 @@ def theme_css(scope: str = ":root") -> str:
 def with_variables(svg: str) -> str:
     """Replace the theme's colours in an SVG by variables, with the colour as the fallback.
 
-    >>> with_variables('<path style="stroke: #00568f; fill: #123456"/>')
-    '<path style="stroke: var(--line-1, #00568f); fill: #123456"/>'
+    >>> with_variables('<path style="stroke: #1a70ce; fill: #123456"/>')
+    '<path style="stroke: var(--line-1, #1a70ce); fill: #123456"/>'
     """
 
     def variable(found: re.Match[str]) -> str:

@@ -34,7 +34,7 @@ def render_verification(found: Verification, command: str = "") -> str:
         _overview(found),
         *map(plot_section, verification_plots(found)),
         *_sections(found),
-        rerun_section(command) if command else "",
+        rerun_section(command, "armrace.verify(**specification)", [found.settings]),
     ]
     return document("verification", sections)
 

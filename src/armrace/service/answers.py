@@ -96,6 +96,9 @@ class LayerView(msgspec.Struct, frozen=True):
     active: bool
     eliminated_at: int | None
     eliminated_by: int | None
+    evidence: int | None = None
+    """The rewards that the interval rests on; in a race that pools, those of slower layers too."""
+    evidence_mean: float | None = None
 
 
 class ExperimentView(msgspec.Struct, frozen=True):

@@ -87,6 +87,8 @@ def _layers(experiment: Experiment) -> list[LayerView]:
             view.active,
             view.eliminated_at,
             view.eliminated_by,
+            view.evidence,
+            scaled(view.evidence_mean),
         )
         for view in experiment.generation.learner.inspect()
     ]

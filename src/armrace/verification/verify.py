@@ -54,6 +54,8 @@ class Verification(msgspec.Struct, Presentation, frozen=True):
     curves: tuple[Curve, ...] = ()
     """Growth on the paper's axes, of the asymptotic form."""
     error_probability: float = ERROR_PROBABILITY
+    settings: dict[str, Any] = {}
+    """The arguments that give the same figures, as plain data."""
 
     @property
     def holds(self) -> bool:
@@ -111,10 +113,19 @@ def verify(
     """
     form = QUICK if quick else FULL
     if asymptotic:
-        return _verify_growth(policies, form, seed, executor, workers, progress)
-    claims = make_claims(policies, form, seed)
-    checks = try_claims(claims, executor, workers, progress, seed=seed, quick=quick)
-    return Verification(checks, seed, quick)
+        found = _verify_growth(policies, form, seed, executor, workers, progress)
+    else:
+        claims = make_claims(policies, form, seed)
+        checks = try_claims(claims, executor, workers, progress, seed=seed, quick=quick)
+        found = Verification(checks, seed, quick)
+    named = None if policies is None else [_plain(policy) for policy in policies]
+    settings = {"policies": named, "quick": quick, "asymptotic": asymptotic, "seed": seed}
+    return msgspec.structs.replace(found, settings=settings)
+
+
+def _plain(policy: Policy | str | Mapping[str, Any]) -> Any:
+    """A name stays a name, since a race that is named alone is tried with another delta."""
+    return policy.to_builtins() if isinstance(policy, Policy) else policy
 
 
 def _verify_growth(

@@ -54,7 +54,7 @@ function variable(name) {
 }
 
 function colourOf(place) {
-  return variable(place < 0 ? "--neutral" : `--c${place % 7}`);
+  return variable(place < 0 ? "--muted" : `--line-${place % 7 + 1}`);
 }
 
 function formatted(chart, value) {
@@ -111,6 +111,10 @@ function drawExtras(plot, chart) {
     ctx.textAlign = wide ? "left" : "right";
     ctx.fillText(level.label, wide ? right + 8 * ratio : right, wide ? y : y - 8 * ratio);
   }
+  ctx.fillStyle = variable("--muted");
+  ctx.textAlign = "left";
+  ctx.fillText(chart.axis, 2 * ratio, 10 * ratio);
+  const texts = [];
   for (const mark of chart.marks) {
     const x = plot.valToPos(mark.time / 1000, "x", true);
     if (x < bbox.left || x > right) continue;
@@ -120,6 +124,7 @@ function drawExtras(plot, chart) {
       ctx.lineWidth = ratio;
       ctx.setLineDash([2 * ratio, 4 * ratio]);
       ctx.moveTo(x, bbox.top); ctx.lineTo(x, bbox.top + bbox.height);
+      writeBeside(ctx, mark.short, x - 6 * ratio, bbox.top + 8 * ratio, ratio, texts);
     } else {
       const values = chart.series[mark.series].values;
       const y = plot.valToPos(values[nearest(chart.times, mark.time)] ?? 0, "y", true), r = 4 * ratio;
@@ -127,11 +132,22 @@ function drawExtras(plot, chart) {
       ctx.lineWidth = 2.5 * ratio;
       ctx.setLineDash([]);
       ctx.moveTo(x - r, y - r); ctx.lineTo(x + r, y + r); ctx.moveTo(x + r, y - r); ctx.lineTo(x - r, y + r);
+      writeBeside(ctx, mark.short, x - 6 * ratio, y - 12 * ratio, ratio, texts);
     }
     ctx.stroke();
   }
   if (wide && chart.series.length > 1) drawNames(plot, chart, right + 8 * ratio, ratio);
   ctx.restore();
+}
+
+// Write what a mark says to its left, unless that would cover the text of another one.
+function writeBeside(ctx, text, right, y, ratio, taken) {
+  const left = right - ctx.measureText(text).width;
+  if (taken.some((other) => Math.abs(other.y - y) < 13 * ratio && left < other.right && other.left < right)) return;
+  taken.push({ left, right, y });
+  ctx.textAlign = "right";
+  ctx.fillStyle = variable("--muted");
+  ctx.fillText(text, right, y);
 }
 
 function nearest(times, time) {
@@ -162,7 +178,9 @@ function drawNames(plot, chart, x, ratio) {
 function showReadout(name, plot) {
   const place = document.querySelector(`[data-readout="${name}"]`), chart = charts.get(name).chart;
   if (!place) return;
-  const at = plot.cursor.idx ?? chart.times.length - 1;
+  const at = plot.cursor.idx;
+  place.classList.toggle("on", at != null);
+  if (at == null) return;
   const time = document.createElement("span");
   time.textContent = chart.times.length ? new Date(chart.times[at]).toISOString().slice(0, 16).replace("T", " ") : "";
   const values = chart.series.map((line) => {
@@ -172,7 +190,22 @@ function showReadout(name, plot) {
     return span;
   });
   place.replaceChildren(time, ...values);
-  place.classList.add("on");
+}
+
+// Read the values of a chart with the arrow keys.
+function moveCursor(name, event) {
+  const { plot, chart } = charts.get(name) ?? {};
+  const last = chart?.times.length - 1, at = plot?.cursor.idx;
+  const places = { ArrowLeft: (at ?? last + 1) - 1, ArrowRight: (at ?? -1) + 1, Home: 0, End: last };
+  if (!plot || !(event.key in places)) return;
+  event.preventDefault();
+  document.querySelector(`[data-readout="${name}"]`)?.setAttribute("aria-live", "polite");
+  const to = Math.min(Math.max(places[event.key], 0), last);
+  plot.setCursor({ left: plot.valToPos(chart.times[to] / 1000, "x"), top: 1 });
+}
+
+for (const place of document.querySelectorAll("[data-chart]")) {
+  place.addEventListener("keydown", (event) => moveCursor(place.dataset.chart, event));
 }
 
 function showChart(chart) {
@@ -195,12 +228,12 @@ function showChart(chart) {
   const entry = { chart, shape, place };
   charts.set(chart.name, entry);
   const width = place.clientWidth, wide = width > 560;
-  const muted = variable("--muted"), line = variable("--line");
+  const muted = variable("--muted"), line = variable("--grid");
   const axis = { stroke: muted, grid: { stroke: line, width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
   entry.plot = new uPlot(
     {
       width, height: HEIGHT, ...lineOptions(chart),
-      padding: [10, wide && (chart.series.length > 1 || chart.levels.length) ? 168 : 8, 0, 0],
+      padding: [24, wide && (chart.series.length > 1 || chart.levels.length) ? 168 : 8, 0, 0],
       legend: { show: false }, cursor: { drag: { x: false, y: false }, points: { show: false } },
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
       scales: { x: { time: true, range: () => [entry.chart.times[0] / 1000, Math.max(entry.chart.times.at(-1), entry.chart.times[0] + 1) / 1000] },
@@ -213,7 +246,7 @@ function showChart(chart) {
     },
     columns(chart), place);
   entry.plot.root.setAttribute("role", "img");
-  entry.plot.root.setAttribute("aria-label", `${chart.description} The same figures are in the table below.`);
+  entry.plot.root.setAttribute("aria-label", `${chart.description} Arrow keys read it out; the same figures are in the table below.`);
 }
 
 // Draw a chart now, or when it was last drawn some time ago, if changes come faster than that.
@@ -244,6 +277,9 @@ addEventListener("resize", () => { clearTimeout(resizing); resizing = setTimeout
 
 // --- the stream --------------------------------------------------------------------------
 
+const PATIENCE = 30000, RETRY = 1000;
+const FINAL = [401, 403, 404];  // refusals that stand until someone signs in or goes elsewhere
+
 function say(words, lost) {
   connection.hidden = false;
   connection.classList.toggle("lost", lost);
@@ -256,23 +292,62 @@ function apply(message) {
   message.charts.forEach(showChartInTime);
 }
 
+// Follow a stream for as long as the tab is seen; return nothing, and go on by itself.
 function follow(address) {
   const stream = new EventSource(address);
   let last = Date.now();
-  const watch = setInterval(() => { if (Date.now() - last > 30000) again(); }, 5000);
+  const watch = setInterval(() => { if (Date.now() - last > PATIENCE) again(); }, 5000);
+  const hide = () => { if (document.hidden) { end(); whenSeen(() => follow(address)); } };
+  const end = () => { clearInterval(watch); stream.close(); document.removeEventListener("visibilitychange", hide); };
   const again = () => {
-    clearInterval(watch);
-    stream.close();
+    end();
     say("reconnecting", true);
-    setTimeout(() => follow(address), 1000);
+    setTimeout(() => whenSeen(() => follow(address)), RETRY);
   };
-  stream.addEventListener("open", () => { last = Date.now(); say("live", false); });
-  stream.addEventListener("change", (event) => { last = Date.now(); say("live", false); apply(JSON.parse(event.data)); });
-  stream.addEventListener("over", () => { stream.close(); clearInterval(watch); location.reload(); });
-  stream.addEventListener("error", () => {
+  const heard = () => { last = Date.now(); say("live", false); };
+  document.addEventListener("visibilitychange", hide);
+  stream.addEventListener("open", heard);
+  stream.addEventListener("beat", heard);
+  stream.addEventListener("change", (event) => { heard(); apply(JSON.parse(event.data)); });
+  stream.addEventListener("trouble", () => { last = Date.now(); say("waiting for the server", true); });
+  stream.addEventListener("over", () => { end(); location.reload(); });
+  stream.addEventListener("error", async () => {
     say("reconnecting", true);
-    if (stream.readyState === EventSource.CLOSED) again();  // refused, which browsers do not try again
+    if (stream.readyState !== EventSource.CLOSED) return;  // the browser tries again by itself
+    end();
+    if (FINAL.includes(await statusOf(address))) location.reload();  // to the page for signing in
+    else again();
   });
 }
 
+function whenSeen(act) {
+  if (document.hidden) document.addEventListener("visibilitychange", () => whenSeen(act), { once: true });
+  else act();
+}
+
+async function statusOf(address) {
+  try {
+    const answer = await fetch(address, { redirect: "manual" });
+    answer.body?.cancel();
+    return answer.type === "opaqueredirect" ? 303 : answer.status;
+  } catch {
+    return 0;
+  }
+}
+
+// Open a page that could not be shown again, once it can be.
+function wait() {
+  setTimeout(async () => {
+    const status = await statusOf(location.href);
+    if (status > 0 && status < 500) location.reload();
+    else wait();
+  }, 3 * RETRY);
+}
+
 if (main?.dataset.stream) follow(main.dataset.stream);
+if (main && "waits" in main.dataset) wait();
+if (new URLSearchParams(location.search).has("seal")) {  // said once, and not after a reload
+  const query = new URLSearchParams(location.search);
+  for (const name of ["done", "rewards", "seal"]) query.delete(name);
+  history.replaceState(null, "", `${location.pathname}?${query}`);
+}

@@ -48,6 +48,8 @@ class RacePolicy(Policy, frozen=True):
                 active=bool(active[layer][arm]),
                 eliminated_at=None if when[layer][arm] == NEVER else when[layer][arm],
                 eliminated_by=None if by[layer][arm] == NEVER else by[layer][arm],
+                evidence=seen,
+                evidence_mean=total / seen if seen else None,
             )
 
         return [view(layer, arm) for layer in range(layers) for arm in range(arms)]

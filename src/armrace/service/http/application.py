@@ -95,8 +95,8 @@ class _Application:
             Route("/readyz", self._readiness),
             Route("/metrics", self._show_metrics),
             Route("/openapi.json", self._show_document),
-            Route("/docs", self._show_page),
             *pages(Inside(self._front, self._access, self._service.keyring, self._service.tenant)),
+            Route("/docs", self._show_page),  # without pages, which have one of their own
         ]
         refusals: dict[Any, Any] = {HTTPException: _refuse_address}
         starlette = Starlette(routes=routes, lifespan=self._lifespan, exception_handlers=refusals)

@@ -90,7 +90,8 @@ def make_page() -> str:
         for each in ENDPOINTS
     )
     return (
-        "<!doctype html><html lang=en><meta charset=utf-8><title>armrace</title>"
+        "<!doctype html><html lang=en><meta charset=utf-8>"
+        "<meta name=viewport content='width=device-width, initial-scale=1'><title>armrace</title>"
         "<h1>armrace</h1><p>The whole document is <a href='openapi.json'>openapi.json</a>.</p>"
         "<table><thead><tr><th>method<th>address<th>what it does<th>scope</tr></thead>"
         f"<tbody>{rows}</tbody></table></html>"

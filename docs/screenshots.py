@@ -1,0 +1,221 @@
+"""Remake the pictures of ``docs/images``: ``make pictures``.
+
+The dashboard shows the story of ``armrace serve --demo``, stepped through at once instead of over
+minutes. The plot shows what policies lose under the worst attacks that searches have found for
+them. Pictures end where a section of the page ends. It needs chromium and playwright.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from playwright.sync_api import Browser, Page
+
+import armrace
+from armrace.adversaries import Adversary
+from armrace.dashboard.demo import BOTS, EXPERIMENT, DemoClock, Visitors, create_experiments
+from armrace.environments import Bernoulli
+from armrace.formatting import count
+from armrace.policies import POLICIES
+from armrace.red_team.library import winners_for
+from armrace.red_team.target import Target
+from armrace.reports.colours import style_of
+from armrace.reports.plot_style import PAGE_WIDTH, End, name_lines, new_figure, own_style, tidy
+from armrace.reports.theme import LIGHT
+from armrace.service import Keyring, MemoryStore, Service
+from armrace.simulation.results import Result
+from browsing import DESK, PHONE, chromium
+from hosting import hosted
+
+IMAGES = Path(__file__).parent / "images"
+_ATTACKED, _RECOVERED = 112.0, 40.0
+"""Seconds of the demonstration until the bots have won, and after their rewards are retracted."""
+_SETTLED = 1500
+"""Milliseconds until charts are drawn."""
+
+_MEANS, _HORIZON, _REPLICATIONS = [0.6, 0.4], 100_000, 20
+_BUDGETS = (0, 25, 50, 100, 200)
+_POLICIES = ("optimistic-log-barrier", "tsallis-inf", "ucb1", "thompson")
+_CANDIDATES = 6
+"""Winners of searches that are tried on each policy, of which the worst is shown."""
+
+
+def main() -> None:
+    """Remake all pictures."""
+    draw_plot(IMAGES / "corruption.png")
+    with chromium() as browser, story() as world:
+        show_attack(browser, world)
+        world.recover()
+        with page_of(browser, world, f"/experiment?name={EXPERIMENT}") as page:
+            save(page, "dashboard-recovered", "#part-traffic")
+        show_report(browser)
+
+
+# --- the dashboard ------------------------------------------------------------------------
+
+
+class World(NamedTuple):
+    """The demonstration, which stands still between steps."""
+
+    service: Service
+    visitors: Visitors
+    clock: DemoClock
+    address: str
+    key: str
+
+    def play(self, seconds: float) -> None:
+        """Let visitors come for some seconds."""
+        end = self.clock.seconds + seconds
+        while self.clock.seconds < end:
+            self.visitors.step(0.5)
+
+    def recover(self) -> None:
+        """Retract the bots' rewards, and let visitors come again."""
+        self.service.retract(EXPERIMENT, source=BOTS, reason="ratings from a data centre")
+        self.play(_RECOVERED)
+
+
+@contextmanager
+def story() -> Iterator[World]:
+    """Serve the demonstration as it is once the bots have won."""
+    keyring, clock = Keyring(), DemoClock()
+    key = keyring.create(["admin"])[1]
+    service = Service(MemoryStore(), keyring, clock=clock)
+    create_experiments(service)
+    with hosted(service) as address:
+        world = World(service, Visitors(service, clock), clock, address, key)
+        world.play(_ATTACKED)
+        yield world
+
+
+def show_attack(browser: Browser, world: World) -> None:
+    """Picture the pages while the alarm is up."""
+    race, sources = f"/experiment?name={EXPERIMENT}", f"/sources?name={EXPERIMENT}"
+    with page_of(browser, world, race) as page:
+        save(page, "dashboard-light", "#part-traffic")
+        save(page, "dashboard-matrix", "#part-matrix section:last-child", whole=True)
+        save(page, "dashboard-audit", "#part-audit section", whole=True)
+    with page_of(browser, world, race, color_scheme="dark") as page:
+        save(page, "dashboard-dark", "#part-traffic")
+    with page_of(browser, world, race, viewport=PHONE) as page:
+        save(page, "dashboard-narrow", "#part-traffic")
+    with page_of(browser, world, "/") as page:
+        save(page, "dashboard-list", "#part-experiments")
+    with page_of(browser, world, sources) as page:
+        save(page, "dashboard-sources", "#part-sources")
+    with page_of(browser, world, f"/preview?name={EXPERIMENT}&source={BOTS}") as page:
+        save(page, "dashboard-preview", ".sides")
+
+
+@contextmanager
+def page_of(browser: Browser, world: World, path: str, **options: Any) -> Iterator[Page]:
+    """Open a page, signed in."""
+    context = browser.new_context(**{"viewport": DESK, **options})
+    page = context.new_page()
+    page.goto(f"{world.address}/sign-in")
+    page.get_by_label("Key").fill(world.key)
+    page.get_by_role("button", name="Sign in").click()
+    page.goto(world.address + path)
+    page.wait_for_timeout(_SETTLED)
+    yield page
+    context.close()
+
+
+def save(page: Page, name: str, last: str, *, whole: bool = False) -> None:
+    """Save a page down to the end of an element, or the element alone.
+
+    Args:
+        page: the page.
+        name: of the picture.
+        last: a selector of the element.
+        whole: whether only the element is shown.
+    """
+    box = page.locator(last).bounding_box()
+    size = page.viewport_size
+    assert box is not None
+    assert size is not None
+    margin = 24.0
+    top = max(0.0, box["y"] - margin) if whole else 0.0
+    height = box["y"] + box["height"] + margin - top
+    area = {"x": 0.0, "y": top, "width": float(size["width"]), "height": height}
+    page.screenshot(path=IMAGES / f"{name}.png", full_page=True, clip=area)  # type: ignore[arg-type]
+
+
+def show_report(browser: Browser) -> None:
+    """Picture the beginning of a report."""
+    found = armrace.compare(
+        _POLICIES, _MEANS, "spoil-then-swap", budget=100, horizon=_HORIZON,
+        replications=_REPLICATIONS, seed=1, progress=False,
+    )  # fmt: skip
+    file = IMAGES / "report.html"
+    found.report(file, overwrite=True)
+    page = browser.new_page(viewport=DESK)
+    page.goto(file.as_uri())
+    save(page, "report", "main section:nth-of-type(2)")
+    page.close()
+    file.unlink()
+
+
+# --- the plot -----------------------------------------------------------------------------
+
+
+def draw_plot(file: Path) -> None:
+    """Draw what each policy loses under the worst attack of the library, against the budget."""
+    with own_style(11):
+        drawing, axes = new_figure(PAGE_WIDTH, 3.6)
+        ends, most = [], (_MEANS[0] - _MEANS[1]) * _HORIZON
+        for name in _POLICIES:
+            style = style_of(name)
+            losses = [worst_loss(name, budget) for budget in _BUDGETS]
+            means = [float(each.mean()) for each in losses]
+            low, high = np.array([np.quantile(each, (0.05, 0.95)) for each in losses]).T
+            axes.fill_between(_BUDGETS, low, high, color=style.colour, alpha=0.14, lw=0)
+            axes.plot(_BUDGETS, means, color=style.colour, ls=style.line, lw=2, marker="o", ms=4)
+            ends.append(End(means[-1], name, style))
+            print(name, dict(zip(_BUDGETS, map(round, means), strict=True)))
+        axes.axhline(most, color=LIGHT["rule-strong"], lw=1, ls=":")
+        axes.annotate(
+            f"{count(most)}: all there is to lose", (0, most), xytext=(0, 4),
+            textcoords="offset points", color=LIGHT["muted"],
+        )  # fmt: skip
+        axes.set_xlim(0, _BUDGETS[-1])
+        axes.set_ylim(0, 1.12 * most)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        axes.set_xlabel(f"forged rewards among {_HORIZON:,} rounds")
+        axes.set_ylabel("pseudo-regret (in rewards)")
+        tidy(axes)
+        name_lines(axes, _BUDGETS[-1], ends)
+        drawing.savefig(file, dpi=150, facecolor=LIGHT["paper"])
+
+
+def worst_loss(policy: str, budget: int) -> Any:
+    """Return the pseudo-regrets under the worst of the winners, on seeds that did not choose it."""
+    if not budget:
+        return play(policy, "none", 0, seed=2)
+    target = Target(
+        policy=POLICIES.make(policy),
+        environment=Bernoulli(means=tuple(_MEANS)),
+        budget=budget,
+        horizon=_HORIZON,
+    )
+    candidates = winners_for(target)[:_CANDIDATES]
+    worst = max(candidates, key=lambda attack: play(policy, attack, budget, seed=1).mean())
+    return play(policy, worst, budget, seed=2)
+
+
+def play(policy: str, attack: Adversary | str, budget: int, seed: int) -> Any:
+    """Return the pseudo-regret of each replication."""
+    found: Mapping[str, Result] = armrace.compare(
+        [policy], _MEANS, attack, budget=budget, horizon=_HORIZON, replications=_REPLICATIONS,
+        seed=seed, progress=False,
+    ).results  # fmt: skip
+    (result,) = found.values()
+    return result.sample("pseudo_regret")
+
+
+if __name__ == "__main__":
+    main()
