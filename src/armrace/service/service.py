@@ -218,8 +218,8 @@ class Service:
         Args:
             name: the experiment.
             eligible: the arms that may be chosen; by default all.
-            unit: for whom the decision is made. As long as a decision for the same unit is
-                open, that one is returned: a unit sees one arm and brings one reward.
+            unit: the visitor or user that the decision is made for. As long as a decision for the
+                same unit is open, that one is returned: a unit sees one arm and brings one reward.
             request: an identifier of this call. A call with the same one returns the same
                 decision as long as it is open, so that a call can be repeated when no answer came.
 

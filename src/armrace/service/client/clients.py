@@ -14,7 +14,8 @@ import msgspec
 
 from armrace.errors import InvalidParameter, ServiceUnreachable
 from armrace.service.client import exchanges
-from armrace.service.client.exchanges import Exchange, Retry, judge, pause_before
+from armrace.service.client.async_queue import AsyncRewardQueue
+from armrace.service.client.exchanges import Exchange, Retry, judge, lost, pause_before
 from armrace.service.client.queue import RewardQueue
 
 __all__ = ["AsyncClient", "Client"]
@@ -74,6 +75,9 @@ class Calls:
     retire_arm = Call(exchanges.retire_arm)
     audit = Call(exchanges.audit)
     check_ratio = Call(exchanges.check_ratio)
+    health = Call(exchanges.health)
+    history = Call(exchanges.history)
+    sources = Call(exchanges.sources)
     export = Call(exchanges.export)
     back_up = Call(exchanges.back_up)
 
@@ -95,13 +99,29 @@ def _unreachable(address: str, retry: Retry) -> ServiceUnreachable:
     return ServiceUnreachable(f"{address} cannot be reached: {retry.reason}.")
 
 
+def _patience(exchange: Exchange[Any], timeout: float) -> httpx.Timeout:
+    return httpx.Timeout(timeout, read=None) if exchange.takes_long else httpx.Timeout(timeout)
+
+
+def _retry(exchange: Exchange[Any], error: httpx.TransportError) -> Retry:
+    """Return that a request must be sent again, unless the service may have begun with it."""
+    reason = str(error) or type(error).__name__
+    not_begun = isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout))
+    if exchange.takes_long and not not_begun:
+        raise lost(exchange, reason) from error
+    return Retry(reason, None)
+
+
 class Client(Calls):
     """A client that waits for answers. Requests that get none are sent again, without harm.
+
+    Rulings, exports and backups may take minutes. They are waited for without a limit, and not sent
+    again once the service may have begun with them.
 
     Args:
         address: where the service is, as in ``http://localhost:8380``.
         key: an API key, if the service has any.
-        timeout: how many seconds to wait for an answer.
+        timeout: how many seconds to wait for a connection and for other answers.
         retries: how often to try again.
         transport: how requests are sent, for tests.
     """
@@ -116,6 +136,7 @@ class Client(Calls):
     ) -> None:
         self._address = _check_address(address)
         self._retries = retries
+        self._timeout = timeout
         self._http = httpx.Client(
             base_url=self._address, headers=_headers(key), timeout=timeout, transport=transport
         )
@@ -149,9 +170,14 @@ class Client(Calls):
 
     def _try(self, exchange: Exchange[T], content: bytes | None) -> T | Retry:
         try:
-            got = self._http.request(exchange.method, exchange.path, content=content)
+            got = self._http.request(
+                exchange.method,
+                exchange.path,
+                content=content,
+                timeout=_patience(exchange, self._timeout),
+            )
         except httpx.TransportError as error:
-            return Retry(str(error) or type(error).__name__, None)
+            return _retry(exchange, error)
         return judge(exchange, got.status_code, got.content, got.headers.get("retry-after"))
 
     def queue(
@@ -179,6 +205,7 @@ class AsyncClient(Calls):
     ) -> None:
         self._address = _check_address(address)
         self._retries = retries
+        self._timeout = timeout
         self._http = httpx.AsyncClient(
             base_url=self._address, headers=_headers(key), timeout=timeout, transport=transport
         )
@@ -212,7 +239,23 @@ class AsyncClient(Calls):
 
     async def _try(self, exchange: Exchange[T], content: bytes | None) -> T | Retry:
         try:
-            got = await self._http.request(exchange.method, exchange.path, content=content)
+            got = await self._http.request(
+                exchange.method,
+                exchange.path,
+                content=content,
+                timeout=_patience(exchange, self._timeout),
+            )
         except httpx.TransportError as error:
-            return Retry(str(error) or type(error).__name__, None)
+            return _retry(exchange, error)
         return judge(exchange, got.status_code, got.content, got.headers.get("retry-after"))
+
+    def queue(
+        self, room: int = 10_000, when_full: Literal["block", "raise"] = "block"
+    ) -> AsyncRewardQueue:
+        """Return a queue that sends rewards in the background; as :meth:`Client.queue`.
+
+        Args:
+            room: how many rewards may wait.
+            when_full: whether to wait or to raise when there is no room.
+        """
+        return AsyncRewardQueue(self.reward_many, room, when_full)

@@ -365,6 +365,16 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         RuleBody,
         _BATCH,
     ),
+    Endpoint(
+        "POST",
+        f"{_NAME}/release/preview",
+        "admin",
+        "Show what a release would change",
+        RulingAnswer,
+        _rule(True, preview=True),
+        RuleBody,
+        _BATCH,
+    ),
     Endpoint("GET", f"{_NAME}/quarantine", "admin", "List the quarantine", _LIST, _quarantine),
     Endpoint("GET", f"{_NAME}/audit", "read", "Look for traces of corruption", Any, _audit),
     Endpoint(
