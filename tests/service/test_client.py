@@ -20,6 +20,7 @@ from armrace.errors import (
 )
 from armrace.service import RewardAnswer
 from armrace.service.http.application import create_application
+from serving import LOCAL
 
 ADDRESS = "http://127.0.0.1"
 
@@ -45,7 +46,7 @@ class Network(httpx.BaseTransport):
 
 @pytest.fixture
 def application(service):
-    with TestClient(create_application(service), base_url=ADDRESS) as client:
+    with TestClient(create_application(service), base_url=ADDRESS, client=LOCAL) as client:
         yield client
 
 

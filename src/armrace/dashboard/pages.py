@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from importlib.resources import files
@@ -102,7 +101,7 @@ class Dashboard:
     def _visitor(self, request: Request) -> Visitor:
         self._inside.refresh()
         if not self._inside.keyring.has_keys:
-            return self._inside.local_visitor(request.headers.get("host", ""))
+            return self._inside.local_visitor(request.scope)
         key = self.sessions.key_of(request.cookies.get(COOKIE, ""))
         if key is None:
             raise Unauthorised("sign in with a key.")
@@ -205,7 +204,7 @@ class Dashboard:
         known = Known()
         yield b"retry: 1000\n\n"
         due = time.monotonic()
-        while True:
+        while not self._inside.streams.closing:
             began = time.monotonic()
             try:
                 content = await self._current(kind, make, self._visitor(request), name)
@@ -217,7 +216,7 @@ class Dashboard:
             yield b":\n\n" if message is None else b"event: change\ndata: " + message + b"\n\n"
             now = time.monotonic()
             due = max(due + self._seconds, now + min(10.0, self._rest * (now - began)))
-            await asyncio.sleep(due - now)
+            await self._inside.streams.rest(due - now)
 
     async def _current(self, kind: str, make: Make, visitor: Visitor, name: str) -> Content:
         """Return a page; all streams of the same page share one that is not older than a rest."""

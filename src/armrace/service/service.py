@@ -241,12 +241,19 @@ class Service:
         return Decide(self.tenant, name, listed, unit, request)
 
     def decide_many(self, name: str, count: int) -> list[Decision]:
-        """Make a number of decisions in one write."""
+        """Make a number of decisions in one write.
+
+        Returns:
+            The decisions; fewer than ``count`` if more would have been open than may be.
+
+        Raises:
+            ArmraceError: none was made.
+        """
         outcomes = self.ledger.submit([self._decide(name)] * count)
-        for outcome in outcomes:
-            if isinstance(outcome, ArmraceError):
-                raise outcome
-        return outcomes
+        made = [each for each in outcomes if not isinstance(each, ArmraceError)]
+        if outcomes and not made:
+            raise outcomes[0]
+        return made
 
     def reward(
         self,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from urllib.parse import quote
 
@@ -30,7 +31,7 @@ __all__ = ["Exchange", "Retry", "judge", "lost", "pause_before"]
 
 T = TypeVar("T")
 _LONGEST_PAUSE = 5.0
-_TRY_AGAIN = (429, 502, 503, 504)
+_TRY_AGAIN = (408, 429, 502, 503, 504)
 _OF_A_PROXY = (502, 504)
 """A proxy answers these while the service may be at work."""
 _ERRORS = {
@@ -48,15 +49,22 @@ class Exchange(NamedTuple, Generic[T]):
     body: Any
     answer: Any
     """The type of the answer; ``bytes`` if it is not JSON."""
-    member: str | None = None
-    """The member of the answer that is returned, if not the whole."""
+    pick: Callable[[Any], T] | None = None
+    """Returns what a caller wants of the answer, if not the whole."""
     takes_long: bool = False
     """Whether the answer may take minutes. Such a request has as long as it takes, and is not sent
     again once the service may have begun with it; all others may be sent again without harm."""
 
 
 _Experiments, _Status, _Backup = dict[str, list[str]], dict[str, str], dict[str, Any]
-_Decisions, _Rewards = dict[str, list[Decision]], dict[str, list[RewardAnswer]]
+_Rewards = dict[str, list[RewardAnswer]]
+
+
+class _DecisionList(msgspec.Struct, frozen=True):
+    decisions: list[Decision | None]
+
+    def made(self) -> list[Decision]:
+        return [each for each in self.decisions if each is not None]
 
 
 class Retry(NamedTuple):
@@ -84,7 +92,7 @@ def create(
 
 def names() -> Exchange[list[str]]:
     """Return the names of all experiments."""
-    return Exchange("GET", "/v1/experiments", None, _Experiments, "experiments")
+    return Exchange("GET", "/v1/experiments", None, _Experiments, itemgetter("experiments"))
 
 
 def describe(name: str) -> Exchange[ExperimentView]:
@@ -130,9 +138,10 @@ def decide(
 
 
 def decide_many(name: str, count: int) -> Exchange[list[Decision]]:
-    """Make a number of decisions, at most 1,000."""
+    """Make a number of decisions, at most 1,000; as :meth:`armrace.service.Service.decide_many`."""
     body = {"decisions": [{"request": secrets.token_hex(16)} for _ in range(count)]}
-    return Exchange("POST", f"{_experiment(name)}/decide/batch", body, _Decisions, "decisions")
+    path = f"{_experiment(name)}/decide/batch"
+    return Exchange("POST", path, body, _DecisionList, _DecisionList.made)
 
 
 def reward(
@@ -150,7 +159,7 @@ def reward(
         suspicion: how suspicious it is, from 0 to 1.
     """
     body = _reward(decision, value, source, suspicion)
-    return Exchange("POST", "/v1/rewards", body, _Status, "status")
+    return Exchange("POST", "/v1/rewards", body, _Status, itemgetter("status"))
 
 
 def reward_many(
@@ -178,7 +187,7 @@ def reward_many(
             for item in items
         ]
     }
-    return Exchange("POST", "/v1/rewards/batch", body, _Rewards, "rewards")
+    return Exchange("POST", "/v1/rewards/batch", body, _Rewards, itemgetter("rewards"))
 
 
 def _reward(
@@ -312,7 +321,7 @@ def export(name: str, format: Literal["ndjson", "parquet"] = "ndjson") -> Exchan
 
 def back_up() -> Exchange[str]:
     """Write a copy of the log beside it, on the server's disk; return the name of the file."""
-    return Exchange("POST", "/v1/backup", None, _Backup, "file", takes_long=True)
+    return Exchange("POST", "/v1/backup", None, _Backup, itemgetter("file"), takes_long=True)
 
 
 def _experiment(name: str) -> str:
@@ -332,7 +341,7 @@ def judge(exchange: Exchange[T], status: int, content: bytes, retry_after: str |
         if status < 300:
             raw = exchange.answer is bytes
             found: Any = content if raw else msgspec.json.decode(content, type=exchange.answer)
-            answer: T = found[exchange.member] if exchange.member else found
+            answer: T = found if exchange.pick is None else exchange.pick(found)
             return answer
         problem = msgspec.json.decode(content, type=dict[str, str])
         raise _ERRORS.get(problem["code"], ArmraceError)(problem["message"])
