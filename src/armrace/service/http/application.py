@@ -34,12 +34,13 @@ from armrace.service.http.problems import (
 )
 from armrace.service.http.streams import Streams
 from armrace.service.service import Service
-from armrace.service.warming import warm
+from armrace.service.warming import warm_for_serving
 
 __all__ = ["Pages", "create_application"]
 
 _encode = msgspec.json.Encoder().encode
 
+_WARM_SECONDS = 1.0
 _READY_SECONDS = 2.0
 """How long a database may take to answer before the service is not ready."""
 _CLOSE_SECONDS = 5.0
@@ -142,12 +143,24 @@ class _Application:
     @asynccontextmanager
     async def _lifespan(self, application: Starlette) -> AsyncIterator[None]:
         for settings in self._service.ledger.all_settings():
-            warm(settings)
+            warm_for_serving(settings)
         self._ready = True
+        warming = asyncio.create_task(self._warm_others())
         yield
         self._ready = False
         self._streams.close()
+        await warming
         await self._close()
+
+    async def _warm_others(self) -> None:
+        """Compile what experiments need that another server has created, until the server stops."""
+        known = len(self._service.ledger.all_settings())
+        while self._service.ledger.store.is_shared and not self._streams.closing:
+            await self._streams.rest(_WARM_SECONDS)
+            settings = self._service.ledger.all_settings()
+            for each in settings[known:]:
+                await asyncio.to_thread(warm_for_serving, each)
+            known = max(known, len(settings))
 
     async def _close(self) -> None:
         """Close the service, but do not wait for a database that does not answer."""

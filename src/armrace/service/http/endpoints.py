@@ -55,7 +55,7 @@ from armrace.service.requests.rulings import ListQuarantine
 from armrace.service.rulings_aside import make_ruling
 from armrace.service.service import reward_answer
 from armrace.service.views import Describe
-from armrace.service.warming import warm
+from armrace.service.warming import warm_for_serving
 
 __all__ = ["DECIDE", "ENDPOINTS", "REWARD", "Call", "Endpoint", "Raw", "Stream", "problem_event"]
 
@@ -151,7 +151,7 @@ async def _reward_batch(call: Call) -> RewardList:
 
 async def _create(call: Call) -> ExperimentView:
     settings = call.body.settings()
-    await asyncio.to_thread(warm, settings)  # so that no turn waits for the compiler
+    await asyncio.to_thread(warm_for_serving, settings)  # so that no turn waits for the compiler
     name = call.body.name
     await call.ask(Create(call.tenant, name, settings, seed_given=call.body.seed is not None))
     return await call.ask(Describe(call.tenant, name))
