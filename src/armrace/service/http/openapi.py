@@ -89,7 +89,7 @@ def _operation(endpoint: Endpoint, answer: Any, body: Any, problem: Any) -> dict
     }
     if body is not None:
         found["requestBody"] = {
-            "required": True,
+            "required": any(each.required for each in msgspec.structs.fields(endpoint.body)),
             "content": {"application/json": {"schema": body}},
         }
     return found
