@@ -102,6 +102,9 @@ def test_keys_are_created_listed_and_revoked(tmp_path, capsys):
     identifier, tenant, scopes, _, state = line.split()
     assert (tenant, scopes, state) == ("shop", "decide,reward", "valid")
     assert run(["keys", "revoke", identifier, *place]) == 0
+    assert run(["keys", "prepare", *place]) == 0
+    assert run(["keys", "prepare", *place]) == 2
+    assert "prepared already" in capsys.readouterr().err
     assert run(["keys", "rotate", *place]) == 0
     assert run(["keys", "list", *place]) == 0
     assert capsys.readouterr().out.split()[-1] == "revoked"
@@ -112,7 +115,7 @@ def test_keys_are_created_listed_and_revoked(tmp_path, capsys):
     [
         (["serve", *POSTGRES], "keys must name a file if the store is a database"),
         (["keys", "create", *POSTGRES], "keys must name a file if the store is a database"),
-        (["keys", "steal"], "action must be one of create, list, revoke, rotate"),
+        (["keys", "steal"], "action must be one of create, list, revoke, prepare, rotate"),
         (["keys", "revoke"], "revoke needs the id of a key"),
         (["keys", "revoke", "x"], "there is no key 'x'"),
         (["keys", "create", "--scopes", "all"], "scopes must be among"),
@@ -131,6 +134,22 @@ def test_bad_input_is_refused_in_a_sentence(tmp_path, capsys, arguments, sentenc
     place = [] if "--store" in arguments else ["--store", str(tmp_path / "clicks.db")]
     assert run([*arguments, *place]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_a_backup_is_restored_and_served(tmp_path, capsys):
+    copy = str(tmp_path / "copy.db")
+    with armrace.open(tmp_path / "clicks.db") as service:
+        service.create("ads", ["a", "b"], 0)
+        decision = service.decide("ads")
+        service.back_up(copy)
+    assert run(["restore", copy]) == 0
+    assert "can be served; it has 2 records" in capsys.readouterr().err
+    with armrace.open(copy, keys=tmp_path / "clicks.db-keys") as service:
+        assert service.reward(decision, 1.0) == "accepted"
+    assert run(["restore", str(tmp_path / "none.db")]) == 2
+    assert "file must be a file that exists" in capsys.readouterr().err
+    assert run(["restore", *POSTGRES[1:]]) == 2
+    assert "restore a database with psql" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

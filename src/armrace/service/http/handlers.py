@@ -90,9 +90,9 @@ class Handler:
             grant = self._grant(scope, headers)
             answer = await self._answer(grant, scope, headers, receive)
             if isinstance(answer, Stream):
-                content = self._followed(answer.content, grant, scope, headers)
+                followed = self._followed(answer.content, grant, scope, headers)
                 self._note(name, status, time.perf_counter() - began, None)
-                await _stream(content, name, scope, receive, send)
+                await _stream(followed, name, scope, receive, send)
                 return
             if isinstance(answer, Raw):
                 content, media = answer.content, answer.media_type.encode()

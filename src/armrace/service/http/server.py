@@ -91,7 +91,7 @@ class ServerSettings(NamedTuple):
     store: Path | str | None = None
     """The file of the store or the address of a database; ``None`` for the user's own file."""
     keys: Path | str | None = None
-    """The file of secrets; by default beside the store."""
+    """The file of secrets; by default beside the store, and needed if that is a database."""
     host: str = "127.0.0.1"
     port: int = 8380
     rate: float | None = None
@@ -143,13 +143,15 @@ def serve(
     if settings.mode == "relaxed":
         say("Mode relaxed: decisions are drawn from a state that may be a little behind the log.")
     if not keyring.has_keys:
-        say("There are no keys yet, so that only this machine is served. Make one with:")
-        say(f"  armrace keys create --scopes admin --store {_without_password(where)}")
+        say("There are no keys yet: programs on this machine may do everything, others nothing.")
+        file = "" if keys is None else f" --keys {keys}"
+        say("Make one with:")
+        say(f"  armrace keys create --scopes admin --store {_without_password(where)}{file}")
     say(f"Listening on http://{host}:{port}; see /docs there. Ctrl-C stops the service.")
     # The ledger works in a thread beside the event loop; by default either may hold the
     # interpreter for 5 ms while the other waits, which is longer than a turn takes.
     sys.setswitchinterval(0.0005)
-    # Compiled code and policies stay: to search them for garbage again and again takes long.
+    # Compiled code and policies live as long as the process, so the collector need not scan them.
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)

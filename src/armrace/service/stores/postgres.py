@@ -24,7 +24,7 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from armrace.errors import DamagedFile, InvalidParameter, StoreFailed
 from armrace.service.chain import BEGINNING, Head, Record
@@ -42,7 +42,7 @@ _TAKE_LOCK = (
 ).encode()
 """Until the end of the transaction, commits do not wait for the disk."""
 _PAGE = 5000
-_CONNECT = {
+_CONNECT: dict[str, Any] = {
     "connect_timeout": 5,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -111,7 +111,7 @@ class PostgresStore(Store):
     def _connected(self) -> psycopg.Connection:
         if self._connection is None or self._connection.closed:
             wanted = {**_CONNECT, **conninfo_to_dict(self._place)}
-            self._connection = _Connection.connect(**wanted, autocommit=True)
+            self._connection = _Connection.connect(make_conninfo(**wanted), autocommit=True)
             # Whatever the server's default: an answer may leave only when its events are on disk.
             self._connection.execute("SET synchronous_commit = on;" + _LIMITS)
             self._last = BEGINNING
