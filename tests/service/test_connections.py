@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import socket
-import threading
-import time
+from contextlib import ExitStack
 
 import pytest
 
 from armrace.service.http import bodies, connections, server
 from armrace.service.http.application import create_application
 from armrace.service.http.server import Server
+from hosting import running
 
 _HEAD = (
     b"POST /v1/experiments/ads/decide HTTP/1.1\r\nHost: localhost\r\n"
@@ -27,15 +27,9 @@ def impatient(monkeypatch):
 @pytest.fixture
 def address(service):
     service.create("ads", ["a", "b"], 0)
-    running = Server(create_application(service), "127.0.0.1", 0)
-    thread = threading.Thread(target=running.run)
-    thread.start()
-    while not running.started:
-        time.sleep(0.01)
-    yield running.servers[0].sockets[0].getsockname()
-    running.should_exit = True
-    thread.join(5)  # less than the grace: streams must end by themselves
-    assert not thread.is_alive()
+    # In less than the grace: streams must end by themselves.
+    with running(Server(create_application(service), "127.0.0.1", 0), seconds=5) as address:
+        yield address
 
 
 def connect(address):
@@ -90,25 +84,17 @@ def test_a_head_that_is_too_large_is_told_so(address):
 
 def test_more_connections_than_allowed_are_told_to_come_back(service, monkeypatch):
     monkeypatch.setattr(server, "_MOST_CONNECTIONS", 3)
-    running = Server(create_application(service), "127.0.0.1", 0)
-    thread = threading.Thread(target=running.run)
-    thread.start()
-    while not running.started:
-        time.sleep(0.01)
-    address = running.servers[0].sockets[0].getsockname()
     ask = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    some = [connect(address) for _ in range(3)]
-    try:
+    with (
+        running(Server(create_application(service), "127.0.0.1", 0)) as address,
+        ExitStack() as several,
+    ):
+        some = [several.enter_context(connect(address)) for _ in range(3)]
         answers = []
         for one in some:
             one.sendall(ask)
             answers.append(one.recv(65536)[:12])
-        assert b"HTTP/1.1 503" in answers
-    finally:
-        for one in some:
-            one.close()
-        running.should_exit = True
-        thread.join()
+    assert b"HTTP/1.1 503" in answers
 
 
 def test_a_server_that_stops_ends_its_streams(address):

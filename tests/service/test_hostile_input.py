@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import random
 import socket
-import threading
-import time
 
 import apsw
 import pytest
-import uvicorn
 from starlette.testclient import TestClient
 
 from armrace.errors import StoreFailed
 from armrace.service import MemoryStore, Service, ledger
 from armrace.service.http.application import create_application
+from armrace.service.http.server import Server
 from armrace.service.stores.sqlite import SqliteStore
+from hosting import running
 from serving import JSON, LOCAL, live_bytes
 
 ADS = {"policy": "ucb1", "horizon": 1000, "seed": 1, "window": 10}
@@ -69,15 +68,8 @@ def test_a_deep_policy_is_refused(client):
 def address(service):
     """A server on a port of this machine."""
     service.create("ads", ["a", "b"], 0, **ADS)
-    config = uvicorn.Config(create_application(service), port=0, log_level="error")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield server.servers[0].sockets[0].getsockname()
-    server.should_exit = True
-    thread.join()
+    with running(Server(create_application(service), "127.0.0.1", 0)) as address:
+        yield address
 
 
 def ask(address, text: bytes) -> bytes:
