@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 import armrace
 from armrace.errors import (
+    ArmraceError,
     InvalidParameter,
     RewardConflict,
     ServiceUnreachable,
@@ -20,6 +21,7 @@ from armrace.errors import (
 )
 from armrace.service import RewardAnswer
 from armrace.service.http.application import create_application
+from hosting import hosted
 from serving import LOCAL
 
 ADDRESS = "http://127.0.0.1"
@@ -215,6 +217,43 @@ def test_the_asynchronous_client(service):
             return [answer.status for answer in answers]
 
     assert asyncio.run(work()) == ["accepted"] * 20
+
+
+def test_clients_follow_the_state_and_are_told_when_they_may_not(service):
+    service.create("ads", ["a", "b"], 0)
+    key, text = service.keyring.create(["read"])
+    with hosted(service) as address:
+        with armrace.Client(address, key=text) as client:
+            with pytest.raises(UnknownName, match="no experiment named 'none'"):
+                next(client.events("none"))
+            views = client.events("ads")
+            assert next(views).decisions == 0
+            service.decide("ads")
+            assert next(views).decisions == 1
+
+        async def follow():
+            async with armrace.AsyncClient(address, key=text) as client:
+                async for view in client.events("ads"):
+                    assert view.decisions == 1
+                    service.keyring.revoke(key.id)
+
+        with pytest.raises(ArmraceError, match="the stream has ended: unauthorised"):
+            asyncio.run(follow())
+
+
+@pytest.mark.parametrize(
+    ("address", "transport", "reason"),
+    [
+        ("http://127.0.0.1:9", None, "cannot be reached"),
+        (ADDRESS, httpx.MockTransport(lambda request: httpx.Response(503)), "it answers 503"),
+    ],
+)
+def test_a_stream_that_cannot_begin_is_refused_in_a_sentence(address, transport, reason):
+    with (
+        armrace.Client(address, transport=transport) as client,
+        pytest.raises(ServiceUnreachable, match=reason),
+    ):
+        next(client.events("ads"))
 
 
 def test_the_shop_of_the_guide_works(application, service, tmp_path, monkeypatch):

@@ -76,6 +76,7 @@ def test_known_experiments_are_compiled_before_the_service_is_ready(service, clo
 def test_experiments_of_other_servers_are_compiled_when_they_are_seen(clock, compiled, monkeypatch):
     class Shared(MemoryStore):
         is_shared = True
+        recovers = True
 
     monkeypatch.setattr(application_module, "_WARM_SECONDS", 0.01)
     store = Shared()

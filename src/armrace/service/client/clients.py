@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from types import TracebackType
 from typing import Any, Generic, Literal, ParamSpec, Self, TypeVar, overload
@@ -13,9 +14,10 @@ import httpx
 import msgspec
 
 from armrace.errors import InvalidParameter, ServiceUnreachable
+from armrace.service.answers import ExperimentView
 from armrace.service.client import exchanges
 from armrace.service.client.async_queue import AsyncRewardQueue
-from armrace.service.client.exchanges import Exchange, Retry, judge, lost, pause_before
+from armrace.service.client.exchanges import EventReader, Exchange, Retry, judge, lost, pause_before
 from armrace.service.client.queue import RewardQueue
 
 __all__ = ["AsyncClient", "Client"]
@@ -23,6 +25,8 @@ __all__ = ["AsyncClient", "Client"]
 P = ParamSpec("P")
 T = TypeVar("T")
 _encode = msgspec.json.Encoder().encode
+_STREAM_TIMEOUT = 30.0
+"""How many seconds a stream may be silent; the service sends something every second."""
 
 
 class Call(Generic[P, T]):
@@ -112,6 +116,20 @@ def _retry(exchange: Exchange[Any], error: httpx.TransportError) -> Retry:
     return Retry(reason, None)
 
 
+def _refuse_stream(address: str, exchange: Exchange[Any], status: int, content: bytes) -> None:
+    outcome = judge(exchange, status, content, None)
+    if isinstance(outcome, Retry):
+        raise _unreachable(address, outcome)
+
+
+@contextmanager
+def _stream_errors(address: str) -> Iterator[None]:
+    try:
+        yield
+    except httpx.TransportError as error:
+        raise _unreachable(address, Retry(str(error) or type(error).__name__, None)) from error
+
+
 class Client(Calls):
     """A client that waits for answers. Requests that get none are sent again, without harm.
 
@@ -179,6 +197,24 @@ class Client(Calls):
         except httpx.TransportError as error:
             return _retry(exchange, error)
         return judge(exchange, got.status_code, got.content, got.headers.get("retry-after"))
+
+    def events(self, name: str) -> Iterator[ExperimentView]:
+        """Yield the state of an experiment whenever it has changed, until the service stops.
+
+        Args:
+            name: the experiment.
+        """
+        exchange, reader = exchanges.events(name), EventReader()
+        with (
+            _stream_errors(self._address),
+            self._http.stream("GET", exchange.path, timeout=_STREAM_TIMEOUT) as got,
+        ):
+            if got.status_code != 200:
+                _refuse_stream(self._address, exchange, got.status_code, got.read())
+            for line in got.iter_lines():
+                view = reader.read(line)
+                if view is not None:
+                    yield view
 
     def queue(
         self, room: int = 10_000, when_full: Literal["block", "raise"] = "block"
@@ -248,6 +284,18 @@ class AsyncClient(Calls):
         except httpx.TransportError as error:
             return _retry(exchange, error)
         return judge(exchange, got.status_code, got.content, got.headers.get("retry-after"))
+
+    async def events(self, name: str) -> AsyncIterator[ExperimentView]:
+        """Yield the state of an experiment whenever it changes; as :meth:`Client.events`."""
+        exchange, reader = exchanges.events(name), EventReader()
+        with _stream_errors(self._address):
+            async with self._http.stream("GET", exchange.path, timeout=_STREAM_TIMEOUT) as got:
+                if got.status_code != 200:
+                    _refuse_stream(self._address, exchange, got.status_code, await got.aread())
+                async for line in got.aiter_lines():
+                    view = reader.read(line)
+                    if view is not None:
+                        yield view
 
     def queue(
         self, room: int = 10_000, when_full: Literal["block", "raise"] = "block"

@@ -27,7 +27,7 @@ from armrace.service.answers import (
 )
 from armrace.service.client.delivery import RewardItem
 
-__all__ = ["Exchange", "Retry", "judge", "lost", "pause_before"]
+__all__ = ["EventReader", "Exchange", "Retry", "judge", "lost", "pause_before"]
 
 T = TypeVar("T")
 _LONGEST_PAUSE = 5.0
@@ -311,6 +311,30 @@ def history(name: str) -> Exchange[HistoryView]:
 def sources(name: str) -> Exchange[list[SourceView]]:
     """Return the rewards of each source by day, and how late they came."""
     return Exchange("GET", f"{_experiment(name)}/sources", None, list[SourceView])
+
+
+def events(name: str) -> Exchange[ExperimentView]:
+    """Follow the state of an experiment; a stream of answers, see :class:`EventReader`."""
+    return Exchange("GET", f"{_experiment(name)}/events", None, ExperimentView)
+
+
+class EventReader:
+    """Reads the lines of a stream of server-sent events."""
+
+    def __init__(self) -> None:
+        self._kind = ""
+
+    def read(self, line: str) -> ExperimentView | None:
+        """Return the state that a line ends, if it ends one; raise the refusal that ends all."""
+        field, _, value = line.partition(": ")
+        if field == "event":
+            self._kind = value
+        elif field == "data" and self._kind == "state":
+            return msgspec.json.decode(value, type=ExperimentView)
+        elif field == "data":
+            code = msgspec.json.decode(value, type=dict[str, str])["code"]
+            raise _ERRORS.get(code, ArmraceError)(f"the stream has ended: {code}.")
+        return None
 
 
 def export(name: str, format: Literal["ndjson", "parquet"] = "ndjson") -> Exchange[bytes]:

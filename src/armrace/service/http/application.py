@@ -153,9 +153,9 @@ class _Application:
         await self._close()
 
     async def _warm_others(self) -> None:
-        """Compile what experiments need that another server has created, until the server stops."""
+        """Compile what experiments need that another server has created, where there may be one."""
         known = len(self._service.ledger.all_settings())
-        while self._service.ledger.store.is_shared and not self._streams.closing:
+        while self._service.ledger.store.recovers and not self._streams.closing:
             await self._streams.rest(_WARM_SECONDS)
             settings = self._service.ledger.all_settings()
             for each in settings[known:]:

@@ -7,7 +7,10 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from armrace.service.http.problems import HeadersTooLarge, Problem
 
 __all__ = ["Connection", "close_slow"]
 
@@ -15,7 +18,7 @@ _LARGEST_HEAD = 2**16
 """The bytes of an address with its headers."""
 _HEAD_SECONDS = 20.0
 """How long a client may take to send them."""
-_REFUSAL = b'{"code":"headers-too-large","message":"the headers must have at most 65536 bytes."}'
+_SENTENCE = f"the address and the headers must have at most {_LARGEST_HEAD} bytes."
 
 
 class Connection(HttpToolsProtocol):
@@ -48,10 +51,11 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
 
     def _refuse(self) -> None:
+        content = msgspec.json.encode(Problem(HeadersTooLarge.code, _SENTENCE))
         self.transport.write(
             b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n"
             b"content-type: application/json\r\n"
-            b"content-length: %d\r\n\r\n%b" % (len(_REFUSAL), _REFUSAL)
+            b"content-length: %d\r\n\r\n%b" % (len(content), content)
         )
         self.transport.close()
 

@@ -10,6 +10,7 @@ from armrace.errors import ArmraceError
 
 __all__ = [
     "Forbidden",
+    "HeadersTooLarge",
     "InternalError",
     "NotAllowed",
     "NotFound",
@@ -79,6 +80,12 @@ class TimedOut(ArmraceError):
     code: ClassVar[str] = "timed-out"
 
 
+class HeadersTooLarge(ArmraceError):
+    """The address and the headers are larger than they may be."""
+
+    code: ClassVar[str] = "headers-too-large"
+
+
 class Overloaded(ArmraceError):
     """More requests wait than may wait."""
 
@@ -107,6 +114,7 @@ _STATUSES = {
     "unsupported-media-type": 415,
     "invalid-parameter": 422,
     "too-often": 429,
+    "headers-too-large": 431,
     "internal-error": 500,
     "overloaded": 503,
     "too-many-open": 503,
