@@ -8,11 +8,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import uvicorn
-
 from armrace.dashboard.pages import Dashboard
 from armrace.service import Service
 from armrace.service.http.application import create_application
+from armrace.service.http.server import Server
 
 HOSTILE = "<script>alert(1)</script>"
 HOSTILE_NAME = "<img src=x onerror=alert(1)>"  # names of experiments have no slashes
@@ -25,6 +24,22 @@ def free_port() -> int:
 
 
 @contextmanager
+def running(server: Server, seconds: float | None = None) -> Iterator[tuple[str, int]]:
+    """Run a server in a thread until the block ends; it must stop within ``seconds`` then."""
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.01)
+        yield server.servers[0].sockets[0].getsockname()
+    finally:
+        server.should_exit = True
+        thread.join(seconds)
+    assert not thread.is_alive()
+
+
+@contextmanager
 def hosted(
     service: Service, port: int | None = None, seconds: float = 0.2, rest: float = 1.0
 ) -> Iterator[str]:
@@ -33,25 +48,8 @@ def hosted(
     application = create_application(
         service, pages=lambda inside: Dashboard(inside, seconds, rest).routes()
     )
-    config = uvicorn.Config(
-        application,
-        host="127.0.0.1",
-        port=port,
-        log_level="error",
-        ws="none",
-        timeout_graceful_shutdown=1,
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        while not server.started:
-            assert thread.is_alive()
-            time.sleep(0.01)
+    with running(Server(application, "127.0.0.1", port, grace=1)):
         yield f"http://127.0.0.1:{port}"
-    finally:
-        server.should_exit = True
-        thread.join()
 
 
 def fill(service: Service, clock) -> None:

@@ -11,6 +11,9 @@ from armrace.service.folding import load_state
 from armrace.service.stores.base import Store
 
 START = 1_700_000_000_000
+LOCAL = ("127.0.0.1", 50000)
+"""The address of a client on this machine."""
+JSON = {"Content-Type": "application/json"}
 
 
 class Clock:

@@ -12,7 +12,11 @@ import urllib.request
 
 import pytest
 
+import armrace
 from armrace.cli.main import run
+from armrace.service.http.server import _without_password
+
+POSTGRES = ["--store", "postgresql://nobody:secret@127.0.0.1:9/none?password=secret"]
 
 
 def free_port() -> int:
@@ -62,6 +66,33 @@ def test_a_server_starts_takes_a_key_on_and_stops_gracefully(tmp_path, capsys):
     assert key not in said
 
 
+def test_ctrl_c_ends_a_server_with_open_streams_at_once_and_quietly(tmp_path):
+    store, port = str(tmp_path / "clicks.db"), free_port()
+    with armrace.open(store) as service:
+        service.create("ads", ["a", "b"], 0)
+    command = [sys.executable, "-m", "armrace", "serve", "--store", store, "--port", str(port)]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        for _ in range(1200):
+            if get(f"http://127.0.0.1:{port}/readyz") == 200:
+                break
+            assert server.poll() is None
+            time.sleep(0.05)
+        streams = [socket.create_connection(("127.0.0.1", port), timeout=30) for _ in range(2)]
+        for stream, path in zip(streams, ("/v1/experiments/ads/events", "/live"), strict=True):
+            stream.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            assert stream.recv(65536).startswith(b"HTTP/1.1 200")
+        server.send_signal(signal.SIGINT)
+        _, said = server.communicate(timeout=8)  # less than the ten seconds that requests have
+        for stream in streams:
+            stream.close()
+    finally:
+        server.kill()
+        server.wait()
+    assert "Traceback" not in said
+    assert "Cancel" not in said
+
+
 def test_keys_are_created_listed_and_revoked(tmp_path, capsys):
     place = ["--store", str(tmp_path / "clicks.db")]
     assert run(["keys", "create", *place, "--tenant", "shop"]) == 0
@@ -71,6 +102,9 @@ def test_keys_are_created_listed_and_revoked(tmp_path, capsys):
     identifier, tenant, scopes, _, state = line.split()
     assert (tenant, scopes, state) == ("shop", "decide,reward", "valid")
     assert run(["keys", "revoke", identifier, *place]) == 0
+    assert run(["keys", "prepare", *place]) == 0
+    assert run(["keys", "prepare", *place]) == 2
+    assert "prepared already" in capsys.readouterr().err
     assert run(["keys", "rotate", *place]) == 0
     assert run(["keys", "list", *place]) == 0
     assert capsys.readouterr().out.split()[-1] == "revoked"
@@ -79,7 +113,9 @@ def test_keys_are_created_listed_and_revoked(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["keys", "steal"], "action must be one of create, list, revoke, rotate"),
+        (["serve", *POSTGRES], "keys must name a file if the store is a database"),
+        (["keys", "create", *POSTGRES], "keys must name a file if the store is a database"),
+        (["keys", "steal"], "action must be one of create, list, revoke, prepare, rotate"),
         (["keys", "revoke"], "revoke needs the id of a key"),
         (["keys", "revoke", "x"], "there is no key 'x'"),
         (["keys", "create", "--scopes", "all"], "scopes must be among"),
@@ -95,8 +131,40 @@ def test_keys_are_created_listed_and_revoked(tmp_path, capsys):
     ],
 )
 def test_bad_input_is_refused_in_a_sentence(tmp_path, capsys, arguments, sentence):
-    assert run([*arguments, "--store", str(tmp_path / "clicks.db")]) == 2
+    place = [] if "--store" in arguments else ["--store", str(tmp_path / "clicks.db")]
+    assert run([*arguments, *place]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_a_backup_is_restored_and_served(tmp_path, capsys):
+    copy = str(tmp_path / "copy.db")
+    with armrace.open(tmp_path / "clicks.db") as service:
+        service.create("ads", ["a", "b"], 0)
+        decision = service.decide("ads")
+        service.back_up(copy)
+    assert run(["restore", copy]) == 0
+    assert "can be served; it has 2 records" in capsys.readouterr().err
+    with armrace.open(copy, keys=tmp_path / "clicks.db-keys") as service:
+        assert service.reward(decision, 1.0) == "accepted"
+    assert run(["restore", str(tmp_path / "none.db")]) == 2
+    assert "file must be a file that exists" in capsys.readouterr().err
+    assert run(["restore", *POSTGRES[1:]]) == 2
+    assert "restore a database with psql" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("place", "shown"),
+    [
+        ("clicks.db", "clicks.db"),
+        ("postgresql://db/armrace", "postgresql://db/armrace"),
+        ("postgresql://armrace:secret@db/armrace", "postgresql://db/armrace"),
+        ("postgresql://armrace@db/armrace?password=secret", "postgresql://db/armrace"),
+        ("postgres://db/armrace?user=me&password=sec@ret", "postgres://..."),
+        ("postgresql://me:sec?ret@db/armrace", "postgresql://..."),
+    ],
+)
+def test_what_is_shown_of_a_place_has_no_password(place, shown):
+    assert _without_password(place) == shown
 
 
 def test_flags_precede_the_environment_which_precedes_the_file(tmp_path, monkeypatch):

@@ -16,6 +16,7 @@ from armrace.errors import RewardConflict
 from armrace.reports.theme import theme_css
 from armrace.service import Keyring, MemoryStore, Service
 from armrace.service.http.application import create_application
+from serving import LOCAL
 
 VENDORED = {
     "uplot.js": "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
@@ -84,7 +85,9 @@ def service(keyring):
 @pytest.fixture
 def client(service):
     application = create_application(service, pages=lambda inside: Dashboard(inside).routes())
-    with TestClient(application, base_url="http://127.0.0.1", follow_redirects=False) as client:
+    with TestClient(
+        application, base_url="http://127.0.0.1", client=LOCAL, follow_redirects=False
+    ) as client:
         yield client
 
 
@@ -101,6 +104,7 @@ def token_in(page):
 def test_without_keys_the_page_can_be_read_and_changes_nothing(client):
     page = client.get("/")
     assert "open for reading to this machine alone" in page.text
+    assert "programs on this machine may do everything" in page.text
     assert client.get("/sources?name=ads").status_code == 200
     assert client.get("/preview?name=ads&source=web").status_code == 403
     assert client.post("/retract", data={"name": "ads", "source": "web"}).status_code == 403

@@ -16,7 +16,9 @@ from armrace.errors import StoreFailed
 from armrace.service import MemoryStore, Service
 from armrace.service.http.application import create_application
 from armrace.service.http.problems import NotFound
+from serving import LOCAL
 
+ASKED = {"client": LOCAL, "method": "GET", "headers": [(b"host", b"127.0.0.1")]}
 HISTORY = "/v1/experiments/{name}/history"
 ARMS = ["<!--piece-->", '"><!--/piece-->', "third"]
 """Names that someone might hope to be taken for marks."""
@@ -38,7 +40,7 @@ def inside(service):
 
 
 def race_page(inside, reading) -> Content:
-    return asyncio.run(experiment_content(reading, inside.local_visitor("127.0.0.1"), "race"))
+    return asyncio.run(experiment_content(reading, inside.local_visitor(ASKED), "race"))
 
 
 def sent(content: Content, known: Known) -> dict:
@@ -84,7 +86,7 @@ def test_a_part_whose_frame_changes_is_sent_whole(service, inside):
 
 
 def test_costly_answers_are_kept_until_they_are_old_or_another_version(service, inside):
-    reading, visitor = Reading(inside, seconds=1000), inside.local_visitor("127.0.0.1")
+    reading, visitor = Reading(inside, seconds=1000), inside.local_visitor(ASKED)
 
     def ask(version):
         return asyncio.run(reading.recent(visitor, HISTORY, "race", version))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
-import threading
 from pathlib import Path
 
 import httpx
@@ -14,15 +13,16 @@ from starlette.testclient import TestClient
 
 import armrace
 from armrace.errors import (
+    ArmraceError,
     InvalidParameter,
     RewardConflict,
     ServiceUnreachable,
-    TooManyOpen,
     UnknownName,
 )
 from armrace.service import RewardAnswer
-from armrace.service.client.queue import RewardQueue
 from armrace.service.http.application import create_application
+from hosting import hosted
+from serving import LOCAL
 
 ADDRESS = "http://127.0.0.1"
 
@@ -48,7 +48,7 @@ class Network(httpx.BaseTransport):
 
 @pytest.fixture
 def application(service):
-    with TestClient(create_application(service), base_url=ADDRESS) as client:
+    with TestClient(create_application(service), base_url=ADDRESS, client=LOCAL) as client:
         yield client
 
 
@@ -95,6 +95,11 @@ def test_the_client_rules_changes_arms_and_inspects(application, clock):
         assert client.export("ads", format="parquet").startswith(b"PAR1")
         assert len(client.check_ratio("ads").rows) == 3
         assert client.audit("ads", level=0.01)["level"] == 0.01
+        assert [each.name for each in client.health()] == ["ads"]
+        assert client.history("ads").arms == ["a", "b", "c / d"]
+        assert {each.source for each in client.sources("ads")} == {"bot", "web"}
+        assert client.release("ads", source="web", preview=True).rewards == 1
+        assert [each.source for each in client.quarantine("ads")] == ["web"]
         with pytest.raises(InvalidParameter, match="is no file"):
             client.back_up()
         assert client.finish("ads").phase == "finished"
@@ -128,6 +133,50 @@ def test_a_lost_answer_is_asked_for_again_and_counts_once(application, service):
     with connect(application, losses=2) as client:
         client.decide("ads")
     assert service.describe("ads").decisions == 1
+
+
+def test_what_takes_long_is_waited_for_and_not_begun_twice(application, service):
+    """A ruling whose answer is lost may have been made; made again, it takes as long again."""
+    service.create("ads", ["a", "b"], 0)
+    patience = []
+
+    class Patient(Network):
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            patience.append(request.extensions["timeout"]["read"])
+            return super().handle_request(request)
+
+    for call in (
+        lambda client: client.retract("ads", source="web"),
+        lambda client: client.release("ads", source="web", preview=True),
+        lambda client: client.export("ads"),
+        lambda client: client.back_up(),
+    ):
+        network = Patient(application, losses=1)
+        with armrace.Client(ADDRESS, transport=network, timeout=3) as client:
+            with pytest.raises(ServiceUnreachable, match="may have been done or not"):
+                call(client)
+            assert network.sent == 1
+    assert patience == [None] * 4
+    proxy = httpx.MockTransport(lambda request: httpx.Response(504))
+    with (
+        armrace.Client(ADDRESS, transport=proxy) as client,
+        pytest.raises(ServiceUnreachable, match="a proxy answers 504"),
+    ):
+        client.export("ads")
+
+
+def test_what_takes_long_is_sent_again_if_it_cannot_have_begun():
+    tries = []
+
+    def refuse(request):
+        tries.append(request.url.path)
+        if len(tries) < 3:
+            raise httpx.ConnectError("nobody listens")
+        return httpx.Response(200, content=b"rows")
+
+    with armrace.Client(ADDRESS, transport=httpx.MockTransport(refuse)) as client:
+        assert client.export("ads") == b"rows"
+    assert len(tries) == 3
 
 
 def test_a_service_that_does_not_answer_is_named():
@@ -170,45 +219,41 @@ def test_the_asynchronous_client(service):
     assert asyncio.run(work()) == ["accepted"] * 20
 
 
-def test_the_queue_sends_everything_although_the_service_is_away_for_a_while():
-    sent, away = [], [2]
+def test_clients_follow_the_state_and_are_told_when_they_may_not(service):
+    service.create("ads", ["a", "b"], 0)
+    key, text = service.keyring.create(["read"])
+    with hosted(service) as address:
+        with armrace.Client(address, key=text) as client:
+            with pytest.raises(UnknownName, match="no experiment named 'none'"):
+                next(client.events("none"))
+            views = client.events("ads")
+            assert next(views).decisions == 0
+            service.decide("ads")
+            assert next(views).decisions == 1
 
-    def send(batch):
-        if away[0]:
-            away[0] -= 1
-            raise ServiceUnreachable("away.")
-        sent.extend(batch)
-        return [RewardAnswer("accepted" if value < 1 else "invalid") for _, value in batch]
+        async def follow():
+            async with armrace.AsyncClient(address, key=text) as client:
+                async for view in client.events("ads"):
+                    assert view.decisions == 1
+                    service.keyring.revoke(key.id)
 
-    with RewardQueue(send, room=5) as queue:
-        for number in range(20):
-            queue.put(f"decision {number}", float(number == 7))
-    assert [name for name, _ in sent] == [f"decision {number}" for number in range(20)]
-    ((item, answer),) = queue.refused
-    assert (item, answer.status) == (("decision 7", 1.0), "invalid")
-    with pytest.raises(InvalidParameter, match="closed"):
-        queue.put("x", 0.0)
+        with pytest.raises(ArmraceError, match="the stream has ended: unauthorised"):
+            asyncio.run(follow())
 
 
-def test_a_full_queue_raises_if_told_to_and_says_what_is_left():
-    gate = threading.Event()
-
-    def send(batch):
-        assert gate.wait(30)
-        return [RewardAnswer("accepted") for _ in batch]
-
-    queue = RewardQueue(send, room=2, when_full="raise")
-
-    def put_many():
-        for _ in range(10):
-            queue.put("x", 0.0)
-
-    with pytest.raises(TooManyOpen, match="at most 2"):
-        put_many()
-    with pytest.raises(ServiceUnreachable, match=r"rewards could not be sent in 0\.1 seconds"):
-        queue.close(timeout=0.1)
-    gate.set()
-    queue.close()
+@pytest.mark.parametrize(
+    ("address", "transport", "reason"),
+    [
+        ("http://127.0.0.1:9", None, "cannot be reached"),
+        (ADDRESS, httpx.MockTransport(lambda request: httpx.Response(503)), "it answers 503"),
+    ],
+)
+def test_a_stream_that_cannot_begin_is_refused_in_a_sentence(address, transport, reason):
+    with (
+        armrace.Client(address, transport=transport) as client,
+        pytest.raises(ServiceUnreachable, match=reason),
+    ):
+        next(client.events("ads"))
 
 
 def test_the_shop_of_the_guide_works(application, service, tmp_path, monkeypatch):

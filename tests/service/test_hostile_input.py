@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import random
 import socket
-import threading
-import time
 
 import apsw
 import pytest
-import uvicorn
 from starlette.testclient import TestClient
 
 from armrace.errors import StoreFailed
 from armrace.service import MemoryStore, Service, ledger
 from armrace.service.http.application import create_application
+from armrace.service.http.server import Server
 from armrace.service.stores.sqlite import SqliteStore
-from serving import live_bytes
+from hosting import running
+from serving import JSON, LOCAL, live_bytes
 
 ADS = {"policy": "ucb1", "horizon": 1000, "seed": 1, "window": 10}
 
@@ -24,18 +23,20 @@ ADS = {"policy": "ucb1", "horizon": 1000, "seed": 1, "window": 10}
 @pytest.fixture
 def client(service):
     service.create("ads", ["a", "b"], 0, **ADS)
-    with TestClient(create_application(service), base_url="http://127.0.0.1") as client:
+    with TestClient(
+        create_application(service), base_url="http://127.0.0.1", client=LOCAL
+    ) as client:
         yield client
 
 
 @pytest.mark.parametrize("path", ["/v1/experiments/ads/decide", "/v1/rewards/batch"])
 def test_a_body_of_50_megabytes_is_refused_while_it_arrives(client, path):
-    answer = client.post(path, content=b" " * 50_000_000)
+    answer = client.post(path, content=b" " * 50_000_000, headers=JSON)
     assert answer.status_code == 413
     assert answer.json()["code"] == "too-large"
     parts = (b" " * 50_000 for _ in range(1000))
-    assert client.post(path, content=parts).status_code == 413
-    assert client.post("/v1/experiments/ads/decide", content=b"{}").status_code == 200
+    assert client.post(path, content=parts, headers=JSON).status_code == 413
+    assert client.post("/v1/experiments/ads/decide", content=b"{}", headers=JSON).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_a_body_of_50_megabytes_is_refused_while_it_arrives(client, path):
     ],
 )
 def test_deep_and_broken_json_is_refused(client, body):
-    answer = client.post("/v1/rewards/batch", content=body)
+    answer = client.post("/v1/rewards/batch", content=body, headers=JSON)
     assert answer.status_code == 422
     assert answer.json()["code"] == "invalid-parameter"
     assert len(answer.content) < 1000
@@ -58,7 +59,8 @@ def test_deep_and_broken_json_is_refused(client, body):
 
 def test_a_deep_policy_is_refused(client):
     body = b'{"name": "x", "arms": ["a", "b"], "missing": 0, "policy": {"name": '
-    answer = client.post("/v1/experiments", content=body + b'{"a":' * 5000 + b"1" + b"}" * 5002)
+    body += b'{"a":' * 5000 + b"1" + b"}" * 5002
+    answer = client.post("/v1/experiments", content=body, headers=JSON)
     assert answer.status_code == 422
 
 
@@ -66,15 +68,8 @@ def test_a_deep_policy_is_refused(client):
 def address(service):
     """A server on a port of this machine."""
     service.create("ads", ["a", "b"], 0, **ADS)
-    config = uvicorn.Config(create_application(service), port=0, log_level="error")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield server.servers[0].sockets[0].getsockname()
-    server.should_exit = True
-    thread.join()
+    with running(Server(create_application(service), "127.0.0.1", 0)) as address:
+        yield address
 
 
 def ask(address, text: bytes) -> bytes:
@@ -83,7 +78,10 @@ def ask(address, text: bytes) -> bytes:
         return connection.recv(10_000)
 
 
-_HEAD = b"POST /v1/experiments/ads/decide HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n"
+_HEAD = (
+    b"POST /v1/experiments/ads/decide HTTP/1.1\r\nHost: localhost\r\n"
+    b"Content-Type: application/json\r\nContent-Length: 2\r\n\r\n"
+)
 
 
 def test_slow_clients_hold_nobody_up(address, service):

@@ -5,25 +5,34 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import threading
 
+import msgspec
 import polars
 import pytest
 from starlette.testclient import TestClient
 
-from armrace.errors import StoreFailed
+from armrace.errors import StoreFailed, TooManyOpen
 from armrace.service import MemoryStore, Service
 from armrace.service.http.application import create_application
 from armrace.service.http.endpoints import ENDPOINTS, Call
 from armrace.service.http.front import Front
+from armrace.service.http.inside import Visitor
 from armrace.service.http.logs import RequestLog
-from serving import folded_bytes, live_bytes
+from armrace.service.http.problems import InternalError, Overloaded, headers_of, status_of
+from armrace.service.http.streams import Streams
+from armrace.service.http.wire import DecideBody
+from armrace.service.requests.decisions import Decide
+from serving import JSON, LOCAL, folded_bytes, live_bytes
 
 ADS = {"name": "ads", "arms": ["a", "b"], "missing": 0, "window": 10, "policy": "ucb1"}
 
 
 @pytest.fixture
 def client(service):
-    with TestClient(create_application(service), base_url="http://127.0.0.1") as client:
+    with TestClient(
+        create_application(service), base_url="http://127.0.0.1", client=LOCAL
+    ) as client:
         client.post("/v1/experiments", json={**ADS, "horizon": 1000, "quarantine": 0.5})
         yield client
 
@@ -66,6 +75,34 @@ def test_batches_have_an_answer_each(client):
     rewards += [{"decision": "x", "value": 1}, {"decision": made[0]["decision"], "value": 5}]
     answers = client.post("/v1/rewards/batch", json={"rewards": rewards}).json()["rewards"]
     assert [each["status"] for each in answers] == ["accepted"] * 3 + ["unknown", "invalid"]
+
+
+def test_a_batch_of_decisions_says_of_each_member_what_became_of_it(client):
+    client.post("/v1/experiments", json={**ADS, "name": "small", "most_open": 3})
+    address = "/v1/experiments/small/decide/batch"
+    body = {"decisions": [{}, {"eligible": ["x"]}, {"eligible": ["b"]}, {}, {}]}
+    answer = client.post(address, json=body)
+    assert answer.status_code == 200
+    made, refusals = answer.json()["decisions"], answer.json()["refusals"]
+    assert [each and each["experiment"] for each in made] == ["small", None, "small", "small", None]
+    assert made[2]["arm"] == "b"
+    assert [(each["member"], each["code"]) for each in refusals] == [
+        (1, "invalid-parameter"),
+        (4, "too-many-open"),
+    ]
+    assert client.get("/v1/experiments/small").json()["decisions"] == 3
+    nothing = client.post(address, json={"decisions": [{}, {}]})
+    assert (nothing.status_code, nothing.json()["code"]) == (503, "too-many-open")
+    assert client.post(address, json={"decisions": []}).json()["decisions"] == []
+
+
+def test_as_many_decisions_are_made_as_there_is_room_for(service):
+    service.create("ads", ["a", "b"], 0, most_open=3)
+    assert len(service.decide_many("ads", 2)) == 2
+    assert len(service.decide_many("ads", 2)) == 1
+    with pytest.raises(TooManyOpen, match="at most 3"):
+        service.decide_many("ads", 2)
+    assert service.decide_many("ads", 0) == []
 
 
 def test_repeated_requests_and_units_get_the_same_decision(client):
@@ -136,7 +173,7 @@ def test_audits_ratios_and_exports(client):
     ],
 )
 def test_bad_bodies_are_refused_in_one_shape(client, body, status):
-    response = client.post("/v1/rewards", content=body)
+    response = client.post("/v1/rewards", content=body, headers=JSON)
     assert response.status_code == status
     problem = response.json()
     assert problem.keys() == {"code", "message"}
@@ -225,7 +262,7 @@ def test_a_store_that_fails_for_good_stops_the_process(clock):
     store, stopped = Failing(), []
     service = Service(store, clock=clock)
     application = create_application(service, when_failed=lambda: stopped.append(True))
-    with TestClient(application, base_url="http://localhost") as client:
+    with TestClient(application, base_url="http://localhost", client=LOCAL) as client:
         assert client.get("/readyz").status_code == 200
         store.fails = True
         response = client.get("/v1/experiments")
@@ -235,6 +272,118 @@ def test_a_store_that_fails_for_good_stops_the_process(clock):
         assert client.get("/readyz").status_code == 503
         assert client.get("/healthz").status_code == 200
         store.fails = False
+
+
+class _Broken(msgspec.Struct, frozen=True):
+    """A request that meets a defect, as a policy of one's own may."""
+
+    def perform(self, books):
+        raise ZeroDivisionError("a defect")
+
+
+def test_a_defect_is_answered_logged_and_hurts_no_other_request(service, monkeypatch):
+    """The process goes on, and requests of the same turn are performed all the same."""
+    stopped, file = [], io.StringIO()
+    service.create("ads", ["a", "b"], 0)
+    application = create_application(
+        service, when_failed=lambda: stopped.append(True), log=RequestLog("problems", file)
+    )
+    with TestClient(application, base_url="http://localhost", client=LOCAL) as client:
+        before = live_bytes(service)
+        with monkeypatch.context() as broken:
+            broken.setattr(DecideBody, "ask", lambda body, tenant, name: _Broken())
+            headers = {"X-Request-Id": "abc"}
+            answer = client.post("/v1/experiments/ads/decide", headers=headers)
+        assert answer.status_code == 500
+        assert answer.json()["code"] == "internal-error"
+        assert "ZeroDivisionError" in answer.json()["message"]
+        assert decide(client)["arm"] in ("a", "b")
+        assert live_bytes(service) != before
+        assert folded_bytes(service.ledger.store) == live_bytes(service)
+
+        async def fail(call):
+            raise KeyError("secret")
+
+        monkeypatch.setattr("armrace.service.http.endpoints.Front.ask", fail)
+        assert client.get("/v1/experiments").json()["code"] == "internal-error"
+    line, _ = [json.loads(line) for line in file.getvalue().splitlines()]
+    assert (line["request"], line["code"]) == ("abc", "internal-error")
+    assert "ZeroDivisionError: a defect" in line["error"]
+    assert stopped == []
+
+
+def test_a_defect_in_one_request_of_a_turn_is_that_requests_alone(service):
+    service.create("ads", ["a", "b"], 0)
+
+    async def ask():
+        front = Front(service.ledger)
+        requests = [Decide("main", "ads"), _Broken(), Decide("main", "ads")]
+        return await asyncio.gather(*map(front.ask, requests), return_exceptions=True)
+
+    first, broken, last = asyncio.run(ask())
+    assert {first.experiment, last.experiment} == {"ads"}
+    assert isinstance(broken, InternalError)
+    assert service.describe("ads").decisions == 2
+
+
+def test_too_many_waiting_requests_are_refused_at_once(service):
+    service.create("ads", ["a", "b"], 0)
+
+    async def ask():
+        front = Front(service.ledger, most_waiting=2)
+        asked = [front.ask(Decide("main", "ads")) for _ in range(3)]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    *made, refused = asyncio.run(ask())
+    assert [each.experiment for each in made] == ["ads", "ads"]
+    assert isinstance(refused, Overloaded)
+    assert status_of(refused) == 503
+    assert "Retry-After" in headers_of(refused)
+
+
+def test_a_store_that_fails_in_a_page_stops_the_process_too(service):
+    stopped, found = [], []
+    create_application(
+        service,
+        when_failed=lambda: stopped.append(True),
+        pages=lambda inside: found.append(inside) or [],
+    )
+    (inside,) = found
+
+    class Failing(MemoryStore):
+        def turn(self):
+            raise StoreFailed("the disk is full.")
+
+    service.ledger.store = Failing()
+
+    async def look():
+        await inside.call(Visitor("main", None), "GET", "/v1/health")
+
+    with pytest.raises(StoreFailed):
+        asyncio.run(look())
+    assert stopped == [True]
+
+
+def test_backups_are_written_one_at_a_time(tmp_path):
+    begun, end = threading.Event(), threading.Event()
+
+    class Slow(MemoryStore):
+        def back_up(self, path):
+            begun.set()
+            assert end.wait(30)
+
+    application = create_application(Service(Slow()))
+    with TestClient(application, base_url="http://localhost", client=LOCAL) as client:
+        answers = []
+        first = threading.Thread(target=lambda: answers.append(client.post("/v1/backup")))
+        first.start()
+        assert begun.wait(30)
+        second = client.post("/v1/backup")
+        assert (second.status_code, second.json()["code"]) == (503, "overloaded")
+        end.set()
+        first.join()
+        assert answers[0].status_code == 200
+        assert client.post("/v1/backup").status_code == 200
 
 
 def test_metrics_count_answers_and_alarms(client):
@@ -260,13 +409,23 @@ def test_the_document_describes_every_endpoint(client):
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
 
 
+def test_the_document_has_the_parameters_of_queries(client):
+    paths = client.get("/openapi.json").json()["paths"]
+    audit = paths["/v1/experiments/{name}/audit"]["get"]["parameters"]
+    export = paths["/v1/experiments/{name}/export"]["get"]["parameters"]
+    assert [(each["name"], each["in"]) for each in audit] == [("name", "path"), ("level", "query")]
+    assert export[1]["schema"]["enum"] == ["ndjson", "parquet"]
+    backup = paths["/v1/backup"]["post"]["description"]
+    assert backup == "Needs the scope admin and a key of the operator's tenant, main."
+
+
 def test_the_state_is_followed_as_it_changes(service):
     """Events are read from the endpoint itself, since the test client waits for the last one."""
     service.create("ads", ["a", "b"], 0)
 
     async def follow():
         front = Front(service.ledger)
-        call = Call(front, "main", {"name": "ads"}, {}, None)
+        call = Call(front, Streams(), "main", {"name": "ads"}, {}, None)
         (endpoint,) = [each for each in ENDPOINTS if each.path.endswith("/events")]
         stream = (await endpoint.handle(call)).content
         found = [await anext(stream)]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 import stat
+import threading
 
 import pytest
 
-from armrace.errors import DamagedFile, ForeignTicket, InvalidParameter, UnknownName
+from armrace.errors import AlreadyExists, DamagedFile, ForeignTicket, InvalidParameter, UnknownName
 from armrace.service.keyring import Keyring
 from armrace.service.tokens import SigningKeys, TokenContent
 from torture.forgeries import forge
@@ -94,7 +95,7 @@ def test_a_revoked_or_wrong_key_opens_nothing(tmp_path):
     assert other.find(text) == key
     other.refresh()
     assert other.find(text) is None
-    assert not other.has_keys
+    assert other.has_keys  # a service that had a key stays closed
     with pytest.raises(UnknownName, match="there is no key 'x'"):
         keyring.revoke("x")
 
@@ -113,6 +114,69 @@ def test_a_damaged_key_file_is_refused(tmp_path, content):
     path.write_text(content)
     with pytest.raises(DamagedFile, match="the keys in"):
         Keyring(path)
+
+
+def test_a_key_file_that_is_damaged_later_changes_nothing_and_is_told(tmp_path):
+    path = tmp_path / "keys"
+    keyring = Keyring(path)
+    _, text = keyring.create(["admin"])
+    good = path.read_bytes()
+    for damaged in (b"{}", None):
+        path.unlink() if damaged is None else path.write_bytes(damaged)
+        for _ in range(2):
+            keyring.refresh()
+            assert keyring.find(text) is not None
+            assert keyring.problem is not None
+        with pytest.raises(DamagedFile, match="the keys in"):
+            keyring.create(["read"])
+    path.write_bytes(good)
+    keyring.refresh()
+    assert keyring.problem is None
+
+
+def test_keys_that_are_created_at_once_are_all_kept(tmp_path):
+    made, begin = [], threading.Barrier(8)
+
+    def create():
+        keyring = Keyring(tmp_path / "keys")
+        begin.wait()
+        made.extend(keyring.create(["read"])[0].id for _ in range(5))
+
+    threads = [threading.Thread(target=create) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(key.id for key in Keyring(tmp_path / "keys").list()) == sorted(made)
+    assert len(made) == 40
+
+
+def test_a_server_accepts_what_another_one_signs_with_a_key_it_has_not_heard_of(tmp_path):
+    one = Keyring(tmp_path / "keys")
+    other = Keyring(tmp_path / "keys")
+    known_before = other.signing_keys()
+    one.rotate()
+    token = one.signing_keys().sign("main", CONTENT)
+    assert known_before.read("main", token) == CONTENT
+
+
+def test_a_prepared_key_is_accepted_everywhere_before_it_signs(tmp_path):
+    keyring = Keyring(tmp_path / "keys")
+    first = keyring.signing_keys().sign("main", CONTENT)
+    session = keyring.derived_secrets("x")[0]
+    keyring.prepare()
+    assert keyring.signing_keys().sign("main", CONTENT) == first
+    assert keyring.derived_secrets("x")[0] == session
+    with pytest.raises(AlreadyExists, match="prepared already"):
+        keyring.prepare()
+    copy = Keyring(tmp_path / "keys").signing_keys()  # of a machine that copies the file by hand
+    keyring.rotate()
+    second = keyring.signing_keys().sign("main", CONTENT)
+    assert second != first
+    assert copy.read("main", second) == CONTENT
+    assert keyring.signing_keys().read("main", first) == CONTENT
+    keyring.rotate()
+    assert refused("main", first, keyring.signing_keys())
 
 
 def test_tokens_of_others_are_refused():

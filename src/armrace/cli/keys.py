@@ -22,10 +22,14 @@ armrace keys list --store clicks.db
 
 armrace keys revoke 5f0c1b2a3d4e --store clicks.db
 """
-_ACTIONS = ("create", "list", "revoke", "rotate")
+_ACTIONS = ("create", "list", "revoke", "prepare", "rotate")
 
 Action = Annotated[
-    str, typer.Argument(metavar="ACTION", help="create, list, revoke, or rotate the signing key.")
+    str,
+    typer.Argument(
+        metavar="ACTION",
+        help="create, list or revoke a key; prepare or rotate the key that signs decisions.",
+    ),
 ]
 Identifier = Annotated[
     str | None, typer.Argument(metavar="[ID]", help="The key to revoke, as list shows it.")
@@ -50,7 +54,7 @@ def keys(
     """Manage the keys of the service.
 
     A new key is printed once and kept as a digest. A running server notices changes within a
-    second.
+    second. A service that had a key stays closed when the last one is revoked.
     """
     from armrace.service.http.server import default_place
     from armrace.service.opening import keyring_of
@@ -72,6 +76,9 @@ def keys(
             raise InvalidParameter("revoke needs the id of a key; see armrace keys list.")
         keyring.revoke(identifier)
         say(f"The key {identifier} is revoked.")
+    elif action == "prepare":
+        keyring.prepare()
+        say("A new key is accepted; when all servers have the file, armrace keys rotate uses it.")
     else:
         keyring.rotate()
         say("A new key signs decisions; names that the one before it signed stay valid.")

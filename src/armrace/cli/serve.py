@@ -41,7 +41,7 @@ KeysFile = Annotated[
         "--keys",
         metavar="FILE",
         envvar="ARMRACE_KEYS",
-        help="The file of secrets; by default beside the log.",
+        help="The file of secrets; by default beside the log, and needed with a database.",
     ),
 ]
 Host = Annotated[
@@ -62,7 +62,7 @@ Rate = Annotated[
         "--rate",
         metavar="EVENTS",
         envvar="ARMRACE_RATE",
-        help="How many requests a second each key may send; by default no limit.",
+        help="How many events a second each key may send; by default no limit.",
     ),
 ]
 Log = Annotated[

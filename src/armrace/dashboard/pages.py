@@ -124,7 +124,7 @@ class Dashboard:
     def _visitor(self, request: Request) -> Visitor:
         self._inside.refresh()
         if not self._inside.keyring.has_keys:
-            return self._inside.local_visitor(request.headers.get("host", ""))
+            return self._inside.local_visitor(request.scope)
         key = self.sessions.key_of(request.cookies.get(COOKIE, ""))
         if key is None:
             raise Unauthorised("sign in with a key.")
@@ -238,7 +238,7 @@ class Dashboard:
         known = Known()
         yield b"retry: 1000\n\n"
         due = time.monotonic()
-        while True:
+        while not self._inside.streams.closing:
             began = time.monotonic()
             try:
                 content = await self._current(kind, make, self._visitor(request), name)
@@ -253,7 +253,7 @@ class Dashboard:
                 yield _BEAT if message is None else b"event: change\ndata: " + message + b"\n\n"
             now = time.monotonic()
             due = max(due + self._seconds, now + min(10.0, self._rest * (now - began)))
-            await asyncio.sleep(due - now)
+            await self._inside.streams.rest(due - now)
 
     async def _current(self, kind: str, make: Make, visitor: Visitor, name: str) -> Content:
         """Return a page; all streams of the same page share one that is not older than a rest."""

@@ -6,6 +6,8 @@ it ends, so a process that was killed leaves nothing locked.
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,7 +16,7 @@ from filelock import FileLock, Timeout
 
 from armrace.errors import UnwritableOutput
 
-__all__ = ["locked"]
+__all__ = ["folder_locked", "locked"]
 
 
 @contextmanager
@@ -33,6 +35,20 @@ def locked(files: Sequence[Path]) -> Iterator[list[bool]]:
                 with suppress(OSError):
                     file.unlink(missing_ok=True)
                 lock.release()
+
+
+@contextmanager
+def folder_locked(folder: Path) -> Iterator[None]:
+    """Wait until no other process or thread holds the lock of a folder, and hold it."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise UnwritableOutput(f"cannot write into {folder}: {error.strerror}.") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _lock(file: Path) -> FileLock | None:

@@ -10,14 +10,16 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import msgspec
 
-from armrace.errors import DamagedFile, InvalidParameter, UnknownName
+from armrace.errors import AlreadyExists, DamagedFile, InvalidParameter, UnknownName
 from armrace.files import atomic_path
+from armrace.files.locks import folder_locked
 from armrace.service.settings import check_label
 from armrace.service.tokens import SigningKeys
 
@@ -49,6 +51,14 @@ class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     signing: dict[int, bytes]
     keys: list[ApiKey]
     format: int = 1
+    signer: int | msgspec.UnsetType = msgspec.UNSET
+    """The key that signs, as long as a newer one is prepared; otherwise the newest signs."""
+
+    @property
+    def signs(self) -> int:
+        """The number of the key that signs."""
+        newest = max(self.signing, default=0)
+        return newest if isinstance(self.signer, msgspec.UnsetType) else self.signer
 
 
 class Keyring:
@@ -61,58 +71,108 @@ class Keyring:
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._stamp: Any = None
+        self.problem: str | None = None
+        """Why the file cannot be read now, although it could be; the keys of then stay valid."""
         if path is not None and path.exists():
             self._read()
-        else:
-            self._write(_Content({1: secrets.token_bytes(_SECRET_BYTES)}, []))
+            return
+        with nullcontext() if path is None else folder_locked(path.parent):
+            if path is not None and path.exists():  # another process was faster
+                self._read()
+            else:
+                self._write(_Content({1: _new_secret()}, []))
 
     def _read(self) -> None:
         assert self._path is not None
         try:
             self._stamp = _stamp(self._path)
-            self._content = msgspec.json.decode(self._path.read_bytes(), type=_Content)
+            content = msgspec.json.decode(self._path.read_bytes(), type=_Content)
         except (msgspec.MsgspecError, ValueError) as error:
             raise DamagedFile(f"the keys in {self._path} cannot be read: {error}.") from None
         except OSError as error:
             raise DamagedFile(
                 f"the keys in {self._path} cannot be read: {error.strerror}."
             ) from error
-        sound = self._content.signing and all(
-            len(secret) == _SECRET_BYTES for secret in self._content.signing.values()
+        sound = content.signs in content.signing and all(
+            len(secret) == _SECRET_BYTES for secret in content.signing.values()
         )
         if not sound:
             raise DamagedFile(f"the keys in {self._path} have no sound signing key.")
-        self._signing = SigningKeys(self._content.signing)
+        self._take(content)
+
+    def _take(self, content: _Content) -> None:
+        self._content = content
+        self._signing = SigningKeys(content.signing, content.signs, self._newer_secrets)
+        self.problem = None
+
+    def _newer_secrets(self) -> Mapping[int, bytes]:
+        """Return the signing keys as they are in the file now."""
+        self.refresh()
+        return self._content.signing
 
     def _write(self, content: _Content) -> None:
-        self._content = content
-        self._signing = SigningKeys(content.signing)
         if self._path is not None:
             with atomic_path(self._path) as path:
                 path.chmod(0o600)
                 path.write_bytes(msgspec.json.format(msgspec.json.encode(content)))
             self._stamp = _stamp(self._path)
+        self._take(content)
+
+    @contextmanager
+    def _changing(self) -> Iterator[_Content]:
+        """Keep others from changing the file; yield what it holds, with what they have changed."""
+        if self._path is None:
+            yield self._content
+            return
+        with folder_locked(self._path.parent):
+            if self.problem is not None or _stamp(self._path) != self._stamp:
+                self._read()
+            yield self._content
 
     def refresh(self) -> None:
-        """Read the file again if another process has changed it."""
+        """Read the file again if another process has changed it.
+
+        If it cannot be read, the keys that were known stay valid, and :attr:`problem` says why.
+        """
         if self._path is not None and _stamp(self._path) != self._stamp:
-            self._read()
+            try:
+                self._read()
+            except DamagedFile as error:
+                self.problem = str(error)
 
     def signing_keys(self) -> SigningKeys:
         """Return the keys that sign the names of decisions."""
         return self._signing
 
     def derived_secrets(self, purpose: str) -> list[bytes]:
-        """Return a secret for another purpose from each signing key, the newest first."""
-        newest_first = sorted(self._content.signing.items(), reverse=True)
-        return [hmac.digest(secret, purpose.encode(), "sha256") for _, secret in newest_first]
+        """Return a secret for another purpose from each signing key, that which signs first."""
+        signs = self._content.signs
+        order = sorted(self._content.signing, key=lambda number: (number != signs, -number))
+        return [
+            hmac.digest(self._content.signing[number], purpose.encode(), "sha256")
+            for number in order
+        ]
+
+    def prepare(self) -> None:
+        """Accept a new signing key before it signs, so that all servers know it when it does."""
+        with self._changing() as content:
+            signing = {**content.signing, max(content.signing) + 1: _new_secret()}
+            if content.signs != max(content.signing):
+                raise AlreadyExists("a signing key is prepared already; rotate makes it sign.")
+            self._write(msgspec.structs.replace(content, signing=signing, signer=content.signs))
 
     def rotate(self, kept: int = 2) -> None:
-        """Sign with a new key from now on, and accept the latest ``kept`` keys in all."""
-        number = max(self._content.signing) + 1
-        signing = {**self._content.signing, number: secrets.token_bytes(_SECRET_BYTES)}
-        latest = {number: signing[number] for number in sorted(signing)[-max(1, kept) :]}
-        self._write(msgspec.structs.replace(self._content, signing=latest))
+        """Sign with the prepared key from now on, or else with a new one.
+
+        Args:
+            kept: how many of the latest keys are accepted, the new one included.
+        """
+        with self._changing() as content:
+            signing = content.signing
+            if content.signs == max(signing):
+                signing = {**signing, max(signing) + 1: _new_secret()}
+            latest = {number: signing[number] for number in sorted(signing)[-max(1, kept) :]}
+            self._write(msgspec.structs.replace(content, signing=latest, signer=msgspec.UNSET))
 
     # --- API keys -------------------------------------------------------------------------
 
@@ -122,8 +182,8 @@ class Keyring:
 
     @property
     def has_keys(self) -> bool:
-        """Whether there is a key that is not revoked."""
-        return any(key.revoked is None for key in self._content.keys)
+        """Whether there ever was a key: a service whose keys are all revoked stays closed."""
+        return bool(self._content.keys)
 
     def create(self, scopes: Iterable[str], tenant: str = "main") -> tuple[ApiKey, str]:
         """Create a key.
@@ -143,18 +203,20 @@ class Keyring:
         check_label("tenant", tenant)
         name, secret = secrets.token_hex(6), secrets.token_urlsafe(_SECRET_BYTES)
         made = ApiKey(name, tenant, wanted, time.time_ns() // 1_000_000, _digest(secret))  # type: ignore[arg-type]  # checked above
-        self._write(msgspec.structs.replace(self._content, keys=[*self._content.keys, made]))
+        with self._changing() as content:
+            self._write(msgspec.structs.replace(content, keys=[*content.keys, made]))
         return made, f"{_PREFIX}_{name}_{secret}"
 
     def revoke(self, name: str) -> ApiKey:
         """Revoke a key by its id."""
-        known = {key.id: key for key in self._content.keys}
-        if name not in known:
-            raise UnknownName(f"there is no key {name!r:.100}; see armrace keys list.")
-        now = known[name].revoked or time.time_ns() // 1_000_000
-        revoked = msgspec.structs.replace(known[name], revoked=now)
-        keys = [revoked if key.id == name else key for key in self._content.keys]
-        self._write(msgspec.structs.replace(self._content, keys=keys))
+        with self._changing() as content:
+            known = {key.id: key for key in content.keys}
+            if name not in known:
+                raise UnknownName(f"there is no key {name!r:.100}; see armrace keys list.")
+            now = known[name].revoked or time.time_ns() // 1_000_000
+            revoked = msgspec.structs.replace(known[name], revoked=now)
+            keys = [revoked if key.id == name else key for key in content.keys]
+            self._write(msgspec.structs.replace(content, keys=keys))
         return revoked
 
     def get(self, name: str) -> ApiKey | None:
@@ -172,6 +234,10 @@ class Keyring:
         expected = _digest("") if found is None else found.digest
         matches = hmac.compare_digest(_digest(secret), expected)
         return found if matches and found is not None and found.revoked is None else None
+
+
+def _new_secret() -> bytes:
+    return secrets.token_bytes(_SECRET_BYTES)
 
 
 def _digest(secret: str) -> bytes:

@@ -219,8 +219,8 @@ class Service:
         Args:
             name: the experiment.
             eligible: the arms that may be chosen; by default all.
-            unit: for whom the decision is made. As long as a decision for the same unit is
-                open, that one is returned: a unit sees one arm and brings one reward.
+            unit: the visitor or user that the decision is made for. As long as a decision for the
+                same unit is open, that one is returned: a unit sees one arm and brings one reward.
             request: an identifier of this call. A call with the same one returns the same
                 decision as long as it is open, so that a call can be repeated when no answer came.
 
@@ -242,12 +242,19 @@ class Service:
         return Decide(self.tenant, name, listed, unit, request)
 
     def decide_many(self, name: str, count: int) -> list[Decision]:
-        """Make a number of decisions in one write."""
+        """Make a number of decisions in one write.
+
+        Returns:
+            The decisions; fewer than ``count`` if more would have been open than may be.
+
+        Raises:
+            ArmraceError: none was made.
+        """
         outcomes = self.ledger.submit([self._decide(name)] * count)
-        for outcome in outcomes:
-            if isinstance(outcome, ArmraceError):
-                raise outcome
-        return outcomes
+        made = [each for each in outcomes if not isinstance(each, ArmraceError)]
+        if outcomes and not made:
+            raise outcomes[0]
+        return made
 
     def reward(
         self,

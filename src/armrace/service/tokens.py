@@ -13,7 +13,7 @@ import binascii
 import hashlib
 import hmac
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from armrace.errors import ForeignTicket
@@ -41,20 +41,29 @@ class TokenContent(NamedTuple):
 
 
 class SigningKeys:
-    """The secrets that sign tokens, by number; the newest one signs, all of them are accepted.
+    """The secrets that sign tokens, by number; one signs, all of them are accepted.
 
     Args:
         secrets: at least one secret of 32 bytes, by the number that tokens carry.
+        signer: the number of the one that signs; by default the newest.
+        newer: returns all secrets as they are now, when a token has a number that is not known:
+            another server may sign with a new key before this one has heard of it.
     """
 
-    def __init__(self, secrets: Mapping[int, bytes]) -> None:
+    def __init__(
+        self,
+        secrets: Mapping[int, bytes],
+        signer: int | None = None,
+        newer: Callable[[], Mapping[int, bytes]] = dict,
+    ) -> None:
         self._macs = {number: _Mac(secret) for number, secret in secrets.items()}
-        self._newest = max(self._macs)
+        self._signer = max(self._macs) if signer is None else signer
+        self._newer = newer
 
     def sign(self, tenant: str, content: TokenContent) -> str:
         """Return the token of a decision."""
-        body = _CONTENT.pack(_VERSION, self._newest, *content)
-        signed = body + self._signature(self._newest, tenant, body)
+        body = _CONTENT.pack(_VERSION, self._signer, *content)
+        signed = body + self._signature(self._signer, tenant, body)
         return binascii.b2a_base64(signed, newline=False).translate(_TO_URL).decode()
 
     def read(self, tenant: str, token: object) -> TokenContent:
@@ -71,11 +80,19 @@ class SigningKeys:
             raise ForeignTicket(_FORGED) from None
         body, signature = signed[: _CONTENT.size], signed[_CONTENT.size :]
         version, key, *content = _CONTENT.unpack(body)
-        if version != _VERSION or key not in self._macs:
+        if version != _VERSION or not self._knows(key):
             raise ForeignTicket(_FORGED)
         if not hmac.compare_digest(signature, self._signature(key, tenant, body)):
             raise ForeignTicket(_FORGED)
         return TokenContent(*content)
+
+    def _knows(self, number: int) -> bool:
+        if number not in self._macs:
+            found = self._newer().get(number)
+            if found is None:
+                return False
+            self._macs[number] = _Mac(found)
+        return True
 
     def _signature(self, key: int, tenant: str, body: bytes) -> bytes:
         return self._macs[key].digest(body + tenant.encode("utf-8", "surrogatepass"))[:_SIGNATURE]

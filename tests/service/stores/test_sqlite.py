@@ -23,7 +23,7 @@ from armrace.errors import (
 from armrace.service import Service
 from armrace.service.http.application import create_application
 from armrace.service.stores.sqlite import SqliteStore
-from serving import folded_bytes, live_bytes
+from serving import LOCAL, folded_bytes, live_bytes
 
 
 @pytest.fixture
@@ -238,7 +238,9 @@ def test_a_backup_is_written_over_http_while_others_decide(path, tmp_path, monke
         other = threading.Thread(target=decide)
         other.start()
         try:
-            with TestClient(create_application(service), base_url="http://127.0.0.1") as client:
+            with TestClient(
+                create_application(service), base_url="http://127.0.0.1", client=LOCAL
+            ) as client:
                 answer = client.post("/v1/backup").json()
                 done.set()
                 other.join()

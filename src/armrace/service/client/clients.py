@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from types import TracebackType
 from typing import Any, Generic, Literal, ParamSpec, Self, TypeVar, overload
@@ -13,8 +14,10 @@ import httpx
 import msgspec
 
 from armrace.errors import InvalidParameter, ServiceUnreachable
+from armrace.service.answers import ExperimentView
 from armrace.service.client import exchanges
-from armrace.service.client.exchanges import Exchange, Retry, judge, pause_before
+from armrace.service.client.async_queue import AsyncRewardQueue
+from armrace.service.client.exchanges import EventReader, Exchange, Retry, judge, lost, pause_before
 from armrace.service.client.queue import RewardQueue
 
 __all__ = ["AsyncClient", "Client"]
@@ -22,6 +25,8 @@ __all__ = ["AsyncClient", "Client"]
 P = ParamSpec("P")
 T = TypeVar("T")
 _encode = msgspec.json.Encoder().encode
+_STREAM_TIMEOUT = 30.0
+"""How many seconds a stream may be silent; the service sends something every second."""
 
 
 class Call(Generic[P, T]):
@@ -74,6 +79,9 @@ class Calls:
     retire_arm = Call(exchanges.retire_arm)
     audit = Call(exchanges.audit)
     check_ratio = Call(exchanges.check_ratio)
+    health = Call(exchanges.health)
+    history = Call(exchanges.history)
+    sources = Call(exchanges.sources)
     export = Call(exchanges.export)
     back_up = Call(exchanges.back_up)
 
@@ -95,13 +103,43 @@ def _unreachable(address: str, retry: Retry) -> ServiceUnreachable:
     return ServiceUnreachable(f"{address} cannot be reached: {retry.reason}.")
 
 
+def _patience(exchange: Exchange[Any], timeout: float) -> httpx.Timeout:
+    return httpx.Timeout(timeout, read=None) if exchange.takes_long else httpx.Timeout(timeout)
+
+
+def _retry(exchange: Exchange[Any], error: httpx.TransportError) -> Retry:
+    """Return that a request must be sent again, unless the service may have begun with it."""
+    reason = str(error) or type(error).__name__
+    not_begun = isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout))
+    if exchange.takes_long and not not_begun:
+        raise lost(exchange, reason) from error
+    return Retry(reason, None)
+
+
+def _refuse_stream(address: str, exchange: Exchange[Any], status: int, content: bytes) -> None:
+    outcome = judge(exchange, status, content, None)
+    if isinstance(outcome, Retry):
+        raise _unreachable(address, outcome)
+
+
+@contextmanager
+def _stream_errors(address: str) -> Iterator[None]:
+    try:
+        yield
+    except httpx.TransportError as error:
+        raise _unreachable(address, Retry(str(error) or type(error).__name__, None)) from error
+
+
 class Client(Calls):
     """A client that waits for answers. Requests that get none are sent again, without harm.
+
+    Rulings, exports and backups may take minutes. They are waited for without a limit, and not sent
+    again once the service may have begun with them.
 
     Args:
         address: where the service is, as in ``http://localhost:8380``.
         key: an API key, if the service has any.
-        timeout: how many seconds to wait for an answer.
+        timeout: how many seconds to wait for a connection and for other answers.
         retries: how often to try again.
         transport: how requests are sent, for tests.
     """
@@ -116,6 +154,7 @@ class Client(Calls):
     ) -> None:
         self._address = _check_address(address)
         self._retries = retries
+        self._timeout = timeout
         self._http = httpx.Client(
             base_url=self._address, headers=_headers(key), timeout=timeout, transport=transport
         )
@@ -149,10 +188,33 @@ class Client(Calls):
 
     def _try(self, exchange: Exchange[T], content: bytes | None) -> T | Retry:
         try:
-            got = self._http.request(exchange.method, exchange.path, content=content)
+            got = self._http.request(
+                exchange.method,
+                exchange.path,
+                content=content,
+                timeout=_patience(exchange, self._timeout),
+            )
         except httpx.TransportError as error:
-            return Retry(str(error) or type(error).__name__, None)
+            return _retry(exchange, error)
         return judge(exchange, got.status_code, got.content, got.headers.get("retry-after"))
+
+    def events(self, name: str) -> Iterator[ExperimentView]:
+        """Yield the state of an experiment whenever it has changed, until the service stops.
+
+        Args:
+            name: the experiment.
+        """
+        exchange, reader = exchanges.events(name), EventReader()
+        with (
+            _stream_errors(self._address),
+            self._http.stream("GET", exchange.path, timeout=_STREAM_TIMEOUT) as got,
+        ):
+            if got.status_code != 200:
+                _refuse_stream(self._address, exchange, got.status_code, got.read())
+            for line in got.iter_lines():
+                view = reader.read(line)
+                if view is not None:
+                    yield view
 
     def queue(
         self, room: int = 10_000, when_full: Literal["block", "raise"] = "block"
@@ -179,6 +241,7 @@ class AsyncClient(Calls):
     ) -> None:
         self._address = _check_address(address)
         self._retries = retries
+        self._timeout = timeout
         self._http = httpx.AsyncClient(
             base_url=self._address, headers=_headers(key), timeout=timeout, transport=transport
         )
@@ -212,7 +275,35 @@ class AsyncClient(Calls):
 
     async def _try(self, exchange: Exchange[T], content: bytes | None) -> T | Retry:
         try:
-            got = await self._http.request(exchange.method, exchange.path, content=content)
+            got = await self._http.request(
+                exchange.method,
+                exchange.path,
+                content=content,
+                timeout=_patience(exchange, self._timeout),
+            )
         except httpx.TransportError as error:
-            return Retry(str(error) or type(error).__name__, None)
+            return _retry(exchange, error)
         return judge(exchange, got.status_code, got.content, got.headers.get("retry-after"))
+
+    async def events(self, name: str) -> AsyncIterator[ExperimentView]:
+        """Yield the state of an experiment whenever it changes; as :meth:`Client.events`."""
+        exchange, reader = exchanges.events(name), EventReader()
+        with _stream_errors(self._address):
+            async with self._http.stream("GET", exchange.path, timeout=_STREAM_TIMEOUT) as got:
+                if got.status_code != 200:
+                    _refuse_stream(self._address, exchange, got.status_code, await got.aread())
+                async for line in got.aiter_lines():
+                    view = reader.read(line)
+                    if view is not None:
+                        yield view
+
+    def queue(
+        self, room: int = 10_000, when_full: Literal["block", "raise"] = "block"
+    ) -> AsyncRewardQueue:
+        """Return a queue that sends rewards in the background; as :meth:`Client.queue`.
+
+        Args:
+            room: how many rewards may wait.
+            when_full: whether to wait or to raise when there is no room.
+        """
+        return AsyncRewardQueue(self.reward_many, room, when_full)

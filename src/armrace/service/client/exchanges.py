@@ -1,10 +1,11 @@
-"""What clients send, what they make of answers, and when they try again."""
+"""Requests, response parsing and retry rules of the clients."""
 
 from __future__ import annotations
 
 import random
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from urllib.parse import quote
 
@@ -15,18 +16,24 @@ from armrace.errors import ArmraceError, InvalidParameter, ServiceUnreachable
 from armrace.service.answers import (
     ArmAnswer,
     Decision,
+    ExperimentHealth,
     ExperimentView,
+    HistoryView,
     QuarantinedReward,
     RatioCheck,
     RewardAnswer,
     RulingAnswer,
+    SourceView,
 )
+from armrace.service.client.delivery import RewardItem
 
-__all__ = ["Exchange", "Retry", "judge", "pause_before"]
+__all__ = ["EventReader", "Exchange", "Retry", "judge", "lost", "pause_before"]
 
 T = TypeVar("T")
 _LONGEST_PAUSE = 5.0
-_TRY_AGAIN = (429, 502, 503, 504)
+_TRY_AGAIN = (408, 429, 502, 503, 504)
+_OF_A_PROXY = (502, 504)
+"""A proxy answers these while the service may be at work."""
 _ERRORS = {
     kind.code: kind
     for kind in vars(errors).values()
@@ -35,19 +42,29 @@ _ERRORS = {
 
 
 class Exchange(NamedTuple, Generic[T]):
-    """A request, and the type of its answer. All of them may be sent again without harm."""
+    """A request, and the type of its answer."""
 
     method: str
     path: str
     body: Any
     answer: Any
     """The type of the answer; ``bytes`` if it is not JSON."""
-    member: str | None = None
-    """The member of the answer that is returned, if not the whole."""
+    pick: Callable[[Any], T] | None = None
+    """Returns what a caller wants of the answer, if not the whole."""
+    takes_long: bool = False
+    """Whether the answer may take minutes. Such a request has as long as it takes, and is not sent
+    again once the service may have begun with it; all others may be sent again without harm."""
 
 
 _Experiments, _Status, _Backup = dict[str, list[str]], dict[str, str], dict[str, Any]
-_Decisions, _Rewards = dict[str, list[Decision]], dict[str, list[RewardAnswer]]
+_Rewards = dict[str, list[RewardAnswer]]
+
+
+class _DecisionList(msgspec.Struct, frozen=True):
+    decisions: list[Decision | None]
+
+    def made(self) -> list[Decision]:
+        return [each for each in self.decisions if each is not None]
 
 
 class Retry(NamedTuple):
@@ -75,7 +92,7 @@ def create(
 
 def names() -> Exchange[list[str]]:
     """Return the names of all experiments."""
-    return Exchange("GET", "/v1/experiments", None, _Experiments, "experiments")
+    return Exchange("GET", "/v1/experiments", None, _Experiments, itemgetter("experiments"))
 
 
 def describe(name: str) -> Exchange[ExperimentView]:
@@ -84,7 +101,7 @@ def describe(name: str) -> Exchange[ExperimentView]:
 
 
 def pause(name: str) -> Exchange[ExperimentView]:
-    """Make no more decisions until :func:`resume`; rewards are taken all the same."""
+    """Pause an experiment: it makes no decisions until :func:`resume`, and still takes rewards."""
     return Exchange("POST", f"{_experiment(name)}/pause", None, ExperimentView)
 
 
@@ -94,7 +111,7 @@ def resume(name: str) -> Exchange[ExperimentView]:
 
 
 def finish(name: str) -> Exchange[ExperimentView]:
-    """Make no more decisions, for good; rewards are taken until the windows close."""
+    """End an experiment: it makes no more decisions; rewards are taken until windows close."""
     return Exchange("POST", f"{_experiment(name)}/finish", None, ExperimentView)
 
 
@@ -109,7 +126,7 @@ def decide(
     Args:
         name: the experiment.
         eligible: the arms that may be chosen; by default all.
-        unit: for whom the decision is made.
+        unit: the visitor or user that the decision is made for.
         request: an identifier of this call, so that it can be repeated; made up if none is given.
     """
     body = {
@@ -121,9 +138,10 @@ def decide(
 
 
 def decide_many(name: str, count: int) -> Exchange[list[Decision]]:
-    """Make a number of decisions, at most 1,000."""
+    """Make a number of decisions, at most 1,000; as :meth:`armrace.service.Service.decide_many`."""
     body = {"decisions": [{"request": secrets.token_hex(16)} for _ in range(count)]}
-    return Exchange("POST", f"{_experiment(name)}/decide/batch", body, _Decisions, "decisions")
+    path = f"{_experiment(name)}/decide/batch"
+    return Exchange("POST", path, body, _DecisionList, _DecisionList.made)
 
 
 def reward(
@@ -141,17 +159,35 @@ def reward(
         suspicion: how suspicious it is, from 0 to 1.
     """
     body = _reward(decision, value, source, suspicion)
-    return Exchange("POST", "/v1/rewards", body, _Status, "status")
+    return Exchange("POST", "/v1/rewards", body, _Status, itemgetter("status"))
 
 
 def reward_many(
-    rewards: Iterable[tuple[Decision | str, float]],
+    rewards: Iterable[tuple[Decision | str, float] | RewardItem],
     source: str | None = None,
     suspicion: float | None = None,
 ) -> Exchange[list[RewardAnswer]]:
-    """Say what several decisions earned, at most 1,000; each has its own answer."""
-    body = {"rewards": [_reward(*each, source, suspicion) for each in rewards]}
-    return Exchange("POST", "/v1/rewards/batch", body, _Rewards, "rewards")
+    """Say what several decisions earned, at most 1,000; each has its own answer.
+
+    Args:
+        rewards: pairs of a decision and its reward; a :class:`RewardItem` may have a source and a
+            suspicion of its own.
+        source: where the other rewards come from.
+        suspicion: how suspicious they are.
+    """
+    items = [RewardItem(*each) for each in rewards]
+    body = {
+        "rewards": [
+            _reward(
+                item.decision,
+                item.value,
+                source if item.source is None else item.source,
+                suspicion if item.suspicion is None else item.suspicion,
+            )
+            for item in items
+        ]
+    }
+    return Exchange("POST", "/v1/rewards/batch", body, _Rewards, itemgetter("rewards"))
 
 
 def _reward(
@@ -184,7 +220,7 @@ def retract(
     """
     body = _selection(decisions, source, since, until, reason)
     action = "retract/preview" if preview else "retract"
-    return Exchange("POST", f"{_experiment(name)}/{action}", body, RulingAnswer)
+    return _ruling(name, action, body)
 
 
 def release(
@@ -195,10 +231,16 @@ def release(
     since: int | None = None,
     until: int | None = None,
     reason: str = "",
+    preview: bool = False,
 ) -> Exchange[RulingAnswer]:
     """Let rewards count that are in quarantine or were retracted; as :func:`retract`."""
     body = _selection(decisions, source, since, until, reason)
-    return Exchange("POST", f"{_experiment(name)}/release", body, RulingAnswer)
+    return _ruling(name, "release/preview" if preview else "release", body)
+
+
+def _ruling(name: str, action: str, body: dict[str, Any]) -> Exchange[RulingAnswer]:
+    path = f"{_experiment(name)}/{action}"
+    return Exchange("POST", path, body, RulingAnswer, takes_long=True)
 
 
 def _selection(
@@ -226,7 +268,7 @@ def add_arm(name: str, arm: str) -> Exchange[ArmAnswer]:
 
 
 def pause_arm(name: str, arm: str) -> Exchange[ArmAnswer]:
-    """Choose an arm no more until :func:`resume_arm`."""
+    """Pause an arm: it is not chosen until :func:`resume_arm`."""
     return _change_arm(name, arm, "pause")
 
 
@@ -236,7 +278,7 @@ def resume_arm(name: str, arm: str) -> Exchange[ArmAnswer]:
 
 
 def retire_arm(name: str, arm: str) -> Exchange[ArmAnswer]:
-    """Choose an arm no more, for good."""
+    """Retire an arm: it is never chosen again."""
     return _change_arm(name, arm, "retire")
 
 
@@ -256,14 +298,54 @@ def check_ratio(name: str) -> Exchange[RatioCheck]:
     return Exchange("GET", f"{_experiment(name)}/ratio", None, RatioCheck)
 
 
+def health() -> Exchange[list[ExperimentHealth]]:
+    """Return all experiments at a glance."""
+    return Exchange("GET", "/v1/health", None, list[ExperimentHealth])
+
+
+def history(name: str) -> Exchange[HistoryView]:
+    """Return the course of an experiment: traffic, rewards and certificates over time."""
+    return Exchange("GET", f"{_experiment(name)}/history", None, HistoryView)
+
+
+def sources(name: str) -> Exchange[list[SourceView]]:
+    """Return the rewards of each source by day, and how late they came."""
+    return Exchange("GET", f"{_experiment(name)}/sources", None, list[SourceView])
+
+
+def events(name: str) -> Exchange[ExperimentView]:
+    """Follow the state of an experiment; a stream of answers, see :class:`EventReader`."""
+    return Exchange("GET", f"{_experiment(name)}/events", None, ExperimentView)
+
+
+class EventReader:
+    """Reads the lines of a stream of server-sent events."""
+
+    def __init__(self) -> None:
+        self._kind = ""
+
+    def read(self, line: str) -> ExperimentView | None:
+        """Return the state that a line ends, if it ends one; raise the refusal that ends all."""
+        field, _, value = line.partition(": ")
+        if field == "event":
+            self._kind = value
+        elif field == "data" and self._kind == "state":
+            return msgspec.json.decode(value, type=ExperimentView)
+        elif field == "data":
+            code = msgspec.json.decode(value, type=dict[str, str])["code"]
+            raise _ERRORS.get(code, ArmraceError)(f"the stream has ended: {code}.")
+        return None
+
+
 def export(name: str, format: Literal["ndjson", "parquet"] = "ndjson") -> Exchange[bytes]:
     """Return all decisions with their rewards, as the content of a file of this format."""
-    return Exchange("GET", f"{_experiment(name)}/export?format={format}", None, bytes)
+    path = f"{_experiment(name)}/export?format={quote(format, safe='')}"
+    return Exchange("GET", path, None, bytes, takes_long=True)
 
 
 def back_up() -> Exchange[str]:
     """Write a copy of the log beside it, on the server's disk; return the name of the file."""
-    return Exchange("POST", "/v1/backup", None, _Backup, "file")
+    return Exchange("POST", "/v1/backup", None, _Backup, itemgetter("file"), takes_long=True)
 
 
 def _experiment(name: str) -> str:
@@ -274,6 +356,8 @@ def _experiment(name: str) -> str:
 
 def judge(exchange: Exchange[T], status: int, content: bytes, retry_after: str | None) -> T | Retry:
     """Return the answer, or that the request must be sent again; raise a refusal."""
+    if exchange.takes_long and status in _OF_A_PROXY:
+        raise lost(exchange, f"a proxy answers {status}")
     if status in _TRY_AGAIN:
         seconds = float(retry_after) if retry_after and retry_after.isdecimal() else None
         return Retry(f"it answers {status}", seconds)
@@ -281,7 +365,7 @@ def judge(exchange: Exchange[T], status: int, content: bytes, retry_after: str |
         if status < 300:
             raw = exchange.answer is bytes
             found: Any = content if raw else msgspec.json.decode(content, type=exchange.answer)
-            answer: T = found[exchange.member] if exchange.member else found
+            answer: T = found if exchange.pick is None else exchange.pick(found)
             return answer
         problem = msgspec.json.decode(content, type=dict[str, str])
         raise _ERRORS.get(problem["code"], ArmraceError)(problem["message"])
@@ -289,6 +373,13 @@ def judge(exchange: Exchange[T], status: int, content: bytes, retry_after: str |
         raise ServiceUnreachable(
             f"what answers with status {status} is no service of armrace."
         ) from None
+
+
+def lost(exchange: Exchange[Any], reason: str) -> ServiceUnreachable:
+    """Return the error of a request of which it is not known whether it was performed."""
+    return ServiceUnreachable(
+        f"{exchange.path} was not answered, so that it may have been done or not: {reason}."
+    )
 
 
 def pause_before(attempt: int, retry: Retry) -> float:

@@ -1,29 +1,39 @@
-"""Rewards sent in the background: none is dropped."""
+"""Rewards sent by a thread in the background: none is dropped."""
 
 from __future__ import annotations
 
-import queue
+import atexit
 import threading
-from collections.abc import Callable, Iterable
+import time
+from collections import deque
 from types import TracebackType
 from typing import Literal, Self
 
-from armrace.errors import InvalidParameter, ServiceUnreachable, TooManyOpen
+from armrace.errors import ArmraceError, InvalidParameter, ServiceUnreachable, TooManyOpen
 from armrace.service.answers import Decision, RewardAnswer
+from armrace.service.client.delivery import (
+    LARGEST_BATCH,
+    PAUSE_SECONDS,
+    Delivery,
+    RewardItem,
+    Send,
+    check_item,
+    check_room,
+)
 
 __all__ = ["RewardQueue"]
 
-_LARGEST_BATCH = 500
-_PAUSE_SECONDS = 0.5
-Item = tuple[Decision | str, float]
-Send = Callable[[Iterable[Item]], list[RewardAnswer]]
+_EXIT_SECONDS = 30.0
+"""How long a program that ends without closing its queue waits for the service."""
 
 
 class RewardQueue:
     """Takes rewards at once and sends them in batches.
 
-    A batch that cannot be sent is sent again until it can. When there is no room, ``put`` waits
-    or raises, as chosen. ``close`` returns when everything was sent, or says how much was not.
+    A batch that the service does not answer is sent again until it does. The members of a batch
+    that is refused are sent one by one. When there is no room, ``put`` waits or raises, as chosen.
+    ``close`` returns when everything was sent, or raises an error that says what was not; a program
+    that ends closes its queues.
 
     Args:
         send: sends a batch; as :meth:`armrace.Client.reward_many`.
@@ -34,16 +44,23 @@ class RewardQueue:
     def __init__(
         self, send: Send, room: int = 10_000, when_full: Literal["block", "raise"] = "block"
     ) -> None:
-        if when_full not in ("block", "raise"):
-            raise InvalidParameter(f"when_full must be block or raise; got {when_full!r:.100}.")
+        check_room(room, when_full)
         self._send = send
-        self._waits = when_full == "block"
-        self._queue: queue.Queue[Item] = queue.Queue(room)
-        self._closing = threading.Event()
-        self.refused: list[tuple[Item, RewardAnswer]] = []
-        """Rewards that the service has refused, with its answers."""
+        self._room = room
+        self._blocks = when_full == "block"
+        self._waiting: deque[RewardItem] = deque()
+        self._changed = threading.Condition()
+        self._closed = False
+        self._error: BaseException | None = None
+        self._delivery = Delivery()
         self._thread = threading.Thread(target=self._work, name="armrace rewards", daemon=True)
         self._thread.start()
+        atexit.register(self.close, _EXIT_SECONDS)
+
+    @property
+    def refused(self) -> list[tuple[RewardItem, RewardAnswer]]:
+        """Rewards that the service has refused, with its answers."""
+        return self._delivery.refused
 
     def __enter__(self) -> Self:
         return self
@@ -56,60 +73,93 @@ class RewardQueue:
     ) -> None:
         self.close()
 
-    def put(self, decision: Decision | str, value: float) -> None:
-        """Take a reward.
+    def put(
+        self,
+        decision: Decision | str,
+        value: float,
+        source: str | None = None,
+        suspicion: float | None = None,
+    ) -> None:
+        """Take a reward; arguments as for :meth:`armrace.Client.reward`.
 
         Raises:
+            InvalidParameter: an argument cannot be sent, or the queue is closed.
             TooManyOpen: there is no room, and the queue was told to raise then.
         """
-        if self._closing.is_set():
-            raise InvalidParameter("the queue is closed.")
-        try:
-            self._queue.put((decision, value), block=self._waits)
-        except queue.Full:
-            raise TooManyOpen(f"rewards that wait must be at most {self._queue.maxsize}.") from None
+        item = check_item(decision, value, source, suspicion)
+        with self._changed:
+            if self._blocks:
+                self._changed.wait_for(lambda: self.has_room or self._closed or self._error)
+            self._raise_error()
+            if self._closed:
+                raise InvalidParameter("the queue is closed.")
+            if not self.has_room:
+                raise TooManyOpen(f"rewards that wait must be at most {self._room}.")
+            self._waiting.append(item)
+            self._changed.notify_all()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another reward may wait."""
+        return len(self._waiting) < self._room
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            raise ServiceUnreachable(
+                f"{self._unsent} rewards could not be sent: {self._error!r}."
+            ) from self._error
+
+    @property
+    def _unsent(self) -> int:
+        return self._delivery.unsent + len(self._waiting)
 
     def close(self, timeout: float | None = None) -> None:
-        """Send what is left.
+        """Send what is left, and take no more.
 
         Args:
             timeout: how many seconds to wait at most; by default as long as it takes.
 
         Raises:
             ServiceUnreachable: rewards are left; the message says how many.
+            ArmraceError: the service refused to take some, since the key was revoked for instance.
         """
-        self._closing.set()
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
         self._thread.join(timeout)
         if self._thread.is_alive():
             raise ServiceUnreachable(
-                f"{self._queue.unfinished_tasks} rewards could not be sent in {timeout:g} seconds."
+                f"{self._unsent} rewards could not be sent in {timeout:g} seconds."
             )
+        atexit.unregister(self.close)
+        self._raise_error()
+        self._delivery.check()
 
     def _work(self) -> None:
-        while not (self._closing.is_set() and self._queue.empty()):
-            batch = self._next_batch()
-            if batch:
-                self._send_until_answered(batch)
-
-    def _next_batch(self) -> list[Item]:
-        batch: list[Item] = []
         try:
-            batch.append(self._queue.get(timeout=0.05))
-            while len(batch) < _LARGEST_BATCH:
-                batch.append(self._queue.get_nowait())
-        except queue.Empty:
-            pass
-        return batch
+            while self._take_batch():
+                self._deliver()
+        except BaseException as error:  # whatever it is, put and close must tell
+            with self._changed:
+                self._error = error
+                self._changed.notify_all()
 
-    def _send_until_answered(self, batch: list[Item]) -> None:
-        pause = threading.Event()
-        while True:
-            try:
-                answers = self._send(batch)
-                break
-            except ServiceUnreachable:
-                pause.wait(_PAUSE_SECONDS)
-        for item, answer in zip(batch, answers, strict=True):
-            if answer.status not in ("accepted", "duplicate"):
-                self.refused.append((item, answer))
-            self._queue.task_done()
+    def _take_batch(self) -> int:
+        """Wait for rewards and return how many; none when the queue is closed and empty."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closed)
+            batch = [self._waiting.popleft() for _ in range(min(LARGEST_BATCH, len(self._waiting)))]
+            self._delivery.begin(batch)
+            self._changed.notify_all()
+        return len(batch)
+
+    def _deliver(self) -> None:
+        while part := self._delivery.next_part:
+            if self._delivery.note(self._answers(part)):
+                time.sleep(PAUSE_SECONDS)
+
+    def _answers(self, part: list[RewardItem]) -> list[RewardAnswer] | ArmraceError:
+        try:
+            return self._send(part)
+        except ArmraceError as refusal:
+            return refusal

@@ -2,79 +2,138 @@
 
 from __future__ import annotations
 
+import ipaddress
+import math
 import time
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from armrace.service.http.problems import Forbidden, TooOften, Unauthorised
 from armrace.service.keyring import ApiKey, Keyring, Scope
 
-__all__ = ["Access"]
+__all__ = ["Access", "Grant", "is_loopback"]
 
 _REFRESH_SECONDS = 0.1
-_LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+_LOCAL_HOSTS = (b"127.0.0.1", b"localhost", b"[::1]")
+_OTHER_SITES = (b"cross-site", b"same-site")
+_FORWARDED = (b"forwarded", b"x-real-ip", b"via")
 
 
 class _Bucket:
-    """Allows ``rate`` requests a second, and as many at once as come in ``burst`` seconds."""
+    """Allows ``rate`` events a second, and as many at once as come in ``burst`` seconds.
+
+    A batch that is larger than that may pass when the bucket is full; what follows waits longer.
+    """
 
     def __init__(self, rate: float, burst: float) -> None:
         self._rate, self._most = rate, rate * burst
         self._left, self._last = self._most, time.monotonic()
 
-    def take(self, count: int) -> bool:
+    def take(self, count: int) -> float:
+        """Take events if there are enough; return after how many seconds there will be, or 0."""
         now = time.monotonic()
         self._left = min(self._most, self._left + self._rate * (now - self._last))
         self._last = now
-        if self._left < count:
-            return False
+        lacking = min(count, self._most) - self._left
+        if lacking > 0:
+            return lacking / self._rate
         self._left -= count
-        return True
+        return 0.0
+
+
+class Grant(NamedTuple):
+    """Who may pass: the tenant, and the key that was shown."""
+
+    tenant: str
+    key: ApiKey | None
+    """``None`` as long as the service never had a key."""
 
 
 class Access:
     """Decides whether a request may pass.
 
-    As long as there is no key, every request of this machine passes; the server listens on no
-    other address then.
+    A service that never had a key is open to programs on this machine: to connections from a
+    loopback address to a local name, neither through a proxy nor from a web page of another site.
+    Once there was a key, nothing passes without one, even if all are revoked.
 
     Args:
         keyring: the keys.
         rate: how many events a second each key may send; ``None`` for no limit.
-        tenant: whose experiments requests reach while there is no key.
+        tenant: whose experiments requests reach while there is no key. Its keys are the
+            operator's.
+        tell: called with a sentence when the file of keys can no longer be read.
     """
 
-    def __init__(self, keyring: Keyring, rate: float | None, tenant: str) -> None:
+    def __init__(
+        self,
+        keyring: Keyring,
+        rate: float | None,
+        tenant: str,
+        tell: Callable[[str], None] = lambda sentence: None,
+    ) -> None:
         self._keyring = keyring
         self._rate = rate
         self._tenant = tenant
         self._buckets: dict[str, _Bucket] = {}
         self._refreshed = time.monotonic()
+        self._tell = tell
+        self._told: str | None = None
 
-    def check(self, authorisation: str, host: str, scope: Scope, events: int = 1) -> str:
-        """Return the tenant of a request, or refuse it.
+    def check(
+        self,
+        http: Mapping[str, Any],
+        headers: Mapping[bytes, bytes],
+        scope: Scope,
+        operator: bool = False,
+    ) -> Grant:
+        """Return who sent a request, or refuse it.
 
         Args:
-            authorisation: the header of that name.
-            host: the header of that name.
-            scope: what the request needs.
-            events: how many events it carries.
+            http: the request as ASGI describes it.
+            headers: its headers.
+            scope: what it needs.
+            operator: whether it shows something of all tenants.
 
         Returns:
-            The tenant.
+            The tenant and the key.
         """
         self.refresh()
         if not self._keyring.has_keys:
-            # A web page must not reach the service through a name that leads to this machine.
-            if host.rsplit(":", 1)[0] not in _LOCAL_HOSTS:
-                raise Forbidden("without keys, the service answers requests to localhost alone.")
-            return self._tenant
-        kind, _, text = authorisation.partition(" ")
+            self.check_local(http, headers)
+            return Grant(self._tenant, None)
+        kind, _, text = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         key = self._keyring.find(text) if kind.lower() == "bearer" else None
         if key is None:
             raise Unauthorised("the header Authorization must be Bearer with a valid key.")
         if not key.allows(scope):
             raise Forbidden(f"the key {key.id} does not have the scope {scope}.")
-        self._count(key, events)
-        return key.tenant
+        if operator and key.tenant != self._tenant:
+            raise Forbidden(f"this concerns all tenants and needs a key of {self._tenant}.")
+        return Grant(key.tenant, key)
+
+    def check_local(self, http: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> None:
+        """Refuse a request without a key that may come from elsewhere than a program here."""
+        client = http.get("client")
+        # A web page must not reach the service through a name that leads to this machine.
+        named = headers.get(b"host", b"").rsplit(b":", 1)[0] in _LOCAL_HOSTS
+        if not named or client is None or not is_loopback(client[0]):
+            raise Forbidden("without keys, the service answers requests to localhost alone.")
+        if any(name.startswith(b"x-forwarded-") or name in _FORWARDED for name in headers):
+            raise Forbidden("without keys, the service answers no request through a proxy.")
+        if _is_of_another_site(http, headers):
+            raise Forbidden("without keys, the service answers no page of another site.")
+
+    def charge(self, key: ApiKey | None, events: int = 1) -> None:
+        """Count the events of a key; refuse those that are too many."""
+        if self._rate is None or key is None:
+            return
+        bucket = self._buckets.setdefault(key.id, _Bucket(self._rate, burst=2.0))
+        seconds = bucket.take(events)
+        if seconds > 0:
+            raise TooOften(
+                f"the key {key.id} may send {self._rate:g} events a second.", math.ceil(seconds)
+            )
 
     def refresh(self) -> None:
         """Look now and then whether another process has changed the keys."""
@@ -82,10 +141,28 @@ class Access:
         if now - self._refreshed > _REFRESH_SECONDS:
             self._refreshed = now
             self._keyring.refresh()
+            problem = self._keyring.problem
+            if problem is not None and problem != self._told:
+                self._tell(f"{problem} The keys that were known stay valid.")
+            self._told = problem
 
-    def _count(self, key: ApiKey, events: int) -> None:
-        if self._rate is None:
-            return
-        bucket = self._buckets.setdefault(key.id, _Bucket(self._rate, burst=2.0))
-        if not bucket.take(events):
-            raise TooOften(f"the key {key.id} may send {self._rate:g} events a second.")
+
+@lru_cache(256)
+def is_loopback(address: str) -> bool:
+    """Whether an address leads to this machine."""
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_of_another_site(http: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> bool:
+    """Whether a browser says that a page of another site sends this.
+
+    Links to pages of this service are no harm: the other site does not see where they lead.
+    """
+    origin = headers.get(b"origin")
+    if origin is not None and origin != b"http://" + headers.get(b"host", b""):
+        return True
+    is_link = http["method"] == "GET" and headers.get(b"sec-fetch-mode") == b"navigate"
+    return headers.get(b"sec-fetch-site") in _OTHER_SITES and not is_link

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,8 +14,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from armrace.errors import ArmraceError
+from armrace.errors import ArmraceError, StoreFailed
 from armrace.service.http.access import Access
+from armrace.service.http.bodies import Bodies
 from armrace.service.http.endpoints import DECIDE, ENDPOINTS, REWARD
 from armrace.service.http.front import Front
 from armrace.service.http.handlers import Handler, Shortcut
@@ -22,13 +24,27 @@ from armrace.service.http.inside import Inside
 from armrace.service.http.logs import RequestLog
 from armrace.service.http.metrics import Metrics
 from armrace.service.http.openapi import make_document, make_page
-from armrace.service.http.problems import NotAllowed, NotFound, Problem, headers_of, status_of
+from armrace.service.http.problems import (
+    NotAllowed,
+    NotFound,
+    Problem,
+    defect_of,
+    headers_of,
+    status_of,
+)
+from armrace.service.http.streams import Streams
 from armrace.service.service import Service
-from armrace.service.warming import warm
+from armrace.service.warming import warm_for_serving
 
 __all__ = ["Pages", "create_application"]
 
 _encode = msgspec.json.Encoder().encode
+
+_WARM_SECONDS = 1.0
+_READY_SECONDS = 2.0
+"""How long a database may take to answer before the service is not ready."""
+_CLOSE_SECONDS = 5.0
+"""How long to wait at the end for requests that the store has not answered."""
 
 Pages = Callable[[Inside], Sequence[BaseRoute]]
 """Returns routes beside the endpoints, which read through what they are given."""
@@ -67,7 +83,9 @@ class _Application:
     ) -> None:
         self._service = service
         self._front = Front(service.ledger)
-        self._access = Access(service.keyring, rate, service.tenant)
+        self._access = Access(service.keyring, rate, service.tenant, log.note)
+        self._bodies = Bodies()
+        self._streams = Streams()
         self._metrics = Metrics()
         self._log = log
         self._when_failed = when_failed
@@ -77,7 +95,14 @@ class _Application:
     def with_shortcut(self, pages: Pages) -> Shortcut:
         handlers = {
             (each.method, each.path): Handler(
-                each, self._front, self._access, self._metrics, self._log, self.fail
+                each,
+                self._front,
+                self._access,
+                self._bodies,
+                self._streams,
+                self._metrics,
+                self._log,
+                self.fail,
             )
             for each in ENDPOINTS
         }
@@ -95,12 +120,19 @@ class _Application:
             Route("/readyz", self._readiness),
             Route("/metrics", self._show_metrics),
             Route("/openapi.json", self._show_document),
-            *pages(Inside(self._front, self._access, self._service.keyring, self._service.tenant)),
+            *pages(self._inside()),
             Route("/docs", self._show_page),  # without pages, which have one of their own
         ]
-        refusals: dict[Any, Any] = {HTTPException: _refuse_address}
+        refusals: dict[Any, Any] = {HTTPException: _refuse_address, Exception: _refuse_defect}
         starlette = Starlette(routes=routes, lifespan=self._lifespan, exception_handlers=refusals)
-        return Shortcut(starlette, handlers["POST", DECIDE], handlers["POST", REWARD])
+        decide, reward = handlers["POST", DECIDE], handlers["POST", REWARD]
+        return Shortcut(starlette, decide, reward, self._streams)
+
+    def _inside(self) -> Inside:
+        service = self._service
+        return Inside(
+            self._front, self._access, service.keyring, service.tenant, self._streams, self.fail
+        )
 
     def fail(self) -> None:
         """Stop the process if the store has failed for good."""
@@ -111,29 +143,65 @@ class _Application:
     @asynccontextmanager
     async def _lifespan(self, application: Starlette) -> AsyncIterator[None]:
         for settings in self._service.ledger.all_settings():
-            warm(settings)
+            warm_for_serving(settings)
         self._ready = True
+        warming = asyncio.create_task(self._warm_others())
         yield
         self._ready = False
-        await self._front.close()
-        self._service.close()
+        self._streams.close()
+        await warming
+        await self._close()
+
+    async def _warm_others(self) -> None:
+        """Compile what experiments need that another server has created, where there may be one."""
+        known = len(self._service.ledger.all_settings())
+        while self._service.ledger.store.recovers and not self._streams.closing:
+            await self._streams.rest(_WARM_SECONDS)
+            settings = self._service.ledger.all_settings()
+            for each in settings[known:]:
+                await asyncio.to_thread(warm_for_serving, each)
+            known = max(known, len(settings))
+
+    async def _close(self) -> None:
+        """Close the service, but do not wait for a database that does not answer."""
+        if not await self._front.close(_CLOSE_SECONDS):
+            self._log.note(f"the store has not answered for {_CLOSE_SECONDS:g} seconds.")
+            return
+        try:
+            self._service.close()
+        except StoreFailed as error:
+            if not self._service.ledger.store.recovers:
+                raise
+            self._log.note(f"no snapshot was saved: {error}")
 
     async def _health(self, request: Request) -> Response:
         return PlainTextResponse("alive\n")
 
     async def _readiness(self, request: Request) -> Response:
-        if self._ready:
+        if self._ready and await self._store_answers():
             return PlainTextResponse("ready\n")
         return PlainTextResponse("not ready\n", 503)
 
-    async def _show_metrics(self, request: Request) -> Response:
-        headers = request.headers
+    async def _store_answers(self) -> bool:
+        """Whether a database can be used now; a file that cannot be used stops the process."""
+        if not self._service.ledger.store.recovers:
+            return True
         try:
-            self._access.check(headers.get("authorization", ""), headers.get("host", ""), "read")
+            await asyncio.wait_for(self._front.submit([]), _READY_SECONDS)
+        except (ArmraceError, TimeoutError):
+            return False
+        return True
+
+    async def _show_metrics(self, request: Request) -> Response:
+        try:
+            headers = dict(request.scope["headers"])
+            grant = self._access.check(request.scope, headers, "read", operator=True)
+            self._access.charge(grant.key)
         except ArmraceError as error:
             self._metrics.count_problem(error.code)
             return _problem(error)
-        return PlainTextResponse(self._metrics.text(self._service.ledger))
+        text = self._metrics.text(self._service.ledger, self._service.keyring)
+        return PlainTextResponse(text)
 
     async def _show_document(self, request: Request) -> Response:
         return Response(self._document, media_type="application/json")
@@ -150,6 +218,10 @@ def _problem(error: ArmraceError) -> Response:
         headers_of(error),
         "application/json",
     )
+
+
+async def _refuse_defect(request: Request, error: Exception) -> Response:
+    return _problem(defect_of(error))
 
 
 async def _refuse_address(request: Request, error: HTTPException) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +28,8 @@ from armrace.service.answers import (
 )
 from armrace.service.exports import FORMATS, to_frame, to_ndjson
 from armrace.service.http.front import Front
+from armrace.service.http.problems import Overloaded
+from armrace.service.http.streams import Streams
 from armrace.service.http.wire import (
     ArmBody,
     CreateBody,
@@ -34,6 +37,7 @@ from armrace.service.http.wire import (
     DecideBody,
     DecisionList,
     Names,
+    RefusedDecision,
     RewardBatch,
     RewardBody,
     RewardList,
@@ -51,13 +55,15 @@ from armrace.service.requests.rulings import ListQuarantine
 from armrace.service.rulings_aside import make_ruling
 from armrace.service.service import reward_answer
 from armrace.service.views import Describe
-from armrace.service.warming import warm
+from armrace.service.warming import warm_for_serving
 
-__all__ = ["DECIDE", "ENDPOINTS", "REWARD", "Call", "Endpoint", "Raw", "Stream"]
+__all__ = ["DECIDE", "ENDPOINTS", "REWARD", "Call", "Endpoint", "Raw", "Stream", "problem_event"]
 
 T = TypeVar("T")
 _ONE, _BATCH = 4096, 2**20
 _EVENT_SECONDS = 1.0
+_backing_up = threading.Lock()
+"""Each backup reads the whole log, so that they are written one after another."""
 _NDJSON, _PARQUET = "application/x-ndjson", "application/vnd.apache.parquet"
 
 
@@ -78,6 +84,7 @@ class Call(NamedTuple):
     """A request that may pass, with its body decoded."""
 
     front: Front
+    streams: Streams
     tenant: str
     path: dict[str, str]
     query: dict[str, str]
@@ -86,6 +93,14 @@ class Call(NamedTuple):
     async def ask(self, request: Request[T]) -> T:
         """Perform a request of the ledger; raise its refusal."""
         return await self.front.ask(request)
+
+
+class Parameter(NamedTuple):
+    """A parameter of the query."""
+
+    name: str
+    summary: str
+    schema: dict[str, Any]
 
 
 class Endpoint(NamedTuple):
@@ -101,6 +116,11 @@ class Endpoint(NamedTuple):
     limit: int = _ONE
     status: int = 200
     media: tuple[str, ...] = ("application/json",)
+    events: Callable[[Any], int] | None = None
+    """Returns how many events a body carries, if they are not one."""
+    operator: bool = False
+    """Whether it concerns all tenants."""
+    query: tuple[Parameter, ...] = ()
 
 
 async def _decide(call: Call) -> Decision:
@@ -111,10 +131,13 @@ async def _decide(call: Call) -> Decision:
 async def _decide_batch(call: Call) -> DecisionList:
     requests = [each.ask(call.tenant, call.path["name"]) for each in call.body.decisions]
     outcomes = await call.front.submit(requests)
-    for outcome in outcomes:
-        if isinstance(outcome, ArmraceError):
-            raise outcome
-    return DecisionList(outcomes)
+    refused = {n: each for n, each in enumerate(outcomes) if isinstance(each, ArmraceError)}
+    if refused and len(refused) == len(outcomes):
+        raise refused[0]
+    return DecisionList(
+        [None if number in refused else each for number, each in enumerate(outcomes)],
+        [RefusedDecision(number, each.code, str(each)) for number, each in refused.items()],
+    )
 
 
 async def _reward(call: Call) -> RewardStatusAnswer:
@@ -128,7 +151,7 @@ async def _reward_batch(call: Call) -> RewardList:
 
 async def _create(call: Call) -> ExperimentView:
     settings = call.body.settings()
-    await asyncio.to_thread(warm, settings)  # so that no turn waits for the compiler
+    await asyncio.to_thread(warm_for_serving, settings)  # so that no turn waits for the compiler
     name = call.body.name
     await call.ask(Create(call.tenant, name, settings, seed_given=call.body.seed is not None))
     return await call.ask(Describe(call.tenant, name))
@@ -208,16 +231,21 @@ async def _events(call: Call) -> Stream:
 async def _changes(call: Call) -> AsyncIterator[bytes]:
     """Yield the state whenever it has changed, at most once a second; a comment if not."""
     last = None
-    while True:
+    while not call.streams.closing:
         try:
             view = await _describe(call)
         except ArmraceError as error:
-            yield b"event: problem\ndata: " + msgspec.json.encode({"code": error.code}) + b"\n\n"
+            yield problem_event(error)
             return
         changed = view != last
         yield b"event: state\ndata: " + msgspec.json.encode(view) + b"\n\n" if changed else b":\n\n"
         last = view
-        await asyncio.sleep(_EVENT_SECONDS)
+        await call.streams.rest(_EVENT_SECONDS)
+
+
+def problem_event(error: ArmraceError) -> bytes:
+    """Return the last message of a stream that cannot go on."""
+    return b"event: problem\ndata: " + msgspec.json.encode({"code": error.code}) + b"\n\n"
 
 
 async def _export(call: Call) -> Raw:
@@ -232,11 +260,16 @@ async def _export(call: Call) -> Raw:
 
 async def _back_up(call: Call) -> BackupAnswer:
     ledger = call.front.ledger
-    records = ledger.sequence
-    log = Path(getattr(ledger.store, "path", "log.db"))
-    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    copy = log.with_name(f"{log.stem}-{now}{log.suffix}")
-    await asyncio.to_thread(ledger.store.back_up, copy)
+    if not _backing_up.acquire(blocking=False):
+        raise Overloaded("a backup is being written; ask again when it is done.")
+    try:
+        records = ledger.sequence
+        log = Path(getattr(ledger.store, "path", "log.db"))
+        now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        copy = log.with_name(f"{log.stem}-{now}{log.suffix}")
+        await asyncio.to_thread(ledger.store.back_up, copy)
+    finally:
+        _backing_up.release()
     return BackupAnswer(copy.name, records)
 
 
@@ -252,6 +285,8 @@ _NAME = "/v1/experiments/{name}"
 DECIDE, REWARD = f"{_NAME}/decide", "/v1/rewards"
 """The addresses that are asked for most often."""
 _LIST = list[QuarantinedReward]
+_LEVEL = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": 0.05}
+_FORMAT = {"type": "string", "enum": [*FORMATS], "default": FORMATS[0]}
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", DECIDE, "decide", "Make a decision", Decision, _decide, DecideBody),
     Endpoint(
@@ -267,11 +302,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "POST",
         f"{_NAME}/decide/batch",
         "decide",
-        "Make several decisions",
+        "Make several decisions; each is made or refused by itself",
         DecisionList,
         _decide_batch,
         DecideBatch,
         _BATCH,
+        events=lambda body: len(body.decisions),
     ),
     Endpoint(
         "POST",
@@ -282,6 +318,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         _reward_batch,
         RewardBatch,
         _BATCH,
+        events=lambda body: len(body.rewards),
     ),
     Endpoint(
         "POST",
@@ -365,8 +402,26 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         RuleBody,
         _BATCH,
     ),
+    Endpoint(
+        "POST",
+        f"{_NAME}/release/preview",
+        "admin",
+        "Show what a release would change",
+        RulingAnswer,
+        _rule(True, preview=True),
+        RuleBody,
+        _BATCH,
+    ),
     Endpoint("GET", f"{_NAME}/quarantine", "admin", "List the quarantine", _LIST, _quarantine),
-    Endpoint("GET", f"{_NAME}/audit", "read", "Look for traces of corruption", Any, _audit),
+    Endpoint(
+        "GET",
+        f"{_NAME}/audit",
+        "read",
+        "Look for traces of corruption",
+        Any,
+        _audit,
+        query=(Parameter("level", "The probability of a false alarm.", _LEVEL),),
+    ),
     Endpoint(
         "GET", f"{_NAME}/ratio", "read", "Compare counts and probabilities", RatioCheck, _ratio
     ),
@@ -397,6 +452,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         bytes,
         _export,
         media=(_NDJSON, _PARQUET),
+        query=(Parameter("format", "The format of the file.", _FORMAT),),
     ),
     Endpoint(
         "POST",
@@ -405,6 +461,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "Write a copy of the log beside it",
         BackupAnswer,
         _back_up,
+        operator=True,
     ),
 )
 """In the order in which they are matched, the most frequent first."""

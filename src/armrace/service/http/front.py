@@ -8,13 +8,18 @@ from collections.abc import Sequence
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from armrace.errors import ArmraceError, StoreFailed
+from armrace.errors import ArmraceError
+from armrace.service.http.problems import Overloaded, defect_of
 from armrace.service.ledger import Ledger, Request
 
 __all__ = ["Front"]
 
 T = TypeVar("T")
 _Waiting = tuple[Sequence[Request[Any]], "asyncio.Future[list[Any]]"]
+_Outcomes = list[list[Any] | BaseException]
+"""For each member of a batch the answers, or what has kept it from being performed."""
+_MOST_WAITING = 50_000
+"""How many requests may wait while a turn is under way; a batch counts by its members."""
 
 
 class Front:
@@ -25,11 +30,14 @@ class Front:
 
     Args:
         ledger: performs the requests.
+        most_waiting: how many requests may wait.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, most_waiting: int = _MOST_WAITING) -> None:
         self.ledger = ledger
+        self._most_waiting = most_waiting
         self._waiting: list[_Waiting] = []
+        self._waiting_count = 0
         self._busy = False
         self._free = asyncio.Event()
         self._free.set()
@@ -48,8 +56,11 @@ class Front:
     def submit(self, requests: Sequence[Request[Any]]) -> asyncio.Future[list[Any]]:
         """Perform requests; as :meth:`armrace.service.Ledger.submit`, to be awaited."""
         loop = self._loop = asyncio.get_running_loop()
+        if self._waiting_count >= self._most_waiting:
+            raise Overloaded(f"requests that wait must be at most {self._most_waiting}.")
         answer: asyncio.Future[list[Any]] = loop.create_future()
         self._waiting.append((requests, answer))
+        self._waiting_count += len(requests)
         if not self._busy:
             self._busy = True
             self._start()
@@ -66,6 +77,7 @@ class Front:
     def _hand_over(self) -> None:
         if self._waiting:
             batch, self._waiting = self._waiting, []
+            self._waiting_count = 0
             self._batches.put(batch)
         else:
             self._busy = False
@@ -74,41 +86,58 @@ class Front:
     def _work(self) -> None:
         """Perform batches, in a thread of its own."""
         while (batch := self._batches.get()) is not None:
-            outcomes: list[Any] | BaseException
-            try:
-                outcomes = self.ledger.submit([one for requests, _ in batch for one in requests])
-            except BaseException as error:
-                outcomes = error
+            outcomes = self._perform([requests for requests, _ in batch])
             assert self._loop is not None
             try:
                 self._loop.call_soon_threadsafe(self._answer, batch, outcomes)
             except RuntimeError:  # the loop was closed without waiting for answers
                 return
 
-    def _answer(self, batch: list[_Waiting], outcomes: list[Any] | BaseException) -> None:
-        self._hand_over()
+    def _perform(self, members: list[Sequence[Request[Any]]]) -> _Outcomes:
+        """Perform members together; one by one where a defect in one of them has stopped all."""
+        try:
+            found = self.ledger.submit([one for requests in members for one in requests])
+        except ArmraceError as error:
+            # An error each, since tracebacks must not mix.
+            return [type(error)(*error.args) for _ in members]
+        except BaseException as error:
+            if isinstance(error, Exception) and len(members) > 1:
+                return [outcome for each in members for outcome in self._perform([each])]
+            return [error for _ in members]
+        outcomes: _Outcomes = []
         place = 0
-        for requests, answer in batch:
-            following = place + len(requests)
+        for requests in members:
+            outcomes.append(found[place : place + len(requests)])
+            place += len(requests)
+        return outcomes
+
+    def _answer(self, batch: list[_Waiting], outcomes: _Outcomes) -> None:
+        self._hand_over()
+        for (_, answer), outcome in zip(batch, outcomes, strict=True):
             if answer.done():  # its client has gone
                 pass
-            elif isinstance(outcomes, BaseException):
-                answer.set_exception(_own(outcomes))
+            elif isinstance(outcome, ArmraceError):
+                answer.set_exception(outcome)
+            elif isinstance(outcome, BaseException):
+                answer.set_exception(defect_of(outcome))
             else:
-                answer.set_result(outcomes[place:following])
-            place = following
+                answer.set_result(outcome)
 
-    async def close(self) -> None:
-        """Wait until everything that was submitted is answered."""
-        await self._free.wait()
+    async def close(self, seconds: float | None = None) -> bool:
+        """Wait until everything that was submitted is answered.
+
+        Args:
+            seconds: how long to wait at most; by default as long as it takes.
+
+        Returns:
+            Whether everything was answered in time.
+        """
+        try:
+            await asyncio.wait_for(self._free.wait(), seconds)
+        except TimeoutError:
+            return False
         if self._thread is not None:
             self._batches.put(None)
             self._thread.join()
             self._thread = None
-
-
-def _own(error: BaseException) -> BaseException:
-    """Return an error for one request of several, whose tracebacks must not mix."""
-    if isinstance(error, ArmraceError):
-        return type(error)(*error.args)
-    return StoreFailed(f"the turn was interrupted: {type(error).__name__}.")
+        return True

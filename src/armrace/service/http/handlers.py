@@ -6,7 +6,7 @@ They do not use Starlette's objects for requests and responses, which take longe
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -15,23 +15,35 @@ from starlette.applications import Starlette
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from armrace.errors import ArmraceError, InvalidParameter, StoreFailed
-from armrace.service.http.access import Access
-from armrace.service.http.endpoints import DECIDE, REWARD, Call, Endpoint, Raw, Stream
+from armrace.errors import ArmraceError, StoreFailed
+from armrace.service.http.access import Access, Grant
+from armrace.service.http.bodies import Bodies, ClientGone
+from armrace.service.http.endpoints import (
+    DECIDE,
+    REWARD,
+    Call,
+    Endpoint,
+    Raw,
+    Stream,
+    problem_event,
+)
 from armrace.service.http.front import Front
 from armrace.service.http.logs import RequestLog, request_id
 from armrace.service.http.metrics import Metrics
-from armrace.service.http.problems import Problem, TooLarge, headers_of, status_of
+from armrace.service.http.problems import (
+    InternalError,
+    Problem,
+    defect_of,
+    headers_of,
+    status_of,
+)
+from armrace.service.http.streams import Streams
 
 __all__ = ["Handler", "Shortcut"]
 
 _encode = msgspec.json.Encoder().encode
 _JSON = b"application/json"
 _PREFIX, _SUFFIX = DECIDE.split("{name}")
-
-
-class _ClientGone(Exception):
-    """The client has closed the connection before it had sent its body."""
 
 
 class Handler:
@@ -41,6 +53,8 @@ class Handler:
         endpoint: what it does.
         front: performs requests of the ledger.
         access: who may do what.
+        bodies: reads bodies.
+        streams: the event streams that are open.
         metrics: counts answers.
         log: writes about requests.
         when_failed: called when the store has failed.
@@ -51,6 +65,8 @@ class Handler:
         endpoint: Endpoint,
         front: Front,
         access: Access,
+        bodies: Bodies,
+        streams: Streams,
         metrics: Metrics,
         log: RequestLog,
         when_failed: Callable[[], None],
@@ -59,33 +75,39 @@ class Handler:
         self._decoder = None if endpoint.body is None else msgspec.json.Decoder(endpoint.body)
         self._front = front
         self._access = access
+        self._bodies = bodies
+        self._streams = streams
         self._metrics = metrics
         self._log = log
         self._when_failed = when_failed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        began, code = time.perf_counter(), None
+        began, code, defect = time.perf_counter(), None, None
         headers = dict(scope["headers"])
         name = request_id(headers.get(b"x-request-id"))
         status, media, more = self._endpoint.status, _JSON, {}
         try:
-            answer = await self._answer(scope, headers, receive)
+            grant = self._grant(scope, headers)
+            answer = await self._answer(grant, scope, headers, receive)
             if isinstance(answer, Stream):
+                followed = self._followed(answer.content, grant, scope, headers)
                 self._note(name, status, time.perf_counter() - began, None)
-                await _stream(answer, name, scope, receive, send)
+                await _stream(followed, name, scope, receive, send)
                 return
             if isinstance(answer, Raw):
                 content, media = answer.content, answer.media_type.encode()
             else:
                 content = _encode(answer)
-        except ArmraceError as error:
-            status, code, more = status_of(error), error.code, headers_of(error)
-            content = _encode(Problem(error.code, str(error)))
-            self._metrics.count_problem(error.code)
-            if isinstance(error, StoreFailed):
-                self._when_failed()
-        except _ClientGone:
+        except ClientGone:
             status, content = 499, b""
+        except Exception as error:
+            refusal = error if isinstance(error, ArmraceError) else defect_of(error)
+            status, code, more = status_of(refusal), refusal.code, headers_of(refusal)
+            content = _encode(Problem(refusal.code, str(refusal)))
+            self._metrics.count_problem(refusal.code)
+            defect = refusal.__cause__ if isinstance(refusal, InternalError) else None
+            if isinstance(refusal, StoreFailed):
+                self._when_failed()
         sent = [
             (b"content-type", media),
             (b"content-length", b"%d" % len(content)),
@@ -94,26 +116,57 @@ class Handler:
         sent += [(key.lower().encode(), value.encode()) for key, value in more.items()]
         await send({"type": "http.response.start", "status": status, "headers": sent})
         await send({"type": "http.response.body", "body": content})
-        self._note(name, status, time.perf_counter() - began, code)
+        self._note(name, status, time.perf_counter() - began, code, defect)
 
-    def _note(self, name: str, status: int, seconds: float, code: str | None) -> None:
+    def _note(
+        self,
+        name: str,
+        status: int,
+        seconds: float,
+        code: str | None,
+        defect: BaseException | None = None,
+    ) -> None:
         endpoint = self._endpoint
         self._metrics.count(endpoint.path, status, seconds)
-        self._log.write(name, endpoint.method, endpoint.path, status, seconds, code)
+        self._log.write(name, endpoint.method, endpoint.path, status, seconds, code, defect)
 
-    async def _answer(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive) -> Any:
+    def _grant(self, scope: Scope, headers: dict[bytes, bytes]) -> Grant:
         endpoint = self._endpoint
-        tenant = self._access.check(
-            headers.get(b"authorization", b"").decode("latin-1"),
-            headers.get(b"host", b"").decode("latin-1"),
-            endpoint.scope,
-        )
-        body = None
+        return self._access.check(scope, headers, endpoint.scope, endpoint.operator)
+
+    async def _answer(
+        self, grant: Grant, scope: Scope, headers: dict[bytes, bytes], receive: Receive
+    ) -> Any:
+        endpoint, body = self._endpoint, None
+        if endpoint.events is None:
+            self._access.charge(grant.key)
         if self._decoder is not None:
-            body = _decode(self._decoder, await _read(receive, endpoint.limit))
+            body = await self._bodies.read(receive, headers, endpoint.limit, self._decoder)
+        if endpoint.events is not None:
+            self._access.charge(grant.key, max(1, endpoint.events(body)))
         query = scope["query_string"]
         asked = dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True)) if query else {}
-        return await endpoint.handle(Call(self._front, tenant, scope["path_params"], asked, body))
+        call = Call(self._front, self._streams, grant.tenant, scope["path_params"], asked, body)
+        return await endpoint.handle(call)
+
+    def _followed(
+        self, content: AsyncIterator[bytes], grant: Grant, scope: Scope, headers: dict[bytes, bytes]
+    ) -> AsyncIterator[bytes]:
+        """Return a stream that ends when its key may read no more; refuse one too many."""
+        key = "" if grant.key is None else grant.key.id
+        self._streams.check(key)
+
+        async def follow() -> AsyncIterator[bytes]:
+            with self._streams.opened(key):
+                async for message in content:
+                    try:
+                        self._grant(scope, headers)
+                    except ArmraceError as error:
+                        yield problem_event(error)
+                        return
+                    yield message
+
+        return follow()
 
 
 class Shortcut:
@@ -123,10 +176,12 @@ class Shortcut:
         app: the application for everything else.
         decide: the handler of decisions.
         reward: the handler of rewards.
+        streams: the event streams, to be closed when the server stops.
     """
 
-    def __init__(self, app: Starlette, decide: Handler, reward: Handler) -> None:
+    def __init__(self, app: Starlette, decide: Handler, reward: Handler, streams: Streams) -> None:
         self.app = app
+        self.streams = streams
         self._decide = decide
         self._reward = reward
 
@@ -143,30 +198,9 @@ class Shortcut:
         return await self.app(scope, receive, send)
 
 
-async def _stream(answer: Stream, name: str, scope: Scope, receive: Receive, send: Send) -> None:
-    headers = {"Cache-Control": "no-store", "X-Request-Id": name}
-    response = StreamingResponse(answer.content, media_type="text/event-stream", headers=headers)
+async def _stream(
+    content: AsyncIterator[bytes], name: str, scope: Scope, receive: Receive, send: Send
+) -> None:
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Request-Id": name}
+    response = StreamingResponse(content, media_type="text/event-stream", headers=headers)
     await response(scope, receive, send)
-
-
-async def _read(receive: Receive, limit: int) -> bytes:
-    """Return the body; refuse it as soon as it is longer than the limit."""
-    body = b""
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise _ClientGone
-        part: bytes = message.get("body", b"")
-        body += part
-        if len(body) > limit:
-            raise TooLarge(f"the body must have at most {limit} bytes.")
-        if not message.get("more_body", False):
-            return body
-
-
-def _decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
-    try:
-        return decoder.decode(body or b"{}")
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise InvalidParameter(f"the body is refused: {reason[:300]}.") from None

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
-from armrace.errors import ArmraceError, InvalidParameter
+from armrace.errors import ArmraceError, InvalidParameter, StoreFailed
 from armrace.service.http.access import Access
 from armrace.service.http.endpoints import ENDPOINTS, Call, Endpoint
 from armrace.service.http.front import Front
 from armrace.service.http.problems import Forbidden
+from armrace.service.http.streams import Streams
 from armrace.service.keyring import ApiKey, Keyring
 
 __all__ = ["Inside", "Visitor"]
@@ -23,7 +25,7 @@ class Visitor(NamedTuple):
 
     tenant: str
     key: ApiKey | None
-    """``None`` as long as the service has no keys: this machine may read."""
+    """``None`` as long as the service never had a key: pages can be read on this machine."""
 
     @property
     def may_change(self) -> bool:
@@ -39,21 +41,38 @@ class Inside:
         access: checks the host while there are no keys.
         keyring: the keys.
         tenant: whose experiments are reached while there are no keys.
+        streams: the event streams, which end when the server stops.
+        when_failed: called when the store has failed.
     """
 
-    def __init__(self, front: Front, access: Access, keyring: Keyring, tenant: str) -> None:
+    def __init__(
+        self,
+        front: Front,
+        access: Access,
+        keyring: Keyring,
+        tenant: str,
+        streams: Streams,
+        when_failed: Callable[[], None],
+    ) -> None:
         self.keyring = keyring
+        self.streams = streams
         self._front = front
         self._access = access
         self._tenant = tenant
+        self._when_failed = when_failed
 
     def refresh(self) -> None:
         """Look now and then whether another process has changed the keys."""
         self._access.refresh()
 
-    def local_visitor(self, host: str) -> Visitor:
-        """Return who may read while there are no keys, or refuse the name of the host."""
-        return Visitor(self._access.check("", host, "read"), None)
+    def local_visitor(self, http: Mapping[str, Any]) -> Visitor:
+        """Return who may read while there are no keys, or refuse a request from elsewhere.
+
+        Args:
+            http: the request as ASGI describes it.
+        """
+        self._access.check_local(http, dict(http["headers"]))
+        return Visitor(self._tenant, None)
 
     async def call(
         self, visitor: Visitor, method: str, path: str, name: str = "", body: Any = None
@@ -78,7 +97,12 @@ class Inside:
                 content = msgspec.convert(body or {}, endpoint.body)
             except msgspec.ValidationError as error:
                 raise InvalidParameter(f"the request is refused: {error}.") from None
-        return await endpoint.handle(Call(self._front, visitor.tenant, {"name": name}, {}, content))
+        call = Call(self._front, self.streams, visitor.tenant, {"name": name}, {}, content)
+        try:
+            return await endpoint.handle(call)
+        except StoreFailed:
+            self._when_failed()
+            raise
 
     async def call_if_allowed(self, visitor: Visitor, method: str, path: str, name: str) -> Any:
         """As :meth:`call`, but ``None`` if the visitor may not."""

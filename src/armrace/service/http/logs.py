@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import sys
 import time
+import traceback
 from itertools import count
-from typing import Literal, TextIO
+from typing import Any, Literal, TextIO
 
 import msgspec
 
-__all__ = ["LogLevel", "RequestLog", "request_id"]
+__all__ = ["UVICORN_LOGS", "LogLevel", "RequestLog", "request_id"]
 
 LogLevel = Literal["all", "problems", "none"]
 _LONGEST_ID = 64
@@ -27,6 +29,14 @@ class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
     status: int
     milliseconds: float
     code: str | None = None
+    error: str | None = None
+    """The traceback of a defect."""
+
+
+class _Note(msgspec.Struct, frozen=True, omit_defaults=True):
+    time: float
+    message: str
+    error: str | None = None
 
 
 class RequestLog:
@@ -50,14 +60,45 @@ class RequestLog:
         status: int,
         seconds: float,
         code: str | None,
+        error: BaseException | None = None,
     ) -> None:
-        """Write about a request that was answered."""
+        """Write about a request that was answered, with the traceback of a defect."""
         if status < self._least:
             return
-        line = _Line(
-            round(time.time(), 3), request, method, endpoint, status, round(1000 * seconds, 2), code
-        )
-        print(self._encode(line).decode(), file=self._file or sys.stderr, flush=True)
+        now, taken = round(time.time(), 3), round(1000 * seconds, 2)
+        line = _Line(now, request, method, endpoint, status, taken, code, _trace(error))
+        self._print(self._encode(line))
+
+    def note(self, message: str, error: BaseException | None = None) -> None:
+        """Write about something that is no request."""
+        if self._least < 1000:
+            self._print(self._encode(_Note(round(time.time(), 3), message, _trace(error))))
+
+    def _print(self, line: bytes) -> None:
+        print(line.decode(), file=self._file or sys.stderr, flush=True)
+
+
+def _trace(error: BaseException | None) -> str | None:
+    return None if error is None else "".join(traceback.format_exception(error))
+
+
+class _JsonFormatter(logging.Formatter):
+    """Lines of uvicorn in the same form."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        error = record.exc_info[1] if record.exc_info else None
+        line = _Note(round(record.created, 3), record.getMessage(), _trace(error))
+        return msgspec.json.encode(line).decode()
+
+
+UVICORN_LOGS: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"json": {"()": _JsonFormatter}},
+    "handlers": {"json": {"class": "logging.StreamHandler", "formatter": "json"}},
+    "loggers": {"uvicorn": {"handlers": ["json"], "level": "WARNING", "propagate": False}},
+}
+"""What uvicorn says of its own accord, as lines of JSON."""
 
 
 def request_id(given: bytes | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 
+from armrace.service.keyring import Keyring
 from armrace.service.ledger import Ledger
 
 __all__ = ["Metrics"]
@@ -32,7 +33,7 @@ class Metrics:
         """Count a refusal by its code; those of the code reward-conflict are alarms."""
         self._problems[code] += 1
 
-    def text(self, ledger: Ledger) -> str:
+    def text(self, ledger: Ledger, keyring: Keyring) -> str:
         """Return all counts, with figures of the state, in the form of Prometheus."""
         lines = ["# TYPE armrace_requests_total counter"]
         lines += [
@@ -59,6 +60,8 @@ class Metrics:
             f"armrace_log_records {ledger.sequence}",
             "# TYPE armrace_open_decisions gauge",
             f"armrace_open_decisions {ledger.open_decisions}",
+            "# TYPE armrace_keys_readable gauge",
+            f"armrace_keys_readable {int(keyring.problem is None)}",
         ]
         return "\n".join(lines) + "\n"
 

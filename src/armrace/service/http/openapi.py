@@ -10,6 +10,7 @@ import msgspec
 
 from armrace.service.http.endpoints import ENDPOINTS, Endpoint
 from armrace.service.http.problems import Problem
+from armrace.service.service import DEFAULT_TENANT
 
 __all__ = ["make_document", "make_page"]
 
@@ -20,10 +21,13 @@ _REFUSALS = {
     "404": "There is no such experiment, arm or decision",
     "409": "In conflict with what is there",
     "410": "The window has closed",
+    "408": "The body did not come in time",
     "413": "The body is too large",
+    "415": "The body is not declared as JSON",
     "422": "Invalid",
-    "429": "Too often",
-    "503": "The store cannot be used now; try again",
+    "429": "Too often; try again",
+    "500": "A defect of the service",
+    "503": "The store cannot be used now, or too much waits; try again",
 }
 
 
@@ -54,11 +58,20 @@ def make_document(version: str) -> dict[str, Any]:
 def _operation(endpoint: Endpoint, answer: Any, body: Any, problem: Any) -> dict[str, Any]:
     found: dict[str, Any] = {
         "summary": endpoint.summary,
-        "description": f"Needs the scope {endpoint.scope}.",
+        "description": _needs(endpoint),
         "operationId": re.sub(r"\W+", "_", f"{endpoint.method}{endpoint.path}").lower(),
         "parameters": [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
             for name in re.findall(r"{(\w+)}", endpoint.path)
+        ]
+        + [
+            {
+                "name": each.name,
+                "in": "query",
+                "description": each.summary,
+                "schema": each.schema,
+            }
+            for each in endpoint.query
         ],
         "responses": {
             str(endpoint.status): {
@@ -76,10 +89,15 @@ def _operation(endpoint: Endpoint, answer: Any, body: Any, problem: Any) -> dict
     }
     if body is not None:
         found["requestBody"] = {
-            "required": True,
+            "required": any(each.required for each in msgspec.structs.fields(endpoint.body)),
             "content": {"application/json": {"schema": body}},
         }
     return found
+
+
+def _needs(endpoint: Endpoint) -> str:
+    whose = f" and a key of the operator's tenant, {DEFAULT_TENANT}" if endpoint.operator else ""
+    return f"Needs the scope {endpoint.scope}{whose}."
 
 
 def make_page() -> str:

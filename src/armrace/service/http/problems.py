@@ -10,12 +10,18 @@ from armrace.errors import ArmraceError
 
 __all__ = [
     "Forbidden",
+    "HeadersTooLarge",
+    "InternalError",
     "NotAllowed",
     "NotFound",
+    "Overloaded",
     "Problem",
+    "TimedOut",
     "TooLarge",
     "TooOften",
     "Unauthorised",
+    "WrongMedia",
+    "defect_of",
     "headers_of",
     "status_of",
 ]
@@ -56,6 +62,41 @@ class TooOften(ArmraceError):
 
     code: ClassVar[str] = "too-often"
 
+    def __init__(self, message: str, seconds: int = 1) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+        """After how many seconds to try again."""
+
+
+class WrongMedia(ArmraceError):
+    """The body is not declared as JSON."""
+
+    code: ClassVar[str] = "unsupported-media-type"
+
+
+class TimedOut(ArmraceError):
+    """The body did not come in time."""
+
+    code: ClassVar[str] = "timed-out"
+
+
+class HeadersTooLarge(ArmraceError):
+    """The address and the headers are larger than they may be."""
+
+    code: ClassVar[str] = "headers-too-large"
+
+
+class Overloaded(ArmraceError):
+    """More requests wait than may wait."""
+
+    code: ClassVar[str] = "overloaded"
+
+
+class InternalError(ArmraceError):
+    """Something has failed that should not: a defect, in a policy of one's own for instance."""
+
+    code: ClassVar[str] = "internal-error"
+
 
 _STATUSES = {
     "unauthorised": 401,
@@ -64,13 +105,18 @@ _STATUSES = {
     "unknown-name": 404,
     "foreign-ticket": 404,
     "method-not-allowed": 405,
+    "timed-out": 408,
     "already-exists": 409,
     "not-running": 409,
     "reward-conflict": 409,
     "decision-expired": 410,
     "too-large": 413,
+    "unsupported-media-type": 415,
     "invalid-parameter": 422,
     "too-often": 429,
+    "headers-too-large": 431,
+    "internal-error": 500,
+    "overloaded": 503,
     "too-many-open": 503,
     "store-failed": 503,
     "store-in-use": 503,
@@ -80,7 +126,7 @@ _STATUSES = {
 
 _HEADERS = {
     401: {"WWW-Authenticate": "Bearer"},
-    429: {"Retry-After": "1"},
+    408: {"Connection": "close"},
     503: {"Retry-After": "1"},
 }
 
@@ -94,6 +140,16 @@ class Problem(msgspec.Struct, frozen=True):
     """One sentence, for people."""
 
 
+def defect_of(error: BaseException) -> InternalError:
+    """Return the refusal of a request that has met an error which nobody expected.
+
+    The error is its cause, for the log; the client learns no more than its kind.
+    """
+    refusal = InternalError(f"the request has met a defect of the service: {type(error).__name__}.")
+    refusal.__cause__ = error
+    return refusal
+
+
 def status_of(error: ArmraceError) -> int:
     """Return the HTTP status of an error."""
     return _STATUSES.get(error.code, 500)
@@ -101,4 +157,6 @@ def status_of(error: ArmraceError) -> int:
 
 def headers_of(error: ArmraceError) -> dict[str, str]:
     """Return the headers that go with an error."""
+    if isinstance(error, TooOften):
+        return {"Retry-After": str(error.seconds)}
     return _HEADERS.get(status_of(error), {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import ipaddress
 import os
+import socket
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -16,15 +17,60 @@ import uvicorn
 from armrace.errors import InvalidParameter, StoreFailed
 from armrace.files import make_folder
 from armrace.service.http.application import Pages, create_application
-from armrace.service.http.logs import LogLevel, RequestLog
+from armrace.service.http.connections import Connection, close_slow
+from armrace.service.http.handlers import Shortcut
+from armrace.service.http.logs import UVICORN_LOGS, LogLevel, RequestLog
 from armrace.service.keyring import Keyring
 from armrace.service.modes import Mode, ledger_of
 from armrace.service.opening import is_database, keyring_of, open_store
 from armrace.service.service import Service
 
-__all__ = ["ServerSettings", "data_folder", "default_place", "serve"]
+__all__ = ["Server", "ServerSettings", "data_folder", "default_place", "serve"]
 
 _GRACE_SECONDS = 10
+_MOST_CONNECTIONS = 2000
+"""More are answered 503 at once."""
+
+
+class Server(uvicorn.Server):
+    """uvicorn with limits, whose event streams end when it stops.
+
+    Args:
+        application: what it serves.
+        host: where to listen.
+        port: the port to listen on.
+        grace: how many seconds requests have to end when it stops.
+    """
+
+    def __init__(
+        self, application: Shortcut, host: str, port: int, grace: int = _GRACE_SECONDS
+    ) -> None:
+        self._streams = application.streams
+        super().__init__(
+            uvicorn.Config(
+                application,
+                host=host,
+                port=port,
+                http=Connection,
+                ws="none",
+                log_config=UVICORN_LOGS,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                limit_concurrency=_MOST_CONNECTIONS,
+                timeout_graceful_shutdown=grace,
+                timeout_keep_alive=30,
+            )
+        )
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % 10 == 0:  # a tick is a tenth of a second
+            close_slow(self.server_state.connections)
+        return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._streams.close()
+        await super().shutdown(sockets)
 
 
 def data_folder() -> Path:
@@ -45,7 +91,7 @@ class ServerSettings(NamedTuple):
     store: Path | str | None = None
     """The file of the store or the address of a database; ``None`` for the user's own file."""
     keys: Path | str | None = None
-    """The file of secrets; by default beside the store."""
+    """The file of secrets; by default beside the store, and needed if that is a database."""
     host: str = "127.0.0.1"
     port: int = 8380
     rate: float | None = None
@@ -79,9 +125,6 @@ def serve(
     """
     keys, host, port = settings.keys, settings.host, settings.port
     where = default_place() if settings.store is None else settings.store
-    if keys is None and is_database(where):
-        make_folder(data_folder())
-        keys = data_folder() / "keys"
     ledger_of(settings.mode, is_database(where))
     keyring = keyring_of(where, keys)
     _check_host(host, keyring)
@@ -92,33 +135,23 @@ def serve(
         failed.append(True)
         server.should_exit = True
 
-    server = uvicorn.Server(
-        uvicorn.Config(
-            create_application(
-                service, settings.rate, stop, version, RequestLog(settings.log), pages
-            ),
-            host=host,
-            port=port,
-            log_level="warning",
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            timeout_graceful_shutdown=_GRACE_SECONDS,
-            timeout_keep_alive=30,
-            h11_max_incomplete_event_size=2**16,
-        )
+    log = RequestLog(settings.log)
+    server = Server(
+        create_application(service, settings.rate, stop, version, log, pages), host, port
     )
     say(f"The log is in {_without_password(where)}.")
     if settings.mode == "relaxed":
         say("Mode relaxed: decisions are drawn from a state that may be a little behind the log.")
     if not keyring.has_keys:
-        say("There are no keys yet, so that only this machine is served. Make one with:")
-        say(f"  armrace keys create --scopes admin --store {_without_password(where)}")
+        say("There are no keys yet: programs on this machine may do everything, others nothing.")
+        file = "" if keys is None else f" --keys {keys}"
+        say("Make one with:")
+        say(f"  armrace keys create --scopes admin --store {_without_password(where)}{file}")
     say(f"Listening on http://{host}:{port}; see /docs there. Ctrl-C stops the service.")
     # The ledger works in a thread beside the event loop; by default either may hold the
     # interpreter for 5 ms while the other waits, which is longer than a turn takes.
     sys.setswitchinterval(0.0005)
-    # Compiled code and policies stay: to search them for garbage again and again takes long.
+    # Compiled code and policies live as long as the process, so the collector need not scan them.
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -142,7 +175,11 @@ def _check_host(host: str, keyring: Keyring) -> None:
 
 
 def _without_password(place: Path | str) -> str:
-    """Return a place that may be shown: of a database without user and password."""
+    """Return a place that may be shown: of a database without user, password and parameters."""
     text = str(place)
-    head, at, tail = text.rpartition("@")
-    return f"{head.partition('//')[0]}//{tail}" if at and is_database(text) else text
+    if not is_database(text):
+        return text
+    scheme, _, rest = text.partition("://")
+    shown, _, more = rest.partition("?")
+    # With an unusual password, what comes after the last @ may be a part of it.
+    return f"{scheme}://{'...' if '@' in more else shown.rpartition('@')[2]}"

@@ -23,6 +23,7 @@ __all__ = [
     "DecideBody",
     "DecisionList",
     "Names",
+    "RefusedDecision",
     "RewardBatch",
     "RewardBody",
     "RewardList",
@@ -56,13 +57,24 @@ class CreateBody(_Body, frozen=True):
 
     def settings(self) -> Settings:
         """Check the settings and return them."""
-        name = self.policy if isinstance(self.policy, str) else str(self.policy.get("name", ""))
-        if ":" in name:  # would import a module of the sender's choice
-            raise InvalidParameter(f"policy must be a name of the catalogue; got {name!r:.100}.")
+        _refuse_paths(self.policy)
         values = msgspec.structs.asdict(self)
         del values["name"]
         seed = secrets.randbits(63) if self.seed is None else self.seed
         return make_settings(**{**values, "seed": seed})
+
+
+def _refuse_paths(policy: str | dict[str, Any]) -> None:
+    """Refuse ``module:Class`` at any depth, which would import a module of the sender's choice."""
+    parts: list[Any] = [policy]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            parts += [*part, *part.values()]
+        elif isinstance(part, list):
+            parts += part
+        elif isinstance(part, str) and ":" in part:
+            raise InvalidParameter(f"policy must be a name of the catalogue; got {part!r:.100}.")
 
 
 class DecideBody(_Body, frozen=True):
@@ -83,10 +95,22 @@ class DecideBatch(_Body, frozen=True):
     decisions: Annotated[list[DecideBody], Meta(max_length=MOST_IN_BATCH)]
 
 
-class DecisionList(msgspec.Struct, frozen=True):
-    """Decisions in the order of the batch."""
+class RefusedDecision(msgspec.Struct, frozen=True):
+    """Why a decision of a batch was not made."""
 
-    decisions: list[Decision]
+    member: int
+    """Its place in the batch, from 0."""
+    code: str
+    message: str
+
+
+class DecisionList(msgspec.Struct, frozen=True):
+    """Decisions in the order of the batch; each was made, and is durable, or was refused."""
+
+    decisions: list[Decision | None]
+    """For each member its decision; null if it was refused."""
+    refusals: list[RefusedDecision]
+    """Members that were refused, and why."""
 
 
 class RewardBody(_Body, frozen=True):

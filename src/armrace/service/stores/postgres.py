@@ -11,18 +11,20 @@ a message into the database's own log: when that is on disk, the turn is too, an
 that the turn has seen.
 
 If the database goes away, turns raise :class:`~armrace.errors.StoreFailed`; the next turn connects
-again.
+again. A database that falls silent has gone away too: nothing waits for it without a limit.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from time import monotonic
 from typing import Any
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from armrace.errors import DamagedFile, InvalidParameter, StoreFailed
 from armrace.service.chain import BEGINNING, Head, Record
@@ -40,6 +42,24 @@ _TAKE_LOCK = (
 ).encode()
 """Until the end of the transaction, commits do not wait for the disk."""
 _PAGE = 5000
+_CONNECT: dict[str, Any] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+    "application_name": "armrace",
+}
+"""How to connect, unless the place says otherwise: a machine that is gone is noticed in 25 s."""
+_SILENCE_SECONDS = 60.0
+"""How long the database may say nothing while it is asked; longer than all limits of its own."""
+_LIMITS = """
+SET lock_timeout = '30s';
+SET statement_timeout = '45s';
+SET idle_in_transaction_session_timeout = '120s';
+"""
+"""A server that was stopped in the middle of a turn must not keep the lock for ever. No turn rests
+as long as that between two statements: a long log is read in pages, a long ruling is made aside."""
 _CREATE = """
 CREATE SCHEMA IF NOT EXISTS {schema};
 CREATE TABLE IF NOT EXISTS {schema}.version (version integer NOT NULL);
@@ -80,7 +100,7 @@ class PostgresStore(Store):
         self._last = BEGINNING
         """The end of the log when this process last saw it."""
         self._lock = threading.RLock()
-        self._connection: psycopg.Connection | None = None
+        self._connection: _Connection | None = None
         try:
             with _errors():
                 self._create(self._connected())
@@ -90,11 +110,10 @@ class PostgresStore(Store):
 
     def _connected(self) -> psycopg.Connection:
         if self._connection is None or self._connection.closed:
-            self._connection = psycopg.connect(
-                self._place, connect_timeout=5, application_name="armrace", autocommit=True
-            )
+            wanted = {**_CONNECT, **conninfo_to_dict(self._place)}
+            self._connection = _Connection.connect(make_conninfo(**wanted), autocommit=True)
             # Whatever the server's default: an answer may leave only when its events are on disk.
-            self._connection.execute("SET synchronous_commit = on")
+            self._connection.execute("SET synchronous_commit = on;" + _LIMITS)
             self._last = BEGINNING
         return self._connection
 
@@ -151,6 +170,31 @@ class PostgresStore(Store):
     def close(self) -> None:
         with self._lock:
             self._forget_connection()
+
+
+class _Connection(psycopg.Connection[Any]):
+    """A connection that gives up on a database which says nothing."""
+
+    def wait(self, gen: Any, *more: Any, **named: Any) -> Any:
+        return super().wait(self._unless_silent(gen), *more, **named)
+
+    def _unless_silent(self, waiting: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        """Pass on what psycopg waits for and what comes, which is nothing from time to time."""
+        heard = monotonic()
+        try:
+            wanted = next(waiting)
+            while True:
+                ready = yield wanted
+                if ready:
+                    heard = monotonic()
+                elif monotonic() - heard > _SILENCE_SECONDS:
+                    self.pgconn.finish()
+                    raise psycopg.OperationalError(
+                        f"it has said nothing for {_SILENCE_SECONDS:g} seconds"
+                    )
+                wanted = waiting.send(ready)
+        except StopIteration as end:
+            return end.value
 
 
 class _Queries:

@@ -1,0 +1,106 @@
+"""Connections that send too much, too slowly or nothing, and streams when the server stops."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import ExitStack
+
+import pytest
+
+from armrace.service.http import bodies, connections, server
+from armrace.service.http.application import create_application
+from armrace.service.http.server import Server
+from hosting import running
+
+_HEAD = (
+    b"POST /v1/experiments/ads/decide HTTP/1.1\r\nHost: localhost\r\n"
+    b"Content-Type: application/json\r\nContent-Length: 2\r\n"
+)
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(bodies.Bodies.__init__, "__defaults__", (0.4,))
+    monkeypatch.setattr(connections.close_slow, "__defaults__", (0.4,))
+
+
+@pytest.fixture
+def address(service):
+    service.create("ads", ["a", "b"], 0)
+    # In less than the grace: streams must end by themselves.
+    with running(Server(create_application(service), "127.0.0.1", 0), seconds=5) as address:
+        yield address
+
+
+def connect(address):
+    return socket.create_connection(address, timeout=20)
+
+
+def received(connection) -> bytes:
+    """All that comes until the server closes the connection."""
+    parts = []
+    while part := connection.recv(65536):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def test_a_body_that_does_not_come_is_answered_408(impatient, address):
+    with connect(address) as slow:
+        slow.sendall(_HEAD + b"\r\n{")
+        answer = received(slow)
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b'"code":"timed-out"' in answer
+    with connect(address) as quick:
+        quick.sendall(_HEAD + b"\r\n{}")
+        assert quick.recv(65536).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("begin", [b"", _HEAD], ids=["nothing", "half a head"])
+def test_a_head_that_does_not_come_ends_the_connection(impatient, address, begin):
+    with connect(address) as slow:
+        slow.sendall(begin)
+        assert received(slow) == b""
+
+
+@pytest.mark.parametrize("part", [b"X-%d: x\r\n", b"x" * 1000])
+def test_a_head_that_does_not_end_is_refused(address, part):
+    """Many headers, or one without an end: what is kept of it must have a limit."""
+    with connect(address) as greedy:
+        greedy.sendall(_HEAD + b"X-Long: ")
+        try:
+            for number in range(200_000):
+                greedy.sendall(part % number if b"%" in part else part)
+        except OSError:  # closed by the server, as it should be
+            pass
+        else:
+            pytest.fail("the server took it all")
+
+
+def test_a_head_that_is_too_large_is_told_so(address):
+    with connect(address) as greedy:
+        greedy.sendall(_HEAD + b"X-Long: " + b"x" * (connections._LARGEST_HEAD - len(_HEAD)))
+        answer = received(greedy)
+    assert answer.startswith(b"HTTP/1.1 431")
+    assert b'"code":"headers-too-large"' in answer
+
+
+def test_more_connections_than_allowed_are_told_to_come_back(service, monkeypatch):
+    monkeypatch.setattr(server, "_MOST_CONNECTIONS", 3)
+    ask = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with (
+        running(Server(create_application(service), "127.0.0.1", 0)) as address,
+        ExitStack() as several,
+    ):
+        some = [several.enter_context(connect(address)) for _ in range(3)]
+        answers = []
+        for one in some:
+            one.sendall(ask)
+            answers.append(one.recv(65536)[:12])
+    assert b"HTTP/1.1 503" in answers
+
+
+def test_a_server_that_stops_ends_its_streams(address):
+    """The fixture fails if the server has not ended within five seconds."""
+    with connect(address) as follower:
+        follower.sendall(b"GET /v1/experiments/ads/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert follower.recv(65536).startswith(b"HTTP/1.1 200")

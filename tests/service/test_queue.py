@@ -1,0 +1,235 @@
+"""Rewards sent in the background: whatever happens, each is sent or said not to be."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import armrace
+from armrace.errors import ArmraceError, InvalidParameter, ServiceUnreachable, TooManyOpen
+from armrace.service import RewardAnswer
+from armrace.service.client import AsyncRewardQueue, RewardItem, RewardQueue
+from armrace.service.client import delivery as delivery_module
+from armrace.service.client import queue as queue_module
+
+ACCEPTED = RewardAnswer("accepted")
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch):
+    monkeypatch.setattr(queue_module, "PAUSE_SECONDS", 0.01)
+
+
+def test_everything_is_sent_although_the_service_is_away_for_a_while():
+    sent, away = [], [2]
+
+    def send(batch):
+        if away[0]:
+            away[0] -= 1
+            raise ServiceUnreachable("away.")
+        sent.extend(batch)
+        return [RewardAnswer("accepted" if item.value < 1 else "invalid") for item in batch]
+
+    with RewardQueue(send, room=5) as queue:
+        for number in range(20):
+            queue.put(f"decision {number}", float(number == 7), "web", 0.25)
+    assert [item.decision for item in sent] == [f"decision {number}" for number in range(20)]
+    assert queue.refused == [(RewardItem("decision 7", 1.0, "web", 0.25), RewardAnswer("invalid"))]
+    with pytest.raises(InvalidParameter, match="closed"):
+        queue.put("x", 0.0)
+
+
+def test_a_full_queue_raises_if_told_to_and_says_what_is_left():
+    gate = threading.Event()
+
+    def send(batch):
+        assert gate.wait(30)
+        return [ACCEPTED] * len(batch)
+
+    queue = RewardQueue(send, room=2, when_full="raise")
+
+    def put_many():
+        for _ in range(10):
+            queue.put("x", 0.0)
+
+    with pytest.raises(TooManyOpen, match="at most 2"):
+        put_many()
+    with pytest.raises(ServiceUnreachable, match=r"rewards could not be sent in 0\.1 seconds"):
+        queue.close(timeout=0.1)
+    gate.set()
+    queue.close()
+
+
+def test_a_refused_batch_is_sent_one_by_one_and_the_rest_arrives():
+    sent = []
+
+    def send(batch):
+        if any(item.decision == "poison" for item in batch):
+            raise InvalidParameter("the body is refused.")
+        sent.extend(item.decision for item in batch)
+        return [ACCEPTED] * len(batch)
+
+    queue = RewardQueue(send)
+    for name in ("first", "poison", "last"):
+        queue.put(name, 1.0)
+    with pytest.raises(InvalidParameter, match=r"1 rewards could not .* body is refused"):
+        queue.close()
+    assert sorted(sent) == ["first", "last"]
+    ((item, answer),) = queue.refused
+    assert (item.decision, answer.detail) == ("poison", "the body is refused.")
+
+
+def test_a_revoked_key_is_told_when_the_queue_is_closed():
+    def send(batch):
+        raise ArmraceError("the header Authorization must be Bearer with a valid key.")
+
+    queue = RewardQueue(send)
+    for number in range(3):
+        queue.put(str(number), 1.0)
+    with pytest.raises(ArmraceError, match="3 rewards could not be delivered, see refused"):
+        queue.close()
+    assert [item.decision for item, _ in queue.refused] == ["0", "1", "2"]
+
+
+def test_an_unexpected_error_is_raised_from_put_and_close_and_nobody_waits_for_ever():
+    def send(batch):
+        raise RuntimeError("the client has been closed")
+
+    queue = RewardQueue(send, room=1)
+
+    def put_until_told():
+        for _ in range(100):
+            queue.put("x", 1.0)
+
+    with pytest.raises(ServiceUnreachable, match="the client has been closed"):
+        put_until_told()
+    with pytest.raises(ServiceUnreachable, match=r"\d rewards could not be sent: RuntimeError"):
+        queue.close()
+
+
+def test_a_reward_is_either_sent_or_refused_while_the_queue_closes():
+    """Puts race with close from many threads; what put took must have been sent."""
+    for _ in range(50):
+        sent, taken, begin = [], [], threading.Barrier(5)
+
+        def send(batch, sent=sent):
+            sent.extend(item.decision for item in batch)
+            return [ACCEPTED] * len(batch)
+
+        queue = RewardQueue(send)
+
+        def put(name, queue=queue, taken=taken, begin=begin):
+            begin.wait()
+            for number in range(20):
+                try:
+                    queue.put(f"{name} {number}", 1.0)
+                except InvalidParameter:
+                    return
+                taken.append(f"{name} {number}")
+
+        threads = [threading.Thread(target=put, args=(name,)) for name in range(4)]
+        for thread in threads:
+            thread.start()
+        begin.wait()
+        queue.close()
+        for thread in threads:
+            thread.join()
+        assert sorted(sent) == sorted(taken)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("x", math.nan), "reward must be a finite number; got nan"),
+        (("x", math.inf), "reward must be a finite number; got inf"),
+        (("x", "1"), "reward must be a finite number; got '1'"),
+        (("x", None), "reward must be a finite number; got None"),
+        ((7, 1.0), "decision must be a decision or its name; got 7"),
+        (("x", 1.0, 7), "source must be text; got 7"),
+        (("x", 1.0, None, math.nan), "suspicion must be a finite number; got nan"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_at_once(arguments, words):
+    with RewardQueue(lambda batch: [ACCEPTED] * len(batch)) as queue:
+        with pytest.raises(InvalidParameter, match=words):
+            queue.put(*arguments)
+        queue.put("x", np.float32(0.5), suspicion=np.float64(0.25))
+    assert delivery_module.check_item("x", np.float32(0.5), None, None) == RewardItem("x", 0.5)
+
+
+@pytest.mark.parametrize(("room", "when_full"), [(0, "block"), (1.5, "block"), (1, "drop")])
+def test_bad_settings_of_a_queue_are_refused(room, when_full):
+    with pytest.raises(InvalidParameter, match="must be"):
+        RewardQueue(lambda batch: [], room, when_full)
+
+
+def test_a_program_that_ends_sends_what_is_left():
+    program = """
+import time
+from armrace.service import RewardAnswer
+from armrace.service.client import RewardQueue
+
+def send(batch):
+    time.sleep(0.2)
+    print(len(batch), flush=True)
+    return [RewardAnswer("accepted")] * len(batch)
+
+queue = RewardQueue(send)
+for number in range(700):
+    queue.put("x", 1.0)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert sum(map(int, done.stdout.split())) == 700
+    assert done.stderr == ""
+
+
+def test_the_queue_of_an_event_loop_waits_sends_and_tells():
+    sent = []
+
+    async def send(batch):
+        await asyncio.sleep(0)
+        sent.extend(batch)
+        return [RewardAnswer("accepted" if item.value < 1 else "invalid") for item in batch]
+
+    async def work():
+        async with AsyncRewardQueue(send, room=3) as queue:
+            await asyncio.gather(*[queue.put(str(n), float(n == 7), "web") for n in range(50)])
+        with pytest.raises(InvalidParameter, match="closed"):
+            await queue.put("x", 0.0)
+        return queue.refused
+
+    assert asyncio.run(work()) == [(RewardItem("7", 1.0, "web"), RewardAnswer("invalid"))]
+    assert sorted(int(item.decision) for item in sent) == list(range(50))
+
+
+def test_rewards_that_an_event_loop_left_behind_are_told():
+    async def send(batch):
+        await asyncio.sleep(60)
+
+    async def work():
+        queue = AsyncRewardQueue(send)
+        await queue.put("x", 1.0)
+        await asyncio.sleep(0.05)
+        return queue
+
+    queue = asyncio.run(work())
+    with pytest.raises(ServiceUnreachable, match="1 rewards could not be sent"):
+        queue._queue.close()
+
+
+def test_clients_have_queues(service):
+    assert isinstance(armrace.Client("http://127.0.0.1").queue(), RewardQueue)
+
+    async def make():
+        async with armrace.AsyncClient("http://127.0.0.1") as client:
+            assert isinstance(client.queue(), AsyncRewardQueue)
+
+    asyncio.run(make())
