@@ -128,17 +128,39 @@ def test_a_mark_of_another_log_is_refused(path, tmp_path):
         armrace.open(path)
 
 
-def test_a_missing_or_damaged_mark_is_refused_unless_restored(path, tmp_path):
+@pytest.mark.parametrize(
+    "content", [None, b"", bytes(96), b"armrace1"], ids=["missing", "empty", "zeros", "short"]
+)
+def test_a_missing_or_damaged_mark_is_refused_again_and_again_unless_restored(
+    path, tmp_path, content
+):
+    """A supervisor that starts the service again must not get past the refusal."""
     mark = tmp_path / "clicks.db-mark"
-    mark.write_bytes(bytes(96))
-    with pytest.raises(DamagedFile, match=r"the high-water mark .* is damaged"):
-        armrace.open(path)
     mark.unlink()
-    with pytest.raises(DamagedFile, match="has no high-water mark"):
-        armrace.open(path)
-    mark.unlink()
+    if content is not None:
+        mark.write_bytes(content)
+    sentence = "is damaged" if content else "has no high-water mark"
+    for _ in range(3):
+        with pytest.raises(DamagedFile, match=sentence):
+            armrace.open(path)
     with armrace.open(path, restored=True) as service:
         assert service.names() == ["ads"]
+    with armrace.open(path) as service:
+        assert service.names() == ["ads"]
+
+
+@pytest.mark.parametrize("content", [None, b""], ids=["missing", "empty"])
+def test_a_store_is_opened_whose_making_was_interrupted(tmp_path, content):
+    """The power failed after the database was made, and before its mark was."""
+    path, mark = tmp_path / "clicks.db", tmp_path / "clicks.db-mark"
+    SqliteStore(path).close()
+    mark.unlink()
+    if content is not None:
+        mark.write_bytes(content)
+    with armrace.open(path) as service:
+        fill(service, count=3)
+    with armrace.open(path) as service:
+        assert service.describe("ads").decisions == 3
 
 
 def test_a_torn_mark_leaves_the_other_slot(path, tmp_path):
@@ -216,9 +238,9 @@ def test_a_backup_is_a_store(path, tmp_path):
         keyring, before = service.keyring, live_bytes(service)
         with pytest.raises(InvalidParameter, match="must be a new file"):
             service.back_up(copy)
-    with pytest.raises(DamagedFile, match="has no high-water mark"):
-        SqliteStore(copy)
-    (tmp_path / "copy.db-mark").unlink()
+    for _ in range(2):
+        with pytest.raises(DamagedFile, match="has no high-water mark"):
+            SqliteStore(copy)
     store = SqliteStore(copy, restored=True)
     with Service(store, keyring) as restored:
         assert live_bytes(restored) == before

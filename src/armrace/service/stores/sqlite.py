@@ -93,8 +93,7 @@ class SqliteStore(Store):
             with _errors_of(self.path):
                 self._prepare(synchronous)
                 self._head = self._read_head()
-            self.mark = HighWaterMark(self.path.with_name(self.path.name + "-mark"))
-            self._compare_with_mark(restored)
+            self.mark = self._open_mark(restored)
         except BaseException:
             self.close()
             raise
@@ -126,17 +125,28 @@ class SqliteStore(Store):
             return Head(sequence, digest)
         return BEGINNING
 
-    def _compare_with_mark(self, restored: bool) -> None:
-        assert self.mark is not None
-        if restored or (self.mark.is_new and self._head == BEGINNING):
-            self.mark.move(self._head)
-        elif self.mark.is_new:
+    def _open_mark(self, restored: bool) -> HighWaterMark:
+        """Return the mark beside the file, after the log was found to reach it."""
+        place = self.path.with_name(self.path.name + "-mark")
+        if restored:
+            return HighWaterMark.create(place, self._head)
+        # An empty file is what an earlier version left if the power failed as it made the store.
+        if not place.exists() or place.stat().st_size == 0:
+            # Without records there is nothing to lose: the store is new, or the power failed as it
+            # was made. Otherwise no mark is made, so that the next try is refused too.
+            if self._head == BEGINNING:
+                return HighWaterMark.create(place, BEGINNING)
             raise DamagedFile(
                 f"{self.path} has no high-water mark beside it, so that a loss would not be seen; "
                 "open it as restored if it comes from a backup."
             )
-        else:
-            self._check_marked(self.mark.head)
+        mark = HighWaterMark(place)
+        try:
+            self._check_marked(mark.head)
+        except BaseException:
+            mark.close()
+            raise
+        return mark
 
     def _check_marked(self, marked: Head) -> None:
         if marked.sequence > self._head.sequence:
