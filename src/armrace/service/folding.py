@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from armrace.errors import DamagedFile
 from armrace.service.bulk import apply_many, is_long, uncollected
 from armrace.service.chain import BEGINNING, Head, Record, verify
 from armrace.service.columns import Columns
@@ -116,13 +117,28 @@ def load_state(turn: Turn) -> State:
     snapshots = turn.snapshots()
     state = State.load(turn.load_snapshot(snapshots[-1])) if snapshots else State()
     fold(state, turn)
+    if state.head != turn.head:
+        raise _shortened(turn.head, state.head)
     return state
 
 
+def _shortened(end: Head, seen: Head) -> DamagedFile:
+    return DamagedFile(
+        f"the log has lost acknowledged events: it ends with record {end.sequence}, and one of "
+        f"record {seen.sequence} was seen that it does not hold."
+    )
+
+
 def catch_up(state: State, turn: Turn) -> State:
-    """Return the state at the end of the log, given an earlier one of this process."""
+    """Return the state at the end of the log, given an earlier one of this process.
+
+    Raises:
+        DamagedFile: the log does not hold what the state was folded from.
+    """
     if turn.head == state.head:
         return state
+    if turn.head.sequence <= state.head.sequence:  # as after a failover to a replica that lagged
+        raise _shortened(turn.head, state.head)
     if turn.head.sequence - state.head.sequence > _TOGETHER:
         return load_state(turn)
     # Read once, since a store on another machine takes time for each question.

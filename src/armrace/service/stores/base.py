@@ -75,9 +75,6 @@ class Turn(ABC):
 class Store(ABC):
     """A log of records with snapshots."""
 
-    is_shared: ClassVar[bool] = False
-    """Whether other processes may append to the log."""
-
     relaxes: ClassVar[bool] = False
     """Whether several servers write, so that the relaxed mode can pay."""
 

@@ -15,8 +15,6 @@ __all__ = ["MemoryStore"]
 class MemoryStore(Store):
     """A list of records."""
 
-    is_shared = True
-
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.kept_snapshots: dict[int, bytes] = {}

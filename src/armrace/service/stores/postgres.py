@@ -67,7 +67,6 @@ class PostgresStore(Store):
         DamagedFile: the tables are of a later version.
     """
 
-    is_shared = True
     relaxes = True
     recovers = True
 
