@@ -8,8 +8,9 @@ locked for this process alone. Beside it lies the :mod:`high-water mark
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain
@@ -36,6 +37,7 @@ _record: Callable[[Any], Record] = partial(tuple.__new__, Record)
 
 _APPLICATION = 0x61726D72
 _BACKUP_PAGES = 1000
+_NO_LIMIT = -1
 _SCHEMA = 2
 _MIGRATIONS = {1: ""}
 """For each earlier schema, what leads to the next one. Schema 2 has the same tables as 1; its log
@@ -177,6 +179,12 @@ class SqliteStore(Store):
                 self._head = turn.head
                 self.mark.move(turn.head)
 
+    def check(self) -> None:
+        with self._lock, _errors_of(self.path):
+            (found,) = self._connection.execute("PRAGMA integrity_check(1)").fetchone()
+        if found != "ok":
+            raise DamagedFile(f"{self.path} is damaged: {' '.join(found.split())}.")
+
     def back_up(self, target: Path | str) -> None:
         place = Path(target)
         if place.exists():
@@ -221,19 +229,20 @@ class _SqliteTurn(Turn):
     def head(self) -> Head:
         return self._head
 
-    def read(self, after: int = 0) -> Iterator[Record]:
+    def read(self, after: int = 0, most: int | None = None) -> Iterator[Record]:
         query = (
             "SELECT sequence, payload, digest, subject FROM records WHERE sequence > ? "
-            "ORDER BY sequence"
+            "ORDER BY sequence LIMIT ?"
         )
-        return map(_record, self._connection.execute(query, (after,)))
+        limit = _NO_LIMIT if most is None else most
+        return map(_record, self._connection.execute(query, (after, limit)))
 
-    def find(self, subject: int, after: int = 0) -> Iterator[Record]:
+    def find_many(self, subjects: Collection[int], after: int = 0) -> Iterator[Record]:
         query = (
-            "SELECT sequence, payload, digest, subject FROM records "
-            "WHERE subject = ? AND sequence > ? ORDER BY sequence"
+            "SELECT sequence, payload, digest, subject FROM records WHERE sequence > ? "
+            "AND subject IN (SELECT value FROM json_each(?)) ORDER BY sequence"
         )
-        return map(_record, self._connection.execute(query, (subject, after)))
+        return map(_record, self._connection.execute(query, (after, json.dumps([*subjects]))))
 
     def append(self, records: Sequence[Record]) -> None:
         check_continues(self._head, records)
