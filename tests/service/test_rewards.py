@@ -132,14 +132,20 @@ def test_a_decision_that_a_restore_has_undone_is_not_taken_for_another(service, 
 
     service.create("ads", ["a", "b"], 0)
     store, count = service.ledger.store, len(service.ledger.store.records)
-    lost = service.decide("ads")
+    lost, later = service.decide_many("ads", 2)
     del store.records[count:]
     store.kept_snapshots.clear()
     clock.move(1)
     restored = Service(store, service.keyring, clock=clock)
-    restored.decide("ads")
-    with pytest.raises(ForeignTicket, match="restored from an older backup"):
-        restored.reward(lost, 1.0)
+    given = restored.decide("ads")
+    restored.reward(given, 1.0)
+    for _ in range(2):
+        for token in (lost, later):
+            with pytest.raises(ForeignTicket, match="restored from an older backup"):
+                restored.reward(token, 1.0)
+        clock.move(3600)
+        restored.describe("ads")
+    assert restored.reward(given, 1.0) == "duplicate"
 
 
 def test_a_decision_of_another_log_with_the_same_keys_is_unknown(service):

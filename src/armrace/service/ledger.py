@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from time import monotonic_ns, time_ns
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from armrace.errors import ArmraceError, DamagedFile, RequestFailed, StoreFailed, StoreInUse
 from armrace.service.books import Books, KeptRefusal
-from armrace.service.folding import catch_up, load_state
+from armrace.service.folding import catch_up, check_short_log, load_state
 from armrace.service.settings import Settings
 from armrace.service.state import State
 from armrace.service.stores.base import Store, Turn
@@ -65,6 +66,13 @@ class _Refused:
 
     def perform(self, books: Books) -> Any:
         raise self._refusal
+
+
+class _CheckShortLog:
+    """Check the log, if that does not take long."""
+
+    def perform(self, books: Books) -> bool:
+        return check_short_log(books.flush())
 
 
 def _refusal(error: Exception) -> ArmraceError:
@@ -121,7 +129,16 @@ class Ledger:
         """The request that has broken off the turn."""
         self.turns: Counter[str] = Counter()
         """How many turns were performed in which way, since the process began."""
-        self.submit([])
+        if self.ask(_CheckShortLog()):
+            store.check()
+
+    def ask(self, request: Request[T_co]) -> T_co:
+        """Perform a request and return its answer once it is durable, or raise its refusal."""
+        (outcome,) = self.submit([request])
+        if isinstance(outcome, ArmraceError):
+            raise outcome
+        answer: T_co = outcome
+        return answer
 
     def submit(self, requests: Sequence[Request[Any]]) -> list[Any]:
         """Perform requests in one turn and return their answers once they are durable.
@@ -173,6 +190,16 @@ class Ledger:
             return
         for job, found in zip(jobs, outcomes, strict=True):
             job.outcomes, job.done = found, True
+
+    @contextmanager
+    def stopped_by_damage(self) -> Iterator[None]:
+        """Let damage that is found beside turns stop the service as if a turn had found it."""
+        try:
+            yield
+        except DamagedFile as error:
+            if not self.store.recovers:
+                self._failure = str(error)
+            raise
 
     def _take_turns(self, batches: list[Sequence[Request[Any]]]) -> list[list[Any]]:
         """Take a turn, and another one for the other requests if one of them breaks it off."""

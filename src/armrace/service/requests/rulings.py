@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from armrace.errors import InvalidParameter
-from armrace.service.answers import QuarantinedReward, RulingAnswer
+from armrace.service.answers import RulingAnswer
 from armrace.service.books import Books
 from armrace.service.chain import Record
 from armrace.service.events import RULINGS, Released, Retracted, Rewarded, decode
@@ -16,7 +16,7 @@ from armrace.service.folding import Refolded, collect_rulings
 from armrace.service.requests.courses import history_of
 from armrace.service.views import view_of
 
-__all__ = ["ListQuarantine", "Rule", "Selection"]
+__all__ = ["Rule", "Selection"]
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -149,7 +149,7 @@ class Rule(msgspec.Struct, frozen=True):
         chosen = self.selection.chosen(books, self.tenant)
         records: Iterable[Record] = turn.read()
         if chosen is not None:
-            records = [record for each in sorted(chosen) for record in turn.find(each)]
+            records = turn.find_many(chosen)
         found = self.selection.find(records, experiment.number, chosen)
         return [event.decision for event in found if self.changes(experiment, event, ruled)]
 
@@ -158,37 +158,3 @@ class Rule(msgspec.Struct, frozen=True):
         return self.counts != ruled.get(
             event.decision, not experiment.is_suspicious(event.suspicion)
         )
-
-
-class ListQuarantine(msgspec.Struct, frozen=True):
-    """Return the rewards in quarantine."""
-
-    tenant: str
-    name: str
-
-    def perform(self, books: Books) -> list[QuarantinedReward]:
-        """Return the rewards in the order in which they came."""
-        experiment = books.experiment(self.tenant, self.name)
-        ruled = collect_rulings(books.flush()).get(experiment.number, {})
-        return [
-            QuarantinedReward(
-                event.decision,
-                event.time,
-                experiment.scale.reward(event.steps),
-                event.source,
-                event.suspicion,
-            )
-            for event in rewards_of(books)
-            if event.experiment == experiment.number
-            and experiment.is_suspicious(event.suspicion)
-            and event.decision not in ruled
-        ]
-
-
-def rewards_of(books: Books) -> Iterator[Rewarded]:
-    """Yield all rewards of the log."""
-    for record in books.flush().read():
-        if record.subject:  # neither nothing nor rulings
-            event = decode(record.payload)
-            assert isinstance(event, Rewarded)
-            yield event
