@@ -16,18 +16,18 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from time import monotonic_ns, time_ns
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from armrace.errors import ArmraceError, DamagedFile, RequestFailed, StoreFailed, StoreInUse
 from armrace.service.books import Books, KeptRefusal
 from armrace.service.folding import catch_up, check_short_log, load_state
+from armrace.service.log_time import LogTime
 from armrace.service.settings import Settings
 from armrace.service.state import State
 from armrace.service.stores.base import Store, Turn
 from armrace.service.tokens import SigningKeys
 
-__all__ = ["Ledger", "Request", "monotonic_clock"]
+__all__ = ["Ledger", "Request"]
 
 _SNAPSHOT_EVENTS = 50_000
 _KEPT_SNAPSHOTS = 4
@@ -46,12 +46,6 @@ class Request(Protocol[T_co]):
         :class:`~armrace.service.books.KeptRefusal` if the events that it has added are to be kept.
         """
         ...
-
-
-def monotonic_clock() -> Callable[[], int]:
-    """Return a clock in milliseconds since 1970 that no later change of the system's time moves."""
-    start, began = time_ns(), monotonic_ns()
-    return lambda: (start + monotonic_ns() - began) // 1_000_000
 
 
 _STORE_ERRORS = (DamagedFile, StoreFailed, StoreInUse)
@@ -117,7 +111,7 @@ class Ledger:
     ) -> None:
         self.store = store
         self._keys = keys
-        self._clock = clock or monotonic_clock()
+        self._log_time = LogTime(clock)
         self._snapshot_events = snapshot_events
         self._waiting: deque[_Job] = deque()
         self._changed = threading.Condition()
@@ -255,7 +249,7 @@ class Ledger:
 
     def _time(self, turn: Turn, last: int) -> int:
         """Return the time of events that follow an event of the time ``last``."""
-        return max(last, turn.time() or self._clock())
+        return self._log_time.after(last, turn.time())
 
     def _conclude(self, books: Books) -> None:
         """Do what follows the requests of a turn."""
