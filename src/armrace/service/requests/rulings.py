@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from armrace.errors import InvalidParameter
+from armrace.limits import Limits, check_number
 from armrace.service.answers import RulingAnswer
 from armrace.service.books import Books
 from armrace.service.chain import Record
@@ -14,9 +15,13 @@ from armrace.service.events import RULINGS, Released, Retracted, Rewarded, decod
 from armrace.service.experiment import Experiment, Rulings
 from armrace.service.folding import Refolded, collect_rulings
 from armrace.service.requests.courses import history_of
+from armrace.service.settings import check_label, check_reason
 from armrace.service.views import view_of
 
 __all__ = ["Rule", "Selection"]
+
+
+_TIME = Limits("milliseconds since 1970", -(2**63), 2**63 - 1)
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -33,9 +38,14 @@ class Selection(msgspec.Struct, frozen=True):
     """Times in milliseconds since 1970; ``since`` is included, ``until`` is not."""
 
     def check(self, books: Books, tenant: str) -> None:
-        """Refuse a selection that gives nothing, or decisions that were not made here."""
+        """Refuse a selection that gives nothing or what is no selection."""
         if self == Selection():
             raise InvalidParameter("a selection must give decisions, a source or a time.")
+        if self.source is not None:
+            check_label("source", self.source)
+        for name, time in (("since", self.since), ("until", self.until)):
+            if time is not None:
+                check_number(name, time, _TIME, whole=True)
         for decision in self.decisions or ():
             _sequence(books, tenant, decision)
 
@@ -56,7 +66,7 @@ class Selection(msgspec.Struct, frozen=True):
             chosen: what :meth:`chosen` returned.
         """
         # Sought in the bytes first, which takes a tenth of the time of reading an event.
-        sought = b"" if self.source is None else self.source.encode("utf-8", "surrogatepass")
+        sought = b"" if self.source is None else self.source.encode()
         for record in records:
             if record.subject and sought in record.payload:
                 event = decode(record.payload)
@@ -95,8 +105,7 @@ class Rule(msgspec.Struct, frozen=True):
 
     def check(self, books: Books) -> None:
         """Refuse what can be refused before rewards are looked for."""
-        if not isinstance(self.reason, str) or len(self.reason) > 1000:
-            raise InvalidParameter("reason must be text of at most 1000 characters.")
+        check_reason(self.reason)
         self.selection.check(books, self.tenant)
 
     def perform(self, books: Books) -> RulingAnswer:
