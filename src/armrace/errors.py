@@ -19,6 +19,7 @@ __all__ = [
     "ForeignTicket",
     "InvalidParameter",
     "NotRunning",
+    "RequestFailed",
     "RewardConflict",
     "ServiceUnreachable",
     "StoreFailed",
@@ -90,6 +91,19 @@ class TooManyOpen(ArmraceError, RuntimeError):
     """The experiment has as many open decisions as it may have."""
 
     code: ClassVar[str] = "too-many-open"
+
+
+class RequestFailed(ArmraceError, RuntimeError):
+    """A request met a defect, of a policy of one's own for instance; its cause is the error."""
+
+    code: ClassVar[str] = "request-failed"
+
+    @classmethod
+    def because_of(cls, error: BaseException) -> RequestFailed:
+        """Return the refusal of a request: the client learns the kind of the error alone."""
+        refusal = cls(f"the request failed because of a defect: {type(error).__name__}.")
+        refusal.__cause__ = error
+        return refusal
 
 
 class RewardConflict(ArmraceError, ValueError):

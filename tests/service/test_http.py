@@ -12,14 +12,14 @@ import polars
 import pytest
 from starlette.testclient import TestClient
 
-from armrace.errors import StoreFailed, TooManyOpen
+from armrace.errors import DamagedFile, RequestFailed, StoreFailed, TooManyOpen
 from armrace.service import MemoryStore, Service
 from armrace.service.http.application import create_application
 from armrace.service.http.endpoints import ENDPOINTS, Call
 from armrace.service.http.front import Front
 from armrace.service.http.inside import Visitor
 from armrace.service.http.logs import RequestLog
-from armrace.service.http.problems import InternalError, Overloaded, headers_of, status_of
+from armrace.service.http.problems import Overloaded, headers_of, status_of
 from armrace.service.http.streams import Streams
 from armrace.service.http.wire import DecideBody
 from armrace.service.requests.decisions import Decide
@@ -250,13 +250,16 @@ def test_keys_are_limited_in_their_rate(service):
     assert statuses == [200, 429, 429]
 
 
-def test_a_store_that_fails_for_good_stops_the_process(clock):
+@pytest.mark.parametrize(
+    "error", [StoreFailed("the disk is full."), DamagedFile("the log is damaged.")]
+)
+def test_a_store_that_fails_for_good_stops_the_process(clock, error):
     class Failing(MemoryStore):
         fails = False
 
         def turn(self):
             if self.fails:
-                raise StoreFailed("the disk is full.")
+                raise error
             return super().turn()
 
     store, stopped = Failing(), []
@@ -295,7 +298,7 @@ def test_a_defect_is_answered_logged_and_hurts_no_other_request(service, monkeyp
             headers = {"X-Request-Id": "abc"}
             answer = client.post("/v1/experiments/ads/decide", headers=headers)
         assert answer.status_code == 500
-        assert answer.json()["code"] == "internal-error"
+        assert answer.json()["code"] == "request-failed"
         assert "ZeroDivisionError" in answer.json()["message"]
         assert decide(client)["arm"] in ("a", "b")
         assert live_bytes(service) != before
@@ -305,9 +308,9 @@ def test_a_defect_is_answered_logged_and_hurts_no_other_request(service, monkeyp
             raise KeyError("secret")
 
         monkeypatch.setattr("armrace.service.http.endpoints.Front.ask", fail)
-        assert client.get("/v1/experiments").json()["code"] == "internal-error"
+        assert client.get("/v1/experiments").json()["code"] == "request-failed"
     line, _ = [json.loads(line) for line in file.getvalue().splitlines()]
-    assert (line["request"], line["code"]) == ("abc", "internal-error")
+    assert (line["request"], line["code"]) == ("abc", "request-failed")
     assert "ZeroDivisionError: a defect" in line["error"]
     assert stopped == []
 
@@ -322,7 +325,7 @@ def test_a_defect_in_one_request_of_a_turn_is_that_requests_alone(service):
 
     first, broken, last = asyncio.run(ask())
     assert {first.experiment, last.experiment} == {"ads"}
-    assert isinstance(broken, InternalError)
+    assert isinstance(broken, RequestFailed)
     assert service.describe("ads").decisions == 2
 
 

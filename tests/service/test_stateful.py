@@ -48,7 +48,6 @@ class Requests(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.clock, self.model, self.keyring = Clock(), Model(), Keyring()
-        self.latest = self.clock.now
         self.open_store()
         self.start()
         self.service.create(
@@ -69,9 +68,13 @@ class Requests(RuleBasedStateMachine):
     def start(self):
         self.service = Service(self.store, self.keyring, clock=self.clock)
         self.service.ledger._snapshot_events = 7
+        self.seen = self.clock.now
+        self.latest = max(self.clock.now, self.service.ledger._state.time)
 
     def now(self):
-        self.latest = max(self.latest, self.clock.now)
+        """The time of the service, which passes with the clock and does not go back with it."""
+        self.latest += max(0, self.clock.now - self.seen)
+        self.seen = self.clock.now
         return self.latest
 
     @rule(target=decisions, request=st.sampled_from([None, "r1", "r2"]))

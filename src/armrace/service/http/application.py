@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from armrace.errors import ArmraceError, StoreFailed
+from armrace.errors import ArmraceError, RequestFailed, StoreFailed
 from armrace.service.http.access import Access
 from armrace.service.http.bodies import Bodies
 from armrace.service.http.endpoints import DECIDE, ENDPOINTS, REWARD
@@ -28,7 +28,6 @@ from armrace.service.http.problems import (
     NotAllowed,
     NotFound,
     Problem,
-    defect_of,
     headers_of,
     status_of,
 )
@@ -221,7 +220,7 @@ def _problem(error: ArmraceError) -> Response:
 
 
 async def _refuse_defect(request: Request, error: Exception) -> Response:
-    return _problem(defect_of(error))
+    return _problem(RequestFailed.because_of(error))
 
 
 async def _refuse_address(request: Request, error: HTTPException) -> Response:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from armrace.errors import ArmraceError
-from armrace.service.http.problems import Overloaded, defect_of
+from armrace.errors import ArmraceError, RequestFailed
+from armrace.service.http.problems import Overloaded
 from armrace.service.ledger import Ledger, Request
 
 __all__ = ["Front"]
@@ -94,15 +94,13 @@ class Front:
                 return
 
     def _perform(self, members: list[Sequence[Request[Any]]]) -> _Outcomes:
-        """Perform members together; one by one where a defect in one of them has stopped all."""
+        """Perform members together: all fail if the turn does."""
         try:
             found = self.ledger.submit([one for requests in members for one in requests])
         except ArmraceError as error:
             # An error each, since tracebacks must not mix.
             return [type(error)(*error.args) for _ in members]
         except BaseException as error:
-            if isinstance(error, Exception) and len(members) > 1:
-                return [outcome for each in members for outcome in self._perform([each])]
             return [error for _ in members]
         outcomes: _Outcomes = []
         place = 0
@@ -119,7 +117,7 @@ class Front:
             elif isinstance(outcome, ArmraceError):
                 answer.set_exception(outcome)
             elif isinstance(outcome, BaseException):
-                answer.set_exception(defect_of(outcome))
+                answer.set_exception(RequestFailed.because_of(outcome))
             else:
                 answer.set_result(outcome)
 

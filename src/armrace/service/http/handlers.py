@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from armrace.errors import ArmraceError, StoreFailed
+from armrace.errors import ArmraceError, DamagedFile, RequestFailed, StoreFailed
 from armrace.service.http.access import Access, Grant
 from armrace.service.http.bodies import Bodies, ClientGone
 from armrace.service.http.endpoints import (
@@ -31,9 +31,7 @@ from armrace.service.http.front import Front
 from armrace.service.http.logs import RequestLog, request_id
 from armrace.service.http.metrics import Metrics
 from armrace.service.http.problems import (
-    InternalError,
     Problem,
-    defect_of,
     headers_of,
     status_of,
 )
@@ -101,12 +99,12 @@ class Handler:
         except ClientGone:
             status, content = 499, b""
         except Exception as error:
-            refusal = error if isinstance(error, ArmraceError) else defect_of(error)
+            refusal = error if isinstance(error, ArmraceError) else RequestFailed.because_of(error)
             status, code, more = status_of(refusal), refusal.code, headers_of(refusal)
             content = _encode(Problem(refusal.code, str(refusal)))
             self._metrics.count_problem(refusal.code)
-            defect = refusal.__cause__ if isinstance(refusal, InternalError) else None
-            if isinstance(refusal, StoreFailed):
+            defect = refusal.__cause__ if isinstance(refusal, RequestFailed) else None
+            if isinstance(refusal, (DamagedFile, StoreFailed)):
                 self._when_failed()
         sent = [
             (b"content-type", media),

@@ -11,7 +11,6 @@ from armrace.errors import ArmraceError
 __all__ = [
     "Forbidden",
     "HeadersTooLarge",
-    "InternalError",
     "NotAllowed",
     "NotFound",
     "Overloaded",
@@ -21,7 +20,6 @@ __all__ = [
     "TooOften",
     "Unauthorised",
     "WrongMedia",
-    "defect_of",
     "headers_of",
     "status_of",
 ]
@@ -92,12 +90,6 @@ class Overloaded(ArmraceError):
     code: ClassVar[str] = "overloaded"
 
 
-class InternalError(ArmraceError):
-    """Something has failed that should not: a defect, in a policy of one's own for instance."""
-
-    code: ClassVar[str] = "internal-error"
-
-
 _STATUSES = {
     "unauthorised": 401,
     "forbidden": 403,
@@ -115,9 +107,10 @@ _STATUSES = {
     "invalid-parameter": 422,
     "too-often": 429,
     "headers-too-large": 431,
-    "internal-error": 500,
+    "request-failed": 500,
     "overloaded": 503,
     "too-many-open": 503,
+    "damaged-file": 503,
     "store-failed": 503,
     "store-in-use": 503,
     "unwritable-output": 503,
@@ -138,16 +131,6 @@ class Problem(msgspec.Struct, frozen=True):
     """Stable, for programs."""
     message: str
     """One sentence, for people."""
-
-
-def defect_of(error: BaseException) -> InternalError:
-    """Return the refusal of a request that has met an error which nobody expected.
-
-    The error is its cause, for the log; the client learns no more than its kind.
-    """
-    refusal = InternalError(f"the request has met a defect of the service: {type(error).__name__}.")
-    refusal.__cause__ = error
-    return refusal
 
 
 def status_of(error: ArmraceError) -> int:

@@ -17,8 +17,9 @@ again. A database that falls silent has gone away too: nothing waits for it with
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from time import monotonic
 from typing import Any
 
@@ -33,7 +34,7 @@ from armrace.service.stores.base import Store, Turn, check_continues
 __all__ = ["PostgresStore"]
 
 _SCHEMA = 3
-_MIGRATIONS = {1: "", 2: ""}
+_MIGRATIONS = dict.fromkeys((1, 2), "DELETE FROM {schema}.snapshots")
 """For each earlier schema, what leads to the next one. All have the same tables; the log of a later
 one may hold events that earlier versions cannot read, or would fold to another state."""
 _LOCK = 0x61726D72
@@ -87,7 +88,6 @@ class PostgresStore(Store):
         DamagedFile: the tables are of a later version.
     """
 
-    is_shared = True
     relaxes = True
     recovers = True
 
@@ -135,8 +135,7 @@ class PostgresStore(Store):
                 f"the database has the schema {version}; this version reads 1 to {_SCHEMA}."
             )
         for earlier in range(version, _SCHEMA):
-            if _MIGRATIONS[earlier]:
-                connection.execute(sql.SQL(_MIGRATIONS[earlier]).format(schema=self._schema))
+            connection.execute(sql.SQL(_MIGRATIONS[earlier]).format(schema=self._schema))
             connection.execute(
                 sql.SQL("UPDATE {}.version SET version = %s").format(self._schema), (earlier + 1,)
             )
@@ -156,8 +155,10 @@ class PostgresStore(Store):
                         raise
                     turn.commit()
                     self._last = turn.head
-            except StoreFailed:
-                self._forget_connection()
+            except BaseException as error:
+                # What became of the transaction is not known if it failed or was interrupted.
+                if isinstance(error, StoreFailed) or not isinstance(error, Exception):
+                    self._forget_connection()
                 raise
 
     def _forget_connection(self) -> None:
@@ -211,9 +212,9 @@ class _Queries:
             "(SELECT sequence FROM {0}.records ORDER BY sequence DESC LIMIT 1), "
             "(SELECT digest FROM {0}.records ORDER BY sequence DESC LIMIT 1)"
         )
-        self.read = made(records + "sequence > %s ORDER BY sequence")
-        self.read_page = made(records + f"sequence > %s ORDER BY sequence LIMIT {_PAGE}")
-        self.find = made(records + "subject = %s AND sequence > %s ORDER BY sequence")
+        self.read = made(records + "sequence > %s ORDER BY sequence LIMIT %s")
+        self.read_many = made(records + "sequence = ANY(%s) ORDER BY sequence")
+        self.find = made(records + "subject = ANY(%s) AND sequence > %s ORDER BY sequence")
         self.append = made(
             "INSERT INTO {0}.records "
             "SELECT * FROM unnest(%s::bigint[], %s::bytea[], %s::bytea[], %s::bigint[])"
@@ -238,7 +239,7 @@ class _PostgresTurn(Turn):
             connection.execute(_TAKE_LOCK)
             # Statements of their own: the lock must be held before they look at the data.
             head = connection.execute(queries.head, binary=True)
-            news = connection.execute(queries.read_page, (last,), binary=True)
+            news = connection.execute(queries.read, (last, _PAGE), binary=True)
         row = head.fetchone()
         assert row is not None
         self._time = int(row[0])
@@ -272,24 +273,30 @@ class _PostgresTurn(Turn):
     def time(self) -> int | None:
         return self._time
 
-    def read(self, after: int = 0) -> Iterator[Record]:
-        if after == self._news_after and len(self._news) == self._head.sequence - after:
-            return iter(self._news)
-        if self._head.sequence - after <= _PAGE:
-            return map(_record, self._execute(self._queries.read, (after,)).fetchall())
-        return self._read_in_pages(after)
+    def read(self, after: int = 0, most: int | None = None) -> Iterator[Record]:
+        left = self._head.sequence - after
+        if after == self._news_after and len(self._news) == left:
+            return islice(self._news, most)
+        if left <= _PAGE or (most is not None and most <= _PAGE):
+            return map(_record, self._execute(self._queries.read, (after, most)).fetchall())
+        return self._read_in_pages(after, most)
 
-    def _read_in_pages(self, after: int) -> Iterator[Record]:
+    def _read_in_pages(self, after: int, most: int | None) -> Iterator[Record]:
         """Read a long log without holding it in memory."""
         if self._waiting:
             self._insert()
         with self._connection.cursor(name="records", binary=True) as cursor:
             cursor.itersize = _PAGE
-            cursor.execute(self._queries.read, (after,))
+            cursor.execute(self._queries.read, (after, most))
             yield from map(_record, cursor)
 
-    def find(self, subject: int, after: int = 0) -> Iterator[Record]:
-        return map(_record, self._execute(self._queries.find, (subject, after)).fetchall())
+    def read_many(self, sequences: Collection[int]) -> Iterator[Record]:
+        values = (_array(map(str, sequences)),)
+        return map(_record, self._execute(self._queries.read_many, values).fetchall())
+
+    def find_many(self, subjects: Collection[int], after: int = 0) -> Iterator[Record]:
+        values = (_array(map(str, subjects)), after)
+        return map(_record, self._execute(self._queries.find, values).fetchall())
 
     def append(self, records: Sequence[Record]) -> None:
         check_continues(self._head, records)
