@@ -23,7 +23,7 @@ def acknowledge_before_commit(patch: Callable[..., None]) -> None:
         try:
             with self.store.turn() as turn:
                 state = self._current(turn)
-                books = Books(state, turn, max(state.time, self._clock()), self._keys())
+                books = Books(state, turn, self._time(turn, state.time), self._keys())
                 outcomes = [[perform_one(each, books) for each in batch] for batch in batches]
                 books.flush()
         except StoreFailed:
