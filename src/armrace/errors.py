@@ -19,6 +19,7 @@ __all__ = [
     "ForeignTicket",
     "InvalidParameter",
     "NotRunning",
+    "RequestFailed",
     "RewardConflict",
     "ServiceUnreachable",
     "StoreFailed",
@@ -90,6 +91,12 @@ class TooManyOpen(ArmraceError, RuntimeError):
     """The experiment has as many open decisions as it may have."""
 
     code: ClassVar[str] = "too-many-open"
+
+
+class RequestFailed(ArmraceError, RuntimeError):
+    """A request failed for a reason that was not foreseen, which its cause tells."""
+
+    code: ClassVar[str] = "request-failed"
 
 
 class RewardConflict(ArmraceError, ValueError):

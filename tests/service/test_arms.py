@@ -77,3 +77,44 @@ def test_an_unknown_arm_is_named(service):
     service.create("ads", ["red", "green"], 0)
     with pytest.raises(UnknownName, match="did you mean 'red'"):
         service.pause_arm("ads", "rad")
+
+
+@pytest.fixture
+def short_horizon(monkeypatch):
+    monkeypatch.setattr("armrace.service.experiment.FIRST_HORIZON", 10)
+
+
+@pytest.mark.parametrize("policy", ["optimistic-log-barrier", "tsallis-inf", "ucb1"])
+def test_the_last_arm_is_chosen_for_as_long_as_it_is_the_last(
+    service, clock, short_horizon, policy
+):
+    service.create("ads", ["a", "b"], 0, policy=policy, window=10)
+    service.retire_arm("ads", "b")
+    rewarded(service, clock, 45)
+    assert {decision.arm for decision in service.decide_many("ads", 5)} == {"a"}
+    assert service.describe("ads").generation == 0
+    service.add_arm("ads", "c")
+    assert {decision.arm for decision in service.decide_many("ads", 50)} == {"a", "c"}
+    assert service.describe("ads").generation > 0
+    service.create("others", ["a", "b"], 0)
+    service.decide("others")
+    assert folded_bytes(service.ledger.store, snapshots=False) == live_bytes(service)
+
+
+def test_many_decisions_for_the_last_arm_are_folded_at_once(service, clock, short_horizon):
+    service.create("ads", ["a", "b"], 0, window=10)
+    service.retire_arm("ads", "b")
+    for _ in range(3):
+        rewarded(service, clock, 400)
+    assert folded_bytes(service.ledger.store, snapshots=False) == live_bytes(service)
+
+
+@pytest.mark.parametrize("policy", ["sharp-race", "optimistic-log-barrier"])
+def test_a_floor_does_not_bring_a_retired_arm_back(service, short_horizon, policy):
+    """A new generation knows the remaining arms alone, and so must its floors."""
+    service.create("ads", ["a", "b", "c"], 0, policy=policy, floors={"a": 0.5, "b": 0.2})
+    service.retire_arm("ads", "a")
+    decisions = service.decide_many("ads", 50)
+    assert service.describe("ads").generation > 0
+    assert {decision.arm for decision in decisions} == {"b", "c"}
+    assert folded_bytes(service.ledger.store, snapshots=False) == live_bytes(service)

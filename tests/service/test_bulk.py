@@ -8,7 +8,7 @@ import zlib
 import pytest
 
 from armrace.errors import ArmraceError, DamagedFile
-from armrace.service import MemoryStore, Service, bulk, rulings_aside
+from armrace.service import MemoryStore, Service, bulk, log_parts, rulings_aside
 from armrace.service.chain import Head, link
 from armrace.service.events import Rewarded, encode
 from armrace.service.folding import load_state
@@ -99,7 +99,8 @@ def test_a_log_that_rewards_what_is_not_open_is_refused(clock, in_bulk):
 
 def interrupted(service, monkeypatch, between):
     """Let something happen between all turns of a ruling."""
-    monkeypatch.setattr(rulings_aside, "PART", 50)
+    for module in (log_parts, rulings_aside):
+        monkeypatch.setattr(module, "PART", 50)
     submit, calls = service.ledger.submit, [0]
 
     def submit_and_more(requests):
@@ -167,7 +168,8 @@ def test_a_preview_beside_others_changes_nothing(clock, monkeypatch):
 def test_a_ruling_that_is_refused_adds_nothing(clock, monkeypatch):
     service = Service(MemoryStore(), clock=clock)
     fill(service, clock, 2, policy="ucb1", horizon=2000, visits=40)
-    monkeypatch.setattr(rulings_aside, "PART", 10)
+    for module in (log_parts, rulings_aside):
+        monkeypatch.setattr(module, "PART", 10)
     before = service.ledger.sequence
     for refused in ({}, {"decisions": ["forged"]}, {"source": "x", "reason": "y" * 2000}):
         with pytest.raises(ArmraceError):

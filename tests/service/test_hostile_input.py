@@ -6,17 +6,19 @@ import random
 import socket
 import threading
 import time
+from contextlib import contextmanager
 
 import apsw
 import pytest
 import uvicorn
 from starlette.testclient import TestClient
 
-from armrace.errors import StoreFailed
-from armrace.service import MemoryStore, Service, ledger
+from armrace.errors import DecisionExpired, StoreFailed
+from armrace.service import MemoryStore, Service, log_time
 from armrace.service.http.application import create_application
+from armrace.service.log_time import LogTime
 from armrace.service.stores.sqlite import SqliteStore
-from serving import live_bytes
+from serving import Clock, live_bytes
 
 ADS = {"policy": "ucb1", "horizon": 1000, "seed": 1, "window": 10}
 
@@ -174,7 +176,7 @@ def _sequence(state: bytes) -> int:
 def test_a_clock_that_jumps_does_not_move_the_services_clock(monkeypatch):
     """The system's time is read once; a jump of a day closes no window."""
     now = [1_700_000_000_000_000_000]
-    monkeypatch.setattr(ledger, "time_ns", lambda: now[0])
+    monkeypatch.setattr(log_time, "time_ns", lambda: now[0])
     service = Service(MemoryStore())
     service.create("ads", ["a", "b"], 0, **ADS)
     decision = service.decide("ads")
@@ -186,14 +188,59 @@ def test_a_clock_that_jumps_does_not_move_the_services_clock(monkeypatch):
     assert max(times) - min(times) < 60_000
 
 
-def test_a_log_never_goes_back_in_time(clock, service):
-    """A restart with a clock that is a day behind: times stand still, no window closes early."""
+def test_after_a_restart_with_a_clock_that_is_behind_time_goes_on(clock, service):
+    """A day behind: the log does not go back, no window closes early, and windows still close."""
     service.create("ads", ["a", "b"], 0, **ADS)
     clock.move(5)
-    decision = service.decide("ads")
+    decision, missed = service.decide_many("ads", 2)
     clock.move(-86_400)
     again = Service(service.ledger.store, service.keyring, clock=clock)
     again.decide("ads")
+    clock.move(9)
     assert again.reward(decision, 1.0) == "accepted"
+    clock.move(1)
+    with pytest.raises(DecisionExpired):
+        again.reward(missed, 1.0)
+    again.decide("ads")
     times = [row.time for row in again.rows("ads")]
-    assert times == sorted(times)
+    assert [time - times[0] for time in times] == [0, 0, 0, 10_000]
+
+
+class SharedClock(MemoryStore):
+    """A store with a clock that all processes share, as a database has one."""
+
+    def __init__(self, clock):
+        super().__init__()
+        self.clock = clock
+
+    @contextmanager
+    def turn(self):
+        with super().turn() as turn:
+            turn.time = self.clock
+            yield turn
+
+
+@pytest.mark.parametrize("jump", [86_400, -86_400, 10, -10])
+def test_a_jump_of_the_databases_clock_moves_no_window(clock, jump):
+    store, own = SharedClock(clock), Clock()
+    service = Service(store)
+    service.ledger._log_time = LogTime(elapsed=own)
+
+    def wait(seconds):
+        clock.move(seconds)
+        own.move(seconds)
+
+    service.create("ads", ["a", "b"], 0, **ADS)
+    decision, missed = service.decide_many("ads", 2)
+    clock.move(jump)
+    wait(9)
+    assert service.reward(decision, 1.0) == "accepted"
+    clock.move(-2 * jump)
+    wait(1)
+    with pytest.raises(DecisionExpired):
+        service.reward(missed, 1.0)
+    wait(1000)  # a clock that is slewed differs a little, and is followed
+    clock.move(5)
+    service.decide("ads")
+    times = [row.time for row in service.rows("ads")]
+    assert [time - times[0] for time in times] == [0, 0, 1_015_000]

@@ -10,7 +10,7 @@ import polars
 import pytest
 from starlette.testclient import TestClient
 
-from armrace.errors import StoreFailed
+from armrace.errors import DamagedFile, StoreFailed
 from armrace.service import MemoryStore, Service
 from armrace.service.http.application import create_application
 from armrace.service.http.endpoints import ENDPOINTS, Call
@@ -213,13 +213,16 @@ def test_keys_are_limited_in_their_rate(service):
     assert statuses == [200, 429, 429]
 
 
-def test_a_store_that_fails_for_good_stops_the_process(clock):
+@pytest.mark.parametrize(
+    "error", [StoreFailed("the disk is full."), DamagedFile("the log is damaged.")]
+)
+def test_a_store_that_fails_for_good_stops_the_process(clock, error):
     class Failing(MemoryStore):
         fails = False
 
         def turn(self):
             if self.fails:
-                raise StoreFailed("the disk is full.")
+                raise error
             return super().turn()
 
     store, stopped = Failing(), []

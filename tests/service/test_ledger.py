@@ -7,8 +7,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from armrace.errors import DamagedFile, InvalidParameter, StoreFailed
+from armrace.errors import DamagedFile, InvalidParameter, RequestFailed, StoreFailed
 from armrace.service import MemoryStore, Service
+from armrace.service.chain import Head, link
+from armrace.service.events import PhaseChanged, Rewarded, Ticked, encode
+from armrace.service.experiment import Experiment
+from armrace.service.requests.decisions import Decide
 from serving import folded_bytes, live_bytes
 
 
@@ -181,9 +185,6 @@ def test_a_damaged_log_is_not_served(clock, damage):
 
 
 def test_events_that_cannot_follow_are_not_folded(clock):
-    from armrace.service.chain import Head, link
-    from armrace.service.events import Rewarded, encode
-
     service = Service(MemoryStore(), clock=clock)
     service.create("ads", ["a", "b"], 0)
     store = service.ledger.store
@@ -214,3 +215,125 @@ def test_memory_does_not_grow_with_settled_decisions(service, clock):
         sizes.append(len(live_bytes(service)))
     assert service.describe("ads").open == 0
     assert max(sizes) - min(sizes) < 40  # digits of counts
+
+
+@pytest.mark.parametrize("error", [InvalidParameter("no."), ZeroDivisionError()])
+def test_an_event_that_cannot_be_applied_leaves_nothing(clock, monkeypatch, error):
+    """The state had moved on when it failed: it must be thrown away, and no snapshot made of it."""
+    store = MemoryStore()
+    service = Service(store, clock=clock)
+    for name in ("ads", "mails"):
+        service.create(name, ["a", "b"], 0)
+    service.decide_many("ads", 3)
+    before, records = live_bytes(service), len(store.records)
+
+    original = Experiment._decided
+
+    def decided(self, sequence, event):
+        if sequence > records:
+            raise error
+        original(self, sequence, event)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Experiment, "_decided", decided)
+        with pytest.raises((InvalidParameter, RequestFailed)) as raised:
+            service.decide("ads")
+    assert error in (raised.value, raised.value.__cause__)
+    assert len(store.records) == records
+    service.names()
+    assert live_bytes(service) == before
+    service.close()
+    again = Service(store, service.keyring, clock=clock)
+    assert again.decide("mails").arm in ("a", "b")
+    assert folded_bytes(store, snapshots=False) == live_bytes(again)
+
+
+class _Fails:
+    """A request that adds an event and fails."""
+
+    def perform(self, books):
+        books.add(PhaseChanged(books.time, 0, "paused"))
+        raise ZeroDivisionError
+
+
+def test_a_request_that_fails_leaves_others_of_the_turn_alone(clock):
+    store = MemoryStore()
+    service = Service(store, clock=clock)
+    service.create("ads", ["a", "b"], 0)
+    decide = Decide(service.tenant, "ads")
+    one, failed, other = service.ledger.submit([decide, _Fails(), decide])
+    assert isinstance(failed, RequestFailed)
+    assert "failed with ZeroDivisionError, and nothing of it was kept" in str(failed)
+    assert one.decision != other.decision
+    assert service.describe("ads").decisions == 2
+    assert folded_bytes(store, snapshots=False) == live_bytes(service)
+
+
+class _Refuses:
+    """A request that looks at an experiment and is refused."""
+
+    def perform(self, books):
+        books.settled("main", "ads")
+        raise InvalidParameter("no.")
+
+
+def test_a_refusal_after_time_has_passed_is_a_refusal(service, clock):
+    """To look at an experiment settles what is due, and that is kept."""
+    service.create("ads", ["a", "b"], 0, window=10)
+    service.decide_many("ads", 5)
+    clock.move(10)
+    with pytest.raises(InvalidParameter, match="1e-300"):
+        service.audit("ads", level=1e-310)
+    state = service.ledger._state
+    assert [str(each) for each in service.ledger.submit([_Refuses()])] == ["no."]
+    assert service.ledger._state is state
+    assert len(state.experiments[0].open) == 0
+    assert service.decide("ads").arm in ("a", "b")
+    assert folded_bytes(service.ledger.store, snapshots=False) == live_bytes(service)
+
+
+@pytest.mark.parametrize("lost", [1, 5, "replaced"])
+def test_a_shared_log_that_has_lost_its_end_is_noticed(clock, lost):
+    """As after a failover to a replica that had not received everything."""
+    store = MemoryStore()
+    one = Service(store, clock=clock)
+    one.create("ads", ["a", "b"], 0)
+    one.decide_many("ads", 10)
+    if lost == "replaced":
+        *_, earlier, last = store.records
+        ticked = encode(Ticked(clock.now, 0))
+        store.records[-1] = link(Head(earlier.sequence, earlier.digest), ticked)
+        assert store.records[-1].sequence == last.sequence
+    else:
+        del store.records[-lost:]
+    for _ in range(2):
+        with pytest.raises((DamagedFile, StoreFailed), match="has lost acknowledged events"):
+            one.decide("ads")
+
+
+def test_damage_that_is_met_while_serving_stops_the_service(clock):
+    store = MemoryStore()
+    service = Service(store, clock=clock)
+    service.create("ads", ["a", "b"], 0, window=10)
+    decisions = service.decide_many("ads", 10)
+    service.reward_many([(decision, 1.0) for decision in decisions])
+    clock.move(10)
+    service.describe("ads")
+    payload = bytearray(store.records[4].payload)
+    payload[-1] ^= 1
+    store.records[4] = store.records[4]._replace(payload=bytes(payload))
+    with pytest.raises(DamagedFile, match="record 5 does not match its digest"):
+        service.retract("ads", decisions[:3])
+    with pytest.raises(StoreFailed, match="record 5 does not match its digest"):
+        service.names()
+
+
+def test_no_snapshot_is_saved_that_does_not_end_where_the_log_ends(clock):
+    store = MemoryStore()
+    service = Service(store, clock=clock)
+    service.create("ads", ["a", "b"], 0)
+    state = service.ledger._state
+    state.head = state.head._replace(sequence=state.head.sequence + 1)
+    with pytest.raises(DamagedFile, match="has lost acknowledged events"):
+        service.close()
+    assert not store.kept_snapshots

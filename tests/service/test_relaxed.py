@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 import armrace
-from armrace.errors import DecisionExpired, InvalidParameter, NotRunning, TooManyOpen
+from armrace.errors import DamagedFile, DecisionExpired, InvalidParameter, NotRunning, TooManyOpen
 from armrace.kernels.streams import uniform
 from armrace.online import Learner
 from armrace.online.followers import Follower
@@ -380,3 +380,33 @@ def test_where_one_process_writes_the_mode_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
     with pytest.raises(InvalidParameter, match="mode must be one of exact, relaxed; got 'fast'"):
         Service(Shared(), mode="fast")
+
+
+def test_a_floor_does_not_bring_a_retired_arm_back(pair, store, monkeypatch):
+    monkeypatch.setattr("armrace.service.experiment.FIRST_HORIZON", 10)
+    begin(pair, horizon=None, floors={"a": 0.5, "b": 0.2})
+    pair[0].retire_arm("ads", "a")
+    for _ in range(10):
+        decided = [each.arm for service in pair for each in service.decide_many("ads", 8)]
+        assert "a" not in decided
+    assert pair[0].describe("ads").generation > 0
+    assert isinstance(made(store)[-1], DecidedAhead)
+    check_fold(store, *pair)
+
+
+def test_the_last_arm_is_drawn_ahead_beyond_a_guessed_horizon(pair, store, monkeypatch):
+    monkeypatch.setattr("armrace.service.experiment.FIRST_HORIZON", 10)
+    begin(pair, policy="optimistic-log-barrier", arms=("a", "b"), horizon=None)
+    pair[0].retire_arm("ads", "b")
+    for _ in range(10):
+        assert {each.arm for service in pair for each in service.decide_many("ads", 4)} == {"a"}
+    assert isinstance(made(store)[-1], DecidedAhead)
+    check_fold(store, *pair)
+
+
+def test_a_log_that_has_lost_its_end_is_noticed(pair, store):
+    begin(pair)
+    pair[0].decide_many("ads", 5)
+    del store.records[-2:]
+    with pytest.raises(DamagedFile, match="has lost acknowledged events"):
+        pair[0].decide("ads")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import random
+from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -132,14 +134,20 @@ def test_a_decision_that_a_restore_has_undone_is_not_taken_for_another(service, 
 
     service.create("ads", ["a", "b"], 0)
     store, count = service.ledger.store, len(service.ledger.store.records)
-    lost = service.decide("ads")
+    lost, later = service.decide_many("ads", 2)
     del store.records[count:]
     store.kept_snapshots.clear()
     clock.move(1)
     restored = Service(store, service.keyring, clock=clock)
-    restored.decide("ads")
-    with pytest.raises(ForeignTicket, match="restored from an older backup"):
-        restored.reward(lost, 1.0)
+    given = restored.decide("ads")
+    restored.reward(given, 1.0)
+    for _ in range(2):
+        for token in (lost, later):
+            with pytest.raises(ForeignTicket, match="restored from an older backup"):
+                restored.reward(token, 1.0)
+        clock.move(3600)
+        restored.describe("ads")
+    assert restored.reward(given, 1.0) == "duplicate"
 
 
 def test_a_decision_of_another_log_with_the_same_keys_is_unknown(service):
@@ -171,3 +179,46 @@ def test_conflicts_are_counted_in_the_log(service, clock):
     assert again.describe("ads").conflicts == 3
     store.kept_snapshots.clear()
     assert type(service)(store, service.keyring, clock=clock).describe("ads").conflicts == 3
+
+
+@pytest.mark.parametrize(
+    "value", [10**400, -(10**5000), Fraction(10**400), np.zeros(3), 1j, "1"], ids=range(6)
+)
+def test_what_is_no_reward_is_refused_in_one_sentence(service, value):
+    service.create("ads", ["a", "b"], 0)
+    decision = service.decide("ads")
+    with pytest.raises(InvalidParameter, match="reward must be"):
+        service.reward(decision, value)
+    assert service.reward(decision, 1.0) == "accepted"
+
+
+HALF = "\ud800"
+"""Half of a surrogate pair, which is no character."""
+
+
+@pytest.mark.parametrize(
+    ("name", "ask"),
+    [
+        ("unit", lambda service: service.decide("ads", unit=HALF)),
+        ("request", lambda service: service.decide("ads", request=HALF)),
+        ("source", lambda service: service.reward(service.decide("ads"), 1.0, source=HALF)),
+        ("source", lambda service: service.retract("ads", source=HALF)),
+        ("source", lambda service: service.retract("ads", source=5)),
+        ("reason", lambda service: service.retract("ads", source="x", reason=HALF)),
+        ("since", lambda service: service.retract("ads", since="x")),
+        ("until", lambda service: service.release("ads", until=1.5)),
+        ("until", lambda service: service.release("ads", until=10**30)),
+        ("arm", lambda service: service.add_arm("ads", HALF)),
+        ("name", lambda service: service.create(HALF, ["a", "b"], 0)),
+        ("names of arms", lambda service: service.create("mails", ["a", HALF], 0)),
+        ("missing", lambda service: service.create("mails", ["a", "b"], 10**400)),
+        ("rewards", lambda service: service.create("mails", ["a", "b"], 0, rewards=(0, 10**400))),
+        ("level", lambda service: service.audit("ads", level=10**400)),
+    ],
+)
+def test_what_a_log_cannot_hold_is_refused_in_one_sentence(service, name, ask):
+    service.create("ads", ["a", "b"], 0)
+    state = service.ledger._state
+    with pytest.raises(InvalidParameter, match=f"^{name} must be"):
+        ask(service)
+    assert service.ledger._state is state

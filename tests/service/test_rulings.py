@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from armrace.errors import ForeignTicket, InvalidParameter
+from armrace.service import log_parts
 from armrace.service.views import view_of
 from serving import folded_bytes, learned, live_bytes
 
@@ -128,6 +129,32 @@ def test_a_released_reward_counts_as_if_it_had_never_been_in_quarantine(
     clock.now = began + 30_000
     trusted.describe("ads")
     assert learned(suspected) == learned(trusted)
+
+
+def test_the_log_is_read_no_further_than_the_quarantine_needs(service, clock, monkeypatch):
+    """The dashboard asks again and again: without a reward in quarantine, nothing is read."""
+    monkeypatch.setattr("armrace.service.log_parts.PART", 10)
+    read = []
+    original = log_parts.ReadPart.perform
+
+    def perform(self, books):
+        read.append(self.after)
+        return original(self, books)
+
+    monkeypatch.setattr(log_parts.ReadPart, "perform", perform)
+    service.create("ads", ["a", "b"], 0, window=10, quarantine=0.5)
+    decisions = service.decide_many("ads", 50)
+    assert service.quarantine("ads") == [] == read
+    service.reward(decisions[3], 1.0, suspicion=0.9)
+    service.decide_many("ads", 50)
+    assert [each.decision for each in service.quarantine("ads")] == [5]
+    assert read == [0, 10, 20, 30, 40, 50]
+    clock.move(10)
+    service.describe("ads")
+    assert len(service.quarantine("ads")) == 1
+    service.release("ads", [decisions[3]])
+    del read[:]
+    assert service.quarantine("ads") == [] == read
 
 
 def test_the_answer_does_not_reveal_the_quarantine(service, clock):

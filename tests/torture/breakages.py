@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from armrace.errors import StoreFailed
 from armrace.service.books import Books
 from armrace.service.experiment import Experiment
-from armrace.service.ledger import Ledger, perform_one
+from armrace.service.folding import load_state
+from armrace.service.ledger import Ledger
 from armrace.service.open_decisions import OpenDecisions
 from armrace.service.requests.rewards import Reward
 
@@ -24,7 +25,7 @@ def acknowledge_before_commit(patch: Callable[..., None]) -> None:
             with self.store.turn() as turn:
                 state = self._current(turn)
                 books = Books(state, turn, self._time(turn, state.time), self._keys())
-                outcomes = [[perform_one(each, books) for each in batch] for batch in batches]
+                outcomes = [[self._answer(each, books) for each in batch] for batch in batches]
                 books.flush()
         except StoreFailed:
             if outcomes is None:
@@ -92,8 +93,12 @@ def reuse_a_sequence_number(patch: Callable[..., None]) -> None:
             turn.append = turn._new.extend
             yield turn
 
+    def read_once(self, turn):
+        self._state = self._state or load_state(turn)
+        return self._state
+
     patch(FaultyStore, "turn", turn)
-    patch(FaultyStore, "is_shared", False)
+    patch(Ledger, "_current", read_once)
 
 
 BREAKAGES: tuple[Callable[..., None], ...] = (

@@ -63,6 +63,8 @@ def records_come_back(open_store: Opener) -> None:
         _expect(list(turn.read(after=start.sequence)) == added, "changes records")
         _expect(turn.head == Head(added[-1].sequence, added[-1].digest), "has a wrong head")
         _expect(len(list(turn.read(after=start.sequence + 1))) == 2, "reads from a wrong place")
+        _expect([*turn.read(start.sequence, 2)] == added[:2], "reads more than is wanted")
+        _expect([*turn.read(added[1].sequence, 9)] == added[2:], "reads too little")
         _expect(len(list(turn.read())) == turn.head.sequence, "does not number without gaps")
     store.close()
     store = open_store()
@@ -130,6 +132,26 @@ def subjects_are_found(open_store: Opener) -> None:
     store.close()
 
 
+def many_subjects_are_found(open_store: Opener) -> None:
+    """Records of many subjects are found by one question, in order."""
+    store = open_store()
+    subjects = range(2**51, 2**51 + 2000)
+    with store.turn() as turn:
+        wanted: list[Record] = []
+        for subject in reversed(subjects):
+            wanted += _records(turn.head, [b"found"], subject)
+            turn.append(wanted[-1:])
+        turn.append(_records(turn.head, [b"not sought"], subjects[-1] + 1))
+        _expect([*turn.find_many(subjects)] == wanted, "does not find subjects of this turn")
+    with store.turn() as turn:
+        absent = [*subjects, subjects[-1] + 2, -1]
+        _expect([*turn.find_many(absent)] == wanted, "does not find many subjects, in order")
+        later = [*turn.find_many(subjects, after=wanted[-3].sequence)]
+        _expect(later == wanted[-2:], "does not find records of many subjects after a place")
+        _expect(not [*turn.find_many([])], "finds records of no subject")
+    store.close()
+
+
 def snapshots_are_kept(open_store: Opener) -> None:
     """Snapshots come back bit for bit, in order, and can be replaced and removed."""
     store = open_store()
@@ -185,6 +207,7 @@ STORE_CHECKS: tuple[Callable[[Opener], None], ...] = (
     failed_turns_leave_nothing,
     only_what_follows_is_appended,
     subjects_are_found,
+    many_subjects_are_found,
     snapshots_are_kept,
     turns_exclude_one_another,
 )

@@ -12,7 +12,7 @@ from armrace.service.state import State
 from armrace.service.stores.base import Turn
 from armrace.service.tokens import SigningKeys
 
-__all__ = ["Books", "KeptRefusal"]
+__all__ = ["Books", "Exactly", "KeptRefusal"]
 
 
 class KeptRefusal(Exception):
@@ -25,6 +25,10 @@ class KeptRefusal(Exception):
     def __init__(self, refusal: ArmraceError) -> None:
         super().__init__(str(refusal))
         self.refusal = refusal
+
+
+class Exactly(Exception):
+    """The requests of a turn must be performed on the true state."""
 
 
 class Books:
@@ -44,18 +48,24 @@ class Books:
         self.state = state
         self.time = time
         self.keys = keys
-        self.added = 0
+        self.changes = 0
+        """Grows with each change that a request makes, before it is made."""
         self.snapshot_wanted = False
         self._turn = turn
         self._records: list[Record] = []
 
     def add(self, event: Event) -> int:
         """Apply an event and return its sequence number."""
+        self.changes += 1
         record = link(self.state.head, encode(event), subject(event))
         self.state.apply(record, event)
         self._records.append(record)
-        self.added += 1
         return record.sequence
+
+    def advance(self, experiment: Experiment) -> None:
+        """Settle what is due, as the event does that must follow: nothing is refused any more."""
+        self.changes += 1
+        experiment.advance(self.time)
 
     def decided(
         self, experiment: Experiment, drawn: Drawn, unit: str | None, request: str | None
@@ -82,7 +92,9 @@ class Books:
         """Return an experiment with all decisions settled whose window has closed by now."""
         experiment = self.state.find(tenant, name)
         if experiment.is_due(self.time):
+            before = self.changes
             self.add(Ticked(self.time, experiment.number))
+            self.changes = before  # that time has passed is kept, even if the request is refused
         return experiment
 
     def refolded(self, experiment: Experiment, rulings: Rulings) -> Refolded:

@@ -101,7 +101,7 @@ def _one_by_one(experiment: Experiment, events: Columns) -> None:
 def _until_a_fresh_start(experiment: Experiment, run: Columns) -> int:
     """Return how many events there are until a new generation starts."""
     generation = experiment.generation
-    if experiment.settings.horizon is not None:
+    if not experiment.may_start_afresh:
         return run.size
     left = max(1, generation.horizon - generation.learner.decisions)
     made = np.flatnonzero(run.events["has_ticket"])

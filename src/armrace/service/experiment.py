@@ -107,9 +107,20 @@ class Experiment:
         """What a missing reward counts as, on the grid; ``None`` if the decision is dropped."""
         self.is_immediate = self.settings.settle == "immediate"
 
+    @property
+    def may_start_afresh(self) -> bool:
+        """Whether a new generation starts when the horizon is reached.
+
+        A horizon that was given is kept. With one arm left there is nothing to learn: the
+        generation stays, and goes on to choose that arm.
+        """
+        return self.settings.horizon is None and len(self._unretired()) > 1
+
+    def _unretired(self) -> list[int]:
+        return [place for place, status in enumerate(self.statuses) if status != "retired"]
+
     def _fresh_generation(self, number: int, horizon: int) -> Generation:
-        places = [place for place, status in enumerate(self.statuses) if status != "retired"]
-        return Generation.start(self.settings, number, places, horizon)
+        return Generation.start(self.settings, number, self._unretired(), horizon)
 
     # --- the fold -------------------------------------------------------------------------
 
@@ -192,7 +203,7 @@ class Experiment:
 
     def start_afresh_if_over(self) -> None:
         """Start a new generation if a guessed horizon has been reached."""
-        if self.settings.horizon is None and self.generation.is_over:
+        if self.generation.is_over and self.may_start_afresh:
             horizon = 2 * self.generation.horizon
             self.generation = self._fresh_generation(self.generation.number + 1, horizon)
 
@@ -290,7 +301,7 @@ class Experiment:
         declared = self.settings.floors
         if not declared:
             return {}
-        allowed = range(len(self.arms)) if places is None else places
+        allowed = self.generation.places if places is None else places
         return {p: declared[self.arms[p]] for p in allowed if self.arms[p] in declared}
 
     def eligible_places(self, eligible: Iterable[str] | None) -> list[int] | None:

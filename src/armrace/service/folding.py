@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from armrace.errors import DamagedFile
 from armrace.service.bulk import apply_many, is_long, uncollected
 from armrace.service.chain import BEGINNING, Head, Record, verify
 from armrace.service.columns import Columns
@@ -18,6 +19,7 @@ from armrace.service.events import (
     Retracted,
     decode,
     decode_many,
+    subject,
 )
 from armrace.service.experiment import Experiment, Rulings
 from armrace.service.state import State, not_created, read_snapshot
@@ -28,15 +30,21 @@ __all__ = [
     "Refolding",
     "apply_events",
     "catch_up",
+    "check_short_log",
+    "check_subjects",
     "collect_rulings",
     "events_of",
     "fold",
     "load_state",
     "refold",
+    "shortened",
 ]
 
 _TOGETHER = 50_000
 """How many records are applied at once."""
+_CHECKED_AT_ONCE = 100_000
+"""A log of so many records is checked whole when it is opened, which takes some tenths of a second.
+"""
 
 
 def collect_rulings(turn: Turn, after: int = 0) -> dict[int, dict[int, bool]]:
@@ -116,13 +124,55 @@ def load_state(turn: Turn) -> State:
     snapshots = turn.snapshots()
     state = State.load(turn.load_snapshot(snapshots[-1])) if snapshots else State()
     fold(state, turn)
+    if state.head != turn.head:
+        raise shortened(turn.head, state.head.sequence)
     return state
 
 
+def shortened(end: Head, seen: int) -> DamagedFile:
+    """Return the error that a log does not hold a record that was seen in it."""
+    return DamagedFile(
+        f"the log has lost acknowledged events: it ends with record {end.sequence}, and does not "
+        f"hold record {seen} as it was."
+    )
+
+
+def check_short_log(turn: Turn) -> bool:
+    """Check all records of a log that is not long; return whether it was short enough.
+
+    A state that begins with a snapshot says nothing about the records before it.
+
+    Raises:
+        DamagedFile: a record is missing or was changed.
+    """
+    if turn.head.sequence > _CHECKED_AT_ONCE:
+        return False
+    records = list(turn.read())
+    verify(BEGINNING, records)
+    check_subjects(records)
+    return True
+
+
+def check_subjects(records: list[Record]) -> None:
+    """Refuse records that are not found by what they are about, which digests do not cover."""
+    events = decode_many([record.payload for record in records])
+    for record, event in zip(records, events, strict=True):
+        if record.subject != subject(event):
+            raise DamagedFile(
+                f"the log is damaged: record {record.sequence} is kept under a wrong subject."
+            )
+
+
 def catch_up(state: State, turn: Turn) -> State:
-    """Return the state at the end of the log, given an earlier one of this process."""
+    """Return the state at the end of the log, given an earlier one of this process.
+
+    Raises:
+        DamagedFile: the log does not hold what the state was folded from.
+    """
     if turn.head == state.head:
         return state
+    if turn.head.sequence <= state.head.sequence:  # as after a failover to a replica that lagged
+        raise shortened(turn.head, state.head.sequence)
     if turn.head.sequence - state.head.sequence > _TOGETHER:
         return load_state(turn)
     # Read once, since a store on another machine takes time for each question.

@@ -6,26 +6,28 @@ threads that wait leads: it performs what is waiting, for itself and for the oth
 
 No answer leaves before the turn has ended, refusals and repeated answers included: they too rest
 on records of this turn. If a turn fails, the state in memory may be ahead of the store. It is
-thrown away, and so are all answers.
+thrown away, and so are all answers. If it was a request that failed and not the store, the others
+are performed again without it.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
-from time import monotonic_ns, time_ns
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from armrace.errors import ArmraceError, DamagedFile, StoreFailed
+from armrace.errors import ArmraceError, DamagedFile, RequestFailed, StoreFailed, StoreInUse
 from armrace.service.books import Books, KeptRefusal
-from armrace.service.folding import catch_up, load_state
+from armrace.service.folding import catch_up, check_short_log, load_state
+from armrace.service.log_time import LogTime
 from armrace.service.settings import Settings
 from armrace.service.state import State
 from armrace.service.stores.base import Store, Turn
 from armrace.service.tokens import SigningKeys
 
-__all__ = ["Ledger", "Request", "monotonic_clock", "perform_one"]
+__all__ = ["Ledger", "Request"]
 
 _SNAPSHOT_EVENTS = 50_000
 _KEPT_SNAPSHOTS = 4
@@ -46,10 +48,35 @@ class Request(Protocol[T_co]):
         ...
 
 
-def monotonic_clock() -> Callable[[], int]:
-    """Return a clock in milliseconds since 1970 that no later change of the system's time moves."""
-    start, began = time_ns(), monotonic_ns()
-    return lambda: (start + monotonic_ns() - began) // 1_000_000
+_STORE_ERRORS = (DamagedFile, StoreFailed, StoreInUse)
+"""Errors that concern all requests of a turn."""
+
+
+class _Refused:
+    """Stands for a request that has broken off a turn."""
+
+    def __init__(self, refusal: ArmraceError) -> None:
+        self._refusal = refusal
+
+    def perform(self, books: Books) -> Any:
+        raise self._refusal
+
+
+class _CheckShortLog:
+    """Check the log, if that does not take long."""
+
+    def perform(self, books: Books) -> bool:
+        return check_short_log(books.flush())
+
+
+def _refusal(error: Exception) -> ArmraceError:
+    if isinstance(error, ArmraceError):
+        return error
+    refusal = RequestFailed(
+        f"the request failed with {type(error).__name__}, and nothing of it was kept."
+    )
+    refusal.__cause__ = error
+    return refusal
 
 
 class _Job:
@@ -84,7 +111,7 @@ class Ledger:
     ) -> None:
         self.store = store
         self._keys = keys
-        self._clock = clock or monotonic_clock()
+        self._log_time = LogTime(clock)
         self._snapshot_events = snapshot_events
         self._waiting: deque[_Job] = deque()
         self._changed = threading.Condition()
@@ -92,9 +119,20 @@ class Ledger:
         self._state: State | None = None
         self._snapshot_at = 0
         self._failure: str | None = None
+        self._culprit: Request[Any] | None = None
+        """The request that has broken off the turn."""
         self.turns: Counter[str] = Counter()
         """How many turns were performed in which way, since the process began."""
-        self.submit([])
+        if self.ask(_CheckShortLog()):
+            store.check()
+
+    def ask(self, request: Request[T_co]) -> T_co:
+        """Perform a request and return its answer once it is durable, or raise its refusal."""
+        (outcome,) = self.submit([request])
+        if isinstance(outcome, ArmraceError):
+            raise outcome
+        answer: T_co = outcome
+        return answer
 
     def submit(self, requests: Sequence[Request[Any]]) -> list[Any]:
         """Perform requests in one turn and return their answers once they are durable.
@@ -137,7 +175,7 @@ class Ledger:
         try:
             if self._failure is not None:
                 raise StoreFailed(self._failure)
-            outcomes = self._take_turn([job.requests for job in jobs])
+            outcomes = self._take_turns([job.requests for job in jobs])
         except BaseException as error:
             self._give_up(error)
             for job in jobs:
@@ -147,10 +185,34 @@ class Ledger:
         for job, found in zip(jobs, outcomes, strict=True):
             job.outcomes, job.done = found, True
 
+    @contextmanager
+    def stopped_by_damage(self) -> Iterator[None]:
+        """Let damage that is found beside turns stop the service as if a turn had found it."""
+        try:
+            yield
+        except DamagedFile as error:
+            if not self.store.recovers:
+                self._failure = str(error)
+            raise
+
+    def _take_turns(self, batches: list[Sequence[Request[Any]]]) -> list[list[Any]]:
+        """Take a turn, and another one for the other requests if one of them breaks it off."""
+        while True:
+            self._culprit = None
+            try:
+                return self._take_turn(batches)
+            except Exception as error:
+                culprit = self._culprit
+                if culprit is None or isinstance(error, _STORE_ERRORS):
+                    raise
+                self._give_up(error)
+                refused = _Refused(_refusal(error))
+                batches = [[refused if r is culprit else r for r in each] for each in batches]
+
     def _give_up(self, error: BaseException) -> None:
         """Throw the state away: it may be ahead of the store."""
         self._state = None
-        if isinstance(error, StoreFailed) and not self.store.recovers:
+        if isinstance(error, (StoreFailed, DamagedFile)) and not self.store.recovers:
             self._failure = str(error)
 
     def _take_turn(self, batches: list[Sequence[Request[Any]]]) -> list[list[Any]]:
@@ -160,17 +222,34 @@ class Ledger:
     def _perform_in(self, turn: Turn, batches: list[Sequence[Request[Any]]]) -> list[list[Any]]:
         """Perform requests on the state at the end of the log."""
         self.turns["exact"] += 1
+        self._culprit = None
         state = self._current(turn)
         books = Books(state, turn, self._time(turn, state.time), self._keys())
-        outcomes = [[perform_one(each, books) for each in batch] for batch in batches]
+        outcomes = [[self._answer(each, books) for each in batch] for batch in batches]
         self._conclude(books)
         books.flush()
         self._save_snapshot(state, turn, books.snapshot_wanted)
         return outcomes
 
+    def _answer(self, request: Request[Any], books: Books) -> Any:
+        """Perform a request; return its answer or the error that refuses it."""
+        before = books.changes
+        try:
+            return request.perform(books)
+        except KeptRefusal as kept:
+            return kept.refusal
+        except ArmraceError as refusal:
+            if books.changes == before and not isinstance(refusal, _STORE_ERRORS):
+                return refusal
+            self._culprit = request  # a request that was half performed must not be kept
+            raise
+        except Exception:
+            self._culprit = request
+            raise
+
     def _time(self, turn: Turn, last: int) -> int:
         """Return the time of events that follow an event of the time ``last``."""
-        return max(last, turn.time() or self._clock())
+        return self._log_time.after(last, turn.time())
 
     def _conclude(self, books: Books) -> None:
         """Do what follows the requests of a turn."""
@@ -179,13 +258,15 @@ class Ledger:
         if self._state is None:
             self._state = load_state(turn)
             self._snapshot_at = max(turn.snapshots(), default=0)
-        elif self.store.is_shared:
+        else:
             self._state = catch_up(self._state, turn)
         return self._state
 
     def _save_snapshot(self, state: State, turn: Turn, wanted: bool) -> None:
         if not (wanted or self._needs_snapshot(state)) or state.head.sequence == self._snapshot_at:
             return
+        if state.head != turn.head:
+            raise DamagedFile("the state in memory does not end where the log ends.")
         turn.save_snapshot(state.head.sequence, state.save())
         turn.forget_snapshots(turn.snapshots()[:-_KEPT_SNAPSHOTS])
         self._snapshot_at = state.head.sequence
@@ -229,22 +310,7 @@ class Ledger:
 
 
 def _for_others(error: BaseException) -> ArmraceError:
-    """Return what threads are told whose requests were to be performed by the one that failed."""
+    """Return the error for requests that waited on a thread that failed."""
     if isinstance(error, ArmraceError):
         return error
     return StoreFailed(f"the turn was interrupted: {type(error).__name__}.")
-
-
-def perform_one(request: Request[Any], books: Books) -> Any:
-    """Perform a request; return its answer or the error that refuses it."""
-    before = books.added
-    try:
-        return request.perform(books)
-    except KeptRefusal as kept:
-        return kept.refusal
-    except (DamagedFile, StoreFailed):
-        raise
-    except ArmraceError as refusal:
-        if books.added != before:  # a request that was half performed must not be kept
-            raise StoreFailed(f"a request was refused half-way: {refusal}") from refusal
-        return refusal

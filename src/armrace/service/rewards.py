@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from armrace.errors import InvalidParameter
+from armrace.limits import Limits, check_number
 
 __all__ = ["GRID", "RewardScale"]
 
@@ -40,7 +41,11 @@ class RewardScale(msgspec.Struct, frozen=True):
         number = isinstance(reward, (int, float)) or hasattr(reward, "__float__")
         if not number or isinstance(reward, str):
             raise InvalidParameter(f"reward must be a number; got {reward!r:.100}.")
-        value = float(reward)
+        try:
+            value = float(reward)
+        except (OverflowError, TypeError, ValueError):
+            check_number("reward", reward, Limits("reward", self.low, self.high))
+            raise
         if not self.low <= value <= self.high:  # also refuses NaN
             raise InvalidParameter(
                 f"reward must be in [{self.low:g}, {self.high:g}]; got {value:g}."

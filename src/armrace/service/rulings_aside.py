@@ -11,28 +11,22 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import islice
 from operator import attrgetter
-from typing import TypeVar
 
 import msgspec
 
-from armrace.errors import ArmraceError
 from armrace.service.answers import RulingAnswer
 from armrace.service.books import Books
-from armrace.service.bulk import uncollected
 from armrace.service.chain import Record
 from armrace.service.experiment import Experiment, Rulings
 from armrace.service.folding import Refolded, Refolding, collect_rulings
-from armrace.service.ledger import Ledger, Request
+from armrace.service.ledger import Ledger
+from armrace.service.log_parts import PART, ReadPart, read_log
 from armrace.service.requests.rulings import Rule
 
 __all__ = ["make_ruling"]
 
-T = TypeVar("T")
 _sequence = attrgetter("sequence")
-PART = 20_000
-"""How many records are read in one turn; a log that is not longer needs no other."""
 _PARTS = 5
 
 
@@ -47,34 +41,29 @@ def make_ruling(ledger: Ledger, rule: Rule) -> RulingAnswer:
         How many rewards it concerns.
     """
     if ledger.sequence <= PART:
-        return _ask(ledger, rule)
-    work = _ask(ledger, _Begin(rule))
-    while (refolding := _ask(ledger, _Prepare(work))) is None and work.scanned < work.began:
-        work.scan(_ask(ledger, _Read(work.scanned)))
+        return ledger.ask(rule)
+    work = ledger.ask(_Begin(rule))
+    parts = read_log(ledger, work.began)
+    while (refolding := ledger.ask(_Prepare(work))) is None and work.scanned < work.began:
+        work.scan(next(parts))
     work.refolding = refolding
     if work.refolding is not None:
         while work.refolding.head.sequence + PART < ledger.sequence:
-            work.follow(work.refolding, _read_parts(ledger, work.refolding.head.sequence))
-    return _ask(ledger, _Conclude(work))
+            records = _read_parts(ledger, work.refolding.head.sequence)
+            with ledger.stopped_by_damage():
+                work.follow(work.refolding, records)
+    return ledger.ask(_Conclude(work))
 
 
 def _read_parts(ledger: Ledger, after: int) -> list[Record]:
     """Read as many records as are folded at once, in several turns."""
     found: list[Record] = []
     for _ in range(_PARTS):
-        part = _ask(ledger, _Read(found[-1].sequence if found else after))
+        part = ledger.ask(ReadPart(found[-1].sequence if found else after))
         found += part
         if len(part) < PART:
             break
     return found
-
-
-def _ask(ledger: Ledger, request: Request[T]) -> T:
-    (outcome,) = ledger.submit([request])
-    if isinstance(outcome, ArmraceError):
-        raise outcome
-    answer: T = outcome
-    return answer
 
 
 class _Work:
@@ -94,7 +83,7 @@ class _Work:
         self._ruled: Rulings = collect_rulings(turn).get(self.experiment.number, {})
         self._chosen = rule.selection.chosen(books, rule.tenant)
         if self._chosen is not None:
-            self._add([record for each in sorted(self._chosen) for record in turn.find(each)])
+            self._add([*turn.find_many(self._chosen)])
             self.scanned = self.began
 
     def _add(self, records: Sequence[Record]) -> None:
@@ -126,16 +115,6 @@ class _Begin(msgspec.Struct, frozen=True):
 
     def perform(self, books: Books) -> _Work:
         return _Work(self.rule, books)
-
-
-class _Read(msgspec.Struct, frozen=True):
-    """Return some records of the log."""
-
-    after: int
-
-    def perform(self, books: Books) -> list[Record]:
-        with uncollected():
-            return list(islice(books.flush().read(self.after), PART))
 
 
 class _Prepare(msgspec.Struct, frozen=True):

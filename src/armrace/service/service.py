@@ -27,15 +27,16 @@ from armrace.service.answers import (
 from armrace.service.exports import write_rows
 from armrace.service.keyring import Keyring
 from armrace.service.ledger import Request
+from armrace.service.listings import export_rows, list_quarantine
+from armrace.service.log_parts import back_up_log, verify_log
 from armrace.service.modes import Mode, ledger_of
 from armrace.service.requests.arms import AddArm, ChangeArm
 from armrace.service.requests.courses import ListSources, ReadHealth, ReadHistory
 from armrace.service.requests.decisions import Decide
 from armrace.service.requests.experiments import ChangePhase, Create, ListNames
-from armrace.service.requests.exports import ExportRows
 from armrace.service.requests.inspection import AuditNow, CheckRatio
 from armrace.service.requests.rewards import Reward
-from armrace.service.requests.rulings import ListQuarantine, Rule, Selection
+from armrace.service.requests.rulings import Rule, Selection
 from armrace.service.rulings_aside import make_ruling
 from armrace.service.settings import make_settings
 from armrace.service.stores.base import Store
@@ -99,11 +100,7 @@ class Service:
         self.ledger.close()
 
     def _ask(self, request: Request[T]) -> T:
-        (outcome,) = self.ledger.submit([request])
-        if isinstance(outcome, ArmraceError):
-            raise outcome
-        answer: T = outcome
-        return answer
+        return self.ledger.ask(request)
 
     # --- experiments ----------------------------------------------------------------------
 
@@ -343,7 +340,7 @@ class Service:
 
     def quarantine(self, name: str) -> list[QuarantinedReward]:
         """Return the rewards in quarantine."""
-        return self._ask(ListQuarantine(self.tenant, name))
+        return list_quarantine(self.ledger, self.tenant, name)
 
     # --- inspection -----------------------------------------------------------------------
 
@@ -369,19 +366,33 @@ class Service:
 
     def rows(self, name: str) -> list[DecisionRow]:
         """Return all decisions of an experiment with their rewards."""
-        return self._ask(ExportRows(self.tenant, name))
+        return export_rows(self.ledger, self.tenant, name)
 
     def export(self, name: str, path: Path | str) -> None:
         """Write all decisions with their rewards into a file ending in .ndjson or .parquet."""
         write_rows(self.rows(name), path)
 
     def back_up(self, path: Path | str) -> None:
-        """Write a copy of the log into a new file, while the service is in use.
+        """Verify the log and write a copy into a new file, while the service is in use.
 
         Args:
             path: the file; open it with ``restored=True``. The file of secrets is copied apart.
         """
-        self.ledger.store.back_up(path)
+        back_up_log(self.ledger, path)
+
+    def verify(self) -> int:
+        """Check every record of the log against the digests that chain them.
+
+        A short log is checked whenever it is opened; of a long one only what the latest snapshot
+        does not cover. Others are served meanwhile.
+
+        Returns:
+            The number of records.
+
+        Raises:
+            DamagedFile: a record is missing or was changed.
+        """
+        return verify_log(self.ledger)
 
 
 def reward_answer(outcome: Any) -> RewardAnswer:

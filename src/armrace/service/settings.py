@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any, Literal
 
 import msgspec
@@ -13,7 +14,7 @@ from armrace.online.arguments import check_arms, check_horizon, check_seed
 from armrace.policies import POLICIES, RECOMMENDED, Policy
 from armrace.service.rewards import RewardScale, check_range
 
-__all__ = ["DROP", "FIRST_HORIZON", "Settings", "check_label", "make_settings"]
+__all__ = ["DROP", "FIRST_HORIZON", "Settings", "check_label", "check_reason", "make_settings"]
 
 DROP: Literal["drop"] = "drop"
 """What :attr:`Settings.missing` says if a decision without a reward is to teach nothing."""
@@ -21,9 +22,10 @@ DROP: Literal["drop"] = "drop"
 FIRST_HORIZON = 10_000
 """The first guess where no horizon is given; it doubles whenever it is reached."""
 
-_LONGEST_LABEL = 200
+_LONGEST_LABEL, _LONGEST_REASON = 200, 1000
 _WINDOW = Limits("seconds in which a decision can be rewarded", 0, 10 * 366 * 86400, low_open=True)
 _OPEN = Limits("decisions that may be open at once", 1, 10_000_000)
+_FINITE = Limits("reward", -sys.float_info.max, sys.float_info.max)
 _SUSPICION = Limits("suspicion above which a reward is quarantined", 0, 1)
 
 
@@ -106,15 +108,35 @@ def make_settings(
 
 def check_label(what: str, label: Any) -> str:
     """Return a name as plain text, or refuse it."""
-    if not isinstance(label, str) or not 0 < len(label) <= _LONGEST_LABEL:
+    return _check_text(what, label, 1, _LONGEST_LABEL)
+
+
+def check_reason(reason: Any) -> str:
+    """Return why something is done as plain text, or refuse it."""
+    return _check_text("reason", reason, 0, _LONGEST_REASON)
+
+
+def _check_text(what: str, text: Any, least: int, most: int) -> str:
+    if not isinstance(text, str) or not least <= len(text) <= most or not _is_valid(text):
         raise InvalidParameter(
-            f"{what} must be text of 1 to {_LONGEST_LABEL} characters; got {label!r:.100}."
+            f"{what} must be text of {least} to {most} characters; got {text!r:.100}."
         )
-    return label
+    return text
+
+
+def _is_valid(text: str) -> bool:
+    """Whether a log can hold the text: half of a surrogate pair is no character."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _number(name: str, value: Any) -> float:
-    check_number(name, value, Limits("reward"))
+    check_number(name, value, _FINITE)
     return float(value)
 
 
@@ -131,7 +153,7 @@ def _check_missing(settings: Settings) -> None:
 def _reward_range(rewards: Any) -> tuple[float, float]:
     try:
         low, high = (float(end) for end in rewards)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise InvalidParameter(
             f"rewards must be a range of two numbers; got {rewards!r:.100}."
         ) from None

@@ -82,6 +82,11 @@ class Sources(msgspec.Struct, array_like=True):
             found = self.named[name] = SourceCounts()
         return found
 
+    def quarantined(self) -> int:
+        """Return how many rewards are in quarantine."""
+        counts = (*self.named.values(), self.others)
+        return sum(day.quarantined for each in counts for day in each.days.values())
+
     def count(self, decision: OpenDecision, time: int) -> None:
         """Count the reward of a decision that came at ``time``."""
         self._add(*_kind_of(decision, time), 1)

@@ -54,9 +54,27 @@ class FindsBackwards(MemoryStore):
     @contextmanager
     def turn(self):
         with super().turn() as turn:
-            turn.find = lambda subject, after=0: iter(
-                [each for each in [*turn.read()][::-1] if each.subject == subject]
+            turn.find_many = lambda subjects, after=0: iter(
+                [each for each in [*turn.read()][::-1] if each.subject in subjects]
             )
+            yield turn
+
+
+class FindsOne(MemoryStore):
+    @contextmanager
+    def turn(self):
+        with super().turn() as turn:
+            find = turn.find_many
+            turn.find_many = lambda subjects, after=0: find([*subjects][:1], after)
+            yield turn
+
+
+class ReadsEverything(MemoryStore):
+    @contextmanager
+    def turn(self):
+        with super().turn() as turn:
+            read = turn.read
+            turn.read = lambda after=0, most=None: read(after)
             yield turn
 
 
@@ -90,6 +108,8 @@ class TurnsTogether(MemoryStore):
         (KeepsFailedTurns, "keeps records of a turn that failed"),
         (AppendsAnything, "appends records that do not follow its head"),
         (FindsBackwards, "does not find a subject"),
+        (FindsOne, "does not find subjects of this turn"),
+        (ReadsEverything, "reads more than is wanted"),
         (ForgetsWhenClosed, "loses records when it is closed"),
         (KeepsSnapshots, "does not remove snapshots"),
         (TurnsTogether, "lets turns of threads overlap"),

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import threading
 
+import apsw
+import msgspec
 import pytest
 from starlette.testclient import TestClient
 
@@ -21,6 +23,7 @@ from armrace.errors import (
     StoreInUse,
 )
 from armrace.service import Service
+from armrace.service.events import decode, encode
 from armrace.service.http.application import create_application
 from armrace.service.stores.sqlite import SqliteStore
 from serving import folded_bytes, live_bytes
@@ -119,6 +122,95 @@ def test_flipped_bits_are_noticed_or_harmless(path, tmp_path):
     assert noticed > 20
 
 
+def change_a_reward(path):
+    """Change an old reward as a flipped bit would, before the snapshot that closing has saved."""
+    connection = apsw.Connection(str(path))
+    query = "SELECT sequence, payload FROM records WHERE subject > 0 ORDER BY sequence LIMIT 1"
+    sequence, payload = connection.execute(query).fetchone()
+    event = decode(payload)
+    changed = encode(msgspec.structs.replace(event, steps=event.steps ^ 2**19))
+    connection.execute("UPDATE records SET payload = ? WHERE sequence = ?", (changed, sequence))
+    connection.close()
+
+
+def test_damage_before_the_snapshot_of_a_short_log_is_noticed_when_it_is_opened(path):
+    change_a_reward(path)
+    for _ in range(2):
+        with pytest.raises(DamagedFile, match="record 102 does not match its digest"):
+            armrace.open(path)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda service, copy: service.verify(),
+        lambda service, copy: service.rows("ads"),
+        lambda service, copy: service.export("ads", copy.with_suffix(".ndjson")),
+        lambda service, copy: service.back_up(copy),
+        lambda service, copy: service.retract("ads", source="nowhere"),
+    ],
+    ids=["verify", "rows", "export", "back_up", "retract"],
+)
+def test_damage_in_a_long_log_is_noticed_by_what_reads_it(path, tmp_path, monkeypatch, read):
+    monkeypatch.setattr("armrace.service.folding._CHECKED_AT_ONCE", 10)
+    for module in ("log_parts", "rulings_aside"):
+        monkeypatch.setattr(f"armrace.service.{module}.PART", 7)
+    with armrace.open(path) as service:
+        assert service.verify() == 201
+        assert len(service.rows("ads")) == 100
+    change_a_reward(path)
+    with armrace.open(path) as service:
+        with pytest.raises(DamagedFile, match="record 102 does not match its digest"):
+            read(service, tmp_path / "copy.db")
+        with pytest.raises(StoreFailed, match="record 102"):
+            service.decide("ads")
+    assert not list(tmp_path.glob("copy*"))
+
+
+@pytest.mark.parametrize("subject", ["NULL", "0", "7"])
+def test_a_record_under_a_wrong_subject_is_noticed(path, subject):
+    """Digests do not cover subjects, by which rulings and the rewards of decisions are found."""
+    connection = apsw.Connection(str(path))
+    connection.execute(f"UPDATE records SET subject = {subject} WHERE sequence = 150")
+    connection.close()
+    with pytest.raises(DamagedFile, match="record 150 is kept under a wrong subject"):
+        armrace.open(path)
+
+
+def answers(service):
+    """What can be learned from a service: the state, the rows and the ratios."""
+    return [live_bytes(service), service.rows("ads"), service.check_ratio("ads")]
+
+
+@pytest.mark.parametrize("ending", ["", "-wal"])
+def test_flipped_bits_are_noticed_or_change_no_answer(tmp_path, ending):
+    """As the file is opened in earnest, with its snapshot, its mark and what is in the WAL."""
+    path, copy = tmp_path / "clicks.db", tmp_path / "copy"
+    with armrace.open(path) as service:
+        fill(service, count=20)
+    service = armrace.open(path)
+    service.decide_many("ads", 20)
+    expected = answers(service)
+    copy.mkdir()
+    for file in tmp_path.glob("clicks.db*"):
+        shutil.copy(file, copy)
+    service.close()
+    content = (copy / f"clicks.db{ending}").read_bytes()
+    rng, noticed = random.Random(3), 0
+    for number in range(40):
+        place = tmp_path / f"flipped{number}"
+        shutil.copytree(copy, place)
+        damaged = bytearray(content)
+        damaged[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+        (place / f"clicks.db{ending}").write_bytes(damaged)
+        try:
+            with armrace.open(place / "clicks.db") as again:
+                assert answers(again) == expected
+        except ArmraceError:
+            noticed += 1
+    assert noticed > 5
+
+
 def test_a_mark_of_another_log_is_refused(path, tmp_path):
     other = tmp_path / "other.db"
     with armrace.open(other) as service:
@@ -128,17 +220,39 @@ def test_a_mark_of_another_log_is_refused(path, tmp_path):
         armrace.open(path)
 
 
-def test_a_missing_or_damaged_mark_is_refused_unless_restored(path, tmp_path):
+@pytest.mark.parametrize(
+    "content", [None, b"", bytes(96), b"armrace1"], ids=["missing", "empty", "zeros", "short"]
+)
+def test_a_missing_or_damaged_mark_is_refused_again_and_again_unless_restored(
+    path, tmp_path, content
+):
+    """A supervisor that starts the service again must not get past the refusal."""
     mark = tmp_path / "clicks.db-mark"
-    mark.write_bytes(bytes(96))
-    with pytest.raises(DamagedFile, match=r"the high-water mark .* is damaged"):
-        armrace.open(path)
     mark.unlink()
-    with pytest.raises(DamagedFile, match="has no high-water mark"):
-        armrace.open(path)
-    mark.unlink()
+    if content is not None:
+        mark.write_bytes(content)
+    sentence = "is damaged" if content else "has no high-water mark"
+    for _ in range(3):
+        with pytest.raises(DamagedFile, match=sentence):
+            armrace.open(path)
     with armrace.open(path, restored=True) as service:
         assert service.names() == ["ads"]
+    with armrace.open(path) as service:
+        assert service.names() == ["ads"]
+
+
+@pytest.mark.parametrize("content", [None, b""], ids=["missing", "empty"])
+def test_a_store_is_opened_whose_making_was_interrupted(tmp_path, content):
+    """The power failed after the database was made, and before its mark was."""
+    path, mark = tmp_path / "clicks.db", tmp_path / "clicks.db-mark"
+    SqliteStore(path).close()
+    mark.unlink()
+    if content is not None:
+        mark.write_bytes(content)
+    with armrace.open(path) as service:
+        fill(service, count=3)
+    with armrace.open(path) as service:
+        assert service.describe("ads").decisions == 3
 
 
 def test_a_torn_mark_leaves_the_other_slot(path, tmp_path):
@@ -161,8 +275,6 @@ def test_what_is_no_store_is_refused(tmp_path, content):
 
 
 def test_a_database_of_another_program_is_refused(tmp_path):
-    import apsw
-
     path = tmp_path / "clicks.db"
     connection = apsw.Connection(str(path))
     connection.execute("CREATE TABLE t (x)")
@@ -172,8 +284,6 @@ def test_a_database_of_another_program_is_refused(tmp_path):
 
 
 def test_a_later_schema_is_refused(path):
-    import apsw
-
     connection = apsw.Connection(str(path))
     connection.execute("PRAGMA user_version = 99")
     connection.close()
@@ -216,9 +326,9 @@ def test_a_backup_is_a_store(path, tmp_path):
         keyring, before = service.keyring, live_bytes(service)
         with pytest.raises(InvalidParameter, match="must be a new file"):
             service.back_up(copy)
-    with pytest.raises(DamagedFile, match="has no high-water mark"):
-        SqliteStore(copy)
-    (tmp_path / "copy.db-mark").unlink()
+    for _ in range(2):
+        with pytest.raises(DamagedFile, match="has no high-water mark"):
+            SqliteStore(copy)
     store = SqliteStore(copy, restored=True)
     with Service(store, keyring) as restored:
         assert live_bytes(restored) == before

@@ -42,12 +42,12 @@ from armrace.service.http.wire import (
 )
 from armrace.service.keyring import Scope
 from armrace.service.ledger import Request
+from armrace.service.listings import export_rows, list_quarantine
+from armrace.service.log_parts import back_up_log
 from armrace.service.requests.arms import AddArm, ChangeArm
 from armrace.service.requests.courses import ListSources, ReadHealth, ReadHistory
 from armrace.service.requests.experiments import ChangePhase, Create, ListNames
-from armrace.service.requests.exports import ExportRows
 from armrace.service.requests.inspection import AuditNow, CheckRatio
-from armrace.service.requests.rulings import ListQuarantine
 from armrace.service.rulings_aside import make_ruling
 from armrace.service.service import reward_answer
 from armrace.service.views import Describe
@@ -171,7 +171,8 @@ def _rule(counts: bool, preview: bool = False) -> Callable[[Call], Awaitable[Any
 
 
 async def _quarantine(call: Call) -> Any:
-    return await call.ask(ListQuarantine(call.tenant, call.path["name"]))
+    name, ledger = call.path["name"], call.front.ledger
+    return await asyncio.to_thread(list_quarantine, ledger, call.tenant, name)
 
 
 async def _audit(call: Call) -> Any:
@@ -224,7 +225,8 @@ async def _export(call: Call) -> Raw:
     kind = call.query.get("format", FORMATS[0])
     if kind not in FORMATS:
         raise InvalidParameter(f"format must be one of {', '.join(FORMATS)}; got {kind!r:.100}.")
-    rows = await call.ask(ExportRows(call.tenant, call.path["name"]))
+    name, ledger = call.path["name"], call.front.ledger
+    rows = await asyncio.to_thread(export_rows, ledger, call.tenant, name)
     if kind == "ndjson":
         return Raw(await asyncio.to_thread(to_ndjson, rows), _NDJSON)
     return Raw(await asyncio.to_thread(_parquet, rows), _PARQUET)
@@ -236,7 +238,7 @@ async def _back_up(call: Call) -> BackupAnswer:
     log = Path(getattr(ledger.store, "path", "log.db"))
     now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     copy = log.with_name(f"{log.stem}-{now}{log.suffix}")
-    await asyncio.to_thread(ledger.store.back_up, copy)
+    await asyncio.to_thread(back_up_log, ledger, copy)
     return BackupAnswer(copy.name, records)
 
 

@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from armrace.errors import ArmraceError, InvalidParameter, StoreFailed
+from armrace.errors import ArmraceError, DamagedFile, InvalidParameter, StoreFailed
 from armrace.service.http.access import Access
 from armrace.service.http.endpoints import DECIDE, REWARD, Call, Endpoint, Raw, Stream
 from armrace.service.http.front import Front
@@ -82,7 +82,7 @@ class Handler:
             status, code, more = status_of(error), error.code, headers_of(error)
             content = _encode(Problem(error.code, str(error)))
             self._metrics.count_problem(error.code)
-            if isinstance(error, StoreFailed):
+            if isinstance(error, (StoreFailed, DamagedFile)):
                 self._when_failed()
         except _ClientGone:
             status, content = 499, b""

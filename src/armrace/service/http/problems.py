@@ -72,6 +72,7 @@ _STATUSES = {
     "invalid-parameter": 422,
     "too-often": 429,
     "too-many-open": 503,
+    "damaged-file": 503,
     "store-failed": 503,
     "store-in-use": 503,
     "unwritable-output": 503,

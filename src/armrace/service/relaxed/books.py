@@ -14,7 +14,7 @@ import copy
 import math
 from typing import NamedTuple
 
-from armrace.service.books import Books
+from armrace.service.books import Books, Exactly
 from armrace.service.chain import Head, Record, link
 from armrace.service.drawing import Drawn
 from armrace.service.events import (
@@ -35,14 +35,10 @@ from armrace.service.state import State
 from armrace.service.stores.base import Turn
 from armrace.service.tokens import SigningKeys
 
-__all__ = ["AheadBooks", "Exactly", "Lag", "read_news"]
+__all__ = ["AheadBooks", "Lag", "read_news"]
 
 _PLAIN = frozenset((Decided, DecidedAhead, Rewarded, Ticked, Contradicted))
 """The events that nearly all of a log consists of; the others change arms, phases or rulings."""
-
-
-class Exactly(Exception):
-    """The requests of a turn must be performed on the true state."""
 
 
 class Lag(NamedTuple):
@@ -66,7 +62,8 @@ def read_news(state: State, turn: Turn, most: int) -> list[tuple[Record, Event]]
     """
     if turn.head == state.head:
         return []
-    if turn.head.sequence - state.head.sequence > most:
+    # A log that has become shorter is for the exact turn to refuse.
+    if not 0 < turn.head.sequence - state.head.sequence <= most:
         raise Exactly
     found = list(events_of(state.head, list(turn.read(after=state.head.sequence))))
     if any(type(event) not in _PLAIN for _, event in found):
@@ -114,7 +111,7 @@ class AheadBooks(Books):
         self._head = Head(record.sequence, record.digest)
         self.records.append((record, event))
         self.numbered(event.experiment).note(record.sequence, event)
-        self.added += 1
+        self.changes += 1
         return record.sequence
 
     def flush(self) -> Turn:
@@ -172,9 +169,9 @@ class _View(Experiment):
         self.open = _OpenView(experiment.open)
         self._books = books
         generation = self.generation
-        guessed = self.settings.horizon is None
-        self._left = generation.horizon - generation.learner.decisions if guessed else math.inf
-        """So many decisions are left before the policy starts afresh."""
+        left = generation.horizon - generation.learner.decisions
+        self._left = left if self.may_start_afresh else math.inf
+        """Decisions left until the policy restarts."""
 
     def note(self, sequence: int, event: Event) -> None:
         """Take note of an event that the fold will apply."""

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from armrace.errors import ArmraceError
-from armrace.service.books import Books
+from armrace.service.books import Books, Exactly
 from armrace.service.events import StreamOpened
 from armrace.service.experiment import Experiment
 from armrace.service.folding import apply_events
-from armrace.service.ledger import Ledger, Request, perform_one
-from armrace.service.relaxed.books import AheadBooks, Exactly, Lag, read_news
+from armrace.service.ledger import Ledger, Request
+from armrace.service.relaxed.books import AheadBooks, Lag, read_news
 from armrace.service.relaxed.drafts import Draft, Drafter
 from armrace.service.relaxed.names import NamesAside
 from armrace.service.requests.decisions import Decide
@@ -146,7 +146,7 @@ class RelaxedLedger(Ledger):
         def perform(request: Request[Any]) -> Any:
             nonlocal wasted
             books.draft = next(remaining)
-            outcome = perform_one(request, books)
+            outcome = self._answer(request, books)
             wasted = wasted or books.draft is not None
             return outcome
 

@@ -40,8 +40,7 @@ class Decide(msgspec.Struct, frozen=True):
                 f"open decisions must be at most {most}; wait until the window of some closes."
             )
         places = experiment.eligible_places(self.eligible)
-        # From here on nothing is refused: the event that follows settles what is settled here.
-        experiment.advance(books.time)
+        books.advance(experiment)
         drawn = experiment.draw(places)
         sequence = books.add(books.decided(experiment, drawn, self.unit, self.request))
         made = experiment.open.get(sequence)

@@ -7,7 +7,8 @@ import math
 import msgspec
 
 from armrace.forensics import Audit
-from armrace.limits import Limits, check_number
+from armrace.forensics.audit import LEVEL
+from armrace.limits import check_number
 from armrace.service.answers import RatioCheck, RatioRow
 from armrace.service.books import Books
 from armrace.service.experiment import Experiment
@@ -19,7 +20,6 @@ __all__ = [
     "CheckRatio",
 ]
 
-_LEVEL = Limits("probability of a false alarm", 0, 1, low_open=True, high_open=True)
 _LEAST_EXPECTED = 5.0
 
 
@@ -32,7 +32,7 @@ class AuditNow(msgspec.Struct, frozen=True):
 
     def perform(self, books: Books) -> Audit:
         """Settle what is due, and return the audit, with the names of the arms."""
-        check_number("level", self.level, _LEVEL)
+        check_number("level", self.level, LEVEL)
         experiment = books.settled(self.tenant, self.name)
         found = experiment.generation.learner.audit(self.level)
         return _named(found, experiment)

@@ -9,9 +9,8 @@ import msgspec
 from armrace.errors import DecisionExpired, ForeignTicket, RewardConflict
 from armrace.limits import Limits, check_number
 from armrace.service.books import Books, KeptRefusal
-from armrace.service.events import Contradicted, Rewarded, decode
+from armrace.service.events import Contradicted, Decided, Rewarded, decode
 from armrace.service.experiment import Experiment
-from armrace.service.open_decisions import OpenDecision
 from armrace.service.settings import check_label
 from armrace.service.tokens import TokenContent
 
@@ -42,11 +41,12 @@ class Reward(msgspec.Struct, frozen=True):
         steps = experiment.scale.steps(self.value)
         self._check_labels()
         decision = experiment.open.get(token.sequence)
-        if decision is not None and not _names(token, experiment, decision):
+        if decision is None:
+            _check_settled(books, experiment, token)
+            return self._answer_late(books, experiment, token.sequence, steps)
+        if not _names(token, experiment, decision.arm, decision.time):
             raise ForeignTicket(_ELSEWHERE)
-        if decision is None or (
-            decision.steps is None and experiment.is_closed(decision, books.time)
-        ):
+        if decision.steps is None and experiment.is_closed(decision, books.time):
             return self._answer_late(books, experiment, token.sequence, steps)
         if decision.steps is not None:
             return self._answer_again(books, experiment, token.sequence, decision.steps, steps)
@@ -104,9 +104,21 @@ class Reward(msgspec.Struct, frozen=True):
         return self._answer_again(books, experiment, sequence, event.steps, steps)
 
 
-def _names(token: TokenContent, experiment: Experiment, decision: OpenDecision) -> bool:
-    """Whether a token names an open decision, and not one that had its number in another log.
+def _check_settled(books: Books, experiment: Experiment, token: TokenContent) -> None:
+    """Refuse a token whose number is not that of this decision in the log."""
+    found = next(books.flush().read(token.sequence - 1, 1), None)
+    event = None if found is None else decode(found.payload)
+    if (
+        not isinstance(event, Decided)
+        or event.experiment != experiment.number
+        or not _names(token, experiment, event.arm, event.time)
+    ):
+        raise ForeignTicket(_ELSEWHERE)
+
+
+def _names(token: TokenContent, experiment: Experiment, arm: int, time: int) -> bool:
+    """Whether a token names a decision, and not one that had its number in another log.
 
     After a restore from an older backup, numbers are given out again.
     """
-    return token.place == decision.arm and token.closes == decision.time + experiment.window
+    return token.place == arm and token.closes == time + experiment.window

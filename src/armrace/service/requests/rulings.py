@@ -7,16 +7,21 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from armrace.errors import InvalidParameter
-from armrace.service.answers import QuarantinedReward, RulingAnswer
+from armrace.limits import Limits, check_number
+from armrace.service.answers import RulingAnswer
 from armrace.service.books import Books
 from armrace.service.chain import Record
 from armrace.service.events import RULINGS, Released, Retracted, Rewarded, decode
 from armrace.service.experiment import Experiment, Rulings
 from armrace.service.folding import Refolded, collect_rulings
 from armrace.service.requests.courses import history_of
+from armrace.service.settings import check_label, check_reason
 from armrace.service.views import view_of
 
-__all__ = ["ListQuarantine", "Rule", "Selection"]
+__all__ = ["Rule", "Selection"]
+
+
+_TIME = Limits("milliseconds since 1970", -(2**63), 2**63 - 1)
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -33,9 +38,14 @@ class Selection(msgspec.Struct, frozen=True):
     """Times in milliseconds since 1970; ``since`` is included, ``until`` is not."""
 
     def check(self, books: Books, tenant: str) -> None:
-        """Refuse a selection that gives nothing, or decisions that were not made here."""
+        """Refuse a selection that gives nothing or what is no selection."""
         if self == Selection():
             raise InvalidParameter("a selection must give decisions, a source or a time.")
+        if self.source is not None:
+            check_label("source", self.source)
+        for name, time in (("since", self.since), ("until", self.until)):
+            if time is not None:
+                check_number(name, time, _TIME, whole=True)
         for decision in self.decisions or ():
             _sequence(books, tenant, decision)
 
@@ -56,7 +66,7 @@ class Selection(msgspec.Struct, frozen=True):
             chosen: what :meth:`chosen` returned.
         """
         # Sought in the bytes first, which takes a tenth of the time of reading an event.
-        sought = b"" if self.source is None else self.source.encode("utf-8", "surrogatepass")
+        sought = b"" if self.source is None else self.source.encode()
         for record in records:
             if record.subject and sought in record.payload:
                 event = decode(record.payload)
@@ -95,8 +105,7 @@ class Rule(msgspec.Struct, frozen=True):
 
     def check(self, books: Books) -> None:
         """Refuse what can be refused before rewards are looked for."""
-        if not isinstance(self.reason, str) or len(self.reason) > 1000:
-            raise InvalidParameter("reason must be text of at most 1000 characters.")
+        check_reason(self.reason)
         self.selection.check(books, self.tenant)
 
     def perform(self, books: Books) -> RulingAnswer:
@@ -149,7 +158,7 @@ class Rule(msgspec.Struct, frozen=True):
         chosen = self.selection.chosen(books, self.tenant)
         records: Iterable[Record] = turn.read()
         if chosen is not None:
-            records = [record for each in sorted(chosen) for record in turn.find(each)]
+            records = turn.find_many(chosen)
         found = self.selection.find(records, experiment.number, chosen)
         return [event.decision for event in found if self.changes(experiment, event, ruled)]
 
@@ -158,37 +167,3 @@ class Rule(msgspec.Struct, frozen=True):
         return self.counts != ruled.get(
             event.decision, not experiment.is_suspicious(event.suspicion)
         )
-
-
-class ListQuarantine(msgspec.Struct, frozen=True):
-    """Return the rewards in quarantine."""
-
-    tenant: str
-    name: str
-
-    def perform(self, books: Books) -> list[QuarantinedReward]:
-        """Return the rewards in the order in which they came."""
-        experiment = books.experiment(self.tenant, self.name)
-        ruled = collect_rulings(books.flush()).get(experiment.number, {})
-        return [
-            QuarantinedReward(
-                event.decision,
-                event.time,
-                experiment.scale.reward(event.steps),
-                event.source,
-                event.suspicion,
-            )
-            for event in rewards_of(books)
-            if event.experiment == experiment.number
-            and experiment.is_suspicious(event.suspicion)
-            and event.decision not in ruled
-        ]
-
-
-def rewards_of(books: Books) -> Iterator[Rewarded]:
-    """Yield all rewards of the log."""
-    for record in books.flush().read():
-        if record.subject:  # neither nothing nor rulings
-            event = decode(record.payload)
-            assert isinstance(event, Rewarded)
-            yield event

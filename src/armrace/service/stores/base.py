@@ -11,7 +11,7 @@ every store, and :func:`armrace.checking.check_store` checks them:
 2. **Turns are serial.** A turn sees everything that earlier turns kept, in any process.
 3. **Records are numbered without gaps** from 1 in the order in which they were appended, and come
    back as they were given, bit for bit. Records that do not follow the head are refused.
-4. **Records are found by their subject**, in order.
+4. **Records are found by their subjects**, in order, many subjects by one question.
 5. **Snapshots are kept by sequence number.** They belong to the same transaction as records.
 6. **A store that cannot keep its word raises** :class:`~armrace.errors.StoreFailed`, in the turn or
    at its end, and never returns as if it had.
@@ -20,7 +20,7 @@ every store, and :func:`armrace.checking.check_store` checks them:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import ClassVar
@@ -40,12 +40,21 @@ class Turn(ABC):
         """The end of the log, with what this turn has appended."""
 
     @abstractmethod
-    def read(self, after: int = 0) -> Iterator[Record]:
-        """Yield the records whose sequence number is above ``after``, in order."""
+    def read(self, after: int = 0, most: int | None = None) -> Iterator[Record]:
+        """Yield the records whose sequence number is above ``after``, in order.
+
+        Args:
+            after: the number of the last record that is not wanted.
+            most: how many records are wanted at most; by default all.
+        """
 
     @abstractmethod
+    def find_many(self, subjects: Collection[int], after: int = 0) -> Iterator[Record]:
+        """Yield the records with one of these subjects and a number above ``after``, in order."""
+
     def find(self, subject: int, after: int = 0) -> Iterator[Record]:
         """Yield the records with this subject and a number above ``after``, in order."""
+        return self.find_many((subject,), after)
 
     @abstractmethod
     def append(self, records: Sequence[Record]) -> None:
@@ -75,9 +84,6 @@ class Turn(ABC):
 class Store(ABC):
     """A log of records with snapshots."""
 
-    is_shared: ClassVar[bool] = False
-    """Whether other processes may append to the log."""
-
     relaxes: ClassVar[bool] = False
     """Whether several servers write, so that the relaxed mode can pay."""
 
@@ -87,6 +93,13 @@ class Store(ABC):
     @abstractmethod
     def turn(self) -> AbstractContextManager[Turn]:
         """Wait for the store to be free and take a turn."""
+
+    def check(self) -> None:  # noqa: B027  # some stores keep nothing else
+        """Look for damage of what the store keeps beside the records, such as indices.
+
+        Raises:
+            DamagedFile: there is some.
+        """
 
     def back_up(self, target: Path | str) -> None:
         """Write a consistent copy into a new file, while the store is in use."""

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from armrace.errors import DamagedFile, StoreFailed
-from armrace.service.chain import BEGINNING, Head
+from armrace.service.chain import Head
 
 __all__ = ["HighWaterMark"]
 
@@ -31,47 +31,53 @@ class HighWaterMark:
     """The head up to which a log has been acknowledged.
 
     Args:
-        path: the file, which is created if need be.
+        path: the file, which must hold a mark.
+
+    Raises:
+        DamagedFile: the file holds no mark.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._synchronised = time.monotonic()
-        self.is_new = not path.exists()
+        self._file = _open(path, os.O_RDWR)
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
             content = os.pread(self._file, 2 * _SLOT.size, 0)
         except OSError as error:
-            raise StoreFailed(f"cannot open {path}: {error.strerror}.") from error
+            os.close(self._file)
+            raise _failure("read", path, error) from error
         heads = [_read(content[place : place + _SLOT.size]) for place in (0, _SLOT.size)]
         found = [head for head in heads if head is not None]
-        if content and not found:
+        if not found:
             os.close(self._file)
             raise DamagedFile(f"the high-water mark {path} is damaged.")
-        self.head = max(found, default=BEGINNING)
+        self.head = max(found)
         self._slot = 0 if heads[0] is None or heads[0] != self.head else 1
-        if self.is_new:
-            self._fill()
 
-    def _fill(self) -> None:
-        """Write both slots, so that later writes change no length, and make the name durable."""
-        self.move(BEGINNING)
-        self.move(BEGINNING)
-        self.synchronise()
-        folder = os.open(self._path.parent, os.O_RDONLY)
+    @classmethod
+    def create(cls, path: Path, head: Head) -> HighWaterMark:
+        """Write a mark into a new file, whole or not at all, in place of an existing one."""
+        new = path.with_name(path.name + ".new")
+        file = _open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         try:
-            os.fsync(folder)
+            # Both slots, so that later writes do not change the length.
+            os.write(file, 2 * _slot(head))
+            os.fsync(file)
+            new.replace(path)
+            _synchronise_folder(path.parent)
+        except OSError as error:
+            raise _failure("write", path, error) from error
         finally:
-            os.close(folder)
+            os.close(file)
+        return cls(path)
 
     def move(self, head: Head) -> None:
         """Write a new mark, and synchronise it if that was not done of late."""
-        content = _MAGIC + struct.pack("<Q", head.sequence) + head.digest
-        slot = content + _digest(content)
+        slot = _slot(head)
         try:
             written = os.pwrite(self._file, slot, self._slot * _SLOT.size)
         except OSError as error:
-            raise StoreFailed(f"cannot write {self._path}: {error.strerror}.") from error
+            raise _failure("write", self._path, error) from error
         if written != len(slot):
             raise StoreFailed(f"cannot write {self._path}: {written} of {len(slot)} bytes went.")
         self.head, self._slot = head, 1 - self._slot
@@ -83,7 +89,7 @@ class HighWaterMark:
         try:
             os.fdatasync(self._file)
         except OSError as error:
-            raise StoreFailed(f"cannot write {self._path}: {error.strerror}.") from error
+            raise _failure("write", self._path, error) from error
         self._synchronised = time.monotonic()
 
     def close(self) -> None:
@@ -92,6 +98,31 @@ class HighWaterMark:
             self.synchronise()
         finally:
             os.close(self._file)
+
+
+def _open(path: Path, flags: int) -> int:
+    try:
+        return os.open(path, flags, 0o600)
+    except OSError as error:
+        raise _failure("open", path, error) from error
+
+
+def _synchronise_folder(folder: Path) -> None:
+    """Make the names of a folder's files durable."""
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _failure(action: str, path: Path, error: OSError) -> StoreFailed:
+    return StoreFailed(f"cannot {action} {path}: {error.strerror}.")
+
+
+def _slot(head: Head) -> bytes:
+    content = _MAGIC + struct.pack("<Q", head.sequence) + head.digest
+    return content + _digest(content)
 
 
 def _digest(content: bytes) -> bytes:

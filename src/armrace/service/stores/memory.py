@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, islice
+from operator import attrgetter
 
 from armrace.service.chain import BEGINNING, Head, Record
 from armrace.service.stores.base import Store, Turn, check_continues
@@ -14,8 +16,6 @@ __all__ = ["MemoryStore"]
 
 class MemoryStore(Store):
     """A list of records."""
-
-    is_shared = True
 
     def __init__(self) -> None:
         self.records: list[Record] = []
@@ -47,15 +47,17 @@ class _MemoryTurn(Turn):
                 return Head(records[-1].sequence, records[-1].digest)
         return BEGINNING
 
-    def read(self, after: int = 0) -> Iterator[Record]:
+    def read(self, after: int = 0, most: int | None = None) -> Iterator[Record]:
         kept = self._store.records
-        yield from kept[after:]
-        yield from self._new[max(0, after - len(kept)) :]
+        found = chain(kept[after:], self._new[max(0, after - len(kept)) :])
+        return islice(found, most)
 
-    def find(self, subject: int, after: int = 0) -> Iterator[Record]:
-        kept = self._store.subjects.get(subject, [])
-        new = [record for record in self._new if record.subject == subject]
-        return (record for record in (*kept, *new) if record.sequence > after)
+    def find_many(self, subjects: Collection[int], after: int = 0) -> Iterator[Record]:
+        wanted = set(subjects)
+        kept = chain.from_iterable(self._store.subjects.get(each, []) for each in wanted)
+        new = [record for record in self._new if record.subject in wanted]
+        found = [record for record in (*kept, *new) if record.sequence > after]
+        return iter(sorted(found, key=attrgetter("sequence")))
 
     def append(self, records: Sequence[Record]) -> None:
         check_continues(self.head, records)

@@ -17,8 +17,9 @@ again.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import Any
 
 import psycopg
@@ -67,7 +68,6 @@ class PostgresStore(Store):
         DamagedFile: the tables are of a later version.
     """
 
-    is_shared = True
     relaxes = True
     recovers = True
 
@@ -167,9 +167,8 @@ class _Queries:
             "(SELECT sequence FROM {0}.records ORDER BY sequence DESC LIMIT 1), "
             "(SELECT digest FROM {0}.records ORDER BY sequence DESC LIMIT 1)"
         )
-        self.read = made(records + "sequence > %s ORDER BY sequence")
-        self.read_page = made(records + f"sequence > %s ORDER BY sequence LIMIT {_PAGE}")
-        self.find = made(records + "subject = %s AND sequence > %s ORDER BY sequence")
+        self.read = made(records + "sequence > %s ORDER BY sequence LIMIT %s")
+        self.find = made(records + "subject = ANY(%s) AND sequence > %s ORDER BY sequence")
         self.append = made(
             "INSERT INTO {0}.records "
             "SELECT * FROM unnest(%s::bigint[], %s::bytea[], %s::bytea[], %s::bigint[])"
@@ -194,7 +193,7 @@ class _PostgresTurn(Turn):
             connection.execute(_TAKE_LOCK)
             # Statements of their own: the lock must be held before they look at the data.
             head = connection.execute(queries.head, binary=True)
-            news = connection.execute(queries.read_page, (last,), binary=True)
+            news = connection.execute(queries.read, (last, _PAGE), binary=True)
         row = head.fetchone()
         assert row is not None
         self._time = int(row[0])
@@ -228,24 +227,26 @@ class _PostgresTurn(Turn):
     def time(self) -> int | None:
         return self._time
 
-    def read(self, after: int = 0) -> Iterator[Record]:
-        if after == self._news_after and len(self._news) == self._head.sequence - after:
-            return iter(self._news)
-        if self._head.sequence - after <= _PAGE:
-            return map(_record, self._execute(self._queries.read, (after,)).fetchall())
-        return self._read_in_pages(after)
+    def read(self, after: int = 0, most: int | None = None) -> Iterator[Record]:
+        left = self._head.sequence - after
+        if after == self._news_after and len(self._news) == left:
+            return islice(self._news, most)
+        if left <= _PAGE or (most is not None and most <= _PAGE):
+            return map(_record, self._execute(self._queries.read, (after, most)).fetchall())
+        return self._read_in_pages(after, most)
 
-    def _read_in_pages(self, after: int) -> Iterator[Record]:
+    def _read_in_pages(self, after: int, most: int | None) -> Iterator[Record]:
         """Read a long log without holding it in memory."""
         if self._waiting:
             self._insert()
         with self._connection.cursor(name="records", binary=True) as cursor:
             cursor.itersize = _PAGE
-            cursor.execute(self._queries.read, (after,))
+            cursor.execute(self._queries.read, (after, most))
             yield from map(_record, cursor)
 
-    def find(self, subject: int, after: int = 0) -> Iterator[Record]:
-        return map(_record, self._execute(self._queries.find, (subject, after)).fetchall())
+    def find_many(self, subjects: Collection[int], after: int = 0) -> Iterator[Record]:
+        values = (_array(map(str, subjects)), after)
+        return map(_record, self._execute(self._queries.find, values).fetchall())
 
     def append(self, records: Sequence[Record]) -> None:
         check_continues(self._head, records)

@@ -8,8 +8,9 @@ locked for this process alone. Beside it lies the :mod:`high-water mark
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain
@@ -36,6 +37,7 @@ _record: Callable[[Any], Record] = partial(tuple.__new__, Record)
 
 _APPLICATION = 0x61726D72
 _BACKUP_PAGES = 1000
+_NO_LIMIT = -1
 _SCHEMA = 2
 _MIGRATIONS = {1: ""}
 """For each earlier schema, what leads to the next one. Schema 2 has the same tables as 1; its log
@@ -93,8 +95,7 @@ class SqliteStore(Store):
             with _errors_of(self.path):
                 self._prepare(synchronous)
                 self._head = self._read_head()
-            self.mark = HighWaterMark(self.path.with_name(self.path.name + "-mark"))
-            self._compare_with_mark(restored)
+            self.mark = self._open_mark(restored)
         except BaseException:
             self.close()
             raise
@@ -126,17 +127,28 @@ class SqliteStore(Store):
             return Head(sequence, digest)
         return BEGINNING
 
-    def _compare_with_mark(self, restored: bool) -> None:
-        assert self.mark is not None
-        if restored or (self.mark.is_new and self._head == BEGINNING):
-            self.mark.move(self._head)
-        elif self.mark.is_new:
+    def _open_mark(self, restored: bool) -> HighWaterMark:
+        """Return the mark beside the file, after the log was found to reach it."""
+        place = self.path.with_name(self.path.name + "-mark")
+        if restored:
+            return HighWaterMark.create(place, self._head)
+        # An empty file is what an earlier version left if the power failed as it made the store.
+        if not place.exists() or place.stat().st_size == 0:
+            # Without records there is nothing to lose: the store is new, or the power failed as it
+            # was made. Otherwise no mark is made, so that the next try is refused too.
+            if self._head == BEGINNING:
+                return HighWaterMark.create(place, BEGINNING)
             raise DamagedFile(
                 f"{self.path} has no high-water mark beside it, so that a loss would not be seen; "
                 "open it as restored if it comes from a backup."
             )
-        else:
-            self._check_marked(self.mark.head)
+        mark = HighWaterMark(place)
+        try:
+            self._check_marked(mark.head)
+        except BaseException:
+            mark.close()
+            raise
+        return mark
 
     def _check_marked(self, marked: Head) -> None:
         if marked.sequence > self._head.sequence:
@@ -166,6 +178,12 @@ class SqliteStore(Store):
                 assert self.mark is not None
                 self._head = turn.head
                 self.mark.move(turn.head)
+
+    def check(self) -> None:
+        with self._lock, _errors_of(self.path):
+            (found,) = self._connection.execute("PRAGMA integrity_check(1)").fetchone()
+        if found != "ok":
+            raise DamagedFile(f"{self.path} is damaged: {' '.join(found.split())}.")
 
     def back_up(self, target: Path | str) -> None:
         place = Path(target)
@@ -211,19 +229,20 @@ class _SqliteTurn(Turn):
     def head(self) -> Head:
         return self._head
 
-    def read(self, after: int = 0) -> Iterator[Record]:
+    def read(self, after: int = 0, most: int | None = None) -> Iterator[Record]:
         query = (
             "SELECT sequence, payload, digest, subject FROM records WHERE sequence > ? "
-            "ORDER BY sequence"
+            "ORDER BY sequence LIMIT ?"
         )
-        return map(_record, self._connection.execute(query, (after,)))
+        limit = _NO_LIMIT if most is None else most
+        return map(_record, self._connection.execute(query, (after, limit)))
 
-    def find(self, subject: int, after: int = 0) -> Iterator[Record]:
+    def find_many(self, subjects: Collection[int], after: int = 0) -> Iterator[Record]:
         query = (
-            "SELECT sequence, payload, digest, subject FROM records "
-            "WHERE subject = ? AND sequence > ? ORDER BY sequence"
+            "SELECT sequence, payload, digest, subject FROM records WHERE sequence > ? "
+            "AND subject IN (SELECT value FROM json_each(?)) ORDER BY sequence"
         )
-        return map(_record, self._connection.execute(query, (subject, after)))
+        return map(_record, self._connection.execute(query, (after, json.dumps([*subjects]))))
 
     def append(self, records: Sequence[Record]) -> None:
         check_continues(self._head, records)

@@ -1,0 +1,69 @@
+"""The time of events: it never goes back, and jumps of a clock do not move it.
+
+Windows close by the time of the log. So a clock that is set wrong must neither stop it nor close
+windows early, as far as a process can tell. It compares a shared clock, the database's, with its
+own monotonic one from turn to turn. When it starts, it has nothing to compare with: that the clock
+is a day ahead of the log may be a jump or a day without an event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic_ns, time_ns
+
+__all__ = ["LogTime", "monotonic_clock"]
+
+_TOLERATED = 2000
+"""By so many milliseconds, and by a hundredth, a shared clock may differ from the own one."""
+
+
+def monotonic_clock() -> Callable[[], int]:
+    """Return a clock in milliseconds since 1970 that no later change of the system's time moves."""
+    start, began = time_ns(), monotonic_ns()
+    return lambda: (start + monotonic_ns() - began) // 1_000_000
+
+
+class LogTime:
+    """Tells the time of the next event.
+
+    Args:
+        clock: returns the time in milliseconds, for stores that have no clock of their own.
+        elapsed: returns the milliseconds of a clock that nobody sets.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], int] | None = None,
+        elapsed: Callable[[], int] = lambda: monotonic_ns() // 1_000_000,
+    ) -> None:
+        self._clock = clock or monotonic_clock()
+        self._elapsed = elapsed
+        self._correction = 0
+        """What is added to a clock that is behind the log or has jumped."""
+        self._before: tuple[int, int] | None = None
+        """The shared clock and the own one in the last turn."""
+
+    def after(self, last: int, shared: int | None) -> int:
+        """Return the time of events that follow an event of the time ``last``.
+
+        Args:
+            last: the time of the last event of the log.
+            shared: the time of the clock that all processes of the store share, if there is one.
+        """
+        if shared is not None:
+            self._take_back_jumps(shared)
+        time = (self._clock() if shared is None else shared) + self._correction
+        if time < last:
+            # From here on time passes as fast as the clock, and does not wait for it.
+            self._correction += last - time
+            return last
+        return time
+
+    def _take_back_jumps(self, shared: int) -> None:
+        elapsed = self._elapsed()
+        if self._before is not None:
+            passed = elapsed - self._before[1]
+            jump = shared - self._before[0] - passed
+            if abs(jump) > _TOLERATED + passed // 100:
+                self._correction -= jump
+        self._before = shared, elapsed
