@@ -175,7 +175,7 @@ class _Judge:
 
 def _check_states(world: World) -> None:
     world.now += 10_000_000
-    with world.small():
+    with world.scaled_down():
         views, states = [], []
         services = [node.service or world.make_service("exact", node.clock) for node in world.nodes]
         views = [service.describe("ads") for service in services]

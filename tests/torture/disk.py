@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import apsw
 
@@ -68,6 +69,7 @@ class Disk:
         self.seconds = 0.0
         self.seen: Counter[str] = Counter()
         """How often something happened that a campaign must have tried."""
+        self._renamed: tuple[str, str, bytearray | None] | None = None
         self._rng = rng
         self._steps = steps
         self._deaf_to = deaf_to
@@ -107,10 +109,27 @@ class Disk:
         for change in changes:
             _apply(content, change)
 
+    def rename(self, name: str, new: str) -> None:
+        """Let a file take the place of another; before the folder is synchronised, or not."""
+        if self._step():
+            self._renamed = (name, new, self.kept.get(new))
+            self.kept[new] = self.kept.pop(name, bytearray())
+            self.pending.pop(new, None)
+            if name in self.pending:
+                self.pending[new] = self.pending.pop(name)
+
+    def _take_back_renaming(self, found: dict[str, bytearray]) -> None:
+        assert self._renamed is not None
+        name, new, before = self._renamed
+        found[name] = found.pop(new)
+        if before is not None:
+            found[new] = before
+
     def synchronise_folder(self) -> None:
         """Make durable which files there are."""
         if not self.is_off:
             self.deleted.clear()
+            self._renamed = None
             for name in self.pending:
                 self.kept.setdefault(name, bytearray())
 
@@ -134,6 +153,8 @@ class Disk:
         for name, changes in self.pending.items():
             if name in found or rng.random() < 0.8:  # else the name of a new file is lost
                 self._apply_some(found.setdefault(name, bytearray()), changes)
+        if self._renamed is not None and rng.random() < 0.5:
+            self._take_back_renaming(found)
         return {name: bytes(content) for name, content in found.items()}
 
     def _apply_some(self, content: bytearray, changes: list[_Write | _Truncation]) -> None:
@@ -182,20 +203,23 @@ def _apply(content: bytearray, change: _Write | _Truncation) -> None:
     content[place : place + len(data)] = data
 
 
-_disk = Disk(random.Random(0), 0)
-"""The disk that is attached."""
+_disks = [Disk(random.Random(0), 0)]
+"""The last one is attached."""
 
 
 @contextmanager
 def attached(disk: Disk) -> Iterator[Disk]:
     """Let everything that the embedded store writes go to a disk."""
-    global _disk
-    before = _disk, high_water.os, high_water.time
-    _disk, high_water.os, high_water.time = disk, _system, _clock  # type: ignore[assignment]
+    _disks.append(disk)
     try:
-        yield disk
+        with (
+            patch.object(high_water, "os", _system),
+            patch.object(high_water, "time", _clock),
+            patch.object(Path, "replace", _replace),
+        ):
+            yield disk
     finally:
-        _disk, high_water.os, high_water.time = before
+        _disks.remove(disk)
         _system.close_all()
 
 
@@ -205,14 +229,14 @@ class _File(apsw.VFSFile):
         super().__init__("", name, flags)
 
     def xWrite(self, data: bytes, offset: int) -> None:
-        _disk.write(self._name, offset, bytes(data))
+        _disks[-1].write(self._name, offset, bytes(data))
         super().xWrite(data, offset)
 
     def xSync(self, flags: int) -> None:
-        _disk.synchronise(self._name)
+        _disks[-1].synchronise(self._name)
 
     def xTruncate(self, size: int) -> None:
-        _disk.truncate(self._name, size)
+        _disks[-1].truncate(self._name, size)
         super().xTruncate(size)
 
 
@@ -224,7 +248,7 @@ class _FileSystem(apsw.VFS):
         return _File(name, flags)
 
     def xDelete(self, name: str, syncdir: bool) -> None:
-        _disk.delete(Path(name).name, syncdir)
+        _disks[-1].delete(Path(name).name, syncdir)
         super().xDelete(name, False)
 
 
@@ -242,18 +266,23 @@ class _System:
 
     def open(self, path: Path, flags: int, *mode: int) -> int:
         file = os.open(path, flags, *mode)
+        if flags & os.O_TRUNC:
+            _disks[-1].truncate(Path(path).name, 0)
         self._names[file] = "" if Path(path).is_dir() else Path(path).name
         return file
 
     def pwrite(self, file: int, data: bytes, place: int) -> int:
-        _disk.write(self._names[file], place, bytes(data))
+        _disks[-1].write(self._names[file], place, bytes(data))
         return os.pwrite(file, data, place)
+
+    def write(self, file: int, data: bytes) -> int:
+        return self.pwrite(file, data, os.lseek(file, 0, os.SEEK_CUR))
 
     def fdatasync(self, file: int) -> None:
         if name := self._names[file]:
-            _disk.synchronise(name)
+            _disks[-1].synchronise(name)
         else:
-            _disk.synchronise_folder()
+            _disks[-1].synchronise_folder()
 
     fsync = fdatasync
 
@@ -267,12 +296,19 @@ class _System:
             self.close(file)
 
 
+def _replace(path: Path, target: Path) -> Path:
+    """Do as ``Path.replace`` does."""
+    _disks[-1].rename(path.name, target.name)
+    os.replace(path, target)  # noqa: PTH105  # that is what this stands in for
+    return target
+
+
 class _Clock:
     """The module ``time`` as the high-water mark uses it: operations take time."""
 
     @staticmethod
     def monotonic() -> float:
-        return _disk.seconds
+        return _disks[-1].seconds
 
 
 _system, _clock = _System(), _Clock()

@@ -11,7 +11,14 @@ from unittest.mock import patch
 
 from armrace.errors import ArmraceError, DamagedFile, StoreFailed
 from armrace.policies import RECOMMENDED
-from armrace.service import MemoryStore, Service, bulk, experiment, rulings_aside
+from armrace.service import (
+    MemoryStore,
+    Service,
+    bulk,
+    experiment,
+    log_time,
+    rulings_aside,
+)
 from armrace.service.keyring import Keyring
 from armrace.service.ledger import Ledger
 from armrace.service.relaxed.books import Lag
@@ -258,18 +265,19 @@ class World:
         heapq.heappush(self._queue, (self.now + delay, self._count, act))
 
     @contextmanager
-    def small(self) -> Iterator[None]:
-        """Let what happens in long logs only happen in short ones."""
+    def scaled_down(self) -> Iterator[None]:
+        """Let what happens in long logs only happen in short ones, and time be the world's."""
         with ExitStack() as stack:
             enter = stack.enter_context
             enter(patch.object(experiment, "FIRST_HORIZON", FIRST_HORIZON))
             enter(patch.object(rulings_aside, "PART", self.kinds.part))
             enter(patch.object(bulk, "_LEAST", self.kinds.long))
+            enter(patch.object(log_time, "monotonic_ns", lambda: 1_000_000 * self.now))
             yield
 
     def run(self) -> None:
         """Let clients work under faults, then without, until all of them have finished."""
-        with self.small():
+        with self.scaled_down():
             self._create()
             self._run()
 
