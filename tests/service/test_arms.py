@@ -45,7 +45,8 @@ def test_a_paused_arm_is_not_chosen_and_comes_back(service):
     service.create("ads", ["a", "b", "c"], 0, policy="tsallis-inf")
     service.pause_arm("ads", "b")
     assert {decision.arm for decision in service.decide_many("ads", 50)} == {"a", "c"}
-    service.resume_arm("ads", "b")
+    answer = service.resume_arm("ads", "b")
+    assert "may choose the arm again and has kept what it knows of it" in answer.guarantee
     assert {decision.arm for decision in service.decide_many("ads", 50)} == {"a", "b", "c"}
     assert folded_bytes(service.ledger.store) == live_bytes(service)
 
@@ -117,4 +118,23 @@ def test_a_floor_does_not_bring_a_retired_arm_back(service, short_horizon, polic
     decisions = service.decide_many("ads", 50)
     assert service.describe("ads").generation > 0
     assert {decision.arm for decision in decisions} == {"b", "c"}
+    assert folded_bytes(service.ledger.store, snapshots=False) == live_bytes(service)
+
+
+def test_a_unit_is_not_shown_an_arm_that_may_not_be_chosen(service, clock):
+    service.create("ads", ["a", "b", "c"], 0, policy="tsallis-inf", window=10)
+    first = service.decide("ads", unit="u", request="r")
+    others = [arm for arm in "abc" if arm != first.arm]
+    assert service.decide("ads", eligible=[first.arm], unit="u").repeated
+    second = service.decide("ads", eligible=others, unit="u")
+    assert second.arm in others
+    assert not second.repeated
+    assert service.decide("ads", unit="u").decision == second.decision
+    service.pause_arm("ads", second.arm)
+    third = service.decide("ads", unit="u")
+    assert third.arm != second.arm
+    service.retire_arm("ads", third.arm)
+    fourth = service.decide("ads", unit="u")
+    assert fourth.arm not in (second.arm, third.arm)
+    assert service.decide("ads", unit="u", request="r").decision == first.decision
     assert folded_bytes(service.ledger.store, snapshots=False) == live_bytes(service)

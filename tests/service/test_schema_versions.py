@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import apsw
+import msgspec
 import pytest
 
 import armrace
@@ -33,9 +36,16 @@ def version(path) -> int:
         connection.close()
 
 
+def _as_before(snapshot: bytes) -> bytes:
+    """A snapshot without conflicts, courses, sources and streams."""
+    *head, experiments = msgspec.msgpack.decode(snapshot[16:])
+    data = msgspec.msgpack.encode([*head, [each[:-4] for each in experiments]])
+    return hashlib.blake2b(data, digest_size=16).digest() + data
+
+
 @pytest.fixture
 def old(tmp_path):
-    """A file of schema 1 with a log, and without a snapshot."""
+    """A file of schema 1 with a log, and with a snapshot that lacks what came later."""
     path, made = tmp_path / "clicks.db", tmp_path / "made.db"
     with armrace.open(made) as service:
         service.create("ads", ["a", "b"], 0, policy="ucb1", horizon=100, seed=1)
@@ -43,9 +53,11 @@ def old(tmp_path):
             service.reward(decision, 1.0)
         with service.ledger.store.turn() as turn:
             records = [tuple(record) for record in turn.read()]
+        snapshot = _as_before(live_bytes(service))
     connection = apsw.Connection(str(path))
     connection.execute(SCHEMA_1)
     connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?)", records)
+    connection.execute("INSERT INTO snapshots VALUES (?, ?)", (len(records), snapshot))
     connection.close()
     (tmp_path / "made.db-keys").rename(tmp_path / "clicks.db-keys")
     (tmp_path / "made.db-mark").rename(tmp_path / "clicks.db-mark")

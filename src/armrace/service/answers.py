@@ -126,7 +126,7 @@ class Deletion(msgspec.Struct, frozen=True):
     """The layer whose evidence deleted it."""
     round: int
     time: int
-    """When about that was, in milliseconds since 1970, as near as the marks tell."""
+    """Approximate time in milliseconds since 1970, to the nearest mark."""
 
 
 class RulingView(msgspec.Struct, frozen=True):
@@ -260,7 +260,7 @@ class BackupAnswer(msgspec.Struct, frozen=True):
     file: str
     """Its name, in the folder of the log."""
     records: int
-    """At least so many records are in it."""
+    """A lower bound on the number of records in the copy."""
 
 
 class DecisionRow(msgspec.Struct):

@@ -67,7 +67,7 @@ def uncollected() -> Iterator[None]:
 
 
 def is_long(events: int) -> bool:
-    """Whether so many events are worth being turned into columns."""
+    """Return whether ``events`` events are enough to convert to columns."""
     return events >= _LEAST
 
 
@@ -87,7 +87,7 @@ def apply_many(experiment: Experiment, events: Columns) -> None:
 
 
 def _pays(experiment: Experiment, events: int) -> bool:
-    """Whether a run of so many events is worth being applied at once."""
+    """Return whether a run of this length is faster applied in bulk."""
     # The open decisions are turned into arrays too, which many short runs would repeat.
     return events >= max(_LEAST, len(experiment.open) // 4)
 
@@ -238,7 +238,7 @@ class _Run:
         )
 
     def _plan(self, lessons: Lessons, counts: RunCounts, rewarded: np.ndarray) -> None:
-        """Say when the learner takes which step."""
+        """Put the learner's steps into their order."""
         learned_at = self._settled_at.copy()
         learns = self._open["known"] & ~self._open["learned"]
         if self._experiment.is_immediate:

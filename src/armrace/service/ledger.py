@@ -198,7 +198,6 @@ class Ledger:
     def _take_turns(self, batches: list[Sequence[Request[Any]]]) -> list[list[Any]]:
         """Take a turn, and another one for the other requests if one of them breaks it off."""
         while True:
-            self._culprit = None
             try:
                 return self._take_turn(batches)
             except Exception as error:
@@ -211,7 +210,7 @@ class Ledger:
 
     def _give_up(self, error: BaseException) -> None:
         """Throw the state away: it may be ahead of the store."""
-        self._state = None
+        self._state = self._culprit = None
         if isinstance(error, (StoreFailed, DamagedFile)) and not self.store.recovers:
             self._failure = str(error)
 

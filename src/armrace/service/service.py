@@ -172,7 +172,7 @@ class Service:
         return self._ask(Describe(self.tenant, name))
 
     def pause(self, name: str) -> None:
-        """Make no more decisions until :meth:`resume`; rewards are taken all the same."""
+        """Stop making decisions until :meth:`resume`; rewards are still accepted."""
         self._ask(ChangePhase(self.tenant, name, "paused"))
 
     def resume(self, name: str) -> None:
@@ -180,7 +180,7 @@ class Service:
         self._ask(ChangePhase(self.tenant, name, "running"))
 
     def finish(self, name: str) -> None:
-        """Make no more decisions, for good; rewards are taken until the windows close."""
+        """Stop making decisions for good; rewards are accepted until the windows close."""
         self._ask(ChangePhase(self.tenant, name, "finished"))
 
     # --- arms -----------------------------------------------------------------------------
@@ -190,7 +190,7 @@ class Service:
         return self._ask(AddArm(self.tenant, name, arm))
 
     def pause_arm(self, name: str, arm: str) -> ArmAnswer:
-        """Choose an arm no more until :meth:`resume_arm`."""
+        """Stop choosing an arm until :meth:`resume_arm`."""
         return self._ask(ChangeArm(self.tenant, name, arm, "paused"))
 
     def resume_arm(self, name: str, arm: str) -> ArmAnswer:
@@ -198,7 +198,7 @@ class Service:
         return self._ask(ChangeArm(self.tenant, name, arm, "active"))
 
     def retire_arm(self, name: str, arm: str) -> ArmAnswer:
-        """Choose an arm no more, for good."""
+        """Stop choosing an arm for good."""
         return self._ask(ChangeArm(self.tenant, name, arm, "retired"))
 
     # --- decisions and rewards ------------------------------------------------------------
@@ -216,7 +216,8 @@ class Service:
             name: the experiment.
             eligible: the arms that may be chosen; by default all.
             unit: for whom the decision is made. As long as a decision for the same unit is
-                open, that one is returned: a unit sees one arm and brings one reward.
+                open, that one is returned: a unit sees one arm and brings one reward. A new
+                decision is made if its arm is not active or not eligible any more.
             request: an identifier of this call. A call with the same one returns the same
                 decision as long as it is open, so that a call can be repeated when no answer came.
 

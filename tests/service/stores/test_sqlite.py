@@ -25,7 +25,7 @@ from armrace.errors import (
 from armrace.service import Service
 from armrace.service.events import decode, encode
 from armrace.service.http.application import create_application
-from armrace.service.stores.sqlite import SqliteStore
+from armrace.service.stores.sqlite import SqliteStore, _SqliteTurn
 from serving import folded_bytes, live_bytes
 
 
@@ -317,6 +317,26 @@ def test_a_full_disk_stops_the_service_and_loses_nothing(tmp_path):
     service.close()
     with armrace.open(tmp_path / "clicks.db") as again:
         assert live_bytes(again) == before
+
+
+def test_an_interruption_right_after_a_commit_leaves_the_store_usable(path, monkeypatch):
+    """Ctrl-C at the worst moment: the records are kept, and the store does not know it yet."""
+    original = _SqliteTurn.commit
+
+    def commit(self):
+        original(self)
+        if self._writes:
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+
+    with armrace.open(path) as service:
+        monkeypatch.setattr(_SqliteTurn, "commit", commit)
+        with pytest.raises(KeyboardInterrupt):
+            service.decide("ads")
+        assert service.describe("ads").decisions == 101
+        service.decide("ads")
+    with armrace.open(path) as service:
+        assert service.verify() == 203
 
 
 def test_a_backup_is_a_store(path, tmp_path):

@@ -12,8 +12,8 @@ from armrace.service.generation import Generation
 __all__ = ["Draft", "Drafter"]
 
 _BYTES_A_RECORD = 2**14
-"""A state is copied when the log has grown by one record for so many bytes of it, so that copies of
-large states do not take longer than the decisions. Small ones are copied for every turn."""
+"""A state is copied once the log has grown by one record per this number of its bytes, so that
+copying a large state takes no longer than the decisions. Small ones are copied for every turn."""
 _NEVER = -1
 
 
@@ -33,7 +33,7 @@ class Draft(NamedTuple):
 
 
 class Drafter:
-    """Draws decisions of one experiment with random numbers that nobody else has.
+    """Draws decisions of one experiment from a random stream of its own.
 
     It draws from a copy of the learner, in which its own draws count at once. Appended decisions
     come back to the copy with the next state; those that were thrown away are forgotten then.

@@ -16,7 +16,7 @@ __all__ = ["NamesAside"]
 
 
 class NamesAside(SigningKeys):
-    """Keys that sign nothing before they are told to.
+    """Signing keys that defer all signatures to the end of a turn.
 
     Args:
         keys: the keys that sign.
@@ -28,7 +28,7 @@ class NamesAside(SigningKeys):
         self._unsigned: list[tuple[str, TokenContent]] = []
 
     def read_ahead(self, tenant: str, token: object) -> None:
-        """Read a name before it is asked for; one that is forged is refused when it is."""
+        """Read a name before the turn; a forged one is refused later, by :meth:`read`."""
         if isinstance(token, str):
             with suppress(ForeignTicket):
                 self._contents[tenant, token] = self._keys.read(tenant, token)
@@ -38,7 +38,7 @@ class NamesAside(SigningKeys):
         return self._keys.read(tenant, token) if found is None else found
 
     def sign(self, tenant: str, content: TokenContent) -> str:
-        """Take note of what is to be signed, and return no name yet."""
+        """Queue the content for signing; return an empty placeholder."""
         self._unsigned.append((tenant, content))
         return ""
 

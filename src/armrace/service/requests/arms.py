@@ -22,6 +22,10 @@ _NEW_GENERATION = (
     "The policy starts afresh in a new generation. Its guarantee covers the decisions from now on; "
     "open decisions of the old generation are recorded, but teach the new one nothing."
 )
+_RESUMED = (
+    "The policy may choose the arm again and has kept what it knows of it. Regret counts against "
+    "the arm while it was active, if it was not paused because of its rewards."
+)
 _RESTRICTED = (
     "The policy chooses among the remaining arms. Its guarantee covers regret against those, if "
     "the arm was not paused or retired because of its rewards."
@@ -46,7 +50,7 @@ class AddArm(msgspec.Struct, frozen=True):
             books.add(ArmAdded(books.time, experiment.number, self.arm))
         elif experiment.statuses[experiment.arms.index(self.arm)] == "retired":
             raise AlreadyExists(f"the arm {self.arm!r} is retired; give the new arm another name.")
-        return _answer(experiment, self.arm, before)
+        return _answer(experiment, self.arm, before, _CONTINUES)
 
 
 class ChangeArm(msgspec.Struct, frozen=True):
@@ -66,7 +70,8 @@ class ChangeArm(msgspec.Struct, frozen=True):
         if experiment.statuses[place] != self.status:
             self._check(experiment, place)
             books.add(ArmChanged(books.time, experiment.number, place, self.status))
-        return _answer(experiment, self.arm, before)
+        words = _RESUMED if self.status == "active" else _RESTRICTED
+        return _answer(experiment, self.arm, before, words)
 
     def _check(self, experiment: Experiment, place: int) -> None:
         if experiment.statuses[place] == "retired":
@@ -84,11 +89,10 @@ class ChangeArm(msgspec.Struct, frozen=True):
             raise InvalidParameter(f"at least {least} arms must stay active; {left} would.")
 
 
-def _answer(experiment: Experiment, arm: str, before: int) -> ArmAnswer:
+def _answer(experiment: Experiment, arm: str, before: int, words: str) -> ArmAnswer:
     place = experiment.arms.index(arm)
     status = experiment.statuses[place]
     renewed = experiment.generation.number != before
-    words = _CONTINUES if status == "active" else _RESTRICTED
     return ArmAnswer(
         arm,
         status,

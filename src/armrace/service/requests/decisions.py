@@ -55,9 +55,18 @@ class Decide(msgspec.Struct, frozen=True):
                 return found
         if self.unit is not None:
             found = experiment.open.of_unit(check_label("unit", self.unit))
-            if found is not None and not experiment.is_closed(found, time):
+            if (
+                found is not None
+                and not experiment.is_closed(found, time)
+                and self._may_show(experiment, found.arm)
+            ):
                 return found
         return None
+
+    def _may_show(self, experiment: Experiment, place: int) -> bool:
+        """Whether an arm may be shown again: it is active and, if arms are named, among them."""
+        named = self.eligible is None or experiment.arms[place] in self.eligible
+        return named and experiment.statuses[place] == "active"
 
 
 def _answer(books: Books, experiment: Experiment, made: OpenDecision, repeated: bool) -> Decision:

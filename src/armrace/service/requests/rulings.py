@@ -92,8 +92,8 @@ def _sequence(books: Books, tenant: str, decision: str | int) -> int:
 class Rule(msgspec.Struct, frozen=True):
     """Retract rewards, or release them.
 
-    A retracted reward counts as if it had never come. A released one counts, whether it was in
-    quarantine or had been retracted.
+    A retracted reward is treated as if it had never come. A released reward counts, whether it was
+    in quarantine or retracted before.
     """
 
     tenant: str
@@ -104,7 +104,7 @@ class Rule(msgspec.Struct, frozen=True):
     preview: bool = False
 
     def check(self, books: Books) -> None:
-        """Refuse what can be refused before rewards are looked for."""
+        """Refuse an invalid ruling before rewards are searched."""
         check_reason(self.reason)
         self.selection.check(books, self.tenant)
 

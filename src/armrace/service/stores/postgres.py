@@ -32,7 +32,7 @@ from armrace.service.stores.base import Store, Turn, check_continues
 __all__ = ["PostgresStore"]
 
 _SCHEMA = 3
-_MIGRATIONS = {1: "", 2: ""}
+_MIGRATIONS = dict.fromkeys((1, 2), "DELETE FROM {schema}.snapshots")
 """For each earlier schema, what leads to the next one. All have the same tables; the log of a later
 one may hold events that earlier versions cannot read, or would fold to another state."""
 _LOCK = 0x61726D72
@@ -116,8 +116,7 @@ class PostgresStore(Store):
                 f"the database has the schema {version}; this version reads 1 to {_SCHEMA}."
             )
         for earlier in range(version, _SCHEMA):
-            if _MIGRATIONS[earlier]:
-                connection.execute(sql.SQL(_MIGRATIONS[earlier]).format(schema=self._schema))
+            connection.execute(sql.SQL(_MIGRATIONS[earlier]).format(schema=self._schema))
             connection.execute(
                 sql.SQL("UPDATE {}.version SET version = %s").format(self._schema), (earlier + 1,)
             )
@@ -137,8 +136,10 @@ class PostgresStore(Store):
                         raise
                     turn.commit()
                     self._last = turn.head
-            except StoreFailed:
-                self._forget_connection()
+            except BaseException as error:
+                # What became of the transaction is not known if it failed or was interrupted.
+                if isinstance(error, StoreFailed) or not isinstance(error, Exception):
+                    self._forget_connection()
                 raise
 
     def _forget_connection(self) -> None:

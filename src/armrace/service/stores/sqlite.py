@@ -39,9 +39,9 @@ _APPLICATION = 0x61726D72
 _BACKUP_PAGES = 1000
 _NO_LIMIT = -1
 _SCHEMA = 2
-_MIGRATIONS = {1: ""}
+_MIGRATIONS = {1: "DELETE FROM snapshots"}
 """For each earlier schema, what leads to the next one. Schema 2 has the same tables as 1; its log
-may hold events that version 1 cannot read."""
+may hold events that version 1 cannot read, and its snapshots say more."""
 _CREATE = f"""
 CREATE TABLE records (
     sequence INTEGER PRIMARY KEY,
@@ -59,8 +59,8 @@ _INSERTS = tuple(
     (size, "INSERT INTO records VALUES " + ", ".join(["(?, ?, ?, ?)"] * size))
     for size in (64, 8, 1)
 )
-"""Statements that insert so many records at once. Each one gives up the interpreter lock, and a
-busy event loop does not give it back soon."""
+"""Statements that insert 64, 8 and 1 records. Each one gives up the interpreter lock, and a busy
+event loop does not give it back soon, so few statements are used."""
 
 
 class SqliteStore(Store):
@@ -88,6 +88,8 @@ class SqliteStore(Store):
     ) -> None:
         self.path = Path(path).absolute()
         self._lock = threading.RLock()
+        self._interrupted = False
+        """Whether the last turn has not ended, so that its records may be kept or not."""
         with _errors_of(self.path):
             self._connection = apsw.Connection(str(self.path), vfs=vfs)
         self.mark: HighWaterMark | None = None
@@ -165,7 +167,11 @@ class SqliteStore(Store):
     @contextmanager
     def turn(self) -> Iterator[Turn]:
         with self._lock:
+            if self._interrupted:
+                with _errors_of(self.path):
+                    self._head = self._read_head()
             turn = _SqliteTurn(self._connection, self._head)
+            self._interrupted = True
             try:
                 with _errors_of(self.path):
                     yield turn
@@ -178,10 +184,11 @@ class SqliteStore(Store):
                 assert self.mark is not None
                 self._head = turn.head
                 self.mark.move(turn.head)
+            self._interrupted = False
 
     def check(self) -> None:
         with self._lock, _errors_of(self.path):
-            (found,) = self._connection.execute("PRAGMA integrity_check(1)").fetchone()
+            found: str = self._connection.execute("PRAGMA integrity_check(1)").get
         if found != "ok":
             raise DamagedFile(f"{self.path} is damaged: {' '.join(found.split())}.")
 
