@@ -181,8 +181,8 @@ def over_http(seconds: int, rounds: int, connections: int) -> None:
 
 def on_postgres(seconds: int) -> None:
     """Two servers on one database."""
-    sys.path.insert(0, str(_HERE.parents[1] / "tests" / "service" / "stores"))
-    from conftest import Postgres
+    sys.path.insert(0, str(_HERE.parents[1] / "tests"))
+    from databases import Postgres
 
     with tempfile.TemporaryDirectory(prefix="armrace-pg-") as folder:
         database = Postgres(Path(folder))

@@ -132,13 +132,7 @@ class Log:
         require(self._phases[-1][1] == "running", f"{words} was made during a pause")
         now = self._statuses[-1][1]
         require(now[self.arms[made.arm]] == "active", f"{words} shows an arm that is not active")
-        for other in reversed(self.decided.values()):
-            if other.time + self.window <= made.time:
-                break
-            again = made.request is not None and other.request == made.request
-            require(not again, f"{words}: {made.request} led to several at a time")
-            again = made.unit is not None and other.unit == made.unit
-            require(not again, f"{words}: {made.unit} has another that is open")
+        self._check_open_ones(words, made)
         self._check_odds(words, made)
         if made.stream:
             taken = self._streams.get(made.stream)
@@ -147,6 +141,19 @@ class Log:
                 require(taken <= made.stream_taken, f"{words} has random numbers of another")
                 self._streams[made.stream] = made.stream_taken
         self.decided[place] = made
+
+    def _check_open_ones(self, words: str, made: Made) -> None:
+        """A request has one open decision, and a unit one whose arm may be shown."""
+        now, units = self._statuses[-1][1], set()
+        for other in reversed(self.decided.values()):
+            if other.time + self.window <= made.time:
+                break
+            again = made.request is not None and other.request == made.request
+            require(not again, f"{words}: {made.request} led to several at a time")
+            latest = other.unit is not None and other.unit not in units
+            again = latest and other.unit == made.unit and now[self.arms[other.arm]] == "active"
+            require(not again, f"{words}: {made.unit} has another that is open")
+            units.add(other.unit)
 
     def _check_odds(self, words: str, made: Made) -> None:
         """Probabilities are the policy's, mixed with the floors of arms that may be chosen."""

@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from multiprocessing import get_context
+from pathlib import Path
 
-__all__ = ["Campaign"]
+__all__ = ["MEMORY", "Campaign"]
 
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+"""Where files cost no wait for a real disk, on systems that have it; else the usual folder."""
 _PROGRESS_SECONDS = 20
 
 

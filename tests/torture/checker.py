@@ -102,6 +102,9 @@ class _Judge:
         else:
             late = answer.asked - self._slack
             require(event.time + log.window > late, f"{words} had closed, and was repeated")
+            if event.request != request:
+                status = log.status_at(answer.before, log.arms[event.arm])
+                require(status == "active", f"{words} of a unit shows an arm that is {status}")
 
     def _check_reward(self, answer: Any) -> None:
         """Each answer is the one that a register written at most once gives."""

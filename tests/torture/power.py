@@ -23,13 +23,11 @@ from armrace.service.answers import DecisionRow
 from armrace.service.chain import BEGINNING, Head, link, verify
 from armrace.service.stores.sqlite import SqliteStore
 from serving import Clock, folded_bytes, live_bytes
-from torture.campaign import Campaign
+from torture.campaign import MEMORY, Campaign
 from torture.disk import VFS, Disk, attached
 
 __all__ = ["Outcome", "lose_power"]
 
-_MEMORY = Path("/dev/shm")
-"""Where files cost no wait for a real disk, on systems that have it."""
 _PAGES = (1, 2, 4, 8, 1000)
 """How many pages the write-ahead log has before it is copied into the database."""
 
@@ -180,7 +178,7 @@ class _folder:  # noqa: N801  # is used as a function
         self._files = files
 
     def __enter__(self) -> Path:
-        self._path = Path(tempfile.mkdtemp(dir=_MEMORY if _MEMORY.is_dir() else None))
+        self._path = Path(tempfile.mkdtemp(dir=MEMORY))
         for name, content in self._files.items():
             (self._path / name).write_bytes(content)
         return self._path / "log.db"
