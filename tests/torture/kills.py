@@ -24,7 +24,7 @@ from serving import folded_bytes, live_bytes
 from torture.campaign import Campaign
 from torture.zygote import EXPERIMENT, Zygote
 
-__all__ = ["kill_often"]
+__all__ = ["free_port", "kill_often"]
 
 _CLIENTS = 4
 _MOST = 1000
@@ -121,7 +121,7 @@ def kill_often(folder: Path, numbers: range) -> Counter[str]:
     Returns:
         How many kills there were of each form, and how much had been acknowledged.
     """
-    known, store, port = _Acknowledged(), folder / "clicks.db", _free_port()
+    known, store, port = _Acknowledged(), folder / "clicks.db", free_port()
     found: Counter[str] = Counter()
     with Zygote.started() as zygote:
         for number in numbers:
@@ -137,7 +137,8 @@ def kill_often(folder: Path, numbers: range) -> Counter[str]:
     return found
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of this machine that nobody listens on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
