@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from armrace.errors import DecisionExpired, ForeignTicket, InvalidParameter, RewardConflict
+from armrace.service import MemoryStore, Service
 from armrace.service.rewards import GRID, RewardScale
+from armrace.service.stores.memory import _MemoryTurn
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.floats(0, 1))
@@ -119,8 +121,6 @@ def test_a_clock_that_goes_back_closes_no_window_and_stops_nothing(service, cloc
 
 
 def test_a_decision_of_another_tenant_is_unknown(service):
-    from armrace.service import Service
-
     service.create("ads", ["a", "b"], missing=0)
     decision = service.decide("ads")
     other = Service(service.ledger.store, service.keyring, tenant="other")
@@ -130,8 +130,6 @@ def test_a_decision_of_another_tenant_is_unknown(service):
 
 def test_a_decision_that_a_restore_has_undone_is_not_taken_for_another(service, clock):
     """After a restore from an older backup, sequence numbers are given out again."""
-    from armrace.service import Service
-
     service.create("ads", ["a", "b"], 0)
     store, count = service.ledger.store, len(service.ledger.store.records)
     lost, later = service.decide_many("ads", 2)
@@ -151,8 +149,6 @@ def test_a_decision_that_a_restore_has_undone_is_not_taken_for_another(service, 
 
 
 def test_a_decision_of_another_log_with_the_same_keys_is_unknown(service):
-    from armrace.service import MemoryStore, Service
-
     service.create("ads", ["a", "b"], 0)
     decision = service.decide("ads")
     empty = Service(MemoryStore(), service.keyring)
@@ -222,3 +218,29 @@ def test_what_a_log_cannot_hold_is_refused_in_one_sentence(service, name, ask):
     with pytest.raises(InvalidParameter, match=f"^{name} must be"):
         ask(service)
     assert service.ledger._state is state
+
+
+@pytest.mark.parametrize("mode", ["exact", "relaxed"])
+def test_many_late_rewards_ask_the_store_once(clock, monkeypatch, mode):
+    """A question takes a round trip where the store is a database, while others wait for a turn."""
+    monkeypatch.setattr(MemoryStore, "relaxes", True)
+    service = Service(MemoryStore(), clock=clock, mode=mode)
+    service.create("ads", ["a", "b"], missing=0, window=10)
+    made = service.decide_many("ads", 6)
+    service.reward_many([(decision, 1.0) for decision in made[:3]])
+    clock.move(10)
+    fresh = service.decide_many("ads", 2)
+    asked = []
+    for name in ("read_many", "find_many"):
+        original = getattr(_MemoryTurn, name)
+
+        def count(turn, *arguments, original=original, name=name):
+            asked.append(name)
+            return original(turn, *arguments)
+
+        monkeypatch.setattr(_MemoryTurn, name, count)
+    rewards = [*((decision, 1.0) for decision in [*made, "forged", *fresh]), (made[0], 0.0)]
+    statuses = [each.status for each in service.reward_many(rewards)]
+    expected = ["duplicate"] * 3 + ["expired"] * 3 + ["unknown"] + ["accepted"] * 2 + ["conflict"]
+    assert statuses == expected
+    assert asked == ["read_many", "find_many"]

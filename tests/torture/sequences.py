@@ -119,17 +119,18 @@ class Requests(RuleBasedStateMachine):
         pass
 
     def start(self):
-        self.correction = 0
         self.service = Service(self.store, self.keyring, clock=self.clock, mode=self.mode)
+        self.seen = self.clock.now
+        self.latest = max(self.clock.now, self.service.ledger._state.time)
         self.service.ledger._snapshot_events = 7
         if self.mode == "relaxed":
             self.service.ledger.lag = _LAG
 
     def now(self):
-        """Return the time: it passes as the clock does, and does not go back before an event."""
-        last = self.service.ledger._state.time
-        self.correction = max(self.correction, last - self.clock.now)
-        return self.clock.now + self.correction
+        """Return the service's time, which passes with the clock and does not go back with it."""
+        self.latest += max(0, self.clock.now - self.seen)
+        self.seen = self.clock.now
+        return self.latest
 
     @rule(target=decisions, request=REQUESTS, unit=UNITS)
     def decide(self, request, unit):

@@ -65,6 +65,9 @@ def records_come_back(open_store: Opener) -> None:
         _expect(len(list(turn.read(after=start.sequence + 1))) == 2, "reads from a wrong place")
         _expect([*turn.read(start.sequence, 2)] == added[:2], "reads more than is wanted")
         _expect([*turn.read(added[1].sequence, 9)] == added[2:], "reads too little")
+        numbers = [added[2].sequence, added[0].sequence, added[2].sequence + 1, 0]
+        _expect([*turn.read_many(numbers)] == added[::2], "does not read records by their numbers")
+        _expect(not [*turn.read_many([])], "reads records that are not wanted")
         _expect(len(list(turn.read())) == turn.head.sequence, "does not number without gaps")
     store.close()
     store = open_store()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from armrace.errors import ArmraceError
 from armrace.service.chain import Record, link
 from armrace.service.drawing import Drawn
@@ -51,6 +53,11 @@ class Books:
         self.changes = 0
         """Grows with each change that a request makes, before it is made."""
         self.snapshot_wanted = False
+        self.batches: Sequence[Sequence[object]] = ()
+        """The requests of the turn, so that what several of them need is looked up at once."""
+        self.late: dict[int, list[Record]] | None = None
+        """What the log holds of decisions that are not open and that the turn's rewards name: the
+        decision and its reward; ``None`` before it was looked up."""
         self._turn = turn
         self._records: list[Record] = []
 

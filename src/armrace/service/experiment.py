@@ -203,7 +203,8 @@ class Experiment:
 
     def start_afresh_if_over(self) -> None:
         """Start a new generation if a guessed horizon has been reached."""
-        if self.generation.is_over and self.may_start_afresh:
+        guessed = self.settings.horizon is None  # first: this is asked at every decision
+        if guessed and self.generation.is_over and self.may_start_afresh:
             horizon = 2 * self.generation.horizon
             self.generation = self._fresh_generation(self.generation.number + 1, horizon)
 

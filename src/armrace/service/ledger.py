@@ -224,6 +224,7 @@ class Ledger:
         self._culprit = None
         state = self._current(turn)
         books = Books(state, turn, self._time(turn, state.time), self._keys())
+        books.batches = batches
         outcomes = [[self._answer(each, books) for each in batch] for batch in batches]
         self._conclude(books)
         books.flush()

@@ -13,6 +13,7 @@ import msgspec
 
 from armrace.service.answers import DecisionRow, QuarantinedReward
 from armrace.service.books import Books
+from armrace.service.bulk import uncollected
 from armrace.service.chain import Record
 from armrace.service.events import Decided, Event, Rewarded, decode_many
 from armrace.service.experiment import Experiment, Rulings
@@ -65,10 +66,11 @@ def _events(ledger: Ledger, moment: _Moment) -> Iterator[tuple[Record, Event]]:
     """Yield what the log says of an experiment up to a moment."""
     number = moment.experiment.number
     for part in read_log(ledger, moment.end):
-        events = decode_many([record.payload for record in part])
-        for record, event in zip(part, events, strict=True):
-            if event.experiment == number:
-                yield record, event
+        with uncollected():
+            events = decode_many([record.payload for record in part])
+            for record, event in zip(part, events, strict=True):
+                if event.experiment == number:
+                    yield record, event
 
 
 def _row(experiment: Experiment, sequence: int, event: Decided) -> DecisionRow:

@@ -40,6 +40,7 @@ class LogTime:
         self._elapsed = elapsed
         self._correction = 0
         """What is added to a clock that is behind the log or has jumped."""
+        self._told = 0
         self._before: tuple[int, int] | None = None
         """The shared clock and the own one in the last turn."""
 
@@ -53,10 +54,12 @@ class LogTime:
         if shared is not None:
             self._take_back_jumps(shared)
         time = (self._clock() if shared is None else shared) + self._correction
-        if time < last:
+        behind = max(last, self._told) - time
+        if behind > 0:
             # From here on time passes as fast as the clock, and does not wait for it.
-            self._correction += last - time
-            return last
+            self._correction += behind
+            time += behind
+        self._told = time
         return time
 
     def _take_back_jumps(self, shared: int) -> None:

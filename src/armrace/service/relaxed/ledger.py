@@ -141,6 +141,7 @@ class RelaxedLedger(Ledger):
         news = read_news(state, turn, self.lag.records)
         time = self._time(turn, news[-1][1].time if news else state.time)
         books = AheadBooks(state, turn, news, time, names, self.lag)
+        books.batches = batches
         remaining, wasted = iter(drafts), False
 
         def perform(request: Request[Any]) -> Any:

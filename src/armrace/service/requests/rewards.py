@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import chain
 from typing import Any, Literal
 
 import msgspec
@@ -9,6 +12,7 @@ import msgspec
 from armrace.errors import DecisionExpired, ForeignTicket, RewardConflict
 from armrace.limits import Limits, check_number
 from armrace.service.books import Books, KeptRefusal
+from armrace.service.chain import Record
 from armrace.service.events import Contradicted, Decided, Rewarded, decode
 from armrace.service.experiment import Experiment
 from armrace.service.settings import check_label
@@ -42,12 +46,11 @@ class Reward(msgspec.Struct, frozen=True):
         self._check_labels()
         decision = experiment.open.get(token.sequence)
         if decision is None:
-            _check_settled(books, experiment, token)
-            return self._answer_late(books, experiment, token.sequence, steps)
+            return self._answer_late(books, experiment, token, steps)
         if not _names(token, experiment, decision.arm, decision.time):
             raise ForeignTicket(_ELSEWHERE)
         if decision.steps is None and experiment.is_closed(decision, books.time):
-            return self._answer_late(books, experiment, token.sequence, steps)
+            raise _expired(experiment)
         if decision.steps is not None:
             return self._answer_again(books, experiment, token.sequence, decision.steps, steps)
         books.add(
@@ -90,30 +93,52 @@ class Reward(msgspec.Struct, frozen=True):
         )
 
     def _answer_late(
-        self, books: Books, experiment: Experiment, sequence: int, steps: int
+        self, books: Books, experiment: Experiment, token: TokenContent, steps: int
     ) -> RewardStatus:
-        """Answer when the window has closed: from the log, or with a refusal."""
-        found = next(books.flush().find(sequence), None)
-        if found is None:
-            raise DecisionExpired(
-                f"the decision could be rewarded for {experiment.settings.window:g} seconds, "
-                "which are over."
-            )
-        event = decode(found.payload)
-        assert isinstance(event, Rewarded)
-        return self._answer_again(books, experiment, sequence, event.steps, steps)
+        """Answer when the decision is not open: from the log, or with a refusal."""
+        events = [decode(record.payload) for record in _look_up(books, token.sequence)]
+        decided = events[0] if events else None
+        if (
+            not isinstance(decided, Decided)
+            or decided.experiment != experiment.number
+            or not _names(token, experiment, decided.arm, decided.time)
+        ):
+            raise ForeignTicket(_ELSEWHERE)
+        if len(events) == 1:
+            raise _expired(experiment)
+        rewarded = events[1]
+        assert isinstance(rewarded, Rewarded)
+        return self._answer_again(books, experiment, token.sequence, rewarded.steps, steps)
 
 
-def _check_settled(books: Books, experiment: Experiment, token: TokenContent) -> None:
-    """Refuse a token whose number is not that of this decision in the log."""
-    found = next(books.flush().read(token.sequence - 1, 1), None)
-    event = None if found is None else decode(found.payload)
-    if (
-        not isinstance(event, Decided)
-        or event.experiment != experiment.number
-        or not _names(token, experiment, event.arm, event.time)
-    ):
-        raise ForeignTicket(_ELSEWHERE)
+def _look_up(books: Books, sequence: int) -> list[Record]:
+    """Return what the log holds of a decision that is not open: itself, and its reward."""
+    if books.late is None or sequence not in books.late:
+        # For all rewards of the turn at once, since a store on another machine takes time for each
+        # question. Those of open decisions are among them: they have no record that would be wrong.
+        wanted = {sequence, *_named_in_turn(books)}
+        books.late = {each: [] for each in wanted}
+        turn = books.flush()
+        for record in turn.read_many(wanted):
+            books.late[record.sequence].append(record)
+        for record in turn.find_many(wanted):
+            assert record.subject is not None
+            books.late[record.subject].append(record)
+    return books.late[sequence]
+
+
+def _named_in_turn(books: Books) -> Iterator[int]:
+    for request in chain.from_iterable(books.batches):
+        if isinstance(request, Reward):
+            with suppress(ForeignTicket):
+                yield books.keys.read(request.tenant, request.decision).sequence
+
+
+def _expired(experiment: Experiment) -> DecisionExpired:
+    return DecisionExpired(
+        f"the decision could be rewarded for {experiment.settings.window:g} seconds, "
+        "which are over."
+    )
 
 
 def _names(token: TokenContent, experiment: Experiment, arm: int, time: int) -> bool:

@@ -11,7 +11,7 @@ every store, and :func:`armrace.checking.check_store` checks them:
 2. **Turns are serial.** A turn sees everything that earlier turns kept, in any process.
 3. **Records are numbered without gaps** from 1 in the order in which they were appended, and come
    back as they were given, bit for bit. Records that do not follow the head are refused.
-4. **Records are found by their subjects**, in order, many subjects by one question.
+4. **Records are found by their subjects**, in order, and by their numbers: many by one question.
 5. **Snapshots are kept by sequence number.** They belong to the same transaction as records.
 6. **A store that cannot keep its word raises** :class:`~armrace.errors.StoreFailed`, in the turn or
    at its end, and never returns as if it had.
@@ -47,6 +47,10 @@ class Turn(ABC):
             after: the number of the last record that is not wanted.
             most: how many records are wanted at most; by default all.
         """
+
+    @abstractmethod
+    def read_many(self, sequences: Collection[int]) -> Iterator[Record]:
+        """Yield the records with one of these sequence numbers, in order."""
 
     @abstractmethod
     def find_many(self, subjects: Collection[int], after: int = 0) -> Iterator[Record]:

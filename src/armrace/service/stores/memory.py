@@ -52,6 +52,10 @@ class _MemoryTurn(Turn):
         found = chain(kept[after:], self._new[max(0, after - len(kept)) :])
         return islice(found, most)
 
+    def read_many(self, sequences: Collection[int]) -> Iterator[Record]:
+        wanted = sorted({each for each in sequences if 0 < each <= self.head.sequence})
+        return (next(self.read(each - 1, 1)) for each in wanted)
+
     def find_many(self, subjects: Collection[int], after: int = 0) -> Iterator[Record]:
         wanted = set(subjects)
         kept = chain.from_iterable(self._store.subjects.get(each, []) for each in wanted)

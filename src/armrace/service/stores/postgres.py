@@ -169,6 +169,7 @@ class _Queries:
             "(SELECT digest FROM {0}.records ORDER BY sequence DESC LIMIT 1)"
         )
         self.read = made(records + "sequence > %s ORDER BY sequence LIMIT %s")
+        self.read_many = made(records + "sequence = ANY(%s) ORDER BY sequence")
         self.find = made(records + "subject = ANY(%s) AND sequence > %s ORDER BY sequence")
         self.append = made(
             "INSERT INTO {0}.records "
@@ -244,6 +245,10 @@ class _PostgresTurn(Turn):
             cursor.itersize = _PAGE
             cursor.execute(self._queries.read, (after, most))
             yield from map(_record, cursor)
+
+    def read_many(self, sequences: Collection[int]) -> Iterator[Record]:
+        values = (_array(map(str, sequences)),)
+        return map(_record, self._execute(self._queries.read_many, values).fetchall())
 
     def find_many(self, subjects: Collection[int], after: int = 0) -> Iterator[Record]:
         values = (_array(map(str, subjects)), after)

@@ -244,6 +244,13 @@ class _SqliteTurn(Turn):
         limit = _NO_LIMIT if most is None else most
         return map(_record, self._connection.execute(query, (after, limit)))
 
+    def read_many(self, sequences: Collection[int]) -> Iterator[Record]:
+        query = (
+            "SELECT sequence, payload, digest, subject FROM records "
+            "WHERE sequence IN (SELECT value FROM json_each(?)) ORDER BY sequence"
+        )
+        return map(_record, self._connection.execute(query, (json.dumps([*sequences]),)))
+
     def find_many(self, subjects: Collection[int], after: int = 0) -> Iterator[Record]:
         query = (
             "SELECT sequence, payload, digest, subject FROM records WHERE sequence > ? "
