@@ -62,11 +62,15 @@ verify: setup ## try every lemma and theorem by experiment, in the full form
 forensics: setup ## false alarms, power and certificates of audits, for their page in the docs
 	$(BIN)/python docs/experiments/forensics.py
 
-torture: setup ## the service in a simulated world of faults and losses of power, the long form
-	PYTHONPATH=tests $(BIN)/python -m torture --seeds 10000
-	PYTHONPATH=tests $(BIN)/python -m torture.power --runs 100000
-	PYTHONPATH=tests $(BIN)/python -m torture.kills --kills 1000
-	PYTHONPATH=tests $(BIN)/python -m torture.forgeries --tokens 1000000
+# Each campaign can be split: SPLIT="--processes 2", or on several machines with --first, by hand.
+torture: export PYTHONPATH := tests
+torture: setup ## the service in a simulated world, under losses of power, kills and forgeries, the long forms: two hours
+	$(BIN)/python -m torture --seeds 10000 $(SPLIT)
+	$(BIN)/python -m torture.power --runs 100000 $(SPLIT)
+	$(BIN)/python -m torture.power --runs 1000 --synchronous NORMAL $(SPLIT)
+	$(BIN)/python -m torture.kills --kills 1000 $(SPLIT)
+	$(BIN)/python -m torture.forgeries --tokens 1000000 $(SPLIT)
+	$(BIN)/python -m torture.sequences --examples 10000 $(SPLIT)
 
 worst: setup ## search for every policy's worst attack, for the arena's page and the library of winners: hours
 	$(BIN)/armrace arena --worst usual --folder armrace-arena --report armrace-arena.html --force

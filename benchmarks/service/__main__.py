@@ -17,7 +17,9 @@ from typing import NamedTuple
 
 _HERE = Path(__file__).parent
 _BATCH = 100
-_PARTS = ["process", "http", "postgres", "modes", "history"]
+_PACED = 64
+"""Connections of the load at a fixed rate, of which few are in use unless answers are late."""
+_PARTS = ["process", "http", "rate", "postgres", "modes", "history", "open"]
 _BARE = "import uvicorn; uvicorn.run('benchmarks.service.bare:application', port={port}, "
 _QUIET = "log_level='warning', access_log=False)"
 
@@ -130,18 +132,22 @@ def processor_seconds(processes: list[subprocess.Popen[bytes]]) -> float:
 def press(
     processes: list[subprocess.Popen[bytes]], ports: list[int], seconds: int, connections: int
 ) -> Load:
-    """Load servers with decisions and rewards, and return what came of it."""
-    before = processor_seconds(processes)
+    """Load servers with decisions and rewards as fast as they answer."""
     script = str(_HERE / "visits.lua")
     wrk = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", script]
-    runs = [
-        subprocess.Popen(
-            [*wrk, f"http://127.0.0.1:{port}"],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for port in ports
-    ]
+    return _load(processes, [[*wrk, f"http://127.0.0.1:{port}"] for port in ports])
+
+
+def pace(process: subprocess.Popen[bytes], port: int, seconds: int, rate: int) -> Load:
+    """Load a server with so many requests a second, however long its answers take."""
+    pacer = [sys.executable, "-m", "benchmarks.service.paced"]
+    return _load([process], [[*pacer, str(port), str(rate), str(seconds), str(_PACED)]])
+
+
+def _load(processes: list[subprocess.Popen[bytes]], commands: list[list[str]]) -> Load:
+    """Run load generators, and return what they saw."""
+    before = processor_seconds(processes)
+    runs = [subprocess.Popen(each, stdout=subprocess.PIPE, text=True) for each in commands]
     found = []
     for run in runs:
         text = run.communicate()[0]
@@ -175,14 +181,25 @@ def over_http(seconds: int, rounds: int, connections: int) -> None:
             load = press([served], [port], seconds, connections)
             ratios.append(load.rate / yardstick.rate)
             print(f"bare handler: {yardstick}\nembedded: {load}\n  ratio {ratios[-1]:.2f}")
-        half = press([served], [port], seconds, 4)
-        print(f"embedded, 4 connections: {half}")
+
+
+def at_a_rate(seconds: int, rounds: int, rate: int) -> None:
+    """The embedded store over HTTP, at a rate that does not wait for answers."""
+    port = free_port()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        server(own(port, "--store", f"{folder}/a.db"), port) as served,
+    ):
+        create(port)
+        pace(served, port, 2, rate)
+        for _ in range(rounds):
+            print(f"embedded, {rate:,} requests a second: {pace(served, port, seconds, rate)}")
 
 
 def on_postgres(seconds: int) -> None:
     """Two servers on one database."""
-    sys.path.insert(0, str(_HERE.parents[1] / "tests" / "service" / "stores"))
-    from conftest import Postgres
+    sys.path.insert(0, str(_HERE.parents[1] / "tests"))
+    from databases import Postgres
 
     with tempfile.TemporaryDirectory(prefix="armrace-pg-") as folder:
         database = Postgres(Path(folder))
@@ -207,7 +224,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=5, help="of each load")
     parser.add_argument("--rounds", type=int, default=3, help="of bare handler and service")
     parser.add_argument("--connections", type=int, default=32, help="at once, over HTTP")
+    parser.add_argument("--rate", type=int, default=3000, help="of the load at a fixed rate")
     parser.add_argument("--decisions", type=int, default=1_000_000, help="of the long log")
+    parser.add_argument("--open", type=int, default=100_000, help="decisions that are open")
     parser.add_argument(
         "--delays", type=float, nargs="*", default=[0.0, 0.0005], help="seconds to the database"
     )
@@ -216,6 +235,8 @@ def main() -> None:
         in_process(100)
     if "http" in asked.parts:
         over_http(asked.seconds, asked.rounds, asked.connections)
+    if "rate" in asked.parts:
+        at_a_rate(asked.seconds, asked.rounds, asked.rate)
     if "postgres" in asked.parts:
         on_postgres(asked.seconds)
     if "modes" in asked.parts:
@@ -227,6 +248,11 @@ def main() -> None:
 
         with tempfile.TemporaryDirectory() as folder:
             measure(Path(folder), asked.decisions, free_port())
+    if "open" in asked.parts:
+        from benchmarks.service.history import measure_open
+
+        with tempfile.TemporaryDirectory() as folder:
+            measure_open(Path(folder), asked.open, free_port())
 
 
 if __name__ == "__main__":

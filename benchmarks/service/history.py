@@ -19,7 +19,7 @@ from armrace.service.events import Created, Retracted, Rewarded, decode
 from armrace.service.experiment import Experiment
 from armrace.service.keyring import Keyring
 
-__all__ = ["measure"]
+__all__ = ["measure", "measure_open"]
 
 _START = 1_700_000_000_000
 _BATCH = 100
@@ -56,6 +56,44 @@ def measure(folder: Path, decisions: int, port: int) -> None:
         _restart(path, port)
 
 
+def measure_open(folder: Path, decisions: int, port: int) -> None:
+    """Write so many decisions whose windows stay open, and start servers after a kill and a stop.
+
+    Half of them have a reward. The process that writes them is killed.
+    """
+    path = folder / "open.db"
+    writer = [sys.executable, "-m", "benchmarks.service.history", str(path), str(decisions)]
+    with subprocess.Popen(writer, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        print(process.stdout.readline().strip(), flush=True)
+        process.kill()
+    _restart(path, port, "after kill -9, ")
+    _restart(path, port)
+    with _timed("opened in process"):
+        service = Service(open_store(path), Keyring(folder / "open.db-keys"))
+    with service.ledger.store.turn() as turn:
+        size = len(turn.load_snapshot(turn.snapshots()[-1]))
+    print(f"{service.describe('ads').open:,} decisions open, a snapshot of {size / 2**20:.1f} MB")
+    with _timed("retraction of 1% of the rewards"):
+        print(f"{service.retract('ads', source='bot').rewards:,} retracted")
+    service.close()
+
+
+def _write_open(path: Path, decisions: int) -> None:
+    """Write decisions, say so, and wait for the end."""
+    service = Service(open_store(path), Keyring(path.with_name(path.name + "-keys")))
+    service.create("ads", ["a", "b", "c", "d"], 0, seed=1, window=86_400, horizon=2_000_000)
+    began = time.perf_counter()
+    for _ in range(decisions // _BATCH):
+        made = service.decide_many("ads", _BATCH)
+        service.reward_many([(each, 1.0) for each in made[1 : _BATCH // 2]], source="shop")
+        service.reward_many([(made[0], 1.0)], source="bot")
+    seconds = time.perf_counter() - began
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{decisions:,} open decisions: {seconds:.1f} s, {memory:.0f} MB", flush=True)
+    time.sleep(600)
+
+
 def _fill(service: Service, now: list[int], decisions: int, seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(decisions // _BATCH):
@@ -83,7 +121,7 @@ def _never_seen(service: Service) -> Experiment:
     return experiment
 
 
-def _restart(path: Path, port: int) -> None:
+def _restart(path: Path, port: int, words: str = "") -> None:
     began = time.perf_counter()
     command = [sys.executable, "-m", "armrace", "serve", "--port", str(port), "--store", str(path)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -94,7 +132,10 @@ def _restart(path: Path, port: int) -> None:
         seconds = time.perf_counter() - began
         fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(") ", 1)[1].split()
         used = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        print(f"restart to /readyz: {seconds:.1f} s, {used:.1f} s of processor time", flush=True)
+        print(
+            f"{words}restart to /readyz: {seconds:.1f} s, {used:.1f} s of processor time",
+            flush=True,
+        )
     finally:
         process.terminate()
         process.wait()
@@ -106,3 +147,7 @@ def _is_ready(port: int) -> bool:
             return bool(answer.status == 200)
     except (urllib.error.URLError, OSError):
         return False
+
+
+if __name__ == "__main__":
+    _write_open(Path(sys.argv[1]), int(sys.argv[2]))

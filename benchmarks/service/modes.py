@@ -21,8 +21,8 @@ _BATCH = 16
 
 def measure(seconds: int, rounds: int, delays: list[float]) -> None:
     """Print what two servers of each mode do over HTTP, and what their turns cost."""
-    sys.path.insert(0, str(_HERE.parents[1] / "tests" / "service" / "stores"))
-    from conftest import Postgres
+    sys.path.insert(0, str(_HERE.parents[1] / "tests"))
+    from databases import Postgres
 
     with tempfile.TemporaryDirectory(prefix="armrace-pg-") as folder:
         database = Postgres(Path(folder))

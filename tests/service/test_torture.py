@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from armrace.errors import ArmraceError
@@ -29,8 +31,12 @@ def test_no_run_contradicts_what_clients_were_told():
     answers = [answer for world in worlds for answer in world.history]
     outcomes = {answer.outcome for answer in answers if answer.kind == "reward"}
     assert outcomes == {"accepted", "duplicate", "reward-conflict", "decision-expired"}
-    assert sum(bool(answer.outcome) for answer in answers if answer.kind == "retract") > 10
-    assert len(answers) > 20 * SEEDS
+    kept = Counter(answer.kind for answer in answers if not isinstance(answer.outcome, str))
+    assert sum(bool(answer.outcome) for answer in answers if answer.kind == "retract") > 100
+    for kind in ("release", "preview", "add_arm", "pause_arm", "resume_arm", "retire_arm", "pause"):
+        assert kept[kind] > SEEDS / 20, kind
+    assert sum(answer.after - answer.before > 1 for answer in answers) > SEEDS
+    assert len(answers) > 60 * SEEDS
 
 
 def test_a_seed_replays():

@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-import argparse
-import time
+from collections import Counter
 
+from torture.campaign import Campaign
 from torture.checker import check
 from torture.world import START, World
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Run the simulated service under faults.")
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--seeds", type=int, default=1000, help="how many seeds")
-    asked = parser.parse_args()
-    began, simulated, answers = time.perf_counter(), 0, 0
-    for seed in range(asked.first, asked.first + asked.seeds):
+def run(numbers: range) -> Counter[str]:
+    """Run and check worlds, and return how much was simulated."""
+    found: Counter[str] = Counter()
+    for seed in numbers:
         world = World(seed)
         try:
             world.run()
-            simulated += world.now - START
-            answers += len(world.history)
+            found["milliseconds"] += world.now - START
             check(world)
         except BaseException:
             print(f"seed {seed} fails: python -m torture --first {seed} --seeds 1", flush=True)
             raise
-    seconds = time.perf_counter() - began
+        found["answers"] += len(world.history)
+        found["records"] += len(world.store.records)
+    return found
+
+
+def main() -> None:
+    """Run a campaign and print its figures."""
+    campaign = Campaign("torture", "seeds", 1000, "Run the simulated service under faults.")
+    asked = campaign.read_arguments()
+    found = campaign.carry_out(run, together=20)
     print(
-        f"{asked.seeds} seeds, {answers} answers checked, 0 contradictions; "
-        f"{simulated / 1000 / seconds:.0f} times real time."
+        f"{asked.count} seeds, {found['answers']} answers checked against {found['records']} "
+        f"records, 0 contradictions; {found['milliseconds'] / 3.6e6:.0f} simulated hours."
     )
 
 

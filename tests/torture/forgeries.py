@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-import argparse
 import random
 import secrets
+from collections import Counter
 
 from armrace.errors import ForeignTicket
 from armrace.service.tokens import SigningKeys, TokenContent
+from torture.campaign import Campaign
 
 __all__ = ["forge"]
 
@@ -51,12 +52,17 @@ def _changed(token: str, rng: random.Random) -> str:
     return "".join(letters)
 
 
+def _run(numbers: range) -> Counter[str]:
+    return Counter(accepted=forge(len(numbers), seed=numbers.start + 1))
+
+
 def main() -> None:
     """Run a campaign and print its figures."""
-    parser = argparse.ArgumentParser(description="Show forged tokens to the service.")
-    parser.add_argument("--tokens", type=int, default=100_000)
-    asked = parser.parse_args()
-    print(f"{asked.tokens} forged tokens: {forge(asked.tokens)} accepted.")
+    description = "Show forged tokens to the service."
+    campaign = Campaign("torture.forgeries", "tokens", 100_000, description)
+    asked = campaign.read_arguments()
+    found = campaign.carry_out(_run, together=10_000)
+    print(f"{asked.count} forged tokens: {found['accepted']} accepted.")
 
 
 if __name__ == "__main__":

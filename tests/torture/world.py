@@ -3,29 +3,42 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from random import Random
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
-from armrace.errors import ArmraceError, StoreFailed
+from armrace.errors import ArmraceError, DamagedFile, StoreFailed
 from armrace.policies import RECOMMENDED
-from armrace.service import MemoryStore, Service
+from armrace.service import (
+    MemoryStore,
+    Service,
+    bulk,
+    experiment,
+    log_time,
+    rulings_aside,
+)
 from armrace.service.keyring import Keyring
+from armrace.service.ledger import Ledger
 from armrace.service.relaxed.books import Lag
+from torture.clients import Administrator, Client
 
 __all__ = ["Answer", "World"]
 
 START = 1_700_000_000_000
 WINDOW_SECONDS = 600
 ARMS = ["a", "b", "c"]
+FIRST_HORIZON = 8
+"""The first guess of an unknown horizon, in place of 10,000."""
 POLICIES = ["ucb1", RECOMMENDED, "sharp-race"]
 _LONGEST = 100_000_000
 EXACT, RELAXED = ["exact", "exact"], ["relaxed", "relaxed"]
 MODES = [EXACT, EXACT, ["exact", "relaxed"], RELAXED]
 LAG = Lag(records=20, milliseconds=_LONGEST)
 """Clients pause for minutes, in which few records are added."""
-_CLIENTS, _VISITS, _TIMEOUT = 4, 6, 400
+_CLIENTS, _TIMEOUT = 4, 400
+_DAY = 86_400_000
 
 
 class Answer(NamedTuple):
@@ -38,6 +51,37 @@ class Answer(NamedTuple):
     answered: int
     outcome: Any
     """What was returned, or the code of the error."""
+    attempt: int
+    """The number of the try that it is the answer of: copies of an answer have the same."""
+    before: int
+    after: int
+    """How many records the log had before the try and after it, with those of others that were
+    performed in the same turn."""
+
+
+class Kinds:
+    """What sort of a world it is, drawn apart: the rest of a run does not depend on it.
+
+    Args:
+        rng: the choices follow from it.
+    """
+
+    def __init__(self, rng: Random) -> None:
+        self.settle = rng.choice(["window", "window", "immediate"])
+        self.policy = rng.choice(POLICIES)
+        self.modes = rng.choice(MODES)
+        self.missing = rng.choice([0.0, 0.0, 0.25, "drop"])
+        self.horizon = rng.choice([1000, None])
+        self.floors = rng.choice([{}, {}, {"a": 0.2}, {"a": 0.1, "c": 0.3}])
+        self.shared_clock = rng.random() < 0.5
+        """Whether the store has a clock of its own, as a database has."""
+        self.skew = rng.choice([0, 20_000]) if not self.shared_clock else _DAY
+        """By how many milliseconds the clock of a node may be wrong."""
+        self.gathering = rng.choice([0, 30, 500])
+        """For how long a node gathers requests for one turn."""
+        self.part = rng.choice([3, 12, rulings_aside.PART])
+        self.long = rng.choice([8, bulk._LEAST])
+        self.snapshot_events = rng.choice([6, 25])
 
 
 class FaultyStore(MemoryStore):
@@ -46,9 +90,10 @@ class FaultyStore(MemoryStore):
     recovers = True
     relaxes = True
 
-    def __init__(self, rng: Random) -> None:
+    def __init__(self, rng: Random, clock: Callable[[], int | None]) -> None:
         super().__init__()
         self.rng = rng
+        self.clock = clock
         self.trouble = 0.0
 
     @contextmanager
@@ -57,6 +102,7 @@ class FaultyStore(MemoryStore):
             raise StoreFailed("the store cannot be reached.")
         late = False
         with super().turn() as turn:
+            turn.time = self.clock
             before = turn.head
             yield turn
             writes = turn.head != before
@@ -68,6 +114,14 @@ class FaultyStore(MemoryStore):
             raise StoreFailed("the turn was kept, and the connection lost.")
 
 
+class Call(NamedTuple):
+    """An operation that has arrived at a node."""
+
+    kind: str
+    arguments: tuple[Any, ...]
+    answer: Callable[[Any, int, int, int], None]
+
+
 class Node:
     """A process that serves; when it dies, all that it has not answered is lost."""
 
@@ -75,19 +129,84 @@ class Node:
         self.world = world
         self.mode = mode
         self.lives = 0
+        self.skew = 0
         self.service: Service | None = None
+        self._inbox: list[Call] = []
         self.start()
 
     def start(self) -> None:
+        skew = self.world.kinds.skew
+        self.skew = self.world.rng.randint(-skew, skew)
         try:
-            self.service = self.world.make_service(self.mode)
+            self.service = self.world.make_service(self.mode, self.clock)
         except StoreFailed:
             self.world.later(300, self.start)
 
+    def clock(self) -> int:
+        """Return the time as this node sees it."""
+        return self.world.now + self.skew
+
     def die(self) -> None:
         self.service = None
+        self._inbox = []
         self.lives += 1
         self.world.later(self.world.rng.randint(50, 150_000), self.start)
+
+    def arrive(self, call: Call) -> None:
+        """Take a message; those that come soon after it share its turn."""
+        if self.service is not None:
+            self._inbox.append(call)
+            if len(self._inbox) == 1:
+                self.world.later(self.world.kinds.gathering, self._take_turn)
+
+    def _take_turn(self) -> None:
+        calls, self._inbox = self._inbox, []
+        plain = [call for call in calls if call.kind in ("decide", "reward")]
+        others = [call for call in calls if call not in plain]
+        for part in ([plain] if plain else []) + [[call] for call in others]:
+            self._perform(part)
+
+    def _perform(self, calls: list[Call]) -> None:
+        service, world, lives = self.service, self.world, self.lives
+        if service is None:  # has died meanwhile
+            return
+        before = len(world.store.records)
+        try:
+            if calls[0].kind in ("decide", "reward"):
+                outcomes = service.ledger.submit([_request(service, call) for call in calls])
+            else:
+                outcomes = [world.perform(service, calls[0].kind, calls[0].arguments)]
+        except StoreFailed:
+            return  # clients hear nothing certain, and try again
+        except DamagedFile:
+            raise
+        except ArmraceError as error:
+            outcomes = [error]
+        after = len(world.store.records)
+        if self.lives == lives:  # else it has died between turns
+            for call, outcome in zip(calls, outcomes, strict=True):
+                self._answer(call, outcome, before, after)
+
+    def _answer(self, call: Call, outcome: Any, before: int, after: int) -> None:
+        world, lives = self.world, self.lives
+        world.attempts += 1
+        attempt = world.attempts
+        said = outcome.code if isinstance(outcome, ArmraceError) else outcome
+
+        def deliver() -> None:
+            if self.lives == lives:
+                call.answer(said, attempt, before, after)
+
+        for _ in range(world.copies()):
+            world.later(world.delay(), deliver)
+
+
+def _request(service: Service, call: Call) -> Any:
+    """Return a decision or a reward as the ledger performs it."""
+    if call.kind == "decide":
+        request, unit = call.arguments
+        return service._decide("ads", unit=unit, request=request)
+    return service._reward(*call.arguments)
 
 
 class World:
@@ -96,49 +215,46 @@ class World:
     Args:
         seed: everything that happens follows from it.
         make_service: makes a node's service; tests of the checker pass broken ones.
-        settle: when rewards are learned; by default the seed says.
-        policy: the policy; by default the seed says.
-        modes: the modes of the nodes; by default the seed says.
+        kinds: what sort of a world it is; by default the seed says.
     """
 
-    def __init__(
-        self,
-        seed: int,
-        make_service: Callable[..., Service] = Service,
-        settle: str | None = None,
-        policy: str | None = None,
-        modes: list[str] | None = None,
-    ) -> None:
+    def __init__(self, seed: int, make_service: Callable[..., Service] = Service, **kinds: Any):
         self.rng = Random(seed)
-        kinds = Random(-seed - 1)  # apart, so that the rest of a run does not depend on it
-        self.settle = settle or kinds.choice(["window", "window", "immediate"])
-        self.policy = policy or kinds.choice(POLICIES)
-        self.modes = modes or kinds.choice(MODES)
+        self.kinds = Kinds(Random(-seed - 1))
+        vars(self.kinds).update(kinds)
+        self.seed = seed
         self.now = START
         self.history: list[Answer] = []
+        self.attempts = 0
         self.trouble = self.rng.choice([0.0, 0.1, 0.3])
-        self.store = FaultyStore(self.rng)
+        self.store = FaultyStore(self.rng, lambda: self.now if self.kinds.shared_clock else None)
         self.keyring = Keyring()
+        self.nodes: list[Node] = []
         self._make_service = make_service
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._count = 0
-        first = self.make_service()
-        first.create(
+        self._is_ruling = False
+
+    def _create(self) -> None:
+        kinds = self.kinds
+        self.make_service("exact", lambda: self.now).create(
             "ads",
             ARMS,
-            0,
-            policy=self.policy,
+            kinds.missing,
+            policy=kinds.policy,
             window=WINDOW_SECONDS,
-            horizon=1000,
-            seed=seed,
+            horizon=kinds.horizon,
+            seed=self.seed,
             quarantine=0.5,
-            settle=self.settle,
+            floors=kinds.floors,
+            settle=kinds.settle,
         )
-        self.nodes = [Node(self, mode) for mode in self.modes]
+        self.nodes = [Node(self, mode) for mode in kinds.modes]
 
-    def make_service(self, mode: str = "exact") -> Service:
-        service = self._make_service(self.store, self.keyring, clock=lambda: self.now, mode=mode)
-        service.ledger._snapshot_events = 25
+    def make_service(self, mode: str, clock: Callable[[], int]) -> Service:
+        """Return a service as a process begins with."""
+        service = self._make_service(self.store, self.keyring, clock=clock, mode=mode)
+        service.ledger._snapshot_events = self.kinds.snapshot_events
         if mode == "relaxed":
             service.ledger.lag = LAG
         return service
@@ -148,22 +264,42 @@ class World:
         self._count += 1
         heapq.heappush(self._queue, (self.now + delay, self._count, act))
 
+    @contextmanager
+    def scaled_down(self) -> Iterator[None]:
+        """Let what happens in long logs only happen in short ones, and time be the world's."""
+        with ExitStack() as stack:
+            enter = stack.enter_context
+            enter(patch.object(experiment, "FIRST_HORIZON", FIRST_HORIZON))
+            enter(patch.object(rulings_aside, "PART", self.kinds.part))
+            enter(patch.object(bulk, "_LEAST", self.kinds.long))
+            enter(patch.object(log_time, "monotonic_ns", lambda: 1_000_000 * self.now))
+            yield
+
     def run(self) -> None:
         """Let clients work under faults, then without, until all of them have finished."""
+        with self.scaled_down():
+            self._create()
+            self._run()
+
+    def _run(self) -> None:
+        rng = self.rng
         self.store.trouble = self.trouble
         for _ in range(_CLIENTS):
-            self.later(self.rng.randint(0, 60_000), Client(self).visit)
-        for _ in range(3):
-            self.later(self.rng.randint(100_000, 1_400_000), self.rule)
-        for _ in range(self.rng.randint(0, 4)):
-            self.later(self.rng.randint(0, 1_400_000), self.rng.choice(self.nodes).die)
-        self.later(1_800_000, self.heal)
+            self.later(rng.randint(0, 60_000), Client(self).visit)
+        Administrator(self).begin()
+        for _ in range(rng.randint(0, 4)):
+            self.later(rng.randint(0, 1_400_000), rng.choice(self.nodes).die)
+        self.later(1_800_000, self._heal)
         while self._queue:
-            self.now, _, act = heapq.heappop(self._queue)
-            assert self.now < START + _LONGEST, "the run does not end"
-            act()
+            self._step()
 
-    def heal(self) -> None:
+    def _step(self) -> None:
+        time, _, act = heapq.heappop(self._queue)
+        self.now = max(self.now, time)
+        assert self.now < START + _LONGEST, "the run does not end"
+        act()
+
+    def _heal(self) -> None:
         self.trouble = self.store.trouble = 0.0
 
     # --- messages -------------------------------------------------------------------------
@@ -176,81 +312,67 @@ class World:
             if done[0]:
                 return
             node = self.rng.choice(self.nodes)
-            for _ in range(self._copies()):
-                self.later(self._delay(), lambda: self._arrive(node, kind, arguments, answer))
-            self.later(_TIMEOUT, attempt)
+            message = Call(kind, arguments, answer)
+            for _ in range(self.copies()):
+                self.later(self.delay(), lambda: node.arrive(message))
+            self.later(_TIMEOUT + 2 * self.kinds.gathering, attempt)
 
-        def answer(outcome: Any) -> None:
-            self.history.append(Answer(kind, arguments, asked, self.now, outcome))
+        def answer(outcome: Any, attempt: int, before: int, after: int) -> None:
+            said = Answer(kind, arguments, asked, self.now, outcome, attempt, before, after)
+            self.history.append(said)
             if not done[0]:
                 done[0] = True
                 then(outcome)
 
         attempt()
 
-    def _arrive(
-        self, node: Node, kind: str, arguments: tuple[Any, ...], answer: Callable[[Any], None]
-    ) -> None:
-        if node.service is None:
-            return
-        lives = node.lives
-        try:
-            outcome = perform(node.service, kind, arguments)
-        except StoreFailed:
-            return  # the client hears nothing certain, and tries again
-        except ArmraceError as error:
-            outcome = error.code
-        for _ in range(self._copies()):
-            self.later(self._delay(), lambda: answer(outcome) if node.lives == lives else None)
-
-    def _copies(self) -> int:
+    def copies(self) -> int:
+        """Return how often a message arrives."""
         if self.rng.random() < self.trouble:
             return self.rng.choice([0, 2])
         return 1
 
-    def _delay(self) -> int:
+    def delay(self) -> int:
+        """Return how long a message takes."""
         slow = self.rng.random() < 0.1
         return self.rng.randint(1, 2000 if slow else 60)
 
-    # --- the administrator ----------------------------------------------------------------
+    # --- what is performed alone ----------------------------------------------------------
 
-    def rule(self) -> None:
-        """Retract or release the rewards of a source."""
-        kind = self.rng.choice(["retract", "retract", "release"])
-        self.call(kind, (f"source {self.rng.randint(0, 2)}",), lambda outcome: None)
+    def perform(self, service: Service, kind: str, arguments: tuple[Any, ...]) -> Any:
+        """Perform an operation on a node."""
+        if kind not in ("retract", "release", "preview"):
+            return getattr(service, kind)("ads", *arguments)
+        source, reason = arguments
+        act = service.release if kind == "release" else service.retract
+        with self._others_between(service.ledger):
+            return act("ads", source=source, reason=reason, preview=kind == "preview").rewards
 
-
-class Client:
-    """Decides, and says what came of it: once, twice, late, or with another value."""
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.left = _VISITS
-
-    def visit(self) -> None:
-        self.left -= 1
-        if self.left >= 0:
-            request = f"request {self.world.rng.getrandbits(60)}"
-            self.world.call("decide", (request,), self.decided)
-
-    def decided(self, decision: Any) -> None:
-        if isinstance(decision, str):  # a refusal, which the checker judges
+    @contextmanager
+    def _others_between(self, ledger: Ledger) -> Iterator[None]:
+        """Let others be served between the turns of a ruling."""
+        if self._is_ruling:
+            yield
             return
-        world, rng = self.world, self.world.rng
-        for _ in range(rng.choice([0, 1, 1, 1, 2])):
-            source = f"source {rng.randint(0, 2)}"
-            suspicion = rng.choice([None, None, 0.9])
-            arguments = (decision.decision, rng.choice([0.0, 1.0]), source, suspicion)
-            delay = rng.choice([50, 200, 300_000, 599_000, 800_000])
-            world.later(delay, lambda a=arguments: world.call("reward", a, lambda _: None))
-        world.later(rng.randint(100, 300_000), self.visit)
+        begun = False
 
+        def submit(requests: Any) -> Any:
+            nonlocal begun
+            if begun:
+                del ledger.submit
+                self._serve_others()
+                ledger.submit = submit  # type: ignore[method-assign]
+            begun = True
+            return Ledger.submit(ledger, requests)
 
-def perform(service: Service, kind: str, arguments: tuple[Any, ...]) -> Any:
-    """Perform an operation on a node."""
-    if kind == "decide":
-        return service.decide("ads", request=arguments[0])
-    if kind == "reward":
-        return service.reward(*arguments)
-    act = service.retract if kind == "retract" else service.release
-    return act("ads", source=arguments[0]).rewards
+        self._is_ruling, ledger.submit = True, submit  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            del ledger.submit
+            self._is_ruling = False
+
+    def _serve_others(self) -> None:
+        for _ in range(self.rng.randint(0, 3)):
+            if self._queue and self._queue[0][0] < self.now + 5000:
+                self._step()

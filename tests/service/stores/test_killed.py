@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from torture.kills import kill_writers
+from torture.kills import kill_often
 
-KILLS = 3
+KILLS = 8
 
 
-def test_killed_writers_lose_nothing_that_they_acknowledged(tmp_path):
-    _, rewarded = kill_writers(tmp_path / "clicks.db", KILLS)
-    assert rewarded > 5 * KILLS
+def test_killed_servers_and_writers_lose_nothing_that_they_acknowledged(tmp_path):
+    found = kill_often(tmp_path, range(KILLS))
+    assert (found["server"], found["writer"]) == (6, 2)
+    assert found["rewarded"] > 5 * KILLS
