@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from armrace.errors import ArmraceError, InvalidParameter, StoreFailed
+from armrace.errors import ArmraceError, DamagedFile, InvalidParameter, StoreFailed
 from armrace.service.http.access import Access
 from armrace.service.http.endpoints import ENDPOINTS, Call, Endpoint
 from armrace.service.http.front import Front
@@ -100,7 +100,7 @@ class Inside:
         call = Call(self._front, self.streams, visitor.tenant, {"name": name}, {}, content)
         try:
             return await endpoint.handle(call)
-        except StoreFailed:
+        except (DamagedFile, StoreFailed):
             self._when_failed()
             raise
 
