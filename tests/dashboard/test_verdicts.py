@@ -127,6 +127,17 @@ def test_the_mean_of_a_cell_lies_within_its_interval(name):
     cells = [cell for cell in service.describe("ads").layers if cell.evidence]
     assert len(cells) > 10
     assert all(cell.lower <= cell.evidence_mean <= cell.upper for cell in cells)
+    pools = name == "sharp-race"
+    for cell in cells:
+        used = [
+            each
+            for each in cells
+            if each.arm == cell.arm
+            and (each.layer == cell.layer or (pools and each.layer > cell.layer))
+        ]
+        assert cell.evidence == sum(each.pulls for each in used)
+        earned = sum(each.pulls * (each.mean or 0.0) for each in used)
+        assert cell.evidence_mean == pytest.approx(earned / cell.evidence)
     shown = [_cell_html(cell, 0.0, 1.0, 0) for cell in cells]
     for cell, html in zip(cells, shown, strict=True):
         assert f"<b>{cell.evidence_mean if cell.active else cell.mean:.3f}</b>" in html
