@@ -177,6 +177,18 @@ def test_a_record_under_a_wrong_subject_is_noticed(path, subject):
         armrace.open(path)
 
 
+def test_an_index_that_does_not_fit_the_records_is_noticed(path):
+    """Rulings and the rewards of decisions would not be found by it."""
+    connection = apsw.Connection(str(path))
+    connection.execute("DROP INDEX subjects")
+    connection.execute("CREATE INDEX subjects ON records (subject) WHERE subject > 50")
+    connection.execute("PRAGMA writable_schema = ON")
+    connection.execute("UPDATE sqlite_schema SET sql = replace(sql, '> 50', 'IS NOT NULL')")
+    connection.close()
+    with pytest.raises(DamagedFile, match=r"clicks.db is damaged: .* from index subjects"):
+        armrace.open(path)
+
+
 def answers(service):
     """What can be learned from a service: the state, the rows and the ratios."""
     return [live_bytes(service), service.rows("ads"), service.check_ratio("ads")]
