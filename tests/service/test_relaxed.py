@@ -21,6 +21,7 @@ from armrace.service.events import Decided, DecidedAhead, decode
 from armrace.service.folding import load_state
 from armrace.service.relaxed.books import Lag
 from armrace.service.relaxed.drafts import Drafter
+from armrace.service.requests.decisions import Decide
 from serving import folded_bytes, live_bytes
 
 
@@ -349,6 +350,24 @@ def test_decisions_of_one_turn_know_of_each_other(pair, store):
     pair[0].decide("ads")
     assert len({each.arm for each in pair[0].decide_many("ads", 5)}) == 5
     assert isinstance(made(store)[-1], DecidedAhead)
+
+
+def test_decisions_of_several_clients_in_one_turn_have_names_of_their_own(pair, store):
+    begin(pair)
+    ledger = pair[0].ledger
+    before = ledger.turns["relaxed"]
+    first, second = ledger._take_turn([[Decide("main", "ads")] * 3, [Decide("main", "ads")] * 2])
+    assert ledger.turns["relaxed"] == before + 1
+    answers = [*first, *second]
+    places = [pair[0].keyring.signing_keys().read("main", each.decision) for each in answers]
+    decided = {
+        record.sequence: decode(record.payload).arm
+        for record in store.records
+        if isinstance(decode(record.payload), Decided)
+    }
+    arms = pair[0].describe("ads").arms
+    assert [arms[decided[place.sequence]].name for place in places] == [a.arm for a in answers]
+    assert len({place.sequence for place in places}) == 5
 
 
 def test_an_exact_server_shares_the_log_with_a_relaxed_one(pair, store, clock):

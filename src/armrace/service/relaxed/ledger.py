@@ -78,7 +78,7 @@ class RelaxedLedger(Ledger):
         self._seen = books.time
         self.turns["relaxed"] += 1
         apply_events(books.state, books.records)
-        return [names.sign_answers(each) for each in outcomes]
+        return names.sign_answers(outcomes)
 
     # --- before the turn ------------------------------------------------------------------
 

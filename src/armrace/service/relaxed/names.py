@@ -42,12 +42,20 @@ class NamesAside(SigningKeys):
         self._unsigned.append((tenant, content))
         return ""
 
-    def sign_answers(self, outcomes: Iterable[Any]) -> list[Any]:
-        """Return answers with their names, given in the order in which they were to be signed."""
+    def sign_answers(self, batches: Iterable[Iterable[Any]]) -> list[list[Any]]:
+        """Return all answers of a turn with their names.
+
+        Args:
+            batches: the answers in the order in which their names were queued: all batches of the
+                turn at once, since a decision is told apart by its place in the queue alone.
+        """
         unsigned = iter(self._unsigned)
         return [
-            msgspec.structs.replace(each, decision=self._keys.sign(*next(unsigned)))
-            if type(each) is Decision
-            else each
-            for each in outcomes
+            [
+                msgspec.structs.replace(each, decision=self._keys.sign(*next(unsigned)))
+                if type(each) is Decision
+                else each
+                for each in batch
+            ]
+            for batch in batches
         ]
