@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.2.0"
 
-FIGURES = 3
+FIGURES = 4
 """Which figures a seed gives: raised whenever a specification and a seed give others."""
 
 _HOMES = {

@@ -100,6 +100,14 @@ def test_a_truncated_wal_is_noticed(tmp_path):
             armrace.open(place / "clicks.db")
 
 
+def test_a_snapshot_that_is_listed_and_cannot_be_read_is_damage(path):
+    """As after a power loss on a disk that ignored a synchronisation."""
+    store = SqliteStore(path)
+    with store.turn() as turn, pytest.raises(DamagedFile, match="after record 7 cannot be read"):
+        turn.load_snapshot(7)
+    store.close()
+
+
 def test_flipped_bits_are_noticed_or_harmless(path, tmp_path):
     """A flipped bit either is noticed when the log is folded, or is where nothing is kept."""
     with armrace.open(path) as service:

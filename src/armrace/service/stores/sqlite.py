@@ -276,7 +276,9 @@ class _SqliteTurn(Turn):
 
     def load_snapshot(self, sequence: int) -> bytes:
         query = "SELECT data FROM snapshots WHERE sequence = ?"
-        data: bytes = self._connection.execute(query, (sequence,)).get
+        data: bytes | None = self._connection.execute(query, (sequence,)).get
+        if data is None:  # listed by an index whose table is damaged
+            raise DamagedFile(f"the snapshot after record {sequence} cannot be read.")
         return data
 
     def save_snapshot(self, sequence: int, data: bytes) -> None:
