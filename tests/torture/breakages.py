@@ -1,4 +1,4 @@
-"""Five ways to break the service on purpose, each of which the checker must notice."""
+"""Six ways to break the service on purpose, each of which the checker must notice."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from armrace.service.experiment import Experiment
 from armrace.service.folding import load_state
 from armrace.service.ledger import Ledger
 from armrace.service.open_decisions import OpenDecisions
+from armrace.service.relaxed.names import NamesAside
 from armrace.service.requests.rewards import Reward
 
 __all__ = ["BREAKAGES"]
@@ -101,10 +102,21 @@ def reuse_a_sequence_number(patch: Callable[..., None]) -> None:
     patch(Ledger, "_current", read_once)
 
 
+def mix_up_names(patch: Callable[..., None]) -> None:
+    """Sign the answers to each client of a relaxed turn from the first name on."""
+    original = NamesAside.sign_answers
+
+    def sign_answers(self, batches):
+        return [original(self, [batch])[0] for batch in batches]
+
+    patch(NamesAside, "sign_answers", sign_answers)
+
+
 BREAKAGES: tuple[Callable[..., None], ...] = (
     acknowledge_before_commit,
     forget_a_duplicate,
     fold_out_of_order,
     lose_a_retraction,
     reuse_a_sequence_number,
+    mix_up_names,
 )

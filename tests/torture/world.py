@@ -20,7 +20,7 @@ from armrace.service import (
     rulings_aside,
 )
 from armrace.service.keyring import Keyring
-from armrace.service.ledger import Ledger
+from armrace.service.ledger import Ledger, _Job
 from armrace.service.relaxed.books import Lag
 from torture.clients import Administrator, Client
 
@@ -173,7 +173,7 @@ class Node:
         before = len(world.store.records)
         try:
             if calls[0].kind in ("decide", "reward"):
-                outcomes = service.ledger.submit([_request(service, call) for call in calls])
+                outcomes = _submit(service.ledger, [_request(service, call) for call in calls])
             else:
                 outcomes = [world.perform(service, calls[0].kind, calls[0].arguments)]
         except StoreFailed:
@@ -199,6 +199,14 @@ class Node:
 
         for _ in range(world.copies()):
             world.later(world.delay(), deliver)
+
+
+def _submit(ledger: Ledger, requests: list[Any]) -> list[Any]:
+    """Submit each request as a client of its own; the last one leads the turn for all."""
+    others = [_Job([request]) for request in requests[:-1]]
+    ledger._waiting.extend(others)
+    (last,) = ledger.submit(requests[-1:])
+    return [*(job.outcomes[0] for job in others), last]
 
 
 def _request(service: Service, call: Call) -> Any:
