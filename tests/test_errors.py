@@ -12,6 +12,7 @@ CODES = {
     "AlreadyExists": "already-exists",
     "NotRunning": "not-running",
     "TooManyOpen": "too-many-open",
+    "RequestFailed": "request-failed",
     "RewardConflict": "reward-conflict",
     "DecisionExpired": "decision-expired",
     "ServiceUnreachable": "service-unreachable",

@@ -107,7 +107,7 @@ def test_an_arm_that_is_added_is_shown_at_once(service, inside):
     assert ">fourth<" in race_page(inside, reading).parts["matrix"]
 
 
-REQUEST = Request({"type": "http", "headers": [(b"host", b"127.0.0.1")]})
+REQUEST = Request({"type": "http", **ASKED})
 
 
 def heard(dashboard, make, count):
@@ -152,7 +152,7 @@ def test_a_page_that_a_store_cannot_give_is_opened_again(inside):
 
 def test_streams_that_look_at_the_same_time_share_one_page(inside):
     dashboard, made = Dashboard(inside, seconds=10.0), []
-    visitor = inside.local_visitor("127.0.0.1")
+    visitor = inside.local_visitor(ASKED)
 
     async def make(reading, visitor, name):
         made.append(name)

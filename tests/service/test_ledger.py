@@ -263,7 +263,7 @@ def test_a_request_that_fails_leaves_others_of_the_turn_alone(clock):
     decide = Decide(service.tenant, "ads")
     one, failed, other = service.ledger.submit([decide, _Fails(), decide])
     assert isinstance(failed, RequestFailed)
-    assert "failed with ZeroDivisionError, and nothing of it was kept" in str(failed)
+    assert "failed because of a defect: ZeroDivisionError" in str(failed)
     assert one.decision != other.decision
     assert service.describe("ads").decisions == 2
     assert folded_bytes(store, snapshots=False) == live_bytes(service)

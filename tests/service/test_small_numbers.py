@@ -8,13 +8,14 @@ import pytest
 from starlette.testclient import TestClient
 
 from armrace.service.http.application import create_application
-from serving import folded_bytes, live_bytes
+from serving import JSON, LOCAL, folded_bytes, live_bytes
 
 
 @pytest.fixture
 def client(service):
     service.create("ads", ["a", "b"], 0, policy="ucb1", horizon=1000, seed=1, window=10)
-    with TestClient(create_application(service), base_url="http://127.0.0.1") as client:
+    application = create_application(service)
+    with TestClient(application, base_url="http://127.0.0.1", client=LOCAL) as client:
         yield client
 
 
@@ -24,7 +25,7 @@ def test_they_are_zero_and_so_duplicates_of_each_other(client, service, clock, f
 
     def reward(value: str):
         body = f'{{"decision": "{decision}", "value": {value}}}'
-        return client.post("/v1/rewards", content=body.encode())
+        return client.post("/v1/rewards", content=body.encode(), headers=JSON)
 
     assert reward(first).json() == {"status": "accepted"}
     for again in ("-0.0", "1e-400", "0.0"):

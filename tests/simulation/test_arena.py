@@ -10,7 +10,8 @@ from armrace.errors import UnwritableOutput
 from armrace.policies import POLICIES
 from armrace.simulation import arena, sweeps
 from armrace.simulation.archives import pack, unpack
-from armrace.simulation.arena import ATTACKS, FORMS, Grid, load_cells, make_arena_attack, run_arena
+from armrace.simulation.arena import FORMS, Grid, load_cells, run_arena
+from armrace.simulation.arena_attacks import ATTACKS, make_arena_attack
 from armrace.simulation.leaderboard import leaderboard, relative_regret, verdict, worst_cases
 
 TINY = Grid(

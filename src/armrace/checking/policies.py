@@ -348,11 +348,13 @@ def foreign_decisions_are_taken(policy: Policy) -> None:
     """Check that decisions that the state would not make itself are counted and learned from.
 
     They come from every layer. A policy whose state can be inspected must count each of them, and
-    its reward, for the arm; for any policy they must leave a trace in the state.
+    its reward, for the arm. For any policy those of some layer must leave a trace in the state:
+    rounds of another layer may be played without being learned from.
     """
     learner = Learner(policy, arms=_ARMS, horizon=_HORIZON, seed=23)
     layers = policy.layer_count(_ARMS, _HORIZON)
     coins = np.random.default_rng(23)
+    ignored: dict[int, Ticket] = {}
     for number in range(200):
         arm = int(coins.integers(_ARMS))
         ticket = Ticket(arm=arm, layer=number % layers, probability=1.0 / _ARMS)
@@ -360,11 +362,13 @@ def foreign_decisions_are_taken(policy: Policy) -> None:
         decision = learner.assign(ticket)
         expect(decision.arm == arm, policy, f"assigns arm {decision.arm} for {arm}")
         learner.learn(decision, float(coins.random() < _MEANS[arm]))
-        changed = not equal_states(fresh, learner._state)
-        expect(changed, policy, f"ignores the decision {ticket} of another state")
+        if equal_states(fresh, learner._state):
+            ignored[ticket.layer] = ticket
         grown = _counted(learner, arm)
         counted = not learner.inspect() or grown == (assigned + 1, pulls + 1)
         expect(counted, policy, f"does not count the decision {ticket} of another state")
+    last = ignored.get(layers - 1)
+    expect(len(ignored) < layers, policy, f"ignores the decision {last} of another state")
     weights = _weights(learner._state)
     expect(abs(float(weights.sum()) - 1) < _SUM_TOLERANCE, policy, f"gives the weights {weights}")
     expect(not _has_nan(learner._state), policy, "has a NaN in its state")

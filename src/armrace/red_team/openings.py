@@ -12,7 +12,7 @@ from armrace.errors import ArmraceError
 from armrace.red_team.library import winners_for
 from armrace.red_team.space import sample
 from armrace.red_team.target import Target
-from armrace.simulation.arena import ATTACKS, make_arena_attack
+from armrace.simulation.arena_attacks import ATTACKS, make_arena_attack
 
 __all__ = ["builtin_attacks", "families_for", "opening_attacks"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import NamedTuple
@@ -18,32 +18,24 @@ from typing import NamedTuple
 import msgspec
 import polars as pl
 
-from armrace.adversaries import (
-    ADVERSARIES,
-    Adversary,
-    ObservationFree,
-    Outage,
-    ZeroBestWhenLikely,
-)
 from armrace.environments import Bernoulli, Beta, Environment
 from armrace.files import make_folder
 from armrace.files.locks import locked
 from armrace.policies import POLICIES
 from armrace.simulation.archives import pack, unpack, unpacked
+from armrace.simulation.arena_attacks import ATTACKS, make_arena_attack
 from armrace.simulation.experiment import Experiment, make_experiment, refresh_for
 from armrace.simulation.results import MEASURES, Result
 from armrace.simulation.scenarios import told_the_budget
 from armrace.simulation.sweeps import Report, finished_cells, run_sweep
 
 __all__ = [
-    "ATTACKS",
     "BUDGET_EXPONENTS",
     "ENVIRONMENTS_OF_THE_ARENA",
     "FORMS",
     "Cell",
     "Grid",
     "load_cells",
-    "make_arena_attack",
     "run_arena",
 ]
 
@@ -58,39 +50,6 @@ ENVIRONMENTS_OF_THE_ARENA: dict[str, Environment] = {
     "ratings": Beta(alphas=(6.0, 4.0, 2.0, 8.0, 6.0), betas=(4.0, 6.0, 8.0, 2.0, 4.0)),
 }
 """The best arm is never the first, which a policy that breaks ties by index plays anyway."""
-
-_FIXED = (
-    "zero-best",
-    "zero-best-when-likely",
-    "swap-best",
-    "aae-opening",
-    "adaptive-constant",
-    "sleeper-bots",
-    "random-flips",
-    "click-bots",
-    "double-impact",
-    "free-ride",
-    "spoil-then-swap",
-)
-"""Attacks with their default parameters."""
-
-_MADE: dict[str, Callable[[float], Adversary]] = {
-    "zero-best-when-very-likely": lambda budget: ZeroBestWhenLikely(likely=0.9),
-    # Published lengths are 34 rounds that spoil and 66 that praise; here they use up the budget.
-    "observation-free": lambda budget: ObservationFree(
-        spoil=round(budget / 3), praise=round(budget) - round(budget / 3)
-    ),
-    "outage": lambda budget: Outage(first=0, length=max(1, round(budget))),
-}
-"""Attacks whose parameters are not the defaults, or depend on the budget."""
-
-ATTACKS = (*_FIXED, *_MADE)
-
-
-def make_arena_attack(name: str, budget: float) -> Adversary:
-    """Return the attack that has this name in the arena, at this budget."""
-    return _MADE[name](budget) if name in _MADE else ADVERSARIES.make(name)
-
 
 BUDGET_EXPONENTS = (0.5, 0.75)
 """Budgets are these powers of the horizon; a budget of 0 is the cell without attack."""
