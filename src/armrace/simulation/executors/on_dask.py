@@ -68,7 +68,9 @@ def _connect(distributed: Any, address: str) -> Any:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Silence Dask's log messages about lost workers, which are reported as errors anyway."""
-    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    # A scheduler that dies while results are fetched is reported by Tornado's loop.
+    talkers = ("distributed", "tornado")
+    names = [name for name in logging.root.manager.loggerDict if name.startswith(talkers)]
     usual = {name: logging.getLogger(name).level for name in names}
     for name in names:
         logging.getLogger(name).setLevel(logging.CRITICAL)
