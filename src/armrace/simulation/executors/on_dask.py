@@ -37,7 +37,8 @@ def dask_executor(address: str | None, workers: int) -> Iterator[Executor]:
                     processes=True,
                     host="127.0.0.1",
                     silence_logs=logging.CRITICAL,
-                    dashboard_address=None,
+                    # None would take port 8787, and warn if another cluster has it.
+                    dashboard_address="127.0.0.1:0",
                     worker_dashboard_address=None,
                 )
             client = distributed.Client(stack.enter_context(cluster))
