@@ -1,0 +1,39 @@
+"""Worlds by their seeds: a failing seed is printed and replays."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from torture.campaign import Campaign
+from torture.checker import check
+from torture.world import START, World
+
+__all__ = ["main"]
+
+
+def run(numbers: range) -> Counter[str]:
+    """Run and check worlds, and return how much was simulated."""
+    found: Counter[str] = Counter()
+    for seed in numbers:
+        world = World(seed)
+        try:
+            world.run()
+            found["milliseconds"] += world.now - START
+            check(world)
+        except BaseException:
+            print(f"seed {seed} fails: python -m torture --first {seed} --seeds 1", flush=True)
+            raise
+        found["answers"] += len(world.history)
+        found["records"] += len(world.store.records)
+    return found
+
+
+def main() -> None:
+    """Run a campaign and print its figures."""
+    campaign = Campaign("torture", "seeds", 1000, "Run the simulated service under faults.")
+    asked = campaign.read_arguments()
+    found = campaign.carry_out(run, together=20)
+    print(
+        f"{asked.count} seeds, {found['answers']} answers checked against {found['records']} "
+        f"records, 0 contradictions; {found['milliseconds'] / 3.6e6:.0f} simulated hours."
+    )
