@@ -27,11 +27,14 @@ class _Course:
 
     def begin(self, horizon: int, end: int) -> None:
         """Start a generation with the arms that are there after ``end`` records."""
-        log = self._log
+        log, places = self._log, self._unretired(end)
         self.number += 1
-        places = [p for p in range(self.arms) if log.status_at(end, log.arms[p]) != "retired"]
         seed = (log.settings["seed"] + _SEED_STEP * self.number) % 2**63
         self.learner = Learner(self._policy, places, horizon, seed, log=False)
+
+    def _unretired(self, end: int) -> list[int]:
+        log = self._log
+        return [p for p in range(self.arms) if log.status_at(end, log.arms[p]) != "retired"]
 
     def settle(self, time: int) -> None:
         """Learn the decisions whose window has closed by then, in their order."""
@@ -56,7 +59,8 @@ class _Course:
         assigned = Assigned(self.learner.decisions, tuple(event.ticket), event.taken)
         self.waiting[place] = self.number, self.learner.apply(assigned)
         unknown = self._log.settings["horizon"] is None
-        if unknown and self.learner.decisions >= self.learner.horizon:
+        over = unknown and self.learner.decisions >= self.learner.horizon
+        if over and len(self._unretired(place)) > 1:  # the last arm is chosen for good
             self.begin(2 * self.learner.horizon, place)
 
     def add_arm(self, end: int) -> None:
