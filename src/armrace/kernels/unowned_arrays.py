@@ -15,7 +15,6 @@ caller of an entry keeps the arguments, a handle keeps its state.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
 from struct import pack_into
 from typing import Any
 
@@ -105,19 +104,53 @@ class Handle(int):
 
     def __new__(cls, state: Any) -> Handle:
         """Store a state."""
-        kind = numba.typeof(state)
-        size, offsets = _layout(kind)
+        kind, size, offsets = _describe(state)
         memory = np.zeros(size, dtype=np.uint8)
         for member, offset in zip(_members(state), offsets, strict=True):
             _store(member, memory, offset)
         self = super().__new__(cls, memory.ctypes.data)
-        self.state, self.memory, self._numba_type_ = state, memory, HandleType(kind)
+        self.state, self.memory, self._numba_type_ = state, memory, kind
         return self
 
 
 @typeof_impl.register(Handle)
 def _type_of_handle(handle: Handle, context: Any) -> HandleType:
     return handle._numba_type_
+
+
+_described: dict[tuple[Any, ...], tuple[HandleType, int, tuple[int, ...]]] = {}
+"""Types and layouts of the states that handles were made of, by their structure."""
+
+
+def _describe(state: Any) -> tuple[HandleType, int, tuple[int, ...]]:
+    """Return the type of a state's handle, the bytes of the state and where its members begin.
+
+    Numba looks at every array of a state to find its type, which takes milliseconds for a policy
+    with many of them. A service restores learners all the time, so the result is remembered.
+    """
+    structure = _structure(state)
+    if structure not in _described:
+        kind = numba.typeof(state)
+        _described[structure] = (HandleType(kind), *_layout(kind))
+    return _described[structure]
+
+
+def _structure(state: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return all that Numba's type of a nested tuple of arrays and numbers depends on."""
+    return type(state), *(
+        _structure(member)
+        if isinstance(member, tuple)
+        else (member.dtype, member.ndim, *_flags(member))
+        if isinstance(member, np.ndarray)
+        # Numba gives an integer beyond 63 bits another type than the others.
+        else (type(member), isinstance(member, int) and member.bit_length() > 63)
+        for member in state
+    )
+
+
+def _flags(array: npt.NDArray[Any]) -> tuple[bool, ...]:
+    flags = array.flags
+    return flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned
 
 
 def _members(state: Any) -> Iterator[Any]:
@@ -129,7 +162,6 @@ def _members(state: Any) -> Iterator[Any]:
             yield member
 
 
-@cache
 def _layout(kind: Any) -> tuple[int, tuple[int, ...]]:
     """The bytes of a tuple in compiled code, and where each of its arrays and numbers begins."""
     _refuse_owners(kind)
