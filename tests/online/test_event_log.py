@@ -147,6 +147,8 @@ def test_a_batch_stops_at_the_reward_that_cannot_be_taken():
         {"probability": np.nan},
         {"memo": np.inf},
         {"inner_probability": 2.0},
+        {"inner_arm": 3},
+        {"inner_arm": -3},
         {"number": 7},
         {"number": -1},
         {"phase": 3},

@@ -227,6 +227,7 @@ def _make_decision(
     memo: Any,
     inner_layer: Any,
     inner_probability: Any,
+    inner_arm: Any,
 ) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         made = cgutils.create_struct_proxy(signature.return_type)(context, builder)

@@ -43,6 +43,7 @@ DECISION = np.dtype(
         ("memo", np.float64),
         ("inner_layer", np.int64),
         ("inner_probability", np.float64),
+        ("inner_arm", np.int64),
     ]
 )
 """A decision as a record: its number, the position of the stream, and its ticket."""
@@ -118,6 +119,7 @@ def write_decision(record: Any, number: int, taken: int, ticket: Ticket) -> None
     record.memo = ticket.memo
     record.inner_layer = ticket.inner_layer
     record.inner_probability = ticket.inner_probability
+    record.inner_arm = ticket.inner_arm
 
 
 @inlined
@@ -131,6 +133,7 @@ def read_ticket(record: Any) -> Ticket:
         record.memo,
         record.inner_layer,
         record.inner_probability,
+        record.inner_arm,
     )
 
 
@@ -148,6 +151,7 @@ def _is_same(one: Ticket, other: Ticket) -> bool:
         and one.memo == other.memo
         and one.inner_layer == other.inner_layer
         and one.inner_probability == other.inner_probability
+        and one.inner_arm == other.inner_arm
     )
 
 

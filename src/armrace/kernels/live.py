@@ -17,7 +17,7 @@ from armrace.kernels.event_log import (
     differs_from_log,
     has_room,
 )
-from armrace.kernels.generics import NO_LAYER, Ticket, assign, drop, learn
+from armrace.kernels.generics import NO_ARM, NO_LAYER, Ticket, assign, drop, learn
 from armrace.kernels.streams import Stream, tell
 
 __all__ = [
@@ -97,6 +97,7 @@ def ticket_fits(ticket: Ticket, arms: int, layers: int, exact: bool) -> bool:
         0 <= ticket.arm < arms
         and NO_LAYER <= ticket.layer < layers
         and NO_LAYER <= ticket.inner_layer < layers
+        and NO_ARM <= ticket.inner_arm < arms
         and (sound or not exact)
         and _LEAST_PROBABILITY <= ticket.inner_probability <= _LARGEST_PROBABILITY
         and abs(ticket.memo) <= _LARGEST_MEMO

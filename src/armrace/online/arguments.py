@@ -205,11 +205,11 @@ def check_ticket(ticket: Any, shape: np.ndarray) -> Ticket:
 
 
 def _converted(ticket: Any) -> Ticket:
-    arm, layer, probability, phase, memo, inner_layer, inner_probability = ticket
+    arm, layer, probability, phase, memo, inner_layer, inner_probability, inner_arm = ticket
     if (
-        type(arm) is type(layer) is type(phase) is type(inner_layer) is int
+        type(arm) is type(layer) is type(phase) is type(inner_layer) is type(inner_arm) is int
         and type(probability) is type(memo) is type(inner_probability) is float
-        and max(abs(arm), abs(layer), abs(phase), abs(inner_layer)) < _LARGEST
+        and max(abs(arm), abs(layer), abs(phase), abs(inner_layer), abs(inner_arm)) < _LARGEST
     ):
         return ticket if type(ticket) is Ticket else Ticket(*ticket)
     return Ticket(
@@ -220,6 +220,7 @@ def _converted(ticket: Any) -> Ticket:
         _number(memo),
         _whole(inner_layer),
         _number(inner_probability),
+        _whole(inner_arm),
     )
 
 

@@ -17,7 +17,7 @@ from armrace.specification import MAXIMAL_HORIZON
 
 __all__ = ["ArrayData", "Snapshot", "pack_rewarded", "read_arrays", "write_arrays"]
 
-_FORMAT = 2
+_FORMAT = 3
 
 
 class ArrayData(msgspec.Struct, frozen=True):
