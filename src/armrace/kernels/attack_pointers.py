@@ -124,7 +124,12 @@ def _addresses(code: str, kind: Any, observes: bool, looks: bool) -> tuple[int, 
 
 
 def address_of(function: Any, argument_types: tuple[Any, ...]) -> int:
-    """Return the address of the compiled function with the calling convention of C."""
+    """Return the address of the compiled function with the calling convention of C.
+
+    Args:
+        function: an entry, which is compiled if it has not been.
+        argument_types: Numba's types of its arguments.
+    """
     function.compile(argument_types)
     compiled = function.overloads[argument_types]
     name = compiled.fndesc.llvm_cfunc_wrapper_name

@@ -106,7 +106,13 @@ class Workspace(NamedTuple):
 
 
 def make_ledger(arms: int, layers: int, budget: float) -> Ledger:
-    """Make an empty ledger."""
+    """Make an empty ledger.
+
+    Args:
+        arms: the number of arms.
+        layers: the number of the policy's layers.
+        budget: the most that the adversary may be charged.
+    """
     return Ledger(
         pulls=np.zeros(arms, dtype=np.int64),
         clean_totals=np.zeros(arms),
@@ -122,7 +128,13 @@ def make_ledger(arms: int, layers: int, budget: float) -> Ledger:
 
 
 def make_record(checkpoints: npt.NDArray[np.int64], arms: int, layers: int) -> Record:
-    """Make an empty record with a row for each checkpoint."""
+    """Make an empty record with a row for each checkpoint.
+
+    Args:
+        checkpoints: the numbers of rounds after which a row is written, in increasing order.
+        arms: the number of arms.
+        layers: the number of the policy's layers.
+    """
     rows = checkpoints.size
     return Record(
         checkpoints=checkpoints,
@@ -142,7 +154,13 @@ def make_record(checkpoints: npt.NDArray[np.int64], arms: int, layers: int) -> R
 def make_workspace(
     arms: int, control: npt.NDArray[np.int64] | None = None, growth: float = 0.0
 ) -> Workspace:
-    """Make scratch space for ``arms`` arms; see :class:`Workspace` on ``growth``."""
+    """Make scratch space for ``arms`` arms; see :class:`Workspace` on ``growth``.
+
+    Args:
+        arms: the number of arms.
+        control: the flag and the counter that other threads share; by default new ones.
+        growth: by which share plays must have grown before the weights are computed again.
+    """
     return Workspace(
         drawn=make_drawn(arms),
         clean=np.zeros(arms),
@@ -191,6 +209,16 @@ def play(
 
     The two loops below are deliberately not separate functions: each level of functions that
     contains all of a policy's code doubles the time to compile.
+
+    Args:
+        policy: the policy's state.
+        attack: the addresses of the attack.
+        rewards: the addresses of what draws rewards.
+        stream: the random numbers of the learner.
+        ledger: the accounts of the run.
+        workspace: scratch space, which holds the rewards that are drawn.
+        first: the first round to play, counted from 0.
+        last: the round to stop before.
     """
     for chunk in range(first // CHUNK, (last + CHUNK - 1) // CHUNK):
         if workspace.control[STOP]:
@@ -301,6 +329,12 @@ def charge(
 
     An attack that sees the arm is charged when the arm is drawn, for that arm alone, and only what
     it then pays for is booked.
+
+    Args:
+        attack: the attack.
+        ledger: the accounts of the run.
+        clean: the rewards of the round before the change.
+        proposal: the rewards after it, which become the clean ones if the change is undone.
     """
     cost, legal = 0.0, True
     for arm in range(clean.size):
@@ -348,7 +382,12 @@ def write_row(ledger: Ledger, record: Record, row: int) -> None:
 
 @cache
 def make_runner(code: str, checked: bool = False) -> Callable[..., None]:
-    """Make the compiled run for states whose implementations have the fingerprint ``code``."""
+    """Make the compiled run for states whose implementations have the fingerprint ``code``.
+
+    Args:
+        code: the fingerprint of the policy's implementations.
+        checked: whether indices are checked.
+    """
 
     @entry(code, checked)
     def compiled_run(

@@ -109,7 +109,14 @@ def ticket_of(record: Any) -> Ticket:
 
 @inlined
 def write_decision(record: Any, number: int, taken: int, ticket: Ticket) -> None:
-    """Write a decision, and the position of the stream after it, into a record."""
+    """Write a decision, and the position of the stream after it, into a record.
+
+    Args:
+        record: a record of the type :data:`DECISION`, which is overwritten.
+        number: the number of the decision.
+        taken: how many random numbers had been taken after it.
+        ticket: its ticket.
+    """
     record.number = number
     record.taken = taken
     record.arm = ticket.arm
@@ -178,7 +185,14 @@ def add_decision(log: Log, number: int, taken: int, ticket: Ticket) -> None:
 
 @inlined
 def add_event(log: Log, kind: int, number: int, reward: float) -> None:
-    """Log an event about a decision, if a log is kept."""
+    """Log an event about a decision, if a log is kept.
+
+    Args:
+        log: the log.
+        kind: what happened, such as :data:`LEARNED_EVENT`.
+        number: the decision that the event is about.
+        reward: the reward that was learned, else 0.
+    """
     if has_log(log):
         place = log.counters[EVENTS]
         log.kinds[place] = kind

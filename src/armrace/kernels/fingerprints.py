@@ -33,7 +33,11 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
 
 def fingerprint(code: Collection[Callable[..., Any]]) -> str:
-    """Name the kernels together with all code that ``code``, functions or classes, reaches."""
+    """Name the kernels together with all code that ``code``, functions or classes, reaches.
+
+    Args:
+        code: functions or classes, whose code and all that it reaches counts.
+    """
     digest = hashlib.sha256(_kernels_digest())
     for each in code:
         if is_own(each):

@@ -91,6 +91,12 @@ def ticket_fits(ticket: Ticket, arms: int, layers: int, exact: bool) -> bool:
     Compiled code checks the bounds of arms and layers nowhere else. The limits of numbers keep
     sums of estimates finite; shares of layers may add to slightly more than 1. ``exact`` says
     whether the policy computes the probabilities of its tickets.
+
+    Args:
+        ticket: the ticket, which may be forged.
+        arms: the number of arms of the policy.
+        layers: the number of its layers.
+        exact: whether its tickets carry the probability of their arm.
     """
     sound = _LEAST_PROBABILITY <= ticket.probability <= _LARGEST_PROBABILITY
     return (
@@ -137,7 +143,14 @@ def _settle(live: Live, number: int, ticket: Ticket) -> int:
 
 @inlined
 def learn_reward(live: Live, number: int, ticket: Ticket, reward: float) -> int:
-    """Learn a reward if it can be taken; return its status."""
+    """Learn a reward if it can be taken; return its status.
+
+    Args:
+        live: the learner.
+        number: the number of the decision.
+        ticket: its ticket as Python passed it, which may be forged.
+        reward: the reward, in [0, 1].
+    """
     status = _settle(live, number, ticket)
     if status == TAKEN:
         learn(live.policy, ticket, reward)

@@ -281,6 +281,10 @@ def make_live_calls(code: str, kind: Any) -> LiveCalls:
 
     What every learner needs is compiled here, so that no decision waits for the compiler; the
     rest is compiled when it is first called.
+
+    Args:
+        code: the fingerprint of the policy's implementations.
+        kind: Numba's type of the handle, which determines the layout of the state.
     """
     integer, number = types.int64, types.float64
     ticket = (integer, integer, number, integer, number, integer, number, integer)

@@ -97,7 +97,12 @@ class Tally(NamedTuple):
 
 
 def make_tally(arms: int, blocks: int) -> Tally:
-    """Make a tally before the first row."""
+    """Make a tally before the first row.
+
+    Args:
+        arms: the number of arms.
+        blocks: into how many blocks the rows are divided.
+    """
     return Tally(
         counts=np.zeros(4, dtype=np.int64),
         sums=np.zeros((4, 3)),

@@ -22,6 +22,13 @@ def lasting_arrays(state: Any, prefix: str = "") -> Iterator[tuple[str, np.ndarr
     """The arrays of a (nested) state by dotted name, without scratch space.
 
     An array of records yields an array for each of their fields.
+
+    Args:
+        state: the state.
+        prefix: what the names begin with, for a state within another one.
+
+    Returns:
+        Pairs of a name and an array, in the order of the members.
     """
     for name, member in zip(state._fields, state, strict=True):
         if name == SCRATCH:

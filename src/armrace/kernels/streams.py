@@ -34,7 +34,13 @@ class Stream(NamedTuple):
 
 
 def make_stream(key: tuple[int, int], purpose: int, replication: int) -> Stream:
-    """A stream at its beginning."""
+    """A stream at its beginning.
+
+    Args:
+        key: the two words of the key, which follow from the seed.
+        purpose: what the numbers are for, a number below 16.
+        replication: the number of the run.
+    """
     lane = counter_lane(_NONE, np.uint64(purpose))
     place = np.array([key[0], key[1], int(lane), replication], dtype=np.uint64)
     position = np.array([0, _SIZE], dtype=np.int64)

@@ -126,7 +126,12 @@ def _is_encodable(text: str) -> bool:
 
 
 def eligible_mask(eligible: Any, arms: Sequence[str | int]) -> np.ndarray:
-    """Return an array that marks the eligible arms."""
+    """Return an array that marks the eligible arms.
+
+    Args:
+        eligible: names of arms, from the caller.
+        arms: the names of all arms, in order.
+    """
     if isinstance(eligible, str) or not isinstance(eligible, Iterable):
         raise InvalidParameter(f"eligible must be a list of arms; got {eligible!r}.")
     mask = np.zeros(len(arms), dtype=np.bool_)
@@ -192,7 +197,12 @@ def check_batch(batch: Any, arms: Sequence[str | int]) -> np.ndarray:
 
 
 def check_ticket(ticket: Any, shape: np.ndarray) -> Ticket:
-    """A ticket that can be assigned to a learner of this shape."""
+    """A ticket that can be assigned to a learner of this shape.
+
+    Args:
+        ticket: a ticket from anywhere.
+        shape: numbers of arms and of layers, and whether tickets carry their probability.
+    """
     try:
         converted = _converted(ticket)
         arms, layers, exact = shape.tolist()

@@ -152,7 +152,12 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def pack_rewarded(bits: np.ndarray, decisions: int) -> tuple[int, bytes]:
-    """Return the number below which all decisions have had their reward, and bits of the rest."""
+    """Return the number below which all decisions have had their reward, and bits of the rest.
+
+    Args:
+        bits: a bit for each decision, in bytes, set if its reward has come.
+        decisions: how many of the bits stand for decisions that were made.
+    """
     used = bits[: -(-decisions // 8)]
     incomplete = np.flatnonzero(used != 255)
     first = int(incomplete[0]) if incomplete.size else decisions // 8

@@ -82,7 +82,16 @@ class KlIndices(NamedTuple):
 def make_kl_indices(
     arms: int, weight: float, floor: float, ceiling: float, turned: bool, counts_present: bool
 ) -> KlIndices:
-    """The state before the first round."""
+    """The state before the first round.
+
+    Args:
+        arms: the number of arms.
+        weight: the factor ``c`` of the iterated logarithm.
+        floor: the least index.
+        ceiling: the largest index.
+        turned: whether 1 - reward counts in place of the reward.
+        counts_present: whether ``t`` counts the round to be played.
+    """
     return KlIndices(
         counts=make_counts(arms),
         means=np.full(arms, _UNSEEN),
@@ -99,7 +108,12 @@ def make_kl_indices(
 
 @inlined
 def exploration(round_number: int, weight: float) -> float:
-    """Return the level that ``n kl`` may reach in this round."""
+    """Return the level that ``n kl`` may reach in this round.
+
+    Args:
+        round_number: the ``t`` of the index, at least 1.
+        weight: the factor ``c`` of the iterated logarithm.
+    """
     logarithm = math.log(round_number)
     if weight == 0.0 or logarithm <= 1.0:
         return logarithm

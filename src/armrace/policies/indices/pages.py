@@ -95,7 +95,13 @@ def page_start(pages: Pages, arm: int, number: int) -> int:
 
 @inlined
 def insert_page(pages: Pages, arm: int, number: int) -> bool:
-    """Give the arm a new page at this number; False if there is none left."""
+    """Give the arm a new page at this number; False if there is none left.
+
+    Args:
+        pages: the pages of all arms.
+        arm: the arm.
+        number: the place of the new page in the arm's directory; later pages move up.
+    """
     fresh = pages.used[_USED_PAGES]
     if PAGE * fresh >= pages.pool.size:
         return False

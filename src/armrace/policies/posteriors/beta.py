@@ -83,7 +83,12 @@ def draw_beta(first: float, second: float, stream: Stream) -> float:
 
 @inlined
 def log_peak(above: float, below: float) -> float:
-    """Logarithm of the largest density, by Stirling's series with exact remainders."""
+    """Logarithm of the largest density, by Stirling's series with exact remainders.
+
+    Args:
+        above: successes since the uniform prior.
+        below: failures since the uniform prior.
+    """
     total = above + below
     peak = math.log(total + 1.0)
     if above > 0.0 and below > 0.0:
@@ -105,7 +110,14 @@ def _remainder(count: float) -> float:
 
 @inlined
 def log_density(above: float, below: float, peak: float, x: float) -> float:
-    """Logarithm of the density at ``x`` in (0, 1), given :func:`log_peak`."""
+    """Logarithm of the density at ``x`` in (0, 1), given :func:`log_peak`.
+
+    Args:
+        above: successes since the uniform prior.
+        below: failures since the uniform prior.
+        peak: the result of :func:`log_peak`.
+        x: where the density is wanted.
+    """
     total = above + below
     return peak if total == 0.0 else peak - total * kl(above / total, x)
 
@@ -125,7 +137,13 @@ def _widest_panel(above: float, below: float, x: float) -> float:
 
 @inlined
 def law_of_largest(above: Floats, below: Floats, out: Floats) -> None:
-    """Write into ``out`` the probability that each law's draw is the largest."""
+    """Write into ``out`` the probability that each law's draw is the largest.
+
+    Args:
+        above: successes of each arm since the uniform prior.
+        below: failures of each arm since the uniform prior.
+        out: an array with an entry for each arm, which is overwritten.
+    """
     arms = above.size
     peaks, high, mass = np.empty(arms), np.empty(arms), np.empty(arms)
     stop = 0.0

@@ -53,7 +53,12 @@ def posteriors_that_disagree(state: Posteriors, fresh: Posteriors, room: Room) -
 
 
 def make_posteriors(arms: int, turned: bool) -> Posteriors:
-    """Uniform posteriors."""
+    """Uniform posteriors.
+
+    Args:
+        arms: the number of arms.
+        turned: whether a reward of 0 is the success.
+    """
     return Posteriors(
         counts=make_counts(arms),
         successes=np.zeros(arms),

@@ -81,7 +81,14 @@ class Leap(NamedTuple):
 
 
 def make_leap(arms: int, layers: int, windows: npt.NDArray[np.int64]) -> Leap:
-    """Make a :class:`Leap` with no rounds skipped."""
+    """Make a :class:`Leap` with no rounds skipped.
+
+    Args:
+        arms: the number of arms.
+        layers: the number of layers.
+        windows: the rounds in which the adversary may act: for each interval its first round and
+            its end.
+    """
     return Leap(
         settled_arm=np.zeros(layers, dtype=np.int64),
         learns=np.zeros(layers, dtype=np.bool_),
@@ -241,7 +248,12 @@ def _fallback_has_moved(race: Race, leap: Leap) -> bool:
 
 @cache
 def make_leaper(code: str, checked: bool = False) -> Callable[..., None]:
-    """Make the compiled run that leaps, for races whose code has the fingerprint ``code``."""
+    """Make the compiled run that leaps, for races whose code has the fingerprint ``code``.
+
+    Args:
+        code: the fingerprint of the race's code.
+        checked: whether indices are checked.
+    """
 
     @entry(code, checked)
     def compiled_leaps(

@@ -158,7 +158,13 @@ def sapo_that_disagrees(state: SapoState, fresh: SapoState, room: Room) -> Itera
 
 
 def make_sapo(arms: int, horizon: int, scale: float) -> SapoState:
-    """SAPO before its first round; a ``scale`` other than 1 is not covered by its proof."""
+    """SAPO before its first round; a ``scale`` other than 1 is not covered by its proof.
+
+    Args:
+        arms: the number of arms.
+        horizon: the number of rounds that it is tuned for.
+        scale: a factor on its constants.
+    """
     log_term = math.log(max(horizon, 2))
     regret = 272.0 * scale * math.sqrt(arms * horizon * log_term)
     return SapoState(
