@@ -62,6 +62,8 @@ def flip_coins(
         for block in range(BLOCKS):
             heads[block] = _ALL
         return
+    # Ten words decide all 64 coins of a block in most cases. They are drawn before it is known
+    # whether all are needed: a loop without a condition vectorises.
     _draw_first_words(place, arm, first_block, scratch)
     undecided = scratch[2 * _LANES :]
     for block in range(BLOCKS):

@@ -60,7 +60,7 @@ def find_objects(decision_class: type, labels: Sequence[Any]) -> npt.NDArray[np.
 
     Args:
         decision_class: a subclass of tuple for a number, a label and a ticket.
-        labels: the name of each arm; whoever uses the addresses must keep them alive.
+        labels: the name of each arm; the caller must keep these objects alive.
 
     Returns:
         The addresses of both classes and of the names.

@@ -227,6 +227,8 @@ def play(
         column, end = max(first - start, 0), min(last - start, CHUNK)
         call_fill(rewards.fill, rewards.state, chunk, column, end)
         while column < end and not is_spent(ledger, attack.smallest_cost):
+            # The model demands this order: the adversary fixes its answer for every arm before the
+            # learner draws one.
             _corrupt_round(policy, attack, ledger, workspace, start + column, column)
             ticket = decide(policy, stream)
             # Unsigned, so that compiled code need not test for negative indices, which count
@@ -235,6 +237,7 @@ def play(
             clean, reward = workspace.clean[index], workspace.proposal[index]
             change = abs(reward - clean)
             if attack.sees_arm:
+                # Only now is the price known: the change of the arm that was drawn.
                 if change > 0.0 and not _pay(ledger, change):
                     reward, change = clean, 0.0
                 else:
@@ -281,6 +284,7 @@ def _corrupt_round(
     exceeds the remaining budget is not applied at all.
     """
     clean, proposal = workspace.clean, workspace.proposal
+    # Rewards lie by arms, so that drawing vectorises; an attack gets those of a round side by side.
     for arm in range(clean.size):
         clean[arm] = workspace.drawn.rewards[arm, column]
         proposal[arm] = clean[arm]
@@ -400,6 +404,7 @@ def make_runner(code: str, checked: bool = False) -> Callable[..., None]:
         workspace: Workspace,
     ) -> None:
         """Play to the last checkpoint of ``record``, writing a row at each, until asked to stop."""
+        # The caller holds the arguments until this returns, so that borrowed arrays stay alive.
         policy, stream, ledger = borrow(policy), borrow(stream), borrow(ledger)
         record, workspace = borrow(record), borrow(workspace)
         first = 0

@@ -204,6 +204,7 @@ def add_event(log: Log, kind: int, number: int, reward: float) -> None:
 @inlined
 def differs_from_log(log: Log, number: int, ticket: Ticket) -> bool:
     """Whether the log has the decision with another ticket."""
+    # Decisions before the first of the log came from a snapshot; their tickets are not in it.
     place = number - log.counters[FIRST]
     if not has_log(log) or place < 0:
         return False

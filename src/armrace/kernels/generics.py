@@ -353,6 +353,7 @@ def implement(generic: Callable[..., Any], state_class: type) -> Callable[[F], F
                 f"define the class of the state again with the new one"
             )
         _REGISTRY[generic.__name__, state_class] = function
+        # Here, since nothing can have been compiled for a class without implementations.
         pass_whole(state_class)
         return function
 
@@ -372,6 +373,7 @@ def _drop_nothing(state: State, ticket: Ticket) -> None:
 
 
 def _normalise_among(state: State, eligible: npt.NDArray[np.bool_], out: Floats) -> None:
+    # This must be the law with which ``choose_by_weights`` draws among eligible arms.
     distribution(state, out)
     total, count = 0.0, 0
     for arm in range(out.size):
@@ -437,20 +439,20 @@ def _ignore_eligible(choose_any: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _dispatch_when_compiling(generic: Callable[..., Any]) -> None:
-    """Make ``generic`` callable from compiled code, by the class of its first argument.
-
-    Numba wants the resolver's parameters to be named as the generic's, so its signature is
-    borrowed from there.
-    """
+    """Make ``generic`` callable from compiled code, by the class of its first argument."""
 
     def resolve(*arguments: Any, **named: Any) -> Callable[..., Any] | None:
+        # Numba calls this with types, not values, while it compiles the caller. What is returned
+        # is compiled in place of the generic, so nothing is looked up at run time.
         state = arguments[0] if arguments else named["state"]
         if not isinstance(state, (types.NamedTuple, types.NamedUniTuple)):
-            return None
+            return None  # not a state: Numba then reports the call as an error of its caller
         found = find(generic, state.instance_class)
         unrestricted = generic is choose and len(inspect.signature(found).parameters) == 2
         return _ignore_eligible(found) if unrestricted else found
 
+    # Not strict, since the resolver serves all generics and does not have their parameters' names.
+    # Inlined into the caller, so that LLVM sees which parts of a ticket or a state are not used.
     overload(
         generic,
         strict=False,

@@ -167,6 +167,7 @@ def draw_chunk(law: Law, chunk: int, drawn: Drawn) -> None:
         if kind == BERNOULLI:
             _flip_arm(law, arm, chunk, drawn)
             continue
+        # One call of Philox gives four words: neighbouring arms share it, one word each.
         group, place_in_group = divmod(arm, _ARMS_A_GROUP)
         if kind in (UNIFORM, FINITE) and group != group_of_words:
             _draw_words(law.place, chunk * CHUNK, group, drawn.words)
@@ -298,6 +299,7 @@ def _fill_arm(
         for i in range(CHUNK):
             out[i] = first
     elif kind == TABLE:
+        # A table may end within the last chunk; rounds beyond its end are never played.
         for i in range(min(CHUNK, law.table.shape[0] - first_round)):
             out[i] = law.table[first_round + i, arm]
 

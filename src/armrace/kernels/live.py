@@ -62,6 +62,8 @@ class Live(NamedTuple):
 
 _LEAST_PROBABILITY, _LARGEST_PROBABILITY = 1e-100, 1.0 + 1e-9
 _LARGEST_MEMO = 1e100
+"""Limits on the numbers of a ticket. Policies divide by probabilities and add up memos: within
+these limits their sums stay finite, even if every ticket is forged."""
 
 
 @inlined
@@ -120,6 +122,7 @@ def _status(live: Live, number: int, ticket: Ticket) -> int:
     # checked.
     if differs_from_log(live.log, number, ticket):
         return UNKNOWN
+    # A bit for each decision that may still get a reward: byte ``later >> 3``, bit ``later & 7``.
     later = number - live.counters[SETTLED]
     if later < 0:
         return REPEATED

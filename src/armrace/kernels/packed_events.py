@@ -82,6 +82,7 @@ def _read_integer(data: Any, at: int, end: int) -> tuple[int, int]:
     size = 1 << (head - 0xCC)
     if at + 1 + size > end:
         return 0, _FAILED
+    # A number of 2^63 or more becomes negative here, and is left to the other decoder.
     value: Any = np.int64(_read_big_endian(data, at + 1, size))
     return value, at + 1 + size if value >= 0 else _FAILED
 
@@ -143,6 +144,8 @@ def _read_ticket(data: Any, at: int, end: int) -> tuple[Ticket, int]:
     size = np.int64(data[at]) - 0x90 if 0 <= at < end else -1
     if not _EARLIER_TICKET_SIZE <= size <= _TICKET_SIZE:
         return Ticket(0, 0, 0.0, 0, 0.0, 0, 0.0, SAME_ARM), _FAILED
+    # A failed read returns a negative position, from which every later read fails too: one look at
+    # the last position is enough.
     arm, at = _read_integer(data, at + 1, end)
     layer, at = _read_integer(data, at, end)
     probability, at = _read_double(data, at, end)

@@ -238,7 +238,7 @@ def make_replayer(code: str) -> Callable[..., None]:
 
         Args:
             policy: the policy's state.
-            attack: who changes the rewards of accepted rows.
+            attack: what changes the rewards of accepted rows.
             stream: what the policy draws with.
             coins: what decides whether a matching row is accepted.
             ledger: the account of the attack.
@@ -287,7 +287,11 @@ def make_replayer(code: str) -> Callable[..., None]:
 
 @cache
 def make_auditor(code: str) -> Callable[..., None]:
-    """Make the compiled loop that shows a state the rows of a log, whoever chose their arms."""
+    """Make the compiled loop in which a state learns from all rows of a log, as they are.
+
+    Args:
+        code: the fingerprint of the state's implementations.
+    """
 
     @entry(code)
     def show_rows(

@@ -46,6 +46,7 @@ def equal_states(one: Any, other: Any) -> bool:
     """Whether two states hold the same numbers, to the last bit, scratch space aside."""
     arrays, others = dict(lasting_arrays(one)), dict(lasting_arrays(other))
     return arrays.keys() == others.keys() and all(
+        # Bytes, not numbers: NaN equals itself then, and 0 differs from -0.
         array.dtype == others[name].dtype
         and array.shape == others[name].shape
         and array.tobytes() == others[name].tobytes()

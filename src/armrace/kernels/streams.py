@@ -78,17 +78,21 @@ def _refill(stream: Stream) -> None:
 @inlined
 def tell(stream: Stream) -> int:
     """Return how many numbers have been taken."""
+    # ``position`` is the next block of Philox, of two numbers each, and how many numbers of the
+    # buffer are used; the rest of the buffer has been drawn but not taken.
     return stream.position[0] * 2 - _SIZE + stream.position[1]
 
 
 def seek(stream: Stream, taken: int) -> None:
     """Move the stream to the position after ``taken`` numbers."""
     full, used = divmod(taken, _SIZE)
+    # A short move ahead ends within the numbers that are in the buffer: nothing is drawn again.
     is_buffered = used and taken >= tell(stream) and stream.position[0] == (full + 1) * _BLOCKS
     if not is_buffered:
         stream.position[0] = full * _BLOCKS
         if used:
             _fill_at_once(stream)
+    # At the end of a buffer it counts as used up, so that the next number refills it.
     stream.position[1] = used or _SIZE
 
 

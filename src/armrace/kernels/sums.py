@@ -42,6 +42,8 @@ def total_of(law: Law, arm: int, rewards: int, stream: Stream) -> tuple[float, f
     if kind == BERNOULLI:
         successes = float(binomial(stream, rewards, law.first[arm]))
         return successes, successes
+    # How often each value occurs is multinomial, drawn as a chain of binomials: of the rewards that
+    # earlier values have left, each is this value with its probability among the remaining ones.
     total, squares, left, below = 0.0, 0.0, rewards, 0.0
     values, cumulative = law.values[arm], law.cumulative[arm]
     for i in range(values.size):

@@ -108,6 +108,7 @@ class Handle(int):
         kind = numba.typeof(state)
         size, offsets = _layout(kind)
         memory = np.zeros(size, dtype=np.uint8)
+        # Only addresses of arrays are written: what Python changes in them, compiled code sees.
         for member, offset in zip(_members(state), offsets, strict=True):
             _store(member, memory, offset)
         self = super().__new__(cls, memory.ctypes.data)

@@ -158,6 +158,8 @@ def pack_rewarded(bits: np.ndarray, decisions: int) -> tuple[int, bytes]:
         bits: a bit for each decision, in bytes, set if its reward has come.
         decisions: how many of the bits stand for decisions that were made.
     """
+    # Rewards mostly come soon, so that only the last bytes have a bit that is not set. Whole bytes
+    # are left out, which needs no shift of the others.
     used = bits[: -(-decisions // 8)]
     incomplete = np.flatnonzero(used != 255)
     first = int(incomplete[0]) if incomplete.size else decisions // 8

@@ -29,6 +29,7 @@ def shorth(ordered: Ordered, arm: int, held: int, near: int) -> tuple[float, int
     """
     starts = ordered.sizes[arm] - held + 1
     near = min(max(near, 0), starts - 1)
+    # The interval at the last place is a first bound: no page that cannot do better is looked at.
     longest = reward_of_rank(ordered, arm, _HIGH, near + held - 1)
     longest -= reward_of_rank(ordered, arm, _LOW, near)
     best, best_length = 0, np.inf

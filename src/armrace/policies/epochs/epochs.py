@@ -130,6 +130,7 @@ def add_to_epoch(epochs: Epochs, number: int, arm: int, reward: float) -> None:
 @inlined
 def epoch_plays(epochs: Epochs, arm: int) -> float:
     """Planned plays of an arm, less the share whose rewards have not come."""
+    # At least one, so that an epoch without any reward does not lead to a division by 0.
     return epochs.planned[arm] * (max(epochs.seen[0], 1) / epochs.length[0])
 
 

@@ -178,6 +178,8 @@ def _mix(state: GuardState, arm: int, own: float) -> float:
 @inlined
 def _survey(state: GuardState, eligible: Eligible) -> None:
     """Find the arms that the base may play, and those whose turn it is in each layer."""
+    # What was found for some eligible arms does not hold for the next decision, which may have
+    # others. What was found for all arms holds until a layer plays or learns.
     if eligible is not None or not state.scratch.up_to_date[0]:
         _find_allowed(state, eligible)
         _find_turns(state, eligible)
@@ -225,6 +227,7 @@ def _turn_of(race: Race, label: int, eligible: Eligible) -> int:
         return NEVER
     if eligible is None:
         return layer.turn
+    # The cycle of turns may be at an arm that is not eligible, and must not move on by a choice.
     fewest, least = NEVER, 0
     for arm in range(race.cells.shape[1]):
         cell = cell_of(race, label, arm)
@@ -278,6 +281,7 @@ def guard_learn(state: GuardState, ticket: Ticket, reward: float) -> None:
     if ticket.layer != NO_LAYER:
         _learn_by_race(state, ticket.layer, ticket.arm, reward)
     if ticket.inner_arm != NO_ARM:
+        # A lost arm that the base drew was not played; to the base it paid 0.
         inner = unwrap_ticket(ticket, _BASE_LAYERS)
         learn(state.base, inner, reward if inner.arm == ticket.arm else 0.0)
 

@@ -138,7 +138,7 @@ def _bound(state: KlIndices, arm: int, threshold: float) -> float:
     solved = state.scratch
     slope = solved.slopes[arm]
     if slope < 0.0:
-        return state.limits[1]
+        return state.limits[1]  # the mean has changed, and the old tangent says nothing
     change = threshold * state.share[arm] - solved.levels[arm]
     return _held(state, solved.indices[arm] + change * slope)
 
@@ -175,6 +175,7 @@ def _next_arm(state: KlIndices, eligible: Eligible) -> int:
             continue
         if arm != first and _bound(state, arm, threshold) >= best_index - _TIE:
             index = _solve(state, arm, threshold)
+            # The first arm of equal indices wins, whichever of them was solved first.
             if index > best_index + _TIE or (index >= best_index - _TIE and arm < best):
                 best = arm
             best_index = max(best_index, index)

@@ -42,7 +42,7 @@ _ROUNDING = 1e-9
     cursor_rank=COUNT,
 )
 class Ordered(NamedTuple):
-    """Pages of sorted rewards; ``fill``, ``least`` and ``totals`` go by pages of the pool."""
+    """Pages of sorted rewards; ``fill``, ``least`` and ``totals`` have an entry for each page."""
 
     pages: Pages
     fill: npt.NDArray[np.int32]

@@ -119,6 +119,8 @@ def insert_page(pages: Pages, arm: int, number: int) -> bool:
 @inlined
 def _move_directory(pages: Pages, arm: int) -> bool:
     begin, target = pages.begins[arm], pages.used[_USED_ENTRIES]
+    # Old directories are not used again. As lengths double, those of an arm together are shorter
+    # than its new one, and ``make_pages`` has made room for that.
     room = 2 * pages.room[arm]
     if target + room > pages.directory.size:
         return False

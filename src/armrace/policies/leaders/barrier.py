@@ -87,6 +87,8 @@ def barrier_weights(expected: Floats, scales: Floats, normaliser: float, out: Fl
         if abs(step) < _LAST_STEP * distance:
             break
         distance = max(distance + step, low)
+    # The last step is taken on the probabilities themselves: 1/(1 + change) by its series up to the
+    # third power, whose error is below 1e-15 for a change of 1e-4.
     for arm in range(out.size):
         change = step * out[arm]
         out[arm] = scales[arm] * out[arm] * (1.0 - change * (1.0 - change * (1.0 - change)))

@@ -92,6 +92,7 @@ def fill_probabilities(state: ExponentialGains, out: npt.NDArray[np.float64]) ->
     """Write the probability of each arm into ``out``."""
     gains, rate, exploration = state.gains, state.rates[LEARNING_RATE], state.rates[EXPLORATION]
     arms = gains.size
+    # Measured from the highest gain, the largest exponent is 0 and nothing overflows.
     highest = gains[0]
     for arm in range(1, arms):
         highest = max(highest, gains[arm])

@@ -39,6 +39,8 @@ _FOLDS = 16.0
 def _nodes_and_weights() -> tuple[Floats, Floats, Floats]:
     """Nodes on [0, 1], weights, and weights for the integrals from 0 to each node."""
     places, weights = np.polynomial.legendre.leggauss(_NODES)
+    # A polynomial through the nodes is a sum of Legendre polynomials, whose integrals are known:
+    # (2n + 1) times that of the n-th is the difference of its two neighbours.
     powers = np.polynomial.legendre.legvander(places, _NODES)
     integrals = np.empty((_NODES, _NODES))
     integrals[:, 0] = places + 1.0
@@ -73,6 +75,8 @@ def draw_beta(first: float, second: float, stream: Stream) -> float:
         v, w = 1.0 + c * x, 1.0 + f * y
         if v > 0.0 and w > 0.0:
             v, w = v * v * v, w * w * w
+            # A uniform may be 0 but not 1, so that this logarithm is finite. The squeeze accepts
+            # most pairs without one; it never accepts what the exact test would reject.
             level = 1.0 - uniform(stream)
             squeeze = 1.0 - 0.0331 * (x * x * x * x + y * y * y * y)
             accepted = level < squeeze or math.log(level) < (

@@ -99,6 +99,7 @@ def posteriors_assign(state: Posteriors, ticket: Ticket) -> Ticket:
 @implement(learn, Posteriors)
 def posteriors_learn(state: Posteriors, ticket: Ticket, reward: float) -> None:
     record(state.counts, ticket.arm, reward)
+    # A coin that shows heads with probability ``reward``: 0 and 1 are never rounded.
     rewarded = ticket.memo < reward
     if rewarded != state.turned[0]:
         state.successes[ticket.arm] += 1.0

@@ -86,6 +86,7 @@ def choose_eligible(state: Race, number: int, eligible: npt.NDArray[np.bool_]) -
         eligible: which arms may be chosen.
     """
     arm, learns = _eligible_arm(state, number, eligible)
+    # Several layers may play the same arm, so that its probability is the sum of their shares.
     probability = arm_probability(state, arm, eligible)
     return make_ticket(arm, number if learns else NO_LAYER, probability)
 
@@ -107,6 +108,7 @@ def _eligible_arm(state: Race, number: int, eligible: npt.NDArray[np.bool_]) -> 
             cell = cell_of(state, number, arm)
             if not (eligible[arm] and cell.active):
                 continue
+            # Strictly fewer, so that the lowest index wins among equals, as in the cycle of turns.
             if fewest == NEVER or cell.assigned < cell_of(state, number, fewest).assigned:
                 fewest = arm
         if fewest != NEVER:

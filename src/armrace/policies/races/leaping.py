@@ -209,6 +209,7 @@ def _leap(
             position += 1
         workspace.control[PLAYED] = position
     _draw_skipped(race, law, reward_stream, ledger, leap)
+    # Not ``last``: the run may have been asked to stop on the way.
     leap.counts[_UNREAD] = position - first
     _bring_up_to_date(law, reward_stream, ledger, leap)
 

@@ -63,6 +63,7 @@ def _crossing(
         upper_distance = reward_of_rank(ordered, arm, high, place + count - 1) - centre
         if upper_distance >= lower_distance:
             most = place
+            # Steps that double until they would pass the middle, then bisection.
             place = max(place - step, (least + most) // 2)
         else:
             least = place + 1

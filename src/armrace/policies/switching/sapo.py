@@ -217,7 +217,7 @@ def best_active(state: SapoState, eligible: Eligible) -> int:
             continue
         loss = state.mean_losses[arm] if state.counts.pulls[arm] > 0 else 1.0
         if not state.active[arm]:
-            loss += 2.0
+            loss += 2.0  # above every loss of an active arm, which is at most 1
         if loss < best_loss:
             best, best_loss = arm, loss
     return best
@@ -252,6 +252,7 @@ def sapo_learn(state: SapoState, ticket: Ticket, reward: float) -> None:
     state.totals[_LOSSES] += 1.0 - reward
     state.weighted_losses[arm] += weighted
     _update_mean(state, arm, 1.0 - mean)
+    # Bounds are narrowed first: the test of the regret and the eliminations use the new ``U*``.
     changed, failed = False, _contradicts(state) or _regrets(state)
     if not failed:
         changed, failed = _continue_phases(state, arm, weighted)
