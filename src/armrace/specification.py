@@ -278,6 +278,7 @@ def _type_name(hint: Any) -> str:
 
 
 def _kind_in_words(hint: Any) -> str:
+    """Return what a parameter of this type must be, for a message."""
     if typing.get_origin(hint) is typing.Literal:
         return f"one of {', '.join(map(str, typing.get_args(hint)))}"
     if typing.get_origin(hint) is tuple:

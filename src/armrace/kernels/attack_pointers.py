@@ -154,6 +154,8 @@ def _call_corrupt(
     rewards: Any,
     left: Any,
 ) -> Any:
+    """Generate the call of ``corrupt`` at an address."""
+
     # Arrays cross the boundary as bare pointers and a length: the layout of Numba's arrays is
     # not part of the calling convention of C.
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -171,6 +173,8 @@ def _call_corrupt(
 def _call_observe(
     typing_context: Any, address: Any, state: Any, round: Any, arm: Any, reward: Any
 ) -> Any:
+    """Generate the call of ``observe`` at an address."""
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         function, handle, number, played, paid = arguments
         _call(builder, function, [builder.inttoptr(handle, _POINTER), number, played, paid])
@@ -183,6 +187,8 @@ def _call_observe(
 def _call_looks(
     typing_context: Any, address: Any, state: Any, round: Any, rewards: Any, left: Any
 ) -> Any:
+    """Generate the call of ``looks`` at an address."""
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         function, handle, number, paid, rest = arguments
         paid = arrayobj.make_array(signature.args[3])(context, builder, paid)

@@ -120,6 +120,7 @@ make_attribute_wrapper(_GivenReward, "value", "value")
 
 @unbox(_GivenDecision)
 def _read_decision(kind: Any, decision: Any, c: Any) -> NativeValue:
+    """Generate what reads the numbers of a decision out of its tuples."""
     given = cgutils.create_struct_proxy(kind)(c.context, c.builder)
     given.is_plain = cgutils.false_bit
     api, builder = c.pyapi, c.builder
@@ -152,6 +153,7 @@ _PYTHON_TYPES = {types.int64: "PyLong_Type", types.float64: "PyFloat_Type"}
 
 @unbox(_GivenReward)
 def _read_reward(kind: Any, reward: Any, c: Any) -> NativeValue:
+    """Generate what reads a reward: a float, or an int or bool as one."""
     given = cgutils.create_struct_proxy(kind)(c.context, c.builder)
     api, builder = c.pyapi, c.builder
     given.value = ir.Constant(ir.DoubleType(), float("nan"))
@@ -186,6 +188,8 @@ def _is_of_type(api: Any, builder: Any, found: Any, name: str) -> Any:
 
 @intrinsic
 def _is_label(typing_context: Any, given: Any, label: Any) -> Any:
+    """Generate the comparison of two objects: first by identity, then by ``==``."""
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         one, other = arguments
         answer = cgutils.alloca_once_value(builder, builder.icmp_signed("==", one, other))
@@ -229,6 +233,8 @@ def _make_decision(
     inner_probability: Any,
     inner_arm: Any,
 ) -> Any:
+    """Collect the parts of a decision; the object is made when the call returns."""
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         made = cgutils.create_struct_proxy(signature.return_type)(context, builder)
         for (name, _), value in zip([*_CLASSES, *_DECISION], arguments, strict=True):
@@ -245,6 +251,7 @@ the decision, class of the ticket, number, label, members of the ticket)."""
 
 @box(_MadeDecision)
 def _write_decision(kind: Any, value: Any, c: Any) -> Any:
+    """Generate what makes the object of a decision, or None."""
     made = cgutils.create_struct_proxy(kind)(c.context, c.builder, value=value)
     api, builder = c.pyapi, c.builder
     found = cgutils.alloca_once_value(builder, api.borrow_none())

@@ -227,6 +227,7 @@ def unsound_array(state: Any, fresh: Any, room: Room, prefix: str = "") -> str |
 def _unsound_member(
     name: str, array: np.ndarray, fresh: np.ndarray, declaration: Any, owner: Any, room: Room
 ) -> str | None:
+    """Return the name of an array, or of the field of its records, that is not allowed."""
     if array.dtype.names is None:
         return None if _admits(declaration, array, fresh, owner, room) else name
     fields = {} if declaration is None else declaration

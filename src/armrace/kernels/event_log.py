@@ -146,6 +146,7 @@ def read_ticket(record: Any) -> Ticket:
 
 @inlined
 def _is_same(one: Ticket, other: Ticket) -> bool:
+    """Whether two tickets agree in all members."""
     # Policies that do not compute the probability put NaN on tickets, and NaN differs from NaN.
     same_probability = one.probability == other.probability or (
         np.isnan(one.probability) and np.isnan(other.probability)

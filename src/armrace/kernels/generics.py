@@ -373,6 +373,7 @@ def _drop_nothing(state: State, ticket: Ticket) -> None:
 
 
 def _normalise_among(state: State, eligible: npt.NDArray[np.bool_], out: Floats) -> None:
+    """Divide the weights of the eligible arms by their sum."""
     # This must be the law with which ``choose_by_weights`` draws among eligible arms.
     distribution(state, out)
     total, count = 0.0, 0

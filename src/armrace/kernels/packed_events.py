@@ -141,6 +141,7 @@ def _read_text_or_nil(data: Any, at: int, end: int) -> tuple[int, int]:
 
 @outlined
 def _read_ticket(data: Any, at: int, end: int) -> tuple[Ticket, int]:
+    """Return a ticket, and the position after it."""
     size = np.int64(data[at]) - 0x90 if 0 <= at < end else -1
     if not _EARLIER_TICKET_SIZE <= size <= _TICKET_SIZE:
         return Ticket(0, 0, 0.0, 0, 0.0, 0, 0.0, SAME_ARM), _FAILED
@@ -162,6 +163,7 @@ def _read_ticket(data: Any, at: int, end: int) -> tuple[Ticket, int]:
 
 @inlined
 def _read_decision(data: Any, at: int, end: int, event: Any, decision: Any) -> int:
+    """Read what follows the head of a decision; return the position after it."""
     event.arm, at = _read_integer(data, at, end)
     if 0 <= at < end and data[at] == _NIL:
         at += 1
@@ -180,6 +182,7 @@ def _read_decision(data: Any, at: int, end: int, event: Any, decision: Any) -> i
 
 @inlined
 def _read_reward(data: Any, at: int, end: int, event: Any) -> int:
+    """Read what follows the head of a reward; return the position after it."""
     event.decision, at = _read_integer(data, at, end)
     event.steps, at = _read_integer(data, at, end)
     event.source_at, at = _read_text_or_nil(data, at, end)
@@ -190,6 +193,7 @@ def _read_reward(data: Any, at: int, end: int, event: Any) -> int:
 
 @inlined
 def _read_event(data: Any, at: int, end: int, event: Any, decision: Any) -> None:
+    """Read an event into its records; mark it as unread unless it ends where it should."""
     size = np.int64(data[at]) - 0x90 if at < end else -1
     kind, at = _read_integer(data, at + 1, end)
     event.time, at = _read_integer(data, at, end)
@@ -212,6 +216,8 @@ def _read_event(data: Any, at: int, end: int, event: Any, decision: Any) -> None
 
 @cache
 def _make_reader() -> Any:
+    """Return the compiled reader, which is made when it is first needed."""
+
     @entry(fingerprint([]))
     def read_all(data: Any, ends: Any, events: Any, decisions: Any) -> None:
         at = 0

@@ -206,6 +206,7 @@ def _corrupted(
 
 @inlined
 def _record_curve_point(tally: Tally) -> None:
+    """Record the run at this moment."""
     moment = tally.counts[MOMENT]
     tally.curve[moment, 0] = tally.counts[ROWS]
     tally.curve[moment, 1] = tally.counts[ACCEPTED]

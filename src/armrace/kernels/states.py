@@ -84,6 +84,7 @@ def grow_state(state: Any, fresh: Any) -> None:
 
 
 def _complete(state: Any, grown: Any) -> None:
+    """Call the functions of :func:`grown_by`, those of inner states first."""
     for old, member in zip(state, grown, strict=True):
         if hasattr(member, "_fields"):
             _complete(old, member)

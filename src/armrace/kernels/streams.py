@@ -64,6 +64,7 @@ def uniform(stream: Stream) -> float:
 
 @inlined
 def _refill(stream: Stream) -> None:
+    """Draw the next numbers into the buffer."""
     k0, k1, lane, replication = stream.place[0], stream.place[1], stream.place[2], stream.place[3]
     first = stream.position[0]
     for i in range(_BLOCKS):

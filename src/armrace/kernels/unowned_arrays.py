@@ -41,6 +41,7 @@ __all__ = ["Handle", "borrow", "opened"]
 
 @intrinsic
 def _borrow(typing_context: Any, state: Any) -> Any:
+    """Generate the state with arrays that have no owner."""
     _refuse_owners(state)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -59,6 +60,7 @@ def _refuse_owners(kind: Any) -> None:
 
 
 def _borrowed(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """Return the value in compiled code with every array's owner replaced by null."""
     if isinstance(kind, types.Array):
         # A null meminfo marks memory that Numba does not manage. As it is a constant, LLVM
         # removes all reference counting of the array, which tests the pointer for null first.
@@ -140,6 +142,7 @@ def _layout(kind: Any) -> tuple[int, tuple[int, ...]]:
 
 
 def _offsets(kind: Any, compiled: Any, data: Any, start: int) -> Iterator[int]:
+    """Yield where each array and number of a nested tuple begins, in bytes."""
     for position, member in enumerate(kind.types):
         if isinstance(compiled, ir.ArrayType):  # a tuple whose members are all of one type
             inner, offset = compiled.element, position * compiled.element.get_abi_size(data)
@@ -152,6 +155,7 @@ def _offsets(kind: Any, compiled: Any, data: Any, start: int) -> Iterator[int]:
 
 
 def _store(member: Any, memory: npt.NDArray[np.uint8], offset: int) -> None:
+    """Write an array's description, or a number, as compiled code lays it out in memory."""
     if isinstance(member, np.ndarray):
         # Numba's array: its owner and parent (none), size, bytes an item, data, shape and strides.
         form = f"@{5 + 2 * member.ndim}q"
@@ -170,6 +174,8 @@ def _unbox_handle(kind: Any, handle: Any, c: Any) -> NativeValue:
 
 @intrinsic
 def _opened(typing_context: Any, handle: Any) -> Any:
+    """Generate the load of a state from the address that a handle is."""
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = context.get_value_type(signature.return_type)
         # Borrowed again, although arrays are stored without an owner: what is loaded from memory is

@@ -215,6 +215,7 @@ def check_ticket(ticket: Any, shape: np.ndarray) -> Ticket:
 
 
 def _converted(ticket: Any) -> Ticket:
+    """Return a ticket whose members are plain ints and floats, or raise an error."""
     arm, layer, probability, phase, memo, inner_layer, inner_probability, inner_arm = ticket
     if (
         type(arm) is type(layer) is type(phase) is type(inner_layer) is type(inner_arm) is int

@@ -230,6 +230,7 @@ def best_of_all_worlds_learn(state: BestOfAllWorldsState, ticket: Ticket, reward
 
 @inlined
 def _learn_top(state: BestOfAllWorldsState, ticket: Ticket, reward: float) -> None:
+    """Let SAPO learn, and pass its eliminations, or its switch, on to the race."""
     top, switched_before = state.top, has_switched(state.top)
     learn(top, unwrap_ticket(ticket, _TOP_LAYERS), reward)
     if switched_before:

@@ -207,6 +207,7 @@ def _find_allowed(state: GuardState, eligible: Eligible) -> None:
 
 @outlined
 def _find_turns(state: GuardState, eligible: Eligible) -> None:
+    """Write the probability of a turn of each arm into scratch space."""
     race, turns = state.race, state.scratch.turns
     turns.fill(0.0)
     for label in range(race.share.size):

@@ -145,6 +145,7 @@ def _bound(state: KlIndices, arm: int, threshold: float) -> float:
 
 @inlined
 def _solve(state: KlIndices, arm: int, threshold: float) -> float:
+    """Return an arm's exact index, and keep the solution and its tangent."""
     mean, solved = state.means[arm], state.scratch
     level = threshold * state.share[arm]
     index = improve_upper_kl(mean, level, solved.indices[arm])

@@ -193,6 +193,7 @@ def _sum(pool: npt.NDArray[np.float64], first: int, last: int) -> float:
 
 @inlined
 def _insert_on_page(ordered: Ordered, page: int, reward: float) -> None:
+    """Insert a reward on a page that has room."""
     pool, begin = ordered.pages.pool, PAGE * page
     place = begin + np.int64(ordered.fill[page])
     while place > begin and pool[place - 1] > reward:

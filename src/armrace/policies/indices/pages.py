@@ -118,6 +118,7 @@ def insert_page(pages: Pages, arm: int, number: int) -> bool:
 
 @inlined
 def _move_directory(pages: Pages, arm: int) -> bool:
+    """Move an arm's directory to a new one of twice the length; False if there is no room."""
     begin, target = pages.begins[arm], pages.used[_USED_ENTRIES]
     # Old directories are not used again. As lengths double, those of an arm together are shorter
     # than its new one, and ``make_pages`` has made room for that.

@@ -229,6 +229,7 @@ def _panel(
 def _evaluate(
     above: float, below: float, peak: float, start: float, width: float, densities: Floats
 ) -> None:
+    """Compute a density at the nodes of a panel."""
     for node in range(_NODES):
         x = start + width * _PLACES[node]
         densities[node] = math.exp(log_density(above, below, peak, x))

@@ -69,6 +69,7 @@ def make_posteriors(arms: int, turned: bool) -> Posteriors:
 
 @inlined
 def _draw_arm(state: Posteriors, stream: Stream, eligible: Eligible) -> int:
+    """Draw a mean for every eligible arm, and return the arm of the largest."""
     best, best_draw = 0, -1.0
     for arm in range(state.successes.size):
         if eligible is not None and not eligible[arm]:

@@ -334,6 +334,7 @@ def interval(
 def _ends(
     state: Race, layer: int, pulls: int, total: float, squares: float, unsure: float
 ) -> tuple[float, float]:
+    """Return the ends of a layer's interval, with ``unsure`` added to its allowance."""
     rule = state.rule
     return ends(
         rule.kind[0],

@@ -125,6 +125,7 @@ def _add(state: CatoniMeans, arm: int, reward: float) -> None:
 def _sums_at(
     state: CatoniMeans, arm: int, theta: float, alpha: float
 ) -> tuple[float, float, float]:
+    """Return ``F``, ``sum psi'`` and ``sum psi' (X - theta)`` of an arm's rewards."""
     value, total_slope, tilt = 0.0, 0.0, 0.0
     for place in range(state.kept[arm]):
         reward = state.rewards.pool[page_start(state.rewards, arm, place // PAGE) + place % PAGE]

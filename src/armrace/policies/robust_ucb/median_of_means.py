@@ -118,6 +118,7 @@ def _sum_of_first(state: MediansOfMeans, arm: int, count: int) -> float:
 
 @inlined
 def _median_of_means(state: MediansOfMeans, arm: int, blocks: int, length: int) -> float:
+    """Return the median of the means of an arm's first blocks."""
     means = np.empty(blocks)
     before = 0.0
     for block in range(blocks):

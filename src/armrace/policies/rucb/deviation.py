@@ -76,6 +76,7 @@ def _crossing(
 def _farther_end(
     ordered: Ordered, arm: int, low: int, high: int, centre: float, count: int, start: int
 ) -> float:
+    """Return the larger distance of the two ends of ``count`` neighbouring rewards."""
     lower_distance = centre - reward_of_rank(ordered, arm, low, start)
     upper_distance = reward_of_rank(ordered, arm, high, start + count - 1) - centre
     return max(lower_distance, upper_distance)

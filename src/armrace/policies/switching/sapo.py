@@ -265,6 +265,7 @@ def sapo_learn(state: SapoState, ticket: Ticket, reward: float) -> None:
 
 @inlined
 def _update_mean(state: SapoState, arm: int, mean_loss: float) -> None:
+    """Give an arm its new mean loss, and narrow its bounds."""
     width = min(1.0, math.sqrt(2.0 * state.constants[_LOG_TERM] / state.counts.pulls[arm]))
     state.mean_losses[arm] = mean_loss
     state.half_widths[arm] = width
@@ -330,6 +331,7 @@ def _continue_phases(state: SapoState, played: int, weighted: float) -> tuple[bo
 
 @inlined
 def _end_phase(state: SapoState, arm: int, error: bool) -> None:
+    """Double an arm's probability after an error, halve it otherwise, and begin a phase."""
     phases = state.phases
     if error:
         phases.errors[arm] += 1
@@ -361,6 +363,7 @@ def _eliminate(state: SapoState) -> bool:
 
 @inlined
 def _begin_phases(state: SapoState, arm: int) -> None:
+    """Eliminate an arm, and plan its first phase."""
     phases, constants, arms = state.phases, state.constants, state.active.size
     gap = constants[_GAP_WIDTHS] * state.half_widths[arm]
     share = 0.5 / arms + 0.5 * state.counts.pulls[arm] / constants[_HORIZON]
