@@ -249,6 +249,7 @@ class Specification(
         """Turn a refusal by msgspec into an error of this package."""
         if isinstance(error.__cause__, ArmraceError):
             return error.__cause__
+        # msgspec names the field in its message only, so that it is read from there.
         missing = re.search("missing required field `(.*?)`", str(error))
         if missing:
             return InvalidParameter(f"{cls.tag()} needs the parameter {missing[1]!r}.")

@@ -166,6 +166,7 @@ def frequencies_match(policy: Policy) -> None:
         weights = _weights(state)
         counts = np.zeros(_ARMS)
         for _ in range(_DRAWS):
+            # Each draw from a copy: to decide changes the state, and with it the distribution.
             counts[decide(copy.deepcopy(state), stream).arm] += 1
         _expect_frequencies(policy, counts, weights)
 

@@ -112,6 +112,7 @@ def run_reference(experiment: Experiment, replication: int = 0) -> ReferenceRun:
         if sees_arm and left < least:
             left = 0.0  # nothing that it does could be paid for any more
         if left > 0:
+            # Copies, so that an attack which writes to what it is shown changes nothing here.
             shown = weights if experiment.adversary.sees_weights else np.zeros(arms)
             corrupt(adversary, number, shown.copy(), paid, left, attacker)
             cost = float(np.abs(paid - clean).max())
