@@ -20,7 +20,7 @@ MAXIMAL_SEED = 2**63 - 1
 
 
 class Purpose(IntEnum):
-    """The purpose of a stream."""
+    """The purpose of a stream: its number is a part of the counter, so that it must not change."""
 
     REWARDS = 1
     LEARNER = 2
@@ -31,6 +31,8 @@ class Purpose(IntEnum):
 
 
 def _key(seed: int) -> tuple[int, int]:
+    """Return the two words of Philox's key for a seed."""
+    # Hashed, so that the streams of neighbouring seeds have nothing in common.
     first, second = np.random.SeedSequence(seed).generate_state(2, dtype=np.uint32)
     return int(first), int(second)
 

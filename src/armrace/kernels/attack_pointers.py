@@ -73,6 +73,7 @@ class LiveAttack:
         sees_arm: bool = False,
     ) -> None:
         code = fingerprint(implementations(state))
+        # Kept as a member: the addresses below are valid only as long as the handle lives.
         self._handle = Handle(_AttackState(state, stream))
         # What an attack does not implement is not compiled, which would take a second for each.
         learns, chooses = implements(observe, type(state)), implements(looks, type(state))

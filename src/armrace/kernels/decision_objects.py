@@ -140,6 +140,7 @@ def _read_decision(kind: Any, decision: Any, c: Any) -> NativeValue:
                     is_whole = member == types.int64
                     read = api.long_as_longlong if is_whole else api.float_as_double
                     setattr(given, name, read(found))
+                # No reference is taken: the caller's decision keeps its label alive for the call.
                 given.label = builder.ptrtoint(label, ir.IntType(64))
                 # An integer of more than 64 bits is an error by now.
                 given.is_plain = cgutils.is_null(builder, api.err_occurred())

@@ -46,6 +46,7 @@ def philox(
     ['6627e8d5', 'e169c58d', 'bc57ac4c', '9b00dbd8']
     """
     for _ in range(_ROUNDS):
+        # A product of two 32-bit words has 64 bits, and both of its halves go on.
         product_0 = _MULTIPLIER_0 * c0
         product_1 = _MULTIPLIER_1 * c2
         c0 = (product_1 >> WORD) ^ c1 ^ k0

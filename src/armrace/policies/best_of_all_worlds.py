@@ -205,6 +205,7 @@ def _top_probability(state: BestOfAllWorldsState, arm: int, eligible: Eligible) 
 @implement(assign, BestOfAllWorldsState)
 def best_of_all_worlds_assign(state: BestOfAllWorldsState, ticket: Ticket) -> Ticket:
     if ticket.layer == state.race.share.size:
+        # The race does not see this decision, but its clock counts all rounds.
         state.race.rounds[0] += 1
         inner = assign(state.top, unwrap_ticket(ticket, _TOP_LAYERS))
         return stamped(ticket, inner.phase, 0.0)
