@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from typing import ClassVar, NamedTuple
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -13,6 +14,7 @@ from armrace.checking import check_policy
 from armrace.checking.policies import restricted_choices_are_as_announced
 from armrace.cli.main import run
 from armrace.errors import ForeignTicket, InvalidParameter, UnknownName
+from armrace.kernels.event_log import DECISION
 from armrace.kernels.generics import (
     NO_ARM,
     NO_LAYER,
@@ -29,7 +31,7 @@ from armrace.kernels.generics import (
     make_ticket,
 )
 from armrace.kernels.streams import Stream, uniform
-from armrace.online import Learner
+from armrace.online import Learned, Learner
 from armrace.policies import POLICIES, Exp3, Guarded, Policy, Thompson, TsallisInf, Ucb1
 from armrace.policies.races.race import delete_arm
 from armrace.randomness import Purpose, stream_for
@@ -309,7 +311,7 @@ def test_forged_tickets_stay_within_the_arrays():
 
 @pytest.mark.parametrize("inner_arm", [-3, -(2**63), 3, 2**62])
 def test_a_forged_inner_arm_is_refused(inner_arm):
-    learner = Learner("guarded", arms=3, horizon=100, log=False)
+    learner = Learner(Guarded(base="ucb1"), arms=3, horizon=100, log=False)
     decision = learner.decide()
     forged = decision.ticket._replace(inner_arm=inner_arm)
     with pytest.raises(ForeignTicket, match=r"^no decision of this learner is"):
@@ -317,6 +319,18 @@ def test_a_forged_inner_arm_is_refused(inner_arm):
     with pytest.raises(ForeignTicket, match=r"^no decision of this learner could have the ticket"):
         learner.assign(forged)
     learner.learn(decision, 1.0)
+
+
+@pytest.mark.parametrize("inner_arm", [-3, 3, 2**62])
+def test_a_forged_inner_arm_in_a_snapshot_is_refused(inner_arm):
+    learner = Learner(Guarded(base="ucb1"), arms=3, horizon=100)
+    learner.decide()
+    snapshot = learner.snapshot()
+    records = np.frombuffer(snapshot.outstanding, dtype=DECISION).copy()
+    records["inner_arm"] = inner_arm
+    forged = msgspec.structs.replace(snapshot, outstanding=records.tobytes()).sealed()
+    with pytest.raises(ForeignTicket, match=r"^no decision of this learner is"):
+        Learner.restore(forged).apply(Learned(0, 1.0))
 
 
 def test_tickets_say_which_arm_the_base_drew():
