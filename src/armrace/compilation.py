@@ -80,7 +80,11 @@ def _listed(name: str, given: Any, everything: Mapping[str, Any]) -> Sequence[An
 
 
 def compile_learner(policy: Policy) -> None:
-    """Compile everything that a learner calls, by using a learner."""
+    """Compile everything that a learner calls, by calling it once.
+
+    Args:
+        policy: the policy of the learner.
+    """
     learner = Learner(policy, _ARMS, horizon=1000)
     learner.distribution()
     learner.learn(learner.decide(), 1.0)
@@ -95,6 +99,7 @@ def _learner_units(policies: Sequence[Policy], horizon: int) -> Iterator[Unit]:
         state = watch(policy.start(_ARMS, horizon), _ARMS, horizon)
         entries = live_entries(fingerprint(implementations(state)))
         if not (is_stored(entries.decide) and is_stored(entries.learn)):
+            # Another process cannot import a class that a script itself defines.
             elsewhere = type(policy).__module__ != "__main__"
             yield Unit(
                 "learner", policy.tag(), _SECONDS_A_LEARNER, compile_learner, policy, elsewhere

@@ -53,7 +53,9 @@ from armrace.kernels.declarations import (
     relation,
 )
 from armrace.kernels.generics import (
+    NO_ARM,
     NO_LAYER,
+    SAME_ARM,
     Eligible,
     Floats,
     Ticket,
@@ -70,6 +72,8 @@ from armrace.kernels.generics import (
     make_ticket,
     observe,
     stamped,
+    unwrap_ticket,
+    wrap_ticket,
 )
 from armrace.kernels.sampling import (
     choose_by_weights,
@@ -126,10 +130,12 @@ __all__ = [
     "KL_MIXTURE",
     "LIMITED",
     "LOGARITHMIC_BARRIER",
+    "NO_ARM",
     "NO_LAYER",
     "PAPER",
     "PROBABILITIES",
     "REWARD_COUNT",
+    "SAME_ARM",
     "TSALLIS_ENTROPY",
     "UNIT",
     "Adversary",
@@ -199,5 +205,7 @@ __all__ = [
     "tally_play",
     "total_weight",
     "uniform",
+    "unwrap_ticket",
     "upper_kl",
+    "wrap_ticket",
 ]

@@ -36,7 +36,14 @@ class Limits:
 
 
 def check_number(name: str, value: Any, limits: Limits, whole: bool = False) -> None:
-    """Refuse a value that is not a finite number within ``limits``."""
+    """Refuse a value that is not a finite number within ``limits``.
+
+    Args:
+        name: the name of the parameter, for the message.
+        value: what was given.
+        limits: the range, and what the parameter means.
+        whole: whether the number must be whole.
+    """
     kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
     if isinstance(value, bool) or not isinstance(value, kinds):
         kind = "a whole number" if whole else "a number"

@@ -20,7 +20,7 @@ MAXIMAL_SEED = 2**63 - 1
 
 
 class Purpose(IntEnum):
-    """The purpose of a stream."""
+    """The purpose of a stream: its number is a part of the counter, so that it must not change."""
 
     REWARDS = 1
     LEARNER = 2
@@ -31,12 +31,19 @@ class Purpose(IntEnum):
 
 
 def _key(seed: int) -> tuple[int, int]:
+    """Return the two words of Philox's key for a seed."""
+    # Hashed, so that the streams of neighbouring seeds have nothing in common.
     first, second = np.random.SeedSequence(seed).generate_state(2, dtype=np.uint32)
     return int(first), int(second)
 
 
 def stream_for(seed: int, purpose: Purpose, replication: int) -> Stream:
     """The sequential stream for one purpose in one replication.
+
+    Args:
+        seed: the seed of the run.
+        purpose: what the numbers are for; different purposes never share a number.
+        replication: the number of the run, from 0.
 
     >>> from armrace.kernels.streams import uniform
     >>> stream = stream_for(seed=1, purpose=Purpose.LEARNER, replication=0)

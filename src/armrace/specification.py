@@ -249,6 +249,7 @@ class Specification(
         """Turn a refusal by msgspec into an error of this package."""
         if isinstance(error.__cause__, ArmraceError):
             return error.__cause__
+        # msgspec names the field in its message only, so that it is read from there.
         missing = re.search("missing required field `(.*?)`", str(error))
         if missing:
             return InvalidParameter(f"{cls.tag()} needs the parameter {missing[1]!r}.")
@@ -278,6 +279,7 @@ def _type_name(hint: Any) -> str:
 
 
 def _kind_in_words(hint: Any) -> str:
+    """Return what a parameter of this type must be, for a message."""
     if typing.get_origin(hint) is typing.Literal:
         return f"one of {', '.join(map(str, typing.get_args(hint)))}"
     if typing.get_origin(hint) is tuple:

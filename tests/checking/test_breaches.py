@@ -59,7 +59,8 @@ class EvenState(NamedTuple):
     IGNORES_NEW_ARMS,
     DIVIDES_BY_ZERO,
     OVERRUNS,
-) = range(1, 20)
+    INNER_ARM_OUT_OF_BOUNDS,
+) = range(1, 21)
 OWN = 1.0
 """What ``choose`` writes on its tickets, and a decision from elsewhere does not carry."""
 
@@ -114,6 +115,8 @@ def even_choose(state: EvenState, stream: Stream, eligible: Eligible = None) -> 
         arm = arms
     if fault == CHOOSES_AND_COUNTS or (fault == COUNTS_RESTRICTED_CHOICES and eligible is not None):
         state.counts.rounds[0] += 1
+    if fault == INNER_ARM_OUT_OF_BOUNDS:
+        return Ticket(arm, 0, even, 0, OWN, 0, 1.0, arms)
     return make_ticket(arm, 0, 0.5 if fault == WRONG_PROBABILITY else even, OWN)
 
 
@@ -147,6 +150,7 @@ def even_learn(state: EvenState, ticket: Ticket, reward: float) -> None:
     ("fault", "check", "sentence"),
     [
         (OUT_OF_BOUNDS, checks.indices_stay_in_bounds, "leaves the bounds of an array"),
+        (INNER_ARM_OUT_OF_BOUNDS, checks.indices_stay_in_bounds, "inner_arm=3.* there are 3 arms"),
         (WEIGHTS_OF_TWO, checks.distribution_is_one, "weights that sum to 2"),
         (CHANGES_WHEN_ASKED, checks.distribution_only_looks, "when asked for its weights"),
         (WRONG_PROBABILITY, checks.tickets_carry_their_probability, "writes 0.5 on the ticket"),

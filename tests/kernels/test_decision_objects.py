@@ -34,17 +34,17 @@ class Made(NamedTuple):
 
 NAMES = ["red", "".join(["blu", "e"]), 10**12]
 OBJECTS = find_objects(Made, NAMES)
-TICKET = Ticket(1, -1, 0.25, 7, -1e50, 3, math.inf)
+TICKET = Ticket(1, -1, 0.25, 7, -1e50, 3, math.inf, -2)
 
 
 @entry(fingerprint([]), holds_lock=True)
 def _copy(objects, given):
     if not given.is_plain:
-        return make_decision(0, 0, NO_ROOM, 0, 0, 0, 0.0, 0, 0.0, 0, 0.0)
+        return make_decision(0, 0, NO_ROOM, 0, 0, 0, 0.0, 0, 0.0, 0, 0.0, 0)
     return make_decision(
         objects[DECISION_CLASS], objects[TICKET_CLASS], given.number,
         objects[FIRST_LABEL + given.arm], given.arm, given.layer, given.probability, given.phase,
-        given.memo, given.inner_layer, given.inner_probability,
+        given.memo, given.inner_layer, given.inner_probability, given.inner_arm,
     )  # fmt: skip
 
 
@@ -111,6 +111,7 @@ class Fraud:
         (1, "red", TICKET._replace(memo=np.float64(0.5))),
         (1, "red", TICKET._replace(inner_probability=Fraud())),
         (1, "red", TICKET._replace(inner_layer=None)),
+        (1, "red", TICKET._replace(inner_arm=1.0)),
     ],
     ids=repr,
 )

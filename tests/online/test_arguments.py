@@ -135,7 +135,7 @@ def test_numbers_of_other_types_are_converted_and_compile_nothing():
         lambda ticket: ticket._replace(inner_probability=1),
         lambda ticket: ticket._replace(memo=0),
         lambda ticket: ticket._replace(arm=np.int8(ticket.arm), layer=np.int64(0)),
-        lambda ticket: ticket._replace(memo=np.float32(0.0), phase=np.uint8(0)),
+        lambda ticket: ticket._replace(memo=np.float32(0.0), inner_arm=np.int8(-1)),
         list,
         tuple,
     ]
@@ -167,6 +167,9 @@ def test_numbers_of_other_types_are_converted_and_compile_nothing():
         {"probability": 1j},
         {"inner_layer": None},
         {"inner_probability": [1.0]},
+        {"inner_arm": 0.0},
+        {"inner_arm": 2**63},
+        {"inner_arm": None},
     ],
     ids=str,
 )

@@ -176,6 +176,7 @@ def test_a_byte_that_is_neither_true_nor_false_is_refused(race):
         {"policy": {}},
         {"state": {}},
         {"format": 1},
+        {"format": 2},
         {"arms": None},
         {"horizon": "200"},
         {"digest": "\u00e9"},

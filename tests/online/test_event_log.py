@@ -147,6 +147,8 @@ def test_a_batch_stops_at_the_reward_that_cannot_be_taken():
         {"probability": np.nan},
         {"memo": np.inf},
         {"inner_probability": 2.0},
+        {"inner_arm": 3},
+        {"inner_arm": -3},
         {"number": 7},
         {"number": -1},
         {"phase": 3},
@@ -239,7 +241,7 @@ def test_an_arm_can_be_added_and_is_part_of_the_log():
     for arm, sentence in (("red", "must have a new name"), (2.5, "must be text or whole numbers")):
         with pytest.raises(InvalidParameter, match=sentence):
             learner.add_arm(arm)
-    with pytest.raises(InvalidParameter, match="cannot take on an arm while it runs"):
+    with pytest.raises(InvalidParameter, match="cannot add an arm while it runs"):
         Learner("multi-layer-race", ARMS, HORIZON).add_arm("pink")
 
 

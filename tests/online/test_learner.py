@@ -91,6 +91,10 @@ FORGED = [
     {"inner_layer": 1},
     {"inner_probability": 0.5},
     {"inner_probability": 0.0},
+    {"inner_arm": 3},
+    {"inner_arm": 2},
+    {"inner_arm": -2},
+    {"inner_arm": -3},
 ]
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from armrace.checking import check_policy
 from armrace.extending import (
+    NO_ARM,
     NO_LAYER,
     Eligible,
     Floats,
@@ -24,6 +25,8 @@ from armrace.extending import (
     restricted_probability,
     stamped,
     uniform,
+    unwrap_ticket,
+    wrap_ticket,
 )
 from armrace.policies import POLICIES
 
@@ -80,34 +83,24 @@ def mixed_choose(state: MixedState, stream: Stream, eligible: Eligible = None) -
         else:
             own = restricted_probability(state.scratch, arm, eligible)
         probability = share * even + (1.0 - share) * own
-        return Ticket(arm, EXPLORED, probability, 0, 0.0, NO_LAYER, max(own, 1e-12))
+        return Ticket(arm, EXPLORED, probability, 0, 0.0, NO_LAYER, 1.0, NO_ARM)
     inner = choose(state.base, stream, eligible)
     probability = share * even + (1.0 - share) * inner.probability
-    return Ticket(inner.arm, 0, probability, 0, inner.memo, inner.layer, inner.probability)
+    return wrap_ticket(inner, inner.arm, 0, probability)
 
 
 @implement(assign, MixedState)
 def mixed_assign(state: MixedState, ticket: Ticket) -> Ticket:
-    if ticket.layer == EXPLORED:
+    if ticket.inner_arm == NO_ARM:
         return ticket
-    own = Ticket(ticket.arm, ticket.inner_layer, ticket.inner_probability, 0, ticket.memo, 0, 1.0)
-    completed = assign(state.base, own)
+    completed = assign(state.base, unwrap_ticket(ticket, 1))
     return stamped(ticket, completed.phase, completed.memo)
 
 
 @implement(learn, MixedState)
 def mixed_learn(state: MixedState, ticket: Ticket, reward: float) -> None:
-    if ticket.layer != EXPLORED:
-        own = Ticket(
-            ticket.arm,
-            ticket.inner_layer,
-            ticket.inner_probability,
-            ticket.phase,
-            ticket.memo,
-            0,
-            1.0,
-        )
-        learn(state.base, own, reward)
+    if ticket.inner_arm != NO_ARM:
+        learn(state.base, unwrap_ticket(ticket, 1), reward)
 
 
 @pytest.mark.parametrize("base", ["tsallis-inf", "exp3p"])

@@ -3,17 +3,22 @@
 import copy
 import json
 import math
+from collections import Counter
 from typing import ClassVar, NamedTuple
 
+import msgspec
 import numpy as np
 import pytest
 
 from armrace.checking import check_policy
 from armrace.checking.policies import restricted_choices_are_as_announced
 from armrace.cli.main import run
-from armrace.errors import InvalidParameter, UnknownName
+from armrace.errors import ForeignTicket, InvalidParameter, UnknownName
+from armrace.kernels.event_log import DECISION
 from armrace.kernels.generics import (
+    NO_ARM,
     NO_LAYER,
+    SAME_ARM,
     Eligible,
     Ticket,
     assign,
@@ -26,7 +31,7 @@ from armrace.kernels.generics import (
     make_ticket,
 )
 from armrace.kernels.streams import Stream, uniform
-from armrace.online import Learner
+from armrace.online import Learned, Learner
 from armrace.policies import POLICIES, Exp3, Guarded, Policy, Thompson, TsallisInf, Ucb1
 from armrace.policies.races.race import delete_arm
 from armrace.randomness import Purpose, stream_for
@@ -99,7 +104,7 @@ def test_arms_are_played_as_announced_when_some_are_deleted(base, eligible):
         ticket = choose(state, stream, eligible)
         counts[ticket.arm] += 1
         announced[ticket.arm] = ticket.probability
-        if ticket.phase >= 0:
+        if ticket.inner_arm != NO_ARM:
             assert ticket.arm in (0, 2)
         if ticket.layer != NO_LAYER:
             assert state.race.active[ticket.layer, ticket.arm]
@@ -296,27 +301,80 @@ def test_a_base_with_layers_is_refused():
 def test_forged_tickets_stay_within_the_arrays():
     """Interpreted, a wrong index would raise an IndexError or reach another arm's numbers."""
     state = Guarded(base="ucb1").start(3, 100)
-    for phase in (-7, -1, 5, 2**50):
-        ticket = Ticket(1, 0, 0.5, phase, 0.0, 5, 0.5)
+    for inner_arm in (NO_ARM, SAME_ARM, 0, 2):
+        ticket = Ticket(1, 0, 0.5, 2**50, 0.0, 5, 0.5, inner_arm)
         learn(state, assign(state, ticket), 1.0)
-    assert state.base.counts.pulls.sum() == 4
+    assert state.base.counts.pulls.tolist() == [1, 1, 1]
+    assert state.base.counts.sums.tolist() == [0, 1, 0]
     assert state.race.pulls[0].tolist() == [0, 4, 0]
 
 
+@pytest.mark.parametrize("inner_arm", [-3, -(2**63), 3, 2**62])
+def test_a_forged_inner_arm_is_refused(inner_arm):
+    learner = Learner(Guarded(base="ucb1"), arms=3, horizon=100, log=False)
+    decision = learner.decide()
+    forged = decision.ticket._replace(inner_arm=inner_arm)
+    with pytest.raises(ForeignTicket, match=r"^no decision of this learner is"):
+        learner.learn(decision._replace(ticket=forged), 1.0)
+    with pytest.raises(ForeignTicket, match=r"^no decision of this learner could have the ticket"):
+        learner.assign(forged)
+    learner.learn(decision, 1.0)
+
+
+@pytest.mark.parametrize("inner_arm", [-3, 3, 2**62])
+def test_a_forged_inner_arm_in_a_snapshot_is_refused(inner_arm):
+    learner = Learner(Guarded(base="ucb1"), arms=3, horizon=100)
+    learner.decide()
+    snapshot = learner.snapshot()
+    records = np.frombuffer(snapshot.outstanding, dtype=DECISION).copy()
+    records["inner_arm"] = inner_arm
+    forged = msgspec.structs.replace(snapshot, outstanding=records.tobytes()).sealed()
+    with pytest.raises(ForeignTicket, match=r"^no decision of this learner is"):
+        Learner.restore(forged).apply(Learned(0, 1.0))
+
+
+def test_tickets_say_which_arm_the_base_drew():
+    """The base draws one of its lost arms at least once, but for a probability below 1e-9."""
+    state, stream = walked(Guarded(base="tsallis-inf", share=1, lead=1), 60)
+    for arm in (1, 3):
+        delete_arm(state.race, 0, arm)
+    state.scratch.up_to_date[0] = False
+    said = Counter()
+    for _ in range(400):
+        ticket = choose(state, stream)
+        assert ticket.phase == 0
+        completed = assign(state, ticket)
+        assert completed.inner_arm == ticket.inner_arm
+        said[ticket.inner_arm] += 1
+    assert said.keys() == {NO_ARM, SAME_ARM, 1, 3}
+
+
+def test_a_decision_made_elsewhere_is_one_of_the_base():
+    state = Guarded(base="ucb1").start(3, 100)
+    learn(state, assign(state, Ticket(arm=2)), 1.0)
+    assert state.base.counts.pulls.tolist() == [0, 0, 1]
+
+
+INNER = {"layer": (1, 1.0, SAME_ARM), "probability": (0, 0.5, SAME_ARM), "arm": (0, 1.0, 0)}
+"""The layer, probability and arm of an inner policy, of which one says something."""
+
+
 class Nested(NamedTuple):
-    plays: np.ndarray
+    used: str
 
 
 class Composed(Policy, frozen=True, tag="composed"):
     """Uses the fields of a ticket in which the guard keeps those of its base."""
 
+    used: str = "layer"
+
     def start(self, arms, horizon):
-        return Nested(np.zeros(arms))
+        return Nested(self.used)
 
 
 @implement(choose, Nested)
 def nested_choose(state: Nested, stream: Stream, eligible: Eligible = None) -> Ticket:
-    return Ticket(0, 0, 1.0, 0, 0.0, 0, 0.5)
+    return Ticket(0, 0, 1.0, 0, 0.0, *INNER[state.used])
 
 
 @implement(assign, Nested)
@@ -324,11 +382,12 @@ def nested_assign(state: Nested, ticket: Ticket) -> Ticket:
     return ticket
 
 
-def test_a_composed_base_is_refused():
+@pytest.mark.parametrize("used", INNER)
+def test_a_composed_base_is_refused(used):
     with pytest.raises(
         InvalidParameter, match=r"^base must not be composed of other policies; got"
     ):
-        Guarded(base=Composed())
+        Guarded(base=Composed(used=used))
 
 
 def test_an_unknown_base_is_refused():

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from armrace.errors import DamagedFile
-from armrace.kernels.generics import Ticket
+from armrace.kernels.generics import SAME_ARM, Ticket
 from armrace.kernels.packed_events import DECIDED, REWARDED, UNREAD, read_events
 from armrace.service.chain import BEGINNING, Head, Record, link
 from armrace.service.columns import Columns
@@ -32,7 +32,15 @@ whole = st.integers(0, 2**63 - 1) | st.integers(0, 300)
 number = st.floats(allow_nan=False)
 text = st.none() | st.text(max_size=300)
 ticket = st.builds(
-    Ticket, whole, st.integers(-1, 200), number, whole, number, st.integers(-1, 9), number
+    Ticket,
+    whole,
+    st.integers(-1, 200),
+    number,
+    whole,
+    number,
+    st.integers(-1, 9),
+    number,
+    st.integers(-32, 200),
 )
 decision = (
     whole,
@@ -89,6 +97,17 @@ def test_columns_hold_what_events_say(events):
             assert sources[place] == event.source
             assert np.isnan(row["suspicion"]) == (event.suspicion is None)
             assert event.suspicion in (None, row["suspicion"])
+
+
+def test_a_ticket_without_an_inner_arm_is_read():
+    """As earlier versions wrote it."""
+    event = Decided(1, 0, 1, Ticket(1, 2, 0.5, 3, 0.25, 4, 0.75), 3, None)
+    packed = msgspec.msgpack.decode(encode(event))
+    assert packed[4].pop() == SAME_ARM
+    columns = Columns.read(records_of([msgspec.msgpack.encode(packed)]))
+    assert columns.events["kind"].tolist() == [DECIDED]
+    assert Ticket(*columns.tickets[0].item()[2:]) == event.ticket
+    assert columns.decode(np.arange(1)) == [event]
 
 
 def test_probabilities_that_are_unknown_stay_so():

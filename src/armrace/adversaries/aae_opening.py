@@ -74,6 +74,7 @@ class AaeOpening(Adversary, frozen=True, tag="aae-opening"):
             return setting.horizon
         log_term = math.log(2 * setting.arms * setting.horizon / self.delta)
         pulls = math.ceil(4 * log_term / shown_mean**2) + 1
+        # Arm elimination plays its arms in turn, so that every arm gets as many.
         return min(setting.horizon, setting.arms * pulls)
 
 

@@ -16,6 +16,7 @@ __all__ = ["ClickBots"]
 
 
 _MANY_BURSTS = 10_000
+"""With more bursts the list of their windows would cost more than skipping the rest saves."""
 
 
 class ClickBotsState(NamedTuple):

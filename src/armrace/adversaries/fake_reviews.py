@@ -45,7 +45,7 @@ class FakeReviews(Adversary, frozen=True, tag="fake-reviews"):
     rate: Annotated[float, Limits("share of the rounds with a fake review", 0, 1)] = 0.5
 
     def start(self, setting: Setting) -> FakeReviewsState:
-        worst = int(np.argmin(setting.means))
+        worst = int(np.argmin(setting.means))  # the first of equals
         decoy = setting.arm_or(worst, "decoy", self.decoy)
         return FakeReviewsState(decoy, float(self.rate))
 

@@ -83,6 +83,7 @@ def excess_over_allowed(state: JunUcbState, arm: int, reward: float) -> float:
     pulls = tally.pulls[target]
     allowed = tally.clean_sums[target] / pulls - state.margin
     allowed -= 2.0 * deviation(pulls, tally.pulls.size, state.delta)
+    # Of sums, not of one reward: what earlier rewards could not give is taken from this one.
     excess: float = tally.paid_sums[arm] + reward - (tally.pulls[arm] + 1) * allowed
     return excess
 

@@ -51,6 +51,7 @@ def plays_in_rehearsal(
     law.place[:] = reward_place(_SEED, run)
     state = policy.start(arms, horizon)
     record = engine.make_record(np.array(checkpoints, dtype=np.int64), arms, layers)
+    # Rewards are 0 or 1, so that every change costs 1; without a budget the attack is never called.
     smallest_cost = 1.0 if budget > 0.0 else math.inf
     live_attack = LiveAttack(
         attack, stream_for(_SEED, Purpose.ADVERSARY, run), False, smallest_cost

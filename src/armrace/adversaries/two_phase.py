@@ -41,7 +41,8 @@ _STRIKING = 0
 """Position in ``TwoPhaseState.counts`` of a flag: whether the window is open."""
 
 _RECENT = 0.02
-"""Weight of the newest play in the shares that stand for a distribution that is not looked at."""
+"""Weight of the newest play in the shares that replace a distribution that the attack cannot see.
+"""
 
 
 class Phase(NamedTuple):
@@ -76,7 +77,7 @@ class TwoPhaseState(NamedTuple):
     sums: npt.NDArray[np.float64]
     """Plays of each arm, and the sum of the rewards that they paid, corruption included."""
     shares: npt.NDArray[np.float64]
-    """How often each arm was played lately."""
+    """How often each arm was played in the last rounds: a mean with decaying weights."""
     scratch: npt.NDArray[np.float64]
 
 
@@ -335,7 +336,7 @@ def _is_window_open(state: TwoPhaseState, phase: Phase, probability: float) -> b
 
 @inlined
 def _probability(state: TwoPhaseState, weights: Floats, arm: int) -> float:
-    """Return the probability of an arm; its share of recent plays for who does not look."""
+    """Return an arm's probability, or its share of recent plays if the attack does not see it."""
     return weights[arm] if state.looks else state.shares[arm]
 
 
@@ -360,6 +361,7 @@ def _is_within_margin(state: TwoPhaseState, phase: Phase, decoy: int) -> bool:
         return True
     if decoy == _LIKELIEST:
         return True
+    # Each arm has one more play that paid 1/2: an unplayed arm then is neither good nor bad.
     best = (state.sums[state.best] + 0.5) / (state.pulls[state.best] + 1.0)
     other = (state.sums[decoy] + 0.5) / (state.pulls[decoy] + 1.0)
     return best - other >= phase.margin

@@ -41,6 +41,7 @@ def check_adversary(adversary: Adversary) -> None:
 def _experiment(
     adversary: Adversary, budget: float, environment: Environment = _CLICKS
 ) -> Experiment:
+    """Return a short run of a learner that draws by weights, under the attack."""
     return make_experiment(
         policy="exp3",
         environment=environment,

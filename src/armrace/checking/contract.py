@@ -29,7 +29,14 @@ class ContractBroken(ArmraceError, AssertionError):
 
 
 def expect(kept: bool, subject: Specification, breach: str) -> None:
-    """Raise :class:`ContractBroken` unless ``kept``."""
+    """Raise :class:`ContractBroken` unless ``kept``.
+
+    Args:
+        kept: whether the contract is kept.
+        subject: the policy or attack that is checked.
+        breach: what it does if the contract is not kept, as the rest of a sentence that begins with
+            its name.
+    """
     if not kept:
         raise ContractBroken(f"{subject.tag()} {breach}.")
 

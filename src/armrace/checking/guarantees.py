@@ -70,6 +70,7 @@ def check_guarantee(
 
 
 def _check(policy: Policy, budget: float, replications: int) -> GuaranteeCheck:
+    """Play all attacks at one budget, and refuse the guarantee if one of them refutes it."""
     target = Target(
         policy=policy, environment=Bernoulli(means=_MEANS), budget=budget, horizon=_HORIZON
     )

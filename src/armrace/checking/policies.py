@@ -22,6 +22,7 @@ from armrace.checking.contract import (
 )
 from armrace.errors import InvalidParameter
 from armrace.kernels.generics import (
+    NO_ARM,
     NO_LAYER,
     Ticket,
     choose,
@@ -99,6 +100,8 @@ def indices_stay_in_bounds(policy: Policy) -> None:
             _weights(state)
             ticket = decide(state, stream)
             sound = 0 <= ticket.arm < _ARMS and NO_LAYER <= ticket.layer < layers
+            sound = sound and NO_LAYER <= ticket.inner_layer < layers
+            sound = sound and NO_ARM <= ticket.inner_arm < _ARMS
             expect(
                 sound, policy, f"gives {ticket} where there are {_ARMS} arms and {layers} layers"
             )
@@ -163,6 +166,7 @@ def frequencies_match(policy: Policy) -> None:
         weights = _weights(state)
         counts = np.zeros(_ARMS)
         for _ in range(_DRAWS):
+            # Each draw from a copy: to decide changes the state, and with it the distribution.
             counts[decide(copy.deepcopy(state), stream).arm] += 1
         _expect_frequencies(policy, counts, weights)
 

@@ -106,12 +106,13 @@ def run_reference(experiment: Experiment, replication: int = 0) -> ReferenceRun:
         distribution(policy, weights)
         # 2. Every arm has a stochastic reward.
         clean = rewards[number]
-        # 3. The adversary, who sees both and the past, changes the rewards.
+        # 3. The adversary, which sees both and the past, changes the rewards.
         paid = clean.copy()
         left = experiment.budget - run.spent
         if sees_arm and left < least:
             left = 0.0  # nothing that it does could be paid for any more
         if left > 0:
+            # Copies, so that an attack which writes to what it is shown changes nothing here.
             shown = weights if experiment.adversary.sees_weights else np.zeros(arms)
             corrupt(adversary, number, shown.copy(), paid, left, attacker)
             cost = float(np.abs(paid - clean).max())
@@ -123,7 +124,7 @@ def run_reference(experiment: Experiment, replication: int = 0) -> ReferenceRun:
         # 4. The arm is drawn, and only its corrupted reward is seen.
         ticket = decide(policy, learner)
         reward, change = float(paid[ticket.arm]), float(abs(paid - clean)[ticket.arm])
-        if sees_arm:  # who sees the arm before answering pays for that arm alone
+        if sees_arm:  # an attack that sees the arm before it answers pays for that arm alone
             if run.spent + change > experiment.budget:
                 paid = clean.copy()
                 reward, change = float(clean[ticket.arm]), 0.0

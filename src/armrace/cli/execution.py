@@ -58,6 +58,7 @@ def _run_in_folder(
     executor: Executor | None,
     folder: Path,
 ) -> list[list[Result]]:
+    """Run cells one after the other, and store each in a folder; stored cells are not run again."""
     from armrace.files import make_folder
     from armrace.simulation.compilation import compile_experiments
     from armrace.simulation.progress import cell_bar

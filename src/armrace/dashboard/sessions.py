@@ -80,6 +80,7 @@ class Sessions:
         return self._keyring.get(key) if time.time() < int(end) else None
 
     def _signatures(self, purpose: str, text: str) -> list[str]:
+        """Return the signatures of a text by all keys that are accepted, the one in use first."""
         return [
             hmac.digest(secret, text.encode(), "sha256").hex()
             for secret in self._keyring.derived_secrets(f"dashboard {purpose}")

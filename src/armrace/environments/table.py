@@ -32,6 +32,7 @@ class Table(Environment, frozen=True, tag="table", eq=False):
             raise InvalidParameter(
                 f"rewards must have at least 1 round and 2 arms; got {rounds} and {arms}."
             )
+        # A masked array compares as masked, not as false, and would pass the next test.
         if np.ma.is_masked(table):
             count = int(np.count_nonzero(np.ma.getmaskarray(table)))
             raise InvalidParameter(f"rewards must have no masked values; got {count}.")

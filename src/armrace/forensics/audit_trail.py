@@ -357,10 +357,11 @@ def _begin_waves(waves: Waves, arm: int, outstanding: int, pulls: int, total: fl
 
 @inlined
 def _ride_waves(waves: Waves, arm: int, pulls: int, total: float, reward: float) -> None:
-    """Add the reward of a counted play, and update the means of the latest rewards.
+    """Record a reward for the audit of waves, and update the means of the arm's latest rewards.
 
-    No reward of the arm has come since that play, so its side (good or bad times) is unchanged and
-    need not be stored.
+    If the reward is that of a counted play, it goes to the side (good or bad times) on which the
+    play was made. The side is not stored: no reward of the arm has come since the play, so that it
+    can be computed again.
     """
     for memory in range(waves.recent.shape[1]):
         recent = waves.recent[arm, memory]

@@ -73,6 +73,7 @@ class LiveAttack:
         sees_arm: bool = False,
     ) -> None:
         code = fingerprint(implementations(state))
+        # Kept as a member: the addresses below are valid only as long as the handle lives.
         self._handle = Handle(_AttackState(state, stream))
         # What an attack does not implement is not compiled, which would take a second for each.
         learns, chooses = implements(observe, type(state)), implements(looks, type(state))
@@ -124,7 +125,12 @@ def _addresses(code: str, kind: Any, observes: bool, looks: bool) -> tuple[int, 
 
 
 def address_of(function: Any, argument_types: tuple[Any, ...]) -> int:
-    """Return the address of the compiled function with the calling convention of C."""
+    """Return the address of the compiled function with the calling convention of C.
+
+    Args:
+        function: an entry, which is compiled if it has not been.
+        argument_types: Numba's types of its arguments.
+    """
     function.compile(argument_types)
     compiled = function.overloads[argument_types]
     name = compiled.fndesc.llvm_cfunc_wrapper_name
@@ -149,6 +155,8 @@ def _call_corrupt(
     rewards: Any,
     left: Any,
 ) -> Any:
+    """Generate the call of ``corrupt`` at an address."""
+
     # Arrays cross the boundary as bare pointers and a length: the layout of Numba's arrays is
     # not part of the calling convention of C.
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -166,6 +174,8 @@ def _call_corrupt(
 def _call_observe(
     typing_context: Any, address: Any, state: Any, round: Any, arm: Any, reward: Any
 ) -> Any:
+    """Generate the call of ``observe`` at an address."""
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         function, handle, number, played, paid = arguments
         _call(builder, function, [builder.inttoptr(handle, _POINTER), number, played, paid])
@@ -178,6 +188,8 @@ def _call_observe(
 def _call_looks(
     typing_context: Any, address: Any, state: Any, round: Any, rewards: Any, left: Any
 ) -> Any:
+    """Generate the call of ``looks`` at an address."""
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         function, handle, number, paid, rest = arguments
         paid = arrayobj.make_array(signature.args[3])(context, builder, paid)

@@ -48,11 +48,22 @@ def flip_coins(
     scratch: npt.NDArray[np.uint64],
     heads: npt.NDArray[np.uint64],
 ) -> None:
-    """Flip an arm's coins: ``heads`` has one word per block and one bit per round."""
+    """Flip an arm's coins: ``heads`` has one word per block and one bit per round.
+
+    Args:
+        place: the key, the purpose and the replication of the counter, as in :class:`Law`.
+        arm: the arm.
+        probability: the probability of heads.
+        first_block: the number of the first of the :data:`BLOCKS` blocks, which are 64 rounds each.
+        scratch: :data:`SCRATCH` words, which are overwritten.
+        heads: one word for each block, which is overwritten.
+    """
     if probability >= 1.0:
         for block in range(BLOCKS):
             heads[block] = _ALL
         return
+    # Ten words decide all 64 coins of a block in most cases. They are drawn before it is known
+    # whether all are needed: a loop without a condition vectorises.
     _draw_first_words(place, arm, first_block, scratch)
     undecided = scratch[2 * _LANES :]
     for block in range(BLOCKS):

@@ -65,6 +65,11 @@ def entry(code: str, checked: bool = False, holds_lock: bool = False) -> Callabl
     every process and would never be found again, so it is not stored. To release the interpreter
     lock costs more than a call of a microsecond takes, so that short calls keep it
     (``holds_lock``).
+
+    Args:
+        code: the fingerprint of all code that the function calls.
+        checked: whether indices are checked.
+        holds_lock: whether the call keeps the interpreter lock.
     """
 
     def compile_lazily(function: F) -> F:

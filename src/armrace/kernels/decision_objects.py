@@ -60,7 +60,7 @@ def find_objects(decision_class: type, labels: Sequence[Any]) -> npt.NDArray[np.
 
     Args:
         decision_class: a subclass of tuple for a number, a label and a ticket.
-        labels: the name of each arm; whoever uses the addresses must keep them alive.
+        labels: the name of each arm; the caller must keep these objects alive.
 
     Returns:
         The addresses of both classes and of the names.
@@ -120,6 +120,7 @@ make_attribute_wrapper(_GivenReward, "value", "value")
 
 @unbox(_GivenDecision)
 def _read_decision(kind: Any, decision: Any, c: Any) -> NativeValue:
+    """Generate what reads the numbers of a decision out of its tuples."""
     given = cgutils.create_struct_proxy(kind)(c.context, c.builder)
     given.is_plain = cgutils.false_bit
     api, builder = c.pyapi, c.builder
@@ -139,6 +140,7 @@ def _read_decision(kind: Any, decision: Any, c: Any) -> NativeValue:
                     is_whole = member == types.int64
                     read = api.long_as_longlong if is_whole else api.float_as_double
                     setattr(given, name, read(found))
+                # No reference is taken: the caller's decision keeps its label alive for the call.
                 given.label = builder.ptrtoint(label, ir.IntType(64))
                 # An integer of more than 64 bits is an error by now.
                 given.is_plain = cgutils.is_null(builder, api.err_occurred())
@@ -152,6 +154,7 @@ _PYTHON_TYPES = {types.int64: "PyLong_Type", types.float64: "PyFloat_Type"}
 
 @unbox(_GivenReward)
 def _read_reward(kind: Any, reward: Any, c: Any) -> NativeValue:
+    """Generate what reads a reward: a float, or an int or bool as one."""
     given = cgutils.create_struct_proxy(kind)(c.context, c.builder)
     api, builder = c.pyapi, c.builder
     given.value = ir.Constant(ir.DoubleType(), float("nan"))
@@ -186,6 +189,8 @@ def _is_of_type(api: Any, builder: Any, found: Any, name: str) -> Any:
 
 @intrinsic
 def _is_label(typing_context: Any, given: Any, label: Any) -> Any:
+    """Generate the comparison of two objects: first by identity, then by ``==``."""
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         one, other = arguments
         answer = cgutils.alloca_once_value(builder, builder.icmp_signed("==", one, other))
@@ -227,7 +232,10 @@ def _make_decision(
     memo: Any,
     inner_layer: Any,
     inner_probability: Any,
+    inner_arm: Any,
 ) -> Any:
+    """Collect the parts of a decision; the object is made when the call returns."""
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         made = cgutils.create_struct_proxy(signature.return_type)(context, builder)
         for (name, _), value in zip([*_CLASSES, *_DECISION], arguments, strict=True):
@@ -244,6 +252,7 @@ the decision, class of the ticket, number, label, members of the ticket)."""
 
 @box(_MadeDecision)
 def _write_decision(kind: Any, value: Any, c: Any) -> Any:
+    """Generate what makes the object of a decision, or None."""
     made = cgutils.create_struct_proxy(kind)(c.context, c.builder, value=value)
     api, builder = c.pyapi, c.builder
     found = cgutils.alloca_once_value(builder, api.borrow_none())

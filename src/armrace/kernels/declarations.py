@@ -199,7 +199,14 @@ def sums_to_one(array: np.ndarray) -> bool:
 
 
 def unsound_array(state: Any, fresh: Any, room: Room, prefix: str = "") -> str | None:
-    """Return the name of an array with values that are not allowed, or ``None``."""
+    """Return the name of an array with values that are not allowed, or ``None``.
+
+    Args:
+        state: the state to check.
+        fresh: a state of the same policy before its first round.
+        room: the size of the problem that the state belongs to.
+        prefix: what the returned name begins with, for a state within another one.
+    """
     declared = _DECLARATIONS.get(type(state), {})
     for name, member in zip(state._fields, state, strict=True):
         if name == SCRATCH:
@@ -220,6 +227,7 @@ def unsound_array(state: Any, fresh: Any, room: Room, prefix: str = "") -> str |
 def _unsound_member(
     name: str, array: np.ndarray, fresh: np.ndarray, declaration: Any, owner: Any, room: Room
 ) -> str | None:
+    """Return the name of an array, or of the field of its records, that is not allowed."""
     if array.dtype.names is None:
         return None if _admits(declaration, array, fresh, owner, room) else name
     fields = {} if declaration is None else declaration

@@ -106,7 +106,13 @@ class Workspace(NamedTuple):
 
 
 def make_ledger(arms: int, layers: int, budget: float) -> Ledger:
-    """Make an empty ledger."""
+    """Make an empty ledger.
+
+    Args:
+        arms: the number of arms.
+        layers: the number of the policy's layers.
+        budget: the most that the adversary may be charged.
+    """
     return Ledger(
         pulls=np.zeros(arms, dtype=np.int64),
         clean_totals=np.zeros(arms),
@@ -122,7 +128,13 @@ def make_ledger(arms: int, layers: int, budget: float) -> Ledger:
 
 
 def make_record(checkpoints: npt.NDArray[np.int64], arms: int, layers: int) -> Record:
-    """Make an empty record with a row for each checkpoint."""
+    """Make an empty record with a row for each checkpoint.
+
+    Args:
+        checkpoints: the numbers of rounds after which a row is written, in increasing order.
+        arms: the number of arms.
+        layers: the number of the policy's layers.
+    """
     rows = checkpoints.size
     return Record(
         checkpoints=checkpoints,
@@ -142,7 +154,13 @@ def make_record(checkpoints: npt.NDArray[np.int64], arms: int, layers: int) -> R
 def make_workspace(
     arms: int, control: npt.NDArray[np.int64] | None = None, growth: float = 0.0
 ) -> Workspace:
-    """Make scratch space for ``arms`` arms; see :class:`Workspace` on ``growth``."""
+    """Make scratch space for ``arms`` arms; see :class:`Workspace` on ``growth``.
+
+    Args:
+        arms: the number of arms.
+        control: the flag and the counter that other threads share; by default new ones.
+        growth: by which share plays must have grown before the weights are computed again.
+    """
     return Workspace(
         drawn=make_drawn(arms),
         clean=np.zeros(arms),
@@ -191,6 +209,16 @@ def play(
 
     The two loops below are deliberately not separate functions: each level of functions that
     contains all of a policy's code doubles the time to compile.
+
+    Args:
+        policy: the policy's state.
+        attack: the addresses of the attack.
+        rewards: the addresses of what draws rewards.
+        stream: the random numbers of the learner.
+        ledger: the accounts of the run.
+        workspace: scratch space, which holds the rewards that are drawn.
+        first: the first round to play, counted from 0.
+        last: the round to stop before.
     """
     for chunk in range(first // CHUNK, (last + CHUNK - 1) // CHUNK):
         if workspace.control[STOP]:
@@ -199,6 +227,8 @@ def play(
         column, end = max(first - start, 0), min(last - start, CHUNK)
         call_fill(rewards.fill, rewards.state, chunk, column, end)
         while column < end and not is_spent(ledger, attack.smallest_cost):
+            # The model demands this order: the adversary fixes its answer for every arm before the
+            # learner draws one.
             _corrupt_round(policy, attack, ledger, workspace, start + column, column)
             ticket = decide(policy, stream)
             # Unsigned, so that compiled code need not test for negative indices, which count
@@ -207,6 +237,7 @@ def play(
             clean, reward = workspace.clean[index], workspace.proposal[index]
             change = abs(reward - clean)
             if attack.sees_arm:
+                # Only now is the price known: the change of the arm that was drawn.
                 if change > 0.0 and not _pay(ledger, change):
                     reward, change = clean, 0.0
                 else:
@@ -253,6 +284,7 @@ def _corrupt_round(
     exceeds the remaining budget is not applied at all.
     """
     clean, proposal = workspace.clean, workspace.proposal
+    # Rewards lie by arms, so that drawing vectorises; an attack gets those of a round side by side.
     for arm in range(clean.size):
         clean[arm] = workspace.drawn.rewards[arm, column]
         proposal[arm] = clean[arm]
@@ -301,6 +333,12 @@ def charge(
 
     An attack that sees the arm is charged when the arm is drawn, for that arm alone, and only what
     it then pays for is booked.
+
+    Args:
+        attack: the attack.
+        ledger: the accounts of the run.
+        clean: the rewards of the round before the change.
+        proposal: the rewards after it, which become the clean ones if the change is undone.
     """
     cost, legal = 0.0, True
     for arm in range(clean.size):
@@ -348,7 +386,12 @@ def write_row(ledger: Ledger, record: Record, row: int) -> None:
 
 @cache
 def make_runner(code: str, checked: bool = False) -> Callable[..., None]:
-    """Make the compiled run for states whose implementations have the fingerprint ``code``."""
+    """Make the compiled run for states whose implementations have the fingerprint ``code``.
+
+    Args:
+        code: the fingerprint of the policy's implementations.
+        checked: whether indices are checked.
+    """
 
     @entry(code, checked)
     def compiled_run(
@@ -361,6 +404,7 @@ def make_runner(code: str, checked: bool = False) -> Callable[..., None]:
         workspace: Workspace,
     ) -> None:
         """Play to the last checkpoint of ``record``, writing a row at each, until asked to stop."""
+        # The caller holds the arguments until this returns, so that borrowed arrays stay alive.
         policy, stream, ledger = borrow(policy), borrow(stream), borrow(ledger)
         record, workspace = borrow(record), borrow(workspace)
         first = 0

@@ -43,6 +43,7 @@ DECISION = np.dtype(
         ("memo", np.float64),
         ("inner_layer", np.int64),
         ("inner_probability", np.float64),
+        ("inner_arm", np.int64),
     ]
 )
 """A decision as a record: its number, the position of the stream, and its ticket."""
@@ -108,7 +109,14 @@ def ticket_of(record: Any) -> Ticket:
 
 @inlined
 def write_decision(record: Any, number: int, taken: int, ticket: Ticket) -> None:
-    """Write a decision, and the position of the stream after it, into a record."""
+    """Write a decision, and the position of the stream after it, into a record.
+
+    Args:
+        record: a record of the type :data:`DECISION`, which is overwritten.
+        number: the number of the decision.
+        taken: how many random numbers had been taken after it.
+        ticket: its ticket.
+    """
     record.number = number
     record.taken = taken
     record.arm = ticket.arm
@@ -118,6 +126,7 @@ def write_decision(record: Any, number: int, taken: int, ticket: Ticket) -> None
     record.memo = ticket.memo
     record.inner_layer = ticket.inner_layer
     record.inner_probability = ticket.inner_probability
+    record.inner_arm = ticket.inner_arm
 
 
 @inlined
@@ -131,11 +140,13 @@ def read_ticket(record: Any) -> Ticket:
         record.memo,
         record.inner_layer,
         record.inner_probability,
+        record.inner_arm,
     )
 
 
 @inlined
 def _is_same(one: Ticket, other: Ticket) -> bool:
+    """Whether two tickets agree in all members."""
     # Policies that do not compute the probability put NaN on tickets, and NaN differs from NaN.
     same_probability = one.probability == other.probability or (
         np.isnan(one.probability) and np.isnan(other.probability)
@@ -148,6 +159,7 @@ def _is_same(one: Ticket, other: Ticket) -> bool:
         and one.memo == other.memo
         and one.inner_layer == other.inner_layer
         and one.inner_probability == other.inner_probability
+        and one.inner_arm == other.inner_arm
     )
 
 
@@ -174,7 +186,14 @@ def add_decision(log: Log, number: int, taken: int, ticket: Ticket) -> None:
 
 @inlined
 def add_event(log: Log, kind: int, number: int, reward: float) -> None:
-    """Log an event about a decision, if a log is kept."""
+    """Log an event about a decision, if a log is kept.
+
+    Args:
+        log: the log.
+        kind: what happened, such as :data:`LEARNED_EVENT`.
+        number: the decision that the event is about.
+        reward: the reward that was learned, else 0.
+    """
     if has_log(log):
         place = log.counters[EVENTS]
         log.kinds[place] = kind
@@ -186,6 +205,7 @@ def add_event(log: Log, kind: int, number: int, reward: float) -> None:
 @inlined
 def differs_from_log(log: Log, number: int, ticket: Ticket) -> bool:
     """Whether the log has the decision with another ticket."""
+    # Decisions before the first of the log came from a snapshot; their tickets are not in it.
     place = number - log.counters[FIRST]
     if not has_log(log) or place < 0:
         return False

@@ -33,7 +33,11 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
 
 def fingerprint(code: Collection[Callable[..., Any]]) -> str:
-    """Name the kernels together with all code that ``code``, functions or classes, reaches."""
+    """Name the kernels together with all code that ``code``, functions or classes, reaches.
+
+    Args:
+        code: functions or classes, whose code and all that it reaches counts.
+    """
     digest = hashlib.sha256(_kernels_digest())
     for each in code:
         if is_own(each):
@@ -96,6 +100,7 @@ class _Walk:
 
     def visit(self, value: Any, names: list[str]) -> None:
         """Add a value; of a module, the members called ``names``."""
+        # What Numba compiled counts by the Python function that it came from.
         value = getattr(value, "py_func", value)
         if isinstance(value, types.ModuleType):
             if self._counts(value.__name__):
@@ -103,6 +108,7 @@ class _Walk:
                     if hasattr(value, name):
                         self.visit(getattr(value, name), names)
         elif isinstance(value, (types.FunctionType, type)):
+            # By identity: functions may name one another in a circle, and need not be hashable.
             if id(value) not in self._seen and self._counts(value.__module__):
                 self._seen.add(id(value))
                 self._visit_definition(value)
@@ -125,6 +131,7 @@ class _Walk:
 
     def _counts(self, module: str | None) -> bool:
         """Whether code of a module is followed; libraries and kernels are not."""
+        # Versions of Numba and Python are part of a file's name, and all kernels count anyway.
         if _root(module) in _STABLE:
             return False
         return module is None or not f"{module}.".startswith(f"{_PACKAGE}.kernels.")

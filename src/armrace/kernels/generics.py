@@ -22,7 +22,9 @@ from armrace.kernels.state_models import pass_whole
 from armrace.kernels.streams import Stream
 
 __all__ = [
+    "NO_ARM",
     "NO_LAYER",
+    "SAME_ARM",
     "Eligible",
     "Floats",
     "Ticket",
@@ -42,10 +44,16 @@ __all__ = [
     "make_ticket",
     "observe",
     "stamped",
+    "unwrap_ticket",
+    "wrap_ticket",
 ]
 
 NO_LAYER = -1
 """The layer of a decision from which nothing is learned."""
+
+SAME_ARM, NO_ARM = -1, -2
+"""Values of a ticket's ``inner_arm`` that are no index: the inner policy, if there is one, drew the
+arm that was played; the inner policy took no part in the decision."""
 
 State = Any
 Floats = npt.NDArray[np.float64]
@@ -59,7 +67,12 @@ class Ticket(NamedTuple):
 
     ``choose`` fills in what the draw determines: arm, layer, probability. ``assign`` fills in
     what the state determines: phase and memo. A ticket may come back forged, so that only
-    ``arm``, ``layer`` and ``inner_layer``, whose ranges are checked, may be used as indices.
+    ``arm``, ``layer``, ``inner_layer`` and ``inner_arm``, whose ranges are checked, may be used
+    as indices.
+
+    A composed policy keeps what its inner policy needs back in the members whose names begin with
+    ``inner``, and in ``phase`` and ``memo``, which it does not need for itself. See
+    :func:`wrap_ticket` and :func:`unwrap_ticket`.
     """
 
     arm: int
@@ -75,7 +88,10 @@ class Ticket(NamedTuple):
     inner_layer: int = 0
     """The layer of an inner policy, in a policy that is composed of others."""
     inner_probability: float = 1.0
-    """The probability that an inner policy gave the arm."""
+    """The probability with which an inner policy drew its arm; 1 where it does not compute it."""
+    inner_arm: int = SAME_ARM
+    """The arm that an inner policy drew where another one was played in its place; else
+    :data:`SAME_ARM`, or :data:`NO_ARM` if the inner policy took no part in the decision."""
 
 
 @inlined
@@ -88,7 +104,51 @@ def make_ticket(arm: int, layer: int = 0, probability: float = 1.0, memo: float 
         probability: the probability with which the arm was chosen.
         memo: a number that the draw determines, if the policy needs one.
     """
-    return Ticket(arm, layer, probability, 0, memo, 0, 1.0)
+    return Ticket(arm, layer, probability, 0, memo, 0, 1.0, SAME_ARM)
+
+
+@inlined
+def wrap_ticket(inner: Ticket, arm: int, layer: int, probability: float) -> Ticket:
+    """The ticket with which a composed policy plays an arm after its inner policy drew one.
+
+    Args:
+        inner: the ticket that the inner policy's ``choose`` returned.
+        arm: the arm to play, which may be another one.
+        layer: the layer of the composed policy that learns from the reward.
+        probability: the probability with which the composed policy chose the arm.
+    """
+    return Ticket(
+        arm,
+        layer,
+        probability,
+        0,
+        inner.memo,
+        inner.layer,
+        # The range of this member is checked, and NaN lies in no range.
+        1.0 if np.isnan(inner.probability) else inner.probability,
+        SAME_ARM if inner.arm == arm else inner.arm,
+    )
+
+
+@inlined
+def unwrap_ticket(ticket: Ticket, layers: int) -> Ticket:
+    """The inner policy's own ticket of a decision in which it took part.
+
+    Args:
+        ticket: a ticket of the composed policy whose ``inner_arm`` is not :data:`NO_ARM`.
+        layers: how many layers the inner policy has. The range of ``inner_layer`` is checked
+            against the layers of the composed policy, which may be more.
+    """
+    return Ticket(
+        ticket.arm if ticket.inner_arm < 0 else ticket.inner_arm,
+        min(ticket.inner_layer, layers - 1),
+        ticket.inner_probability,
+        ticket.phase,
+        ticket.memo,
+        0,
+        1.0,
+        SAME_ARM,
+    )
 
 
 @inlined
@@ -108,6 +168,7 @@ def stamped(ticket: Ticket, phase: int, memo: float) -> Ticket:
         memo,
         ticket.inner_layer,
         ticket.inner_probability,
+        ticket.inner_arm,
     )
 
 
@@ -292,6 +353,7 @@ def implement(generic: Callable[..., Any], state_class: type) -> Callable[[F], F
                 f"define the class of the state again with the new one"
             )
         _REGISTRY[generic.__name__, state_class] = function
+        # Here, since nothing can have been compiled for a class without implementations.
         pass_whole(state_class)
         return function
 
@@ -311,6 +373,8 @@ def _drop_nothing(state: State, ticket: Ticket) -> None:
 
 
 def _normalise_among(state: State, eligible: npt.NDArray[np.bool_], out: Floats) -> None:
+    """Divide the weights of the eligible arms by their sum."""
+    # This must be the law with which ``choose_by_weights`` draws among eligible arms.
     distribution(state, out)
     total, count = 0.0, 0
     for arm in range(out.size):
@@ -376,20 +440,20 @@ def _ignore_eligible(choose_any: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _dispatch_when_compiling(generic: Callable[..., Any]) -> None:
-    """Make ``generic`` callable from compiled code, by the class of its first argument.
-
-    Numba wants the resolver's parameters to be named as the generic's, so its signature is
-    borrowed from there.
-    """
+    """Make ``generic`` callable from compiled code, by the class of its first argument."""
 
     def resolve(*arguments: Any, **named: Any) -> Callable[..., Any] | None:
+        # Numba calls this with types, not values, while it compiles the caller. What is returned
+        # is compiled in place of the generic, so nothing is looked up at run time.
         state = arguments[0] if arguments else named["state"]
         if not isinstance(state, (types.NamedTuple, types.NamedUniTuple)):
-            return None
+            return None  # not a state: Numba then reports the call as an error of its caller
         found = find(generic, state.instance_class)
         unrestricted = generic is choose and len(inspect.signature(found).parameters) == 2
         return _ignore_eligible(found) if unrestricted else found
 
+    # Not strict, since the resolver serves all generics and does not have their parameters' names.
+    # Inlined into the caller, so that LLVM sees which parts of a ticket or a state are not used.
     overload(
         generic,
         strict=False,

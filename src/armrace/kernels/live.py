@@ -17,7 +17,7 @@ from armrace.kernels.event_log import (
     differs_from_log,
     has_room,
 )
-from armrace.kernels.generics import NO_LAYER, Ticket, assign, drop, learn
+from armrace.kernels.generics import NO_ARM, NO_LAYER, Ticket, assign, drop, learn
 from armrace.kernels.streams import Stream, tell
 
 __all__ = [
@@ -62,6 +62,8 @@ class Live(NamedTuple):
 
 _LEAST_PROBABILITY, _LARGEST_PROBABILITY = 1e-100, 1.0 + 1e-9
 _LARGEST_MEMO = 1e100
+"""Limits on the numbers of a ticket. Policies divide by probabilities and add up memos: within
+these limits their sums stay finite, even if every ticket is forged."""
 
 
 @inlined
@@ -91,12 +93,19 @@ def ticket_fits(ticket: Ticket, arms: int, layers: int, exact: bool) -> bool:
     Compiled code checks the bounds of arms and layers nowhere else. The limits of numbers keep
     sums of estimates finite; shares of layers may add to slightly more than 1. ``exact`` says
     whether the policy computes the probabilities of its tickets.
+
+    Args:
+        ticket: the ticket, which may be forged.
+        arms: the number of arms of the policy.
+        layers: the number of its layers.
+        exact: whether its tickets carry the probability of their arm.
     """
     sound = _LEAST_PROBABILITY <= ticket.probability <= _LARGEST_PROBABILITY
     return (
         0 <= ticket.arm < arms
         and NO_LAYER <= ticket.layer < layers
         and NO_LAYER <= ticket.inner_layer < layers
+        and NO_ARM <= ticket.inner_arm < arms
         and (sound or not exact)
         and _LEAST_PROBABILITY <= ticket.inner_probability <= _LARGEST_PROBABILITY
         and abs(ticket.memo) <= _LARGEST_MEMO
@@ -113,6 +122,7 @@ def _status(live: Live, number: int, ticket: Ticket) -> int:
     # checked.
     if differs_from_log(live.log, number, ticket):
         return UNKNOWN
+    # A bit for each decision that may still get a reward: byte ``later >> 3``, bit ``later & 7``.
     later = number - live.counters[SETTLED]
     if later < 0:
         return REPEATED
@@ -136,7 +146,14 @@ def _settle(live: Live, number: int, ticket: Ticket) -> int:
 
 @inlined
 def learn_reward(live: Live, number: int, ticket: Ticket, reward: float) -> int:
-    """Learn a reward if it can be taken; return its status."""
+    """Learn a reward if it can be taken; return its status.
+
+    Args:
+        live: the learner.
+        number: the number of the decision.
+        ticket: its ticket as Python passed it, which may be forged.
+        reward: the reward, in [0, 1].
+    """
     status = _settle(live, number, ticket)
     if status == TAKEN:
         learn(live.policy, ticket, reward)

@@ -31,7 +31,7 @@ from armrace.kernels.decision_objects import (
     make_decision,
 )
 from armrace.kernels.event_log import DECISION, read_ticket, write_decision
-from armrace.kernels.generics import Ticket, choose, distribution
+from armrace.kernels.generics import SAME_ARM, Ticket, choose, distribution
 from armrace.kernels.live import (
     DECISIONS,
     ODD,
@@ -66,7 +66,9 @@ class LiveCalls(NamedTuple):
 
 
 @inlined
-def _unpacked(live: Live, ticket: Ticket) -> tuple[int, int, int, float, int, float, int, float]:
+def _unpacked(
+    live: Live, ticket: Ticket
+) -> tuple[int, int, int, float, int, float, int, float, int]:
     """Return the position of the stream and what was drawn, as plain numbers."""
     return (
         tell(live.stream),
@@ -77,6 +79,7 @@ def _unpacked(live: Live, ticket: Ticket) -> tuple[int, int, int, float, int, fl
         ticket.memo,
         ticket.inner_layer,
         ticket.inner_probability,
+        ticket.inner_arm,
     )
 
 
@@ -95,6 +98,7 @@ def _made(live: Live, ticket: Ticket) -> Any:
         ticket.memo,
         ticket.inner_layer,
         ticket.inner_probability,
+        ticket.inner_arm,
     )
 
 
@@ -109,6 +113,7 @@ def _ticket_in(given: Any) -> Ticket:
         given.memo,
         given.inner_layer,
         given.inner_probability,
+        given.inner_arm,
     )
 
 
@@ -123,7 +128,7 @@ def _is_odd(live: Live, given: Any) -> bool:
 @inlined
 def _no_decision() -> Any:
     """Return what Python gets, None, if there is no room for a decision."""
-    return make_decision(0, 0, NO_ROOM, 0, 0, 0, 0.0, 0, 0.0, 0, 0.0)
+    return make_decision(0, 0, NO_ROOM, 0, 0, 0, 0.0, 0, 0.0, 0, 0.0, SAME_ARM)
 
 
 @cache
@@ -150,11 +155,14 @@ def live_entries(code: str) -> LiveCalls:
         memo: float,
         inner_layer: int,
         inner_probability: float,
+        inner_arm: int,
     ) -> Any:
         live = opened(handle)
         if not has_place(live):
             return _no_decision()
-        ticket = Ticket(arm, layer, probability, phase, memo, inner_layer, inner_probability)
+        ticket = Ticket(
+            arm, layer, probability, phase, memo, inner_layer, inner_probability, inner_arm
+        )
         return _made(live, assign_next(live, ticket))
 
     @entry(code, holds_lock=True)
@@ -273,9 +281,13 @@ def make_live_calls(code: str, kind: Any) -> LiveCalls:
 
     What every learner needs is compiled here, so that no decision waits for the compiler; the
     rest is compiled when it is first called.
+
+    Args:
+        code: the fingerprint of the policy's implementations.
+        kind: Numba's type of the handle, which determines the layout of the state.
     """
     integer, number = types.int64, types.float64
-    ticket = (integer, integer, number, integer, number, integer, number)
+    ticket = (integer, integer, number, integer, number, integer, number, integer)
     numbers, flags = types.Array(number, 1, "C"), types.Array(types.boolean, 1, "C")
     records = types.Array(from_dtype(DECISION), 1, "C")
     argument_types = LiveCalls(

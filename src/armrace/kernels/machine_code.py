@@ -82,7 +82,7 @@ class MachineCode(_Cache):  # type: ignore[misc]  # Numba is untyped
 
     def _start_of_names(self, codegen: Any) -> str:
         """Return how the names of all files begin that this process, on this processor, can use."""
-        told = (
+        depends_on = (
             numba.__version__,
             sys.version,
             codegen.magic_tuple(),
@@ -90,7 +90,7 @@ class MachineCode(_Cache):  # type: ignore[misc]  # Numba is untyped
             self._name,
             self._function.__code__.co_code,
         )
-        return f"{self._name}-{_short_digest(told)}"
+        return f"{self._name}-{_short_digest(depends_on)}"
 
     def _file_name(self, sig: Any, codegen: Any) -> str:
         """Return the name of the file for a signature."""
@@ -110,8 +110,9 @@ class MachineCode(_Cache):  # type: ignore[misc]  # Numba is untyped
                     file.unlink()
 
 
-def _short_digest(told: Any) -> str:
-    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+def _short_digest(parts: Any) -> str:
+    """Return 16 hexadecimal digits that differ wherever the printed form of ``parts`` does."""
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
 @cache

@@ -14,7 +14,7 @@ import numpy as np
 
 from armrace.kernels.compiling import entry, fingerprint, inlined, outlined
 from armrace.kernels.event_log import DECISION, write_decision
-from armrace.kernels.generics import Ticket
+from armrace.kernels.generics import SAME_ARM, Ticket
 
 __all__ = ["CONTRADICTED", "DECIDED", "PACKED", "REWARDED", "TICKED", "UNREAD", "read_events"]
 
@@ -51,7 +51,9 @@ PACKED = np.dtype(
 _NIL, _DOUBLE = 0xC0, 0xCB
 _FAILED = -1
 """The position after what could not be read."""
-_TICKET_SIZE, _DECIDED_SIZE, _REWARDED_SIZE, _DECIDED_AHEAD_SIZE = 7, 10, 7, 13
+_TICKET_SIZE, _DECIDED_SIZE, _REWARDED_SIZE, _DECIDED_AHEAD_SIZE = 8, 10, 7, 13
+_EARLIER_TICKET_SIZE = 7
+"""The members of a ticket in logs of earlier versions, which had no ``inner_arm``."""
 
 
 @inlined
@@ -64,19 +66,23 @@ def _read_big_endian(data: Any, at: int, size: int) -> Any:
 
 @outlined
 def _read_integer(data: Any, at: int, end: int) -> tuple[int, int]:
-    """Return a whole number that is not negative, or -1 in one byte, and the position after it."""
+    """Return a whole number and the position after it; negative ones are read in one byte only.
+
+    Tickets have no others: layers and inner arms that are none are -1 and -2.
+    """
     if at < 0 or at >= end:
         return 0, _FAILED
     head: Any = np.int64(data[at])
     if head < 0x80:
         return head, at + 1
-    if head == 0xFF:
-        return -1, at + 1
+    if head >= 0xE0:
+        return head - 0x100, at + 1
     if head < 0xCC or head > 0xCF:
         return 0, _FAILED
     size = 1 << (head - 0xCC)
     if at + 1 + size > end:
         return 0, _FAILED
+    # A number of 2^63 or more becomes negative here, and is left to the other decoder.
     value: Any = np.int64(_read_big_endian(data, at + 1, size))
     return value, at + 1 + size if value >= 0 else _FAILED
 
@@ -135,8 +141,12 @@ def _read_text_or_nil(data: Any, at: int, end: int) -> tuple[int, int]:
 
 @outlined
 def _read_ticket(data: Any, at: int, end: int) -> tuple[Ticket, int]:
-    if at < 0 or at >= end or data[at] != 0x90 + _TICKET_SIZE:
-        return Ticket(0, 0, 0.0, 0, 0.0, 0, 0.0), _FAILED
+    """Return a ticket, and the position after it."""
+    size = np.int64(data[at]) - 0x90 if 0 <= at < end else -1
+    if not _EARLIER_TICKET_SIZE <= size <= _TICKET_SIZE:
+        return Ticket(0, 0, 0.0, 0, 0.0, 0, 0.0, SAME_ARM), _FAILED
+    # A failed read returns a negative position, from which every later read fails too: one look at
+    # the last position is enough.
     arm, at = _read_integer(data, at + 1, end)
     layer, at = _read_integer(data, at, end)
     probability, at = _read_double(data, at, end)
@@ -144,11 +154,16 @@ def _read_ticket(data: Any, at: int, end: int) -> tuple[Ticket, int]:
     memo, at = _read_double(data, at, end)
     inner_layer, at = _read_integer(data, at, end)
     inner_probability, at = _read_double(data, at, end)
-    return Ticket(arm, layer, probability, phase, memo, inner_layer, inner_probability), at
+    inner_arm = SAME_ARM
+    if size == _TICKET_SIZE:
+        inner_arm, at = _read_integer(data, at, end)
+    ticket = Ticket(arm, layer, probability, phase, memo, inner_layer, inner_probability, inner_arm)
+    return ticket, at
 
 
 @inlined
 def _read_decision(data: Any, at: int, end: int, event: Any, decision: Any) -> int:
+    """Read what follows the head of a decision; return the position after it."""
     event.arm, at = _read_integer(data, at, end)
     if 0 <= at < end and data[at] == _NIL:
         at += 1
@@ -167,6 +182,7 @@ def _read_decision(data: Any, at: int, end: int, event: Any, decision: Any) -> i
 
 @inlined
 def _read_reward(data: Any, at: int, end: int, event: Any) -> int:
+    """Read what follows the head of a reward; return the position after it."""
     event.decision, at = _read_integer(data, at, end)
     event.steps, at = _read_integer(data, at, end)
     event.source_at, at = _read_text_or_nil(data, at, end)
@@ -177,6 +193,7 @@ def _read_reward(data: Any, at: int, end: int, event: Any) -> int:
 
 @inlined
 def _read_event(data: Any, at: int, end: int, event: Any, decision: Any) -> None:
+    """Read an event into its records; mark it as unread unless it ends where it should."""
     size = np.int64(data[at]) - 0x90 if at < end else -1
     kind, at = _read_integer(data, at + 1, end)
     event.time, at = _read_integer(data, at, end)
@@ -199,6 +216,8 @@ def _read_event(data: Any, at: int, end: int, event: Any, decision: Any) -> None
 
 @cache
 def _make_reader() -> Any:
+    """Return the compiled reader, which is made when it is first needed."""
+
     @entry(fingerprint([]))
     def read_all(data: Any, ends: Any, events: Any, decisions: Any) -> None:
         at = 0

@@ -46,6 +46,7 @@ def philox(
     ['6627e8d5', 'e169c58d', 'bc57ac4c', '9b00dbd8']
     """
     for _ in range(_ROUNDS):
+        # A product of two 32-bit words has 64 bits, and both of its halves go on.
         product_0 = _MULTIPLIER_0 * c0
         product_1 = _MULTIPLIER_1 * c2
         c0 = (product_1 >> WORD) ^ c1 ^ k0
@@ -59,11 +60,21 @@ def philox(
 
 @inlined
 def counter_high(position: np.uint64, further: np.uint64) -> np.uint64:
-    """Word 1 of the counter: the high bits of a position and the number of a further draw."""
+    """Word 1 of the counter: the high bits of a position and the number of a further draw.
+
+    Args:
+        position: the round, or the number of a stream's block.
+        further: which further draw of this round it is, from 0.
+    """
     return (position >> WORD) | (further << _FURTHER_SHIFT)
 
 
 @inlined
 def counter_lane(group: np.uint64, purpose: np.uint64) -> np.uint64:
-    """Word 2 of the counter: a group of four arms and what the words are for."""
+    """Word 2 of the counter: a group of four arms and what the words are for.
+
+    Args:
+        group: the group of four arms, or the arm.
+        purpose: what the words are for, a number below 16.
+    """
     return group | (purpose << _PURPOSE_SHIFT)

@@ -97,7 +97,12 @@ class Tally(NamedTuple):
 
 
 def make_tally(arms: int, blocks: int) -> Tally:
-    """Make a tally before the first row."""
+    """Make a tally before the first row.
+
+    Args:
+        arms: the number of arms.
+        blocks: into how many blocks the rows are divided.
+    """
     return Tally(
         counts=np.zeros(4, dtype=np.int64),
         sums=np.zeros((4, 3)),
@@ -201,6 +206,7 @@ def _corrupted(
 
 @inlined
 def _record_curve_point(tally: Tally) -> None:
+    """Record the run at this moment."""
     moment = tally.counts[MOMENT]
     tally.curve[moment, 0] = tally.counts[ROWS]
     tally.curve[moment, 1] = tally.counts[ACCEPTED]
@@ -233,7 +239,7 @@ def make_replayer(code: str) -> Callable[..., None]:
 
         Args:
             policy: the policy's state.
-            attack: who changes the rewards of accepted rows.
+            attack: what changes the rewards of accepted rows.
             stream: what the policy draws with.
             coins: what decides whether a matching row is accepted.
             ledger: the account of the attack.
@@ -282,7 +288,11 @@ def make_replayer(code: str) -> Callable[..., None]:
 
 @cache
 def make_auditor(code: str) -> Callable[..., None]:
-    """Make the compiled loop that shows a state the rows of a log, whoever chose their arms."""
+    """Make the compiled loop in which a state learns from all rows of a log, as they are.
+
+    Args:
+        code: the fingerprint of the state's implementations.
+    """
 
     @entry(code)
     def show_rows(

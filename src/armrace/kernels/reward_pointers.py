@@ -85,6 +85,8 @@ def _address(code: str, kind: Any, coins: bool) -> int:
 def _call_fill(
     typing_context: Any, address: Any, state: Any, chunk: Any, begin: Any, end: Any
 ) -> Any:
+    """Generate the call that draws a chunk of rewards."""
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         function, handle, *numbers = arguments
         pointer = ir.IntType(8).as_pointer()

@@ -105,6 +105,7 @@ def restricted_probability(
 def _weight_of_eligible(
     weights: npt.NDArray[np.float64], eligible: npt.NDArray[np.bool_]
 ) -> tuple[float, int]:
+    """Return the sum of the weights of the eligible arms, and how many these are."""
     total, count = 0.0, 0
     for arm in range(weights.size):
         if eligible[arm]:

@@ -3,8 +3,7 @@
 Numba takes a tuple apart into its numbers and pointers when it passes it to a function, puts it
 together again inside, and counts references to each of its arrays. The state of a race has some 140
 of them, so that most of the code that the compiler has to read would only pass states on. LLVM
-removes that code in the end; not to produce it makes the first use of a policy faster by a
-sixth.
+removes that code in the end. Without it, the first use of a policy takes a sixth less time.
 
 This applies to states and to the tuples of this package only. Such a tuple does not own its arrays:
 Python makes it and keeps it alive for as long as compiled code uses it. Entries count references,

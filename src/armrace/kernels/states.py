@@ -22,6 +22,13 @@ def lasting_arrays(state: Any, prefix: str = "") -> Iterator[tuple[str, np.ndarr
     """The arrays of a (nested) state by dotted name, without scratch space.
 
     An array of records yields an array for each of their fields.
+
+    Args:
+        state: the state.
+        prefix: what the names begin with, for a state within another one.
+
+    Returns:
+        Pairs of a name and an array, in the order of the members.
     """
     for name, member in zip(state._fields, state, strict=True):
         if name == SCRATCH:
@@ -39,6 +46,7 @@ def equal_states(one: Any, other: Any) -> bool:
     """Whether two states hold the same numbers, to the last bit, scratch space aside."""
     arrays, others = dict(lasting_arrays(one)), dict(lasting_arrays(other))
     return arrays.keys() == others.keys() and all(
+        # Bytes, not numbers: NaN equals itself then, and 0 differs from -0.
         array.dtype == others[name].dtype
         and array.shape == others[name].shape
         and array.tobytes() == others[name].tobytes()
@@ -76,6 +84,7 @@ def grow_state(state: Any, fresh: Any) -> None:
 
 
 def _complete(state: Any, grown: Any) -> None:
+    """Call the functions of :func:`grown_by`, those of inner states first."""
     for old, member in zip(state, grown, strict=True):
         if hasattr(member, "_fields"):
             _complete(old, member)

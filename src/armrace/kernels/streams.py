@@ -34,7 +34,13 @@ class Stream(NamedTuple):
 
 
 def make_stream(key: tuple[int, int], purpose: int, replication: int) -> Stream:
-    """A stream at its beginning."""
+    """A stream at its beginning.
+
+    Args:
+        key: the two words of the key, which follow from the seed.
+        purpose: what the numbers are for, a number below 16.
+        replication: the number of the run.
+    """
     lane = counter_lane(_NONE, np.uint64(purpose))
     place = np.array([key[0], key[1], int(lane), replication], dtype=np.uint64)
     position = np.array([0, _SIZE], dtype=np.int64)
@@ -58,6 +64,7 @@ def uniform(stream: Stream) -> float:
 
 @inlined
 def _refill(stream: Stream) -> None:
+    """Draw the next numbers into the buffer."""
     k0, k1, lane, replication = stream.place[0], stream.place[1], stream.place[2], stream.place[3]
     first = stream.position[0]
     for i in range(_BLOCKS):
@@ -72,17 +79,21 @@ def _refill(stream: Stream) -> None:
 @inlined
 def tell(stream: Stream) -> int:
     """Return how many numbers have been taken."""
+    # ``position`` is the next block of Philox, of two numbers each, and how many numbers of the
+    # buffer are used; the rest of the buffer has been drawn but not taken.
     return stream.position[0] * 2 - _SIZE + stream.position[1]
 
 
 def seek(stream: Stream, taken: int) -> None:
     """Move the stream to the position after ``taken`` numbers."""
     full, used = divmod(taken, _SIZE)
+    # A short move ahead ends within the numbers that are in the buffer: nothing is drawn again.
     is_buffered = used and taken >= tell(stream) and stream.position[0] == (full + 1) * _BLOCKS
     if not is_buffered:
         stream.position[0] = full * _BLOCKS
         if used:
             _fill_at_once(stream)
+    # At the end of a buffer it counts as used up, so that the next number refills it.
     stream.position[1] = used or _SIZE
 
 

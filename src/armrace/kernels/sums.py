@@ -24,7 +24,17 @@ def draw_reward(law: Law, arm: int, stream: Stream) -> float:
 
 @inlined
 def total_of(law: Law, arm: int, rewards: int, stream: Stream) -> tuple[float, float]:
-    """Draw the sum of a number of rewards of an arm, and the sum of their squares."""
+    """Draw the sum of a number of rewards of an arm, and the sum of their squares.
+
+    Args:
+        law: the laws of all arms.
+        arm: the arm.
+        rewards: how many rewards are added.
+        stream: the random numbers to draw with.
+
+    Returns:
+        The sum of the rewards, and the sum of their squares.
+    """
     kind = law.kind[arm]
     if kind == DETERMINISTIC:
         total = rewards * law.first[arm]
@@ -32,6 +42,8 @@ def total_of(law: Law, arm: int, rewards: int, stream: Stream) -> tuple[float, f
     if kind == BERNOULLI:
         successes = float(binomial(stream, rewards, law.first[arm]))
         return successes, successes
+    # How often each value occurs is multinomial, drawn as a chain of binomials: of the rewards that
+    # earlier values have left, each is this value with its probability among the remaining ones.
     total, squares, left, below = 0.0, 0.0, rewards, 0.0
     values, cumulative = law.values[arm], law.cumulative[arm]
     for i in range(values.size):

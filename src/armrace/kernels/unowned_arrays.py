@@ -40,6 +40,7 @@ __all__ = ["Handle", "borrow", "opened"]
 
 @intrinsic
 def _borrow(typing_context: Any, state: Any) -> Any:
+    """Generate the state with arrays that have no owner."""
     _refuse_owners(state)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -58,6 +59,7 @@ def _refuse_owners(kind: Any) -> None:
 
 
 def _borrowed(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """Return the value in compiled code with every array's owner replaced by null."""
     if isinstance(kind, types.Array):
         # A null meminfo marks memory that Numba does not manage. As it is a constant, LLVM
         # removes all reference counting of the array, which tests the pointer for null first.
@@ -106,6 +108,7 @@ class Handle(int):
         """Store a state."""
         kind, size, offsets = _describe(state)
         memory = np.zeros(size, dtype=np.uint8)
+        # Only addresses of arrays are written: what Python changes in them, compiled code sees.
         for member, offset in zip(_members(state), offsets, strict=True):
             _store(member, memory, offset)
         self = super().__new__(cls, memory.ctypes.data)
@@ -171,6 +174,7 @@ def _layout(kind: Any) -> tuple[int, tuple[int, ...]]:
 
 
 def _offsets(kind: Any, compiled: Any, data: Any, start: int) -> Iterator[int]:
+    """Yield where each array and number of a nested tuple begins, in bytes."""
     for position, member in enumerate(kind.types):
         if isinstance(compiled, ir.ArrayType):  # a tuple whose members are all of one type
             inner, offset = compiled.element, position * compiled.element.get_abi_size(data)
@@ -183,6 +187,7 @@ def _offsets(kind: Any, compiled: Any, data: Any, start: int) -> Iterator[int]:
 
 
 def _store(member: Any, memory: npt.NDArray[np.uint8], offset: int) -> None:
+    """Write an array's description, or a number, as compiled code lays it out in memory."""
     if isinstance(member, np.ndarray):
         # Numba's array: its owner and parent (none), size, bytes an item, data, shape and strides.
         form = f"@{5 + 2 * member.ndim}q"
@@ -201,6 +206,8 @@ def _unbox_handle(kind: Any, handle: Any, c: Any) -> NativeValue:
 
 @intrinsic
 def _opened(typing_context: Any, handle: Any) -> Any:
+    """Generate the load of a state from the address that a handle is."""
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = context.get_value_type(signature.return_type)
         # Borrowed again, although arrays are stored without an owner: what is loaded from memory is

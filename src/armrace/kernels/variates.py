@@ -21,7 +21,13 @@ _TWO_PI = 2.0 * math.pi
 
 @inlined
 def geometric(stream: Stream, chance: float, most: int) -> int:
-    """Draw the number of failures before the first success, truncated at ``most``."""
+    """Draw the number of failures before the first success, truncated at ``most``.
+
+    Args:
+        stream: the random numbers to draw with.
+        chance: the probability of a success.
+        most: the largest number that is returned.
+    """
     if chance >= 1.0:
         return 0
     if chance <= 0.0:

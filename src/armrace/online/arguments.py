@@ -126,7 +126,12 @@ def _is_encodable(text: str) -> bool:
 
 
 def eligible_mask(eligible: Any, arms: Sequence[str | int]) -> np.ndarray:
-    """Return an array that marks the eligible arms."""
+    """Return an array that marks the eligible arms.
+
+    Args:
+        eligible: names of arms, from the caller.
+        arms: the names of all arms, in order.
+    """
     if isinstance(eligible, str) or not isinstance(eligible, Iterable):
         raise InvalidParameter(f"eligible must be a list of arms; got {eligible!r}.")
     mask = np.zeros(len(arms), dtype=np.bool_)
@@ -192,7 +197,12 @@ def check_batch(batch: Any, arms: Sequence[str | int]) -> np.ndarray:
 
 
 def check_ticket(ticket: Any, shape: np.ndarray) -> Ticket:
-    """A ticket that can be assigned to a learner of this shape."""
+    """A ticket that can be assigned to a learner of this shape.
+
+    Args:
+        ticket: a ticket from anywhere.
+        shape: numbers of arms and of layers, and whether tickets carry their probability.
+    """
     try:
         converted = _converted(ticket)
         arms, layers, exact = shape.tolist()
@@ -205,11 +215,12 @@ def check_ticket(ticket: Any, shape: np.ndarray) -> Ticket:
 
 
 def _converted(ticket: Any) -> Ticket:
-    arm, layer, probability, phase, memo, inner_layer, inner_probability = ticket
+    """Return a ticket whose members are plain ints and floats, or raise an error."""
+    arm, layer, probability, phase, memo, inner_layer, inner_probability, inner_arm = ticket
     if (
-        type(arm) is type(layer) is type(phase) is type(inner_layer) is int
+        type(arm) is type(layer) is type(phase) is type(inner_layer) is type(inner_arm) is int
         and type(probability) is type(memo) is type(inner_probability) is float
-        and max(abs(arm), abs(layer), abs(phase), abs(inner_layer)) < _LARGEST
+        and max(abs(arm), abs(layer), abs(phase), abs(inner_layer), abs(inner_arm)) < _LARGEST
     ):
         return ticket if type(ticket) is Ticket else Ticket(*ticket)
     return Ticket(
@@ -220,6 +231,7 @@ def _converted(ticket: Any) -> Ticket:
         _number(memo),
         _whole(inner_layer),
         _number(inner_probability),
+        _whole(inner_arm),
     )
 
 

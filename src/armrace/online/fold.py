@@ -94,6 +94,8 @@ class Fold(LiveMemory):
         with self._lock:
             status = self._calls.learn(self._current.handle, decision, reward)
         if status == ODD:
+            # Rare: numbers of other types, as JSON may give them. They are converted, or refused
+            # with a sentence, outside the lock, since that may run code of the caller's classes.
             plain, value = check_decision(decision, self._current.arms), check_reward(reward)
             with self._lock:
                 status = self._calls.learn(self._current.handle, plain, value)
@@ -148,7 +150,7 @@ class Fold(LiveMemory):
         label = check_arm(arm, self.arms)
         if not self.policy.takes_new_arms:
             raise InvalidParameter(
-                f"{self.policy.tag()} cannot take on an arm while it runs; start a new learner."
+                f"{self.policy.tag()} cannot add an arm while it runs; start a new learner."
             )
         with self._lock:
             self._add_arm(label)
@@ -215,6 +217,7 @@ class Fold(LiveMemory):
         with self._lock:
             done, status = self._calls.replay(self._current.handle, records, steps, rewards)
             if status == NO_ROOM:
+                # The steps before were taken and must not be repeated: only the rest follows.
                 self._make_room(steps.size)
                 steps = steps[done:]
                 done, status = self._calls.replay(self._current.handle, records, steps, rewards)

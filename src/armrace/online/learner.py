@@ -51,7 +51,7 @@ class Learner(Fold, NotebookView):
         horizon: the expected number of decisions; guarantees cover that many.
         seed: the seed of the decisions; equal seeds and rewards give equal decisions.
         watch: whether to record what :meth:`audit` needs; this changes no decision.
-        log: whether to keep the events, some 110 bytes for a decision with its reward; without
+        log: whether to keep the events, some 120 bytes for a decision with its reward; without
             them, rewards are learned by :meth:`learn` and not by :meth:`apply`.
 
     Raises:
@@ -234,7 +234,7 @@ class Learner(Fold, NotebookView):
     def snapshot(self, key: bytes | None = None) -> Snapshot:
         """Return the learner without its log, as plain data.
 
-        If a log is kept, the decisions whose rewards are outstanding are included, some 70 bytes
+        If a log is kept, the decisions whose rewards are outstanding are included, 80 bytes
         each, so that the events after the snapshot can be applied to the restored learner.
 
         Args:

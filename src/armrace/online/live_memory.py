@@ -117,6 +117,7 @@ class LiveMemory:
     def _make_room(self, decisions: int) -> None:
         """Grow the arrays for ``decisions`` more decisions and all outstanding rewards."""
         live = self._live
+        # At least as much again as there is: copying then costs each decision a constant time.
         room, log = max(decisions, 8 * live.rewarded.size), live.log
         if self._keeps_log:
             log = enlarge_log(log, room, 2 * room + self.pending)
@@ -163,6 +164,7 @@ class LiveMemory:
         if isinstance(number, int):
             place = number - first
             if 0 <= number < first:
+                # The log has no gaps, so that a number is a place; the earlier ones have gaps.
                 records = self._earlier
                 place = int(np.searchsorted(records["number"], number))
         if not 0 <= place < records.size or records["number"][place] != number:

@@ -147,6 +147,7 @@ def _tied(stood: list[Row], samples: Samples) -> list[str]:
 
 
 def _none_stands(question: Question, rows: list[Row]) -> str:
+    """Say that no policy survives the suspected corruption, and which one comes nearest."""
     if all(row["survives"] is None for row in rows):
         return (
             f"No policy here can be recommended: none settles on the right arm in time. {_ADVICE}"

@@ -96,6 +96,7 @@ def _estimate_gaps(epochs: Epochs, out: npt.NDArray[np.float64]) -> None:
     best = -np.inf
     for arm in range(out.size):
         best = max(best, epoch_mean(epochs, arm) - epochs.gaps[arm] / 16.0)
+    # From here on gaps are only written, so that ``out`` may be the array that they were read from.
     floor = 0.5 ** epochs.number[0]
     for arm in range(out.size):
         out[arm] = max(floor, best - epoch_mean(epochs, arm))

@@ -92,7 +92,7 @@ class Barbat(CountingPolicy, frozen=True, tag="barbat"):
 
 @inlined
 def log_term(arms: int, epoch: int) -> float:
-    """``L``: the logarithm of 4K over the epoch's confidence, and of 4 over its Kth part."""
+    """Return ``L = ln(4 K^2 (m+4) 4^(m+4) ln K)`` for ``K`` arms and the epoch ``m``."""
     last = epoch + 4
     return math.log(4.0 * arms * arms * last * math.log(arms)) + 2.0 * last * math.log(2.0)
 
@@ -121,7 +121,10 @@ def _plan(
     gaps: npt.NDArray[np.float64],
     out: npt.NDArray[np.float64],
 ) -> int:
-    """Write into ``out`` how often to play arms with these gaps; returns the epoch's length."""
+    """Write into ``out`` how often to play arms with these gaps; returns the epoch's length.
+
+    The best arm gets all rounds that the plays of the others leave.
+    """
     least_plays = scale * 256.0 * log_term(out.size, epoch)
     length = math.ceil(out.size * least_plays * 4.0 ** (epoch - 1))
     left = float(length)

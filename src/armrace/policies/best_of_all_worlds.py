@@ -23,6 +23,8 @@ from armrace.kernels.generics import (
     learn,
     make_ticket,
     stamped,
+    unwrap_ticket,
+    wrap_ticket,
 )
 from armrace.kernels.sampling import restricted_probability
 from armrace.kernels.streams import Stream, uniform
@@ -46,6 +48,9 @@ from armrace.specification import Confidence, Limits
 from armrace.theory import layer_tolerances
 
 __all__ = ["BestOfAllWorlds"]
+
+_TOP_LAYERS = 1
+"""How many layers SAPO has."""
 
 
 @declare(top_share=CONSTANT, horizon=CONSTANT)
@@ -169,7 +174,7 @@ def best_of_all_worlds_choose(
         if not has_switched(state.top):
             racing = _race_probability(state, inner.arm, eligible)
             probability = _mix(state, racing, inner.probability)
-        return Ticket(inner.arm, layers, probability, 0, 0.0, 0, inner.probability)
+        return wrap_ticket(inner, inner.arm, layers, probability)
     if has_switched(state.top):
         inner = choose(state.top, stream, eligible)
         return make_ticket(inner.arm, NO_LAYER, inner.probability)
@@ -200,8 +205,9 @@ def _top_probability(state: BestOfAllWorldsState, arm: int, eligible: Eligible) 
 @implement(assign, BestOfAllWorldsState)
 def best_of_all_worlds_assign(state: BestOfAllWorldsState, ticket: Ticket) -> Ticket:
     if ticket.layer == state.race.share.size:
+        # The race does not see this decision, but its clock counts all rounds.
         state.race.rounds[0] += 1
-        inner = assign(state.top, make_ticket(ticket.arm, 0, ticket.inner_probability))
+        inner = assign(state.top, unwrap_ticket(ticket, _TOP_LAYERS))
         return stamped(ticket, inner.phase, 0.0)
     if has_switched(state.top):
         state.race.rounds[0] += 1
@@ -225,9 +231,9 @@ def best_of_all_worlds_learn(state: BestOfAllWorldsState, ticket: Ticket, reward
 
 @inlined
 def _learn_top(state: BestOfAllWorldsState, ticket: Ticket, reward: float) -> None:
+    """Let SAPO learn, and pass its eliminations, or its switch, on to the race."""
     top, switched_before = state.top, has_switched(state.top)
-    inner = make_ticket(ticket.arm, 0, ticket.inner_probability)
-    learn(top, stamped(inner, ticket.phase, 0.0), reward)
+    learn(top, unwrap_ticket(ticket, _TOP_LAYERS), reward)
     if switched_before:
         return
     for arm in range(top.active.size):

@@ -129,6 +129,7 @@ def _begin_phase(state: BroadState) -> None:
 def _variation(
     weights: npt.NDArray[np.float64], arm: int, probability: float, loss: float
 ) -> float:
+    """Return what a play adds to the variation of its phase."""
     total = (1.0 - probability) * (1.0 - probability)
     for other in range(weights.size):
         if other != arm:

@@ -122,6 +122,7 @@ def exp3_learn(state: Exp3State, ticket: Ticket, reward: float) -> None:
     if reward < 1.0:  # a full reward is no loss; to compute the same weight again takes 15 ns
         state.losses[arm] += (1.0 - reward) / ticket.probability
         state.weights[arm] = _weight(state, arm)
+        # The cheap test comes first: unless this weight is tiny, not all of them are.
         if state.weights[arm] < _SMALLEST_WEIGHT and np.max(state.weights) < _SMALLEST_WEIGHT:
             _move_origin(state)
 

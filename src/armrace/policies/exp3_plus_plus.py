@@ -121,6 +121,7 @@ def gap_of_arm(
 @inlined
 def _exploration(gap: float, strength: float, number: int, most: float) -> float:
     """``min(most, strength / (number * gap^2))``."""
+    # Compared before dividing: the square of a tiny gap may be 0.
     ample = number * gap * gap
     return strength / ample if gap > 0.0 and strength < most * ample else most
 
@@ -151,6 +152,7 @@ def _mix(state: Exp3PlusPlusState, number: int, out: npt.NDArray[np.float64]) ->
 def exp3_plus_plus_distribution(state: Exp3PlusPlusState, out: npt.NDArray[np.float64]) -> None:
     played = state.counts.rounds[0]
     if state.bounds_gaps and played < out.size:
+        # Each arm once, in order: the bounds of 2017 need a reward of every arm.
         out.fill(0.0)
         out[played] = 1.0
     else:

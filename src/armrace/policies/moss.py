@@ -87,6 +87,7 @@ def _index(state: MossState, arm: int, term: float) -> float:
 
 
 _next_arm = make_argmax(_index)
+"""The arm of the largest index. Indices of all arms have no term in common: it is passed as 0."""
 
 
 @implement(distribution, MossState)

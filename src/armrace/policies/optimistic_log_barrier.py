@@ -221,6 +221,7 @@ def optimistic_log_barrier_learn(
     error = 1.0 - reward - ticket.memo
     record(state.counts, arm, reward)
     add_loss(estimates.losses, arm, error, ticket.probability)
+    # One loop for all arms, without a condition; the played arm gets its own value afterwards.
     deviation, before = error * (1.0 - ticket.probability), variations[arm]
     for other in range(variations.size):
         share = error * estimates.weights[other]

@@ -246,6 +246,7 @@ def _looks_stochastic(state: SaoState) -> bool:
 
 @inlined
 def _best_weighted_mean(state: SaoState) -> float:
+    """Return the largest importance-weighted mean of an active arm."""
     best = -np.inf
     for arm in range(state.active.size):
         if state.active[arm]:
@@ -255,6 +256,7 @@ def _best_weighted_mean(state: SaoState) -> float:
 
 @inlined
 def _set_aside(state: SaoState, arm: int) -> None:
+    """Deactivate an arm, and record what later tests compare it with."""
     seen, arms, log_term = state.clock[_SEEN], state.active.size, state.constants[_LOG_TERM]
     state.active[arm] = False
     state.set_aside_at[arm] = seen

@@ -144,6 +144,9 @@ def solve_tsallis_inf(state: TsallisInfState) -> Solution:
 def tsallis_inf_assign(state: TsallisInfState, ticket: Ticket) -> Ticket:
     estimates, solution = state.estimates, solve_tsallis_inf(state)
     estimates.normaliser[0] = solution.normaliser[0]
+    # Reduced variance: every likely arm is charged the baseline now, and the reward of the played
+    # one later adds only its difference from the baseline. The ticket keeps which baseline it was,
+    # so that a late reward leaves the estimate unbiased.
     baseline = 0.0
     if state.reduced_variance:
         rate = _learning_rate(state)

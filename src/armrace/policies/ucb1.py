@@ -153,7 +153,7 @@ def _find_leader(state: Ucb1State) -> int:
             if other != arm:
                 index = upper_bound(state.means[other], state.spread[other], highest)
                 if state.counts.assigned[other] == 0:
-                    index = np.inf
+                    index = np.inf  # an arm that was never played comes before all others
                 rival = max(rival, index)
         lead.rival[0] = rival
     return arm

@@ -107,6 +107,7 @@ def draw_replay(found: Replay, width: float = PAGE_WIDTH) -> Figure:
         if each["mean"] is None or each["low"] is None or each["high"] is None:
             continue
         axes.plot([each["low"], each["high"]], [place, place], color=colour, lw=1.6)
+        # A hollow mark warns of an estimate that rests on too few rows to conclude anything.
         fill = colour if each["enough"] else LIGHT["paper"]
         axes.plot(each["mean"], place, "o", color=colour, mfc=fill, ms=5)
     axes.set_yticks(range(len(found.policies)), [_name(each) for each in found.policies])

@@ -8,12 +8,13 @@ import numpy as np
 
 from armrace.errors import DamagedFile, ForeignTicket
 from armrace.kernels.event_log import DECISION
+from armrace.kernels.generics import Ticket
 from armrace.service.experiment import Experiment
 from armrace.service.open_decisions import OpenDecision
 
 __all__ = ["Lessons"]
 
-_NOWHERE = (-1, 0, 0, 0, 0.0, 0, 0.0, 0, 0.0)
+_NOWHERE = (-1, 0, *Ticket(0))
 """The record of a decision of which the learner does not know."""
 
 
@@ -39,6 +40,7 @@ class Lessons:
         ]
         self.records = np.concatenate([np.array(old, dtype=DECISION), new])
         """All decisions; the learner completes the tickets of the new ones."""
+        experiment.generation.add_inner_arms(self.records[len(old) :])
         self._keys = self._steps = np.empty(0, dtype=np.int64)
         self._rewards = np.empty(0)
         self._done = 0

@@ -9,10 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from armrace.errors import DamagedFile
 from armrace.kernels.generics import Ticket, is_restrictable
 from armrace.online import Decision, Learner
+from armrace.policies.guarded import Guarded
+from armrace.service.earlier_tickets import add_inner_arm, add_inner_arms
 from armrace.service.open_decisions import OpenDecision
 from armrace.service.rewards import RewardScale
 from armrace.service.settings import Settings
@@ -52,6 +55,7 @@ class Generation:
         self.learner = learner
         self._taken = self._skipped = learner.taken
         self._drawn: Ticket | None = None
+        self._is_guarded = isinstance(learner.policy, Guarded)
 
     @classmethod
     def start(cls, settings: Settings, number: int, places: list[int], horizon: int) -> Generation:
@@ -79,9 +83,22 @@ class Generation:
         """Count a decision of the log; return its number and its completed ticket."""
         self.note_taken(taken)
         # What this learner has just drawn need not be checked; what a log says must be.
-        count = self.learner.count if ticket is self._drawn else self.learner.assign
-        number, _, completed = count(ticket)
+        if ticket is self._drawn:
+            number, _, completed = self.learner.count(ticket)
+        else:
+            if self._is_guarded:
+                ticket = add_inner_arm(ticket, len(self.places))
+            number, _, completed = self.learner.assign(ticket)
         return number, completed
+
+    def add_inner_arms(self, records: np.ndarray) -> None:
+        """Complete tickets of a log that an earlier version has written.
+
+        Args:
+            records: drawn tickets as records of the type ``DECISION``, which are changed.
+        """
+        if self._is_guarded:
+            add_inner_arms(records, len(self.places))
 
     def note_taken(self, taken: int) -> None:
         """Take note of how many random numbers had been taken when a decision was made."""

@@ -42,7 +42,11 @@ def binomial_tail(successes: int, runs: int, probability: float) -> float:
 
 
 def _upper_sum(first: int, runs: int, probability: float) -> float:
-    """The sum of the terms from ``first`` on, which lies above the mean, so that they shrink."""
+    """Return the binomial probability of at least ``first`` successes; ``first`` is above the mean.
+
+    The terms then shrink from the first one on, and are summed relative to it.
+    """
+    # The first term, in logarithms: its factorials would overflow.
     logarithm = (
         math.lgamma(runs + 1)
         - math.lgamma(first + 1)
@@ -54,6 +58,7 @@ def _upper_sum(first: int, runs: int, probability: float) -> float:
     term, total = 1.0, 0.0
     for count in range(first, runs + 1):
         total += term
+        # The ratio of neighbouring binomial terms.
         term *= odds * (runs - count) / (count + 1)
         if term < _NEGLIGIBLE * total:
             break

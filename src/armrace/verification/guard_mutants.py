@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal, NamedTuple
 
 from armrace.kernels.generics import (
+    NO_ARM,
     Eligible,
     Floats,
     Ticket,
@@ -14,6 +15,7 @@ from armrace.kernels.generics import (
     distribution,
     implement,
     learn,
+    wrap_ticket,
 )
 from armrace.kernels.streams import Stream
 from armrace.policies.base import Policy
@@ -51,12 +53,10 @@ def unbound_distribution(state: UnboundGuard, out: Floats) -> None:
 @implement(choose, UnboundGuard)
 def unbound_choose(state: UnboundGuard, stream: Stream, eligible: Eligible = None) -> Ticket:
     ticket = choose(state.guard, stream, eligible)
-    if ticket.phase < 0:
+    if ticket.inner_arm == NO_ARM:
         return ticket
     drawn = choose(state.guard.base, stream, eligible)
-    return Ticket(
-        drawn.arm, ticket.layer, ticket.probability, 0, drawn.memo, drawn.layer, drawn.probability
-    )
+    return wrap_ticket(drawn, drawn.arm, ticket.layer, ticket.probability)
 
 
 @implement(assign, UnboundGuard)

@@ -122,9 +122,9 @@ def test_a_database_of_the_first_schema_is_migrated(postgres, schema):
         with Service(PostgresStore(postgres.place, schema)) as service:
             assert service.names() == ["ads"]
         found = connection.execute(f"SELECT version FROM {schema}.version").fetchall()
-        assert found == [(3,)]
+        assert found == [(4,)]
         connection.execute(f"UPDATE {schema}.version SET version = 9")
-        with pytest.raises(DamagedFile, match="has the schema 9; this version reads 1 to 3"):
+        with pytest.raises(DamagedFile, match="has the schema 9; this version reads 1 to 4"):
             PostgresStore(postgres.place, schema)
 
 

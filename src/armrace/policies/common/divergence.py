@@ -75,15 +75,20 @@ def improve_upper_kl(p: float, level: float, guess: float) -> float:
 
     A step ``s`` leaves an error of about ``s^2 / 2 (1/(q-p) + 1/(1-q))``. The iteration can
     therefore stop after a small step, without another evaluation of the divergence.
+
+    Args:
+        p: a mean in [0, 1].
+        level: the largest divergence.
+        guess: where the search starts; any number will do, a near one is faster.
     """
     if p >= 1.0 or level <= 0.0:
         return min(p, 1.0)
     if p <= _NOTHING:
-        return -math.expm1(-level)
+        return -math.expm1(-level)  # kl(0, q) = -ln(1 - q), solved for q
     low, high = p, min(1.0, p + math.sqrt(0.5 * level))
     q = guess if low < guess < high else 0.5 * (low + high)
     for _ in range(_STEPS):
-        if q <= low or q >= high:
+        if q <= low or q >= high:  # no number lies strictly between the ends any more
             break
         excess = kl(p, q) - level
         if excess > 0.0:

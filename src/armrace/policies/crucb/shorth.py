@@ -20,9 +20,16 @@ def shorth(ordered: Ordered, arm: int, held: int, near: int) -> tuple[float, int
     Also returns the rank at which it begins; pass it as ``near`` in the next call. Uses two
     cursors. All intervals that begin on one page are at least as long as the distance from the
     page's last reward to the end of the page's first interval, so most pages can be skipped.
+
+    Args:
+        ordered: the rewards of all arms.
+        arm: the arm.
+        held: how many rewards the interval holds.
+        near: the rank at which the last interval began.
     """
     starts = ordered.sizes[arm] - held + 1
     near = min(max(near, 0), starts - 1)
+    # The interval at the last place is a first bound: no page that cannot do better is looked at.
     longest = reward_of_rank(ordered, arm, _HIGH, near + held - 1)
     longest -= reward_of_rank(ordered, arm, _LOW, near)
     best, best_length = 0, np.inf

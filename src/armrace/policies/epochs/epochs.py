@@ -96,7 +96,13 @@ def epoch_is_over(epochs: Epochs) -> bool:
 
 @inlined
 def next_epoch(epochs: Epochs, total: float, length: int) -> None:
-    """Begin an epoch of ``length`` rounds; its gaps and plan have been filled in already."""
+    """Begin an epoch of ``length`` rounds; its gaps and plan have been filled in already.
+
+    Args:
+        epochs: the state, whose gaps and plan are those of the new epoch.
+        total: the sum of the plan.
+        length: how many decisions the epoch has.
+    """
     epochs.total[0] = total
     epochs.number[0] += 1
     epochs.length[0] = length
@@ -108,7 +114,14 @@ def next_epoch(epochs: Epochs, total: float, length: int) -> None:
 
 @inlined
 def add_to_epoch(epochs: Epochs, number: int, arm: int, reward: float) -> None:
-    """Count the reward of a decision in the epoch ``number``, unless that epoch is over."""
+    """Count the reward of a decision in the epoch ``number``, unless that epoch is over.
+
+    Args:
+        epochs: the state.
+        number: the epoch in which the decision was assigned, as its ticket says.
+        arm: the arm.
+        reward: its reward.
+    """
     if number == epochs.number[0]:
         epochs.sums[arm] += reward
         epochs.seen[0] += 1
@@ -117,6 +130,7 @@ def add_to_epoch(epochs: Epochs, number: int, arm: int, reward: float) -> None:
 @inlined
 def epoch_plays(epochs: Epochs, arm: int) -> float:
     """Planned plays of an arm, less the share whose rewards have not come."""
+    # At least one, so that an epoch without any reward does not lead to a division by 0.
     return epochs.planned[arm] * (max(epochs.seen[0], 1) / epochs.length[0])
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from armrace.errors import InvalidParameter
-from armrace.kernels.generics import Ticket, decide, is_restrictable, learn
+from armrace.kernels.generics import SAME_ARM, Ticket, decide, is_restrictable, learn
 from armrace.policies.base import ArmView, Guarantee, Policy
 from armrace.policies.guarded.guard import GuardState, make_guard
 from armrace.policies.guarded.posterior_law import posteriors_distribution_among
@@ -176,8 +176,8 @@ def _play_short_run(base: Policy) -> None:
 
 def _require_plain(base: Policy, ticket: Ticket) -> None:
     """Refuse a base whose tickets use the fields in which the guard keeps those of the base."""
-    if ticket.inner_layer != 0 or ticket.inner_probability != 1.0:
+    if ticket.inner_layer != 0 or ticket.inner_probability != 1.0 or ticket.inner_arm != SAME_ARM:
         raise InvalidParameter(
             f"base must not be composed of other policies; got {base.tag()}, whose tickets carry "
-            "an inner layer or probability."
+            "an inner layer, probability or arm."
         )

@@ -28,6 +28,7 @@ import numpy.typing as npt
 from armrace.kernels.compiling import inlined, outlined
 from armrace.kernels.declarations import CONSTANT, declare
 from armrace.kernels.generics import (
+    NO_ARM,
     NO_LAYER,
     Eligible,
     Ticket,
@@ -40,6 +41,8 @@ from armrace.kernels.generics import (
     learn,
     make_ticket,
     stamped,
+    unwrap_ticket,
+    wrap_ticket,
 )
 from armrace.kernels.sampling import restricted_probability
 from armrace.kernels.streams import Stream, uniform
@@ -54,10 +57,8 @@ from armrace.policies.races.race import (
 
 __all__ = ["GuardState", "Scratch", "make_guard"]
 
-_TURN = -(2**40)
-"""The phase of a ticket from which the base learns nothing, because the guard chose the arm.
-
-No base has enough stages for the phases of its own tickets to reach it."""
+_BASE_LAYERS = 1
+"""How many layers a base has; policies with more are refused."""
 
 Bools = npt.NDArray[np.bool_]
 
@@ -138,7 +139,8 @@ def guard_choose(state: GuardState, stream: Stream, eligible: Eligible = None) -
     if label != NO_LAYER:
         arm = _turn_of(race, label, eligible)
         if arm != NEVER:
-            return Ticket(arm, label, _mix(state, arm, _law_at(state, arm)), _TURN, 0.0, 0, 1.0)
+            probability = _mix(state, arm, _law_at(state, arm))
+            return Ticket(arm, label, probability, 0, 0.0, 0, 1.0, NO_ARM)
     all_allowed = state.scratch.allowed_count[0] == allowed.size
     if all_allowed or state.weighted[0]:
         drawn = choose(state.base, stream, eligible)
@@ -156,15 +158,7 @@ def guard_choose(state: GuardState, stream: Stream, eligible: Eligible = None) -
     # one without an active arm among the eligible.
     if label != NO_LAYER and not cell_of(race, label, arm).active:
         label = NO_LAYER
-    return Ticket(
-        arm,
-        label,
-        _mix(state, arm, own),
-        (drawn.arm - arm) % allowed.size,
-        drawn.memo,
-        drawn.layer,
-        drawn.probability if state.exact[0] else 1.0,
-    )
+    return wrap_ticket(drawn, arm, label, _mix(state, arm, own))
 
 
 @inlined
@@ -184,6 +178,8 @@ def _mix(state: GuardState, arm: int, own: float) -> float:
 @inlined
 def _survey(state: GuardState, eligible: Eligible) -> None:
     """Find the arms that the base may play, and those whose turn it is in each layer."""
+    # What was found for some eligible arms does not hold for the next decision, which may have
+    # others. What was found for all arms holds until a layer plays or learns.
     if eligible is not None or not state.scratch.up_to_date[0]:
         _find_allowed(state, eligible)
         _find_turns(state, eligible)
@@ -211,6 +207,7 @@ def _find_allowed(state: GuardState, eligible: Eligible) -> None:
 
 @outlined
 def _find_turns(state: GuardState, eligible: Eligible) -> None:
+    """Write the probability of a turn of each arm into scratch space."""
     race, turns = state.race, state.scratch.turns
     turns.fill(0.0)
     for label in range(race.share.size):
@@ -231,6 +228,7 @@ def _turn_of(race: Race, label: int, eligible: Eligible) -> int:
         return NEVER
     if eligible is None:
         return layer.turn
+    # The cycle of turns may be at an arm that is not eligible, and must not move on by a choice.
     fewest, least = NEVER, 0
     for arm in range(race.cells.shape[1]):
         cell = cell_of(race, label, arm)
@@ -273,19 +271,19 @@ def guard_assign(state: GuardState, ticket: Ticket) -> Ticket:
         assign_to_layer(race, ticket.layer, ticket.arm)
         state.scratch.up_to_date[0] = False
     race.rounds[0] += 1
-    if ticket.phase == _TURN:
+    if ticket.inner_arm == NO_ARM:
         return ticket
-    arms = race.cells.shape[1]
-    completed = assign(state.base, _ticket_of_base(state, ticket))
-    return stamped(ticket, completed.phase * arms + ticket.phase % arms, completed.memo)
+    completed = assign(state.base, unwrap_ticket(ticket, _BASE_LAYERS))
+    return stamped(ticket, completed.phase, completed.memo)
 
 
 @implement(learn, GuardState)
 def guard_learn(state: GuardState, ticket: Ticket, reward: float) -> None:
     if ticket.layer != NO_LAYER:
         _learn_by_race(state, ticket.layer, ticket.arm, reward)
-    if ticket.phase != _TURN:
-        inner = _ticket_of_base(state, ticket)
+    if ticket.inner_arm != NO_ARM:
+        # A lost arm that the base drew was not played; to the base it paid 0.
+        inner = unwrap_ticket(ticket, _BASE_LAYERS)
         learn(state.base, inner, reward if inner.arm == ticket.arm else 0.0)
 
 
@@ -298,26 +296,5 @@ def _learn_by_race(state: GuardState, label: int, arm: int, reward: float) -> No
 @implement(drop, GuardState)
 def guard_drop(state: GuardState, ticket: Ticket) -> None:
     drop(state.race, make_ticket(ticket.arm, ticket.layer))
-    if ticket.phase != _TURN:
-        drop(state.base, _ticket_of_base(state, ticket))
-
-
-@inlined
-def _ticket_of_base(state: GuardState, ticket: Ticket) -> Ticket:
-    """Return the base's own ticket of a decision.
-
-    The phase of the guard's ticket is ``phase * K + d``, where ``d`` says how many places after
-    the arm that was played, in a circle, the arm lies that the base drew. The remainder is an arm
-    for every whole number, so that a forged phase does no harm; nor does a forged inner layer, as
-    the base has a single layer.
-    """
-    arms = state.race.cells.shape[1]
-    return Ticket(
-        (ticket.arm + ticket.phase) % arms,
-        min(ticket.inner_layer, 0),
-        ticket.inner_probability if state.exact[0] else np.nan,
-        ticket.phase // arms,
-        ticket.memo,
-        0,
-        1.0,
-    )
+    if ticket.inner_arm != NO_ARM:
+        drop(state.base, unwrap_ticket(ticket, _BASE_LAYERS))

@@ -82,7 +82,16 @@ class KlIndices(NamedTuple):
 def make_kl_indices(
     arms: int, weight: float, floor: float, ceiling: float, turned: bool, counts_present: bool
 ) -> KlIndices:
-    """The state before the first round."""
+    """The state before the first round.
+
+    Args:
+        arms: the number of arms.
+        weight: the factor ``c`` of the iterated logarithm.
+        floor: the least index.
+        ceiling: the largest index.
+        turned: whether 1 - reward counts in place of the reward.
+        counts_present: whether ``t`` counts the round to be played.
+    """
     return KlIndices(
         counts=make_counts(arms),
         means=np.full(arms, _UNSEEN),
@@ -99,7 +108,12 @@ def make_kl_indices(
 
 @inlined
 def exploration(round_number: int, weight: float) -> float:
-    """Return the level that ``n kl`` may reach in this round."""
+    """Return the level that ``n kl`` may reach in this round.
+
+    Args:
+        round_number: the ``t`` of the index, at least 1.
+        weight: the factor ``c`` of the iterated logarithm.
+    """
     logarithm = math.log(round_number)
     if weight == 0.0 or logarithm <= 1.0:
         return logarithm
@@ -124,13 +138,14 @@ def _bound(state: KlIndices, arm: int, threshold: float) -> float:
     solved = state.scratch
     slope = solved.slopes[arm]
     if slope < 0.0:
-        return state.limits[1]
+        return state.limits[1]  # the mean has changed, and the old tangent says nothing
     change = threshold * state.share[arm] - solved.levels[arm]
     return _held(state, solved.indices[arm] + change * slope)
 
 
 @inlined
 def _solve(state: KlIndices, arm: int, threshold: float) -> float:
+    """Return an arm's exact index, and keep the solution and its tangent."""
     mean, solved = state.means[arm], state.scratch
     level = threshold * state.share[arm]
     index = improve_upper_kl(mean, level, solved.indices[arm])
@@ -161,6 +176,7 @@ def _next_arm(state: KlIndices, eligible: Eligible) -> int:
             continue
         if arm != first and _bound(state, arm, threshold) >= best_index - _TIE:
             index = _solve(state, arm, threshold)
+            # The first arm of equal indices wins, whichever of them was solved first.
             if index > best_index + _TIE or (index >= best_index - _TIE and arm < best):
                 best = arm
             best_index = max(best_index, index)

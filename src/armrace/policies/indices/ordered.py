@@ -42,7 +42,7 @@ _ROUNDING = 1e-9
     cursor_rank=COUNT,
 )
 class Ordered(NamedTuple):
-    """Pages of sorted rewards; ``fill``, ``least`` and ``totals`` go by pages of the pool."""
+    """Pages of sorted rewards; ``fill``, ``least`` and ``totals`` have an entry for each page."""
 
     pages: Pages
     fill: npt.NDArray[np.int32]
@@ -104,7 +104,13 @@ def give_first_pages(ordered: Ordered, old: Ordered) -> None:
 
 
 def make_ordered(arms: int, capacity: int, cursors: int) -> Ordered:
-    """Room for ``capacity`` rewards of all arms together."""
+    """Room for ``capacity`` rewards of all arms together.
+
+    Args:
+        arms: the number of arms.
+        capacity: how many rewards of all arms together there must be room for.
+        cursors: how many cursors each arm has.
+    """
     pages = make_pages(arms, capacity)
     count = pages.pool.size // PAGE
     ordered = Ordered(
@@ -187,6 +193,7 @@ def _sum(pool: npt.NDArray[np.float64], first: int, last: int) -> float:
 
 @inlined
 def _insert_on_page(ordered: Ordered, page: int, reward: float) -> None:
+    """Insert a reward on a page that has room."""
     pool, begin = ordered.pages.pool, PAGE * page
     place = begin + np.int64(ordered.fill[page])
     while place > begin and pool[place - 1] > reward:
@@ -200,7 +207,14 @@ def _insert_on_page(ordered: Ordered, page: int, reward: float) -> None:
 
 @inlined
 def reward_of_rank(ordered: Ordered, arm: int, cursor: int, rank: int) -> float:
-    """Return the arm's reward of this rank, counted from 0; ``rank`` must be below its size."""
+    """Return the arm's reward of this rank, counted from 0; ``rank`` must be below its size.
+
+    Args:
+        ordered: the rewards of all arms.
+        arm: the arm.
+        cursor: which of the arm's cursors to move there.
+        rank: the rank, from 0 for the smallest reward.
+    """
     # Walk from the page where the cursor was last: ranks that are asked for move slowly.
     pages, number = ordered.pages, ordered.cursor_page[arm, cursor]
     first = ordered.cursor_rank[arm, cursor]
@@ -230,7 +244,15 @@ def median(ordered: Ordered, arm: int, cursor: int) -> float:
 
 @inlined
 def sum_of_ranks(ordered: Ordered, arm: int, cursor: int, first: int, last: int) -> float:
-    """Sum of the rewards with ranks from ``first`` up to, not including, ``last``."""
+    """Sum of the rewards with ranks from ``first`` up to, not including, ``last``.
+
+    Args:
+        ordered: the rewards of all arms.
+        arm: the arm.
+        cursor: which of the arm's cursors to use.
+        first: the first rank.
+        last: the rank to stop before.
+    """
     total = 0.0
     while first < last:
         reward_of_rank(ordered, arm, cursor, first)

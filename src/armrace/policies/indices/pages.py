@@ -95,7 +95,13 @@ def page_start(pages: Pages, arm: int, number: int) -> int:
 
 @inlined
 def insert_page(pages: Pages, arm: int, number: int) -> bool:
-    """Give the arm a new page at this number; False if there is none left."""
+    """Give the arm a new page at this number; False if there is none left.
+
+    Args:
+        pages: the pages of all arms.
+        arm: the arm.
+        number: the place of the new page in the arm's directory; later pages move up.
+    """
     fresh = pages.used[_USED_PAGES]
     if PAGE * fresh >= pages.pool.size:
         return False
@@ -112,7 +118,10 @@ def insert_page(pages: Pages, arm: int, number: int) -> bool:
 
 @inlined
 def _move_directory(pages: Pages, arm: int) -> bool:
+    """Move an arm's directory to a new one of twice the length; False if there is no room."""
     begin, target = pages.begins[arm], pages.used[_USED_ENTRIES]
+    # Old directories are not used again. As lengths double, those of an arm together are shorter
+    # than its new one, and ``make_pages`` has made room for that.
     room = 2 * pages.room[arm]
     if target + room > pages.directory.size:
         return False

@@ -22,6 +22,9 @@ def draws_from_solution(state_class: type) -> Callable[[F], F]:
 
     The decorated function is inlined, takes a state and returns the
     :class:`~armrace.policies.leaders.estimates.Solution` for its next decision.
+
+    Args:
+        state_class: the class of the states.
     """
 
     def register(solve: F) -> F:

@@ -113,6 +113,8 @@ def exponential_weights(
         rate: the learning rate.
         out: an array with an entry for each arm, which is overwritten.
     """
+    # Measured from the least loss, the largest exponent is 0: nothing overflows, and the total is
+    # at least 1 however large the losses are.
     least = smallest(losses)
     total = 0.0
     for arm in range(losses.size):
@@ -148,6 +150,7 @@ def power_weights(
         out: an array with an entry for each arm, which is overwritten.
     """
     least = smallest(losses)
+    # Below 1, the arm with the least loss alone would have a probability above 1.
     distance = max(1.0, scale * (least - normaliser))
     total = 1.0
     for _ in range(_MOST_STEPS):
@@ -161,6 +164,7 @@ def power_weights(
         if abs(total - 1.0) < _TOLERANCE:
             break
         distance = max(1.0, distance + (total - 1.0) / (power * slope))
+    # The rest of the error, below the tolerance, is divided out: draws rely on a sum of 1.
     for arm in range(losses.size):
         out[arm] /= total
     return least - distance / scale

@@ -56,7 +56,13 @@ def gains_that_disagree(
 
 
 def make_gains(arms: int, horizon: float, log_confidence: float) -> ExponentialGains:
-    """EXP3.P before its first round; ``log_confidence`` is ``ln(K/delta)``."""
+    """EXP3.P before its first round; ``log_confidence`` is ``ln(K/delta)``.
+
+    Args:
+        arms: the number of arms.
+        horizon: how many rounds it is tuned for.
+        log_confidence: ``ln(K/delta)``, or ``ln K`` for the form without a confidence.
+    """
     state = ExponentialGains(np.zeros(arms), np.zeros(3), make_solution(arms))
     restart_gains(state, horizon, log_confidence)
     return state
@@ -64,7 +70,13 @@ def make_gains(arms: int, horizon: float, log_confidence: float) -> ExponentialG
 
 @inlined
 def restart_gains(state: ExponentialGains, horizon: float, log_confidence: float) -> None:
-    """Forget all gains, and tune for ``horizon`` rounds to come."""
+    """Forget all gains, and tune for ``horizon`` rounds to come.
+
+    Args:
+        state: the state.
+        horizon: how many rounds it is tuned for.
+        log_confidence: ``ln(K/delta)``, or ``ln K`` for the form without a confidence.
+    """
     arms = state.gains.size
     for arm in range(arms):
         state.gains[arm] = 0.0
@@ -80,6 +92,7 @@ def fill_probabilities(state: ExponentialGains, out: npt.NDArray[np.float64]) ->
     """Write the probability of each arm into ``out``."""
     gains, rate, exploration = state.gains, state.rates[LEARNING_RATE], state.rates[EXPLORATION]
     arms = gains.size
+    # Measured from the highest gain, the largest exponent is 0 and nothing overflows.
     highest = gains[0]
     for arm in range(1, arms):
         highest = max(highest, gains[arm])

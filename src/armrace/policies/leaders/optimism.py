@@ -104,6 +104,9 @@ def predicts_losses(state_class: type) -> Callable[[F], F]:
 
     The decorated function is as :func:`draws_from_solution` wants it. States have ``counts`` and
     ``estimates``; the memo of a ticket is the prediction for its arm.
+
+    Args:
+        state_class: the class of the states.
     """
 
     def register(solve: F) -> F:

@@ -39,6 +39,8 @@ _FOLDS = 16.0
 def _nodes_and_weights() -> tuple[Floats, Floats, Floats]:
     """Nodes on [0, 1], weights, and weights for the integrals from 0 to each node."""
     places, weights = np.polynomial.legendre.leggauss(_NODES)
+    # A polynomial through the nodes is a sum of Legendre polynomials, whose integrals are known:
+    # (2n + 1) times that of the n-th is the difference of its two neighbours.
     powers = np.polynomial.legendre.legvander(places, _NODES)
     integrals = np.empty((_NODES, _NODES))
     integrals[:, 0] = places + 1.0
@@ -73,6 +75,8 @@ def draw_beta(first: float, second: float, stream: Stream) -> float:
         v, w = 1.0 + c * x, 1.0 + f * y
         if v > 0.0 and w > 0.0:
             v, w = v * v * v, w * w * w
+            # A uniform may be 0 but not 1, so that this logarithm is finite. The squeeze accepts
+            # most pairs without one; it never accepts what the exact test would reject.
             level = 1.0 - uniform(stream)
             squeeze = 1.0 - 0.0331 * (x * x * x * x + y * y * y * y)
             accepted = level < squeeze or math.log(level) < (
@@ -83,7 +87,12 @@ def draw_beta(first: float, second: float, stream: Stream) -> float:
 
 @inlined
 def log_peak(above: float, below: float) -> float:
-    """Logarithm of the largest density, by Stirling's series with exact remainders."""
+    """Logarithm of the largest density, by Stirling's series with exact remainders.
+
+    Args:
+        above: successes since the uniform prior.
+        below: failures since the uniform prior.
+    """
     total = above + below
     peak = math.log(total + 1.0)
     if above > 0.0 and below > 0.0:
@@ -105,7 +114,14 @@ def _remainder(count: float) -> float:
 
 @inlined
 def log_density(above: float, below: float, peak: float, x: float) -> float:
-    """Logarithm of the density at ``x`` in (0, 1), given :func:`log_peak`."""
+    """Logarithm of the density at ``x`` in (0, 1), given :func:`log_peak`.
+
+    Args:
+        above: successes since the uniform prior.
+        below: failures since the uniform prior.
+        peak: the result of :func:`log_peak`.
+        x: where the density is wanted.
+    """
     total = above + below
     return peak if total == 0.0 else peak - total * kl(above / total, x)
 
@@ -125,7 +141,13 @@ def _widest_panel(above: float, below: float, x: float) -> float:
 
 @inlined
 def law_of_largest(above: Floats, below: Floats, out: Floats) -> None:
-    """Write into ``out`` the probability that each law's draw is the largest."""
+    """Write into ``out`` the probability that each law's draw is the largest.
+
+    Args:
+        above: successes of each arm since the uniform prior.
+        below: failures of each arm since the uniform prior.
+        out: an array with an entry for each arm, which is overwritten.
+    """
     arms = above.size
     peaks, high, mass = np.empty(arms), np.empty(arms), np.empty(arms)
     stop = 0.0
@@ -207,6 +229,7 @@ def _panel(
 def _evaluate(
     above: float, below: float, peak: float, start: float, width: float, densities: Floats
 ) -> None:
+    """Compute a density at the nodes of a panel."""
     for node in range(_NODES):
         x = start + width * _PLACES[node]
         densities[node] = math.exp(log_density(above, below, peak, x))

@@ -53,7 +53,12 @@ def posteriors_that_disagree(state: Posteriors, fresh: Posteriors, room: Room) -
 
 
 def make_posteriors(arms: int, turned: bool) -> Posteriors:
-    """Uniform posteriors."""
+    """Uniform posteriors.
+
+    Args:
+        arms: the number of arms.
+        turned: whether a reward of 0 is the success.
+    """
     return Posteriors(
         counts=make_counts(arms),
         successes=np.zeros(arms),
@@ -64,6 +69,7 @@ def make_posteriors(arms: int, turned: bool) -> Posteriors:
 
 @inlined
 def _draw_arm(state: Posteriors, stream: Stream, eligible: Eligible) -> int:
+    """Draw a mean for every eligible arm, and return the arm of the largest."""
     best, best_draw = 0, -1.0
     for arm in range(state.successes.size):
         if eligible is not None and not eligible[arm]:
@@ -94,6 +100,7 @@ def posteriors_assign(state: Posteriors, ticket: Ticket) -> Ticket:
 @implement(learn, Posteriors)
 def posteriors_learn(state: Posteriors, ticket: Ticket, reward: float) -> None:
     record(state.counts, ticket.arm, reward)
+    # A coin that shows heads with probability ``reward``: 0 and 1 are never rounded.
     rewarded = ticket.memo < reward
     if rewarded != state.turned[0]:
         state.successes[ticket.arm] += 1.0

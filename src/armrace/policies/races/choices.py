@@ -56,7 +56,13 @@ def fallback_arm(state: Race) -> int:
 
 @inlined
 def arm_probability(state: Race, arm: int, eligible: Eligible) -> float:
-    """Return the total share of the layers that would play ``arm`` next."""
+    """Return the total share of the layers that would play ``arm`` next.
+
+    Args:
+        state: the state of a race.
+        arm: the arm.
+        eligible: which arms may be chosen, or ``None`` for all.
+    """
     total = 0.0
     if eligible is None:
         fallback = fallback_arm(state)
@@ -72,8 +78,15 @@ def arm_probability(state: Race, arm: int, eligible: Eligible) -> float:
 
 @outlined
 def choose_eligible(state: Race, number: int, eligible: npt.NDArray[np.bool_]) -> Ticket:
-    """Return the ticket of a layer's next play when only some arms are eligible."""
+    """Return the ticket of a layer's next play when only some arms are eligible.
+
+    Args:
+        state: the state of a race.
+        number: the layer, from 0.
+        eligible: which arms may be chosen.
+    """
     arm, learns = _eligible_arm(state, number, eligible)
+    # Several layers may play the same arm, so that its probability is the sum of their shares.
     probability = arm_probability(state, arm, eligible)
     return make_ticket(arm, number if learns else NO_LAYER, probability)
 
@@ -95,6 +108,7 @@ def _eligible_arm(state: Race, number: int, eligible: npt.NDArray[np.bool_]) -> 
             cell = cell_of(state, number, arm)
             if not (eligible[arm] and cell.active):
                 continue
+            # Strictly fewer, so that the lowest index wins among equals, as in the cycle of turns.
             if fewest == NEVER or cell.assigned < cell_of(state, number, fewest).assigned:
                 fewest = arm
         if fewest != NEVER:

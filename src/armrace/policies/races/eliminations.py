@@ -77,6 +77,7 @@ def _skip_turns_of(state: Race, number: int, arm: int) -> None:
 
 @inlined
 def highest_lower_end(state: Race, number: int) -> float:
+    """Return the highest lower end of a layer's intervals; minus infinity if there is none."""
     highest = -np.inf
     for arm in range(state.cells.shape[1]):
         highest = max(highest, cell_of(state, number, arm).lower)
@@ -85,6 +86,7 @@ def highest_lower_end(state: Race, number: int) -> float:
 
 @inlined
 def lowest_upper_end(state: Race, number: int) -> float:
+    """Return the lowest upper end of a layer's intervals; infinity if there is none."""
     lowest = np.inf
     for arm in range(state.cells.shape[1]):
         lowest = min(lowest, cell_of(state, number, arm).upper)

@@ -32,7 +32,13 @@ def layer_from(state: Race, fastest: int, stream: Stream) -> int:
 
 @inlined
 def layer_at(level: float, tail: npt.NDArray[np.float64], fastest: int) -> int:
-    """Return the layer whose part of [0, 1) contains ``level``; slow layers have low levels."""
+    """Return the layer whose part of [0, 1) contains ``level``; slow layers have low levels.
+
+    Args:
+        level: a uniform number below ``tail[fastest]``.
+        tail: the probability of each layer or a slower one, with a final 0.
+        fastest: the fastest layer that is possible.
+    """
     layer = fastest
     while level < tail[layer + 1]:
         layer += 1

@@ -81,7 +81,14 @@ class Leap(NamedTuple):
 
 
 def make_leap(arms: int, layers: int, windows: npt.NDArray[np.int64]) -> Leap:
-    """Make a :class:`Leap` with no rounds skipped."""
+    """Make a :class:`Leap` with no rounds skipped.
+
+    Args:
+        arms: the number of arms.
+        layers: the number of layers.
+        windows: the rounds in which the adversary may act: for each interval its first round and
+            its end.
+    """
     return Leap(
         settled_arm=np.zeros(layers, dtype=np.int64),
         learns=np.zeros(layers, dtype=np.bool_),
@@ -202,6 +209,7 @@ def _leap(
             position += 1
         workspace.control[PLAYED] = position
     _draw_skipped(race, law, reward_stream, ledger, leap)
+    # Not ``last``: the run may have been asked to stop on the way.
     leap.counts[_UNREAD] = position - first
     _bring_up_to_date(law, reward_stream, ledger, leap)
 
@@ -241,7 +249,12 @@ def _fallback_has_moved(race: Race, leap: Leap) -> bool:
 
 @cache
 def make_leaper(code: str, checked: bool = False) -> Callable[..., None]:
-    """Make the compiled run that leaps, for races whose code has the fingerprint ``code``."""
+    """Make the compiled run that leaps, for races whose code has the fingerprint ``code``.
+
+    Args:
+        code: the fingerprint of the race's code.
+        checked: whether indices are checked.
+    """
 
     @entry(code, checked)
     def compiled_leaps(

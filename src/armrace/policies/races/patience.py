@@ -115,6 +115,7 @@ def _longest_patience(state: Race, number: int, arm: int) -> int:
     if pulls == 0:
         return 0
     layer = layer_of(state, number)
+    # With a sum of 0 the ends are minus and plus the half-widths.
     low, high = interval(state, number, pulls, 0.0, 0.0, 0)
     distance = layer.lowest_upper - layer.highest_lower
     return int(_CAUTION * distance * pulls / (1.0 + 2.0 * max(-low, high)))

@@ -95,6 +95,8 @@ def race_choose(state: Race, stream: Stream, eligible: Eligible = None) -> Ticke
     if eligible is not None:
         return choose_eligible(state, number, eligible)
     if layer_of(state, number).active_count == 0:
+        # The layer was fooled, and slower layers have deleted the arms that it had left. It plays
+        # what the fastest layer with arms takes for the best, and records nothing.
         arm = fallback_arm(state)
         return make_ticket(arm, NO_LAYER, arm_probability(state, arm, None))
     arm = next_arm(layer_of(state, number))

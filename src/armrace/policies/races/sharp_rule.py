@@ -2,9 +2,9 @@
 
 A layer *tolerates* a corruption ``C`` if, except with small probability, the random choice of its
 rounds lets it meet no more corruption than its allowance. Two events must hold in every layer that
-tolerates the actual corruption: its allowance suffices, and the clean forms of its intervals cover
-the means. Each event gets half of the race's failure probability, in equal parts for all layers;
-the theory page of the documentation has the proofs.
+tolerates the actual corruption: its allowance is large enough, and the clean forms of its intervals
+cover the means. Each event gets half of the race's failure probability, in equal parts for all
+layers; the theory page of the documentation has the proofs.
 """
 
 from __future__ import annotations

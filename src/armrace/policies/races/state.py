@@ -259,6 +259,8 @@ def _tolerances(share: npt.NDArray[np.float64], rule: Rule) -> npt.NDArray[np.fl
 
 
 def _halves(share: npt.NDArray[np.float64]) -> bool:
+    # Layer 0 gets what the others leave, so that its share need not be 1/2. All others are exact
+    # powers of 2, and are compared as such.
     usual = 2.0 ** -np.arange(1.0, share.size + 1)
     return share.size > 1 and bool(np.array_equal(share[1:], usual[1:]))
 
@@ -332,6 +334,7 @@ def interval(
 def _ends(
     state: Race, layer: int, pulls: int, total: float, squares: float, unsure: float
 ) -> tuple[float, float]:
+    """Return the ends of a layer's interval, with ``unsure`` added to its allowance."""
     rule = state.rule
     return ends(
         rule.kind[0],

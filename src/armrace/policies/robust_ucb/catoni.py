@@ -98,6 +98,10 @@ def catoni_scale(size: int, logarithm: float) -> float:
     """Return ``alpha`` for ``n`` rewards; 0 if there are too few.
 
     This is ``sqrt(A / (n (v + v A / (n - A))))`` with ``A = 4 ln t`` and ``v = 1/4``.
+
+    Args:
+        size: the number of rewards, ``n``.
+        logarithm: ``ln t``, for the round ``t``.
     """
     needed = 4.0 * logarithm
     if size < 2.0 * needed or size == 0:
@@ -121,6 +125,7 @@ def _add(state: CatoniMeans, arm: int, reward: float) -> None:
 def _sums_at(
     state: CatoniMeans, arm: int, theta: float, alpha: float
 ) -> tuple[float, float, float]:
+    """Return ``F``, ``sum psi'`` and ``sum psi' (X - theta)`` of an arm's rewards."""
     value, total_slope, tilt = 0.0, 0.0, 0.0
     for place in range(state.kept[arm]):
         reward = state.rewards.pool[page_start(state.rewards, arm, place // PAGE) + place % PAGE]
@@ -209,7 +214,14 @@ def _leader(
 
 @inlined
 def catoni_index(state: CatoniMeans, arm: int, logarithm: float, scale: float) -> float:
-    """The estimate plus ``scale/sqrt(n)``, given ``ln t``."""
+    """The estimate plus ``scale/sqrt(n)``, given ``ln t``.
+
+    Args:
+        state: the state.
+        arm: the arm.
+        logarithm: ``ln t``, for the round ``t``.
+        scale: the width of the bound for a single play.
+    """
     alpha = catoni_scale(state.kept[arm], logarithm)
     estimate, error = _estimate(state, arm, alpha)
     if error > _TIE:

@@ -37,6 +37,7 @@ __all__ = ["MediansOfMeans", "make_medians_of_means", "median_of_means_index"]
 
 _VARIANCE = 0.25
 _GAPS = np.array([301, 132, 57, 23, 10, 4, 1])
+"""Ciura's gaps for Shell's sort, which he found by experiment."""
 
 
 class LatestMedians(NamedTuple):
@@ -117,6 +118,7 @@ def _sum_of_first(state: MediansOfMeans, arm: int, count: int) -> float:
 
 @inlined
 def _median_of_means(state: MediansOfMeans, arm: int, blocks: int, length: int) -> float:
+    """Return the median of the means of an arm's first blocks."""
     means = np.empty(blocks)
     before = 0.0
     for block in range(blocks):
@@ -175,4 +177,5 @@ def medians_learn(state: MediansOfMeans, ticket: Ticket, reward: float) -> None:
         total = _sum_of_first(state, arm, place) + reward
         state.sums.pool[page_start(state.sums, arm, number) + place % PAGE] = total
         state.kept[arm] = place + 1
+        # The blocks may have changed; the index looks whether they have before it sorts.
         state.scratch.most_blocks[arm] = 0

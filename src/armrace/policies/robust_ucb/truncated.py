@@ -72,6 +72,8 @@ def truncated_index(state: TruncatedMeans, arm: int, doubled: float) -> float:
     bonus = 4.0 * math.sqrt(doubled) * state.spread[arm]
     if pulls == 0:
         return 1.0 + bonus
+    # ``2 ln t`` only grows, and from ``following`` on one more reward is cut: until then the sum of
+    # what is cut stays the same.
     cuts = state.scratch
     if doubled > cuts.following[arm]:
         cuts.total[arm], cuts.following[arm] = _recount(state, arm, doubled)

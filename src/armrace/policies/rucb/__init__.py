@@ -75,7 +75,7 @@ class RUcb(HistoryPolicy, frozen=True, tag="rucb"):
     ``median + sqrt(rho 1.4826 D (ln t / n + eta))`` instead, where ``D`` is the median distance of
     the arm's rewards from their median. ``eta`` should be at least the rate at which rewards are
     corrupted; without tuning it adds the same to every arm and so decides nothing. On Bernoulli
-    arms the median is 0 or 1 whatever the mean, so the policy is of no use there.
+    arms the median is 0 or 1 whatever the mean, so the policy does not work there.
 
     Both indices are checked against the authors' code, which differs in two details: for an even
     number of rewards it takes one of the two middle ones as the median, where their mean is taken

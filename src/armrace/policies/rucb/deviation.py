@@ -21,6 +21,14 @@ def median_deviation(
     """The median of the distances from ``centre``, and the rank from which to search next.
 
     ``low`` and ``high`` are cursors, ``near`` is what the last search returned.
+
+    Args:
+        ordered: the rewards of all arms.
+        arm: the arm.
+        low: the cursor that follows the lower ends.
+        high: the cursor that follows the upper ends.
+        centre: the number that distances are taken from.
+        near: the rank that the last search returned.
     """
     size = ordered.sizes[arm]
     deviation, near = _nearest_distance(ordered, arm, low, high, centre, size // 2 + 1, near)
@@ -55,6 +63,7 @@ def _crossing(
         upper_distance = reward_of_rank(ordered, arm, high, place + count - 1) - centre
         if upper_distance >= lower_distance:
             most = place
+            # Steps that double until they would pass the middle, then bisection.
             place = max(place - step, (least + most) // 2)
         else:
             least = place + 1
@@ -67,6 +76,7 @@ def _crossing(
 def _farther_end(
     ordered: Ordered, arm: int, low: int, high: int, centre: float, count: int, start: int
 ) -> float:
+    """Return the larger distance of the two ends of ``count`` neighbouring rewards."""
     lower_distance = centre - reward_of_rank(ordered, arm, low, start)
     upper_distance = reward_of_rank(ordered, arm, high, start + count - 1) - centre
     return max(lower_distance, upper_distance)

@@ -16,7 +16,14 @@ __all__ = ["view_arms", "view_sapo"]
 def view_arms(
     counts: Counts, active: npt.NDArray[np.bool_], eliminated_at: npt.NDArray[np.int64], layer: int
 ) -> list[ArmView]:
-    """Return a layer's view of each arm."""
+    """Return a layer's view of each arm.
+
+    Args:
+        counts: plays and rewards of each arm.
+        active: whether each arm is active.
+        eliminated_at: the round in which each arm was eliminated, or :data:`NEVER`.
+        layer: the number of the layer to show.
+    """
     return [
         ArmView(
             layer=layer,

@@ -158,7 +158,13 @@ def sapo_that_disagrees(state: SapoState, fresh: SapoState, room: Room) -> Itera
 
 
 def make_sapo(arms: int, horizon: int, scale: float) -> SapoState:
-    """SAPO before its first round; a ``scale`` other than 1 is not covered by its proof."""
+    """SAPO before its first round; a ``scale`` other than 1 is not covered by its proof.
+
+    Args:
+        arms: the number of arms.
+        horizon: the number of rounds that it is tuned for.
+        scale: a factor on its constants.
+    """
     log_term = math.log(max(horizon, 2))
     regret = 272.0 * scale * math.sqrt(arms * horizon * log_term)
     return SapoState(
@@ -211,7 +217,7 @@ def best_active(state: SapoState, eligible: Eligible) -> int:
             continue
         loss = state.mean_losses[arm] if state.counts.pulls[arm] > 0 else 1.0
         if not state.active[arm]:
-            loss += 2.0
+            loss += 2.0  # above every loss of an active arm, which is at most 1
         if loss < best_loss:
             best, best_loss = arm, loss
     return best
@@ -246,6 +252,7 @@ def sapo_learn(state: SapoState, ticket: Ticket, reward: float) -> None:
     state.totals[_LOSSES] += 1.0 - reward
     state.weighted_losses[arm] += weighted
     _update_mean(state, arm, 1.0 - mean)
+    # Bounds are narrowed first: the test of the regret and the eliminations use the new ``U*``.
     changed, failed = False, _contradicts(state) or _regrets(state)
     if not failed:
         changed, failed = _continue_phases(state, arm, weighted)
@@ -258,6 +265,7 @@ def sapo_learn(state: SapoState, ticket: Ticket, reward: float) -> None:
 
 @inlined
 def _update_mean(state: SapoState, arm: int, mean_loss: float) -> None:
+    """Give an arm its new mean loss, and narrow its bounds."""
     width = min(1.0, math.sqrt(2.0 * state.constants[_LOG_TERM] / state.counts.pulls[arm]))
     state.mean_losses[arm] = mean_loss
     state.half_widths[arm] = width
@@ -323,6 +331,7 @@ def _continue_phases(state: SapoState, played: int, weighted: float) -> tuple[bo
 
 @inlined
 def _end_phase(state: SapoState, arm: int, error: bool) -> None:
+    """Double an arm's probability after an error, halve it otherwise, and begin a phase."""
     phases = state.phases
     if error:
         phases.errors[arm] += 1
@@ -354,6 +363,7 @@ def _eliminate(state: SapoState) -> bool:
 
 @inlined
 def _begin_phases(state: SapoState, arm: int) -> None:
+    """Eliminate an arm, and plan its first phase."""
     phases, constants, arms = state.phases, state.constants, state.active.size
     gap = constants[_GAP_WIDTHS] * state.half_widths[arm]
     share = 0.5 / arms + 0.5 * state.counts.pulls[arm] / constants[_HORIZON]

@@ -44,7 +44,14 @@ def fill_a_side(
     fallback: ExponentialGains,
     out: npt.NDArray[np.float64],
 ) -> None:
-    """Write into ``out`` the policy's own probabilities, or EXP3.P's after the switch."""
+    """Write into ``out`` the policy's own probabilities, or EXP3.P's after the switch.
+
+    Args:
+        switched: whether the policy has switched.
+        probabilities: its own probabilities, before the switch.
+        fallback: the state of EXP3.P.
+        out: an array with an entry for each arm, which is overwritten.
+    """
     if switched:
         fill_probabilities(fallback, out)
     else:
@@ -60,7 +67,15 @@ def choose_on_a_side(
     stream: Stream,
     eligible: Eligible,
 ) -> Ticket:
-    """Draw an arm from the policy's own probabilities, or from EXP3.P's after the switch."""
+    """Draw an arm from the policy's own probabilities, or from EXP3.P's after the switch.
+
+    Args:
+        switched: whether the policy has switched.
+        probabilities: its own probabilities, before the switch.
+        fallback: the state of EXP3.P.
+        stream: the random numbers to draw with.
+        eligible: which arms may be chosen, or ``None`` for all.
+    """
     weights = gain_probabilities(fallback) if switched else probabilities
     return choose_by_weights(weights, 1.0, stream, eligible)
 
@@ -69,7 +84,14 @@ def choose_on_a_side(
 def assign_on_a_side(
     switched: bool, fallback: ExponentialGains, counts: Counts, ticket: Ticket
 ) -> Ticket:
-    """Count a decision, and record in its ticket whether it came before or after the switch."""
+    """Count a decision, and record in its ticket whether it came before or after the switch.
+
+    Args:
+        switched: whether the policy has switched.
+        fallback: the state of EXP3.P.
+        counts: plays and rewards of each arm.
+        ticket: the ticket of the decision.
+    """
     count_play(counts, ticket.arm)
     if switched:
         add_bonuses(fallback)
@@ -79,7 +101,7 @@ def assign_on_a_side(
 
 @inlined
 def learn_after_switch(fallback: ExponentialGains, ticket: Ticket, reward: float) -> None:
-    """Give EXP3.P the reward of a decision that it made; others are of no use any more."""
+    """Give EXP3.P the reward of a decision that it made; rewards of earlier ones are ignored."""
     if ticket.phase == AFTER_SWITCH:
         add_reward(fallback, ticket.arm, ticket.probability, reward)
 

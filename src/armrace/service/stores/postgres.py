@@ -33,8 +33,8 @@ from armrace.service.stores.base import Store, Turn, check_continues
 
 __all__ = ["PostgresStore"]
 
-_SCHEMA = 3
-_MIGRATIONS = dict.fromkeys((1, 2), "DELETE FROM {schema}.snapshots")
+_SCHEMA = 4
+_MIGRATIONS = dict.fromkeys((1, 2, 3), "DELETE FROM {schema}.snapshots")
 """For each earlier schema, what leads to the next one. All have the same tables; the log of a later
 one may hold events that earlier versions cannot read, or would fold to another state."""
 _LOCK = 0x61726D72

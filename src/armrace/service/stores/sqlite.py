@@ -38,10 +38,10 @@ _record: Callable[[Any], Record] = partial(tuple.__new__, Record)
 _APPLICATION = 0x61726D72
 _BACKUP_PAGES = 1000
 _NO_LIMIT = -1
-_SCHEMA = 2
-_MIGRATIONS = {1: "DELETE FROM snapshots"}
-"""For each earlier schema, what leads to the next one. Schema 2 has the same tables as 1; its log
-may hold events that version 1 cannot read, and its snapshots say more."""
+_SCHEMA = 3
+_MIGRATIONS = dict.fromkeys((1, 2), "DELETE FROM snapshots")
+"""For each earlier schema, what leads to the next one. All have the same tables; the log of a later
+one may hold events that earlier versions cannot read, and its snapshots say more."""
 _CREATE = f"""
 CREATE TABLE records (
     sequence INTEGER PRIMARY KEY,
