@@ -8,7 +8,7 @@ from itertools import islice
 import msgspec
 
 from armrace.errors import DamagedFile
-from armrace.service.chain import Record
+from armrace.service.chain import BEGINNING, Head, Record, verify
 from armrace.service.events import RULINGS, rulings_in
 from armrace.service.folding import (
     check_subjects,
@@ -61,6 +61,7 @@ class _Check:
     def __init__(self, turn: Turn, compares: bool, note: Callable[[float], None]) -> None:
         self._turn = turn
         self._end = turn.head
+        self._head = BEGINNING
         self._snapshots = turn.snapshots() if compares else []
         self._rulings = list(turn.find(RULINGS))
         # With rulings, the log is folded twice: as it was at each snapshot, and as it is now.
@@ -106,6 +107,8 @@ class _Check:
         records = self._turn.read(after, last - after)
         while part := list(islice(records, _PART)):
             if rulings is not None:
+                verify(self._head, part)  # before anything else is read from the records
+                self._head = Head(part[-1].sequence, part[-1].digest)
                 check_subjects(part)
                 rulings += [record.sequence for record in part if record.subject == RULINGS]
             yield from part

@@ -141,8 +141,10 @@ class SqliteStore(Store):
         # Locked all the same: a log that another process appends to cannot be read as a whole.
         pragma("locking_mode", "exclusive")
         pragma("query_only", True)
-        # The write-ahead log stays as it is; by default the last connection copies and removes it.
-        self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        # A write-ahead log stays as it is, which SQLite would copy into the database and remove in
+        # the end. If there is none, SQLite makes an empty one, and removes that.
+        kept = self.path.with_name(self.path.name + "-wal").exists()
+        self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(kept))
         version = pragma("user_version")
         self._check_schema(version, pragma("application_id"))
         self.is_current = version == _SCHEMA
