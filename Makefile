@@ -14,10 +14,11 @@ setup: $(READY) ## make .venv with everything for development
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	@# The tests start a PostgreSQL and a chromium of their own; root can install them on Debian.
+	@# The tests start a PostgreSQL, a chromium and an nginx of their own; root can install them on Debian.
 	@missing=; \
 	  ls -d /usr/lib/postgresql/*/bin > /dev/null 2>&1 || command -v initdb > /dev/null || missing="$$missing postgresql"; \
 	  command -v chromium > /dev/null || command -v chromium-browser > /dev/null || missing="$$missing chromium"; \
+	  command -v nginx > /dev/null || test -x /usr/sbin/nginx || missing="$$missing nginx-light"; \
 	  if [ -z "$$missing" ]; then :; \
 	  elif [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
 	    apt-get update -q || true; \

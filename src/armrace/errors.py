@@ -18,6 +18,7 @@ __all__ = [
     "DecisionExpired",
     "ForeignTicket",
     "InvalidParameter",
+    "NotReady",
     "NotRunning",
     "RequestFailed",
     "RewardConflict",
@@ -79,6 +80,12 @@ class AlreadyExists(ArmraceError, ValueError):
     """An experiment or an arm of this name exists and differs from what is asked for."""
 
     code: ClassVar[str] = "already-exists"
+
+
+class NotReady(ArmraceError, RuntimeError):
+    """The policy of the experiment is being compiled in this process."""
+
+    code: ClassVar[str] = "not-ready"
 
 
 class NotRunning(ArmraceError, RuntimeError):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from starlette.testclient import TestClient
 
 from armrace.kernels import live_calls, packed_events
-from armrace.service import MemoryStore, Service
-from armrace.service.http import application as application_module
+from armrace.service import warming
 from armrace.service.http.application import create_application
 from serving import LOCAL
 
@@ -21,6 +18,7 @@ def compiled(monkeypatch):
     """What is compiled, or loaded from the disk, from now on."""
     live_calls.make_live_calls.cache_clear()
     packed_events._make_reader.cache_clear()
+    monkeypatch.setattr(warming, "_warm", set())
     found, compile_one = [], live_calls._entry_point
 
     def note(function, types):
@@ -29,10 +27,6 @@ def compiled(monkeypatch):
 
     monkeypatch.setattr(live_calls, "_entry_point", note)
     return found
-
-
-def serving(service):
-    return TestClient(create_application(service), base_url="http://localhost", client=LOCAL)
 
 
 def use(client, clock, service):
@@ -71,21 +65,3 @@ def test_known_experiments_are_compiled_before_the_service_is_ready(service, clo
         compiled.clear()
         use(client, clock, service)
     assert compiled == []
-
-
-def test_experiments_of_other_servers_are_compiled_when_they_are_seen(clock, compiled, monkeypatch):
-    class Shared(MemoryStore):
-        is_shared = True
-        recovers = True
-
-    monkeypatch.setattr(application_module, "_WARM_SECONDS", 0.01)
-    store = Shared()
-    service, other = Service(store, clock=clock), Service(store, clock=clock)
-    with serving(service):
-        other.create(**ADS)
-        assert service.names() == ["ads"]
-        for _ in range(3000):
-            if "live_replay" in compiled:
-                break
-            time.sleep(0.01)
-        assert "live_replay" in compiled

@@ -28,6 +28,7 @@ from armrace.dashboard.rendering import FORM_TOKEN, address, render
 from armrace.dashboard.sessions import COOKIE, LIFETIME, Sessions
 from armrace.errors import ArmraceError, InvalidParameter
 from armrace.reports.theme import theme_css
+from armrace.service.http.access import is_of_another_site
 from armrace.service.http.endpoints import ENDPOINTS
 from armrace.service.http.inside import Inside, Visitor
 from armrace.service.http.problems import Forbidden, NotFound, TooLarge, Unauthorised, status_of
@@ -292,6 +293,9 @@ class Dashboard:
     # --- forms ----------------------------------------------------------------------------
 
     async def _form(self, request: Request) -> dict[str, str]:
+        # Sign-in has no token yet: another site could sign a visitor in with a key of its own.
+        if is_of_another_site(request.scope, dict(request.scope["headers"])):
+            raise Forbidden("a form must be sent by a page of this service.")
         parts, size = [], 0
         async for part in request.stream():
             size += len(part)

@@ -92,8 +92,8 @@ class Books:
         return self.state.find(tenant, name)
 
     def numbered(self, number: int) -> Experiment:
-        """Return an experiment by its number, which must exist."""
-        return self.state.experiments[number]
+        """Return an experiment by its number, which must exist, or refuse."""
+        return self.state.numbered(number)
 
     def settled(self, tenant: str, name: str) -> Experiment:
         """Return an experiment with all decisions settled whose window has closed by now."""

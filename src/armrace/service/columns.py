@@ -29,7 +29,7 @@ class Columns(NamedTuple):
 
     @classmethod
     def read(cls, records: Sequence[Record]) -> Self:
-        """Read the events of records whose numbers have no gaps.
+        """Read the events of records.
 
         Raises:
             DamagedFile: some bytes are no event of this version.
@@ -38,8 +38,8 @@ class Columns(NamedTuple):
         content = b"".join(payloads)
         sizes = np.fromiter(map(len, payloads), dtype=np.int64, count=len(payloads))
         events, tickets = read_events(content, np.cumsum(sizes))
-        first = records[0].sequence
-        read = cls(content, np.arange(first, first + len(payloads)), events, tickets)
+        sequences = np.fromiter((each[0] for each in records), np.int64, len(payloads))
+        read = cls(content, sequences, events, tickets)
         unread = np.flatnonzero(events["kind"] == UNREAD)
         for place, event in zip(unread.tolist(), read.decode(unread), strict=True):
             try:

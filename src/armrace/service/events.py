@@ -7,7 +7,7 @@ event in the log, its sequence number, which is unique in the store.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from armrace.errors import DamagedFile
 from armrace.kernels.generics import Ticket
 from armrace.service.answers import ArmStatus, Phase
+from armrace.service.chain import Record
 
 __all__ = [
     "RULINGS",
@@ -34,6 +35,7 @@ __all__ = [
     "decode",
     "decode_many",
     "encode",
+    "rulings_in",
     "subject",
 ]
 
@@ -206,3 +208,19 @@ def subject(event: Event) -> int | None:
     if isinstance(event, Rewarded):
         return event.decision
     return RULINGS if isinstance(event, (Retracted, Released)) else None
+
+
+def rulings_in(records: Iterable[Record]) -> dict[int, dict[int, bool]]:
+    """Return the last ruling about each decision, by experiment.
+
+    Args:
+        records: records of a log; those that are no rulings are left out.
+    """
+    rulings: dict[int, dict[int, bool]] = {}
+    for record in records:
+        if record.subject == RULINGS:
+            event = decode(record.payload)
+            assert isinstance(event, (Retracted, Released))
+            found = dict.fromkeys(event.decisions, isinstance(event, Released))
+            rulings.setdefault(event.experiment, {}).update(found)
+    return rulings

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import ClassVar
 
 import msgspec
 
@@ -74,6 +75,9 @@ class ExperimentData(msgspec.Struct, frozen=True, array_like=True):
 
 class Experiment:
     """The state of one experiment."""
+
+    is_dormant: ClassVar[bool] = False
+    """Whether it cannot be used before its policy is compiled."""
 
     def __init__(self, event: Created, rulings: Rulings | None = None) -> None:
         self.number = event.experiment

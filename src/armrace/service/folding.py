@@ -12,17 +12,16 @@ from armrace.errors import DamagedFile
 from armrace.service.bulk import apply_many, is_long, uncollected
 from armrace.service.chain import BEGINNING, Head, Record, verify
 from armrace.service.columns import Columns
+from armrace.service.dormant import Dormant
 from armrace.service.events import (
     RULINGS,
     Event,
-    Released,
-    Retracted,
-    decode,
     decode_many,
+    rulings_in,
     subject,
 )
 from armrace.service.experiment import Experiment, Rulings
-from armrace.service.state import State, not_created, read_snapshot
+from armrace.service.state import Ready, State, always, not_created, read_snapshot
 from armrace.service.stores.base import Turn
 
 __all__ = [
@@ -33,8 +32,10 @@ __all__ = [
     "check_short_log",
     "check_subjects",
     "collect_rulings",
+    "contradicts",
     "events_of",
     "fold",
+    "fold_records",
     "load_state",
     "refold",
     "shortened",
@@ -49,18 +50,7 @@ _CHECKED_AT_ONCE = 100_000
 
 def collect_rulings(turn: Turn, after: int = 0) -> dict[int, dict[int, bool]]:
     """Return the last ruling about each decision that the log speaks of, by experiment."""
-    return _rulings_in(turn.find(RULINGS, after))
-
-
-def _rulings_in(records: Iterable[Record]) -> dict[int, dict[int, bool]]:
-    """Return the last ruling about each decision, given the records of rulings."""
-    rulings: dict[int, dict[int, bool]] = {}
-    for record in records:
-        event = decode(record.payload)
-        assert isinstance(event, (Retracted, Released))
-        found = dict.fromkeys(event.decisions, isinstance(event, Released))
-        rulings.setdefault(event.experiment, {}).update(found)
-    return rulings
+    return rulings_in(turn.find(RULINGS, after))
 
 
 def fold(state: State, turn: Turn) -> None:
@@ -69,10 +59,17 @@ def fold(state: State, turn: Turn) -> None:
     Their rulings must not concern decisions that the state has settled.
     """
     rulings = collect_rulings(turn, after=state.head.sequence)
-    _fold(state, turn.read(after=state.head.sequence), rulings)
+    fold_records(state, turn.read(after=state.head.sequence), rulings)
 
 
-def _fold(state: State, records: Iterable[Record], rulings: Mapping[int, Rulings]) -> None:
+def fold_records(state: State, records: Iterable[Record], rulings: Mapping[int, Rulings]) -> None:
+    """Apply records that follow a state.
+
+    Args:
+        state: the state, which is changed.
+        records: the records.
+        rulings: what they say about rewards, by experiment and decision.
+    """
     for experiment in state.experiments:
         experiment.foresee(rulings.get(experiment.number, {}))
     with uncollected():
@@ -115,14 +112,28 @@ def _apply_part(state: State, part: list[Record], rulings: Mapping[int, Rulings]
             state.note_many(events)
             # Those of each experiment together: experiments know nothing of each other.
             for number in np.unique(events.events["experiment"]).tolist():
-                apply_many(state.experiments[number], events.of_experiment(number))
+                _apply_own(state.experiments[number], events.of_experiment(number), part)
     state.head = Head(part[-1].sequence, part[-1].digest)
 
 
-def load_state(turn: Turn) -> State:
-    """Return the state at the end of a store's log, from its latest snapshot on."""
+def _apply_own(experiment: Experiment, events: Columns, part: list[Record]) -> None:
+    """Apply the events of one experiment among those of a part of the log."""
+    if isinstance(experiment, Dormant):
+        first = part[0].sequence
+        experiment.keep(part[sequence - first] for sequence in events.sequences.tolist())
+    else:
+        apply_many(experiment, events)
+
+
+def load_state(turn: Turn, ready: Ready = always) -> State:
+    """Return the state at the end of a store's log, from its latest snapshot on.
+
+    Args:
+        turn: a turn of the store.
+        ready: returns whether an experiment can be folded now; others stay dormant.
+    """
     snapshots = turn.snapshots()
-    state = State.load(turn.load_snapshot(snapshots[-1])) if snapshots else State()
+    state = State.load(turn.load_snapshot(snapshots[-1]), ready) if snapshots else State(ready)
     fold(state, turn)
     if state.head != turn.head:
         raise shortened(turn.head, state.head.sequence)
@@ -175,16 +186,24 @@ def catch_up(state: State, turn: Turn) -> State:
     if turn.head.sequence <= state.head.sequence:  # as after a failover to a replica that lagged
         raise shortened(turn.head, state.head.sequence)
     if turn.head.sequence - state.head.sequence > _TOGETHER:
-        return load_state(turn)
+        return load_state(turn, state.ready)
     # Read once, since a store on another machine takes time for each question.
     records = list(turn.read(after=state.head.sequence))
-    rulings = _rulings_in(record for record in records if record.subject == RULINGS)
-    for number, found in rulings.items():
-        past = {d: c for d, c in found.items() if d <= state.head.sequence}
-        if any(state.experiments[number].overrules([d], counts) for d, counts in past.items()):
-            return load_state(turn)
-    _fold(state, records, rulings)
+    rulings = rulings_in(records)
+    if contradicts(state, rulings):
+        return load_state(turn, state.ready)
+    fold_records(state, records, rulings)
     return state
+
+
+def contradicts(state: State, rulings: Mapping[int, Rulings]) -> bool:
+    """Return whether later rulings concern rewards that a state has learned."""
+    return any(
+        state.experiments[number].overrules([decision], counts)
+        for number, found in rulings.items()
+        for decision, counts in found.items()
+        if decision <= state.head.sequence
+    )
 
 
 class Refolded(NamedTuple):

@@ -26,6 +26,7 @@ from armrace.service.experiment import Experiment
 from armrace.service.rewards import RewardScale
 from armrace.service.service import Service
 from armrace.service.settings import Settings, check_label
+from armrace.service.warming import warm_ahead
 
 __all__ = ["Imported", "LoggedRow", "import_rows", "rows_of"]
 
@@ -182,6 +183,7 @@ def import_rows(
     chunk = tuple(islice(ordered, _CHUNK))
     if not chunk:
         raise InvalidParameter("the log has no rows.")
+    warm_ahead(settings, service.ledger.is_shared)
     started = _submit(service, _Begin(service.tenant, name, settings, chunk[0].time))
     importer = _Importer(service.tenant, name, floor, started)
     while chunk:

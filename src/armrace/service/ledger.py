@@ -15,22 +15,25 @@ from __future__ import annotations
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from armrace.errors import ArmraceError, DamagedFile, RequestFailed, StoreFailed, StoreInUse
+from armrace.kernels.refusals import NotCompiled, compiling_refused
 from armrace.service.books import Books, KeptRefusal
 from armrace.service.folding import catch_up, check_short_log, load_state
 from armrace.service.log_time import LogTime
 from armrace.service.settings import Settings
-from armrace.service.state import State
+from armrace.service.state import State, always
 from armrace.service.stores.base import Store, Turn
 from armrace.service.tokens import SigningKeys
+from armrace.service.warming import Warmer, is_warm
 
 __all__ = ["Ledger", "Request"]
 
 _SNAPSHOT_EVENTS = 50_000
 _KEPT_SNAPSHOTS = 4
+_WAIT_SECONDS = 0.5
 
 
 T_co = TypeVar("T_co", covariant=True)
@@ -113,12 +116,18 @@ class Ledger:
         self._state: State | None = None
         self._snapshot_at = 0
         self._failure: str | None = None
+        self.is_shared = store.relaxes
+        """Whether other processes wait while this one has a turn."""
+        self._warmer = Warmer()
         self._culprit: Request[Any] | None = None
         """The request that has broken off the turn."""
         self.turns: Counter[str] = Counter()
         """How many turns were performed in which way, since the process began."""
         if self.ask(_CheckShortLog()):
             store.check()
+        while self._has_unready:
+            self.wait_for_policies()
+            self.submit([])
 
     def ask(self, request: Request[T_co]) -> T_co:
         """Perform a request and return its answer once it is durable, or raise its refusal."""
@@ -192,8 +201,14 @@ class Ledger:
     def _take_turns(self, batches: list[Sequence[Request[Any]]]) -> list[list[Any]]:
         """Take a turn, and another one for the other requests if one of them breaks it off."""
         while True:
+            self._wake_compiled()
             try:
-                return self._take_turn(batches)
+                outcomes = self._take_turn(batches)
+            except NotCompiled as needed:
+                # A policy whose later states are of other types, for instance. The turn has not
+                # been kept, and is taken again.
+                self._give_up(needed)
+                needed.compile()
             except Exception as error:
                 culprit = self._culprit
                 if culprit is None or isinstance(error, _STORE_ERRORS):
@@ -201,6 +216,46 @@ class Ledger:
                 self._give_up(error)
                 refused = _Refused(_refusal(error))
                 batches = [[refused if r is culprit else r for r in each] for each in batches]
+            else:
+                self._compile_dormant()
+                return outcomes
+
+    def _compile_dormant(self) -> None:
+        """Begin to compile what experiments of other servers need."""
+        state = self._state
+        if state is not None:
+            for each in state.dormant.values():
+                self._warmer.want(each.settings)
+
+    def _wake_compiled(self) -> None:
+        """Fold what was kept of experiments whose policies are compiled by now.
+
+        Between turns, so that no other server waits for it.
+        """
+        state = self._state
+        if state is None or not state.dormant:
+            return
+        for each in list(state.dormant.values()):
+            failure = self._warmer.failure(each.settings)
+            if each.has_failed or not (is_warm(each.settings) or failure):
+                continue
+            try:
+                experiment = None if failure else each.wake()
+            except DamagedFile:
+                raise
+            except Exception as error:  # a policy of the user's own may raise anything
+                failure = error
+            if failure is not None:
+                each.fail(failure)
+            elif experiment is None:  # the next turn reads the log again
+                self._state = None
+                return
+            else:
+                state.replace(experiment)
+
+    def wait_for_policies(self) -> None:
+        """Wait some time while the policies of other servers' experiments are compiled."""
+        self._warmer.wait(_WAIT_SECONDS)
 
     def _give_up(self, error: BaseException) -> None:
         """Throw the state away: it may be ahead of the store."""
@@ -209,8 +264,17 @@ class Ledger:
             self._failure = str(error)
 
     def _take_turn(self, batches: list[Sequence[Request[Any]]]) -> list[list[Any]]:
-        with self.store.turn() as turn:
+        with self._turn() as turn:
             return self._perform_in(turn, batches)
+
+    @contextmanager
+    def _turn(self) -> Iterator[Turn]:
+        """Take a turn of the store; if others wait for it, nothing is compiled meanwhile."""
+        with (
+            self.store.turn() as turn,
+            compiling_refused() if self.is_shared else nullcontext(),
+        ):
+            yield turn
 
     def _perform_in(self, turn: Turn, batches: list[Sequence[Request[Any]]]) -> list[list[Any]]:
         """Perform requests on the state at the end of the log."""
@@ -250,7 +314,7 @@ class Ledger:
 
     def _current(self, turn: Turn) -> State:
         if self._state is None:
-            self._state = load_state(turn)
+            self._state = load_state(turn, is_warm if self.is_shared else always)
             self._snapshot_at = max(turn.snapshots(), default=0)
         else:
             self._state = catch_up(self._state, turn)
@@ -259,6 +323,8 @@ class Ledger:
     def _save_snapshot(self, state: State, turn: Turn, wanted: bool) -> None:
         if not (wanted or self._needs_snapshot(state)) or state.head.sequence == self._snapshot_at:
             return
+        if state.dormant:
+            return
         if state.head != turn.head:
             raise DamagedFile("the state in memory does not end where the log ends.")
         turn.save_snapshot(state.head.sequence, state.save())
@@ -266,9 +332,16 @@ class Ledger:
         self._snapshot_at = state.head.sequence
 
     def _needs_snapshot(self, state: State) -> bool:
+        if state.dormant:  # not all of the state is there; another server saves one
+            return False
         # Open decisions are part of a snapshot, so many of them make snapshots rarer.
         due = max(self._snapshot_events, 2 * state.open_decisions())
         return state.head.sequence - self._snapshot_at >= due
+
+    @property
+    def _has_unready(self) -> bool:
+        state = self._state
+        return state is not None and not all(each.has_failed for each in state.dormant.values())
 
     @property
     def sequence(self) -> int:
@@ -283,9 +356,10 @@ class Ledger:
         return 0 if state is None else state.open_decisions()
 
     def all_settings(self) -> list[Settings]:
-        """Return the settings of all experiments."""
+        """Return the settings of all experiments that can be used in this process."""
         state = self._state
-        return [] if state is None else [each.settings for each in state.experiments]
+        known = [] if state is None else state.experiments
+        return [each.settings for each in known if not each.is_dormant]
 
     def close(self) -> None:
         """Save a snapshot, so that the next start is fast, and close the store."""
@@ -294,9 +368,10 @@ class Ledger:
             self._busy = True
         try:
             if self._failure is None and self._state is not None:
-                with self.store.turn() as turn:
+                with suppress(NotCompiled), self._turn() as turn:
                     self._save_snapshot(self._current(turn), turn, wanted=True)
         finally:
+            self._warmer.close()
             self._failure = self._failure or "the service is closed; open it again."
             self._state = None
             self.store.close()

@@ -50,18 +50,25 @@ def open_service(
 open = open_service  # noqa: A001  # as ``armrace.open``
 
 
-def open_store(place: Path | str, restored: bool = False) -> Store:
-    """Open a store by its place."""
+def open_store(place: Path | str, restored: bool = False, *, read_only: bool = False) -> Store:
+    """Open a store by its place.
+
+    Args:
+        place: as for :func:`open_service`.
+        restored: whether the file comes from a backup.
+        read_only: whether to change nothing. A file must exist then and be used by no other
+            process; a database is read without a lock, as it was when a turn began.
+    """
     if str(place) == MEMORY:
         return MemoryStore()
     try:
         if is_database(place):
             from armrace.service.stores.postgres import PostgresStore
 
-            return PostgresStore(str(place))
+            return PostgresStore(str(place), read_only=read_only)
         from armrace.service.stores.sqlite import SqliteStore
 
-        return SqliteStore(place, restored)
+        return SqliteStore(place, restored, read_only=read_only)
     except ModuleNotFoundError as error:
         raise _missing(error) from None
 

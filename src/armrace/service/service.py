@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
-from armrace.errors import ArmraceError, InvalidParameter
+from armrace.errors import ArmraceError, InvalidParameter, NotReady
 from armrace.files import check_new
 from armrace.forensics import Audit
 from armrace.policies import RECOMMENDED
@@ -42,7 +42,7 @@ from armrace.service.rulings_aside import make_ruling
 from armrace.service.settings import make_settings
 from armrace.service.stores.base import Store
 from armrace.service.views import Describe
-from armrace.service.warming import warm
+from armrace.service.warming import warm_ahead
 
 __all__ = ["Service"]
 
@@ -101,7 +101,28 @@ class Service:
         self.ledger.close()
 
     def _ask(self, request: Request[T]) -> T:
-        return self.ledger.ask(request)
+        return self._when_ready(lambda: self.ledger.ask(request))
+
+    def _when_ready(self, call: Callable[[], T]) -> T:
+        """Call until no policy of another process's experiment must be compiled for it.
+
+        The threads of other calls go on meanwhile, and so do other processes.
+        """
+        while True:
+            try:
+                return call()
+            except NotReady:
+                self.ledger.wait_for_policies()
+
+    def _submit(self, requests: Sequence[Request[Any]]) -> list[Any]:
+        """Perform requests in one write; those that are not ready again, until they are."""
+        outcomes = self.ledger.submit(requests)
+        while unready := [n for n, each in enumerate(outcomes) if isinstance(each, NotReady)]:
+            self.ledger.wait_for_policies()
+            again = self.ledger.submit([requests[n] for n in unready])
+            for number, outcome in zip(unready, again, strict=True):
+                outcomes[number] = outcome
+        return outcomes
 
     # --- experiments ----------------------------------------------------------------------
 
@@ -160,7 +181,7 @@ class Service:
             most_open=most_open,
             seed=secrets.randbits(63) if seed is None else seed,
         )
-        warm(settings)
+        warm_ahead(settings, self.ledger.is_shared)
         self._ask(Create(self.tenant, name, settings, seed_given=seed is not None))
         return self.describe(name)
 
@@ -248,7 +269,7 @@ class Service:
         Raises:
             ArmraceError: none was made.
         """
-        outcomes = self.ledger.submit([self._decide(name)] * count)
+        outcomes = self._submit([self._decide(name)] * count)
         made = [each for each in outcomes if not isinstance(each, ArmraceError)]
         if outcomes and not made:
             raise outcomes[0]
@@ -298,7 +319,7 @@ class Service:
     ) -> list[RewardAnswer]:
         """Say what many decisions earned, in one write; each reward has its own answer."""
         requests = [self._reward(*each, source, suspicion) for each in rewards]
-        return [reward_answer(outcome) for outcome in self.ledger.submit(requests)]
+        return [reward_answer(outcome) for outcome in self._submit(requests)]
 
     # --- rulings --------------------------------------------------------------------------
 
@@ -329,7 +350,7 @@ class Service:
         """
         selection = _selection(decisions, source, since, until)
         rule = Rule(self.tenant, name, selection, False, reason, preview)
-        return make_ruling(self.ledger, rule)
+        return self._when_ready(lambda: make_ruling(self.ledger, rule))
 
     def release(
         self,
@@ -345,11 +366,11 @@ class Service:
         """Let rewards count that are in quarantine or were retracted; as :meth:`retract`."""
         selection = _selection(decisions, source, since, until)
         rule = Rule(self.tenant, name, selection, True, reason, preview)
-        return make_ruling(self.ledger, rule)
+        return self._when_ready(lambda: make_ruling(self.ledger, rule))
 
     def quarantine(self, name: str) -> list[QuarantinedReward]:
         """Return the rewards in quarantine."""
-        return list_quarantine(self.ledger, self.tenant, name)
+        return self._when_ready(lambda: list_quarantine(self.ledger, self.tenant, name))
 
     # --- inspection -----------------------------------------------------------------------
 
@@ -375,7 +396,7 @@ class Service:
 
     def rows(self, name: str) -> list[DecisionRow]:
         """Return all decisions of an experiment with their rewards."""
-        return export_rows(self.ledger, self.tenant, name)
+        return self._when_ready(lambda: export_rows(self.ledger, self.tenant, name))
 
     def export(self, name: str, path: Path | str, *, overwrite: bool = False) -> None:
         """Write all decisions with their rewards into a file ending in .ndjson or .parquet.

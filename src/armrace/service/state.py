@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 import msgspec
 import numpy as np
@@ -10,13 +11,23 @@ import numpy as np
 from armrace.errors import DamagedFile, UnknownName
 from armrace.service.chain import BEGINNING, Head, Record
 from armrace.service.columns import Columns
+from armrace.service.dormant import Dormant
 from armrace.service.events import Created, Event
 from armrace.service.experiment import Experiment, ExperimentData, Rulings
+from armrace.service.settings import Settings, read_settings
 
-__all__ = ["State", "StateData", "not_created", "read_snapshot"]
+__all__ = ["Ready", "State", "StateData", "always", "not_created", "read_snapshot"]
 
 _FORMAT = 1
 _DIGEST_SIZE = 16
+
+
+Ready = Callable[[Settings], bool]
+
+
+def always(settings: Settings) -> bool:
+    """Return true: the policy of every experiment may be compiled when it is met."""
+    return True
 
 
 class StateData(msgspec.Struct, frozen=True, array_like=True):
@@ -29,20 +40,29 @@ class StateData(msgspec.Struct, frozen=True, array_like=True):
 
 
 class State:
-    """All experiments, and the place in the log up to which they are folded."""
+    """All experiments, and the place in the log up to which they are folded.
 
-    def __init__(self) -> None:
+    Args:
+        ready: returns whether an experiment of some settings can be folded now; by default all can.
+            Others stay dormant.
+    """
+
+    def __init__(self, ready: Ready = always) -> None:
+        self.ready = ready
         self.head: Head = BEGINNING
         self.time = 0
         """The time of the last event."""
         self.experiments: list[Experiment] = []
         self._by_name: dict[tuple[str, str], Experiment] = {}
+        self.dormant: dict[int, Dormant] = {}
+        """Experiments that cannot be used before their policy is compiled, by number."""
 
     def find(self, tenant: str, name: str) -> Experiment:
         """Return an experiment by its name.
 
         Raises:
             UnknownName: the tenant has no such experiment.
+            NotReady: its policy is not compiled yet.
         """
         found = self.get(tenant, name)
         if found is None:
@@ -50,7 +70,15 @@ class State:
             if not known:
                 raise UnknownName(f"there is no experiment named {name!r:.100}; there are none.")
             raise UnknownName.among("experiment", str(name)[:100], known)
-        return found
+        return _awake(found)
+
+    def numbered(self, number: int) -> Experiment:
+        """Return an experiment by its number, which must exist.
+
+        Raises:
+            NotReady: its policy is not compiled yet.
+        """
+        return _awake(self.experiments[number])
 
     def get(self, tenant: str, name: str) -> Experiment | None:
         """Return an experiment by its name, if there is one."""
@@ -64,9 +92,14 @@ class State:
         """Apply the next event of the log."""
         self.note(record, event)
         if isinstance(event, Created):
-            self._add(Experiment(event, rulings))
+            settings = read_settings(event.settings)
+            self._add(Experiment(event, rulings) if self.ready(settings) else Dormant(event))
+            return
+        experiment = self.experiments[event.experiment]
+        if isinstance(experiment, Dormant):
+            experiment.keep((record,))
         else:
-            self.experiments[event.experiment].apply(record.sequence, event)
+            experiment.apply(record.sequence, event)
 
     def note(self, record: Record, event: Event) -> None:
         """Check that an event can follow, and move to its place in the log."""
@@ -94,9 +127,12 @@ class State:
     def _add(self, experiment: Experiment) -> None:
         self.experiments.append(experiment)
         self._by_name[experiment.tenant, experiment.name] = experiment
+        if isinstance(experiment, Dormant):
+            self.dormant[experiment.number] = experiment
 
     def replace(self, experiment: Experiment) -> None:
         """Put an experiment that was folded again in the place of the old one."""
+        self.dormant.pop(experiment.number, None)
         self.experiments[experiment.number] = experiment
         self._by_name[experiment.tenant, experiment.name] = experiment
 
@@ -113,20 +149,24 @@ class State:
         return _digest(data) + data
 
     @classmethod
-    def load(cls, data: bytes) -> State:
+    def load(cls, data: bytes, ready: Ready = always) -> State:
         """Return a state that was saved.
 
         Args:
             data: what :meth:`save` returned.
+            ready: as for the class.
 
         Raises:
             DamagedFile: the data are damaged or of another version.
         """
         stored = read_snapshot(data)
-        state = cls()
+        state = cls(ready)
         state.head, state.time = stored.head, stored.time
         for each in stored.experiments:
-            state._add(Experiment.load(each))
+            if ready(each.settings):
+                state._add(Experiment.load(each))
+            else:
+                state._add(Dormant(each, stored.head.sequence))
         return state
 
 
@@ -148,6 +188,12 @@ def read_snapshot(data: bytes) -> StateData:
             f"a snapshot in the store has format {stored.format}; this version reads {_FORMAT}."
         )
     return stored
+
+
+def _awake(experiment: Experiment) -> Experiment:
+    if isinstance(experiment, Dormant):
+        raise experiment.refusal()
+    return experiment
 
 
 def not_created(number: int) -> DamagedFile:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from armrace.service.http.problems import Forbidden, TooOften, Unauthorised
 from armrace.service.keyring import ApiKey, Keyring, Scope
 
-__all__ = ["Access", "Grant", "is_loopback"]
+__all__ = ["Access", "Grant", "is_loopback", "is_of_another_site"]
 
 _REFRESH_SECONDS = 0.1
 _LOCAL_HOSTS = (b"127.0.0.1", b"localhost", b"[::1]")
@@ -121,7 +121,7 @@ class Access:
             raise Forbidden("without keys, the service answers requests to localhost alone.")
         if any(name.startswith(b"x-forwarded-") or name in _FORWARDED for name in headers):
             raise Forbidden("without keys, the service answers no request through a proxy.")
-        if _is_of_another_site(http, headers):
+        if is_of_another_site(http, headers):
             raise Forbidden("without keys, the service answers no page of another site.")
 
     def charge(self, key: ApiKey | None, events: int = 1) -> None:
@@ -156,13 +156,18 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-def _is_of_another_site(http: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> bool:
+def is_of_another_site(http: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> bool:
     """Whether a browser says that a page of another site sends this.
 
     Links to pages of this service are no harm: the other site does not see where they lead.
+
+    Args:
+        http: the request as ASGI describes it.
+        headers: its headers. A proxy that speaks TLS says so, and passes ``Host`` on.
     """
     origin = headers.get(b"origin")
-    if origin is not None and origin != b"http://" + headers.get(b"host", b""):
+    scheme = b"https://" if headers.get(b"x-forwarded-proto") == b"https" else b"http://"
+    if origin is not None and origin != scheme + headers.get(b"host", b""):
         return True
     is_link = http["method"] == "GET" and headers.get(b"sec-fetch-mode") == b"navigate"
     return headers.get(b"sec-fetch-site") in _OTHER_SITES and not is_link

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -33,13 +33,13 @@ from armrace.service.http.problems import (
 )
 from armrace.service.http.streams import Streams
 from armrace.service.service import Service
-from armrace.service.warming import warm_for_serving
+from armrace.service.warming import is_warm, warm_for_serving
 
 __all__ = ["Pages", "create_application"]
 
 _encode = msgspec.json.Encoder().encode
 
-_WARM_SECONDS = 1.0
+_LOOK_SECONDS = 2.0
 _READY_SECONDS = 2.0
 """How long a database may take to answer before the service is not ready."""
 _CLOSE_SECONDS = 5.0
@@ -142,24 +142,27 @@ class _Application:
     @asynccontextmanager
     async def _lifespan(self, application: Starlette) -> AsyncIterator[None]:
         for settings in self._service.ledger.all_settings():
-            warm_for_serving(settings)
+            if not is_warm(settings):
+                warm_for_serving(settings)
         self._ready = True
-        warming = asyncio.create_task(self._warm_others())
+        looking = asyncio.create_task(self._look_at_others())
         yield
         self._ready = False
         self._streams.close()
-        await warming
+        looking.cancel()  # a database that says nothing is not waited for
+        with suppress(asyncio.CancelledError):
+            await looking
         await self._close()
 
-    async def _warm_others(self) -> None:
-        """Compile what experiments need that another server has created, where there may be one."""
-        known = len(self._service.ledger.all_settings())
-        while self._service.ledger.store.recovers and not self._streams.closing:
-            await self._streams.rest(_WARM_SECONDS)
-            settings = self._service.ledger.all_settings()
-            for each in settings[known:]:
-                await asyncio.to_thread(warm_for_serving, each)
-            known = max(known, len(settings))
+    async def _look_at_others(self) -> None:
+        """Look for experiments of other servers, so that their policies are compiled early.
+
+        A server that has nothing to do would see them with the first request for one of them.
+        """
+        while self._service.ledger.is_shared and not self._streams.closing:
+            await self._streams.rest(_LOOK_SECONDS)
+            with suppress(ArmraceError):  # a database that is away comes back by itself
+                await self._front.submit([])
 
     async def _close(self) -> None:
         """Close the service, but do not wait for a database that does not answer."""

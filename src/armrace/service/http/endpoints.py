@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from armrace.errors import ArmraceError, InvalidParameter
+from armrace.errors import ArmraceError, InvalidParameter, NotReady
 from armrace.service.answers import (
     ArmAnswer,
     ArmStatus,
@@ -146,6 +146,10 @@ async def _reward(call: Call) -> RewardStatusAnswer:
 
 async def _reward_batch(call: Call) -> RewardList:
     outcomes = await call.front.submit([each.ask(call.tenant) for each in call.body.rewards])
+    for outcome in outcomes:
+        # No status says "later", so that the whole batch is sent again: rewards are idempotent.
+        if isinstance(outcome, NotReady):
+            raise outcome
     return RewardList([reward_answer(outcome) for outcome in outcomes])
 
 

@@ -108,6 +108,7 @@ _STATUSES = {
     "too-often": 429,
     "headers-too-large": 431,
     "request-failed": 500,
+    "not-ready": 503,
     "overloaded": 503,
     "too-many-open": 503,
     "damaged-file": 503,

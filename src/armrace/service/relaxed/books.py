@@ -103,7 +103,9 @@ class AheadBooks(Books):
         self._oldest = (turn.head.sequence - lag.records, time - lag.milliseconds)
         self._views: dict[int, _View] = {}
         for record, event in news:
-            self.numbered(event.experiment).note(record.sequence, event)
+            # Of a dormant experiment nothing is answered, so that nothing need be known.
+            if event.experiment not in state.dormant:
+                self.numbered(event.experiment).note(record.sequence, event)
 
     def add(self, event: Event) -> int:
         """Note an event and return its sequence number."""
@@ -133,7 +135,7 @@ class AheadBooks(Books):
         """Return an experiment as far as decisions and rewards need it."""
         found = self._views.get(number)
         if found is None:
-            found = self._views[number] = _View(self.state.experiments[number], self)
+            found = self._views[number] = _View(self.state.numbered(number), self)
         return found
 
     def settled(self, tenant: str, name: str) -> Experiment:

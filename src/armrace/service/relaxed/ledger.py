@@ -64,7 +64,7 @@ class RelaxedLedger(Ledger):
         names = NamesAside(self._keys())
         drafts = self._draft(batches, names)
         books: AheadBooks | None = None
-        with self.store.turn() as turn:
+        with self._turn() as turn:
             if drafts is not None:
                 try:
                     books, outcomes = self._perform_ahead(turn, batches, drafts, names)
@@ -109,7 +109,7 @@ class RelaxedLedger(Ledger):
     ) -> Draft | None:
         """Draw for a request, if it seems to need a decision."""
         experiment = state.get(request.tenant, request.name)
-        if experiment is None or experiment.phase != "running":
+        if experiment is None or experiment.is_dormant or experiment.phase != "running":
             return None
         try:
             if request.find_open(experiment, self._seen) is not None:

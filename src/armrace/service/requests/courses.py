@@ -125,7 +125,8 @@ class ReadHealth(msgspec.Struct, frozen=True):
 
     def perform(self, books: Books) -> list[ExperimentHealth]:
         """Return the experiments in the order of their creation."""
-        return [_health(each, books.time) for each in books.state.of_tenant(self.tenant)]
+        known = books.state.of_tenant(self.tenant)
+        return [_health(each, books.time) for each in known if not each.is_dormant]
 
 
 def _health(experiment: Experiment, time: int) -> ExperimentHealth:

@@ -91,6 +91,9 @@ class Store(ABC):
     relaxes: ClassVar[bool] = False
     """Whether several servers write, so that the relaxed mode can pay."""
 
+    is_current: bool = True
+    """Whether the tables have this version's schema; they may be older where nothing is changed."""
+
     recovers: ClassVar[bool] = False
     """Whether the store can be used again after it has failed, without being opened again."""
 

@@ -61,6 +61,8 @@ SET idle_in_transaction_session_timeout = '120s';
 """
 """A server that was stopped in the middle of a turn must not keep the lock for ever. No turn rests
 as long as that between two statements: a long log is read in pages, a long ruling is made aside."""
+_READING_LIMITS = "SET statement_timeout = '45s';"
+"""Who reads without a lock may take time between two statements: nobody waits."""
 _CREATE = """
 CREATE SCHEMA IF NOT EXISTS {schema};
 CREATE TABLE IF NOT EXISTS {schema}.version (version integer NOT NULL);
@@ -82,6 +84,8 @@ class PostgresStore(Store):
     Args:
         place: how to connect, as in ``postgresql://user@host/database``.
         schema: the schema of the tables, by which several logs share a database.
+        read_only: whether to change nothing and take no lock: a turn sees the log as it was when
+            the turn began, while others go on.
 
     Raises:
         StoreFailed: the database cannot be reached.
@@ -91,10 +95,12 @@ class PostgresStore(Store):
     relaxes = True
     recovers = True
 
-    def __init__(self, place: str, schema: str = "armrace") -> None:
+    def __init__(self, place: str, schema: str = "armrace", *, read_only: bool = False) -> None:
         if not schema.isidentifier():
             raise InvalidParameter(f"schema must be a plain name; got {schema!r:.100}.")
         self._place = place
+        self._read_only = read_only
+        self._limits = _READING_LIMITS if read_only else _LIMITS
         self._schema = sql.Identifier(schema)
         self._queries = _Queries(self._schema)
         self._last = BEGINNING
@@ -103,7 +109,10 @@ class PostgresStore(Store):
         self._connection: _Connection | None = None
         try:
             with _errors():
-                self._create(self._connected())
+                if read_only:
+                    self._look(self._connected())
+                else:
+                    self._create(self._connected())
         except BaseException:
             self.close()
             raise
@@ -113,7 +122,7 @@ class PostgresStore(Store):
             wanted = {**_CONNECT, **conninfo_to_dict(self._place)}
             self._connection = _Connection.connect(make_conninfo(**wanted), autocommit=True)
             # Whatever the server's default: an answer may leave only when its events are on disk.
-            self._connection.execute("SET synchronous_commit = on;" + _LIMITS)
+            self._connection.execute("SET synchronous_commit = on;" + self._limits)
             self._last = BEGINNING
         return self._connection
 
@@ -124,16 +133,27 @@ class PostgresStore(Store):
             connection.execute(
                 sql.SQL(_CREATE).format(schema=self._schema, version=sql.Literal(_SCHEMA))
             )
-            found = connection.execute(
-                sql.SQL("SELECT max(version) FROM {}.version").format(self._schema)
-            ).fetchone()
-            self._migrate(connection, found[0] if found else 0)
+            self._migrate(connection, self._version(connection))
 
-    def _migrate(self, connection: psycopg.Connection, version: int) -> None:
+    def _look(self, connection: psycopg.Connection) -> None:
+        """Refuse a database without the tables of a store."""
+        try:
+            self.is_current = self._version(connection) == _SCHEMA
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+            raise InvalidParameter("the database holds no store of armrace.") from None
+
+    def _version(self, connection: psycopg.Connection) -> int:
+        found = connection.execute(
+            sql.SQL("SELECT max(version) FROM {}.version").format(self._schema)
+        ).fetchone()
+        version: int = (found[0] if found else None) or 0
         if not 1 <= version <= _SCHEMA:
             raise DamagedFile(
                 f"the database has the schema {version}; this version reads 1 to {_SCHEMA}."
             )
+        return version
+
+    def _migrate(self, connection: psycopg.Connection, version: int) -> None:
         for earlier in range(version, _SCHEMA):
             connection.execute(sql.SQL(_MIGRATIONS[earlier]).format(schema=self._schema))
             connection.execute(
@@ -145,7 +165,8 @@ class PostgresStore(Store):
         with self._lock:
             try:
                 with _errors():
-                    turn = _PostgresTurn(self._connected(), self._queries, self._last.sequence)
+                    connection, last = self._connected(), self._last.sequence
+                    turn = _PostgresTurn(connection, self._queries, last, self._read_only)
                     try:
                         yield turn
                     except psycopg.Error:
@@ -229,14 +250,19 @@ class _Queries:
 
 
 class _PostgresTurn(Turn):
-    def __init__(self, connection: psycopg.Connection, queries: _Queries, last: int) -> None:
+    def __init__(
+        self, connection: psycopg.Connection, queries: _Queries, last: int, read_only: bool
+    ) -> None:
         self._connection = connection
         self._queries = queries
         self._waiting: list[Record] = []
         """Records that go to the database with the next statement."""
         with connection.pipeline():
-            connection.execute("BEGIN")
-            connection.execute(_TAKE_LOCK)
+            if read_only:
+                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            else:
+                connection.execute("BEGIN")
+                connection.execute(_TAKE_LOCK)
             # Statements of their own: the lock must be held before they look at the data.
             head = connection.execute(queries.head, binary=True)
             news = connection.execute(queries.read, (last, _PAGE), binary=True)
@@ -246,7 +272,7 @@ class _PostgresTurn(Turn):
         self._head = BEGINNING if row[1] is None else Head(row[1], bytes(row[2]))
         self._news = list(map(_record, news.fetchall()))
         self._news_after = last
-        self._changed = self._head.sequence != last
+        self._changed = not read_only and self._head.sequence != last
 
     def _execute(self, query: bytes, values: Sequence[object] = ()) -> psycopg.Cursor:
         if self._waiting:

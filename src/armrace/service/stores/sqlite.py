@@ -70,6 +70,8 @@ class SqliteStore(Store):
         path: the file, which is created if there is none; its folder must exist.
         restored: whether the file comes from a backup, so that the high-water mark beside it, or
             its absence, says nothing.
+        read_only: whether to change nothing: no file is made, brought to a newer schema, or
+            written to when the store is closed.
         vfs: the name of SQLite's interface to the system, for tests.
         synchronous: SQLite's setting; anything but FULL loses acknowledged events.
 
@@ -85,19 +87,26 @@ class SqliteStore(Store):
         restored: bool = False,
         vfs: str | None = None,
         synchronous: str = "FULL",
+        *,
+        read_only: bool = False,
     ) -> None:
         self.path = Path(path).absolute()
         self._lock = threading.RLock()
         self._interrupted = False
         """Whether the last turn has not ended, so that its records may be kept or not."""
         with _errors_of(self.path):
-            self._connection = apsw.Connection(str(self.path), vfs=vfs)
+            flags = apsw.SQLITE_OPEN_READWRITE | (0 if read_only else apsw.SQLITE_OPEN_CREATE)
+            self._connection = apsw.Connection(str(self.path), flags, vfs)
         self.mark: HighWaterMark | None = None
         try:
             with _errors_of(self.path):
-                self._prepare(synchronous)
+                if read_only:
+                    self._prepare_reading()
+                else:
+                    self._prepare(synchronous)
                 self._head = self._read_head()
-            self.mark = self._open_mark(restored)
+            if not (read_only and restored):
+                self.mark = self._open_mark(restored)
         except BaseException:
             self.close()
             raise
@@ -112,16 +121,33 @@ class SqliteStore(Store):
         tables = self._connection.execute("SELECT count(*) FROM sqlite_schema").get
         if version == 0 and application == 0 and tables == 0:
             self._connection.execute(_CREATE)
-        elif application != _APPLICATION:
-            raise DamagedFile(f"{self.path} is a database, but no store of armrace.")
-        elif not 1 <= version <= _SCHEMA:
-            raise DamagedFile(
-                f"{self.path} has the schema {version}; this version reads 1 to {_SCHEMA}."
-            )
+        else:
+            self._check_schema(version, application)
         for earlier in range(version or _SCHEMA, _SCHEMA):
             self._connection.execute(_MIGRATIONS[earlier])
             pragma("user_version", earlier + 1)
         self._connection.execute("COMMIT")
+
+    def _check_schema(self, version: int, application: int) -> None:
+        if application != _APPLICATION:
+            raise DamagedFile(f"{self.path} is a database, but no store of armrace.")
+        if not 1 <= version <= _SCHEMA:
+            raise DamagedFile(
+                f"{self.path} has the schema {version}; this version reads 1 to {_SCHEMA}."
+            )
+
+    def _prepare_reading(self) -> None:
+        pragma = self._connection.pragma
+        # Locked all the same: a log that another process appends to cannot be read as a whole.
+        pragma("locking_mode", "exclusive")
+        pragma("query_only", True)
+        # A write-ahead log stays as it is, which SQLite would copy into the database and remove in
+        # the end. If there is none, SQLite makes an empty one, and removes that.
+        kept = self.path.with_name(self.path.name + "-wal").exists()
+        self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(kept))
+        version = pragma("user_version")
+        self._check_schema(version, pragma("application_id"))
+        self.is_current = version == _SCHEMA
 
     def _read_head(self) -> Head:
         query = "SELECT sequence, digest FROM records ORDER BY sequence DESC LIMIT 1"

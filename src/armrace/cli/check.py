@@ -1,0 +1,92 @@
+"""``armrace check``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from armrace.cli import options
+from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
+from armrace.errors import DamagedFile, InvalidParameter
+
+__all__ = ["EPILOG", "check"]
+
+_DAMAGED = 1
+_SECONDS_FOR_SPEED = 10.0
+
+EPILOG = """\
+[bold]Examples[/bold]
+
+armrace check clicks.db
+
+armrace check --backup clicks-20261116T160000Z.db
+
+armrace check postgresql://armrace@db/armrace --json -
+"""
+
+Place = Annotated[
+    str,
+    typer.Argument(
+        metavar="PLACE",
+        help="The store of the service: a file, or postgresql://...",
+        show_default=False,
+    ),
+]
+Backup = Annotated[
+    bool,
+    typer.Option(
+        "--backup", help="The file is a copy that a backup has made, with no high-water mark."
+    ),
+]
+
+
+def check(
+    place: Place, backup: Backup = False, json: options.Json = None, force: options.Force = False
+) -> None:
+    """Check that a store of the service is intact, and change nothing.
+
+    Every record is checked against the digests that chain them and is found by its subject, the log
+    reaches its high-water mark, each snapshot is the fold of the log up to it, and the state that a
+    server starts with is the fold of the whole log. A file must not be in use. A database may be:
+    it is read as it is at one moment, without a lock. The exit code is 1 if something is damaged.
+    """
+    from armrace.service.opening import MEMORY, is_database
+
+    if place == MEMORY or (not is_database(place) and not Path(place).is_file()):
+        raise InvalidParameter(f"place must be a file that exists; got {place!r:.100}.")
+    if backup and is_database(place):
+        raise InvalidParameter("--backup is for a file; a database has no high-water mark.")
+    check_targets(json, force=force)
+    problem: str | None = None
+    found: dict[str, Any] = {}
+    try:
+        found = _check(place, backup)
+    except DamagedFile as error:
+        problem = str(error)
+    if json is not None:
+        write_json(json, {"intact": problem is None, "problem": problem, **found})
+    if problem is not None:
+        say(f"armrace: {problem}")
+        raise typer.Exit(_DAMAGED)
+    if json != STANDARD_OUTPUT:
+        typer.echo(
+            f"The store is intact: {found['records']:,} records of {found['experiments']:,} "
+            f"experiments and {found['snapshots']:,} snapshots."
+        )
+
+
+def _check(place: str, backup: bool) -> dict[str, Any]:
+    import msgspec
+
+    from armrace.service.opening import open_store
+    from armrace.service.store_check import check_store_content
+    from armrace.simulation.progress import progress_bar
+
+    store = open_store(place, restored=backup, read_only=True)
+    try:
+        with progress_bar("records", None, _SECONDS_FOR_SPEED) as bar:
+            return msgspec.structs.asdict(check_store_content(store, bar))
+    finally:
+        store.close()

@@ -1,0 +1,264 @@
+"""``armrace check``: intact stores, and stores that are damaged in every part."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+
+import apsw
+import pytest
+
+import armrace
+from armrace.cli.main import run
+from armrace.service import Service
+from armrace.service.keyring import Keyring
+from armrace.service.state import State, read_snapshot
+from armrace.service.stores.sqlite import SqliteStore
+from serving import Clock
+
+
+def digests(folder):
+    """All files of a folder with their contents."""
+    return {each.name: hashlib.sha256(each.read_bytes()).digest() for each in folder.iterdir()}
+
+
+def fill(service, clock):
+    """An experiment with snapshots, a quarantine, and rulings about learned rewards."""
+    service.create("ads", ["a", "b"], 0, policy="ucb1", horizon=10_000, quarantine=0.5, seed=1)
+    for number in range(4):
+        made = service.decide_many("ads", 30)
+        service.reward_many([(each, 1.0) for each in made[::2]], source=f"source {number}")
+        service.reward(made[1], 1.0, source="bot", suspicion=0.9)
+        clock.move(4000)
+    service.retract("ads", source="source 2")
+    service.decide_many("ads", 10)
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    """A store that was closed, with several snapshots."""
+    folder = tmp_path_factory.mktemp("original")
+    clock = Clock()
+    service = Service(SqliteStore(folder / "clicks.db"), Keyring(), clock=clock)
+    service.ledger._snapshot_events = 40
+    fill(service, clock)
+    service.close()
+    return folder
+
+
+@pytest.fixture
+def store(original, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(original, folder)
+    return folder / "clicks.db"
+
+
+def change(store, statement, *values):
+    """Change a file of SQLite behind the back of the service."""
+    connection = apsw.Connection(str(store))
+    connection.execute(statement, values)
+    changed = connection.changes()
+    connection.close()
+    assert changed
+
+
+def test_an_intact_store_is_read_and_not_changed(store, capsys):
+    before = digests(store.parent)
+    assert run(["check", str(store)]) == 0
+    found = capsys.readouterr()
+    assert digests(store.parent) == before
+    with armrace.open(store) as service:
+        assert f"{service.verify()} records of 1 experiments" in found.out
+
+
+def test_nothing_of_a_store_is_changed_even_if_it_was_killed(store, tmp_path, capsys):
+    """What a killed process leaves has a write-ahead log, which is part of the store."""
+    script = (
+        "import os, sys, armrace\n"
+        "service = armrace.open(sys.argv[1])\n"
+        "made = service.decide_many('ads', 20)\n"
+        "service.reward_many([(each, 1.0) for each in made])\n"
+        "os._exit(0)\n"
+    )
+    subprocess.run([sys.executable, "-c", script, str(store)], check=True, timeout=300)
+    before = digests(store.parent)
+    assert before["clicks.db-wal"] != hashlib.sha256(b"").digest()
+    assert run(["check", str(store), "--json", "-"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert digests(store.parent) == before
+    assert found["intact"]
+    assert found["problem"] is None
+    assert found["snapshots"] >= 2
+    with armrace.open(store) as service:
+        assert service.verify() == found["records"]
+        assert service.describe("ads").decisions == found["decisions"] == 150
+
+
+def flip_payload(store):
+    change(store, "UPDATE records SET payload = CAST(payload || x'00' AS BLOB) WHERE sequence = 7")
+
+
+def remove_record(store):
+    change(store, "DELETE FROM records WHERE sequence = 9")
+
+
+def cut_end(store):
+    change(store, "DELETE FROM records WHERE sequence > 150")
+
+
+def move_subject(store):
+    change(store, "UPDATE records SET subject = subject + 1 WHERE subject > 0")
+
+
+def hide_ruling(store):
+    change(store, "UPDATE records SET subject = NULL WHERE subject = 0")
+
+
+def empty_mark(store):
+    mark = store.with_name("clicks.db-mark")
+    mark.write_bytes(bytes(mark.stat().st_size))
+
+
+def remove_mark(store):
+    store.with_name("clicks.db-mark").unlink()
+
+
+def flip_snapshot(store):
+    change(store, "UPDATE snapshots SET data = CAST(data || x'00' AS BLOB)")
+
+
+def exchange_snapshot(store):
+    """A snapshot that is intact, of another moment."""
+    change(
+        store,
+        "UPDATE snapshots SET data = (SELECT data FROM snapshots ORDER BY sequence LIMIT 1) "
+        "WHERE sequence = (SELECT max(sequence) FROM snapshots)",
+    )
+
+
+def falsify_snapshot(store):
+    """A snapshot with a right digest and a wrong count, which nothing else would notice."""
+    connection = apsw.Connection(str(store))
+    sequence, data = next(
+        iter(connection.execute("SELECT sequence, data FROM snapshots ORDER BY sequence LIMIT 1"))
+    )
+    connection.close()
+    state = State.load(data)
+    state.experiments[0].conflicts += 1
+    assert read_snapshot(state.save())
+    change(store, "UPDATE snapshots SET data = ? WHERE sequence = ?", state.save(), sequence)
+
+
+def resurrect_snapshot(store):
+    """A snapshot that has learned what was retracted later, as if it had not been removed."""
+    clock = Clock()
+    folder = store.parent / "other"
+    folder.mkdir()
+    service = Service(SqliteStore(folder / "clicks.db"), Keyring(), clock=clock)
+    service.ledger._snapshot_events = 10**9
+    rule = service.retract
+    kept = []
+
+    def retract(*arguments, **named):
+        state = service.ledger._state
+        kept.append((state.head.sequence, state.save()))
+        return rule(*arguments, **named)
+
+    service.retract = retract
+    fill(service, clock)
+    service.close()
+    shutil.rmtree(folder)
+    (saved,) = kept
+    change(store, "INSERT INTO snapshots VALUES (?, ?)", *saved)
+
+
+def overwrite_page(store):
+    content = bytearray(store.read_bytes())
+    content[4096 * 2 : 4096 * 2 + 64] = bytes(64)
+    store.write_bytes(content)
+
+
+def overwrite_head(store):
+    content = bytearray(store.read_bytes())
+    content[:16] = b"no SQLite format"
+    store.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (flip_payload, "record 7 does not match its digest"),
+        (remove_record, "record 9 is missing"),
+        (cut_end, "has lost acknowledged events"),
+        (move_subject, "is kept under a wrong subject"),
+        (hide_ruling, "is kept under a wrong subject"),
+        (empty_mark, "clicks.db-mark is damaged"),
+        (remove_mark, "has no high-water mark beside it"),
+        (flip_snapshot, "is not the fold of the log up to it"),
+        (exchange_snapshot, "is not the fold of the log up to it"),
+        (falsify_snapshot, "is not the fold of the log up to it"),
+        (resurrect_snapshot, "has learned rewards that a later record rules out"),
+        (overwrite_page, "is damaged"),
+        (overwrite_head, "is damaged or no database"),
+    ],
+)
+def test_damage_is_named_in_a_sentence_with_exit_code_1(store, capsys, damage, sentence):
+    damage(store)
+    assert run(["check", str(store), "--json", "-"]) == 1
+    found = capsys.readouterr()
+    assert sentence in found.err
+    assert found.err.count("\n") == 1
+    assert "Traceback" not in found.err
+    told = json.loads(found.out)
+    assert not told["intact"]
+    assert sentence in told["problem"]
+
+
+def test_a_backup_is_checked_without_its_mark(store, tmp_path, capsys):
+    copy = tmp_path / "backup.db"
+    with armrace.open(store) as service:
+        service.back_up(copy)
+    before = copy.read_bytes()
+    assert run(["check", str(copy)]) == 1
+    assert "has no high-water mark" in capsys.readouterr().err
+    assert run(["check", "--backup", str(copy)]) == 0
+    assert copy.read_bytes() == before
+    assert not copy.with_name("backup.db-mark").exists()
+
+
+def test_a_store_of_an_earlier_schema_is_checked_without_its_snapshots(store, capsys):
+    connection = apsw.Connection(str(store))
+    connection.pragma("user_version", 1)
+    connection.close()
+    assert run(["check", str(store), "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["snapshots"] == 0
+    connection = apsw.Connection(str(store))
+    assert connection.pragma("user_version") == 1
+    connection.close()
+
+
+def test_what_cannot_be_checked_is_refused_with_exit_code_2(store, tmp_path, capsys):
+    with armrace.open(store):
+        script = "import sys; from armrace.cli.main import run; sys.exit(run(sys.argv[1:]))"
+        done = subprocess.run(
+            [sys.executable, "-c", script, "check", str(store)],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert "is in use by another process" in done.stderr
+    for arguments, sentence in {
+        ("none.db",): "place must be a file that exists",
+        (":memory:",): "place must be a file that exists",
+        (str(tmp_path),): "place must be a file that exists",
+        ("postgresql://127.0.0.1:9/none",): "the database cannot be used",
+        ("--backup", "postgresql://127.0.0.1:9/none"): "--backup is for a file",
+        (str(store), "--json", str(store)): "exists; give another name",
+    }.items():
+        assert run(["check", *arguments]) == 2
+        assert sentence in capsys.readouterr().err

@@ -1,0 +1,280 @@
+"""The service behind a real nginx, with the configuration of the guide."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+import armrace
+from armrace.errors import InvalidParameter
+from armrace.service.keyring import Keyring
+from hosting import free_port
+
+NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "serving.md"
+pytestmark = pytest.mark.skipif(
+    NGINX is None, reason="nginx is not installed; make setup installs it on Debian as root"
+)
+
+AROUND = """
+daemon off;
+{user}
+pid {folder}/nginx.pid;
+error_log {folder}/error.log;
+events {{}}
+http {{
+    access_log {folder}/access.log;
+    client_body_temp_path {folder}/bodies;
+    proxy_temp_path {folder}/answers;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    include {folder}/site.conf;
+}}
+"""
+
+
+def configuration() -> str:
+    """The block of the guide that configures nginx."""
+    _, found, rest = GUIDE.read_text().partition("```text\nupstream armrace")
+    assert found
+    return "upstream armrace" + rest.partition("```")[0]
+
+
+def replaced(text: str, **pairs: str) -> str:
+    for old, new in pairs.values():
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+class Proxy:
+    """An nginx in a folder, in front of a port."""
+
+    def __init__(self, folder: Path, behind: int) -> None:
+        self.port = free_port()
+        self.address = f"https://127.0.0.1:{self.port}"
+        self.folder = folder
+        certificate, key = folder / "server.crt", folder / "server.key"
+        request = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=bandits.example"
+        names = "subjectAltName=DNS:bandits.example,IP:127.0.0.1"
+        files = ["-keyout", str(key), "-out", str(certificate)]
+        subprocess.run(
+            [*request.split(), "-addext", names, *files], check=True, capture_output=True
+        )
+        site = replaced(
+            configuration(),
+            behind=("127.0.0.1:8380", f"127.0.0.1:{behind}"),
+            listen=("listen 443 ssl", f"listen 127.0.0.1:{self.port} ssl"),
+            certificate=("/etc/ssl/bandits.crt", str(certificate)),
+            key=("/etc/ssl/bandits.key", str(key)),
+        )
+        (folder / "site.conf").write_text(site)
+        # Workers of a root's nginx would be nobody, who cannot write into the test's folder.
+        user = "user root;" if os.getuid() == 0 else ""
+        self.file = folder / "nginx.conf"
+        self.file.write_text(AROUND.format(folder=folder, user=user))
+        self.trust = ssl.create_default_context(cafile=str(certificate))
+
+    def command(self, *more: str) -> list[str]:
+        log = str(self.folder / "error.log")
+        return [str(NGINX), "-p", str(self.folder), "-c", str(self.file), "-e", log, *more]
+
+    def client(self, **options) -> httpx.Client:
+        return httpx.Client(base_url=self.address, verify=self.trust, timeout=60, **options)
+
+
+@contextmanager
+def process(command: list[str], ended_by: signal.Signals):
+    """A process until the block ends, which must end well when it is asked to."""
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as started:
+        try:
+            yield started
+            started.send_signal(ended_by)
+            _, said = started.communicate(timeout=60)
+            # After it has stopped, uvicorn lets the signal act.
+            assert started.returncode == (0 if ended_by == signal.SIGQUIT else -ended_by), said
+            assert "Traceback" not in said
+        finally:
+            started.kill()
+
+
+def wait_until_ready(client: httpx.Client, status: int = 200) -> None:
+    for _ in range(1200):
+        try:
+            if client.get("/readyz").status_code == status:
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(0.05)
+    raise AssertionError(f"/readyz did not answer {status} within a minute")
+
+
+@pytest.fixture
+def place(tmp_path):
+    """Where the service listens, and how it is started."""
+    port, store = free_port(), tmp_path / "clicks.db"
+    serve = [sys.executable, "-m", "armrace", "serve", "--store", str(store), "--port", str(port)]
+    return port, store, serve
+
+
+@pytest.fixture
+def proxy(place, tmp_path):
+    folder = tmp_path / "nginx"
+    folder.mkdir()
+    proxy = Proxy(folder, place[0])
+    subprocess.run(proxy.command("-t"), check=True, capture_output=True)
+    with process(proxy.command(), signal.SIGQUIT):
+        yield proxy
+
+
+def read_events(client, headers, found, stop):
+    with client.stream("GET", "/v1/experiments/ads/events", headers=headers) as answer:
+        for line in answer.iter_lines():
+            if line.startswith("data:"):
+                found.append((time.monotonic(), json.loads(line[5:])))
+    stop.set()
+
+
+def test_everything_works_behind_nginx(proxy, place):
+    _, store, serve = place
+    keyring = Keyring(store.with_name("clicks.db-keys"))
+    with proxy.client() as client:
+        with process(serve, signal.SIGTERM):
+            wait_until_ready(client)
+            check_refusal_without_keys(client)
+            _, key = keyring.create(["admin"])
+            headers = {"Authorization": f"Bearer {key}"}
+            wait_until_refused(client)
+            check_requests(client, proxy, key)
+            check_limits(client, headers)
+            check_stream(proxy, client, headers)
+            check_sign_in(proxy, key)
+            found: list = []
+            ended = threading.Event()
+            follower = threading.Thread(
+                target=read_events, args=(client, headers, found, ended), daemon=True
+            )
+            follower.start()
+            while not found:
+                time.sleep(0.01)
+        # The service has stopped with an open stream, which has ended for its reader too.
+        assert ended.wait(30)
+        follower.join()
+        assert client.get("/readyz").status_code == 502
+        check_clients_outlast_a_restart(proxy, key, serve)
+
+
+def check_refusal_without_keys(client):
+    answer = client.get("/v1/experiments")
+    assert answer.status_code == 403
+    assert answer.json()["code"] == "forbidden"
+    assert client.get("/").status_code == 403
+    assert client.post("/v1/experiments", json={"name": "ads"}).status_code == 403
+
+
+def wait_until_refused(client):
+    for _ in range(200):  # a new key is noticed within a second
+        if client.get("/v1/experiments").status_code == 401:
+            return
+        time.sleep(0.05)
+    raise AssertionError("the key was not noticed")
+
+
+def check_requests(client, proxy, key):
+    transport = httpx.HTTPTransport(verify=proxy.trust)
+    with armrace.Client(proxy.address, key=key, transport=transport) as remote:
+        remote.create("ads", ["a", "b"], 0, policy="ucb1", horizon=10_000)
+        decision = remote.decide("ads", unit="visitor 1")
+        assert remote.reward(decision, 1.0, source="web") == "accepted"
+        assert remote.reward(decision, 1.0, source="web") == "duplicate"
+        with pytest.raises(InvalidParameter):
+            remote.reward(remote.decide("ads"), 2.0)
+        made = remote.decide_many("ads", 1000)
+        answers = remote.reward_many([(each, 1.0) for each in made])
+        assert [each.status for each in answers] == ["accepted"] * 1000
+        assert remote.describe("ads").decisions == 1002
+    answer = client.get("/v1/experiments", headers={"Authorization": f"Bearer {key}"})
+    assert len(answer.headers["X-Request-Id"]) == 32  # nginx's own
+
+
+def check_limits(client, headers):
+    """Bodies up to the limit of the service pass, and the service itself refuses larger ones."""
+    headers = {**headers, "Content-Type": "application/json"}
+    body = json.dumps({"decisions": [{"unit": "visitor 1"}]}).encode()
+    for size, status in ((2**20, 200), (2**20 + 1, 413)):
+        answer = client.post(
+            "/v1/experiments/ads/decide/batch", content=body.ljust(size), headers=headers
+        )
+        assert answer.status_code == status
+        if status == 413:
+            assert answer.json()["code"] == "too-large"
+
+
+def check_stream(proxy, client, headers):
+    """What changes is seen while the stream is open, and soon."""
+    following = proxy.client()
+    path = "/v1/experiments/ads/events"
+    with following, following.stream("GET", path, headers=headers) as answer:
+        lines = answer.iter_lines()
+
+        def state():
+            for line in lines:
+                if line.startswith("data:"):
+                    return json.loads(line[5:])["decisions"]
+            raise AssertionError("the stream has ended")
+
+        before = state()
+        for number in range(1, 3):
+            made = client.post("/v1/experiments/ads/decide", json={}, headers=headers)
+            assert made.status_code == 200
+            began = time.monotonic()
+            assert state() == before + number
+            assert time.monotonic() - began < 20  # a second on a machine with nothing to do
+
+
+def check_sign_in(proxy, key):
+    other, own = {"Origin": "https://evil.example"}, {"Origin": proxy.address}
+    form = {"key": key, "to": "/experiment?name=ads"}
+    with proxy.client() as browser:
+        assert browser.get("/").headers["location"] == "/sign-in?to=%2F"
+        assert browser.post("/sign-in", data=form, headers=other).status_code == 403
+        plain = {"Origin": proxy.address.replace("https", "http")}
+        assert browser.post("/sign-in", data=form, headers=plain).status_code == 403
+        answer = browser.post("/sign-in", data=form, headers=own)
+        assert answer.status_code == 303
+        assert answer.headers["location"] == "/experiment?name=ads"
+        cookie = answer.headers["set-cookie"]
+        assert "Secure" in cookie
+        assert "HttpOnly" in cookie
+        assert "samesite=strict" in cookie.lower()
+        page = browser.get(answer.headers["location"])
+        assert page.status_code == 200
+        token = page.text.partition('name="token" value="')[2].partition('"')[0]
+        out = {"token": token}
+        assert browser.post("/sign-out", data=out, headers=other).status_code == 403
+        assert browser.post("/sign-out", data=out, headers=own).status_code == 303
+
+
+def check_clients_outlast_a_restart(proxy, key, serve):
+    transport = httpx.HTTPTransport(verify=proxy.trust)
+    with armrace.Client(proxy.address, key=key, transport=transport, retries=60) as remote:
+        answers: list = []
+        asking = threading.Thread(target=lambda: answers.append(remote.decide("ads").arm))
+        asking.start()
+        with process(serve, signal.SIGTERM):
+            asking.join(120)
+            (arm,) = answers
+            assert arm in "ab"
