@@ -12,7 +12,12 @@ from armrace.theory.allowance import (
     observed_corruption,
     tolerated_ratio,
 )
-from armrace.theory.barriers import barrier_curvature, barrier_factor, barrier_regret
+from armrace.theory.barriers import (
+    barrier_any_rewards_regret,
+    barrier_curvature,
+    barrier_factor,
+    barrier_regret,
+)
 from armrace.theory.eliminations import (
     elimination_log_term,
     gaps_of,
@@ -35,7 +40,13 @@ from armrace.theory.guards import (
     most_labelled_rounds,
     price_of_high_probability,
 )
-from armrace.theory.leaders import lb_inf_regret, tsallis_inf_regret
+from armrace.theory.leaders import (
+    exp3_any_rewards_regret,
+    lb_inf_any_rewards_regret,
+    lb_inf_regret,
+    tsallis_inf_any_rewards_regret,
+    tsallis_inf_regret,
+)
 from armrace.theory.lower_bounds import (
     ForcedRegret,
     clean_switching_regret,
@@ -73,6 +84,7 @@ __all__ = [
     "SharpLayer",
     "agnostic_regret",
     "allowance_failure",
+    "barrier_any_rewards_regret",
     "barrier_curvature",
     "barrier_factor",
     "barrier_regret",
@@ -81,6 +93,7 @@ __all__ = [
     "clean_switching_regret",
     "corruption_allowance",
     "elimination_log_term",
+    "exp3_any_rewards_regret",
     "fast_slow_log_term",
     "fast_slow_regret",
     "fast_slow_stochastic_regret",
@@ -96,6 +109,7 @@ __all__ = [
     "known_corruption_regret",
     "layer_shares",
     "layer_tolerances",
+    "lb_inf_any_rewards_regret",
     "lb_inf_regret",
     "most_labelled_rounds",
     "moves_until_deleted",
@@ -117,5 +131,6 @@ __all__ = [
     "switching_regret",
     "tolerant_layer",
     "tolerated_ratio",
+    "tsallis_inf_any_rewards_regret",
     "tsallis_inf_regret",
 ]

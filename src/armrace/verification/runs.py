@@ -39,6 +39,8 @@ class Runs(NamedTuple):
     """All replications of an experiment; the first axis is the replication."""
 
     regret: Floats
+    regret_to_arms: Floats
+    """The regret against each arm alone; the largest is ``regret``."""
     pseudo_regret: Floats
     clean_regret: Floats
     corruption: Floats
@@ -60,8 +62,10 @@ def examine(
     play_out(parts)
     ledger = parts.ledger
     view = experiment.policy.inspect(state)
+    paid = ledger.clean_totals + ledger.shifts
     return Runs(
-        regret=(ledger.clean_totals + ledger.shifts).max() - ledger.collected[0],
+        regret=paid.max() - ledger.collected[0],
+        regret_to_arms=paid - ledger.collected[0],
         pseudo_regret=ledger.pulls @ (parts.means.max() - parts.means),
         clean_regret=ledger.clean_totals.max() - ledger.collected[1],
         corruption=ledger.corruption[0],
