@@ -22,9 +22,7 @@ __all__ = [
 ]
 
 
-def exp3_any_rewards_regret(
-    arms: int, horizon: int, learning_rate: float | None = None
-) -> float:
+def exp3_any_rewards_regret(arms: int, horizon: int, learning_rate: float | None = None) -> float:
     """Bound the expected regret of EXP3 against a fixed arm, for any rewards.
 
     Args:
@@ -58,9 +56,7 @@ def lb_inf_any_rewards_regret(arms: int, horizon: int) -> float:
     return 6 * math.sqrt(arms * horizon * logarithm) + 54 * arms * logarithm
 
 
-def tsallis_inf_any_rewards_regret(
-    arms: int, horizon: int, reduced_variance: bool = True
-) -> float:
+def tsallis_inf_any_rewards_regret(arms: int, horizon: int, reduced_variance: bool = True) -> float:
     """Bound the expected regret of Tsallis-INF against a fixed arm, for any rewards.
 
     Args:

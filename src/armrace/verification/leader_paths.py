@@ -41,8 +41,8 @@ class Reading(NamedTuple):
     """Expected squared errors of the predictions, by which the optimism grows; 0 without."""
 
 
-Reader = Callable[[Any, Any, int, int], Reading]
-"""From policy, running state, number of the round (from 1) and horizon."""
+Reader = Callable[[Any], Reading]
+"""Reads the running state of a leader."""
 
 
 class Path(NamedTuple):
@@ -108,7 +108,7 @@ def walk(policy: Policy, read: Reader, rounds: int, seed: int) -> Path:
     weights, updates = np.empty((rounds, arms)), np.empty((rounds, arms))
     played, stated = np.zeros((rounds, arms), dtype=np.bool_), np.empty(rounds)
     readings, budget = [], int(rounds * _BUDGET)
-    following = _copied(read(policy, learner.state, 1, rounds))
+    following = _copied(read(learner.state))
     for number in range(rounds):
         weights[number] = learner.weights()
         lost = losses[number]
@@ -119,7 +119,7 @@ def walk(policy: Policy, read: Reader, rounds: int, seed: int) -> Path:
         decision = learner.decide()
         arm = decision.ticket.arm
         learner.learn(decision, 1 - lost[arm])
-        following = _copied(read(policy, learner.state, number + 2, rounds))
+        following = _copied(read(learner.state))
         updates[number] = following.estimated - readings[-1].estimated
         played[number, arm], stated[number] = True, decision.ticket.probability
     before = Reading(*(np.array(column) for column in zip(*readings, strict=True)))

@@ -28,6 +28,7 @@ __all__ = [
     "errors_of_estimates",
     "excess_variation",
     "regret_on_path",
+    "signed_errors_of_estimates",
     "squares_of_optimism",
     "stability_of_scales",
 ]
@@ -99,15 +100,25 @@ def draws_by_change(path: Path) -> Floats:
 
 
 def errors_of_estimates(path: Path) -> Floats:
-    """Return, for each round, the weighted error of the estimates, in [-1, 1].
+    """Return, for each round, half of the errors of the estimates times the probabilities.
 
-    That is the sum over arms of ``s p (estimate - loss)`` with the sign ``s`` of
-    ``loss - 1/2``, which is that of the error of a prediction in (0, 1). Its mean is 0 if
-    the estimates are unbiased; with signs, errors of arms that lost and of arms that did not add
-    up. Values beyond [-1, 1], which no unbiased estimate gives, are cut off.
+    That is the sum over arms of ``p (estimate - loss)/2``, in [-1, 1], whose mean is 0 if
+    the estimates are unbiased. Values beyond [-1, 1], which no unbiased estimate gives, are cut.
     """
-    signs = np.where(path.losses > 0.5, 1.0, -1.0)
-    errors = (signs * path.weights * (path.updates - path.losses)).sum(axis=1)
+    return _weighted_errors(path, np.full_like(path.losses, 0.5))
+
+
+def signed_errors_of_estimates(path: Path) -> Floats:
+    """As :func:`errors_of_estimates`, with the sign of ``loss - 1/2`` in place of 1/2.
+
+    This is the sign of the error of a prediction in (0, 1), so that errors in proportion to it
+    add up, whether arms have lost or not.
+    """
+    return _weighted_errors(path, np.where(path.losses > 0.5, 1.0, -1.0))
+
+
+def _weighted_errors(path: Path, factors: Floats) -> Floats:
+    errors = (factors * path.weights * (path.updates - path.losses)).sum(axis=1)
     return np.clip(np.nan_to_num(errors), -1.0, 1.0)
 
 

@@ -16,12 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace import theory
+from armrace.adversaries.two_phase import TwoPhase
 from armrace.environments import Bernoulli
 from armrace.policies import Exp3, LbInf, OptimisticLogBarrier, Policy, TsallisInf
 from armrace.red_team.library import winners_for
 from armrace.red_team.target import Target
-from armrace.simulation.experiment import make_experiment
-from armrace.statistics import Interval
+from armrace.simulation.experiment import Experiment, make_experiment
+from armrace.statistics import Interval, mean_interval
 from armrace.verification.betting import betting_interval
 from armrace.verification.cells import ATTACKS, describe
 from armrace.verification.checks import Claim, Judgement
@@ -38,6 +39,7 @@ from armrace.verification.leader_proofs import (
     errors_of_estimates,
     excess_variation,
     regret_on_path,
+    signed_errors_of_estimates,
     squares_of_optimism,
     stability_of_scales,
 )
@@ -68,8 +70,9 @@ Floats = npt.NDArray[np.float64]
 
 _ROUNDS = 1_000
 """The length of the paths on which every step of a proof is checked."""
-_SHORT = 64
-"""The length of the paths of which there are many, for means."""
+_SHORT, _PART = 128, 4
+"""The length of the paths for means, and how many martingale runs of others one of them replaces:
+each has more rounds, and takes longer to start."""
 _PRECISE = 1e-8
 """The largest relative difference of two computations of a probability."""
 _ROUNDING = 1e-9
@@ -124,33 +127,35 @@ class LeaderSubject(NamedTuple):
 # --- what each leader promises --------------------------------------------------------------
 
 
-def _read_optimistic(policy: Any, state: Any, number: int, horizon: int) -> Reading:
-    growth = policy.scale_growth / math.log(max(horizon, 2))
+def _read_optimistic(state: Any) -> Reading:
     return Reading(
         estimated=state.estimates.losses,
         predictions=state.estimates.predictions,
-        optimism=policy.optimism * np.sqrt(state.variances),
-        scales=policy.first_scale + np.sqrt(growth * np.asarray(state.variations)),
+        optimism=state.optimism * np.sqrt(state.variances),
+        scales=state.first_scale + np.sqrt(state.growth * np.asarray(state.variations)),
         spreads=np.maximum(state.spreads.own, state.spreads.pooled),
     )
 
 
-def _read_lb_inf(policy: Any, state: Any, number: int, horizon: int) -> Reading:
-    nothing = np.zeros(state.scales.size)
-    estimates = state.estimates
+def _read_lb_inf(state: Any) -> Reading:
+    estimates, nothing = state.estimates, np.zeros(state.scales.size)
     return Reading(estimates.losses, estimates.predictions, nothing, state.scales, nothing)
 
 
-def _read_tsallis_inf(policy: Any, state: Any, number: int, horizon: int) -> Reading:
-    losses, nothing = state.estimates.losses, np.zeros(state.estimates.losses.size)
-    rate = (4 if policy.estimator == "rv" else 2) / math.sqrt(number)
+def _read_tsallis_inf(state: Any) -> Reading:
+    losses = state.estimates.losses
+    rate = state.rate_scale / math.sqrt(state.counts.rounds[0] + 1)
+    return _unpredicted(losses, rate)
+
+
+def _read_exp3(state: Any) -> Reading:
+    return _unpredicted(state.losses, state.learning_rate[0])
+
+
+def _unpredicted(losses: Floats, rate: float) -> Reading:
+    """Return the problem of a leader that predicts nothing and has one learning rate."""
+    nothing = np.zeros(losses.size)
     return Reading(losses, nothing, nothing, np.full(losses.size, 1 / rate), nothing)
-
-
-def _read_exp3(policy: Any, state: Any, number: int, horizon: int) -> Reading:
-    arms, nothing = state.losses.size, np.zeros(state.losses.size)
-    rate = PrescribedExp3(policy, arms, horizon).rate
-    return Reading(state.losses, nothing, nothing, np.full(arms, 1 / rate), nothing)
 
 
 def _published(policy: Any, gaps: Sequence[float], horizon: int, spent: float) -> float | None:
@@ -277,7 +282,7 @@ def _is_readable(subject: LeaderSubject) -> bool:
     """Whether the running state is of the kind that the class of the leader keeps."""
     state = subject.policy.start(len(MEANS), _ROUNDS)
     try:
-        subject.guarantee.read(subject.policy, getattr(state, "leader", state), 1, _ROUNDS)
+        subject.guarantee.read(getattr(state, "leader", state))
     except AttributeError:
         return False
     return True
@@ -289,7 +294,7 @@ class _Paths:
     def __init__(self, subject: LeaderSubject, form: Form, seed: int) -> None:
         self.subject, self.form, self.seed = subject, form, seed
         self.long = cache(lambda: self._walk(form.replayed_runs, _ROUNDS))
-        self.short = cache(lambda: self._walk(form.martingale_runs, _SHORT))
+        self.short = cache(lambda: self._walk(form.martingale_runs // _PART, _SHORT))
 
     def _walk(self, runs: int, rounds: int) -> list[Path]:
         policy, read = self.subject.policy, self.subject.guarantee.read
@@ -303,7 +308,7 @@ class _Paths:
     @property
     def short_setting(self) -> str:
         """The short paths in words."""
-        return _setting(self.form.martingale_runs, _SHORT)
+        return _setting(self.form.martingale_runs // _PART, _SHORT)
 
 
 def _setting(runs: int, rounds: int) -> str:
@@ -373,40 +378,46 @@ def _exactly(
 
 def _draw_claims(subject: LeaderSubject, paths: _Paths) -> Iterator[Claim]:
     """Claim that arms are drawn from the published law and estimates are unbiased."""
-    for claim, measure, sample in (
+    for claim, measure, samples in (
         (
             "the arm is drawn with the published probabilities",
             "mean of the probability of the arm drawn, less its mean by the published law, "
             "equal to 0",
-            draws_by_weight,
+            (draws_by_weight,),
         ),
         (
             "the arm is drawn with the probabilities of its own round",
             "mean of how much less likely the arm drawn has just become, less its mean by the "
             "published law, equal to 0",
-            draws_by_change,
+            (draws_by_change,),
         ),
         (
             "the estimated losses are unbiased, given the past and the losses of the round",
             "mean of the weighted errors of the estimates, equal to 0",
-            errors_of_estimates,
+            (errors_of_estimates, signed_errors_of_estimates),
         ),
     ):
+        judge = _without_drift(paths, samples)
+        setting = paths.short_setting
+        yield Claim(claim, subject.label, setting, measure, (), judge, "Leader lemma")
 
-        def judge(
-            runs: Sequence[Runs],
-            level: float,
-            sample: Callable[[Path], Floats] = sample,
-        ) -> Judgement:
+
+def _without_drift(
+    paths: _Paths, samples: Sequence[Callable[[Path], Floats]]
+) -> Callable[[Sequence[Runs], float], Judgement]:
+    """Judge numbers whose mean given the past is 0, jointly; the worst interval is shown."""
+
+    def judge(runs: Sequence[Runs], level: float) -> Judgement:
+        intervals = []
+        for sample in samples:
             found = np.concatenate([sample(path) for path in paths.short()])
-            interval = _mean_of_differences(found, -1.0, 1.0, level)
-            return Judgement(
-                found.size, 0, interval, 0.0, interval.low <= 0.0 <= interval.high
-            )
+            intervals.append(_mean_of_differences(found, -1.0, 1.0, level / len(samples)))
+        worst = max(intervals, key=lambda interval: max(interval.low, -interval.high))
+        holds = worst.low <= 0.0 <= worst.high
+        rounds = sum(len(path.weights) for path in paths.short())
+        return Judgement(rounds, int(not holds), worst, 0.0, holds)
 
-        yield Claim(
-            claim, subject.label, paths.short_setting, measure, (), judge, "Leader lemma"
-        )
+    return judge
 
 
 def _mean_of_differences(sample: Floats, least: float, most: float, level: float) -> Interval:
@@ -519,7 +530,8 @@ def _variation_claim(subject: LeaderSubject, paths: _Paths) -> Claim:
     def judge(runs: Sequence[Runs], level: float) -> Judgement:
         found = np.concatenate([excess_variation(path) for path in paths.short()])
         interval = _mean_of_differences(np.clip(found, -1.0, 2.0), -1.0, 2.0, level)
-        return Judgement(found.size, 0, interval, 0.0, interval.low <= 0.0)
+        holds = interval.low <= 0.0
+        return Judgement(found.size, int(not holds), interval, 0.0, holds)
 
     return Claim(
         "the expected variation of an arm is at most p (1 - p)",
@@ -551,7 +563,7 @@ def _searched(subject: LeaderSubject, budget: float, form: Form) -> list[Any]:
     target = Target(
         policy=subject.policy, environment=environment, budget=budget, horizon=form.horizon
     )
-    found = [winner for winner in winners_for(target) if winner.tag() == "two-phase"]
+    found = [winner for winner in winners_for(target) if isinstance(winner, TwoPhase)]
     return found[: _MORE_WINNERS if form is FULL else _WINNERS]
 
 
@@ -582,12 +594,21 @@ def _pseudo_regret_claim(
     yield Claim(
         "the expected pseudo-regret is at most its bound",
         subject.label,
-        f"{describe(experiment)}; the bound is {bound:,.0f} of {everything:,.0f}",
+        f"{_described(experiment)}; the bound is {bound:,.0f} of {everything:,.0f}",
         "mean pseudo-regret, at most the bound",
         (experiment,),
         judge,
         subject.guarantee.theorem,
     )
+
+
+def _described(experiment: Experiment) -> str:
+    """Describe an experiment, and the actions of an attack that a search has found."""
+    attack, setting = experiment.adversary, describe(experiment)
+    if not isinstance(attack, TwoPhase):
+        return setting
+    actions = attack.first if attack.split == 1 else f"{attack.first}, then {attack.second}"
+    return setting.replace(attack.tag(), f"{attack.tag()} ({actions})", 1)
 
 
 def _any_rewards_claim(
@@ -610,9 +631,8 @@ def _any_rewards_claim(
 
     def judge(runs: Sequence[Runs], level: float) -> Judgement:
         samples = runs[0].regret_to_arms.T
-        intervals = [
-            _mean_of_differences(sample, -horizon, horizon, level / arms) for sample in samples
-        ]
+        # A regret may be as low as -T, so that an interval for every law would say nothing.
+        intervals = [Interval(*mean_interval(sample, level / arms)) for sample in samples]
         worst = int(np.argmax([interval.low for interval in intervals]))
         over = int((samples[worst] > bound).sum())
         return Judgement(

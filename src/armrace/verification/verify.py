@@ -197,8 +197,7 @@ def make_subjects(policies: Policies, usual: Descriptions) -> list[Subject | Lea
         if leader is None and not isinstance(policy, tuple(GUARANTEES)):
             known = ", ".join(kind.tag() for kind in (*GUARANTEES, *LEADERS))
             raise InvalidParameter(
-                f"policies must have a guarantee that is known here ({known}); "
-                f"got {policy.tag()}."
+                f"policies must have a guarantee that is known here ({known}); got {policy.tag()}."
             )
         found.append(leader or make_subject(policy))
     return found
