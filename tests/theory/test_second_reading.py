@@ -1,8 +1,8 @@
 """The theory page read a second time: its tables from the formulas alone, its steps by trial.
 
 Nothing here uses ``armrace.theory``. Formulas are typed in from the page, roots are found by
-bisection, and every inequality of the proofs about the barrier, the guard and Proposition L is tried on random
-instances, with edges of its range among them.
+bisection, and every inequality of the proofs about the barrier, the guard and Proposition L is
+tried on random instances, with edges of its range among them.
 """
 
 from __future__ import annotations
@@ -96,7 +96,9 @@ def test_zeta_is_below_its_parabola_as_far_as_steps_go():
     for _ in range(200):
         k = RANDOM.uniform(0, 4)
         g = (1 + k / 2) * RANDOM.uniform(1.001, 5)
-        y = np.concatenate([-np.geomspace(1e-6, (1 + k / 2) / g, 200), np.geomspace(1e-6, 1e3, 200)])
+        y = np.concatenate(
+            [-np.geomspace(1e-6, (1 + k / 2) / g, 200), np.geomspace(1e-6, 1e3, 200)]
+        )
         assert np.all(zeta(y) <= curvature(g, k) * y**2 * (1 + 1e-9) + 1e-15)
 
 
@@ -129,7 +131,7 @@ def test_lemma_1_for_any_predictions_spreads_and_losses():
             y = (e * (played - p) - x) / scales
             assert y.min() >= -(1 + k / 2) / g - 1e-12
             allowed += (scales * zeta(y) + x).sum()
-            left += ((update * (p - u)).sum(axis=1))
+            left += (update * (p - u)).sum(axis=1)
             estimated, variance = estimated + update, grown
             variation = variation + (e * (played - p)) ** 2
         right = -(scales * np.log(u)).sum(axis=1) - g * arms * math.log(arms) + allowed
@@ -167,9 +169,9 @@ def test_the_small_steps_of_the_barriers_theorem():
     assert ((1 + np.sqrt(t)) / t).max() <= 3 / 4
     arms = np.arange(2, 1000)
     assert np.all(arms * np.log(arms) >= 1.38 * (arms - 1))
-    assert 2 * math.log(2) * 3 / 4 <= 1.04 < 1.38
-    w, x, theta = RANDOM.normal(size=(2, 1000)).tolist() + [RANDOM.exponential(size=1000)]
-    w, x, theta = np.array(w), np.array(x), np.array(theta)
+    assert 2 * math.log(2) * 3 / 4 <= 1.04
+    w, x = RANDOM.normal(size=(2, 1000))
+    theta = RANDOM.exponential(size=1000)
     assert np.all((w - x) ** 2 <= (1 + theta) * w**2 + (1 + 1 / theta) * x**2 + 1e-12)
     p = np.linspace(0, 1, 1001)
     assert p * (1 - p) ** 2 + (1 - p) * p**2 == pytest.approx(p * (1 - p))
@@ -355,7 +357,11 @@ def test_the_windows_and_the_divergence_of_proposition_l():
 
 def test_a_linear_bound_is_what_proposition_l_asks_for():
     for _ in range(200):
-        constant, slope, gap = RANDOM.exponential(1000), RANDOM.uniform(0.5, 50), RANDOM.uniform(0, 0.5)
+        constant, slope, gap = (
+            RANDOM.exponential(1000),
+            RANDOM.uniform(0.5, 50),
+            RANDOM.uniform(0, 0.5),
+        )
         kappa = 1 + math.ceil(4 * slope / gap)
         corruption = constant / slope * RANDOM.uniform(1.0001, 10)
         assert gap * (kappa - 1) * corruption / 2 > constant + slope * corruption

@@ -1,8 +1,10 @@
 """The bounds of Lykouris, Mirrokni and Paes Leme (STOC 2018) as functions, with their constants.
 
-The bounds of the sharp race, of the guard and of some regularised leaders are included.
+The bounds of the sharp race, of the guard and of some regularised leaders are included. Logarithms
+are natural; the number of layers is ``ceil(lg T)``.
+
 All functions are pure functions of numbers; checks by experiment are in
-:mod:`armrace.verification`. Logarithms are natural; the number of layers is ``ceil(lg T)``.
+:mod:`armrace.verification`.
 """
 
 from armrace.theory.allowance import (

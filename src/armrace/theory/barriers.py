@@ -48,7 +48,12 @@ def barrier_curvature(first_scale: float, optimism: float = 0.0) -> float:
 
 
 def most_growth(horizon: int, first_scale: float) -> float:
-    """The fastest growth of the scales that the proof covers, ``first_scale^2 ln T``."""
+    """The fastest growth of the scales that the proof covers, ``first_scale^2 ln T``.
+
+    Args:
+        horizon: the number of rounds.
+        first_scale: the scale of the barrier at first.
+    """
     return first_scale**2 * math.log(horizon)
 
 

@@ -320,7 +320,11 @@ def make_subject(description: Policy | str | Mapping[str, Any]) -> Subject:
 
 
 def label_of(policy: Policy) -> str:
-    """Return the policy's name with the parameters that differ from the defaults."""
+    """Return the policy's name with the parameters that differ from the defaults.
+
+    Args:
+        policy: the policy.
+    """
     usual = {parameter.name: parameter.default for parameter in policy.parameters()}
     skipped = {"name", "delta", "corruption"}
     given = {name: _in_short(value) for name, value in policy.to_builtins().items()}

@@ -83,6 +83,9 @@ def draws_by_weight(path: Path) -> Floats:
 
     That is ``p_i - sum p_j^2``, whose mean is 0 if the arm ``i`` is drawn from ``p``. It is
     negative where unlikely arms are drawn too often.
+
+    Args:
+        path: the path.
     """
     return np.asarray(path.weights[path.played] - (path.weights**2).sum(axis=1))
 
@@ -92,6 +95,9 @@ def draws_by_change(path: Path) -> Floats:
 
     That is ``w_i - sum p_j w_j`` with the weights of the round before minus those of this one, as
     ``w``, scaled to a largest value of 1/2. It is positive where an old distribution is used.
+
+    Args:
+        path: the path.
     """
     change = -np.diff(path.weights, axis=0, prepend=path.weights[:1])
     most = np.abs(change).max(axis=1, keepdims=True)
@@ -104,6 +110,9 @@ def errors_of_estimates(path: Path) -> Floats:
 
     That is the sum over arms of ``p (estimate - loss)/2``, in [-1, 1], whose mean is 0 if
     the estimates are unbiased. Values beyond [-1, 1], which no unbiased estimate gives, are cut.
+
+    Args:
+        path: the path.
     """
     return _weighted_errors(path, np.full_like(path.losses, 0.5))
 
@@ -113,6 +122,9 @@ def signed_errors_of_estimates(path: Path) -> Floats:
 
     This is the sign of the error of a prediction in (0, 1), so that errors in proportion to it
     add up, whether arms have lost or not.
+
+    Args:
+        path: the path.
     """
     return _weighted_errors(path, np.where(path.losses > 0.5, 1.0, -1.0))
 
@@ -180,7 +192,11 @@ class Steps(NamedTuple):
 
 
 def barrier_steps(path: Path) -> Steps:
-    """Return the extreme steps of a path of a leader with a logarithmic barrier."""
+    """Return the extreme steps of a path of a leader with a logarithmic barrier.
+
+    Args:
+        path: the path.
+    """
     drift = path.optimism_steps
     steps = (path.shares - drift) / path.before.scales
     return Steps(float(steps.min()), float(drift.min()), float(drift.max()))
@@ -225,6 +241,9 @@ def excess_variation(path: Path) -> Floats:
     """Return, for each round, the variation of all arms beyond its expected value, in [-1, 2].
 
     That is the sum over arms of ``nu - p (1 - p)``, whose mean is at most 0.
+
+    Args:
+        path: the path.
     """
     expected = path.weights * (1 - path.weights)
     return np.asarray((path.shares**2 - expected).sum(axis=1))

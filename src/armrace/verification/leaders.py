@@ -260,7 +260,13 @@ def find_leader(policy: Policy) -> LeaderSubject | None:
 
 
 def leader_claims(subject: LeaderSubject, form: Form, seed: int) -> Iterator[Claim]:
-    """Make all claims about a leader."""
+    """Make all claims about a leader.
+
+    Args:
+        subject: what is checked, with its guarantee.
+        form: the sizes of the checks.
+        seed: the seed of all runs.
+    """
     yield from leader_mechanics_claims(subject, form, seed)
     yield from leader_regret_claims(subject, form, seed)
 
@@ -269,7 +275,13 @@ def leader_claims(subject: LeaderSubject, form: Form, seed: int) -> Iterator[Cla
 
 
 def leader_mechanics_claims(subject: LeaderSubject, form: Form, seed: int) -> Iterator[Claim]:
-    """Make the claims about the running state and the sample paths of a leader."""
+    """Make the claims about the running state and the sample paths of a leader.
+
+    Args:
+        subject: what is checked, with its guarantee.
+        form: the sizes of the checks.
+        seed: the seed of all runs.
+    """
     if not _is_readable(subject):
         return
     paths = _Paths(subject, form, seed)
@@ -548,7 +560,13 @@ def _variation_claim(subject: LeaderSubject, paths: _Paths) -> Claim:
 
 
 def leader_regret_claims(subject: LeaderSubject, form: Form, seed: int) -> Iterator[Claim]:
-    """Make the claims of the theorem, where its bound is below all that can be lost."""
+    """Make the claims of the theorem, where its bound is below all that can be lost.
+
+    Args:
+        subject: what is checked, with its guarantee.
+        form: the sizes of the checks.
+        seed: the seed of all runs.
+    """
     budget = form.horizon / _ROUNDS_A_UNIT
     yield from _pseudo_regret_claim(subject, "none", 0.0, form, seed)
     for attack in (*ATTACKS[1:], *_searched(subject, budget, form)):

@@ -34,6 +34,9 @@ class Regulariser(NamedTuple):
 def excess_of_logarithm(step: Floats) -> Floats:
     """``y - ln(1 + y)``; NaN for ``y <= -1``, where no bound holds.
 
+    Args:
+        step: the numbers ``y``.
+
     >>> excess_of_logarithm(np.array([0.0, -1.0]))
     array([ 0., nan])
     """

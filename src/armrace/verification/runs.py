@@ -24,7 +24,7 @@ class Books(NamedTuple):
     """The layers' records of the arms at the end; rows are layers, columns are arms."""
 
     share: Floats
-    """The probability with which each layer gets a round; one number a layer."""
+    """The probability with which each layer gets a round; one number per layer."""
     assigned: Floats
     """Plays of a layer's own, whether their reward has come or not."""
     pulls: Floats
@@ -55,7 +55,13 @@ class Runs(NamedTuple):
 def examine(
     experiment: Experiment, replication: int, control: npt.NDArray[np.int64] | None = None
 ) -> Runs:
-    """Play one replication and extract what claims need."""
+    """Play one replication and extract what claims need.
+
+    Args:
+        experiment: the experiment.
+        replication: the number of the replication, from 0.
+        control: through which another thread can follow and stop it.
+    """
     parts = make_parts(experiment, replication, control)
     state = parts.policy
     parts = _with_witness(parts)
@@ -77,7 +83,11 @@ def examine(
 
 
 def witnessed_parts(experiment: Experiment) -> Parts:
-    """Make the parts that :func:`examine` plays in the first replication."""
+    """Make the parts that :func:`examine` plays in the first replication.
+
+    Args:
+        experiment: the experiment.
+    """
     return _with_witness(make_parts(experiment, 0))
 
 
@@ -91,7 +101,11 @@ def _with_witness(parts: Parts) -> Parts:
 
 
 def gather(runs: Sequence[Runs]) -> Runs:
-    """Combine single replications into one object."""
+    """Combine single replications into one object.
+
+    Args:
+        runs: one object for each replication.
+    """
     columns = {name: [getattr(run, name) for run in runs] for name in Runs._fields}
     books = columns.pop("books")
     together = None if books[0] is None else Books(*map(np.array, zip(*books, strict=True)))

@@ -204,7 +204,13 @@ def make_subjects(policies: Policies, usual: Descriptions) -> list[Subject | Lea
 
 
 def make_claims(policies: Policies, form: Form, seed: int) -> list[Claim]:
-    """Make all claims to be checked, lemmas first."""
+    """Make all claims to be checked, lemmas first.
+
+    Args:
+        policies: the policies, or None for the usual ones.
+        form: the sizes of the checks.
+        seed: the seed of all runs.
+    """
     quick = (*CHECKED, *CHECKED_LEADERS)
     full = (*CHECKED_AT_LENGTH, *CHECKED_LEADERS_AT_LENGTH)
     subjects = make_subjects(policies, quick if form is QUICK else full)
@@ -241,6 +247,15 @@ def try_claims(
     """Return a verdict for each claim, all of them jointly at the error probability.
 
     ``seed`` and ``quick`` are noted in the checks; the claims have been made with them.
+
+    Args:
+        claims: the claims.
+        executor: where runs are played; threads of this process by default.
+        workers: the number of threads; by default one for each core.
+        progress: True or False to show a progress bar or not, or a function that is called with
+            the share done.
+        seed: the seed with which the claims were made, for the record.
+        quick: whether they were made in the quick form, for the record.
     """
     return _judge_all(claims, _play(claims, executor, workers, progress), seed, quick)
 
