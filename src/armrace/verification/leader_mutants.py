@@ -36,7 +36,7 @@ __all__ = [
 LeaderMutation = Literal[
     "losses not divided by the probability",
     "losses divided by another arm's probability",
-    "probabilities that sum to 1.01",
+    "probabilities that sum to 0.99",
     "an old distribution drawn from",
     "every fifth arm drawn at random",
     "predictions not subtracted",
@@ -50,7 +50,7 @@ LeaderMutation = Literal[
 ]
 
 _NOT_DIVIDED, _ANOTHER_ARM, _SUM, _OLD, _AT_RANDOM, _NOT_SUBTRACTED = range(6)
-_FIFTH = 0.2
+_FIFTH, _LEAST = 0.2, 1e-3
 
 
 class BrokenLeader(NamedTuple):
@@ -67,21 +67,23 @@ def broken_distribution(state: BrokenLeader, out: Floats) -> None:
     distribution(state.leader, out)
     if state.mistake == _SUM:
         for arm in range(out.size):
-            out[arm] *= 1.01
+            out[arm] *= 0.99
 
 
 @implement(choose, BrokenLeader)
 def broken_choose(state: BrokenLeader, stream: Stream, eligible: Eligible = None) -> Ticket:
     distribution(state.leader, state.current)
     ticket = choose(state.leader, stream, eligible)
+    drawn = ticket.arm
     if state.mistake == _OLD:
-        arm = draw_arm(state.last, total_weight(state.last), stream)
-        ticket = make_ticket(arm, 0, state.current[arm])
+        drawn = draw_arm(state.last, total_weight(state.last), stream)
     if state.mistake == _AT_RANDOM and uniform(stream) < _FIFTH:
-        arm = int(uniform(stream) * state.current.size)
-        ticket = make_ticket(arm, 0, state.current[arm])
+        drawn = int(uniform(stream) * state.current.size)
+    # The estimate of an arm that is hardly ever drawn would be beyond all numbers.
+    if drawn != ticket.arm and state.current[drawn] > _LEAST:
+        ticket = make_ticket(drawn, 0, state.current[drawn])
     if state.mistake == _SUM:
-        ticket = make_ticket(ticket.arm, 0, 1.01 * ticket.probability)
+        ticket = make_ticket(ticket.arm, 0, 0.99 * ticket.probability)
     return ticket
 
 
@@ -159,7 +161,7 @@ def _times(factor: float) -> Callable[[Any], Any]:
 _IN_USE: dict[LeaderMutation, Mutate] = {
     "losses not divided by the probability": _used_wrongly(_NOT_DIVIDED),
     "losses divided by another arm's probability": _used_wrongly(_ANOTHER_ARM),
-    "probabilities that sum to 1.01": _used_wrongly(_SUM),
+    "probabilities that sum to 0.99": _used_wrongly(_SUM),
     "an old distribution drawn from": _used_wrongly(_OLD),
     "every fifth arm drawn at random": _used_wrongly(_AT_RANDOM),
 }

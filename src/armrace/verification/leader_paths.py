@@ -140,9 +140,10 @@ def replay(path: Path, prescribed: Any) -> Floats:
     """
     found = np.empty_like(path.weights)
     rewards = 1 - path.losses[path.played]
-    for number, (arm, weights, reward) in enumerate(
-        zip(path.arms, path.weights, rewards, strict=True)
-    ):
-        found[number] = prescribed.weights()
-        prescribed.learn(int(arm), weights, float(reward))
+    plays = zip(path.arms, path.weights, rewards, strict=True)
+    # A broken leader may publish 0, by which the second implementation then divides.
+    with np.errstate(all="ignore"):
+        for number, (arm, weights, reward) in enumerate(plays):
+            found[number] = prescribed.weights()
+            prescribed.learn(int(arm), weights, float(reward))
     return found

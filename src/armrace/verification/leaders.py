@@ -378,7 +378,8 @@ def _exactly(
     """Judge numbers that are 0 except for rounding, in every round of every path."""
 
     def judge(runs: Sequence[Runs], level: float) -> Judgement:
-        each = [np.nan_to_num(distances(path), nan=np.inf) for path in paths.long()]
+        with np.errstate(all="ignore"):  # what is not a number counts as wrong
+            each = [np.nan_to_num(distances(path), nan=np.inf) for path in paths.long()]
         wrong = int(sum((found > _PRECISE).sum() for found in each))
         most = float(max(found.max() for found in each))
         return Judgement(
@@ -495,7 +496,8 @@ def _inequality(
     """Claim that an inequality holds on every path."""
 
     def judge(runs: Sequence[Runs], level: float) -> Judgement:
-        excesses = np.array([sides(path).excess for path in paths.long()])
+        with np.errstate(all="ignore"):  # what is not a number counts as an excess
+            excesses = np.array([sides(path).excess for path in paths.long()])
         most, over = float(excesses.max()), int((excesses > _ROUNDING).sum())
         return Judgement(excesses.size, over, Interval(most, most), 0.0, over == 0)
 
