@@ -26,7 +26,7 @@ from armrace.statistics import Interval, mean_interval
 from armrace.verification.betting import betting_interval
 from armrace.verification.cells import ATTACKS, describe
 from armrace.verification.checks import Claim, Judgement
-from armrace.verification.forms import FULL, Form
+from armrace.verification.forms import Form
 from armrace.verification.guarantees import label_of
 from armrace.verification.leader_paths import MEANS, Path, Reader, Reading, replay, walk
 from armrace.verification.leader_proofs import (
@@ -81,9 +81,6 @@ _ROUNDS_A_UNIT = 100
 """Rounds for each unit of corruption under the attacks."""
 _ITO_RATE = 0.25
 """The prediction rate for which Ito bounds the regret for any rewards."""
-_WINNERS = 2
-_MORE_WINNERS = 6
-"""The number of attacks of the red team's library, in the quick and in the full form."""
 
 
 class BarrierProof(NamedTuple):
@@ -584,7 +581,7 @@ def _searched(subject: LeaderSubject, budget: float, form: Form) -> list[Any]:
         policy=subject.policy, environment=environment, budget=budget, horizon=form.horizon
     )
     found = [winner for winner in winners_for(target) if isinstance(winner, TwoPhase)]
-    return found[: _MORE_WINNERS if form is FULL else _WINNERS]
+    return found[: form.searched_attacks]
 
 
 def _pseudo_regret_claim(

@@ -231,7 +231,9 @@ def make_claims(policies: Policies, form: Form, seed: int) -> list[Claim]:
         for subject in guards
         for claim in family(subject, form.of_guards(), seed)
     ]
-    claims += [claim for leader in leaders for claim in leader_claims(leader, form, seed)]
+    claims += [
+        claim for leader in leaders for claim in leader_claims(leader, form.of_leaders(), seed)
+    ]
     return claims if policies is not None else [*claims, *ucb1_lower_bounds(form, seed)]
 
 
