@@ -62,7 +62,7 @@ def test_bounds_for_any_rewards_by_hand():
     assert exp3_any_rewards_regret(3, 10**6) == pytest.approx(best)
     for rate in (1e-4, 1e-2):
         assert exp3_any_rewards_regret(3, 10**6, rate) > best
-    with pytest.raises(InvalidParameter, match="^arms must be at least 2; got 1.$"):
+    with pytest.raises(InvalidParameter, match=r"^arms must be at least 2; got 1\.$"):
         exp3_any_rewards_regret(1, 10**6)
 
 

@@ -36,7 +36,11 @@ def test_a_mutant_is_caught_by_a_check_that_the_table_names(race, mutation, poli
     else:
         assert failed
         caught = {f"{check.claim} ({check.theorem})" for check in failed}
-        assert caught <= set(PUBLISHED[race, mutation].split("; "))
+        published = set(PUBLISHED[race, mutation].split("; "))
+        if race in GUARANTEED:
+            assert caught <= published
+        else:  # what else a broken leader violates depends on the path that it takes
+            assert caught & published
 
 
 def test_half_of_the_literal_allowance_suffices_for_the_papers_tolerance_only():

@@ -21,7 +21,11 @@ from armrace.kernels.generics import (
 )
 from armrace.kernels.sampling import draw_arm, total_weight
 from armrace.kernels.streams import Stream, uniform
-from armrace.policies import Exp3, LbInf, OptimisticLogBarrier, Policy, TsallisInf
+from armrace.policies.base import Policy
+from armrace.policies.exp3 import Exp3
+from armrace.policies.lb_inf import LbInf
+from armrace.policies.optimistic_log_barrier import OptimisticLogBarrier
+from armrace.policies.tsallis_inf import TsallisInf
 
 __all__ = [
     "LEADER_MUTATIONS",

@@ -75,7 +75,7 @@ def distance_from_solution(path: Path, regulariser: Regulariser) -> Floats:
         gradient = expected + before.scales * regulariser.slope(weights)
         rows = np.arange(len(weights))
         off = gradient - gradient[rows, weights.argmax(axis=1)][:, None]
-        return np.abs(off / (before.scales * regulariser.steepness(weights)))
+        return np.asarray(np.abs(off / (before.scales * regulariser.steepness(weights))))
 
 
 def draws_by_weight(path: Path) -> Floats:
@@ -131,7 +131,7 @@ def signed_errors_of_estimates(path: Path) -> Floats:
 
 def _weighted_errors(path: Path, factors: Floats) -> Floats:
     errors = (factors * path.weights * (path.updates - path.losses)).sum(axis=1)
-    return np.clip(np.nan_to_num(errors), -1.0, 1.0)
+    return np.asarray(np.clip(np.nan_to_num(errors), -1.0, 1.0))
 
 
 # --- what the proofs say about one path -----------------------------------------------------

@@ -331,7 +331,7 @@ def _definition_claims(subject: LeaderSubject, paths: _Paths) -> Iterator[Claim]
     difference = f"largest relative difference, at most {_PRECISE:g}"
 
     def sums(path: Path) -> Floats:
-        return np.abs(path.weights.sum(axis=1) - 1)
+        return np.asarray(np.abs(path.weights.sum(axis=1) - 1))
 
     def prescribed(path: Path) -> Floats:
         second = names.prescribed(policy, len(MEANS), _ROUNDS)
