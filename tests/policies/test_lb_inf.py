@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 
 from armrace.kernels.generics import Ticket, assign, learn
 from armrace.policies.lb_inf import LbInf
 from armrace.simulation import simulate
+from armrace.verification.prescribed_leaders import PrescribedLbInf
 from playing import make_table, play, play_textbook, probabilities
 
 
@@ -28,34 +28,14 @@ def test_three_rounds_as_computed_by_hand():
     assert state.estimates.losses == pytest.approx([2.43394058, 0.9980261], abs=5e-9)
 
 
-class Textbook:
-    def __init__(self, arms, horizon, rate):
-        self.losses, self.predictions = np.zeros(arms), np.full(arms, 0.5)
-        self.scales, self.log_horizon, self.rate = np.full(arms, 2.0), math.log(horizon), rate
-
-    def weights(self):
-        expected = self.losses + self.predictions
-        low, high = expected.min() - self.scales.sum(), expected.min()
-        for _ in range(200):
-            x = (low + high) / 2
-            low, high = (x, high) if (self.scales / (expected - x)).sum() < 1 else (low, x)
-        return self.scales / (expected - low)
-
-    def learn(self, arm, weights, reward):
-        played, error = np.arange(weights.size) == arm, 1 - reward - self.predictions[arm]
-        self.losses += self.predictions + played * error / weights
-        variation = error**2 * np.where(played, 1 - weights, weights) ** 2
-        self.scales += variation / (2 * self.scales * self.log_horizon)
-        self.predictions[arm] += self.rate * error
-
-
 @pytest.mark.parametrize("rate", [0.25, 0.0])
 def test_plays_as_printed(rate):
     table = make_table(1000)
-    textbook = Textbook(4, 1000, rate)
-    arms, state = play(LbInf(prediction_rate=rate), table)
+    policy = LbInf(prediction_rate=rate)
+    textbook = PrescribedLbInf(policy, 4, 1000)
+    arms, state = play(policy, table)
     assert arms == play_textbook(textbook, table)
-    assert state.estimates.losses == pytest.approx(textbook.losses, rel=1e-8)
+    assert state.estimates.losses == pytest.approx(textbook.estimated, rel=1e-8)
     assert state.scales == pytest.approx(textbook.scales, rel=1e-8)
 
 

@@ -13,6 +13,7 @@ from armrace.policies.leaders.estimates import TSALLIS_ENTROPY, power_weights
 from armrace.policies.tsallis_inf import TsallisInf
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import simulate
+from armrace.verification.prescribed_leaders import PrescribedTsallisInf
 from playing import (
     final_state,
     is_sound,
@@ -53,44 +54,14 @@ def test_normaliser_as_computed_by_hand():
     assert x == pytest.approx(-1.54246, abs=5e-6)
 
 
-class Textbook:
-    def __init__(self, arms, estimator):
-        self.losses, self.estimator, self.number = np.zeros(arms), estimator, 1
-
-    def rate(self):
-        return (4 if self.estimator == "rv" else 2) / math.sqrt(self.number)
-
-    def weights(self):
-        """By bisection between the ends that the specification names."""
-        rate, least = self.rate(), self.losses.min()
-        low, high = least - 2 * math.sqrt(self.losses.size) / rate, least - 2 / rate
-        for _ in range(200):
-            middle = (low + high) / 2
-            if self.at(middle).sum() < 1:
-                low = middle
-            else:
-                high = middle
-        return self.at(low) / self.at(low).sum()
-
-    def at(self, x):
-        return 4 / (self.rate() * (self.losses - x)) ** 2
-
-    def learn(self, arm, weights, reward):
-        played = np.arange(weights.size) == arm
-        baselines = np.zeros(weights.size)
-        if self.estimator == "rv":
-            baselines = 0.5 * (weights >= self.rate() ** 2)
-        self.losses += played * (1 - reward - baselines) / weights + baselines
-        self.number += 1
-
-
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_plays_as_printed(estimator):
     table = make_table(1000)
-    textbook = Textbook(table.shape[1], estimator)
-    arms, state = play(TsallisInf(estimator=estimator), table)
+    policy = TsallisInf(estimator=estimator)
+    textbook = PrescribedTsallisInf(policy, *table.shape[::-1])
+    arms, state = play(policy, table)
     assert arms == play_textbook(textbook, table)
-    assert state.estimates.losses == pytest.approx(textbook.losses, rel=1e-6)
+    assert state.estimates.losses == pytest.approx(textbook.estimated, rel=1e-6)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)

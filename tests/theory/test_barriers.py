@@ -3,118 +3,89 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from armrace.errors import InvalidParameter
-from armrace.kernels.generics import decide, learn
 from armrace.policies.optimistic_log_barrier import OptimisticLogBarrier
-from armrace.randomness import Purpose, stream_for
 from armrace.simulation import simulate
-from armrace.theory import barrier_curvature, barrier_factor, barrier_regret
-from playing import probabilities
+from armrace.theory import (
+    barrier_any_rewards_regret,
+    barrier_curvature,
+    barrier_factor,
+    barrier_regret,
+)
+from armrace.verification.leader_paths import walk
+from armrace.verification.leader_proofs import (
+    barrier_steps,
+    bias_of_optimism,
+    comparators,
+    excess_variation,
+    regret_on_path,
+    squares_of_optimism,
+    stability_of_scales,
+)
+from armrace.verification.leaders import LEADERS
+from armrace.verification.regularisers import BARRIER, excess_of_logarithm
 
 ROUNDS = 1500
 SETTINGS = ({"optimism": 0.0}, {"optimism": 0.5, "scale_growth": 0.25}, {"optimism": 1.5})
 """With a first scale of 2, which the theorem covers."""
+READ = LEADERS[OptimisticLogBarrier].read
 
 
-class Path(NamedTuple):
-    """All that the proof speaks of, a row for each round."""
-
-    weights: np.ndarray
-    estimates: np.ndarray
-    errors: np.ndarray
-    played: np.ndarray
-    scales: np.ndarray
-    optimism: np.ndarray
-    """One row more than there are rounds."""
-    spreads: np.ndarray
-
-
-def walk(settings, seed, means=(0.6, 0.4, 0.45), first_scale=2.0):
-    """A path under an adversary that swaps arms while the best is likely, and then stops."""
+def walk_with(settings, seed, first_scale=2.0):
     policy = OptimisticLogBarrier(first_scale=first_scale, **settings)
-    state, arms = policy.start(len(means), ROUNDS), len(means)
-    stream, coins = stream_for(seed, Purpose.LEARNER, 0), np.random.default_rng(seed)
-    rows = {name: [] for name in Path._fields}
-    budget = 60
-    rows["optimism"].append(np.zeros(arms))
-    for _ in range(ROUNDS):
-        weights = probabilities(state, arms)
-        losses = (coins.random(arms) >= means).astype(float)
-        if budget and weights[0] > 0.3 and losses[0] < losses[1]:
-            losses[:2], budget = losses[1::-1].copy(), budget - 1
-        rows["weights"].append(weights)
-        rows["scales"].append(state.scratch.scales.copy())
-        rows["spreads"].append(np.maximum(state.spreads.own, state.spreads.pooled))
-        before = state.estimates.losses.copy()
-        ticket = decide(state, stream)
-        learn(state, ticket, 1 - losses[ticket.arm])
-        rows["estimates"].append(state.estimates.losses - before)
-        rows["errors"].append(losses[ticket.arm] - ticket.memo)
-        rows["played"].append(np.arange(arms) == ticket.arm)
-        rows["optimism"].append(policy.optimism * np.sqrt(state.variances))
-    return policy, Path(*(np.array(rows[name]) for name in Path._fields))
-
-
-def signed_shares(path):
-    """``e (1 - p)`` for the arm played and ``-e p`` for the others; squared, they are ``nu``."""
-    return path.errors[:, None] * (path.played - path.weights)
+    return policy, walk(policy, READ, ROUNDS, seed)
 
 
 @pytest.fixture(scope="module", params=SETTINGS, ids=str)
 def walked(request):
-    return walk(request.param, seed=4)
+    return walk_with(request.param, seed=4)
 
 
 def test_the_regret_on_a_path_is_what_the_first_lemma_allows(walked):
+    """The lemma, with the terms that the leader lemma has beyond it left out."""
     policy, path = walked
-    arms, steps = path.weights.shape[1], np.diff(path.optimism, axis=0) * path.weights
-    y = (signed_shares(path) - steps) / path.scales
-    assert y.min() >= -(1 + policy.optimism / 2) / policy.first_scale
-    allowed = (path.scales * (y - np.log1p(y)) + steps).sum() - policy.first_scale * arms * (
-        math.log(arms)
-    )
-    for best in range(arms):
-        comparator = np.full(arms, 1 / ROUNDS)
-        comparator[best] = 1 - (arms - 1) / ROUNDS
-        regret = (path.estimates * (path.weights - comparator)).sum()
-        assert regret <= allowed - path.scales[-1] @ np.log(comparator)
+    arms, drift = path.weights.shape[1], path.optimism_steps
+    y = (path.shares - drift) / path.before.scales
+    assert barrier_steps(path).least == y.min() >= -(1 + policy.optimism / 2) / policy.first_scale
+    allowed = (path.before.scales * excess_of_logarithm(y) + drift).sum()
+    allowed -= policy.first_scale * arms * math.log(arms)
+    sides = regret_on_path(path, BARRIER, centred=True)
+    for comparator, regret, tighter in zip(comparators(arms, ROUNDS), *sides, strict=True):
+        last = -path.before.scales[-1] @ np.log(comparator)
+        assert regret <= tighter <= allowed + last + 1e-9
 
 
 def test_stability_is_bounded_by_the_root_of_the_variation(walked):
     policy, path = walked
     growth = policy.scale_growth / math.log(ROUNDS)
-    variation = signed_shares(path) ** 2
+    variation = path.shares**2
     sums = np.cumsum(variation, axis=0)
     scales = policy.first_scale + np.sqrt(growth * (sums - variation))
-    assert path.scales == pytest.approx(scales, rel=1e-9)
-    stability = (variation / path.scales).sum(axis=0)
-    assert np.all(stability <= 2 * np.sqrt(sums[-1] / growth))
+    assert path.before.scales == pytest.approx(scales, rel=1e-9)
+    assert stability_of_scales(path, growth).excess <= 0
 
 
 def test_bias_and_stability_of_the_optimism_are_bounded(walked):
     policy, path = walked
-    steps = np.diff(path.optimism, axis=0) * path.weights
-    variances = path.spreads * (1 - path.weights) / path.weights
+    variances = path.before.spreads * (1 - path.weights) / path.weights
     deviations = policy.optimism * np.sqrt(np.cumsum(variances, axis=0))
-    assert path.optimism[1:] == pytest.approx(deviations, rel=1e-9)
-    products = (path.spreads * path.weights * (1 - path.weights)).sum(axis=0)
-    bound = policy.optimism * math.log(8 * math.e * ROUNDS) * np.sqrt(products)
-    assert steps.min() >= 0
-    assert steps.max() <= policy.optimism / 2
-    assert np.all(steps.sum(axis=0) <= bound)
-    assert np.all((steps**2).sum(axis=0) <= policy.optimism / 2 * bound)
+    optimism = np.vstack([path.before.optimism[1:], path.after.optimism])
+    assert optimism == pytest.approx(deviations, rel=1e-9)
+    steps = barrier_steps(path)
+    assert 0 <= steps.least_optimism <= steps.largest_optimism <= policy.optimism / 2
+    assert bias_of_optimism(path, policy.optimism).excess <= 0
+    assert squares_of_optimism(path, policy.optimism).excess <= 0
 
 
 def test_the_first_lemma_can_fail_where_it_is_not_proved():
     """With a first scale of 0.3, a step below -1 occurs, for which there is no bound."""
-    _, path = walk({"optimism": 1.0}, seed=4, first_scale=0.3)
-    steps = np.diff(path.optimism, axis=0) * path.weights
-    assert ((signed_shares(path) - steps) / path.scales).min() < -1
+    _, path = walk_with({"optimism": 1.0}, seed=4, first_scale=0.3)
+    assert barrier_steps(path).least < -1
+    assert regret_on_path(path, BARRIER, centred=True).excess == 1.0
 
 
 def test_expected_variation_is_at_most_the_expected_plays_of_other_arms():
@@ -123,13 +94,8 @@ def test_expected_variation_is_at_most_the_expected_plays_of_other_arms():
     Over 8 paths, the mean exceeds 5 of its standard errors with probability 1e-3 at most, by the
     t distribution with 7 degrees of freedom; with this seed it does not.
     """
-    excesses = []
-    for seed in range(8):
-        _, path = walk(SETTINGS[1], seed)
-        allowed = path.weights * (1 - path.weights)
-        excesses.append((signed_shares(path) ** 2 - allowed).sum(axis=0))
-    mean, error = np.mean(excesses, axis=0), np.std(excesses, axis=0, ddof=1) / math.sqrt(8)
-    assert np.all(mean <= 5 * error)
+    excesses = [excess_variation(walk_with(SETTINGS[1], seed)[1]).sum() for seed in range(8)]
+    assert np.mean(excesses) <= 5 * np.std(excesses, ddof=1) / math.sqrt(8)
 
 
 def test_the_root_of_the_last_inequality():
@@ -160,7 +126,7 @@ def test_the_factor_is_the_least_over_all_divisions_of_a_step(optimism, factor):
 @pytest.mark.parametrize("theta", [0.1, 1.0, 7.0])
 def test_a_squared_step_is_divided_between_its_parts(walked, theta):
     _, path = walked
-    steps, shares = np.diff(path.optimism, axis=0) * path.weights, signed_shares(path)
+    steps, shares = path.optimism_steps, path.shares
     divided = (1 + theta) * shares**2 + (1 + 1 / theta) * steps**2
     assert np.all((shares - steps) ** 2 <= divided + 1e-12)
 
@@ -177,6 +143,9 @@ def test_small_gaps_have_the_bound_without_gaps_and_the_trivial_one():
     without = barrier_factor(horizon) * math.sqrt(horizon * math.log(horizon))
     assert barrier_regret([0.0, 0.2], horizon) == pytest.approx(
         math.sqrt(2) * without + 2 * (2 * math.log(horizon) + 1)
+    )
+    assert barrier_any_rewards_regret(2, horizon) == pytest.approx(
+        without + 2 * math.log(horizon) + 1
     )
     assert barrier_regret([0.001], horizon) == pytest.approx(1000)
 

@@ -8,7 +8,13 @@ import pytest
 
 from armrace.errors import InvalidParameter
 from armrace.policies import POLICIES
-from armrace.theory import lb_inf_regret, tsallis_inf_regret
+from armrace.theory import (
+    exp3_any_rewards_regret,
+    lb_inf_any_rewards_regret,
+    lb_inf_regret,
+    tsallis_inf_any_rewards_regret,
+    tsallis_inf_regret,
+)
 
 LOGARITHM = math.log(10**6)
 
@@ -41,6 +47,23 @@ def test_without_gaps_the_bounds_for_any_rewards_hold():
     assert tsallis_inf_regret([0.001], 10**6) == pytest.approx(1000)
     with pytest.raises(InvalidParameter, match="the best arm must be unique"):
         lb_inf_regret([0.0, 0.1], 1000)
+
+
+def test_bounds_for_any_rewards_by_hand():
+    root = math.sqrt(3 * 10**6)
+    assert tsallis_inf_any_rewards_regret(3, 10**6) == pytest.approx(2 * root + 42 * LOGARITHM + 16)
+    assert tsallis_inf_any_rewards_regret(3, 10**6, reduced_variance=False) == pytest.approx(
+        4 * root + 1
+    )
+    assert lb_inf_any_rewards_regret(3, 10**6) == pytest.approx(
+        6 * math.sqrt(3 * 10**6 * LOGARITHM) + 162 * LOGARITHM
+    )
+    best = math.sqrt(2 * 3 * 10**6 * math.log(3))
+    assert exp3_any_rewards_regret(3, 10**6) == pytest.approx(best)
+    for rate in (1e-4, 1e-2):
+        assert exp3_any_rewards_regret(3, 10**6, rate) > best
+    with pytest.raises(InvalidParameter, match=r"^arms must be at least 2; got 1\.$"):
+        exp3_any_rewards_regret(1, 10**6)
 
 
 @pytest.mark.parametrize(

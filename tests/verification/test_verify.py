@@ -21,6 +21,7 @@ from armrace.verification.checks import (
 )
 from armrace.verification.forms import QUICK
 from armrace.verification.guarantees import CHECKED, make_subject
+from armrace.verification.leaders import CHECKED_LEADERS
 from armrace.verification.lemmas import lemma_claims
 from armrace.verification.lower_bounds import race_lower_bounds
 from armrace.verification.mutants import BrokenMultiLayerRace
@@ -74,13 +75,24 @@ def test_every_claim_holds(quick):
 
 def test_every_race_and_every_claim_is_tried(quick):
     rows = quick[1]
-    assert {row["policy"] for row in rows} == {*CHECKED, "ucb1"}
+    assert {row["policy"] for row in rows} == {*CHECKED, *CHECKED_LEADERS, "ucb1"}
     attacks = {"zero-best-when-likely", "swap-best", "aae-opening", "adaptive-constant"}
     for race in set(CHECKED) - {"active-arm-elimination"}:
         own = [row for row in rows if row["policy"] == race]
         assert len({row["claim"] for row in own}) >= 7
         for attack in attacks:
             assert sum(attack in row["setting"] for row in own) >= 3
+
+
+def test_every_leader_is_tried_without_corruption_and_under_every_attack(quick):
+    for leader in CHECKED_LEADERS:
+        own = [row for row in quick[1] if row["policy"] == leader]
+        bounds = [row for row in own if "expected pseudo-regret" in row["claim"]]
+        named = " ".join(row["setting"] for row in bounds)
+        for attack in ("no attack", "zero-best-when-likely", "adaptive-constant", "two-phase"):
+            assert attack in named
+        assert sum("for any rewards" in row["claim"] for row in own) == 2
+        assert len({row["claim"] for row in own}) >= 10
 
 
 def test_rows_have_what_scripts_rely_on(quick):
@@ -195,22 +207,25 @@ def test_a_single_race_and_a_policy_of_ones_own_are_taken():
 
 
 def test_nonsense_is_refused():
-    with pytest.raises(InvalidParameter, match="policies must be races"):
+    known = r"policies must have a guarantee that is known here \(.*sharp-race.*lb-inf"
+    with pytest.raises(InvalidParameter, match=known):
         verify([Ucb1()], quick=True)
+    with pytest.raises(InvalidParameter, match="policies must be races whose guarantees are known"):
+        verify(["optimistic-log-barrier"], quick=True, asymptotic=True)
     with pytest.raises(UnknownName, match="multi-layer-race"):
         verify(["multi-layer-rice"], quick=True)
     for single in ("sharp-race", {"name": "sharp-race"}, MultiLayerRace(), 5):
         for asymptotic in (False, True):
-            with pytest.raises(InvalidParameter, match="policies must be a list of races; got"):
+            with pytest.raises(InvalidParameter, match="policies must be a list of policies; got"):
                 verify(single, quick=True, asymptotic=asymptotic)
-    with pytest.raises(InvalidParameter, match="at least one race"):
+    with pytest.raises(InvalidParameter, match="at least one policy"):
         verify([], quick=True)
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--policy", "ucb1"], "policies must be races whose guarantees are known"),
+        (["--policy", "ucb1"], "policies must have a guarantee that is known here"),
         (["--policy", "multi-layer-rice"], "did you mean 'multi-layer-race'?"),
         (["--seed", "x"], "seed must be a whole number; got 'x'."),
         (["--workers", "0"], "workers must be at least 1; got 0."),

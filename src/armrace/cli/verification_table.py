@@ -19,7 +19,7 @@ def print_verification(found: Verification) -> None:
     console = Console(highlight=False)
     for claim, checks in by_claim(found).items():
         console.print(f"[bold]{heading(claim)}[/bold]")
-        table = new_table("race", "runs", "failures", "interval", "limit", "verdict", "setting")
+        table = new_table("policy", "runs", "failures", "interval", "limit", "verdict", "setting")
         table.columns[-1].justify = "left"
         for check in checks:
             table.add_row(

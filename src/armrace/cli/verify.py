@@ -37,6 +37,8 @@ armrace verify --quick
 
 armrace verify --policy multi-layer-race --report verification.html
 
+armrace verify --quick --policy optimistic-log-barrier
+
 armrace verify --asymptotic --report growth.html
 
 armrace verify --json verification.json --report verification.html
@@ -44,7 +46,7 @@ armrace verify --json verification.json --report verification.html
 
 Quick = Annotated[
     bool,
-    typer.Option("--quick", help="Fewer and shorter runs: under a minute."),
+    typer.Option("--quick", help="Fewer and shorter runs: about a minute."),
 ]
 Asymptotic = Annotated[
     bool,
@@ -60,7 +62,8 @@ Policies = Annotated[
         "--policies",
         metavar="NAMES",
         autocompletion=complete_policies,
-        help="Which races, between commas; by default all, with UCB1 under the lower bounds.",
+        help="Which races, guards and leaders, between commas; by default all, with UCB1 under the "
+        "lower bounds.",
     ),
 ]
 
@@ -78,9 +81,9 @@ def verify(
     figures: options.Figures = None,
     force: options.Force = False,
 ) -> None:
-    """Check the theorems of races and guards by experiment, and that races run as proofs assume.
+    """Check theorems by experiment, and that races, guards and leaders run as proofs assume.
 
-    Each row is a claim about a race: the theorem that it tries, how many runs there were, in how
+    Each row is a claim about a policy: the theorem that it tries, how many runs there were, in how
     many it failed, and a confidence interval of what is measured. A claim fails only where chance
     would hardly explain it: with probability 99%, no true claim of the whole table is called
     refuted. The exit code is 1 if some claim fails.
@@ -110,7 +113,7 @@ def verify(
 
 
 def _chosen(policies: list[str] | None) -> list[str] | None:
-    """The races that are named; None stands for all, as without a name."""
+    """Return the policies that are named; None for all, as without a name."""
     if policies is None:
         return None
     return names("policy", policies, known=()) or None
@@ -155,5 +158,5 @@ def _write_report(page: Path, found: Verification, command: str) -> None:
 def _command(quick: bool, asymptotic: bool, chosen: list[str] | None, seed: int) -> str:
     """The command line that tries the same claims."""
     form = (" --quick" if quick else "") + (" --asymptotic" if asymptotic else "")
-    races = "" if chosen is None else f" --policy {','.join(chosen)}"
-    return f"armrace verify{form}{races} --seed {seed}"
+    policies = "" if chosen is None else f" --policy {','.join(chosen)}"
+    return f"armrace verify{form}{policies} --seed {seed}"

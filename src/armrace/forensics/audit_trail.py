@@ -195,7 +195,13 @@ def watched_that_disagrees(state: Watched, fresh: Watched, room: Room) -> Iterat
 
 
 def watch(state: Any, arms: int, horizon: int) -> Watched:
-    """Wrap a policy's state, so that its rewards are recorded from now on."""
+    """Wrap a policy's state, so that its rewards are recorded from now on.
+
+    Args:
+        state: the state of a policy.
+        arms: the number of arms.
+        horizon: the number of rounds that are planned.
+    """
     marks = _mark_pulls(horizon)
     marked = (arms, marks.size)
     blocks = (arms, max(1, int(math.log2(max(2, horizon // _SMALLEST_BLOCK)))))
@@ -244,7 +250,11 @@ def _mark_pulls(horizon: int) -> npt.NDArray[np.int64]:
 
 @inlined
 def block_size(scale: int) -> int:
-    """Return the number of pulls in a block of this scale."""
+    """Return the number of pulls in a block of this scale.
+
+    Args:
+        scale: the number of the scale, from 0.
+    """
     return _SMALLEST_BLOCK << scale
 
 
@@ -254,6 +264,12 @@ def log_evidence(pulls: float, total: float, other_pulls: float, other_total: fl
 
     It is ``n kl(x, z) + m kl(y, z) - ln(pi (n + 1/2))/2 - ln(pi (m + 1/2))/2`` for samples of
     sizes ``n`` and ``m`` with means ``x`` and ``y``, where ``z`` is the mean of all.
+
+    Args:
+        pulls: the size of the first sample.
+        total: its sum.
+        other_pulls: the size of the second sample.
+        other_total: its sum.
     """
     common = (total + other_total) / (pulls + other_pulls)
     divergence = 0.0
@@ -275,6 +291,14 @@ def nearest_sums(
     """Return the sums of two samples, each known up to an interval, that differ least.
 
     These are the ends that face each other, or sums with equal means if there are any.
+
+    Args:
+        pulls: the size of the first sample.
+        low: its least possible sum.
+        high: its largest possible sum.
+        other_pulls: the size of the second sample.
+        other_low: its least possible sum.
+        other_high: its largest possible sum.
     """
     if high * other_pulls <= other_low * pulls:
         return high, other_low
@@ -290,6 +314,9 @@ def log_block_weight(position: float) -> float:
 
     With these weights, early blocks lose little, and late ones hardly more than with a union bound
     over a known number of blocks.
+
+    Args:
+        position: the number of the block, from 1.
     """
     return -math.log(2.0 * position * math.log(position + 2.0) ** 2)
 

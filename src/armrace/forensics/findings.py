@@ -54,7 +54,12 @@ class Finding(NamedTuple):
 
 
 def direction_of(mean: float, other: float) -> Direction:
-    """Whether the second number lies above the first (up) or not (down)."""
+    """Whether the second number lies above the first (up) or not (down).
+
+    Args:
+        mean: the first number.
+        other: the second number.
+    """
     return "up" if other > mean else "down"
 
 
@@ -100,7 +105,7 @@ class Audit(msgspec.Struct, NotebookView, frozen=True, kw_only=True):
         return {**data, "seen_certificate": self.seen_certificate, "words": str(self)}
 
     def __str__(self) -> str:
-        """All alarms and certificates, one of them a line."""
+        """All alarms and certificates, one per line."""
         if not self.alarms:
             return sentences.describe_nothing(self.rounds, self.level)
         return "\n".join(

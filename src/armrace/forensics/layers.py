@@ -26,7 +26,11 @@ _HALVINGS = 50
 
 
 def race_in(state: Any) -> Race | None:
-    """The race that a state is or contains, if it has at least two layers."""
+    """The race that a state is or contains, if it has at least two layers.
+
+    Args:
+        state: the state of a policy.
+    """
     if isinstance(state, Race):
         return state if state.share.size > 1 else None
     members = state if isinstance(state, tuple) else ()
@@ -80,6 +84,10 @@ def exposure_of(race: Race, level: float) -> Exposure:
 
     In a race within another policy, ``share`` is the probability of a layer given that the race
     has the round. It is larger than the layer's own probability, so the bounds still hold.
+
+    Args:
+        race: the state of a race.
+        level: the probability with which a bound may fail.
     """
     log_term = math.log(2 * race.share.size / level)
     best_rate = math.log(corruption_allowance(1.0, log_term))
@@ -87,7 +95,13 @@ def exposure_of(race: Race, level: float) -> Exposure:
 
 
 def examine_layers(race: Race, level: float, claims: int) -> Finding:
-    """Compare all pairs of layers in all arms at ``level``, one of ``claims`` equal shares."""
+    """Compare all pairs of layers in all arms at ``level``, one of ``claims`` equal shares.
+
+    Args:
+        race: the state of a race.
+        level: the probability of a false alarm, of all pairs together.
+        claims: the number of equal shares of the level of the whole audit.
+    """
     layers, arms = race.pulls.shape
     log_term = math.log(arms * layers * (layers - 1) / 2 / level)
     exposure = exposure_of(race, level)
@@ -165,7 +179,13 @@ def _alarm(race: Race, arm: int, found: _LayerPairs, best: int, chance: float) -
 
 
 def failed_layers(race: Race, certificate: float, level: float) -> list[Alarm]:
-    """An alarm for the slowest layer that tolerates less than the certificate, if there is one."""
+    """An alarm for the slowest layer that tolerates less than the certificate, if there is one.
+
+    Args:
+        race: the state of a race.
+        certificate: the corruption that is certified.
+        level: the probability with which the certificate may be wrong.
+    """
     failed = np.flatnonzero(certificate > race.tolerated)
     if not failed.size:
         return []

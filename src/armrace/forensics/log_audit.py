@@ -89,8 +89,8 @@ class SourceAlarm(msgspec.Struct, frozen=True, kw_only=True):
     other_rows: int
     other_mean: float
     chance: float
-    """Honest feedback of equal means differs so much with at most this probability, for all sources
-    and arms together."""
+    """Honest feedback of equal means differs this much with at most this probability, for all
+    sources and arms together."""
 
     @property
     def words(self) -> str:
@@ -126,7 +126,7 @@ class LogAudit(msgspec.Struct, NotebookView, frozen=True, kw_only=True):
         return {**data, "words": str(self)}
 
     def __str__(self) -> str:
-        """The rows, all alarms, and what they can and cannot show, one a line."""
+        """The rows, all alarms, and what they can and cannot show, one per line."""
         return "\n".join(
             [
                 *self.report.sentences(),

@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
 _TRIED = 3
-"""How many pairs have their certificate computed: those for which a larger one is to be expected.
+"""The number of pairs whose certificate is computed: those expected to give the largest ones.
 """
 
 
@@ -38,8 +38,8 @@ class Samples(NamedTuple):
 class Pairs(NamedTuple):
     """Pairs of samples: sizes, sums, how much they diverge, and what is subtracted from that.
 
-    ``price`` is the cost of the mixtures, ``sharing`` that of being one of many pairs that share a
-    level.
+    ``price`` is the cost of the mixtures, ``sharing`` the cost of sharing a level with other
+    pairs.
     """
 
     pulls: Floats
@@ -105,6 +105,13 @@ def pairs_of(
 ) -> Pairs:
     """Pairs of samples given by arrays of equal length; ``sharing`` is minus the log of a weight.
 
+    Args:
+        pulls: sizes of the first samples.
+        sums: their sums.
+        other_pulls: sizes of the second samples.
+        other_sums: their sums.
+        sharing: for each pair, minus the logarithm of its part of the level.
+
     >>> size = np.array([50])
     >>> found = pairs_of(size, np.zeros(1), size, np.full(1, 50.0))
     >>> f"{found.divergence[0]:.3f} {found.price[0]:.3f}"
@@ -121,6 +128,11 @@ def nearest_pairs(first: Samples, second: Samples, sharing: Floats | float = 0.0
     """Pairs of samples with those of the possible sums that diverge least.
 
     Whatever the outstanding rewards turn out to be, the pairs diverge at least as much.
+
+    Args:
+        first: the first samples, each with its possible sums.
+        second: the second samples.
+        sharing: for each pair, minus the logarithm of its part of the level.
 
     >>> first = Samples(np.array([10]), np.array([2.0]), np.array([5.0]))
     >>> second = Samples(np.array([10]), np.array([7.0]), np.array([9.0]))

@@ -41,7 +41,11 @@ _UNBELIEVABLE = 1e-12
 
 
 def describe_alarm(alarm: Alarm) -> str:
-    """Say what an alarm has seen, what may explain it, and how rare that is without either."""
+    """Say what an alarm has seen, what may explain it, and how rare that is without either.
+
+    Args:
+        alarm: the alarm.
+    """
     return _DESCRIPTIONS[alarm.kind](alarm)
 
 
@@ -102,6 +106,10 @@ def certificate_sentences(seen: float, total: float) -> list[str]:
     ``seen`` bounds the changes to rewards that were learned, whatever the adversary saw. A larger
     ``total`` comes from how little of C each layer meets, which is true only of hidden layers.
 
+    Args:
+        seen: the least changes to rewards that were learned.
+        total: the least total corruption.
+
     >>> for sentence in certificate_sentences(26.1, 0.0):
     ...     print(sentence)
     If the world stood still, the rewards that were learned were changed by at least 26.1 in all.
@@ -121,12 +129,21 @@ def certificate_sentences(seen: float, total: float) -> list[str]:
 
 
 def describe_level(level: float) -> str:
-    """Say how sure all sentences of an audit with alarms are, together."""
+    """Say how sure all sentences of an audit with alarms are, together.
+
+    Args:
+        level: the level of the audit.
+    """
     return f"The probability that any of this is wrong is at most {level:g}, over all times."
 
 
 def describe_nothing(rounds: int, level: float) -> str:
-    """Say that there is no alarm, and that this does not prove anything."""
+    """Say that there is no alarm, and that this does not prove anything.
+
+    Args:
+        rounds: the number of rounds that were audited.
+        level: the level of the audit.
+    """
     return (
         f"Nothing in the {rounds:,} rounds so far is out of the ordinary for honest feedback with "
         f"fixed means, at a level of {level:g} for all times together. That does not prove it "
@@ -135,7 +152,11 @@ def describe_nothing(rounds: int, level: float) -> str:
 
 
 def describe_report(level: float) -> str:
-    """Say above a table of many audited runs what its alarms and certificates mean."""
+    """Say above a table of many audited runs what its alarms and certificates mean.
+
+    Args:
+        level: the level of each audit.
+    """
     return (
         "Each run was audited at its end from what the policy had learned, without knowledge of "
         f"the attack. An alarm says that rewards were corrupted, {MOVED}. {STILL} and {HIDDEN}, "

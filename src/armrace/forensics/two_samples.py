@@ -85,7 +85,7 @@ class TwoSamples(NamedTuple):
         return self.pulls * (lower - self.mean) + self.upper_pulls * change
 
     def _permitted_upper(self, lower: float) -> float:
-        """Not less than the largest upper mean that the lower one permits."""
+        """A number that is at least the largest upper mean that the lower one permits."""
         inside, outside = lower, self.upper_mean
         if self.divergence(lower, outside) <= self.threshold:
             return outside
@@ -98,7 +98,7 @@ class TwoSamples(NamedTuple):
         return outside
 
     def _permitted_lower(self) -> float:
-        """Not less than the smallest lower mean that the upper one permits as it is."""
+        """A number that is at least the smallest lower mean that the upper one permits."""
         outside, inside = self.mean, self.upper_mean
         for _ in range(_HALVINGS):
             middle = 0.5 * (inside + outside)
@@ -113,6 +113,13 @@ def compare_samples(
     pulls: float, total: float, other_pulls: float, other_total: float, log_term: float
 ) -> TwoSamples:
     """A comparison at the level ``exp(-log_term)``, for all sizes of both samples at once.
+
+    Args:
+        pulls: the size of the first sample.
+        total: its sum.
+        other_pulls: the size of the second sample.
+        other_total: its sum.
+        log_term: minus the logarithm of the level.
 
     >>> found = compare_samples(50, 0.0, 50, 50.0, log_term=6.8)
     >>> f"{found.threshold:.3f} {found.least_change():.3f} {found.rejects(30.0, 30.0)}"

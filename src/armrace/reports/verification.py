@@ -15,7 +15,7 @@ from armrace.verification import Check, Verification
 __all__ = ["by_claim", "heading", "render_verification", "short_interval", "verification_plots"]
 
 _COLUMNS = (
-    "race",
+    "policy",
     "theorem",
     "runs",
     "failures",

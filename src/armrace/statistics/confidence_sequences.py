@@ -17,8 +17,13 @@ def interval_for_all_times(total: float, count: int, level: float) -> Interval:
 
     The likelihood of the rewards under a mean that is drawn by Jeffreys' prior, divided by that
     under the true mean, is at most a martingale. So with probability ``1 - level`` it never exceeds
-    ``1/level``, and the interval holds whenever one looks, also if what was seen before decided
+    ``1/level``, and the interval holds at all times at once, even if what was seen before decided
     which rewards came.
+
+    Args:
+        total: the sum of the rewards.
+        count: their number.
+        level: the probability with which the interval may miss at any time.
 
     >>> low, high = interval_for_all_times(total=70.0, count=100, level=0.05)
     >>> f"{low:.3f} {high:.3f}"

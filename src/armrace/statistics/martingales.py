@@ -23,7 +23,7 @@ def bernstein_interval(
     (M_1 + ... + M_n) / n with a probability of at least 1 - ``level``, for any number of terms and
     any dependence between them. It is an empirical Bernstein bound: ``exp(l S - p(l) V)`` with
     S = sum (X_t - M_t) / ``below``, V = sum ((X_t - c_t) / ``below``)^2 and p(l) = -ln(1 - l) - l
-    has an expectation of at most 1 for every l in [0, 1), hence so has a mean of it over several l;
+    has an expectation of at most 1 for every l in [0, 1), and so does a mean of it over several l;
     the low end is where that mean exceeds 2 / ``level``, and the high end the same with signs
     changed and ``above``. The values of l cover the variances that ``terms`` allow.
 

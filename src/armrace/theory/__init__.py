@@ -1,8 +1,10 @@
 """The bounds of Lykouris, Mirrokni and Paes Leme (STOC 2018) as functions, with their constants.
 
-The bounds of the sharp race, of the guard and of some regularised leaders are included.
+The bounds of the sharp race, of the guard and of some regularised leaders are included. Logarithms
+are natural; the number of layers is ``ceil(lg T)``.
+
 All functions are pure functions of numbers; checks by experiment are in
-:mod:`armrace.verification`. Logarithms are natural; the number of layers is ``ceil(lg T)``.
+:mod:`armrace.verification`.
 """
 
 from armrace.theory.allowance import (
@@ -12,7 +14,12 @@ from armrace.theory.allowance import (
     observed_corruption,
     tolerated_ratio,
 )
-from armrace.theory.barriers import barrier_curvature, barrier_factor, barrier_regret
+from armrace.theory.barriers import (
+    barrier_any_rewards_regret,
+    barrier_curvature,
+    barrier_factor,
+    barrier_regret,
+)
 from armrace.theory.eliminations import (
     elimination_log_term,
     gaps_of,
@@ -35,7 +42,13 @@ from armrace.theory.guards import (
     most_labelled_rounds,
     price_of_high_probability,
 )
-from armrace.theory.leaders import lb_inf_regret, tsallis_inf_regret
+from armrace.theory.leaders import (
+    exp3_any_rewards_regret,
+    lb_inf_any_rewards_regret,
+    lb_inf_regret,
+    tsallis_inf_any_rewards_regret,
+    tsallis_inf_regret,
+)
 from armrace.theory.lower_bounds import (
     ForcedRegret,
     clean_switching_regret,
@@ -73,6 +86,7 @@ __all__ = [
     "SharpLayer",
     "agnostic_regret",
     "allowance_failure",
+    "barrier_any_rewards_regret",
     "barrier_curvature",
     "barrier_factor",
     "barrier_regret",
@@ -81,6 +95,7 @@ __all__ = [
     "clean_switching_regret",
     "corruption_allowance",
     "elimination_log_term",
+    "exp3_any_rewards_regret",
     "fast_slow_log_term",
     "fast_slow_regret",
     "fast_slow_stochastic_regret",
@@ -96,6 +111,7 @@ __all__ = [
     "known_corruption_regret",
     "layer_shares",
     "layer_tolerances",
+    "lb_inf_any_rewards_regret",
     "lb_inf_regret",
     "most_labelled_rounds",
     "moves_until_deleted",
@@ -117,5 +133,6 @@ __all__ = [
     "switching_regret",
     "tolerant_layer",
     "tolerated_ratio",
+    "tsallis_inf_any_rewards_regret",
     "tsallis_inf_regret",
 ]

@@ -9,9 +9,20 @@ import math
 from collections.abc import Sequence
 
 from armrace.errors import InvalidParameter
-from armrace.theory.arguments import check_above_zero, check_at_least, check_gaps
+from armrace.theory.arguments import (
+    check_above_zero,
+    check_arms,
+    check_at_least,
+    check_gaps,
+)
 
-__all__ = ["barrier_curvature", "barrier_factor", "barrier_regret", "most_growth"]
+__all__ = [
+    "barrier_any_rewards_regret",
+    "barrier_curvature",
+    "barrier_factor",
+    "barrier_regret",
+    "most_growth",
+]
 
 
 def barrier_curvature(first_scale: float, optimism: float = 0.0) -> float:
@@ -37,7 +48,12 @@ def barrier_curvature(first_scale: float, optimism: float = 0.0) -> float:
 
 
 def most_growth(horizon: int, first_scale: float) -> float:
-    """The fastest growth of the scales that the proof covers, ``first_scale^2 ln T``."""
+    """The fastest growth of the scales that the proof covers, ``first_scale^2 ln T``.
+
+    Args:
+        horizon: the number of rounds.
+        first_scale: the scale of the barrier at first.
+    """
     return first_scale**2 * math.log(horizon)
 
 
@@ -75,6 +91,32 @@ def barrier_factor(
     return root + stability + bias + 2 * math.sqrt(stability * mixed)
 
 
+def barrier_any_rewards_regret(
+    arms: int,
+    horizon: int,
+    first_scale: float = 2.0,
+    scale_growth: float = 1.0,
+    optimism: float = 0.0,
+) -> float:
+    """Bound the expected regret against a fixed arm, for any rewards.
+
+    Args:
+        arms: the number of arms.
+        horizon: the number of rounds, at least twice the number of arms.
+        first_scale: the scale of the barrier at first.
+        scale_growth: how fast scales grow.
+        optimism: how many deviations are subtracted from an estimated loss.
+
+    >>> f"{barrier_any_rewards_regret(2, 10**6):.0f}"
+    '15234'
+    """
+    check_arms(arms)
+    check_at_least("horizon", horizon, 2 * arms)
+    factor = barrier_factor(horizon, first_scale, scale_growth, optimism)
+    logarithm, others = math.log(horizon), arms - 1
+    return others * (first_scale * logarithm + 1) + factor * math.sqrt(others * horizon * logarithm)
+
+
 def barrier_regret(
     gaps: Sequence[float],
     horizon: int,
@@ -98,14 +140,11 @@ def barrier_regret(
     """
     check_gaps(gaps)
     check_at_least("corruption", corruption, 0)
-    check_at_least("horizon", horizon, 2 * (len(gaps) + 1))
-    factor, logarithm = (
-        barrier_factor(horizon, first_scale, scale_growth, optimism),
-        math.log(horizon),
-    )
-    offset = 2 * corruption + len(gaps) * (first_scale * logarithm + 1)
-    bound = offset + factor * math.sqrt(len(gaps) * horizon * logarithm)
+    parameters = first_scale, scale_growth, optimism
+    bound = 2 * corruption + barrier_any_rewards_regret(len(gaps) + 1, horizon, *parameters)
     if min(gaps) > 0:
+        factor, logarithm = barrier_factor(horizon, *parameters), math.log(horizon)
+        offset = 2 * corruption + len(gaps) * (first_scale * logarithm + 1)
         plays = factor * factor * sum(logarithm / gap for gap in gaps)
         # The largest X with X <= offset + sqrt(plays X).
         bound = min(bound, (math.sqrt(plays) + math.sqrt(plays + 4 * offset)) ** 2 / 4)

@@ -2,7 +2,7 @@
 
 The papers bound the regret on corrupted rewards in self-bounding environments. A corruption ``C``
 gives such an environment the constant ``2 C``, and the pseudo-regret exceeds that regret by at most
-``2 C``.
+``2 C``. Bounds for any rewards are on the expected regret against one fixed arm.
 """
 
 from __future__ import annotations
@@ -11,9 +11,66 @@ import math
 from collections.abc import Sequence
 
 from armrace.errors import InvalidParameter
-from armrace.theory.arguments import check_at_least, check_gaps, check_horizon
+from armrace.theory.arguments import check_arms, check_at_least, check_gaps, check_horizon
 
-__all__ = ["lb_inf_regret", "tsallis_inf_regret"]
+__all__ = [
+    "exp3_any_rewards_regret",
+    "lb_inf_any_rewards_regret",
+    "lb_inf_regret",
+    "tsallis_inf_any_rewards_regret",
+    "tsallis_inf_regret",
+]
+
+
+def exp3_any_rewards_regret(arms: int, horizon: int, learning_rate: float | None = None) -> float:
+    """Bound the expected regret of EXP3 against a fixed arm, for any rewards.
+
+    Args:
+        arms: the number of arms.
+        horizon: the number of rounds.
+        learning_rate: the step size; by default ``sqrt(2 ln K / (TK))``, the best one.
+
+    >>> f"{exp3_any_rewards_regret(2, 10**6):.0f}"
+    '1665'
+    """
+    check_arms(arms)
+    check_horizon(horizon)
+    rate = math.sqrt(2 * math.log(arms) / (horizon * arms))
+    rate = rate if learning_rate is None else learning_rate
+    return math.log(arms) / rate + rate * horizon * arms / 2
+
+
+def lb_inf_any_rewards_regret(arms: int, horizon: int) -> float:
+    """Bound the expected regret of LB-INF against a fixed arm, for any rewards.
+
+    Args:
+        arms: the number of arms.
+        horizon: the number of rounds, which bounds the best arm's loss.
+
+    >>> f"{lb_inf_any_rewards_regret(2, 10**6):.0f}"
+    '33032'
+    """
+    check_arms(arms)
+    check_horizon(horizon)
+    logarithm = math.log(horizon)
+    return 6 * math.sqrt(arms * horizon * logarithm) + 54 * arms * logarithm
+
+
+def tsallis_inf_any_rewards_regret(arms: int, horizon: int, reduced_variance: bool = True) -> float:
+    """Bound the expected regret of Tsallis-INF against a fixed arm, for any rewards.
+
+    Args:
+        arms: the number of arms.
+        horizon: the number of rounds.
+        reduced_variance: whether the estimator is that with reduced variance.
+
+    >>> f"{tsallis_inf_any_rewards_regret(2, 10**6):.0f}"
+    '3231'
+    """
+    check_arms(arms)
+    check_horizon(horizon)
+    root = math.sqrt(arms * horizon)
+    return 2 * root + 14 * arms * math.log(horizon) + 16 if reduced_variance else 4 * root + 1
 
 
 def lb_inf_regret(
@@ -57,8 +114,7 @@ def tsallis_inf_regret(
     """
     _check(gaps, horizon, corruption)
     arms, logarithm, constant = len(gaps) + 1, math.log(horizon), 2 * corruption
-    root = math.sqrt(arms * horizon)
-    regret = 2 * root + 14 * arms * logarithm + 16 if reduced_variance else 4 * root + 1
+    regret = tsallis_inf_any_rewards_regret(arms, horizon, reduced_variance)
     if min(gaps) > 0 and reduced_variance:
         leading = sum((logarithm + 3) / gap for gap in gaps) + 2 / min(gaps)
         rest = 28 * arms * logarithm + 1.5 * math.sqrt(arms) + 32

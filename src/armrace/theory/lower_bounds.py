@@ -1,7 +1,7 @@
 """Lower bounds for learners of small regret: Theorems 4 and 5, with constants.
 
 Two Bernoulli arms have the means ``1/2 + D`` and ``1/2``; in the first ``C`` rounds the adversary
-makes the first arm's mean ``1/2 - D``, which costs at most 1 a round. A learner whose
+makes the first arm's mean ``1/2 - D``, which costs at most 1 per round. A learner whose
 pseudo-regret is small on *every* stochastic instance hardly plays an arm that looks bad, so it
 does not notice that the arm has become the better one.
 
@@ -54,7 +54,15 @@ def sparse_interval_plays(
     If the pseudo-regret is at most ``scale ln^(1+power)(T) / gap`` on all stochastic instances,
     the bad arm is played at most ``1/gap`` times as often. Among the
     ``floor((epsilon_prime - epsilon) log_3 T)`` intervals ``[C, 3C)`` between ``T^epsilon`` and
-    ``T^epsilon_prime``, some one has at most the average.
+    ``T^epsilon_prime``, at least one has no more than the average.
+
+    Args:
+        scale: the constant of the learner's bound.
+        gap: the gap of the two arms.
+        horizon: the number of rounds.
+        epsilon: intervals begin after at least ``T^epsilon`` rounds.
+        epsilon_prime: intervals end by ``T^epsilon_prime`` rounds; larger than ``epsilon``.
+        power: the power of the logarithm in the learner's bound.
 
     >>> round(sparse_interval_plays(8, 0.25, 3**20, 0.25, 0.75), 6)  # 128 * 20 ln 3 / 10
     281.244746
@@ -90,9 +98,9 @@ def switching_regret(gap: float, rounds: float, horizon: int, plays: float) -> F
 
     by Hoeffding's inequality and its maximal form, for steps within an interval of length 2;
     the last because ``exp(-2D S)`` is a supermartingale for the sum ``S`` of such steps of mean
-    ``D``. The regret is that against the best arm in hindsight, so no less. The paper takes
-    ``4 plays`` in place of ``2 plays`` and smaller failure probabilities than these steps give,
-    and asks that the first arm be the better one in hindsight, which is not needed.
+    ``D``. The regret is that against the best arm in hindsight, which is at least as large. The
+    paper takes ``4 plays`` in place of ``2 plays`` and smaller failure probabilities than these
+    steps give, and asks that the first arm be the better one in hindsight, which is not needed.
 
     Args:
         gap: the gap ``D`` of the two arms.
@@ -161,6 +169,14 @@ def forced_positive_regret(
     regret times probability as in Theorem 4. For large ``T`` it is above ``T^(epsilon - d)`` for
     every ``d > 0``, as ``exp(-O(ln^power T))`` vanishes more slowly than any power of ``T``.
 
+    Args:
+        scale: the constant of the learner's bound.
+        gap: the gap of the two arms.
+        horizon: the number of rounds.
+        epsilon: intervals begin after at least ``T^epsilon`` rounds.
+        epsilon_prime: intervals end by ``T^epsilon_prime`` rounds; larger than ``epsilon``.
+        power: the power of the logarithm in the learner's bound.
+
     >>> round(forced_positive_regret(0.01, 0.25, 10**9, 0.6, 0.9, 0.5), 1)  # 50,211 * 0.000626
     31.5
     """
@@ -177,6 +193,11 @@ def clean_switching_regret(gap: float, rounds: float, plays: float) -> float:
     The first ``C`` rounds look exactly like the instance in which the first arm is bad, in which
     it is played ``plays`` times by then. All other rounds lose ``gap`` each: a step of the proof
     of Theorem 4 that needs no small constant.
+
+    Args:
+        gap: the gap of the two arms.
+        rounds: the rounds before the switch.
+        plays: the mean plays of the bad arm in these rounds.
 
     >>> clean_switching_regret(0.25, 1000, 200)
     200.0

@@ -1,7 +1,7 @@
-"""The claims of the paper as experiments that can fail.
+"""The claims of the paper and of the theory page as experiments that can fail.
 
-Lemmas, theorems and lower bounds are checked on every race under several attacks, including
-adaptive ones. A claim is refuted only if chance is a very unlikely explanation.
+Lemmas, theorems and lower bounds are checked on races, guards and regularised leaders under several
+attacks, including adaptive ones. A claim is refuted only if chance is a very unlikely explanation.
 """
 
 from armrace.verification.checks import Check

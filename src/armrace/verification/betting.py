@@ -1,8 +1,8 @@
 """Conservative confidence intervals for the mean of a bounded sample, by betting.
 
-If the mean of independent ``x`` in [0, ``top``] is ``m``, a gambler who stakes a fixed part of the
-wealth on ``x`` being larger, or smaller, than ``m`` has a nonnegative martingale as wealth. By
-Ville's inequality it exceeds ``1/level`` with probability at most ``level``, whatever the
+If each ``x`` in [0, ``top``] has the mean ``m`` given those before it, a gambler who stakes a fixed
+part of the wealth on ``x`` being larger, or smaller, than ``m`` has a nonnegative martingale as
+wealth. By Ville's inequality it exceeds ``1/level`` with probability at most ``level`` for every
 distribution, so a mean at which some gambler gets that rich is excluded. Wealth is averaged over
 several stakes, which is a martingale too.
 """
@@ -27,6 +27,11 @@ _HALVINGS = 30
 def betting_interval(sample: Floats, top: float, level: float) -> Interval:
     """Return an interval that misses the mean of ``sample`` with probability at most ``level``.
 
+    Args:
+        sample: numbers in [0, ``top``], each with the same mean given those before it.
+        top: the largest number that is possible.
+        level: the probability with which the interval may miss.
+
     >>> low, high = betting_interval(np.full(1000, 0.5), top=1.0, level=0.01)
     >>> 0.45 < low < 0.5 < high < 0.55
     True
@@ -45,7 +50,7 @@ def _log_wealth(gains: Floats) -> float:
 
 
 def _edge(is_excluded: Callable[[float], bool], low: float, high: float) -> float:
-    """The end of the range, from below, in which a condition holds; ``low`` where it does not."""
+    """The upper end of the range in which a condition holds; ``low`` if it holds nowhere."""
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if is_excluded(middle) else (low, middle)

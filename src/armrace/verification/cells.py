@@ -41,7 +41,17 @@ def cells(
     runs: int,
     seed: int,
 ) -> Iterator[Cell]:
-    """Return a cell for each attack against which the race has a guarantee."""
+    """Return a cell for each attack against which the race has a guarantee.
+
+    Args:
+        subject: the race, with its guarantee.
+        means: the mean rewards of the arms.
+        attacks: the attacks.
+        corruption: the budget of the attacks.
+        horizon: the number of rounds.
+        runs: the number of runs.
+        seed: the seed of all runs.
+    """
     for attack in attacks:
         quiet = attack == "none"
         if quiet or subject.guarantee.robust:
@@ -59,7 +69,11 @@ def cells(
 
 
 def describe(experiment: Experiment) -> str:
-    """Arms, attack and length in a line."""
+    """Arms, attack and length in a line.
+
+    Args:
+        experiment: the experiment.
+    """
     means = ", ".join(f"{mean:g}" for mean in experiment.environment.mean_rewards(1))
     told = getattr(experiment.policy, "corruption", None)
     parts = [

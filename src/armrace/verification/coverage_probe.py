@@ -40,7 +40,12 @@ class WitnessedRace(NamedTuple):
 
 
 def make_witnessed_race(race: Race, means: npt.NDArray[np.float64]) -> WitnessedRace:
-    """Wrap a race before its first round."""
+    """Wrap a race before its first round.
+
+    Args:
+        race: the state of a race.
+        means: the true mean rewards of the arms.
+    """
     return WitnessedRace(race, means.copy(), np.zeros(race.share.size, dtype=np.bool_))
 
 
@@ -74,7 +79,12 @@ class WitnessedGuard(NamedTuple):
 
 
 def make_witnessed_guard(guard: GuardState, means: npt.NDArray[np.float64]) -> WitnessedGuard:
-    """Wrap a guard before its first round."""
+    """Wrap a guard before its first round.
+
+    Args:
+        guard: the state of a guard.
+        means: the true mean rewards of the arms.
+    """
     return WitnessedGuard(guard, means.copy(), np.zeros(guard.race.share.size, dtype=np.bool_))
 
 
@@ -124,7 +134,7 @@ def _note_misses(
         cell = cell_of(race, layer, arm)
         if cell.active:
             low, high = cell.lower, cell.upper
-            if race.rule.kind[0] == PAPER:  # which a patient race has not recomputed
+            if race.rule.kind[0] == PAPER:  # a patient race has not recomputed these ends
                 low, high = interval(race, layer, *evidence(race, layer, arm))
             if low > mean or high < mean:
                 missed[layer] = True

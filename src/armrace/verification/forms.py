@@ -1,4 +1,4 @@
-"""Sizes of the checks: one minute, or up to 20 minutes, of processor time."""
+"""Sizes of the checks: a minute and a half, or up to 20 minutes, of processor time."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ class Form(NamedTuple):
     """Runs of the martingales, which are very short."""
     replayed_runs: int
     """Runs that are played a second time by the prescribed rule."""
+    searched_attacks: int
+    """Attacks of the red team's library under which leaders are checked."""
 
     def of_guards(self) -> Form:
         """The form in which guards are checked: fewer and shorter runs, as each round costs more.
@@ -42,6 +44,17 @@ class Form(NamedTuple):
             horizon=2 * self.horizon // 5,
             close_horizon=self.close_horizon // 2,
             sampling_runs=self.sampling_runs // 2,
+        )
+
+    def of_leaders(self) -> Form:
+        """The form in which leaders are checked: not longer than needed, as they cannot leap.
+
+        At these lengths their bounds are far below what all rounds can cost.
+        """
+        return self._replace(
+            runs=min(self.runs, 80),
+            horizon=min(self.horizon, 200_000),
+            martingale_runs=min(self.martingale_runs, 2_000),
         )
 
 
@@ -59,6 +72,7 @@ QUICK = Form(
     computed_runs=20,
     martingale_runs=600,
     replayed_runs=2,
+    searched_attacks=2,
 )
 FULL = Form(
     runs=150,
@@ -74,4 +88,5 @@ FULL = Form(
     computed_runs=100,
     martingale_runs=4_000,
     replayed_runs=8,
+    searched_attacks=4,
 )

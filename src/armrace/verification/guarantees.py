@@ -37,7 +37,17 @@ from armrace.verification.rules import (
     sharp_race_rule,
 )
 
-__all__ = ["CHECKED", "CHECKED_AT_LENGTH", "GUARANTEES", "Guarantee", "Subject", "make_subject"]
+__all__ = [
+    "CHECKED",
+    "CHECKED_AT_LENGTH",
+    "DELTA",
+    "GUARANTEES",
+    "Guarantee",
+    "Subject",
+    "label_of",
+    "make_policy",
+    "make_subject",
+]
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -281,26 +291,40 @@ CHECKED_AT_LENGTH: tuple[str | Mapping[str, Any], ...] = (
 """With them in the full form, every kind of interval."""
 
 
+def make_policy(description: Policy | str | Mapping[str, Any]) -> Policy:
+    """Make a policy, with the ``delta`` of the checks if it is given by its name alone.
+
+    Args:
+        description: a policy, its name, or plain data with a name.
+    """
+    if not isinstance(description, str):
+        return POLICIES.make(description)
+    policy: Policy = POLICIES.find(description).from_parameters({})
+    return msgspec.structs.replace(policy, delta=DELTA) if hasattr(policy, "delta") else policy
+
+
 def make_subject(description: Policy | str | Mapping[str, Any]) -> Subject:
-    """A race to be checked, from a policy, its name, or plain data with a name."""
-    if isinstance(description, str):
-        policy: Policy = POLICIES.find(description).from_parameters({})
-        policy = (
-            msgspec.structs.replace(policy, delta=DELTA) if hasattr(policy, "delta") else policy
-        )
-    else:
-        policy = POLICIES.make(description)
+    """A race to be checked.
+
+    Args:
+        description: a policy, its name, or plain data with a name.
+    """
+    policy = make_policy(description)
     for kind, guarantee in GUARANTEES.items():
         if isinstance(policy, kind):
-            return Subject(_label(policy), policy, _refine(policy, guarantee))
+            return Subject(label_of(policy), policy, _refine(policy, guarantee))
     races = ", ".join(kind.tag() for kind in GUARANTEES)
     raise InvalidParameter(
         f"policies must be races whose guarantees are known ({races}); got {policy.tag()}."
     )
 
 
-def _label(policy: Policy) -> str:
-    """Return the race's name with the parameters that differ from the defaults."""
+def label_of(policy: Policy) -> str:
+    """Return the policy's name with the parameters that differ from the defaults.
+
+    Args:
+        policy: the policy.
+    """
     usual = {parameter.name: parameter.default for parameter in policy.parameters()}
     skipped = {"name", "delta", "corruption"}
     given = {name: _in_short(value) for name, value in policy.to_builtins().items()}

@@ -30,7 +30,13 @@ _COMPARED = 20_000
 
 
 def guard_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
-    """Make the claims of Theorem C about a guard."""
+    """Make the claims of Theorem C about a guard.
+
+    Args:
+        subject: what is checked, with its guarantee.
+        form: the sizes of the checks.
+        seed: the seed of all runs.
+    """
     yield from guard_mechanics_claims(subject, form, seed)
     for cell in cells(subject, FAR, _ATTACKS, form.corruption, form.horizon, form.runs, seed):
         yield _deleted_in_time(cell)
@@ -39,7 +45,13 @@ def guard_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
 
 
 def guard_mechanics_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
-    """Make the claims about how a guard runs."""
+    """Make the claims about how a guard runs.
+
+    Args:
+        subject: what is checked, with its guarantee.
+        form: the sizes of the checks.
+        seed: the seed of all runs.
+    """
     if isinstance(subject.policy, Guarded):
         yield deletion_claim(subject, subject.policy, form, seed)
         yield _allowed_arms(subject, form, seed)

@@ -36,7 +36,13 @@ Failed = Callable[[Cell, Runs, Books, Bools], Bools]
 
 
 def lemma_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
-    """All lemmas for one race."""
+    """All lemmas for one race.
+
+    Args:
+        subject: what is checked, with its guarantee.
+        form: the sizes of the checks.
+        seed: the seed of all runs.
+    """
     far = list(cells(subject, FAR, ATTACKS, form.corruption, form.horizon, form.runs, seed))
     close = list(
         cells(subject, CLOSE, ATTACKS, form.close_corruption, form.close_horizon, form.runs, seed)

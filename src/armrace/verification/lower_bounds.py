@@ -48,7 +48,13 @@ _UCB1_HORIZON = 100_000
 
 
 def race_lower_bounds(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
-    """Make the claims about the regret that the lower bounds force on a race."""
+    """Make the claims about the regret that the lower bounds force on a race.
+
+    Args:
+        subject: what is checked, with its guarantee.
+        form: the sizes of the checks.
+        seed: the seed of all runs.
+    """
     policy = subject.facing(_FEARED)
     switches = [_switch(policy, rounds, form.growth_runs, seed) for rounds in form.switch_rounds]
     for rounds, experiment in zip(form.switch_rounds, switches, strict=True):
@@ -62,7 +68,12 @@ def race_lower_bounds(subject: Subject, form: Form, seed: int) -> Iterator[Claim
 
 
 def ucb1_lower_bounds(form: Form, seed: int) -> Iterator[Claim]:
-    """Make the claims about the regret that the lower bounds force on UCB1."""
+    """Make the claims about the regret that the lower bounds force on UCB1.
+
+    Args:
+        form: the sizes of the checks.
+        seed: the seed of all runs.
+    """
     policy = Ucb1()
     switches = [_switch(policy, rounds, form.growth_runs, seed) for rounds in form.switch_rounds]
     for rounds, experiment in zip(form.switch_rounds, switches, strict=True):

@@ -39,7 +39,13 @@ _MEASURE = f"mean of the martingale, capped at {_TOP:g}, at most 1"
 
 
 def martingale_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
-    """Claim that the martingales of the corruption met and of the clean rewards have mean 1."""
+    """Claim that the martingales of the corruption met and of the clean rewards have mean 1.
+
+    Args:
+        subject: what is checked, with its guarantee.
+        form: the sizes of the checks.
+        seed: the seed of all runs.
+    """
     if subject.guarantee.subsampled:
         yield _corruption_claim(subject, form, seed)
     yield _reward_claim(subject, form, seed)
@@ -77,6 +83,12 @@ def corruption_martingale(rule: Rule, met: Floats, corrupted: int, rate: float) 
     ``met`` is the corruption that each layer met by itself in ``corrupted`` rounds with a
     corruption of 1. The mean is exactly 1 if each layer gets its share of the rounds and nothing
     else.
+
+    Args:
+        rule: what the theorem prescribes for each layer.
+        met: the corruption that each layer met by itself; a row for each run.
+        corrupted: the number of rounds, each with a corruption of 1.
+        rate: the exponent.
     """
     together = np.cumsum(met[:, ::-1], axis=1)[:, ::-1] if rule.pooled else met
     growth = np.log1p(rule.used_share * math.expm1(rate))
@@ -110,6 +122,11 @@ def reward_martingale(rule: Rule, books: Books, mean: float) -> Floats:
 
     For mixtures, the mixture itself. Otherwise ``exp(rate (S - n mean))`` divided by its exact
     mean for Bernoulli rewards, of which Hoeffding's ``exp(rate^2 n/8)`` is an upper bound.
+
+    Args:
+        rule: what the theorem prescribes for each layer.
+        books: the records of the layers at the end.
+        mean: the true mean of all arms.
     """
     pulls, sums = books.pulls, books.sums
     if rule.pooled:

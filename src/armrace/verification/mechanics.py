@@ -47,7 +47,13 @@ _AGE = 7
 
 
 def mechanics_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
-    """Make the claims about shares, turns, own rewards and deletions of a race."""
+    """Make the claims about shares, turns, own rewards and deletions of a race.
+
+    Args:
+        subject: what is checked, with its guarantee.
+        form: the sizes of the checks.
+        seed: the seed of all runs.
+    """
     policy = subject.facing(_TOLD)
     rule = subject.guarantee.rule(policy, len(_EQUAL), _SHORT)
     experiment = make_experiment(
@@ -96,7 +102,13 @@ def mechanics_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]
 
 
 def share_judgement(rule: Rule, books: Books, level: float) -> Judgement:
-    """Judge shares by an exact binomial test for each layer, at a joint level; show the worst."""
+    """Judge shares by an exact binomial test for each layer, at a joint level; show the worst.
+
+    Args:
+        rule: what the theorem prescribes for each layer.
+        books: the records of the layers at the end.
+        level: the probability with which the interval may miss.
+    """
     plays = books.assigned.sum(axis=2)
     rounds, layers = plays.shape[0] * _SHORT, plays.shape[1]
     judged = []
@@ -129,7 +141,14 @@ class Deletion(NamedTuple):
 
 
 def deletion_claim(subject: Subject, policy: Policy, form: Form, seed: int) -> Claim:
-    """Claim that arms are deleted exactly in the rounds that the prescribed widths imply."""
+    """Claim that arms are deleted exactly in the rounds that the prescribed widths imply.
+
+    Args:
+        subject: what is checked, with its guarantee.
+        policy: the race, told the corruption if it takes one.
+        form: the sizes of the checks.
+        seed: the seed of all runs.
+    """
     rule = subject.guarantee.rule(policy, len(REWARDS), _HORIZON)
 
     def judge(runs: Sequence[Runs], level: float) -> Judgement:
@@ -155,7 +174,12 @@ def deletion_claim(subject: Subject, policy: Policy, form: Form, seed: int) -> C
 
 
 def play_with_rewards(policy: Policy, seed: int) -> tuple[list[tuple[int, int]], set[Deletion]]:
-    """Play a race; return layers and arms in the order of play, and the deletions."""
+    """Play a race; return layers and arms in the order of play, and the deletions.
+
+    Args:
+        policy: the race.
+        seed: the seed of all runs.
+    """
     learner = Learner(policy, arms=len(REWARDS), horizon=_HORIZON, seed=seed, watch=False)
     plays = []
     for _ in range(_REPLAYED):
@@ -176,6 +200,11 @@ def prescribed_deletions(
     """Return the deletions of a race with this rule if its layers make the given plays.
 
     Each arm always pays the same, 0 or 1. A layer of -1 means that no layer learns from the play.
+
+    Args:
+        rule: what the theorem prescribes for each layer.
+        plays: layer and arm of every play, in order.
+        rewards: what each arm always pays, 0 or 1.
     """
     layers, arms = rule.share.size, len(rewards)
     pulls = np.zeros((layers, arms))

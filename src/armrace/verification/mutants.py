@@ -1,8 +1,8 @@
-"""Races and guards with one mistake each, to show which check of ``verify`` detects it.
+"""Races, guards and leaders with one mistake each, to show which check of ``verify`` detects it.
 
-A mutant has the guarantee of the race from which it derives; only its running state differs.
+A mutant has the guarantee of the class from which it derives; only its running state differs.
 ``python -m armrace.verification.mutants`` checks all of them and prints the table of the
-documentation. It exits with 1 if a mutant is not detected or an unbroken race does not pass.
+documentation. It exits with 1 if a mutant is not detected or an unbroken policy does not pass.
 """
 
 from __future__ import annotations
@@ -31,14 +31,16 @@ from armrace.policies.races.race import Race
 from armrace.policies.sharp_race import SharpRace
 from armrace.verification.checks import Check, Claim
 from armrace.verification.forms import QUICK, Form
-from armrace.verification.guarantees import DELTA, Subject, make_subject
+from armrace.verification.guarantees import DELTA, Subject
 from armrace.verification.guard_mutants import GuardMutation, guard_mutants
 from armrace.verification.guards import guard_mechanics_claims
+from armrace.verification.leader_mutants import LeaderMutation, leader_mutants
+from armrace.verification.leaders import LeaderSubject, leader_mechanics_claims
 from armrace.verification.martingales import martingale_claims
 from armrace.verification.mechanics import mechanics_claims
 from armrace.verification.race_mutations import lead_by_50, scale_rule, with_shares
 from armrace.verification.spending import spending_claims
-from armrace.verification.verify import try_claims
+from armrace.verification.verify import make_subjects, try_claims
 
 __all__ = ["MUTATIONS", "BrokenMultiLayerRace", "BrokenSharpRace", "catch", "print_table"]
 
@@ -136,8 +138,8 @@ def _inspect(inspect: Callable[[Race], Any], state: Any) -> list[ArmView]:
     return list(inspect(state.race if isinstance(state, LeakyRace) else state))
 
 
-def mutants() -> Iterator[tuple[str, Mutation | GuardMutation | None, Policy]]:
-    """Return each race and the guard unbroken, and then with each mistake."""
+def mutants() -> Iterator[tuple[str, Mutation | GuardMutation | LeaderMutation | None, Policy]]:
+    """Return each race, the guard and each leader unbroken, and then with each mistake."""
     yield MultiLayerRace.tag(), None, MultiLayerRace(delta=DELTA)
     for mutation in MUTATIONS:
         yield MultiLayerRace.tag(), mutation, BrokenMultiLayerRace(delta=DELTA, mutation=mutation)
@@ -145,31 +147,46 @@ def mutants() -> Iterator[tuple[str, Mutation | GuardMutation | None, Policy]]:
     for mutation in MUTATIONS:
         yield SharpRace.tag(), mutation, BrokenSharpRace(delta=DELTA, mutation=mutation)
     yield from guard_mutants()
+    yield from leader_mutants()
 
 
 def catch(policy: Policy, form: Form = QUICK, seed: int = 0) -> list[Check]:
-    """Return the claims about the running state that a policy violates."""
-    subject = make_subject(policy)
+    """Return the claims about the running state that a policy violates.
+
+    Args:
+        policy: the policy, perhaps with a mistake.
+        form: the sizes of the checks.
+        seed: the seed of all runs.
+    """
+    (subject,) = make_subjects([policy], ())
     checks = try_claims(list(_claims(subject, form, seed)), progress=False, seed=seed, quick=True)
     return [check for check in checks if check.verdict == "fails"]
 
 
-def _claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
+def _claims(subject: Subject | LeaderSubject, form: Form, seed: int) -> Iterator[Claim]:
+    if isinstance(subject, LeaderSubject):
+        yield from leader_mechanics_claims(subject, form, seed)
+        return
     families = (spending_claims, mechanics_claims, martingale_claims, guard_mechanics_claims)
     for family in families:
         yield from family(subject, form, seed)
 
 
 def print_table(form: Form = QUICK, seed: int = 0) -> bool:
-    """Print which claims catch each mutant; True if each is caught and no sound race is."""
-    print("| race | mistake | refuted by the quick form |")
+    """Print which claims catch each mutant; True if each is caught and no sound policy is.
+
+    Args:
+        form: the sizes of the checks.
+        seed: the seed of all runs.
+    """
+    print("| policy | mistake | refuted by the quick form |")
     print("|---|---|---|")
     sound = True
-    for race, mutation, policy in mutants():
+    for name, mutation, policy in mutants():
         failed = catch(policy, form, seed)
         sound &= bool(failed) == (mutation is not None)
         claims = "; ".join(f"{check.claim} ({check.theorem})" for check in failed)
-        print(f"| `{race}` | {mutation or 'none'} | {claims or 'nothing'} |", flush=True)
+        print(f"| `{name}` | {mutation or 'none'} | {claims or 'nothing'} |", flush=True)
     return sound
 
 

@@ -13,7 +13,12 @@ __all__ = ["lead_by_50", "scale_rule", "with_shares"]
 
 
 def scale_rule(log_terms: float, allowances: float) -> Callable[[Race], Race]:
-    """Return a mistake that multiplies log terms and allowances of all intervals."""
+    """Return a mistake that multiplies log terms and allowances of all intervals.
+
+    Args:
+        log_terms: the factor of the log terms.
+        allowances: the factor of the allowances.
+    """
 
     def mutate(race: Race) -> Race:
         rule = race.rule._replace(
@@ -27,11 +32,20 @@ def scale_rule(log_terms: float, allowances: float) -> Callable[[Race], Race]:
 
 
 def lead_by_50(race: Race) -> Race:
-    """Put 50 other plays between two turns of a layer."""
+    """Put 50 other plays between two turns of a layer.
+
+    Args:
+        race: the state of a race.
+    """
     return race._replace(leading=np.array([50], dtype=np.int64))
 
 
 def with_shares(race: Race, share: Floats) -> Race:
-    """Draw the layers with other probabilities."""
+    """Draw the layers with other probabilities.
+
+    Args:
+        race: the state of a race.
+        share: the probabilities, fastest layer first.
+    """
     tail = np.append(np.cumsum(share[::-1])[::-1], 0.0)
     return race._replace(share=share, tail=tail)

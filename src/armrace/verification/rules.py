@@ -68,7 +68,13 @@ def used_share(share: Floats, pooled: bool) -> Floats:
 
 
 def elimination_rule(policy: Any, arms: int, horizon: int) -> Rule:
-    """Arm elimination of Theorem 1, with its corruption as the allowance."""
+    """Arm elimination of Theorem 1, with its corruption as the allowance.
+
+    Args:
+        policy: the policy.
+        arms: the number of arms.
+        horizon: the number of rounds.
+    """
     log_term = np.array([theory.elimination_log_term(arms, horizon, policy.delta)])
     allowance = np.array([float(getattr(policy, "corruption", 0.0))])
     part = policy.delta / 2
@@ -78,7 +84,13 @@ def elimination_rule(policy: Any, arms: int, horizon: int) -> Rule:
 
 
 def fast_slow_rule(policy: Any, arms: int, horizon: int) -> Rule:
-    """The two layers of Theorem 2."""
+    """The two layers of Theorem 2.
+
+    Args:
+        policy: the policy.
+        arms: the number of arms.
+        horizon: the number of rounds.
+    """
     log_term = theory.fast_slow_log_term(arms, horizon, policy.delta)
     told = max(policy.corruption, 1.0)
     log_terms, part = np.full(2, log_term), policy.delta / 8
@@ -96,7 +108,13 @@ def fast_slow_rule(policy: Any, arms: int, horizon: int) -> Rule:
 
 
 def race_rule(policy: Any, arms: int, horizon: int) -> Rule:
-    """The layers of Theorem 3, with the paper's intervals or with sharper ones."""
+    """The layers of Theorem 3, with the paper's intervals or with sharper ones.
+
+    Args:
+        policy: the policy.
+        arms: the number of arms.
+        horizon: the number of rounds.
+    """
     layers, delta = policy.layer_count(arms, horizon), policy.delta
     share = np.asarray(policy.base ** -np.arange(1.0, layers + 1))
     share[0] = 1 - share[1:].sum()
@@ -129,13 +147,25 @@ def race_rule(policy: Any, arms: int, horizon: int) -> Rule:
 
 
 def sharp_race_rule(policy: Any, arms: int, horizon: int) -> Rule:
-    """The layers of Theorem B."""
+    """The layers of Theorem B.
+
+    Args:
+        policy: the policy.
+        arms: the number of arms.
+        horizon: the number of rounds.
+    """
     layers = theory.sharp_layers(arms, horizon, policy.delta, policy.first, policy.most_corruption)
     return _pooled_rule(policy, layers)
 
 
 def guard_rule(policy: Any, arms: int, horizon: int) -> Rule:
-    """The layers of Theorem C; the rounds that no layer gets are the base policy's."""
+    """The layers of Theorem C; the rounds that no layer gets are the base policy's.
+
+    Args:
+        policy: the policy.
+        arms: the number of arms.
+        horizon: the number of rounds.
+    """
     layers = theory.guard_layers(arms, horizon, policy.delta, policy.share, policy.first)
     return _pooled_rule(policy, layers)
 
@@ -159,7 +189,14 @@ def _pooled_rule(policy: Any, layers: Sequence[theory.SharpLayer]) -> Rule:
 
 
 def ends(rule: Rule, layer: int, pulls: float, total: float) -> tuple[float, float]:
-    """The prescribed interval of a layer after rewards of 0 and 1 with the given sum."""
+    """The prescribed interval of a layer after rewards of 0 and 1 with the given sum.
+
+    Args:
+        rule: what the theorem prescribes for each layer.
+        layer: the number of the layer, from 0.
+        pulls: the number of rewards.
+        total: their sum.
+    """
     mean, shift = total / pulls, rule.allowance[layer] / pulls
     lower, upper = rule.log_lower[layer], rule.log_upper[layer]
     if rule.kind in ("kl", *AT_ALL_TIMES):
@@ -212,7 +249,7 @@ def _kl_end(mean: float, end: float, limit: float) -> float:
 
 
 def _divergence(p: float, q: float) -> float:
-    """Of Bernoulli laws; infinite where ``q`` rules out what ``p`` allows."""
+    """The divergence of Bernoulli laws; infinite where ``q`` rules out what ``p`` allows."""
     first = 0.0 if p == 0 else math.inf if q == 0 else p * math.log(p / q)
     second = 0.0 if p == 1 else math.inf if q == 1 else (1 - p) * math.log((1 - p) / (1 - q))
     return first + second

@@ -24,7 +24,7 @@ class Books(NamedTuple):
     """The layers' records of the arms at the end; rows are layers, columns are arms."""
 
     share: Floats
-    """The probability with which each layer gets a round; one number a layer."""
+    """The probability with which each layer gets a round; one number per layer."""
     assigned: Floats
     """Plays of a layer's own, whether their reward has come or not."""
     pulls: Floats
@@ -39,6 +39,8 @@ class Runs(NamedTuple):
     """All replications of an experiment; the first axis is the replication."""
 
     regret: Floats
+    regret_to_arms: Floats
+    """The regret against each arm alone; the largest is ``regret``."""
     pseudo_regret: Floats
     clean_regret: Floats
     corruption: Floats
@@ -53,15 +55,23 @@ class Runs(NamedTuple):
 def examine(
     experiment: Experiment, replication: int, control: npt.NDArray[np.int64] | None = None
 ) -> Runs:
-    """Play one replication and extract what claims need."""
+    """Play one replication and extract what claims need.
+
+    Args:
+        experiment: the experiment.
+        replication: the number of the replication, from 0.
+        control: through which another thread can follow and stop it.
+    """
     parts = make_parts(experiment, replication, control)
     state = parts.policy
     parts = _with_witness(parts)
     play_out(parts)
     ledger = parts.ledger
     view = experiment.policy.inspect(state)
+    paid = ledger.clean_totals + ledger.shifts
     return Runs(
-        regret=(ledger.clean_totals + ledger.shifts).max() - ledger.collected[0],
+        regret=paid.max() - ledger.collected[0],
+        regret_to_arms=paid - ledger.collected[0],
         pseudo_regret=ledger.pulls @ (parts.means.max() - parts.means),
         clean_regret=ledger.clean_totals.max() - ledger.collected[1],
         corruption=ledger.corruption[0],
@@ -73,7 +83,11 @@ def examine(
 
 
 def witnessed_parts(experiment: Experiment) -> Parts:
-    """Make the parts that :func:`examine` plays in the first replication."""
+    """Make the parts that :func:`examine` plays in the first replication.
+
+    Args:
+        experiment: the experiment.
+    """
     return _with_witness(make_parts(experiment, 0))
 
 
@@ -87,7 +101,11 @@ def _with_witness(parts: Parts) -> Parts:
 
 
 def gather(runs: Sequence[Runs]) -> Runs:
-    """Combine single replications into one object."""
+    """Combine single replications into one object.
+
+    Args:
+        runs: one object for each replication.
+    """
     columns = {name: [getattr(run, name) for run in runs] for name in Runs._fields}
     books = columns.pop("books")
     together = None if books[0] is None else Books(*map(np.array, zip(*books, strict=True)))

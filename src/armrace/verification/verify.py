@@ -27,8 +27,23 @@ from armrace.verification.asymptotics import (
 )
 from armrace.verification.checks import Check, Claim
 from armrace.verification.forms import FULL, QUICK, Form
-from armrace.verification.guarantees import CHECKED, CHECKED_AT_LENGTH, Subject, make_subject
+from armrace.verification.guarantees import (
+    CHECKED,
+    CHECKED_AT_LENGTH,
+    GUARANTEES,
+    Subject,
+    make_policy,
+    make_subject,
+)
 from armrace.verification.guards import guard_claims
+from armrace.verification.leaders import (
+    CHECKED_LEADERS,
+    CHECKED_LEADERS_AT_LENGTH,
+    LEADERS,
+    LeaderSubject,
+    find_leader,
+    leader_claims,
+)
 from armrace.verification.lemmas import lemma_claims
 from armrace.verification.lower_bounds import race_lower_bounds, ucb1_lower_bounds
 from armrace.verification.martingales import martingale_claims
@@ -37,9 +52,17 @@ from armrace.verification.regrets import regret_claims
 from armrace.verification.runs import Runs, examine, gather, witnessed_parts
 from armrace.verification.spending import spending_claims
 
-__all__ = ["ERROR_PROBABILITY", "Verification", "make_claims", "try_claims", "verify"]
+__all__ = [
+    "ERROR_PROBABILITY",
+    "Verification",
+    "make_claims",
+    "make_subjects",
+    "try_claims",
+    "verify",
+]
 
-Policies = Sequence[Policy | str | Mapping[str, Any]] | None
+Descriptions = Sequence[Policy | str | Mapping[str, Any]]
+Policies = Descriptions | None
 
 ERROR_PROBABILITY = 0.01
 """An upper bound on the probability that any true claim is called refuted."""
@@ -91,17 +114,18 @@ def verify(
     workers: int | None = None,
     progress: Progress = None,
 ) -> Verification:
-    """Try the theorems of races and guards by experiment, and whether races run as proofs assume.
+    """Try the theorems of races, guards and leaders by experiment, and how they run.
 
     Every interval is computed at the level of 1% divided by the number of claims, so that with
     probability 99% no true claim is called refuted.
 
     Args:
-        policies: Races, by name, as specifications or as plain data with a ``name``. A policy of
-            your own is held to the guarantee of the race that it derives from. By default all
-            races are tried, and UCB1 under the lower bounds.
-        quick: Take a minute of processor time at most, in place of up to 20.
-        asymptotic: Show instead how the regret grows up to 10^12 rounds and a corruption of 10^6.
+        policies: Races, guards and regularised leaders, by name, as specifications or as plain
+            data with a ``name``. A policy of your own is held to the guarantee of the class that
+            it derives from. By default all are tried, and UCB1 under the lower bounds.
+        quick: Take a minute and a half of processor time at most, in place of up to 20.
+        asymptotic: Show instead how the regret of races grows up to 10^12 rounds and a corruption
+            of 10^6.
         seed: The seed of all runs; the same seed gives the same figures.
         executor: Where runs are played; threads of this process by default.
         workers: The number of threads; by default one for each core.
@@ -124,7 +148,7 @@ def verify(
 
 
 def _plain(policy: Policy | str | Mapping[str, Any]) -> Any:
-    """A name stays a name, since a race that is named alone is tried with another delta."""
+    """Leave a name as it is, since a race that is named alone is tried with another delta."""
     return policy.to_builtins() if isinstance(policy, Policy) else policy
 
 
@@ -136,11 +160,10 @@ def _verify_growth(
     workers: int | None,
     progress: Progress,
 ) -> Verification:
-    subjects = _subjects(policies, RACES_THAT_LEAP)
     series = [
         each
-        for subject in subjects
-        for each in asymptotic_series(subject, form.asymptotic_runs, seed)
+        for race in _listed(policies, RACES_THAT_LEAP)
+        for each in asymptotic_series(make_subject(race), form.asymptotic_runs, seed)
     ]
     claims = [claim for each in series for claim in asymptotic_claims(each)]
     played = _play(claims, executor, workers, progress)
@@ -149,19 +172,52 @@ def _verify_growth(
     return Verification(_judge_all(claims, played, seed, quick), seed, quick, curves)
 
 
-def _subjects(policies: Policies, usual: Sequence[str | Mapping[str, Any]]) -> list[Subject]:
-    if policies is not None and not is_list(policies):
-        raise InvalidParameter(f"policies must be a list of races; got {policies!r}.")
-    if policies is not None and not len(policies):
-        raise InvalidParameter("policies must name at least one race; got none.")
-    return [make_subject(policy) for policy in (usual if policies is None else policies)]
+def _listed(policies: Policies, usual: Descriptions) -> Descriptions:
+    """Return the policies to be checked, by default the usual ones."""
+    if policies is None:
+        return usual
+    if not is_list(policies):
+        raise InvalidParameter(f"policies must be a list of policies; got {policies!r}.")
+    if not len(policies):
+        raise InvalidParameter("policies must name at least one policy; got none.")
+    return policies
+
+
+def make_subjects(policies: Policies, usual: Descriptions) -> list[Subject | LeaderSubject]:
+    """Return the races, guards and leaders to be checked.
+
+    Args:
+        policies: the policies, or None for the usual ones.
+        usual: what is checked by default.
+    """
+    found: list[Subject | LeaderSubject] = []
+    for description in _listed(policies, usual):
+        policy = make_policy(description)
+        leader = find_leader(policy)
+        if leader is None and not isinstance(policy, tuple(GUARANTEES)):
+            known = ", ".join(kind.tag() for kind in (*GUARANTEES, *LEADERS))
+            raise InvalidParameter(
+                f"policies must have a guarantee that is known here ({known}); got {policy.tag()}."
+            )
+        found.append(leader or make_subject(policy))
+    return found
 
 
 def make_claims(policies: Policies, form: Form, seed: int) -> list[Claim]:
-    """Make all claims to be checked, lemmas first."""
-    subjects = _subjects(policies, CHECKED if form is QUICK else CHECKED_AT_LENGTH)
-    guards = [subject for subject in subjects if isinstance(subject.policy, Guarded)]
-    races = [subject for subject in subjects if subject not in guards]
+    """Make all claims to be checked, lemmas first.
+
+    Args:
+        policies: the policies, or None for the usual ones.
+        form: the sizes of the checks.
+        seed: the seed of all runs.
+    """
+    quick = (*CHECKED, *CHECKED_LEADERS)
+    full = (*CHECKED_AT_LENGTH, *CHECKED_LEADERS_AT_LENGTH)
+    subjects = make_subjects(policies, quick if form is QUICK else full)
+    leaders = [subject for subject in subjects if isinstance(subject, LeaderSubject)]
+    layered = [subject for subject in subjects if isinstance(subject, Subject)]
+    guards = [subject for subject in layered if isinstance(subject.policy, Guarded)]
+    races = [subject for subject in layered if subject not in guards]
     of_all = (spending_claims, mechanics_claims, martingale_claims, lemma_claims)
     claims = [
         claim
@@ -174,6 +230,9 @@ def make_claims(policies: Policies, form: Form, seed: int) -> list[Claim]:
         for family in (*of_all, guard_claims)
         for subject in guards
         for claim in family(subject, form.of_guards(), seed)
+    ]
+    claims += [
+        claim for leader in leaders for claim in leader_claims(leader, form.of_leaders(), seed)
     ]
     return claims if policies is not None else [*claims, *ucb1_lower_bounds(form, seed)]
 
@@ -190,6 +249,15 @@ def try_claims(
     """Return a verdict for each claim, all of them jointly at the error probability.
 
     ``seed`` and ``quick`` are noted in the checks; the claims have been made with them.
+
+    Args:
+        claims: the claims.
+        executor: where runs are played; threads of this process by default.
+        workers: the number of threads; by default one for each core.
+        progress: True or False to show a progress bar or not, or a function that is called with
+            the share done.
+        seed: the seed with which the claims were made, for the record.
+        quick: whether they were made in the quick form, for the record.
     """
     return _judge_all(claims, _play(claims, executor, workers, progress), seed, quick)
 

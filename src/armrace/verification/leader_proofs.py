@@ -1,0 +1,249 @@
+"""The steps of the proofs about leaders, as numbers computed from a sample path.
+
+The statements are those of the theory page. A step that holds on every path is given as the two
+sides of an inequality, or as what is left of it; one that holds in expectation as a sample whose
+mean, given the past and the losses of the round, is known.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.verification.leader_paths import Path
+from armrace.verification.regularisers import Regulariser
+
+__all__ = [
+    "Sides",
+    "Steps",
+    "barrier_steps",
+    "bias_of_optimism",
+    "comparators",
+    "distance_from_solution",
+    "draws_by_change",
+    "draws_by_weight",
+    "errors_of_estimates",
+    "excess_variation",
+    "regret_on_path",
+    "signed_errors_of_estimates",
+    "squares_of_optimism",
+    "stability_of_scales",
+]
+
+Floats = npt.NDArray[np.float64]
+
+_TINY = 1e-300
+
+
+class Sides(NamedTuple):
+    """The two sides of an inequality, ``left <= right``, with an entry for each case."""
+
+    left: Floats
+    right: Floats
+
+    @property
+    def excess(self) -> float:
+        """The largest of ``(left - right) / (|left| + |right|)``; 1 if a side is not known.
+
+        >>> Sides(np.array([1.0]), np.array([3.0])).excess
+        -0.5
+        """
+        size = np.maximum(np.abs(self.left) + np.abs(self.right), _TINY)
+        return float(np.nan_to_num((self.left - self.right) / size, nan=1.0).max())
+
+
+# --- how the leader runs --------------------------------------------------------------------
+
+
+def distance_from_solution(path: Path, regulariser: Regulariser) -> Floats:
+    """Return how far probabilities are from the solution of the running state's problem.
+
+    At the minimiser ``E + scale * slope(p)`` is the same for all arms. Differences from the value
+    of the likeliest arm are given as the relative change of the probability that removes them, to
+    first order.
+
+    Args:
+        path: the path.
+        regulariser: the regulariser of the leader.
+    """
+    before, weights = path.before, path.weights
+    expected = before.estimated + before.predictions - before.optimism
+    with np.errstate(invalid="ignore", divide="ignore"):
+        gradient = expected + before.scales * regulariser.slope(weights)
+        rows = np.arange(len(weights))
+        off = gradient - gradient[rows, weights.argmax(axis=1)][:, None]
+        return np.asarray(np.abs(off / (before.scales * regulariser.steepness(weights))))
+
+
+def draws_by_weight(path: Path) -> Floats:
+    """Return, for each round, by how much the arm drawn was likelier than an arm is on average.
+
+    That is ``p_i - sum p_j^2``, whose mean is 0 if the arm ``i`` is drawn from ``p``. It is
+    negative where unlikely arms are drawn too often.
+
+    Args:
+        path: the path.
+    """
+    return np.asarray(path.weights[path.played] - (path.weights**2).sum(axis=1))
+
+
+def draws_by_change(path: Path) -> Floats:
+    """Return, for each round, whether the arm drawn is one that has just become less likely.
+
+    That is ``w_i - sum p_j w_j`` with the weights of the round before minus those of this one, as
+    ``w``, scaled to a largest value of 1/2. It is positive where an old distribution is used.
+
+    Args:
+        path: the path.
+    """
+    change = -np.diff(path.weights, axis=0, prepend=path.weights[:1])
+    most = np.abs(change).max(axis=1, keepdims=True)
+    scaled = np.divide(change, 2 * most, out=np.zeros_like(change), where=most > 0)
+    return np.asarray(scaled[path.played] - (path.weights * scaled).sum(axis=1))
+
+
+def errors_of_estimates(path: Path) -> Floats:
+    """Return, for each round, half of the errors of the estimates times the probabilities.
+
+    That is the sum over arms of ``p (estimate - loss)/2``, in [-1, 1], whose mean is 0 if
+    the estimates are unbiased. Values beyond [-1, 1], which no unbiased estimate gives, are cut.
+
+    Args:
+        path: the path.
+    """
+    return _weighted_errors(path, np.full_like(path.losses, 0.5))
+
+
+def signed_errors_of_estimates(path: Path) -> Floats:
+    """As :func:`errors_of_estimates`, with the sign of ``loss - 1/2`` in place of 1/2.
+
+    This is the sign of the error of a prediction in (0, 1), so that errors in proportion to it
+    add up, whether arms have lost or not.
+
+    Args:
+        path: the path.
+    """
+    return _weighted_errors(path, np.where(path.losses > 0.5, 1.0, -1.0))
+
+
+def _weighted_errors(path: Path, factors: Floats) -> Floats:
+    errors = (factors * path.weights * (path.updates - path.losses)).sum(axis=1)
+    return np.asarray(np.clip(np.nan_to_num(errors), -1.0, 1.0))
+
+
+# --- what the proofs say about one path -----------------------------------------------------
+
+
+def comparators(arms: int, rounds: int) -> list[Floats]:
+    """Return, for each arm, the distribution that plays it in all rounds except one per other arm.
+
+    Args:
+        arms: the number of arms.
+        rounds: the number of rounds.
+    """
+    found = []
+    for best in range(arms):
+        comparator = np.full(arms, 1 / rounds)
+        comparator[best] = 1 - (arms - 1) / rounds
+        found.append(comparator)
+    return found
+
+
+def regret_on_path(path: Path, regulariser: Regulariser, centred: bool) -> Sides:
+    """Return the regret on estimated losses and what the leader lemma allows, per comparator.
+
+    Args:
+        path: the path.
+        regulariser: the regulariser of the leader.
+        centred: whether the error of the arm played is subtracted from all surprises, as in
+            the barrier's proof.
+    """
+    rounds, arms = path.weights.shape
+    before, weights, drift = path.before, path.weights, path.optimism_steps
+    shift = path.errors[:, None] if centred else 0.0
+    steps = drift / weights
+    surprises = path.updates - before.predictions - steps - shift
+    stability = regulariser.stability(weights, surprises, before.scales).sum()
+    grown = np.diff(before.scales, axis=0, prepend=np.zeros((1, arms)))
+    penalty = -(grown * regulariser.potential(weights)).sum()
+    left, right = [], []
+    for comparator in comparators(arms, rounds):
+        left.append((path.updates * (weights - comparator)).sum())
+        last = before.scales[-1] @ regulariser.potential(comparator)
+        right.append(last + penalty + stability + drift.sum() - path.after.optimism @ comparator)
+    return Sides(np.array(left), np.array(right))
+
+
+# --- the barrier's proof --------------------------------------------------------------------
+
+
+class Steps(NamedTuple):
+    """The least and the largest of the numbers on which barrier lemma 1 has conditions."""
+
+    least: float
+    """The least step ``y``, which must be at least ``-(1 + k/2)/g``."""
+    least_optimism: float
+    """The least step of the optimism times the probability, which must not be negative."""
+    largest_optimism: float
+    """The largest one, which must be at most ``k/2``."""
+
+
+def barrier_steps(path: Path) -> Steps:
+    """Return the extreme steps of a path of a leader with a logarithmic barrier.
+
+    Args:
+        path: the path.
+    """
+    drift = path.optimism_steps
+    steps = (path.shares - drift) / path.before.scales
+    return Steps(float(steps.min()), float(drift.min()), float(drift.max()))
+
+
+def stability_of_scales(path: Path, growth: float) -> Sides:
+    """Return the sides of barrier lemma 2 for each arm.
+
+    Args:
+        path: the path.
+        growth: the number ``B`` by which squared scales grow with the variation.
+    """
+    variation = path.shares**2
+    left = (variation / path.before.scales).sum(axis=0)
+    return Sides(left, 2 * np.sqrt(variation.sum(axis=0) / growth))
+
+
+def bias_of_optimism(path: Path, optimism: float) -> Sides:
+    """Return the sides of the first part of barrier lemma 3 for each arm.
+
+    Args:
+        path: the path.
+        optimism: how many deviations are subtracted from an estimated loss.
+    """
+    products = (path.before.spreads * path.weights * (1 - path.weights)).sum(axis=0)
+    logarithm = math.log(8 * math.e * len(path.weights))
+    return Sides(path.optimism_steps.sum(axis=0), optimism * logarithm * np.sqrt(products))
+
+
+def squares_of_optimism(path: Path, optimism: float) -> Sides:
+    """Return the sides of the second part of barrier lemma 3 for each arm.
+
+    Args:
+        path: the path.
+        optimism: how many deviations are subtracted from an estimated loss.
+    """
+    bias = bias_of_optimism(path, optimism)
+    return Sides((path.optimism_steps**2).sum(axis=0), optimism / 2 * bias.right)
+
+
+def excess_variation(path: Path) -> Floats:
+    """Return, for each round, the variation of all arms beyond its expected value, in [-1, 2].
+
+    That is the sum over arms of ``nu - p (1 - p)``, whose mean is at most 0.
+
+    Args:
+        path: the path.
+    """
+    expected = path.weights * (1 - path.weights)
+    return np.asarray((path.shares**2 - expected).sum(axis=1))
