@@ -309,6 +309,13 @@ FORGED_ROWS = {
         pl.col("replication") + 5
     ),
     "the end is missing": lambda rows: rows.filter(pl.col("round") < 100),
+    "plays that do not add up": lambda rows: rows.with_columns(
+        pulls=pl.lit([1, 1, 1], dtype=pl.Array(pl.Int64, 3))
+    ),
+    "plays below zero": lambda rows: rows.with_columns(
+        pulls=pl.concat_list(pl.col("round") + 5, pl.lit(-5), pl.lit(0)).list.to_array(3)
+    ),
+    "fewer than no refused change": lambda rows: rows.with_columns(pl.col("refused") - 2**40),
 }
 
 
@@ -318,6 +325,8 @@ def test_crafted_rows_are_refused(saved, change):
     assert_damaged(path, path.read_bytes(), "is not a readable result of armrace")
 
 
+VIEW = {"layer": 0, "arm": 0, "assigned": 1, "pulls": 1, "mean": 0.5}
+
 FORGED_HEADERS = {
     "no specification": {"spec": {}},
     "no policy": {"spec": {"horizon": 100, "replications": 2}},
@@ -325,6 +334,11 @@ FORGED_HEADERS = {
     "other means": {"means": [0.1]},
     "means that are no numbers": {"means": ["a", "b", "c"]},
     "a view of nothing": {"view": [{}]},
+    "a view of an arm that is not there": {"view": [{**VIEW, "arm": 3}]},
+    "a view of an arm before the first": {"view": [{**VIEW, "arm": -1}]},
+    "a view of a layer that no policy has": {"view": [{**VIEW, "layer": 10**9}]},
+    "a view with more plays than a table holds": {"view": [{**VIEW, "pulls": 2**70}]},
+    "a view with a round that no table holds": {"view": [{**VIEW, "eliminated_at": 2**70}]},
 }
 
 
