@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 import polars as pl
 
+from armrace.errors import UnknownName
 from armrace.evaluation.estimates import ESTIMATORS, Estimate
 from armrace.files import check_new, write_text
 from armrace.formatting import count, figure, percent
@@ -76,8 +77,15 @@ class PolicyReplay(msgspec.Struct, frozen=True, kw_only=True):
     """Along the log: rows, rounds, and the mean reward of the rounds so far; means over runs."""
 
     def estimate(self, estimator: str) -> Estimate:
-        """Return the estimate by the short name of its estimator."""
-        return next(each for each in self.estimates if each.estimator == estimator)
+        """Return the estimate by the short name of its estimator.
+
+        Args:
+            estimator: the short name, such as ``dr``.
+        """
+        known = {each.estimator: each for each in self.estimates}
+        if estimator not in known:
+            raise UnknownName.among("estimator", estimator, known)
+        return known[estimator]
 
     @property
     def words(self) -> str:

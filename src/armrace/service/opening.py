@@ -51,7 +51,12 @@ open = open_service  # noqa: A001  # as ``armrace.open``
 
 
 def open_store(place: Path | str, restored: bool = False) -> Store:
-    """Open a store by its place."""
+    """Open a store by its place.
+
+    Args:
+        place: a file, a PostgreSQL address, or ``:memory:``.
+        restored: whether the store comes from a backup.
+    """
     if str(place) == MEMORY:
         return MemoryStore()
     try:

@@ -20,6 +20,11 @@ def interval_for_all_times(total: float, count: int, level: float) -> Interval:
     ``1/level``, and the interval holds whenever one looks, also if what was seen before decided
     which rewards came.
 
+    Args:
+        total: the sum of the rewards.
+        count: the number of rewards.
+        level: the probability that the interval ever misses.
+
     >>> low, high = interval_for_all_times(total=70.0, count=100, level=0.05)
     >>> f"{low:.3f} {high:.3f}"
     '0.537 0.834'

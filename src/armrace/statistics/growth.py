@@ -28,6 +28,11 @@ def slope_of_growth(points: npt.ArrayLike, sample: Floats, level: float = 0.05) 
     The least-squares slopes of replications are independent, so their interval is valid whatever
     the variances at the points and the correlations within a replication.
 
+    Args:
+        points: where the mean was observed, such as logarithms of horizons.
+        sample: one row per replication, one column per point.
+        level: the probability that the interval misses.
+
     >>> slope_of_growth([1, 2, 3], np.array([[2.0, 4.0, 6.0], [3.0, 5.0, 7.0]]))
     Growth(value=2.0, low=2.0, high=2.0)
     """

@@ -33,6 +33,11 @@ def differences_to(
     """Return how much each other sample exceeds the reference's, pair by pair.
 
     The intervals hold together with probability ``1 - level`` (Bonferroni).
+
+    Args:
+        reference: the name of the sample that the others are compared with.
+        samples: the samples by name; the entries of all belong together by position.
+        level: the probability that any of the intervals misses.
     """
     others = [name for name in samples if name != reference]
     each = level / max(1, len(others))
@@ -47,6 +52,12 @@ def _difference(gaps: Sample, level: float) -> Difference:
 def indistinguishable_from(
     reference: str, samples: Mapping[str, Sample], level: float = 0.05
 ) -> list[str]:
-    """Return the samples whose difference to the reference may be 0, at the joint ``level``."""
+    """Return the samples whose difference to the reference may be 0, at the joint ``level``.
+
+    Args:
+        reference: the name of the sample that the others are compared with.
+        samples: the samples by name; the entries of all belong together by position.
+        level: the probability that any of the intervals misses.
+    """
     found = differences_to(reference, samples, level)
     return [name for name, gap in found.items() if gap.low <= 0.0 <= gap.high]

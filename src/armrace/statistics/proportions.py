@@ -27,6 +27,11 @@ def binomial_tail(successes: int, runs: int, probability: float) -> float:
     The smaller of the two tails is summed term by term, away from the middle, so that it keeps
     its relative accuracy however small it is.
 
+    Args:
+        successes: the least number of successes that counts.
+        runs: the number of runs.
+        probability: the probability of success in one run.
+
     >>> [round(binomial_tail(successes, 3, 0.5), 12) for successes in range(5)]
     [1.0, 0.875, 0.5, 0.125, 0.0]
     """
@@ -65,6 +70,11 @@ def clopper_pearson(successes: int, runs: int, level: float = 0.05) -> Interval:
 
     Its ends are the probabilities at which ``successes`` or more, and ``successes`` or fewer, have
     probability ``level/2``.
+
+    Args:
+        successes: the number of successes seen.
+        runs: the number of runs.
+        level: the probability of a miss.
 
     >>> low, high = clopper_pearson(0, 10)  # 1 - 0.025^(1/10)
     >>> low, f"{high:.6f}"

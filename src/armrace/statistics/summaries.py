@@ -27,6 +27,9 @@ class Summary(NamedTuple):
 def summarise(sample: npt.NDArray[np.float64]) -> Summary:
     """Return mean, standard error of the mean, quantiles and maximum of ``sample``.
 
+    Args:
+        sample: the observations.
+
     >>> summarise(np.array([1.0, 2.0, 3.0]))._replace(stderr=0)
     Summary(mean=2.0, stderr=0, p05=1.1, p50=2.0, p95=2.9, max=3.0)
     """
@@ -42,7 +45,11 @@ def summarise(sample: npt.NDArray[np.float64]) -> Summary:
 
 
 def standard_error(sample: npt.NDArray[np.float64]) -> float:
-    """Return the standard error of the mean; 0 for a single observation."""
+    """Return the standard error of the mean; 0 for a single observation.
+
+    Args:
+        sample: the observations.
+    """
     return float(sample.std(ddof=1) / math.sqrt(sample.size)) if sample.size > 1 else 0.0
 
 
@@ -50,6 +57,10 @@ def mean_interval(sample: npt.NDArray[np.float64], level: float = 0.05) -> tuple
     """Return Student's interval of the mean, which misses it with probability ``level``.
 
     The interval of a single observation is that point, since its error is unknown.
+
+    Args:
+        sample: the observations.
+        level: the probability of a miss.
 
     >>> low, high = mean_interval(np.array([1.0, 2.0, 3.0]))
     >>> f"{low:.4f} {high:.4f}"

@@ -36,6 +36,9 @@ _ROUNDING = 1 + 1e-12
 def gaps_of(means: Sequence[float]) -> list[float]:
     """Return the gap of every arm except one best arm; ties leave gaps of 0.
 
+    Args:
+        means: the mean reward of every arm.
+
     >>> gaps_of([0.25, 0.75, 0.5, 0.75])
     [0.5, 0.25, 0.0]
     """
@@ -48,6 +51,11 @@ def gaps_of(means: Sequence[float]) -> list[float]:
 
 def elimination_log_term(arms: int, horizon: int, delta: float) -> float:
     """``L = ln(2KT/delta)`` of Theorem 1.
+
+    Args:
+        arms: the number of arms.
+        horizon: the number of rounds.
+        delta: the failure probability of the whole theorem.
 
     >>> f"{elimination_log_term(2, 1000, 0.1):.5f}"
     '10.59663'
@@ -71,6 +79,12 @@ def survival_failure(arms: int, horizon: int, log_term: float, layers: int = 1) 
     and too wide by a factor of ``sqrt(2)``; it says ``delta``, and its widths give
     ``delta^2/(2KT)``.
 
+    Args:
+        arms: the number of arms.
+        horizon: the number of rounds.
+        log_term: the ``L`` of the intervals.
+        layers: the number of layers with intervals of their own.
+
     >>> f"{survival_failure(2, 1000, elimination_log_term(2, 1000, 0.1)):.2g}"
     '2.5e-06'
     """
@@ -92,6 +106,11 @@ def plays_until_deleted(gap: float, log_term: float, allowance: float = 0.0) -> 
     plays, which solves ``w(N) = D/4``. Active arms are played in turn, so both have reached
     ``floor(N) + 1`` plays, which is what is returned, before the bad arm is played once more.
 
+    Args:
+        gap: by how much the arm's mean lies below the best.
+        log_term: the ``L`` of the intervals.
+        allowance: the corruption ``c`` that the intervals leave room for.
+
     >>> plays_until_deleted(1.0, 10.59663), plays_until_deleted(1.0, 10.59663, 20)
     (170, 309)
     """
@@ -110,6 +129,11 @@ def papers_plays_until_deleted(gap: float, log_term: float, corruption: float = 
     The last display of its proof sums to 0 and not to more, and to ``-D/3`` with the deviations
     that it leaves out. The statement is true all the same: it allows more than
     :func:`plays_until_deleted`.
+
+    Args:
+        gap: by how much the arm's mean lies below the best.
+        log_term: the ``L`` of the intervals.
+        corruption: the corruption ``C`` that the intervals leave room for.
 
     >>> f"{papers_plays_until_deleted(1.0, 10.59663, 20):.1f}"
     '501.5'

@@ -27,6 +27,10 @@ def inverse_gap(gap: float, horizon: int) -> float:
     the total is within ``sqrt(T)`` of its expectation, where it is within ``sqrt(2 L T)``; the
     bounds have a factor of ``L`` in front that covers it.
 
+    Args:
+        gap: by how much the arm's mean lies below the best.
+        horizon: the number of rounds.
+
     >>> inverse_gap(0.5, 10_000), inverse_gap(0.001, 10_000), inverse_gap(0, 10_000)
     (2.0, 100.0, 100.0)
     """
@@ -37,6 +41,10 @@ def inverse_gap(gap: float, horizon: int) -> float:
 
 def inverse_gap_for_pseudo_regret(gap: float, horizon: int) -> float:
     """``min(1/gap, gap T)``, which replaces ``1/gap`` in bounds on the pseudo-regret.
+
+    Args:
+        gap: by how much the arm's mean lies below the best.
+        horizon: the number of rounds.
 
     >>> inverse_gap_for_pseudo_regret(0.5, 10_000), inverse_gap_for_pseudo_regret(0.001, 10_000)
     (2.0, 10.0)
@@ -52,6 +60,10 @@ def clean_regret_from(regret: float, corruption: float) -> float:
     What is collected differs by at most ``C`` between the two, which is what the paper says;
     the best arm in hindsight may change by as much again.
 
+    Args:
+        regret: a bound on the regret on corrupted rewards.
+        corruption: the corruption ``C``.
+
     >>> clean_regret_from(100, 7)
     114
     """
@@ -65,6 +77,9 @@ def hidden_rounds_regret(corruption: float) -> float:
     Two arms always pay 1 and 0, or 0 and 1, as a coin decides; in the first ``C`` rounds the
     adversary shows 0 for both. Whatever the learner plays, it is right in half the cases, so its
     expected regret over these rounds is exactly ``C/2``.
+
+    Args:
+        corruption: the corruption ``C``.
 
     >>> hidden_rounds_regret(7)
     3.5

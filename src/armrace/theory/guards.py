@@ -91,6 +91,11 @@ def most_labelled_rounds(share: float, horizon: int, failure: float) -> float:
     With ``m = T p`` and ``h = ln(1/failure)`` that is ``m + h/3 + sqrt(h^2/9 + 2 m h)``, where
     Bernstein's bound ``exp(-x^2 / 2(m + x/3))`` on an excess of ``x`` equals ``failure``.
 
+    Args:
+        share: the probability ``p`` of the label in a round.
+        horizon: the number of rounds.
+        failure: the probability of more draws.
+
     >>> f"{most_labelled_rounds(0.01, 1000, 0.05):.3f}"
     '18.803'
     """

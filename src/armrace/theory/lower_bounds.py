@@ -56,6 +56,14 @@ def sparse_interval_plays(
     ``floor((epsilon_prime - epsilon) log_3 T)`` intervals ``[C, 3C)`` between ``T^epsilon`` and
     ``T^epsilon_prime``, some one has at most the average.
 
+    Args:
+        scale: the factor in the learner's stochastic bound.
+        gap: by how much the arm's mean lies below the best.
+        horizon: the number of rounds.
+        epsilon: the power of ``T`` at which the first interval begins.
+        epsilon_prime: the power of ``T`` at which the last interval ends.
+        power: by how much the exponent of ``ln T`` in the learner's bound exceeds 1.
+
     >>> round(sparse_interval_plays(8, 0.25, 3**20, 0.25, 0.75), 6)  # 128 * 20 ln 3 / 10
     281.244746
     """
@@ -161,6 +169,14 @@ def forced_positive_regret(
     regret times probability as in Theorem 4. For large ``T`` it is above ``T^(epsilon - d)`` for
     every ``d > 0``, as ``exp(-O(ln^power T))`` vanishes more slowly than any power of ``T``.
 
+    Args:
+        scale: the factor in the learner's stochastic bound.
+        gap: by how much the arm's mean lies below the best.
+        horizon: the number of rounds.
+        epsilon: the power of ``T`` at which the first interval begins.
+        epsilon_prime: the power of ``T`` at which the last interval ends.
+        power: by how much the exponent of ``ln T`` in the learner's bound exceeds 1.
+
     >>> round(forced_positive_regret(0.01, 0.25, 10**9, 0.6, 0.9, 0.5), 1)  # 50,211 * 0.000626
     31.5
     """
@@ -177,6 +193,11 @@ def clean_switching_regret(gap: float, rounds: float, plays: float) -> float:
     The first ``C`` rounds look exactly like the instance in which the first arm is bad, in which
     it is played ``plays`` times by then. All other rounds lose ``gap`` each: a step of the proof
     of Theorem 4 that needs no small constant.
+
+    Args:
+        gap: the difference of the two means.
+        rounds: the rounds ``C`` before the switch.
+        plays: the expected plays of the first arm in these rounds.
 
     >>> clean_switching_regret(0.25, 1000, 200)
     200.0

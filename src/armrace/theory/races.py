@@ -65,6 +65,9 @@ def moves_until_deleted(plays: Sequence[float]) -> list[float]:
     ``a`` is active, no active arm is more than a turn ahead of it, so a best arm has at most
     ``N(a)`` turns and arm ``b`` at most ``min(N(a), N(b))``.
 
+    Args:
+        plays: the limits on the turns, one for each arm except one best arm.
+
     >>> moves_until_deleted([10, 40]), moves_until_deleted([7])
     ([30, 90], [14])
     """
@@ -75,6 +78,11 @@ def rounds_until_moves(moves: float, share: float, failure: float) -> float:
     """Return after how many rounds a layer has made ``moves`` moves, except with ``failure``.
 
     That is ``(M + h + sqrt(h^2 + 2 M h)) / p`` with ``h = ln(1/failure)``, rounded up.
+
+    Args:
+        moves: the moves ``M`` that the layer is to make.
+        share: the probability ``p`` with which a round is the layer's.
+        failure: the probability of needing more rounds.
 
     >>> rounds_until_moves(1000, 0.25, 0.1), rounds_until_moves(10, 1, 0.1)
     (4281, 10)
@@ -92,6 +100,11 @@ def rounds_until_moves(moves: float, share: float, failure: float) -> float:
 
 def fast_slow_log_term(arms: int, horizon: int, delta: float) -> float:
     """``L = ln(8KT/delta)`` of Theorem 2; the slow layer's allowance is ``2 L``.
+
+    Args:
+        arms: the number of arms.
+        horizon: the number of rounds.
+        delta: the failure probability of the whole theorem.
 
     >>> f"{fast_slow_log_term(2, 1000, 0.1):.5f}"
     '11.98293'
@@ -175,6 +188,9 @@ def layer_shares(horizon: int) -> list[float]:
     There are ``ceil(lg T)`` layers, at least one: the paper's ``log T`` is to base 2 for the
     layers, and the probability that remains is ``2^-layers``.
 
+    Args:
+        horizon: the number of rounds.
+
     >>> layer_shares(8)
     [0.625, 0.25, 0.125]
     """
@@ -192,6 +208,11 @@ def tolerant_layer(shares: Sequence[float], corruption: float, tolerance: float 
     at least ``ln(layers/failure) + 3`` serves; :func:`race_tolerance` is what the allowance of
     Theorem 3 really covers. The paper calls a layer intolerant if ``2^l > C``; the opposite is
     meant, and as the first layer's share is more than a half, the share itself decides.
+
+    Args:
+        shares: the share of every layer, the fastest first.
+        corruption: the corruption ``C``.
+        tolerance: the largest share times ``C`` that a layer tolerates.
 
     >>> tolerant_layer(layer_shares(1024), 0), tolerant_layer(layer_shares(1024), 5)
     (0, 2)
@@ -262,6 +283,12 @@ def race_tolerances(
 
 def race_log_term(arms: int, horizon: int, delta: float, layers: int | None = None) -> float:
     """``L = ln(4KT layers/delta)`` of Theorem 3, which is also each layer's allowance.
+
+    Args:
+        arms: the number of arms.
+        horizon: the number of rounds.
+        delta: the failure probability of the whole theorem.
+        layers: the number of layers; by default the paper's ``ceil(lg T)``.
 
     >>> f"{race_log_term(2, 1024, 0.1):.5f}"
     '13.61608'

@@ -133,6 +133,10 @@ def sharp_plays_until_deleted(gap: float, layer: SharpLayer) -> float:
     than that. So the ends are apart once ``4 (w(n) + c/n)`` is below the gap, and the layer sees
     it at its next look.
 
+    Args:
+        gap: by how much the arm's mean lies below the best.
+        layer: the layer's constants, from :func:`sharp_layers`.
+
     >>> layer = sharp_layers(10, 10**6, 0.05, first=16)[0]
     >>> sharp_plays_until_deleted(0.1, layer), sharp_plays_until_deleted(0, layer)
     (12846, inf)
