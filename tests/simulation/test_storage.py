@@ -377,6 +377,13 @@ def test_what_is_no_path_is_refused(path):
         armrace.load(path)
 
 
+@pytest.mark.parametrize("path", [None, 4, b"result.parquet"])
+def test_nothing_is_saved_or_reported_to_what_is_no_path(result, path):
+    for write in (result.save, result.report):
+        with pytest.raises(InvalidParameter, match=r"^path must be the path of a file; got .*\.$"):
+            write(path)
+
+
 def test_names_with_null_characters_are_refused(result, tmp_path):
     with pytest.raises(UnwritableOutput, match="its name has a null character"):
         result.save(str(tmp_path / "a\0b"))

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from armrace.errors import UnknownName
+from armrace.files import as_path
 from armrace.simulation.presentation import ComparisonPresentation
 from armrace.simulation.results import MEASURES, Result
 from armrace.statistics import differences_to, indistinguishable_from, mean_interval
@@ -133,7 +134,7 @@ class Comparison(ComparisonPresentation):
         """
         from armrace.simulation.archives import save_comparison  # archives reads comparisons
 
-        save_comparison(self, Path(path), overwrite=overwrite)
+        save_comparison(self, as_path(path), overwrite=overwrite)
 
     def _compared(self) -> Comparison:
         return self
