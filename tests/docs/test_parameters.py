@@ -14,26 +14,8 @@ from typing import Any
 
 import pytest
 
-PUBLIC = (
-    "armrace",
-    "armrace.adversaries",
-    "armrace.checking",
-    "armrace.environments",
-    "armrace.errors",
-    "armrace.evaluation",
-    "armrace.extending",
-    "armrace.forensics",
-    "armrace.logs",
-    "armrace.online",
-    "armrace.planning",
-    "armrace.policies",
-    "armrace.red_team",
-    "armrace.service",
-    "armrace.simulation",
-    "armrace.statistics",
-    "armrace.theory",
-    "armrace.verification",
-)
+from public_modules import PUBLIC
+
 ARGUMENTS = re.compile(r"^Args:\n((?:    .*\n|\n)*)", re.MULTILINE)
 UNDESCRIBED = {"admits", "from_outcomes"}
 """Methods that only the library calls."""

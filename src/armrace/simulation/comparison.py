@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from armrace.errors import UnknownName
+from armrace.errors import InvalidParameter, UnknownName
 from armrace.files import as_path
 from armrace.simulation.presentation import ComparisonPresentation
 from armrace.simulation.results import MEASURES, Result
@@ -33,6 +33,8 @@ class Comparison(ComparisonPresentation):
     def __init__(self, results: Sequence[Result], measure: str = "pseudo_regret") -> None:
         if measure not in MEASURES:
             raise UnknownName.among("measure", measure, MEASURES)
+        if not results:
+            raise InvalidParameter("results must have at least one result; got none.")
         self.results = dict(zip(_labels(results), results, strict=True))
         self.measure = measure
 
