@@ -135,6 +135,59 @@ def test_an_entry_point_is_first_class(installed: Path, folder: Path) -> None:
     ]
 
 
+WRITE_BY_NAME = """
+import armrace
+from armrace.online import Learner
+given = dict(adversary="added-attack", budget=5, horizon=60, replications=2)
+paid = {"name": "added-environment", "means": [0.9, 0.5]}
+armrace.simulate("added-policy", paid, **given).save("kept.parquet")
+learner = Learner("added-policy", arms=2, horizon=100, seed=1)
+open("snapshot.json", "w").write(learner.snapshot().to_json().decode())
+"""
+READ_BY_NAME = """
+import armrace
+from armrace.online import Learner
+result = armrace.load("kept.parquet")
+print(result)
+parts = [result.spec[part]["name"] for part in ("policy", "adversary", "environment")]
+assert parts == ["added-policy", "added-attack", "added-environment"], parts
+assert armrace.simulate(**result.spec).rows.equals(result.rows)
+print(Learner.restore(open("snapshot.json").read()).policy)
+"""
+
+
+def test_results_and_snapshots_of_an_entry_point_are_read_back_by_its_name(
+    installed: Path, folder: Path
+) -> None:
+    written = run("-c", WRITE_BY_NAME, folder=folder, installed=installed)
+    assert written.returncode == 0, written.stderr
+    read = run("-c", READ_BY_NAME, folder=folder, installed=installed)
+    assert read.returncode == 0, read.stderr
+    assert "Added()" in read.stdout
+
+
+def test_entry_points_are_compared_reported_and_kept_in_a_folder(
+    installed: Path, folder: Path
+) -> None:
+    arguments = [
+        "compare", "--policies", "added-policy,ucb1", "--attack", "added-attack", "--budget", "5",
+        "--environment", "added-environment", "--environment-set", "means=0.9,0.5", *SMALL,
+        "--folder", "kept", "--force", "--json", "figures.json", "--report", "page.html",
+    ]  # fmt: skip
+    found = []
+    for _ in range(2):
+        done = cli(*arguments, folder=folder, installed=installed)
+        assert done.returncode == 0, done.stderr
+        entries = json.loads((folder / "figures.json").read_text())
+        stored = {file: file.stat().st_mtime_ns for file in (folder / "kept").rglob("*.parquet")}
+        found.append(([entry["summary"] for entry in entries], stored))
+    assert found[0] == found[1]
+    assert [entry["policy"] for entry in entries] == ["added-policy", "ucb1"]
+    page = (folder / "page.html").read_text()
+    assert "added-policy" in page
+    assert "--environment added-environment" in page
+
+
 COMPARE = [
     "compare", "--policies", "own:Own,ucb1", "--attack", "own:Struck", "--budget", "5",
     "--means", "0.9,0.5", *SMALL,

@@ -51,7 +51,13 @@ class UnknownName(ArmraceError, LookupError):
 
     @classmethod
     def among(cls, kind: str, name: str, known: Iterable[str]) -> UnknownName:
-        """The error for ``name``, with the nearest known name as a suggestion."""
+        """The error for ``name``, with the nearest known name as a suggestion.
+
+        Args:
+            kind: what the name is of, such as ``policy``.
+            name: the name that was given.
+            known: the names that exist.
+        """
         known = sorted(known)
         nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(known)}."
@@ -107,7 +113,11 @@ class RequestFailed(ArmraceError, RuntimeError):
 
     @classmethod
     def because_of(cls, error: BaseException) -> RequestFailed:
-        """Return the refusal of a request: the client learns the kind of the error alone."""
+        """Return the refusal of a request: the client learns the kind of the error alone.
+
+        Args:
+            error: the error that stopped the request.
+        """
         refusal = cls(f"the request failed because of a defect: {type(error).__name__}.")
         refusal.__cause__ = error
         return refusal

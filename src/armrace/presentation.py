@@ -41,7 +41,7 @@ class Presentation(NotebookView):
         """
         from armrace.reports.exports import write_report
 
-        return write_report(self, Path(path), overwrite=overwrite)
+        return write_report(self, path, overwrite=overwrite)
 
     def figures(self, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
         """Write every figure at the width of a column as SVG, PDF and PNG, its data as CSV.

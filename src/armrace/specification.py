@@ -44,12 +44,14 @@ Confidence = Annotated[
 
 
 def is_list(value: Any) -> bool:
-    """True for collections other than str, bytes and mappings.
+    """True for collections other than str, bytes, mappings and sets.
 
     >>> is_list(["ucb1"]), is_list("ucb1"), is_list({"name": "ucb1"}), is_list(5)
     (True, False, False, False)
     """
-    return isinstance(value, Collection) and not isinstance(value, (str, bytes, Mapping))
+    # The order of a set of texts differs from process to process, and so would all figures.
+    others = (str, bytes, Mapping, set, frozenset)
+    return isinstance(value, Collection) and not isinstance(value, others)
 
 
 class Parameter(msgspec.Struct, frozen=True):

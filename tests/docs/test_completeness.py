@@ -26,28 +26,10 @@ from armrace.service.http.openapi import make_document
 from armrace.service.http.server import ServerSettings
 from armrace.service.settings import Settings
 from armrace.verification import Verification, verify
+from public_modules import PUBLIC
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
-PUBLIC = (
-    "armrace",
-    "armrace.adversaries",
-    "armrace.checking",
-    "armrace.environments",
-    "armrace.errors",
-    "armrace.evaluation",
-    "armrace.extending",
-    "armrace.forensics",
-    "armrace.logs",
-    "armrace.online",
-    "armrace.planning",
-    "armrace.policies",
-    "armrace.service",
-    "armrace.simulation",
-    "armrace.statistics",
-    "armrace.theory",
-    "armrace.verification",
-)
 
 
 def read(path: Path) -> str:

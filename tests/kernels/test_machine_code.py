@@ -46,6 +46,7 @@ class Machine:
             capture_output=True,
             text=True,
             check=True,
+            timeout=300,
         )
         return answer.stdout.strip(), answer.stderr.strip()
 
@@ -142,6 +143,20 @@ def test_damaged_files_are_compiled_again(machine):
         file.write_bytes(damage(file.read_bytes()))
     assert found() == [0] * 6
     assert found() == [1] * 6
+
+
+@pytest.mark.parametrize(
+    "replace",
+    [os.mkfifo, lambda file: file.symlink_to("/dev/zero")],
+    ids=["pipe", "endless device"],
+)
+def test_what_is_no_file_is_not_read(used_machine, replace):
+    """Reading a pipe waits for ever, and reading a device may never end."""
+    for file in used_machine.files():
+        file.unlink()
+        replace(file)
+    assert used_machine.run() == COMPILED
+    assert used_machine.run() == LOADED
 
 
 def test_files_for_other_types_are_not_used(used_machine):

@@ -83,6 +83,8 @@ def test_numpy_numbers_in_a_policy_can_be_saved():
         True,
         b"ab",
         {"a": 1, "b": 2},
+        pytest.param({"a", "b"}, id="a set"),
+        pytest.param(frozenset({"a", "b"}), id="a frozen set"),
         pytest.param(iter("ab"), id="an iterator"),
         10**9,
         100_001,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from decimal import Decimal
 
 import msgspec
 import numpy as np
@@ -190,10 +191,25 @@ def test_a_batch_of_other_arms_and_rewards_that_do_not_fit_are_refused():
     batch = learner.decide_many(2)
     with pytest.raises(ForeignTicket, match="other arms"):
         learner.learn_many(DecisionBatch(batch.records, ["a", "b", "c"]), [1.0, 1.0])
-    for rewards in ([1.0], [1.0, 1.5], [1.0, np.nan], ["much", "more"], None, [[1.0, 1.0]]):
+    for rewards in (
+        [1.0],
+        [1.0, 1.5],
+        [1.0, np.nan],
+        ["much", "more"],
+        ["1", "0"],
+        [b"1", b"0"],
+        [1.0 + 5.0j, 1.0],
+        [None, None],
+        [Decimal(1), Decimal(0)],
+        np.ma.array([1.0, 1.0], mask=[False, True]),
+        None,
+        [[1.0, 1.0]],
+    ):
         with pytest.raises(InvalidParameter, match="rewards must be"):
             learner.learn_many(batch, rewards)
     assert learner.rewards == 0
+    learner.learn_many(batch, np.ma.array([True, False]))
+    assert learner.rewards == 2
     for count in (-1, 1.5, "many", None, True, 10**9):
         with pytest.raises(InvalidParameter, match="count must be"):
             learner.decide_many(count)

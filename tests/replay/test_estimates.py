@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import armrace
-from armrace.errors import UnwritableOutput
+from armrace.errors import UnknownName, UnwritableOutput
 from armrace.statistics import binomial_tail
 from armrace.statistics.martingales import bernstein_interval
 from replay_reference import make_log, replay_by_hand
@@ -176,6 +176,8 @@ def test_a_thin_log_is_not_enough_data() -> None:
     assert each.verdict == "not enough data"
     assert "not enough data" in str(found)
     assert not each.estimate("replay").is_enough
+    with pytest.raises(UnknownName, match="there is no estimator named 'ipw'; did you mean 'ips'"):
+        each.estimate("ipw")
     assert "nothing can be concluded" in each.estimate("replay").warning
     few = replayed(make_log(60, MEANS, seed=1), "ucb1")
     assert few.policies[0].verdict == "not enough data"

@@ -1,5 +1,6 @@
 """Pages, plots and figures from Python: the files they write, and what they refuse."""
 
+import zipfile
 from pathlib import Path
 from typing import Annotated
 
@@ -157,6 +158,15 @@ def test_what_is_no_saved_comparison_is_refused(tmp_path: Path) -> None:
     file.write_bytes(b"PK nonsense")
     with pytest.raises(DamagedFile, match="not a readable archive"):
         load_comparison(file)
+    for index in (b'{"measure": "regret", "results": []}', b"[" * 10_000, b"{}"):
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr("comparison.json", index)
+        with pytest.raises(DamagedFile, match="is not a comparison of armrace"):
+            load_comparison(file)
+    with pytest.raises(InvalidParameter, match="path must be the path of a comparison file; got"):
+        load_comparison(None)  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameter, match="results must have at least one result; got none"):
+        Comparison([])
 
 
 def test_the_measure_ranks_table_verdict_and_page(comparison: Comparison) -> None:

@@ -236,6 +236,26 @@ def test_what_is_no_executor_is_refused(executor, error, words):
         armrace.simulate("ucb1", [0.6, 0.4], horizon=10, replications=1, executor=executor)
 
 
+UNGUARDED = """
+import armrace
+try:
+    armrace.simulate("ucb1", [0.6, 0.4], horizon=10, replications=4, executor="processes")
+except armrace.ArmraceError as error:
+    print(error)
+"""
+
+
+def test_a_script_that_starts_processes_when_it_is_imported_is_told(tmp_path):
+    script = tmp_path / "unguarded.py"
+    script.write_text(UNGUARDED)
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert "the workers died" in done.stdout
+    assert "must do so below `if __name__ == '__main__':`" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("seconds", [0.0, 0.3, 1.0])
 def test_ctrl_c_to_the_group_while_processes_start_is_answered_by_one_process(seconds):
     script = """

@@ -19,6 +19,11 @@ REFUSALS = [
     ({"environment": [0.5, -0.1]}, "each of means must be in [0, 1]; got -0.1."),
     ({"environment": [0.5, float("nan")]}, "each of means must be finite; got nan."),
     ({"environment": ["a", "b"]}, "environment must be an environment or a list of means."),
+    ({"environment": [0.5 + 1j, 0.4]}, "environment must be an environment or a list of means."),
+    (
+        {"environment": np.ma.array([0.5, 0.4], mask=[True, False])},
+        "environment must be an environment or a list of means.",
+    ),
     ({"horizon": 0}, "horizon must be in [1, 1e+15]; got 0."),
     ({"horizon": -5}, "horizon must be in [1, 1e+15]; got -5."),
     ({"horizon": 1e30}, "horizon must be in [1, 1e+15]; got 1e+30."),

@@ -309,6 +309,13 @@ FORGED_ROWS = {
         pl.col("replication") + 5
     ),
     "the end is missing": lambda rows: rows.filter(pl.col("round") < 100),
+    "plays that do not add up": lambda rows: rows.with_columns(
+        pulls=pl.lit([1, 1, 1], dtype=pl.Array(pl.Int64, 3))
+    ),
+    "plays below zero": lambda rows: rows.with_columns(
+        pulls=pl.concat_list(pl.col("round") + 5, pl.lit(-5), pl.lit(0)).list.to_array(3)
+    ),
+    "fewer than no refused change": lambda rows: rows.with_columns(pl.col("refused") - 2**40),
 }
 
 
@@ -318,6 +325,8 @@ def test_crafted_rows_are_refused(saved, change):
     assert_damaged(path, path.read_bytes(), "is not a readable result of armrace")
 
 
+VIEW = {"layer": 0, "arm": 0, "assigned": 1, "pulls": 1, "mean": 0.5}
+
 FORGED_HEADERS = {
     "no specification": {"spec": {}},
     "no policy": {"spec": {"horizon": 100, "replications": 2}},
@@ -325,6 +334,11 @@ FORGED_HEADERS = {
     "other means": {"means": [0.1]},
     "means that are no numbers": {"means": ["a", "b", "c"]},
     "a view of nothing": {"view": [{}]},
+    "a view of an arm that is not there": {"view": [{**VIEW, "arm": 3}]},
+    "a view of an arm before the first": {"view": [{**VIEW, "arm": -1}]},
+    "a view of a layer that no policy has": {"view": [{**VIEW, "layer": 10**9}]},
+    "a view with more plays than a table holds": {"view": [{**VIEW, "pulls": 2**70}]},
+    "a view with a round that no table holds": {"view": [{**VIEW, "eliminated_at": 2**70}]},
 }
 
 
@@ -361,6 +375,13 @@ def test_flipped_bytes_under_a_seal_that_fits_are_read_or_refused(saved):
 def test_what_is_no_path_is_refused(path):
     with pytest.raises(InvalidParameter, match="path must be the path of a result file; got"):
         armrace.load(path)
+
+
+@pytest.mark.parametrize("path", [None, 4, b"result.parquet"])
+def test_nothing_is_saved_or_reported_to_what_is_no_path(result, path):
+    for write in (result.save, result.report):
+        with pytest.raises(InvalidParameter, match=r"^path must be the path of a file; got .*\.$"):
+            write(path)
 
 
 def test_names_with_null_characters_are_refused(result, tmp_path):

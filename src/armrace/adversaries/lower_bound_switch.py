@@ -150,7 +150,11 @@ class LowerBoundSwitch(Adversary, frozen=True, tag="lower-bound-switch"):
         return setting.smallest_change(np.zeros_like, state.best)
 
     def shown_means(self, setting: Setting) -> tuple[float, ...]:
-        """The means that the learner sees before the switch."""
+        """The means that the learner sees before the switch.
+
+        Args:
+            setting: the means, horizon and budget of the run.
+        """
         means = setting.means.tolist()
         second = means[setting.runner_up]
         gap = means[setting.best] - second if self.gap is None else self.gap
@@ -158,7 +162,11 @@ class LowerBoundSwitch(Adversary, frozen=True, tag="lower-bound-switch"):
         return tuple(means)
 
     def intervals(self, setting: Setting) -> tuple[Interval, ...]:
-        """The intervals that are searched, with the mean number of plays of the bad arm."""
+        """The intervals that are searched, with the mean number of plays of the bad arm.
+
+        Args:
+            setting: the means, horizon and budget of the run.
+        """
         borders = self._borders(setting)
         if len(borders) < 2:
             return ()

@@ -63,6 +63,11 @@ class ObservationFree(Adversary, frozen=True, tag="observation-free"):
         ``C2 = ceil(mean C1/(1 - mean))``. The source of these is a restatement of the paper's
         appendix, not its text. The first is the published 34; the second is above the published 66.
 
+        Args:
+            arms: the number of arms.
+            horizon: the number of rounds.
+            mean: the mean reward of the target.
+
         >>> ObservationFree.lengths(arms=2, horizon=50_000, mean=0.8)
         (34, 136)
         """

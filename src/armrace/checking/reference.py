@@ -53,7 +53,11 @@ class ReferenceRun:
         return _best_minus_collected(self.clean, self.arms)
 
     def pseudo_regret(self, means: Floats) -> float:
-        """Sum of the gaps of the arms played."""
+        """Sum of the gaps of the arms played.
+
+        Args:
+            means: the mean reward of every arm.
+        """
         return float(sum(means.max() - means[arm] for arm in self.arms))
 
     def corruption(self) -> float:
@@ -65,7 +69,11 @@ class ReferenceRun:
         return np.asarray(np.abs(np.array(self.paid) - np.array(self.clean)).sum(axis=0))
 
     def layer_corruption(self, layers: int) -> Floats:
-        """Corruption in what each layer learned from."""
+        """Corruption in what each layer learned from.
+
+        Args:
+            layers: the number of layers.
+        """
         seen = np.zeros(layers)
         for change, layer in zip(self.seen, self.layers, strict=True):
             if layer != NO_LAYER:

@@ -8,8 +8,9 @@ from typing import Any, Literal
 import msgspec
 import polars as pl
 
+from armrace.errors import UnknownName
 from armrace.evaluation.estimates import ESTIMATORS, Estimate
-from armrace.files import check_new, write_text
+from armrace.files import as_path, check_new, write_text
 from armrace.formatting import count, figure, percent
 from armrace.logs import RowReport
 from armrace.presentation import Presentation
@@ -76,8 +77,15 @@ class PolicyReplay(msgspec.Struct, frozen=True, kw_only=True):
     """Along the log: rows, rounds, and the mean reward of the rounds so far; means over runs."""
 
     def estimate(self, estimator: str) -> Estimate:
-        """Return the estimate by the short name of its estimator."""
-        return next(each for each in self.estimates if each.estimator == estimator)
+        """Return the estimate by the short name of its estimator.
+
+        Args:
+            estimator: the short name, such as ``dr``.
+        """
+        known = {each.estimator: each for each in self.estimates}
+        if estimator not in known:
+            raise UnknownName.among("estimator", estimator, known)
+        return known[estimator]
 
     @property
     def words(self) -> str:
@@ -183,9 +191,9 @@ class Replay(msgspec.Struct, Presentation, frozen=True, kw_only=True):
             path: the file to write.
             overwrite: whether a file that exists is replaced; else it is refused.
         """
-        check_new(Path(path), overwrite=overwrite)
+        check_new(as_path(path), overwrite=overwrite)
         text = msgspec.json.format(msgspec.json.encode(self.to_builtins()), indent=2).decode()
-        write_text(Path(path), text + "\n")
+        write_text(as_path(path), text + "\n")
 
     def __str__(self) -> str:
         """Return the sentences, one a line."""

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from armrace.errors import UnwritableOutput
+from armrace.errors import InvalidParameter, UnwritableOutput
 
-__all__ = ["atomic_path", "check_new", "check_writable", "make_folder", "write_text"]
+__all__ = ["as_path", "atomic_path", "check_new", "check_writable", "make_folder", "write_text"]
 
 
 @contextmanager
@@ -33,6 +33,13 @@ def atomic_path(target: Path) -> Iterator[Path]:
         finally:
             if temporary is not None:
                 temporary.unlink(missing_ok=True)
+
+
+def as_path(path: Path | str) -> Path:
+    """Return the path of a file to write, or refuse what is no path."""
+    if not isinstance(path, (str, Path)):
+        raise InvalidParameter(f"path must be the path of a file; got {path!r}.")
+    return Path(path)
 
 
 def check_writable(target: Path) -> None:

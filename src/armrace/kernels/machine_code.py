@@ -174,6 +174,8 @@ def _trusted_folders() -> Iterator[Path]:
 def _payload(file: Path) -> bytes | None:
     """Return what a file stores, if it is there and matches its digest."""
     try:
+        if not file.is_file():  # a pipe or a device could be read for ever
+            return None
         data = file.read_bytes()
     except OSError:
         return None

@@ -37,7 +37,11 @@ class Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         return {role: name for role, name in given.items() if name is not None}
 
     def check(self, present: Iterable[str]) -> None:
-        """Refuse a column that the log does not have, and suggest the nearest."""
+        """Refuse a column that the log does not have, and suggest the nearest.
+
+        Args:
+            present: the columns of the log.
+        """
         names = list(present)
         for role, name in self.named().items():
             if name not in names:
@@ -67,6 +71,9 @@ def read_columns(path: Path | str) -> dict[str, str]:
     """Read a mapping of columns from a TOML file, such as ``arm = "item_id"``.
 
     The names may stand at the top of the file or in a table ``[columns]``.
+
+    Args:
+        path: the TOML file.
     """
     try:
         data = tomllib.loads(Path(path).read_text(encoding="utf-8"))

@@ -108,7 +108,11 @@ class Log:
         return (self.last_time - self.first_time) / _DAY
 
     def frames(self, report: RowReport | None = None) -> Iterator[pl.DataFrame]:
-        """Read the usable rows again, with all columns; see :func:`checked_rows`."""
+        """Read the usable rows again, with all columns; see :func:`checked_rows`.
+
+        Args:
+            report: where rows that cannot be used are counted; by default nowhere.
+        """
         noted = RowReport() if report is None else report
         for piece in pieces_of(self.place, self.columns):
             yield checked_rows(piece, self.bounds, noted)

@@ -39,7 +39,12 @@ class RowReport(msgspec.Struct, kw_only=True):
     """What else a reader should know, such as rows that are out of order."""
 
     def note(self, reason: str, rows: Iterable[int]) -> None:
-        """Count rows that cannot be used."""
+        """Count rows that cannot be used.
+
+        Args:
+            reason: why the rows cannot be used.
+            rows: the numbers of the rows.
+        """
         numbers = list(rows)
         if not numbers:
             return

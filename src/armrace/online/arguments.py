@@ -155,9 +155,13 @@ def check_reward(reward: Any) -> float:
 def check_rewards(rewards: Any, count: int) -> np.ndarray:
     """Rewards of ``count`` decisions as an array."""
     try:
-        values = np.ascontiguousarray(rewards, dtype=np.float64)
+        given = np.asanyarray(rewards)
     except (TypeError, ValueError):
         raise InvalidParameter("rewards must be numbers in [0, 1].") from None
+    # NumPy would read text, drop imaginary parts, and use what a mask hides.
+    if given.dtype.kind not in "biuf" or np.ma.is_masked(given):
+        raise InvalidParameter("rewards must be numbers in [0, 1].")
+    values = np.ascontiguousarray(given, dtype=np.float64)
     if values.shape != (count,):
         raise InvalidParameter(
             f"rewards must be one for each of {count} decisions; got the shape {values.shape}."

@@ -19,6 +19,10 @@ class DecisionBatch(Sequence[Decision]):
 
     ``batch[i]`` is a :class:`Decision`; ``batch.arms`` and ``batch.probabilities`` are what most
     users need, without making one object for each decision.
+
+    Args:
+        records: an array of records, one for each decision.
+        labels: the arms' names, in the order of their numbers.
     """
 
     def __init__(self, records: np.ndarray, labels: Sequence[str | int]) -> None:

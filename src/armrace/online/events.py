@@ -74,7 +74,12 @@ Event = Assigned | Learned | Dropped | ArmAdded
 
 
 class EventLog(Sequence[Event]):
-    """The events of a learner up to the time at which the log was read."""
+    """The events of a learner up to the time at which the log was read.
+
+    Args:
+        log: the arrays that the learner writes.
+        added: the names of the arms that were added, in order.
+    """
 
     def __init__(self, log: Log, added: Sequence[str | int]) -> None:
         self._log = log

@@ -50,7 +50,11 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     digest: str = ""
 
     def sealed(self, key: bytes | None = None) -> Self:
-        """Return the snapshot with its digest, which is keyed (HMAC) if there is a ``key``."""
+        """Return the snapshot with its digest, which is keyed (HMAC) if there is a ``key``.
+
+        Args:
+            key: the secret of the digest; without one, anyone can compute it.
+        """
         return msgspec.structs.replace(self, digest=self._content_digest(key))
 
     def _content_digest(self, key: bytes | None) -> str:
@@ -113,7 +117,12 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def read(cls, data: Self | bytes | str | dict[str, Any], key: bytes | None = None) -> Self:
-        """A snapshot from either form, or from the plain data that JSON stands for."""
+        """A snapshot from either form, or from the plain data that JSON stands for.
+
+        Args:
+            data: the snapshot, its JSON, or plain data.
+            key: the secret with which it was sealed, if any.
+        """
         try:
             # one that was made by hand is read like any other, so that its types are checked
             snapshot = cls._decode(data.to_bytes() if isinstance(data, cls) else data)

@@ -54,6 +54,10 @@ def plan(
 def budget_levels(horizon: int, suspected: float) -> list[float]:
     """The budgets that are tried: round numbers up to the horizon, and the suspected one.
 
+    Args:
+        horizon: the number of decisions.
+        suspected: the corruption that is suspected.
+
     >>> budget_levels(30_000, 300.0)
     [10.0, 50.0, 200.0, 300.0, 1000.0, 5000.0, 20000.0]
     """

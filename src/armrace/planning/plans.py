@@ -41,6 +41,10 @@ class Plan(Presentation):
 
     ``cells`` holds one row for each policy, attack and budget that was tried; ``table`` one row
     per policy.
+
+    Args:
+        question: what was asked.
+        cells: what was found, in the columns of ``cells``.
     """
 
     def __init__(self, question: Question, cells: pl.DataFrame) -> None:

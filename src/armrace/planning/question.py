@@ -110,7 +110,11 @@ class Question(Specification, frozen=True, tag="question", kw_only=True):
         return self.forged * self.horizon
 
     def days_of(self, rounds: float) -> float:
-        """Return how many days a number of decisions takes."""
+        """Return how many days a number of decisions takes.
+
+        Args:
+            rounds: the number of decisions.
+        """
         return rounds / self.traffic
 
     def arms(self) -> npt.NDArray[np.float64]:
@@ -132,6 +136,9 @@ class Question(Specification, frozen=True, tag="question", kw_only=True):
         """Return a policy with the question's delta and, if it needs it, suspected corruption.
 
         A policy that was given as a specification is not changed.
+
+        Args:
+            description: a policy, its name, or plain data with a ``name``.
         """
         if isinstance(description, Policy):
             return description
@@ -149,7 +156,12 @@ class Question(Specification, frozen=True, tag="question", kw_only=True):
         return found
 
     def experiments(self, names: Sequence[str], budget: float) -> list[tuple[str, Experiment]]:
-        """The named policies under each of their attacks, or without any if the budget is 0."""
+        """The named policies under each of their attacks, or without any if the budget is 0.
+
+        Args:
+            names: the names of the policies.
+            budget: the corruption that each attack may spend.
+        """
         learners = self.learners()
         return [
             (name, self._experiment(learners[name], attack, budget))
@@ -162,6 +174,10 @@ class Question(Specification, frozen=True, tag="question", kw_only=True):
 
         The latter come from the library of :mod:`armrace.red_team`, from searches in similar
         settings; for a policy that was never searched, from searches against others.
+
+        Args:
+            policy: the policy that is attacked.
+            budget: the corruption that each attack may spend.
         """
         if budget == 0:
             return [NoAttack()]

@@ -57,7 +57,11 @@ class KlUcbCf(CountingPolicy, frozen=True, tag="kl-ucb-cf"):
             )
 
     def undo(self, seen: float) -> float:
-        """Return the mean of an arm that shows the mean ``seen``, clipped to [0, 1]."""
+        """Return the mean of an arm that shows the mean ``seen``, clipped to [0, 1].
+
+        Args:
+            seen: the mean of what the arm shows.
+        """
         mean = (seen - (1.0 - self.p00)) / (self.p00 + self.p11 - 1.0)
         return min(max(mean, 0.0), 1.0)
 

@@ -13,7 +13,7 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from armrace.evaluation import Replay
-from armrace.files import check_new, write_text
+from armrace.files import as_path, check_new, write_text
 from armrace.planning import Plan
 from armrace.red_team import Verdict
 from armrace.reports.curves import draw_curves, draw_curves_on
@@ -101,11 +101,12 @@ def _(thing: Replay) -> list[Plot]:
     return replay_plots(thing)
 
 
-def write_report(thing: Any, path: Path, *, overwrite: bool = False, **words: Any) -> Path:
+def write_report(thing: Any, path: str | Path, *, overwrite: bool = False, **words: Any) -> Path:
     """Write the page of a result; ``words`` are what its renderer takes."""
-    check_new(path, overwrite=overwrite)
-    write_text(path, page_of(thing, **words))
-    return path
+    target = as_path(path)
+    check_new(target, overwrite=overwrite)
+    write_text(target, page_of(thing, **words))
+    return target
 
 
 def write_figures(thing: Any, folder: Path, *, overwrite: bool = False) -> list[Path]:
@@ -133,5 +134,5 @@ def plot(
     with own_style():
         drawing = draw_curves(comparison, measure)
         if target is not None:
-            save_figure(drawing, Path(target))
+            save_figure(drawing, as_path(target))
     return drawing.axes[0]

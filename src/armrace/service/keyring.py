@@ -43,7 +43,11 @@ class ApiKey(msgspec.Struct, frozen=True):
     revoked: int | None = None
 
     def allows(self, scope: Scope) -> bool:
-        """Whether the key may be used for this; a key with the scope admin may do everything."""
+        """Whether the key may be used for this; a key with the scope admin may do everything.
+
+        Args:
+            scope: what the key is used for.
+        """
         return scope in self.scopes or "admin" in self.scopes
 
 
@@ -145,7 +149,11 @@ class Keyring:
         return self._signing
 
     def derived_secrets(self, purpose: str) -> list[bytes]:
-        """Return a secret for another purpose from each signing key, that which signs first."""
+        """Return a secret for another purpose from each signing key, that which signs first.
+
+        Args:
+            purpose: a text that tells this use from all others.
+        """
         signs = self._content.signs
         order = sorted(self._content.signing, key=lambda number: (number != signs, -number))
         return [
@@ -208,7 +216,11 @@ class Keyring:
         return made, f"{_PREFIX}_{name}_{secret}"
 
     def revoke(self, name: str) -> ApiKey:
-        """Revoke a key by its id."""
+        """Revoke a key by its id.
+
+        Args:
+            name: the key's id.
+        """
         with self._changing() as content:
             known = {key.id: key for key in content.keys}
             if name not in known:
@@ -220,11 +232,19 @@ class Keyring:
         return revoked
 
     def get(self, name: str) -> ApiKey | None:
-        """Return a key by its id, unless there is none or it is revoked."""
+        """Return a key by its id, unless there is none or it is revoked.
+
+        Args:
+            name: the key's id.
+        """
         return next((k for k in self._content.keys if k.id == name and k.revoked is None), None)
 
     def find(self, text: str) -> ApiKey | None:
-        """Return the key that a text stands for, unless there is none or it is revoked."""
+        """Return the key that a text stands for, unless there is none or it is revoked.
+
+        Args:
+            text: the key as its holder has it.
+        """
         prefix, _, rest = text.partition("_")
         name, _, secret = rest.partition("_")
         if prefix != _PREFIX:

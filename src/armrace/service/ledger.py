@@ -130,7 +130,11 @@ class Ledger:
             self.submit([])
 
     def ask(self, request: Request[T_co]) -> T_co:
-        """Perform a request and return its answer once it is durable, or raise its refusal."""
+        """Perform a request and return its answer once it is durable, or raise its refusal.
+
+        Args:
+            request: what to do.
+        """
         (outcome,) = self.submit([request])
         if isinstance(outcome, ArmraceError):
             raise outcome
@@ -139,6 +143,9 @@ class Ledger:
 
     def submit(self, requests: Sequence[Request[Any]]) -> list[Any]:
         """Perform requests in one turn and return their answers once they are durable.
+
+        Args:
+            requests: what to do, in this order.
 
         Returns:
             For each request its answer, or the error that refuses it.

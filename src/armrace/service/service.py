@@ -317,7 +317,13 @@ class Service:
         source: str | None = None,
         suspicion: float | None = None,
     ) -> list[RewardAnswer]:
-        """Say what many decisions earned, in one write; each reward has its own answer."""
+        """Say what many decisions earned, in one write; each reward has its own answer.
+
+        Args:
+            rewards: pairs of a decision, or its token, and its reward.
+            source: where the rewards come from, by which they can be retracted.
+            suspicion: how suspicious they are, from 0 to 1.
+        """
         requests = [self._reward(*each, source, suspicion) for each in rewards]
         return [reward_answer(outcome) for outcome in self._submit(requests)]
 
@@ -363,7 +369,17 @@ class Service:
         reason: str = "",
         preview: bool = False,
     ) -> RulingAnswer:
-        """Let rewards count that are in quarantine or were retracted; as :meth:`retract`."""
+        """Let rewards count that are in quarantine or were retracted; as :meth:`retract`.
+
+        Args:
+            name: the experiment.
+            decisions: decisions whose rewards to release.
+            source: the source whose rewards to release.
+            since: only rewards that came at this time or later, in milliseconds since 1970.
+            until: only rewards that came before this time.
+            reason: why, for the log.
+            preview: whether to change nothing and return the state before and after.
+        """
         selection = _selection(decisions, source, since, until)
         rule = Rule(self.tenant, name, selection, True, reason, preview)
         return self._when_ready(lambda: make_ruling(self.ledger, rule))
@@ -375,7 +391,12 @@ class Service:
     # --- inspection -----------------------------------------------------------------------
 
     def audit(self, name: str, level: float = 0.05) -> Audit:
-        """Look for traces of corruption in what was learned in the current generation."""
+        """Look for traces of corruption in what was learned in the current generation.
+
+        Args:
+            name: the experiment.
+            level: the probability of a false alarm.
+        """
         return self._ask(AuditNow(self.tenant, name, level))
 
     def check_ratio(self, name: str) -> RatioCheck:

@@ -55,6 +55,8 @@ def save_comparison(comparison: Comparison, target: Path, *, overwrite: bool = F
 
 def load_comparison(path: str | Path) -> Comparison:
     """Read a comparison that :meth:`Comparison.save` wrote."""
+    if not isinstance(path, (str, Path)):
+        raise InvalidParameter(f"path must be the path of a comparison file; got {path!r}.")
     archive = Path(path)
     if not archive.is_file():
         raise DamagedFile(f"there is no comparison file {archive}.")
@@ -63,6 +65,8 @@ def load_comparison(path: str | Path) -> Comparison:
             index = msgspec.json.decode((folder / _INDEX).read_bytes(), type=_Index)
         except (OSError, msgspec.MsgspecError) as error:
             raise DamagedFile(f"{archive} is not a comparison of armrace.") from error
+        if not index.results:
+            raise DamagedFile(f"{archive} is not a comparison of armrace.")
         found = [load(folder / Path(name).name) for name in index.results]
         return Comparison(found, index.measure)
 

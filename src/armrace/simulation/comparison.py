@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from armrace.errors import UnknownName
+from armrace.errors import InvalidParameter, UnknownName
+from armrace.files import as_path
 from armrace.simulation.presentation import ComparisonPresentation
 from armrace.simulation.results import MEASURES, Result
 from armrace.statistics import differences_to, indistinguishable_from, mean_interval
@@ -32,6 +33,8 @@ class Comparison(ComparisonPresentation):
     def __init__(self, results: Sequence[Result], measure: str = "pseudo_regret") -> None:
         if measure not in MEASURES:
             raise UnknownName.among("measure", measure, MEASURES)
+        if not results:
+            raise InvalidParameter("results must have at least one result; got none.")
         self.results = dict(zip(_labels(results), results, strict=True))
         self.measure = measure
 
@@ -133,7 +136,7 @@ class Comparison(ComparisonPresentation):
         """
         from armrace.simulation.archives import save_comparison  # archives reads comparisons
 
-        save_comparison(self, Path(path), overwrite=overwrite)
+        save_comparison(self, as_path(path), overwrite=overwrite)
 
     def _compared(self) -> Comparison:
         return self

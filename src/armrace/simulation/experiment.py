@@ -174,12 +174,15 @@ def refresh_words(labels: Sequence[str], growth: float) -> str:
 def _environment(given: Environment | Mapping[str, Any] | npt.ArrayLike) -> Environment:
     if isinstance(given, (Environment, Mapping, str)):
         return ENVIRONMENTS.make(given)
+    refusal = InvalidParameter("environment must be an environment or a list of means.")
     try:
-        means = np.asarray(given, dtype=np.float64)
+        numbers = np.asanyarray(given)
+        # NumPy would drop imaginary parts, and use what a mask hides.
+        if numbers.ndim != 1 or numbers.dtype.kind == "c" or np.ma.is_masked(numbers):
+            raise refusal
+        means = np.asarray(numbers, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidParameter("environment must be an environment or a list of means.") from None
-    if means.ndim != 1:
-        raise InvalidParameter("environment must be an environment or a list of means.")
+        raise refusal from None
     return Bernoulli(means=tuple(means.tolist()))
 
 

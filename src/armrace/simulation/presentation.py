@@ -49,7 +49,7 @@ class ComparisonPresentation(Presentation):
         from armrace.reports.exports import write_report
 
         return write_report(
-            self._compared(), Path(path), overwrite=overwrite, title=title, summary=summary,
+            self._compared(), path, overwrite=overwrite, title=title, summary=summary,
             sweeps=sweeps, worst=worst,
         )  # fmt: skip
 

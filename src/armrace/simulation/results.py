@@ -14,7 +14,7 @@ import polars as pl
 
 from armrace.environments import ENVIRONMENTS
 from armrace.errors import UnknownName
-from armrace.files import check_new
+from armrace.files import as_path, check_new
 from armrace.forensics import Audit
 from armrace.policies import ArmView
 from armrace.simulation.audit_summaries import AuditSummary, summarise_audits
@@ -225,8 +225,8 @@ class Result(ComparisonPresentation):
         """
         from armrace.simulation.storage import save  # storage reads results
 
-        check_new(Path(path), overwrite=overwrite)
-        save(self, Path(path))
+        check_new(as_path(path), overwrite=overwrite)
+        save(self, as_path(path))
 
     def _compared(self) -> Comparison:
         from armrace.simulation.comparison import Comparison  # comparisons hold results

@@ -65,6 +65,13 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
 
         With ``refreshed``, an attack that looks at a costly distribution sees one that is
         computed now and then; see :func:`armrace.simulation.experiment.refresh_for`.
+
+        Args:
+            policies: names or plain data; by default those of the scenario.
+            budget: the corruption that the attack may spend; by default the scenario's.
+            seed: the seed that all share.
+            audit: the level of an audit of each run; by default none.
+            refreshed: whether costly distributions are computed now and then.
         """
         spent = self.budget if budget is None else budget
         learners = [told_the_budget(name, spent) for name in policies or self.policies]

@@ -101,7 +101,7 @@ def load(path: str | Path) -> Result:
                 "specification runs it again."
             )
         rows = _read_rows(data, header)
-        check_contents(header.spec, rows, len(header.audits), header.means)
+        check_contents(header.spec, rows, len(header.audits), header.means, header.view)
     except DamagedFile:
         raise
     except Exception as error:

@@ -9,12 +9,15 @@ import msgspec
 import numpy as np
 import polars as pl
 
+from armrace.policies import ArmView
 from armrace.simulation.experiment import MAXIMAL_REPLICATIONS, checkpoints_for
 from armrace.simulation.results import FIGURES_OF_A_RUN
 from armrace.specification import MAXIMAL_HORIZON
 
 __all__ = ["check_contents", "most_rows"]
 
+_MOST_LAYERS = 1000
+"""Layers that a view may have: far more than any policy has."""
 _ARM_COLUMNS = {"pulls": pl.Int64, "arm_corruption": pl.Float64}
 
 
@@ -43,9 +46,13 @@ def most_rows(spec: Mapping[str, Any]) -> int:
 
 
 def check_contents(
-    spec: Mapping[str, Any], rows: pl.DataFrame, audits: int, means: Sequence[float] | None
+    spec: Mapping[str, Any],
+    rows: pl.DataFrame,
+    audits: int,
+    means: Sequence[float] | None,
+    views: Sequence[ArmView],
 ) -> None:
-    """Raise a ValueError unless rows, audits and means fit the specification and each other."""
+    """Raise a ValueError unless rows, audits, means and views fit the specification."""
     read = msgspec.convert(spec, _Spec)
     arms = _check_schema(rows.schema)
     if means is not None:
@@ -54,6 +61,9 @@ def check_contents(
     _require(rows.height > 0, "rows")
     _check_numbers(rows)
     _check_rounds(rows, read)
+    _check_plays(rows)
+    for view in views:
+        _check_view(view, arms)
     replications = rows["replication"].n_unique()
     _require(audits in {0, replications}, "audits")
 
@@ -100,6 +110,24 @@ def _check_rounds(rows: pl.DataFrame, spec: _Spec) -> None:
     _require(set(rounds) <= set(checkpoints_for(spec.horizon).tolist()), "round")
     _require(rows.height == len(rounds) * numbers.n_unique(), "rows")
     _require(rows.select("replication", "round").is_unique().all(), "rows")
+
+
+def _check_plays(rows: pl.DataFrame) -> None:
+    """Check that the plays of all arms add up to the rounds, and that no count is negative."""
+    plays = np.asarray(rows["pulls"].to_list(), dtype=np.int64)
+    rounds = rows["round"].to_numpy()
+    _require(bool(((plays >= 0) & (plays <= rounds[:, None])).all()), "pulls")
+    _require(bool((plays.sum(axis=1) == rounds).all()), "pulls")
+    for name in ("refused", "leapt"):
+        _require(bool((rows[name].fill_null(0) >= 0).all()), name)
+
+
+def _check_view(view: ArmView, arms: int) -> None:
+    """Check that a view names an arm and a layer, and that a table can hold its counts."""
+    _require(0 <= view.arm < arms, "view")
+    _require(0 <= view.layer < _MOST_LAYERS, "view")
+    counts = (view.assigned, view.pulls, view.evidence, view.eliminated_at, view.eliminated_by)
+    _require(all(-1 <= count <= MAXIMAL_HORIZON for count in counts if count is not None), "view")
 
 
 def _require(holds: bool, name: str) -> None:

@@ -14,7 +14,11 @@ class HistoryPolicy(CountingPolicy, frozen=True):
     """A counting policy that stores every reward, so that its memory grows with the horizon."""
 
     def room(self, horizon: int) -> int:
-        """Return how many rewards to make room for; refuse more than memory could hold."""
+        """Return how many rewards to make room for; refuse more than memory could hold.
+
+        Args:
+            horizon: the number of rounds that are planned.
+        """
         if horizon > _MOST:
             raise InvalidParameter(
                 f"{self.tag()} keeps all rewards, so horizon must be at most {_MOST}; "

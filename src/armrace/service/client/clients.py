@@ -229,7 +229,15 @@ class Client(Calls):
 
 
 class AsyncClient(Calls):
-    """A client for an event loop; arguments as for :class:`Client`."""
+    """A client for an event loop; otherwise as :class:`Client`.
+
+    Args:
+        address: where the service is, as in ``http://localhost:8380``.
+        key: an API key, if the service has any.
+        timeout: how many seconds to wait for a connection and for other answers.
+        retries: how often to try again.
+        transport: how requests are sent, for tests.
+    """
 
     def __init__(
         self,

@@ -50,19 +50,37 @@ class Turn(ABC):
 
     @abstractmethod
     def read_many(self, sequences: Collection[int]) -> Iterator[Record]:
-        """Yield the records with one of these sequence numbers, in order."""
+        """Yield the records with one of these sequence numbers, in order.
+
+        Args:
+            sequences: the sequence numbers.
+        """
 
     @abstractmethod
     def find_many(self, subjects: Collection[int], after: int = 0) -> Iterator[Record]:
-        """Yield the records with one of these subjects and a number above ``after``, in order."""
+        """Yield the records with one of these subjects and a number above ``after``, in order.
+
+        Args:
+            subjects: the subjects.
+            after: the sequence number after which to begin.
+        """
 
     def find(self, subject: int, after: int = 0) -> Iterator[Record]:
-        """Yield the records with this subject and a number above ``after``, in order."""
+        """Yield the records with this subject and a number above ``after``, in order.
+
+        Args:
+            subject: the subject.
+            after: the sequence number after which to begin.
+        """
         return self.find_many((subject,), after)
 
     @abstractmethod
     def append(self, records: Sequence[Record]) -> None:
-        """Append records, the first of which follows the head."""
+        """Append records, the first of which follows the head.
+
+        Args:
+            records: the records, numbered without a gap.
+        """
 
     @abstractmethod
     def snapshots(self) -> list[int]:
@@ -70,15 +88,28 @@ class Turn(ABC):
 
     @abstractmethod
     def load_snapshot(self, sequence: int) -> bytes:
-        """Return a snapshot."""
+        """Return a snapshot.
+
+        Args:
+            sequence: the number of the last record that the snapshot covers.
+        """
 
     @abstractmethod
     def save_snapshot(self, sequence: int, data: bytes) -> None:
-        """Keep a snapshot of the state after the record ``sequence``."""
+        """Keep a snapshot of the state after the record ``sequence``.
+
+        Args:
+            sequence: the number of the last record that the snapshot covers.
+            data: the snapshot.
+        """
 
     @abstractmethod
     def forget_snapshots(self, sequences: Sequence[int]) -> None:
-        """Remove snapshots."""
+        """Remove snapshots.
+
+        Args:
+            sequences: the numbers of the last records that they cover.
+        """
 
     def time(self) -> int | None:
         """Return the store's own time in milliseconds, if processes share its clock."""
@@ -109,7 +140,11 @@ class Store(ABC):
         """
 
     def back_up(self, target: Path | str) -> None:
-        """Write a consistent copy into a new file, while the store is in use."""
+        """Write a consistent copy into a new file, while the store is in use.
+
+        Args:
+            target: the new file.
+        """
         raise InvalidParameter(
             f"{type(self).__name__} is no file; back it up with the tools of its database."
         )

@@ -16,6 +16,11 @@ from armrace.simulation.interrupts import postponed_interrupts, shielded_childre
 
 __all__ = ["ProcessPool"]
 
+_UNGUARDED = (
+    "armrace: a script that starts processes must do so below `if __name__ == '__main__':`, "
+    "because each process imports the script."
+)
+
 
 class ProcessPool(Executor):
     """A pool that replaces processes that die.
@@ -29,6 +34,10 @@ class ProcessPool(Executor):
     on_this_machine = True
 
     def __init__(self, workers: int) -> None:
+        if getattr(multiprocessing.current_process(), "_inheriting", False):
+            # This is a worker that imports a script which starts workers. Python would refuse
+            # the next process by a traceback of its own, in every worker.
+            raise SystemExit(_UNGUARDED)
         self._workers = workers
         self._pool, self._line = self._start()
 

@@ -1,0 +1,21 @@
+"""The modules whose ``__all__`` users may rely on."""
+
+PUBLIC = (
+    "armrace",
+    "armrace.adversaries",
+    "armrace.checking",
+    "armrace.environments",
+    "armrace.errors",
+    "armrace.evaluation",
+    "armrace.extending",
+    "armrace.forensics",
+    "armrace.logs",
+    "armrace.online",
+    "armrace.planning",
+    "armrace.policies",
+    "armrace.service",
+    "armrace.simulation",
+    "armrace.statistics",
+    "armrace.theory",
+    "armrace.verification",
+)
