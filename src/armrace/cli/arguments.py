@@ -167,6 +167,8 @@ def assignments(option: str, texts: Sequence[str]) -> dict[str, Any]:
             raise InvalidParameter(
                 f"{option} takes key=value, such as delta=0.1; got {_shortened(text)!r}."
             )
+        if key == "name":  # plain data has the class under this key
+            raise InvalidParameter(f"{option} sets parameters, and name is not one of them.")
         if key in parsed:
             raise InvalidParameter(f"{option} gives {key} twice.")
         parsed[key] = value(key, given.strip())

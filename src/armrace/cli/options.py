@@ -24,6 +24,7 @@ __all__ = [
     "Address",
     "Attack",
     "AttackSet",
+    "Attacks",
     "Audit",
     "AuditLevel",
     "Budget",
@@ -88,6 +89,17 @@ Attack = Annotated[
         metavar="NAME",
         autocompletion=complete_attacks,
         help="Who corrupts the feedback; see [bold]armrace attacks[/bold].",
+        rich_help_panel=_ATTACK,
+    ),
+]
+Attacks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--attack",
+        metavar="NAMES",
+        autocompletion=complete_attacks,
+        help="Who corrupts the feedback, one or several between commas; may be repeated; see "
+        "[bold]armrace attacks[/bold].",
         rich_help_panel=_ATTACK,
     ),
 ]

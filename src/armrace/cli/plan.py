@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from armrace.cli import log_options, options
-from armrace.cli.arguments import names, number, share, shares, whole, worker_count
+from armrace.cli.arguments import names, number, share, shares, whole
 from armrace.cli.completion import complete_attacks
 from armrace.cli.execution import INTERRUPTED
 from armrace.cli.experiments import attack_names
+from armrace.cli.option_groups import Computing, expanded
 from armrace.cli.outputs import (
     STANDARD_OUTPUT,
     check_targets,
@@ -169,7 +170,9 @@ Rounds = Annotated[
 Report = Annotated[Path | None, options.usual_report(_PAGE)]
 
 
+@expanded
 def plan(
+    *,
     traffic: Traffic = None,
     days: Days = "14",
     policies: options.Policies = None,
@@ -192,9 +195,7 @@ def plan(
     rounds: Rounds = "1000000",
     replications: options.Replications = "20",
     seed: options.Seed = "0",
-    workers: options.Workers = None,
-    executor: options.Executor = "threads",
-    address: options.Address = None,
+    computing: Computing,
     json: options.Json = None,
     report: Report = None,
     figures: options.Figures = None,
@@ -219,7 +220,6 @@ def plan(
     """
     from armrace.planning import make_question, read_traffic
     from armrace.policies import POLICIES
-    from armrace.simulation.executors import check_executor, chosen_executor
 
     rates = None if means is None else shares("means", means)
     visits = None if traffic is None else number("traffic", traffic)
@@ -253,12 +253,11 @@ def plan(
         attacks=None if attacks is None else attack_names("attacks", attacks),
         worst_attacks=None if worst_attacks is None else whole("worst-attacks", worst_attacks),
     )
-    count = worker_count(workers)
-    check_executor(executor, address, count)
+    computing.check()
     page = page_place(report, _PAGE)
     check_targets(json, page, figures=figures, force=force)
-    with chosen_executor(executor, address, count) as pool:
-        found = _answer(question, pool, count)
+    with computing.start() as executor:
+        found = _answer(question, executor, computing.number_of_workers)
     if json is not None:
         write_json(json, found.to_builtins())
     if json != STANDARD_OUTPUT:

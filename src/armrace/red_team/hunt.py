@@ -20,6 +20,7 @@ from armrace.red_team.notebook import Notebook
 from armrace.red_team.openings import builtin_attacks, families_for
 from armrace.red_team.ratings import Ratings, Stage
 from armrace.red_team.search import Report, Scores, search
+from armrace.red_team.space import space_of
 from armrace.red_team.target import Target
 from armrace.red_team.verdict import SearchRecord, Verdict, held_out
 from armrace.simulation.compilation import compile_experiments
@@ -165,6 +166,8 @@ def hunt(
         search=SearchRecord(
             effort=effort,
             seed=seed,
+            families=tuple(family.identifier() for family in families),
+            attacks=tuple(attack.to_builtins() for attack in given),
             candidates=len(searching.attacks()),
             replications=searching.played + selecting.played + confirming.played,
             searched=searching.value(winner),
@@ -178,7 +181,19 @@ def hunt(
 
 
 def _family(given: type[Adversary] | str) -> type[Adversary]:
+    """Return a class of attacks that can be searched."""
     found = ADVERSARIES.find(given) if isinstance(given, str) else given
     if not isinstance(found, type) or not issubclass(found, Adversary):
         raise InvalidParameter(f"families must be classes of attacks; got {given!r:.100}.")
+    if not space_of(found):
+        raise InvalidParameter(
+            f"families must have parameters with limits or choices; {found.tag()} has none to "
+            "search."
+        )
+    try:
+        found()
+    except TypeError as error:
+        raise InvalidParameter(
+            f"families must have a default for every parameter; {found.tag()}: {error}."
+        ) from None
     return found

@@ -71,6 +71,10 @@ class SearchRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     effort: str
     seed: int
+    families: tuple[str, ...]
+    """The classes that were named to be searched; empty for those searched by default."""
+    attacks: tuple[dict[str, Any], ...]
+    """The attacks that were named to be tried, as plain data."""
     candidates: int
     """Different attacks that were tried."""
     replications: int

@@ -63,8 +63,7 @@ def render_redteam(verdicts: Sequence[Verdict], command: str = "") -> str:
             "armrace.redteam(**specification)",
             [redteam_specification(verdict) for verdict in verdicts],
             heading="Search again",
-            words="The same verdict, bit for bit, on any machine, unless families or attacks were "
-            "named in Python",
+            words="The same verdicts, bit for bit, on any machine",
         ),
     ]
     return document(f"worst attacks on {name}", sections)
@@ -83,6 +82,8 @@ def redteam_specification(verdict: Verdict) -> dict[str, Any]:
         "measure": target.measure,
         "account": target.account,
         "seed": search.seed,
+        **({"families": list(search.families)} if search.families else {}),
+        **({"attacks": list(search.attacks)} if search.attacks else {}),
     }
 
 
