@@ -265,7 +265,7 @@ def test_searches_and_verifications_say_how_to_run_them_again(
     again = armrace.redteam(**told, progress=False)
     assert again.held_out == later.held_out
     assert again.search.candidates == later.search.candidates
-    assert again.to_builtins()["search"]["attacks"] == told["attacks"]
+    assert list(again.search.attacks) == told["attacks"]
     assert results.verification.settings == {
         "policies": ["sharp-race"], "quick": True, "asymptotic": True, "seed": 0
     }  # fmt: skip

@@ -142,6 +142,8 @@ def warn_of_long_run(experiments: Sequence[Experiment]) -> None:
 
 
 def warn_of_idle_attack(attack: Adversary, budget: float) -> None:
-    """Warn that an attack with a budget of 0 does nothing."""
+    """Warn that nothing is corrupted: an attack has no budget, or a budget has no attack."""
     if attack.tag() != "none" and budget == 0:
         say(f"armrace: {attack.tag()} has a budget of 0 and changes nothing; give it a --budget.")
+    if attack.tag() == "none" and budget > 0:
+        say("armrace: nothing is corrupted without an attack; give an --attack to the --budget.")

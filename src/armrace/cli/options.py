@@ -180,7 +180,7 @@ Measure = Annotated[
         "--measure",
         metavar="NAME",
         autocompletion=complete_measures,
-        help="By which figure: pseudo_regret, regret, clean_regret or corruption.",
+        help="Which figure is measured: pseudo_regret, regret, clean_regret or corruption.",
     ),
 ]
 Horizon = Annotated[
@@ -217,7 +217,7 @@ Workers = Annotated[
     typer.Option(
         "--workers",
         metavar="NUMBER",
-        help="Threads or processes; by default one a core. Changes no figure.",
+        help="Threads or processes; by default one per core. Changes no figure.",
         rich_help_panel=_RUN,
     ),
 ]

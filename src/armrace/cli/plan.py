@@ -227,8 +227,8 @@ def plan(
         if rates is not None or arms is not None:
             raise InvalidParameter("the log has the arms; leave --means and --arms out.")
         opened = log_options.read_log(log, columns, rewards, arm=arm, reward=reward, time=time)
-        found_in_log = read_traffic(opened)
-        rates, visits = found_in_log.means, visits or found_in_log.traffic
+        found_in_log = read_traffic(opened, visits)
+        rates, visits = found_in_log.means, found_in_log.traffic
         for sentence in found_in_log.sentences:
             say(sentence)
     elif any(each is not None for each in (arm, reward, time, columns)):

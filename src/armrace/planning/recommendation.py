@@ -235,5 +235,6 @@ def _proven(question: Question, rows: list[Row]) -> str:
 
 
 def _confidence(right: int, runs: int) -> str:
-    """The probability that a number of right runs proves."""
-    return f"a probability of at least {percent(clopper_pearson(right, runs).low)}, 95% interval"
+    """Return how likely a right end is at least, given the runs that ended right."""
+    least = percent(clopper_pearson(right, runs).low)
+    return f"with 95% confidence a probability of at least {least}"

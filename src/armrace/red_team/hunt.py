@@ -24,7 +24,7 @@ from armrace.red_team.space import space_of
 from armrace.red_team.target import Target
 from armrace.red_team.verdict import SearchRecord, Verdict, held_out
 from armrace.simulation.compilation import compile_experiments
-from armrace.simulation.executors import chosen_executor
+from armrace.simulation.executors import running_executor
 from armrace.simulation.experiment import make_experiment
 from armrace.simulation.progress import Progress, progress_bar
 
@@ -96,12 +96,7 @@ def redteam(
     given = [ADVERSARIES.make(attack) for attack in attacks]
     place = None if folder is None else Path(folder)
     title = f"attacking {target.policy.tag()}"
-    named = executor if isinstance(executor, str) else "threads"
-    with (
-        chosen_executor(named, None, workers) as started,
-        progress_bar(title, progress) as report,
-    ):
-        chosen = started if isinstance(executor, str) or executor is None else executor
+    with running_executor(executor, workers) as running, progress_bar(title, progress) as report:
         return hunt(
             target,
             plan,
@@ -110,7 +105,7 @@ def redteam(
             families=searched,
             given=given,
             notebook=Notebook(target, seed, place),
-            executor=chosen,
+            executor=running,
             workers=workers,
             report=report,
         )

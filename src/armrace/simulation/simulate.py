@@ -15,7 +15,7 @@ from armrace.errors import InvalidParameter
 from armrace.policies import Policy
 from armrace.simulation.comparison import Comparison
 from armrace.simulation.compilation import checked_parts, compile_experiments, first_parts
-from armrace.simulation.executors import EXECUTORS, chosen_executor
+from armrace.simulation.executors import running_executor
 from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.simulation.parallel import run_all
 from armrace.simulation.progress import Progress, progress_bar
@@ -184,16 +184,8 @@ def _run(
     checked: bool,
 ) -> list[Result]:
     """Run experiments on an executor, or on one that is started by name and stopped."""
-    if isinstance(executor, str):
-        with chosen_executor(executor, None, workers) as chosen:
-            return run_experiments(experiments, chosen, workers, progress, checked)
-    is_class, submit = isinstance(executor, type), getattr(executor, "submit", None)
-    if executor is not None and (is_class or not callable(submit)):
-        raise InvalidParameter(
-            f"executor must be one of {', '.join(EXECUTORS)}, or have submit as those of "
-            f"concurrent.futures do; got {executor!r}."
-        )
-    return run_experiments(experiments, executor, workers, progress, checked)
+    with running_executor(executor, workers) as running:
+        return run_experiments(experiments, running, workers, progress, checked)
 
 
 def run_experiments(

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from armrace.errors import InvalidParameter, UnknownName
 from armrace.specification import Limits, check_number
 
-__all__ = ["CLUSTERS", "EXECUTORS", "check_executor", "chosen_executor"]
+__all__ = ["CLUSTERS", "EXECUTORS", "check_executor", "chosen_executor", "running_executor"]
 
 EXECUTORS = ("threads", "processes", "dask", "ray")
 CLUSTERS = ("dask", "ray")
@@ -64,3 +64,29 @@ def chosen_executor(
             yield executor
     else:
         yield None
+
+
+@contextmanager
+def running_executor(
+    given: Executor | str | None, workers: int | None = None
+) -> Iterator[Executor | None]:
+    """Yield the executor that a caller in Python has given; None stands for threads.
+
+    Args:
+        given: an executor, which is left running; or the name of one, which is started and stopped.
+        workers: the number of threads, or of processes of a named executor.
+
+    Raises:
+        InvalidParameter: it is neither a name nor an object with the method ``submit``.
+    """
+    if given is None or isinstance(given, str):
+        with chosen_executor(given or "threads", None, workers) as started:
+            yield started
+        return
+    # A class has ``submit`` too, and would fail only when the first task is submitted.
+    if isinstance(given, type) or not callable(getattr(given, "submit", None)):
+        raise InvalidParameter(
+            f"executor must be one of {', '.join(EXECUTORS)}, or have submit as those of "
+            f"concurrent.futures do; got {given!r}."
+        )
+    yield given
