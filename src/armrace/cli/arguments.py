@@ -100,6 +100,11 @@ def split(given: Texts) -> list[str]:
 def names(name: str, given: Texts, known: Iterable[str]) -> list[str]:
     """At least one name, each once, between commas; or all that are known.
 
+    Args:
+        name: the option, for the error.
+        given: what was given.
+        known: what ``all`` stands for.
+
     >>> names("policies", ["ucb1, exp3", "ucb1"], known=["exp3", "moss", "ucb1"])
     ['ucb1', 'exp3']
     >>> names("policies", "all", known=["exp3", "moss", "ucb1"])

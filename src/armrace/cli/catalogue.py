@@ -22,7 +22,14 @@ __all__ = ["describe", "print_indented", "show"]
 def show(
     members: Iterable[type[Specification]], option: str, json: Path | None, *, force: bool
 ) -> None:
-    """List specifications for a person, or as JSON."""
+    """List specifications for a person, or as JSON.
+
+    Args:
+        members: the classes of a catalogue.
+        option: the option that sets their parameters.
+        json: where JSON goes; None prints text.
+        force: whether a file that exists may be replaced.
+    """
     check_targets(json, force=force)
     if json is not None:
         write_json(json, [describe(member) for member in members])

@@ -90,7 +90,13 @@ def bernoulli(means: Texts) -> Environment:
 def make_attack(
     name: str | None, settings: Sequence[str] | None, usual: Adversary | None = None
 ) -> Adversary:
-    """An attack by name and ``--attack-set``; what is not given is taken from the ``usual`` one."""
+    """An attack by name and ``--attack-set``; what is not given is taken from the ``usual`` one.
+
+    Args:
+        name: the name of an attack, or the path of a class; None for the usual one.
+        settings: what was given with ``--attack-set``.
+        usual: the attack of a scenario, whose parameters count where none is given.
+    """
     from armrace.adversaries import ADVERSARIES
 
     parameters = assignments("--attack-set", settings or ())

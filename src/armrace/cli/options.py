@@ -226,7 +226,7 @@ Executor = Annotated[
     typer.Option(
         "--executor",
         metavar="NAME",
-        help="Who computes: threads, processes, dask or ray. Changes no figure.",
+        help="What runs the simulations: threads, processes, dask or ray. Changes no figure.",
         rich_help_panel=_RUN,
     ),
 ]

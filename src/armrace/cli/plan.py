@@ -28,6 +28,7 @@ from armrace.errors import InvalidParameter
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from armrace.logs import Log as OpenedLog
     from armrace.planning import Plan, Question
 
 __all__ = ["EPILOG", "plan"]
@@ -218,20 +219,17 @@ def plan(
 
     Rates, shares and probabilities may be given as 0.05 or as 5%.
     """
-    from armrace.planning import make_question, read_traffic
+    from armrace.planning import make_question
     from armrace.policies import POLICIES
 
     rates = None if means is None else shares("means", means)
     visits = None if traffic is None else number("traffic", traffic)
+    named = {"arm": arm, "reward": reward, "time": time}
     if log is not None:
         if rates is not None or arms is not None:
             raise InvalidParameter("the log has the arms; leave --means and --arms out.")
-        opened = log_options.read_log(log, columns, rewards, arm=arm, reward=reward, time=time)
-        found_in_log = read_traffic(opened, visits)
-        rates, visits = found_in_log.means, found_in_log.traffic
-        for sentence in found_in_log.sentences:
-            say(sentence)
-    elif any(each is not None for each in (arm, reward, time, columns)):
+        rates, visits = _read_traffic(log_options.read_log(log, columns, rewards, **named), visits)
+    elif columns is not None or any(name is not None for name in named.values()):
         raise InvalidParameter("columns are those of a log; give --log LOG.")
     if visits is None:
         raise InvalidParameter("traffic is missing; give --traffic, or --time with a --log.")
@@ -269,6 +267,16 @@ def plan(
 
         say(COUNTED_CLICKS)
     _write_files(page, figures, found)
+
+
+def _read_traffic(log: OpenedLog, visits: float | None) -> tuple[tuple[float, ...], float | None]:
+    """Read means and traffic out of a log, and say how far they can be trusted."""
+    from armrace.planning import read_traffic
+
+    found = read_traffic(log, visits)
+    for sentence in found.sentences:
+        say(sentence)
+    return found.means, found.traffic
 
 
 def _optional_share(name: str, text: str | None) -> float | None:

@@ -67,5 +67,6 @@ def _interval(log: Log, arm: int) -> Interval:
     rows, paid = int(log.pulls[arm]), float(log.totals[arm])
     if log.is_binary:
         return clopper_pearson(round(paid), rows)
+    # The variance of rewards in [0, 1] is at most 1/4, and the log's own is not kept.
     low, high = bernstein_interval(paid, rows / 4.0, rows, 1.0, 1.0)
     return Interval(max(low, 0.0), min(high, 1.0))

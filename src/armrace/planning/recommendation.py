@@ -28,7 +28,13 @@ _ADVICE = (
 
 
 def recommend(question: Question, table: pl.DataFrame, samples: Samples) -> str:
-    """Recommend a policy, with the evidence, the alternatives and the limits of the evidence."""
+    """Recommend a policy, with the evidence, the alternatives and the limits of the evidence.
+
+    Args:
+        question: what was asked.
+        table: one row per policy, as in :attr:`Plan.table`.
+        samples: the pseudo-regret of each run at the suspected corruption, by policy.
+    """
     rows = table.to_dicts()
     stood = _proven_first(question, [row for row in rows if _stands(row, question)], samples)
     if stood:

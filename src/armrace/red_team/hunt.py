@@ -125,7 +125,21 @@ def hunt(
     report: Report = lambda share, words: None,
     compiling: Progress = None,
 ) -> Verdict:
-    """Search, select and confirm; see :func:`redteam`."""
+    """Search, select and confirm; see :func:`redteam`.
+
+    Args:
+        target: what is attacked.
+        plan: how many replications, and for what.
+        effort: the name of the plan, for the verdict.
+        seed: the seed of all randomness.
+        families: the classes that are searched; by default the two-phase attacks.
+        given: attacks that are tried in any case.
+        notebook: where replications are kept; by default in memory.
+        executor: runs the simulations in place of threads.
+        workers: how many threads run at once; by default one per core.
+        report: called with the finished share and the best attack so far.
+        compiling: whether to show that attacks are compiled.
+    """
     started = time.perf_counter()
     notebook = notebook or Notebook(target, seed)
     searching, selecting, confirming = (
@@ -139,20 +153,8 @@ def hunt(
         report(share * plan.searching / plan.total, words)
 
     search(searching, plan, families or families_for(target), seed, given, told)
-    scores = Scores(searching)
-    rivals = scores.best(_BUILTIN_FINALISTS, builtin)
-    finalists = list(dict.fromkeys([*scores.best(plan.finalists), *rivals]))
-    selecting.rate(finalists, plan.selecting)
-
-    def both(attack: Adversary) -> float:
-        # Regrets have heavy tails, so what was seen while searching still tells something.
-        return target.cautious_value(
-            np.concatenate([searching.sample(attack), selecting.sample(attack)])
-        )
-
+    winner, rival = _select(searching, selecting, plan, builtin)
     # From here on the attack is frozen: whatever it achieves below is its figure.
-    winner = max(finalists, key=both)
-    rival = max(rivals, key=both)
     report(1.0 - 2 * plan.confirming / plan.total, f"confirming {winner.tag()}")
     confirming.rate([winner, rival], plan.confirming)
     return Verdict(
@@ -173,6 +175,23 @@ def hunt(
         builtin=rival,
         builtin_held_out=held_out(confirming, rival),
     )
+
+
+def _select(
+    searching: Ratings, selecting: Ratings, plan: Effort, builtin: Sequence[Adversary]
+) -> tuple[Adversary, Adversary]:
+    """Return the worst attack found and the worst built-in one, after more replications of both."""
+    scores = Scores(searching)
+    rivals = scores.best(_BUILTIN_FINALISTS, builtin)
+    finalists = list(dict.fromkeys([*scores.best(plan.finalists), *rivals]))
+    selecting.rate(finalists, plan.selecting)
+
+    def both(attack: Adversary) -> float:
+        # Regrets have heavy tails, so what was seen while searching still tells something.
+        seen = np.concatenate([searching.sample(attack), selecting.sample(attack)])
+        return searching.target.cautious_value(seen)
+
+    return max(finalists, key=both), max(rivals, key=both)
 
 
 def _family(given: type[Adversary] | str) -> type[Adversary]:

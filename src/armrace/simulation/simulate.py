@@ -195,7 +195,15 @@ def run_experiments(
     progress: Progress = None,
     checked: bool = False,
 ) -> list[Result]:
-    """Run experiments with the same number of replications side by side."""
+    """Run experiments with the same number of replications side by side.
+
+    Args:
+        experiments: the experiments.
+        executor: runs the replications in place of threads.
+        workers: how many threads run at once; by default one per core.
+        progress: whether to show a progress bar, or a function that takes the finished share.
+        checked: whether policies are compiled with bounds checks.
+    """
     make, task = (
         (checked_parts, run_checked_replication) if checked else (first_parts, run_replication)
     )

@@ -45,7 +45,14 @@ def most_rows(spec: Mapping[str, Any]) -> int:
 def check_contents(
     spec: Mapping[str, Any], rows: pl.DataFrame, audits: int, means: Sequence[float] | None
 ) -> None:
-    """Raise a ValueError unless rows, audits and means fit the specification and each other."""
+    """Raise a ValueError unless rows, audits and means fit the specification and each other.
+
+    Args:
+        spec: the specification in the file.
+        rows: the ledger in the file.
+        audits: the number of audits in the file.
+        means: the arms' true means; None in files that were stored without them.
+    """
     read = msgspec.convert(spec, _Spec)
     arms = _check_schema(rows.schema)
     if means is not None:

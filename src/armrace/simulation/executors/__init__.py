@@ -20,7 +20,13 @@ _WORKERS = Limits("threads or processes", 1)
 
 
 def check_executor(name: str, address: str | None, workers: int | None) -> None:
-    """Refuse an unknown executor, and an address or workers that do not fit it."""
+    """Refuse an unknown executor, and an address or workers that do not fit it.
+
+    Args:
+        name: one of ``EXECUTORS``.
+        address: where a cluster runs; only clusters have one.
+        workers: the number of threads or processes; a cluster that runs already has its own.
+    """
     if name not in EXECUTORS:
         raise UnknownName.among("executor", name, EXECUTORS)
     if address is not None and name not in CLUSTERS:
@@ -44,6 +50,11 @@ def chosen_executor(
     With an ``address``, tasks go to the cluster of Dask or Ray that runs there, which is left
     running. Without one, a cluster is started on this machine, by default with one worker a core,
     and stopped in the end. The choice changes no figure.
+
+    Args:
+        name: one of ``EXECUTORS``.
+        address: where a cluster of Dask or Ray runs; None starts one on this machine.
+        workers: the number of workers of what is started; by default one per core.
     """
     check_executor(name, address, workers)
     count = workers or os.cpu_count() or 1
