@@ -10,6 +10,7 @@ import typer
 
 from armrace.cli import options
 from armrace.cli.arguments import names, place, whole
+from armrace.cli.completion import complete_efforts
 from armrace.cli.execution import say_how_to_go_on
 from armrace.cli.option_groups import Computing, expanded
 from armrace.cli.outputs import (
@@ -73,6 +74,7 @@ Worst = Annotated[
     typer.Option(
         "--worst",
         metavar="EFFORT",
+        autocompletion=complete_efforts,
         help="Also search for each policy's own worst attack, in every environment and at five "
         "budgets: quick, usual or full, some 500, 2,000 or 10,000 replications each.",
     ),

@@ -15,6 +15,7 @@ from armrace.cli.arguments import place
 from armrace.cli.completion import (
     complete_attacks,
     complete_environments,
+    complete_executors,
     complete_measures,
     complete_policies,
 )
@@ -226,6 +227,7 @@ Executor = Annotated[
     typer.Option(
         "--executor",
         metavar="NAME",
+        autocompletion=complete_executors,
         help="What runs the simulations: threads, processes, dask or ray. Changes no figure.",
         rich_help_panel=_RUN,
     ),

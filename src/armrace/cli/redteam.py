@@ -12,7 +12,7 @@ import typer
 
 from armrace.cli import options
 from armrace.cli.arguments import ALL, names, numbers, whole
-from armrace.cli.completion import complete_attacks
+from armrace.cli.completion import complete_attacks, complete_efforts, complete_objectives
 from armrace.cli.execution import INTERRUPTED, say_how_to_go_on
 from armrace.cli.experiments import describe_policy
 from armrace.cli.option_groups import Arms, Computing, expanded
@@ -59,13 +59,19 @@ Effort = Annotated[
     typer.Option(
         "--effort",
         metavar="NAME",
+        autocompletion=complete_efforts,
         help="quick, usual or full: some 500, 2,000 or 10,000 replications for each budget.",
         rich_help_panel="Run",
     ),
 ]
 Objective = Annotated[
     str,
-    typer.Option("--objective", metavar="NAME", help="What is made large: mean or p95."),
+    typer.Option(
+        "--objective",
+        metavar="NAME",
+        autocompletion=complete_objectives,
+        help="What is made large: the mean, or p95, the 95th percentile.",
+    ),
 ]
 
 

@@ -9,6 +9,7 @@ import typer
 
 from armrace.cli import log_options, options
 from armrace.cli.arguments import names, number, share, whole, worker_count
+from armrace.cli.completion import complete_efforts
 from armrace.cli.experiments import make_attack
 from armrace.cli.option_groups import expanded
 from armrace.cli.outputs import (
@@ -59,6 +60,7 @@ Redteam = Annotated[
     typer.Option(
         "--redteam",
         metavar="EFFORT",
+        autocompletion=complete_efforts,
         help="Search for the worst attack on each policy, on arms with the log's rates, and inject "
         "it: quick, usual or full.",
         rich_help_panel=_ATTACK,
