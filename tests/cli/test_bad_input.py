@@ -40,6 +40,8 @@ REFUSED = [
     ([*RACE, "--set", "delta="], "--set takes key=value"),
     ([*RACE, "--set", "delta=0.1", "--set", "delta=0.2"], "--set gives delta twice."),
     ([*RACE, "--set", "gamma=1"], "multi-layer-race has no parameter 'gamma'"),
+    ([*RACE, "--set", "name=ucb1"], "--set sets parameters, and name is not one of them."),
+    (["compare", "--policies", "ucb1", "--set", "ucb1.name=exp3"], "name is not one of them."),
     ([*RACE, "--set", "layers=100"], "layers must be in [1, 60]; got 100."),
     ([*RACE, "--attack", "swap-best", "--attack-set", "decoy=9"], "decoy must be an arm in [0, 2]"),
     ([*RACE, "--environment", "bet"], "did you mean 'beta'?"),

@@ -42,6 +42,7 @@ def test_everything_is_shown_to_a_person(command: str, capsys: pytest.CaptureFix
     assert run([command]) == 0
     lines = capsys.readouterr().out.split("\n")
     assert set(CATALOGUES[command]) <= set(lines)
+    assert all(line == line.rstrip() for line in lines)
 
 
 FLAGS = {

@@ -11,12 +11,17 @@ from typer.main import get_command
 
 from armrace.cli.main import app
 
-NAMED = ("policy", "policies", "attack", "attacks", "scenario", "environment", "measure", "family")
+NAMED = (
+    "policy", "policies", "attack", "attacks", "scenario", "environment", "measure", "family",
+    "effort", "objective", "executor", "worst",
+)  # fmt: skip
 LINES = {
     "armrace compare click": "click-fraud",
     "armrace compare --policies ucb1,optim": "ucb1,optimistic-log-barrier",
     "armrace plan --attacks double": "double-impact",
     "armrace redteam sharp": "sharp-race",
+    "armrace redteam ucb1 --effort q": "quick",
+    "armrace compare --executor pro": "processes",
     "armrace pol": "policies",
 }
 

@@ -73,6 +73,21 @@ def test_a_policy_that_must_know_the_corruption_is_told_the_budget(capsys):
     assert json.loads(capsys.readouterr().out)["policy"]["corruption"] == 30.0
 
 
+def test_a_search_again_has_families_exact_budgets_and_what_was_set(tmp_path, capsys):
+    page, again = tmp_path / "worst.html", tmp_path / "again.html"
+    words = [
+        "redteam", "enlarged-arm-elimination", *SMALL[2:], "--family", "zero-best-when-likely",
+        "--budgets", "10.1234567,30", "--set", "corruption = 20",
+    ]  # fmt: skip
+    assert run([*words, "--report", str(page)]) == 0
+    text = page.read_text()
+    command = text.split("<h2>Search again</h2>")[1].split("<code>")[1].split("</code>")[0]
+    for part in ("--family zero-best-when-likely", "--budget 10.1234567,30", "--set corruption=20"):
+        assert part in command
+    assert run([*shlex.split(command)[1:], "--report", str(again)]) == 0
+    assert again.read_text() == text
+
+
 def test_a_search_again_tells_each_budget_by_itself(tmp_path, capsys):
     page = tmp_path / "worst.html"
     words = ["redteam", "enlarged-arm-elimination", *SMALL[2:], "--budgets", "10,30"]
@@ -87,6 +102,8 @@ def test_a_search_again_tells_each_budget_by_itself(tmp_path, capsys):
         (["--budget", "0"], "budget must be above 0; got 0."),
         (["--budget", "30", "--effort", "quck"], "did you mean 'quick'"),
         (["--budget", "30", "--family", "two-phases"], "did you mean 'two-phase'"),
+        (["--budget", "30", "--family", "zero-best"], "zero-best has none to search"),
+        (["--budget", "30", "--family", "all"], "there is no attack named 'all'"),
         (["--budget", "30", "--objective", "max"], "there is no objective named 'max'"),
         (["--budget", "30", "--account", "both"], "account must be one of largest, seen"),
     ],

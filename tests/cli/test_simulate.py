@@ -67,6 +67,14 @@ def test_figures_go_to_a_file_and_the_table_to_the_terminal(
     assert "pseudo-regret" in output
 
 
+def test_a_budget_without_an_attack_is_pointed_out(capsys: pytest.CaptureFixture[str]) -> None:
+    small = ["simulate", "ucb1", "--horizon", "100", "--replications", "2", "--budget", "10"]
+    assert run(small) == 0
+    assert "nothing is corrupted without an attack" in capsys.readouterr().err
+    assert run([*small, "--attack", "zero-best"]) == 0
+    assert "nothing is corrupted" not in capsys.readouterr().err
+
+
 def test_horizon_may_be_written_with_an_exponent(capsys: pytest.CaptureFixture[str]) -> None:
     assert figures(capsys, "--horizon", "1e2")["horizon"] == 100
 

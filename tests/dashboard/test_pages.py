@@ -127,6 +127,17 @@ def test_hostile_names_are_text(visit, world):
     assert cells.all_inner_texts() == [HOSTILE, "second arm", "third"]
 
 
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+def test_a_source_can_be_dropped_however_many_days_there_are(visit, world, size):
+    page = visit(viewport=size)
+    page.goto(world.address + PAGES["sources"])
+    heading = page.locator("table.sources thead th").nth(1)
+    for _ in range(12):  # as many more days, which push the last columns out of sight
+        heading.evaluate("(each) => each.after(each.cloneNode(true))")
+    link = page.get_by_role("link", name="What if it were dropped?").first.bounding_box()
+    assert link["x"] + link["width"] <= size["width"]
+
+
 def test_pages_can_be_read_without_scripts(visit, world):
     page = visit(java_script_enabled=False)
     page.goto(world.address + PAGES["race"])

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from armrace.dashboard.contents import Content, Known, experiment_content
 from armrace.dashboard.pages import Dashboard
 from armrace.dashboard.reading import Reading
+from armrace.dashboard.shared_contents import SharedContents
 from armrace.errors import StoreFailed
 from armrace.service import MemoryStore, Service
 from armrace.service.http.application import create_application
@@ -151,7 +152,7 @@ def test_a_page_that_a_store_cannot_give_is_opened_again(inside):
 
 
 def test_streams_that_look_at_the_same_time_share_one_page(inside):
-    dashboard, made = Dashboard(inside, seconds=10.0), []
+    contents, made = SharedContents(Reading(inside), seconds=10.0), []
     visitor = inside.local_visitor(ASKED)
 
     async def make(reading, visitor, name):
@@ -160,12 +161,15 @@ def test_streams_that_look_at_the_same_time_share_one_page(inside):
         return Content({}, [])
 
     async def look_all():
-        first = asyncio.ensure_future(dashboard._current("race", make, visitor, "race"))
+        first = asyncio.ensure_future(contents.current("race", make, visitor, "race"))
         await asyncio.sleep(0)
-        looks = [dashboard._current("race", make, visitor, "race") for _ in range(5)]
+        looks = [contents.current("race", make, visitor, "race") for _ in range(5)]
         first.cancel()  # one that leaves does not end it for the others
         found = await asyncio.gather(*looks)
         return {id(each) for each in found}
 
     assert len(asyncio.run(look_all())) == 1
     assert made == ["race"]
+    contents.forget()  # as after a retraction
+    asyncio.run(contents.current("race", make, visitor, "race"))
+    assert made == ["race", "race"]

@@ -207,6 +207,12 @@ def test_a_family_of_the_user_is_searched(target, effort):
         armrace.redteam("ucb1", [0.4, 0.6], 10, families=[ZeroBestWhenLikely()])
 
 
+class NeedsAShare(Patient, frozen=True, tag="needs-a-share", kw_only=True):
+    """A family that cannot be made without a value."""
+
+    share: Annotated[float, Limits("a share", 0, 1)]
+
+
 def test_an_attack_that_was_edited_is_played_again(target, tmp_path):
     class Edited(Patient, frozen=True, tag="patient"):
         """The same data as ``Patient``, but another start."""
@@ -257,6 +263,8 @@ def test_built_in_attacks_are_scaled_to_the_budget(target):
         ({"objective": "median"}, "no objective named 'median'"),
         ({"measure": "regrets"}, "did you mean 'regret'"),
         ({"account": "none"}, "account must be one of largest, seen"),
+        ({"families": ["zero-best"]}, "zero-best has none to search"),
+        ({"families": [NeedsAShare]}, "a default for every parameter"),
     ],
 )
 def test_nonsense_is_refused_before_anything_is_played(changed, sentence):
@@ -274,6 +282,20 @@ def test_the_verdict_says_what_it_is(target, effort):
     assert armrace.ADVERSARIES.make(data["attack"]) == verdict.attack
     assert verdict.held_out.spent <= target.budget
     assert verdict.search.replications <= effort.total + 2 * effort.selecting + 60
+
+
+def test_the_sentence_gives_what_was_searched_for(target, effort):
+    found = hunt(target, effort, "own", 3)
+    assert f"of at most {figure(target.all_lost())}" in found.sentence()
+    assert "percentile" not in found.sentence()
+    for changes in ({"objective": "p95"}, {"measure": "clean_regret"}):
+        changed = msgspec.structs.replace(found, target=msgspec.structs.replace(target, **changes))
+        words = changed.sentence()
+        assert words.endswith("(worst found: a lower bound on the worst case).")
+        tail = f"95th percentile {figure(found.held_out.p95)}"
+        assert (tail in words) == ("objective" in changes)
+        # Only the pseudo-regret cannot be larger than the worst arm's.
+        assert ("of at most" in words) == ("measure" not in changes)
 
 
 def test_the_verdict_names_the_model_in_which_attacks_see_the_arm(target, effort, capsys):

@@ -113,8 +113,16 @@ def test_traffic_of_less_than_an_hour_is_not_extrapolated(
 ) -> None:
     path = tmp_path / "log.csv"
     make_log(400, MEANS, seed=1).with_columns(time=pl.int_range(400)).write_csv(path)
-    assert run(["plan", "--log", str(path), *COLUMNS, "--time", "time"]) == 2
-    assert "must span at least an hour" in capsys.readouterr().err
+    words = ["plan", "--log", str(path), *COLUMNS, "--time", "time"]
+    assert run(words) == 2
+    assert "must span at least an hour" in (error := capsys.readouterr().err)
+    assert "so give --traffic" in error
+    small = ["--traffic", "200", "--days", "1", "--policies", "ucb1", "--attacks", "zero-best"]
+    page = ["--replications", "2", "--report", str(tmp_path / "plan.html")]
+    assert run([*words, *small, *page]) == 0
+    assert "200 decisions a day" in capsys.readouterr().out
+    assert run([*words, "--traffic", "0", *page]) == 2
+    assert "traffic must be in (0, " in capsys.readouterr().err
 
 
 def test_audit_of_a_log_finds_what_was_planted(

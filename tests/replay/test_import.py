@@ -142,6 +142,15 @@ def test_imports_that_are_refused_leave_nothing(tmp_path: Path) -> None:
         assert service.names() == ["shop"]
 
 
+def test_columns_without_an_arm_are_not_ignored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("arm,reward,p\na,1,0.5\nb,0,0.5\n")
+    assert run(["import", str(path), "--propensity", "p", "--into", str(tmp_path / "x.db")]) == 2
+    assert "the column of the arm is missing; give --arm COLUMN." in capsys.readouterr().err
+
+
 def test_a_file_that_is_no_export(tmp_path: Path) -> None:
     path = tmp_path / "log.parquet"
     make_log(10, MEANS).write_parquet(path)

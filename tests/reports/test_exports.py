@@ -267,6 +267,15 @@ def test_searches_and_verifications_say_how_to_run_them_again(
     again = armrace.redteam(**data, progress=False)
     assert (again.attack, again.held_out) == (verdict.attack, verdict.held_out)
     assert "armrace.redteam(**specification)" in page_of(verdict)
+    later = armrace.redteam(
+        **{**data, "budget": 2 * data["budget"]}, families=["random-flips"],
+        attacks=[verdict.attack, "outage"], progress=False,
+    )  # fmt: skip
+    told = msgspec.json.decode(msgspec.json.encode(redteam_specification(later)))
+    again = armrace.redteam(**told, progress=False)
+    assert again.held_out == later.held_out
+    assert again.search.candidates == later.search.candidates
+    assert list(again.search.attacks) == told["attacks"]
     assert results.verification.settings == {
         "policies": ["sharp-race"], "quick": True, "asymptotic": True, "seed": 0
     }  # fmt: skip

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page
 
 import armrace
 from armrace.reports.heatmap import heat_maps
-from armrace.reports.layout import document
+from armrace.reports.layout import document, rerun_section
 from armrace.reports.theme import DARK, LIGHT
 from armrace.simulation.arena import FORMS
 from armrace.simulation.scenarios import USUAL_POLICIES
@@ -87,6 +87,23 @@ def test_a_page_can_be_read_on_a_phone(browser, pages, kind):
         assert page.evaluate(_COLLISIONS) == []
         assert page.evaluate(_SMALLEST_TEXT) >= 9
         assert severe_violations(page) == []
+
+
+def test_a_command_breaks_between_its_words_and_is_copied_as_it_is(browser, tmp_path):
+    words = ["armrace", "redteam", *(f"--attack-set first-word-{n}=0.12" for n in range(9))]
+    command, file = " ".join(words), tmp_path / "page.html"
+    file.write_text(document("a command", [rerun_section(command)]))
+    with opened(browser, file, PHONE) as page:
+        copied = page.evaluate(
+            "() => { getSelection().selectAllChildren(document.querySelector('pre code'));"
+            " return getSelection().toString(); }"
+        )
+        assert copied == command
+        lines = page.evaluate(
+            "() => Array.from(document.querySelectorAll('pre.command span'), (each) =>"
+            " each.getClientRects()[0].height / parseFloat(getComputedStyle(each).lineHeight))"
+        )
+        assert lines == pytest.approx([1.0] * len(command.split()), abs=0.05)
 
 
 @pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])

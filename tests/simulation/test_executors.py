@@ -16,6 +16,7 @@ import pytest
 
 import armrace
 from armrace.errors import InvalidParameter, UnknownName, WorkersLost
+from armrace.planning import plan
 from armrace.simulation import parallel
 from armrace.simulation.executors import chosen_executor, on_dask, reachability
 from armrace.simulation.executors.on_ray import RayExecutor
@@ -234,6 +235,10 @@ def test_executors_can_be_named():
 def test_what_is_no_executor_is_refused(executor, error, words):
     with pytest.raises(error, match=words):
         armrace.simulate("ucb1", [0.6, 0.4], horizon=10, replications=1, executor=executor)
+    with pytest.raises(error, match=words):
+        armrace.redteam("ucb1", [0.6, 0.4], 5, horizon=100, effort="quick", executor=executor)
+    with pytest.raises(error, match=words):
+        plan([0.6, 0.4], traffic=100, days=1, policies=["ucb1"], executor=executor)
 
 
 UNGUARDED = """

@@ -9,8 +9,10 @@ import msgspec
 import typer
 
 from armrace.cli import options
-from armrace.cli.arguments import names, place, whole, worker_count
+from armrace.cli.arguments import names, place, whole
+from armrace.cli.completion import complete_efforts
 from armrace.cli.execution import say_how_to_go_on
+from armrace.cli.option_groups import Computing, expanded
 from armrace.cli.outputs import (
     STANDARD_OUTPUT,
     check_targets,
@@ -72,22 +74,23 @@ Worst = Annotated[
     typer.Option(
         "--worst",
         metavar="EFFORT",
+        autocompletion=complete_efforts,
         help="Also search for each policy's own worst attack, in every environment and at five "
         "budgets: quick, usual or full, some 500, 2,000 or 10,000 replications each.",
     ),
 ]
 
 
+@expanded
 def arena(
+    *,
     quick: Quick = False,
     full: Full = False,
     policies: options.Policies = None,
     worst: Worst = None,
     replications: options.Replications = None,
     seed: options.Seed = "0",
-    workers: options.Workers = None,
-    executor: options.Executor = "threads",
-    address: options.Address = None,
+    computing: Computing,
     json: options.Json = None,
     folder: Folder = Path("armrace-arena"),
     report: Report = None,
@@ -104,18 +107,20 @@ def arena(
     costly, as it was when last computed: when an arm has 3% more plays and there are 1% more
     rounds.
     """
-    from armrace.simulation.executors import check_executor, chosen_executor
     from armrace.simulation.leaderboard import leaderboard
 
     grid = _grid(quick, full, policies, replications, seed)
     campaign = None if worst is None else _campaign(grid, worst)
-    count = worker_count(workers)
-    check_executor(executor, address, count)
+    computing.check()
     page = page_place(report, _PAGE)
     check_targets(json, page, figures=figures, force=force)
-    with chosen_executor(executor, address, count) as chosen:
-        played = _play(grid, folder, count, chosen)
-        found = None if campaign is None else _search(campaign, folder, count, chosen)
+    with computing.start() as executor:
+        played = _play(grid, folder, computing.number_of_workers, executor)
+        found = (
+            None
+            if campaign is None
+            else _search(campaign, folder, computing.number_of_workers, executor)
+        )
     board = leaderboard(played)
     if json is not None:
         write_json(json, _with_worst(board, found))

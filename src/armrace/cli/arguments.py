@@ -100,6 +100,11 @@ def split(given: Texts) -> list[str]:
 def names(name: str, given: Texts, known: Iterable[str]) -> list[str]:
     """At least one name, each once, between commas; or all that are known.
 
+    Args:
+        name: the option, for the error.
+        given: what was given.
+        known: what ``all`` stands for.
+
     >>> names("policies", ["ucb1, exp3", "ucb1"], known=["exp3", "moss", "ucb1"])
     ['ucb1', 'exp3']
     >>> names("policies", "all", known=["exp3", "moss", "ucb1"])
@@ -167,6 +172,8 @@ def assignments(option: str, texts: Sequence[str]) -> dict[str, Any]:
             raise InvalidParameter(
                 f"{option} takes key=value, such as delta=0.1; got {_shortened(text)!r}."
             )
+        if key == "name":  # plain data has the class under this key
+            raise InvalidParameter(f"{option} sets parameters, and name is not one of them.")
         if key in parsed:
             raise InvalidParameter(f"{option} gives {key} twice.")
         parsed[key] = value(key, given.strip())

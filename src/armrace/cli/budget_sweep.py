@@ -17,6 +17,7 @@ __all__ = ["budgets_around", "can_be_swept", "sweep"]
 
 _FACTORS = (1 / 16, 1 / 4, 4)
 _SHARE_OF_REPLICATIONS = 4
+"""The sweep has this many times fewer replications than the comparison: it shows the trend."""
 
 
 def can_be_swept(request: Request) -> bool:

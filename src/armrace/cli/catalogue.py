@@ -11,34 +11,50 @@ import msgspec
 from armrace.cli.outputs import check_targets, write_json
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.text import Text
 
     from armrace.specification import Parameter, Specification
 
-__all__ = ["describe", "show"]
+__all__ = ["describe", "print_indented", "show"]
 
 
 def show(
     members: Iterable[type[Specification]], option: str, json: Path | None, *, force: bool
 ) -> None:
-    """List specifications for a person, or as JSON."""
+    """List specifications for a person, or as JSON.
+
+    Args:
+        members: the classes of a catalogue.
+        option: the option that sets their parameters.
+        json: where JSON goes; None prints text.
+        force: whether a file that exists may be replaced.
+    """
     check_targets(json, force=force)
     if json is not None:
         write_json(json, [describe(member) for member in members])
         return
     from rich.console import Console
-    from rich.padding import Padding
+    from rich.text import Text
 
     console = Console(highlight=False)
     for position, member in enumerate(members):
         if position:
             console.print()
         console.print(f"[bold]{member.tag()}[/bold]")
-        console.print(Padding(member.summary().replace("``", ""), (0, 0, 0, 2)), markup=False)
+        print_indented(console, Text(member.summary().replace("``", "")), 2)
         for parameter in member.parameters():
-            console.print(Padding(_line(parameter, option), (0, 0, 0, 4)))
+            print_indented(console, _line(parameter, option), 4)
         if member.reference:
-            console.print(Padding(f"[dim]{member.reference}[/dim]", (0, 0, 0, 2)))
+            print_indented(console, Text(member.reference, style="dim"), 2)
+
+
+def print_indented(console: Console, text: Text, spaces: int) -> None:
+    """Print a paragraph behind some spaces, without the trailing ones that rich would add."""
+    for line in text.wrap(console, console.width - spaces):
+        line.rstrip()
+        line.pad_left(spaces)
+        console.print(line)
 
 
 def describe(member: type[Specification]) -> dict[str, Any]:

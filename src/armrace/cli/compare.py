@@ -9,9 +9,10 @@ import typer
 
 from armrace.cli import options
 from armrace.cli.budget_sweep import can_be_swept, sweep
-from armrace.cli.completion import complete_attacks, complete_scenarios
+from armrace.cli.completion import complete_scenarios
 from armrace.cli.execution import end, run_cells
 from armrace.cli.experiments import audit_level, warn_of_idle_attack, warn_of_long_run
+from armrace.cli.option_groups import Computing, expanded
 from armrace.cli.outputs import (
     STANDARD_OUTPUT,
     check_targets,
@@ -37,7 +38,7 @@ armrace compare
 
 armrace compare fake-reviews --policies all --measure regret --report reviews.html
 
-armrace compare --policies sharp-race,ucb1 --set sharp-race.delta=0.01 --set ucb1.alpha=2
+armrace compare --policies sharp-race,exp3 --set sharp-race.delta=0.01 --set exp3.learning-rate=0.1
 
 armrace compare click-fraud --attack zero-best --budget 1000 --horizon 1e6 --json figures.json
 
@@ -65,17 +66,6 @@ PolicySet = Annotated[
         help="A parameter of one of the policies; may be repeated.",
     ),
 ]
-Attacks = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--attack",
-        metavar="NAMES",
-        autocompletion=complete_attacks,
-        help="Who corrupts the feedback, one or several between commas; may be repeated; see "
-        "[bold]armrace attacks[/bold].",
-        rich_help_panel="Attack",
-    ),
-]
 Report = Annotated[Path | None, options.usual_report(_PAGE)]
 NoReport = Annotated[
     bool,
@@ -100,24 +90,17 @@ NoSweep = Annotated[
 ]
 
 
+@expanded
 def compare(
+    *,
     scenario: ScenarioName = "click-fraud",
     policies: options.Policies = None,
     settings: PolicySet = None,
     measure: options.Measure = "pseudo_regret",
-    means: options.Means = None,
-    environment: options.Environment = None,
-    environment_settings: options.EnvironmentSet = None,
-    attack: Attacks = None,
-    attack_settings: options.AttackSet = None,
-    budget: options.Budgets = None,
+    overrides: Overrides,
     no_worst: NoWorst = False,
-    horizon: options.Horizon = None,
-    replications: options.Replications = None,
     seed: options.Seed = "0",
-    workers: options.Workers = None,
-    executor: options.Executor = "threads",
-    address: options.Address = None,
+    computing: Computing,
     audit: options.Audit = False,
     level: options.AuditLevel = None,
     json: options.Json = None,
@@ -137,19 +120,8 @@ def compare(
     second table shows each policy under the worst of some attacks that are tried on it, among them
     those that searches have found.
     """
-    from armrace.simulation.executors import check_executor, chosen_executor
     from armrace.simulation.scenarios import find_scenario
 
-    overrides = Overrides(
-        means=means,
-        environment=environment,
-        environment_settings=environment_settings,
-        attack=attack,
-        attack_settings=attack_settings,
-        budget=budget,
-        horizon=horizon,
-        replications=replications,
-    )
     request = make_request(
         find_scenario(scenario),
         overrides,
@@ -157,15 +129,15 @@ def compare(
         settings=settings,
         measure=measure,
         seed=seed,
-        workers=workers,
+        workers=computing.number_of_workers,
         audit=audit_level(audit, level),
     )
     page = None if no_report else page_place(report, _PAGE)
-    check_executor(executor, address, request.workers)
+    computing.check()
     cells, own_worst = request.cells(), request.could_show_worst and not no_worst
     check_targets(json, page, figures=figures, force=force)
-    with chosen_executor(executor, address, request.workers) as chosen:
-        request = request._replace(executor=chosen, folder=folder)
+    with computing.start() as executor:
+        request = request._replace(executor=executor, folder=folder)
         comparisons = _compare(request, cells, json, own_worst=own_worst)
         swept = can_be_swept(request) and not no_sweep
         if page is not None or figures is not None:

@@ -1,4 +1,7 @@
-"""Names for the shell to complete: policies, attacks, environments, scenarios and measures."""
+"""Names for the shell to complete, such as those of policies and attacks.
+
+Every function imports what it needs itself: a shell calls it after each press of the tab key.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,11 @@ from collections.abc import Iterable
 
 __all__ = [
     "complete_attacks",
+    "complete_efforts",
     "complete_environments",
+    "complete_executors",
     "complete_measures",
+    "complete_objectives",
     "complete_policies",
     "complete_scenarios",
 ]
@@ -56,3 +62,24 @@ def complete_measures(incomplete: str) -> list[str]:
     from armrace.simulation.results import MEASURES
 
     return _complete(incomplete, MEASURES)
+
+
+def complete_efforts(incomplete: str) -> list[str]:
+    """Efforts of a search that begin with these letters."""
+    from armrace.red_team.efforts import EFFORTS
+
+    return _complete(incomplete, EFFORTS)
+
+
+def complete_objectives(incomplete: str) -> list[str]:
+    """Objectives of a search that begin with these letters."""
+    from armrace.red_team.target import OBJECTIVES
+
+    return _complete(incomplete, OBJECTIVES)
+
+
+def complete_executors(incomplete: str) -> list[str]:
+    """Executors that begin with these letters."""
+    from armrace.simulation.executors import EXECUTORS
+
+    return _complete(incomplete, EXECUTORS)

@@ -44,6 +44,12 @@ def run_cells(
     """Run cells, each a list of experiments, and return the results of each cell.
 
     With a folder, cells run one after the other and are stored there; else all run at once.
+
+    Args:
+        cells: the cells.
+        workers: how many threads run at once.
+        executor: runs the replications in place of threads.
+        folder: where finished results are stored, if anywhere.
     """
     if folder is not None:
         return _run_in_folder(cells, workers, executor, folder)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from armrace.cli.arguments import Texts, assignments, names, share, shares
 from armrace.cli.outputs import say
@@ -19,6 +19,7 @@ __all__ = [
     "attack_names",
     "audit_level",
     "bernoulli",
+    "describe_policy",
     "make_attack",
     "make_environment",
     "make_policy",
@@ -37,6 +38,19 @@ def make_policy(name: str, settings: Sequence[str] | None, delta: str | None) ->
     """A policy by name, with ``--set`` and ``--delta``."""
     from armrace.policies import POLICIES
 
+    return POLICIES.make(describe_policy(name, settings, delta))
+
+
+def describe_policy(name: str, settings: Sequence[str] | None, delta: str | None) -> dict[str, Any]:
+    """Return a policy as plain data: its name, and the parameters that were given.
+
+    Args:
+        name: the name of a policy, or the path of a class.
+        settings: what was given with ``--set``.
+        delta: what was given with ``--delta``; refused for a policy that has none.
+    """
+    from armrace.policies import POLICIES
+
     policy = POLICIES.find(name)
     parameters = assignments("--set", settings or ())
     if delta is not None:
@@ -45,7 +59,7 @@ def make_policy(name: str, settings: Sequence[str] | None, delta: str | None) ->
         if "delta" in parameters:
             raise InvalidParameter("delta is given twice, by --delta and by --set.")
         parameters["delta"] = share("delta", delta)
-    return policy.from_parameters(parameters)
+    return {"name": name, **parameters}
 
 
 def make_environment(
@@ -76,7 +90,13 @@ def bernoulli(means: Texts) -> Environment:
 def make_attack(
     name: str | None, settings: Sequence[str] | None, usual: Adversary | None = None
 ) -> Adversary:
-    """An attack by name and ``--attack-set``; what is not given is taken from the ``usual`` one."""
+    """An attack by name and ``--attack-set``; what is not given is taken from the ``usual`` one.
+
+    Args:
+        name: the name of an attack, or the path of a class; None for the usual one.
+        settings: what was given with ``--attack-set``.
+        usual: the attack of a scenario, whose parameters count where none is given.
+    """
     from armrace.adversaries import ADVERSARIES
 
     parameters = assignments("--attack-set", settings or ())
@@ -128,6 +148,8 @@ def warn_of_long_run(experiments: Sequence[Experiment]) -> None:
 
 
 def warn_of_idle_attack(attack: Adversary, budget: float) -> None:
-    """Warn that an attack with a budget of 0 does nothing."""
+    """Warn that nothing is corrupted: an attack has no budget, or a budget has no attack."""
     if attack.tag() != "none" and budget == 0:
         say(f"armrace: {attack.tag()} has a budget of 0 and changes nothing; give it a --budget.")
+    if attack.tag() == "none" and budget > 0:
+        say("armrace: nothing is corrupted without an attack; give an --attack to the --budget.")

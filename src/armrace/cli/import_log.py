@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from armrace.cli import log_options, options
 from armrace.cli.arguments import number, place, share, whole
 from armrace.cli.completion import complete_policies
+from armrace.cli.option_groups import expanded
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
 from armrace.errors import InvalidParameter
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from armrace.service.imports import Imported
 
 __all__ = ["EXPORT_EPILOG", "IMPORT_EPILOG", "export_log", "import_log"]
@@ -106,7 +109,9 @@ Floor = Annotated[
 Tenant = Annotated[str, typer.Option("--tenant", metavar="NAME", help="Whose experiment it is.")]
 
 
+@expanded
 def import_log(
+    *,
     log: log_options.LogPlace,
     into: Into,
     name: Name = None,
@@ -115,14 +120,7 @@ def import_log(
     window: Window = "3600",
     settle: Settle = None,
     missing: Missing = "drop",
-    arm: log_options.Arm = None,
-    reward: log_options.Reward = None,
-    propensity: log_options.Propensity = None,
-    time: log_options.Time = None,
-    source: log_options.Source = None,
-    unit: log_options.Unit = None,
-    columns: log_options.ColumnsFile = None,
-    rewards: log_options.Rewards = "0,1",
+    columns: log_options.ColumnOptions,
     floor: Floor = None,
     seed: options.Seed = "0",
     tenant: Tenant = "main",
@@ -138,43 +136,57 @@ def import_log(
     decisions of which it learns nothing. Rewards are kept on a grid of 2^-20 of their range.
     """
     from armrace.policies import RECOMMENDED
-    from armrace.service.exported import rows_of_export, survey_export
-    from armrace.service.imports import import_rows, rows_of
+    from armrace.service.imports import import_rows
     from armrace.service.settings import make_settings
 
     check_targets(json, force=force)
-    least: float | None = None if floor is None else share("floor", floor)
-    foreign = not (arm is None and reward is None and columns is None)
-    rows: Any
-    timed = True
-    if foreign:
-        opened = log_options.read_log(
-            log, columns, rewards, arm=arm, reward=reward, propensity=propensity, time=time,
-            source=source, unit=unit,
-        )  # fmt: skip
-        for sentence in opened.report.sentences():
-            say(sentence)
-        arms, rows = opened.arms, rows_of(opened)
-        timed = opened.columns.time is not None
-        if least is None and opened.has_propensities:
-            least = opened.least_propensity
-    else:
-        (arms, smallest), rows = survey_export(log), rows_of_export(log)
-        least = smallest if least is None else least
+    least = None if floor is None else share("floor", floor)
+    found = _read_log(log, columns) if columns.names_any else _read_export(log)
     settings = make_settings(
-        arms=arms,
+        arms=found.arms,
         missing="drop" if missing == "drop" else number("missing", missing),
         policy=RECOMMENDED if policy is None else policy,
         horizon=None if horizon is None else whole("horizon", horizon),
         window=number("window", window),
-        settle=settle or ("window" if timed else "immediate"),
-        rewards=log_options.reward_bounds(rewards),
+        settle=settle or ("window" if found.is_timed else "immediate"),
+        rewards=log_options.reward_bounds(columns.rewards),
         seed=whole("seed", seed),
     )
     title = name or Path(log.removeprefix("sample:")).name.split(".")[0]
     with _opened(into, tenant, keys) as service:
-        found = import_rows(service, title, rows, settings, least)
-    _tell(found, title, into, json)
+        smallest = found.least_propensity if least is None else least
+        imported = import_rows(service, title, found.rows, settings, smallest)
+    _tell(imported, title, into, json)
+
+
+class _Found(NamedTuple):
+    """What is imported of a log."""
+
+    arms: list[str]
+    rows: Iterable[Any]
+    least_propensity: float | None
+    """None if the log has no propensities."""
+    is_timed: bool
+
+
+def _read_log(log: str, columns: log_options.ColumnOptions) -> _Found:
+    """Survey a log of another system, and say which rows cannot be used."""
+    from armrace.logs import open_log
+    from armrace.service.imports import rows_of
+
+    opened = open_log(log, **columns.arguments())
+    for sentence in opened.report.sentences():
+        say(sentence)
+    least = opened.least_propensity if opened.has_propensities else None
+    return _Found(opened.arms, rows_of(opened), least, opened.columns.time is not None)
+
+
+def _read_export(log: str) -> _Found:
+    """Survey what ``armrace export`` wrote, which has probabilities and times."""
+    from armrace.service.exported import rows_of_export, survey_export
+
+    arms, least = survey_export(log)
+    return _Found(arms, rows_of_export(log), least, is_timed=True)
 
 
 def _tell(found: Imported, title: str, into: str, json: Path | None) -> None:

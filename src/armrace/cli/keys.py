@@ -32,11 +32,13 @@ Action = Annotated[
     ),
 ]
 Identifier = Annotated[
-    str | None, typer.Argument(metavar="[ID]", help="The key to revoke, as list shows it.")
+    str | None, typer.Argument(metavar="ID", help="The key to revoke, as list shows it.")
 ]
 Scopes = Annotated[
     str,
-    typer.Option("--scopes", metavar="NAMES", help="Of decide, reward, read, admin, with commas."),
+    typer.Option(
+        "--scopes", metavar="NAMES", help="Which of decide, reward, read and admin, between commas."
+    ),
 ]
 Tenant = Annotated[
     str, typer.Option("--tenant", metavar="NAME", help="Whose experiments the key reaches.")

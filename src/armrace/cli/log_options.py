@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Arm",
+    "ColumnOptions",
     "ColumnsFile",
     "LogPlace",
     "Propensity",
@@ -23,6 +24,7 @@ __all__ = [
     "Time",
     "Unit",
     "read_log",
+    "reward_bounds",
 ]
 
 _PANEL = "Columns"
@@ -101,6 +103,28 @@ Rewards = Annotated[
         rich_help_panel=_PANEL,
     ),
 ]
+
+
+class ColumnOptions(NamedTuple):
+    """The options that say which columns of a log are read, and the range of its rewards."""
+
+    arm: Arm = None
+    reward: Reward = None
+    propensity: Propensity = None
+    time: Time = None
+    source: Source = None
+    unit: Unit = None
+    columns: ColumnsFile = None
+    rewards: Rewards = "0,1"
+
+    @property
+    def names_any(self) -> bool:
+        """Whether any column is named, by an option or by a file."""
+        return any(each is not None for each in self[:-1])
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of :func:`armrace.logs.open_log` besides the log itself."""
+        return {**self._asdict(), "rewards": reward_bounds(self.rewards)}
 
 
 def read_log(place: str, columns: str | None, rewards: str = "0,1", **given: str | None) -> Log:

@@ -15,6 +15,7 @@ from armrace.cli.arguments import place
 from armrace.cli.completion import (
     complete_attacks,
     complete_environments,
+    complete_executors,
     complete_measures,
     complete_policies,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "Address",
     "Attack",
     "AttackSet",
+    "Attacks",
     "Audit",
     "AuditLevel",
     "Budget",
@@ -88,6 +90,17 @@ Attack = Annotated[
         metavar="NAME",
         autocompletion=complete_attacks,
         help="Who corrupts the feedback; see [bold]armrace attacks[/bold].",
+        rich_help_panel=_ATTACK,
+    ),
+]
+Attacks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--attack",
+        metavar="NAMES",
+        autocompletion=complete_attacks,
+        help="Who corrupts the feedback, one or several between commas; may be repeated; see "
+        "[bold]armrace attacks[/bold].",
         rich_help_panel=_ATTACK,
     ),
 ]
@@ -168,7 +181,7 @@ Measure = Annotated[
         "--measure",
         metavar="NAME",
         autocompletion=complete_measures,
-        help="By which figure: pseudo_regret, regret, clean_regret or corruption.",
+        help="Which figure is measured: pseudo_regret, regret, clean_regret or corruption.",
     ),
 ]
 Horizon = Annotated[
@@ -205,7 +218,7 @@ Workers = Annotated[
     typer.Option(
         "--workers",
         metavar="NUMBER",
-        help="Threads or processes; by default one a core. Changes no figure.",
+        help="Threads or processes; by default one per core. Changes no figure.",
         rich_help_panel=_RUN,
     ),
 ]
@@ -214,7 +227,8 @@ Executor = Annotated[
     typer.Option(
         "--executor",
         metavar="NAME",
-        help="Who computes: threads, processes, dask or ray. Changes no figure.",
+        autocompletion=complete_executors,
+        help="What runs the simulations: threads, processes, dask or ray. Changes no figure.",
         rich_help_panel=_RUN,
     ),
 ]

@@ -22,6 +22,11 @@ def under_own_worst(
 
     Tried are the cell's own attack, what searches have found for the policy in similar settings,
     and some fixed attacks; the trials have other seeds than the experiments.
+
+    Args:
+        cell: the experiments, one for each policy.
+        executor: runs the trials in place of threads.
+        workers: how many threads run at once; by default one per core.
     """
     from armrace.red_team.target import Target
     from armrace.red_team.worst_known import worst_known

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from armrace.cli import log_options, options
-from armrace.cli.arguments import names, number, share, shares, whole, worker_count
+from armrace.cli.arguments import names, number, share, shares, whole
 from armrace.cli.completion import complete_attacks
 from armrace.cli.execution import INTERRUPTED
 from armrace.cli.experiments import attack_names
+from armrace.cli.option_groups import Computing, expanded
 from armrace.cli.outputs import (
     STANDARD_OUTPUT,
     check_targets,
@@ -27,6 +28,7 @@ from armrace.errors import InvalidParameter
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from armrace.logs import Log as OpenedLog
     from armrace.planning import Plan, Question
 
 __all__ = ["EPILOG", "plan"]
@@ -169,7 +171,9 @@ Rounds = Annotated[
 Report = Annotated[Path | None, options.usual_report(_PAGE)]
 
 
+@expanded
 def plan(
+    *,
     traffic: Traffic = None,
     days: Days = "14",
     policies: options.Policies = None,
@@ -192,9 +196,7 @@ def plan(
     rounds: Rounds = "1000000",
     replications: options.Replications = "20",
     seed: options.Seed = "0",
-    workers: options.Workers = None,
-    executor: options.Executor = "threads",
-    address: options.Address = None,
+    computing: Computing,
     json: options.Json = None,
     report: Report = None,
     figures: options.Figures = None,
@@ -217,21 +219,17 @@ def plan(
 
     Rates, shares and probabilities may be given as 0.05 or as 5%.
     """
-    from armrace.planning import make_question, read_traffic
+    from armrace.planning import make_question
     from armrace.policies import POLICIES
-    from armrace.simulation.executors import check_executor, chosen_executor
 
     rates = None if means is None else shares("means", means)
     visits = None if traffic is None else number("traffic", traffic)
+    named = {"arm": arm, "reward": reward, "time": time}
     if log is not None:
         if rates is not None or arms is not None:
             raise InvalidParameter("the log has the arms; leave --means and --arms out.")
-        opened = log_options.read_log(log, columns, rewards, arm=arm, reward=reward, time=time)
-        found_in_log = read_traffic(opened)
-        rates, visits = found_in_log.means, visits or found_in_log.traffic
-        for sentence in found_in_log.sentences:
-            say(sentence)
-    elif any(each is not None for each in (arm, reward, time, columns)):
+        rates, visits = _read_traffic(log_options.read_log(log, columns, rewards, **named), visits)
+    elif columns is not None or any(name is not None for name in named.values()):
         raise InvalidParameter("columns are those of a log; give --log LOG.")
     if visits is None:
         raise InvalidParameter("traffic is missing; give --traffic, or --time with a --log.")
@@ -253,12 +251,11 @@ def plan(
         attacks=None if attacks is None else attack_names("attacks", attacks),
         worst_attacks=None if worst_attacks is None else whole("worst-attacks", worst_attacks),
     )
-    count = worker_count(workers)
-    check_executor(executor, address, count)
+    computing.check()
     page = page_place(report, _PAGE)
     check_targets(json, page, figures=figures, force=force)
-    with chosen_executor(executor, address, count) as pool:
-        found = _answer(question, pool, count)
+    with computing.start() as executor:
+        found = _answer(question, executor, computing.number_of_workers)
     if json is not None:
         write_json(json, found.to_builtins())
     if json != STANDARD_OUTPUT:
@@ -270,6 +267,16 @@ def plan(
 
         say(COUNTED_CLICKS)
     _write_files(page, figures, found)
+
+
+def _read_traffic(log: OpenedLog, visits: float | None) -> tuple[tuple[float, ...], float | None]:
+    """Read means and traffic out of a log, and say how far they can be trusted."""
+    from armrace.planning import read_traffic
+
+    found = read_traffic(log, visits)
+    for sentence in found.sentences:
+        say(sentence)
+    return found.means, found.traffic
 
 
 def _optional_share(name: str, text: str | None) -> float | None:

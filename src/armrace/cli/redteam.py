@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from armrace.cli import options
-from armrace.cli.arguments import names, numbers, whole, worker_count
-from armrace.cli.completion import complete_attacks
+from armrace.cli.arguments import ALL, names, numbers, whole
+from armrace.cli.completion import complete_attacks, complete_efforts, complete_objectives
 from armrace.cli.execution import INTERRUPTED, say_how_to_go_on
-from armrace.cli.experiments import make_environment, make_policy
+from armrace.cli.experiments import describe_policy
+from armrace.cli.option_groups import Arms, Computing, expanded
 from armrace.cli.outputs import (
     STANDARD_OUTPUT,
     check_targets,
@@ -26,7 +27,6 @@ from armrace.cli.outputs import (
 from armrace.cli.simulate import PolicyName
 
 if TYPE_CHECKING:
-    from armrace.policies import Policy
     from armrace.red_team import Verdict
 
 __all__ = ["EPILOG", "redteam"]
@@ -59,34 +59,38 @@ Effort = Annotated[
     typer.Option(
         "--effort",
         metavar="NAME",
+        autocompletion=complete_efforts,
         help="quick, usual or full: some 500, 2,000 or 10,000 replications for each budget.",
         rich_help_panel="Run",
     ),
 ]
 Objective = Annotated[
     str,
-    typer.Option("--objective", metavar="NAME", help="What is made large: mean or p95."),
+    typer.Option(
+        "--objective",
+        metavar="NAME",
+        autocompletion=complete_objectives,
+        help="What is made large: the mean, or p95, the 95th percentile.",
+    ),
 ]
 
 
+@expanded
 def redteam(
+    *,
     policy: PolicyName,
     settings: options.PolicySet = None,
     delta: options.Delta = None,
     objective: Objective = "mean",
     measure: options.Measure = "pseudo_regret",
-    means: options.Means = None,
-    environment: options.Environment = None,
-    environment_settings: options.EnvironmentSet = None,
+    arms: Arms,
     budget: options.Budgets = None,
     family: Families = None,
     account: options.Account = "largest",
     horizon: options.Horizon = "100000",
     effort: Effort = "usual",
     seed: options.Seed = "0",
-    workers: options.Workers = None,
-    executor: options.Executor = "threads",
-    address: options.Address = None,
+    computing: Computing,
     json: options.Json = None,
     report: options.ReportOnRequest = None,
     folder: options.Folder = None,
@@ -103,33 +107,33 @@ def redteam(
     from armrace.cli.tables import print_verdict
     from armrace.red_team import redteam as search
     from armrace.reports.redteam import redteam_plots, render_redteam
-    from armrace.simulation.executors import check_executor, chosen_executor
+    from armrace.simulation.scenarios import told_the_budget
 
-    rounds, count = whole("horizon", horizon or ""), worker_count(workers)
+    rounds = whole("horizon", horizon or "")
     budgets = numbers("budget", budget) if budget else [float(round(rounds**0.5))]
-    described = make_environment(means, environment, environment_settings)
-    check_executor(executor, address, count)
+    learner = describe_policy(policy, settings, delta)
+    environment = arms.make()
+    computing.check()
     check_targets(json, report, figures=figures, force=force)
     verdicts: list[Verdict] = []
-    with chosen_executor(executor, address, count) as chosen, _explained_interrupt(folder):
+    with computing.start() as executor, _explained_interrupt(folder):
         for spent in sorted(budgets):
-            learner = _told(policy, settings, delta, spent)
             verdicts.append(
                 search(
-                    learner,
-                    described,
+                    told_the_budget(learner, spent),
+                    environment,
                     spent,
                     rounds,
                     effort=effort,
                     objective=objective,
                     measure=measure.strip().replace("-", "_"),
-                    families=names("family", family, ()) if family else (),
+                    families=_families(family),
                     attacks=[verdict.attack for verdict in verdicts],
                     account=account,
                     seed=whole("seed", seed),
                     folder=folder,
-                    executor=chosen,
-                    workers=count,
+                    executor=executor,
+                    workers=computing.number_of_workers,
                 )
             )
             if json != STANDARD_OUTPUT:
@@ -143,15 +147,9 @@ def redteam(
         write_figures(figures, redteam_plots(verdicts))
 
 
-def _told(name: str, settings: list[str] | None, delta: str | None, budget: float) -> Policy:
-    """The policy; one that must know the corruption is told the budget unless it is set."""
-    from armrace.policies import POLICIES
-
-    given = list(settings or ())
-    needs = "corruption" in POLICIES.find(name).__struct_fields__
-    if needs and not any(text.startswith("corruption=") for text in given):
-        given.append(f"corruption={budget!r}")
-    return make_policy(name, given, delta)
+def _families(given: list[str] | None) -> list[str]:
+    """The names that were given; ``all`` is not one, since most attacks have little to search."""
+    return names("family", given, known=[ALL]) if given else []
 
 
 @contextmanager
@@ -170,14 +168,16 @@ def _explained_interrupt(folder: Path | None) -> Iterator[None]:
 
 def _command(verdicts: list[Verdict]) -> str:
     """The command that searches again; it tells a policy each budget by itself."""
-    from armrace.red_team.descriptions import subject_words
+    from armrace.red_team.descriptions import plain_number, subject_words
 
     first = verdicts[0]
     target = first.target
-    subject = subject_words(target.experiment("none", 1, 0), without=("corruption",))
-    budgets = ",".join(f"{verdict.target.budget:g}" for verdict in verdicts)
+    told = () if _has_own_corruption(verdicts) else ("corruption",)
+    subject = subject_words(target.experiment("none", 1, 0), without=told)
+    families = {"--family": ",".join(first.search.families)} if first.search.families else {}
     options = {
-        "--budget": budgets,
+        "--budget": ",".join(plain_number(verdict.target.budget) for verdict in verdicts),
+        **families,
         "--horizon": str(target.horizon),
         "--objective": target.objective,
         "--measure": target.measure,
@@ -187,3 +187,11 @@ def _command(verdicts: list[Verdict]) -> str:
     }
     flat = [word for pair in options.items() for word in pair]
     return shlex.join(["armrace", "redteam", *subject, *flat])
+
+
+def _has_own_corruption(verdicts: list[Verdict]) -> bool:
+    """Whether the policy was given a corruption other than the budget of each search."""
+    return any(
+        getattr(verdict.target.policy, "corruption", verdict.target.budget) != verdict.target.budget
+        for verdict in verdicts
+    )

@@ -9,8 +9,9 @@ import typer
 
 from armrace.cli import log_options, options
 from armrace.cli.arguments import names, number, share, whole, worker_count
+from armrace.cli.completion import complete_efforts
 from armrace.cli.experiments import make_attack
-from armrace.cli.log_options import reward_bounds
+from armrace.cli.option_groups import expanded
 from armrace.cli.outputs import (
     STANDARD_OUTPUT,
     check_targets,
@@ -59,6 +60,7 @@ Redteam = Annotated[
     typer.Option(
         "--redteam",
         metavar="EFFORT",
+        autocompletion=complete_efforts,
         help="Search for the worst attack on each policy, on arms with the log's rates, and inject "
         "it: quick, usual or full.",
         rich_help_panel=_ATTACK,
@@ -84,17 +86,12 @@ Level = Annotated[
 ]
 
 
+@expanded
 def replay(
+    *,
     log: log_options.LogPlace,
     policies: options.Policies = None,
-    arm: log_options.Arm = None,
-    reward: log_options.Reward = None,
-    propensity: log_options.Propensity = None,
-    time: log_options.Time = None,
-    source: log_options.Source = None,
-    unit: log_options.Unit = None,
-    columns: log_options.ColumnsFile = None,
-    rewards: log_options.Rewards = "0,1",
+    columns: log_options.ColumnOptions,
     attack: options.Attack = None,
     attack_settings: options.AttackSet = None,
     budget: options.Budget = None,
@@ -134,14 +131,7 @@ def replay(
     found = evaluate(
         log,
         chosen,
-        columns=columns,
-        arm=arm,
-        reward=reward,
-        propensity=propensity,
-        time=time,
-        source=source,
-        unit=unit,
-        rewards=reward_bounds(rewards),
+        **columns.arguments(),
         floor=None if floor is None else share("floor", floor),
         horizon=None if horizon is None else whole("horizon", horizon),
         estimators=estimators,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from armrace.cli.arguments import names, numbers, policy_assignments, whole, worker_count
+from armrace.cli import options
+from armrace.cli.arguments import names, numbers, policy_assignments, whole
 from armrace.cli.experiments import attack_names, make_attack, make_environment
 from armrace.errors import InvalidParameter, UnknownName
 
@@ -24,14 +25,14 @@ __all__ = ["Overrides", "Request", "make_request", "override"]
 class Overrides(NamedTuple):
     """The options that change a scenario, as they were given."""
 
-    means: Sequence[str] | None = None
-    environment: str | None = None
-    environment_settings: Sequence[str] | None = None
-    attack: Sequence[str] | None = None
-    attack_settings: Sequence[str] | None = None
-    budget: Sequence[str] | None = None
-    horizon: str | None = None
-    replications: str | None = None
+    means: options.Means = None
+    environment: options.Environment = None
+    environment_settings: options.EnvironmentSet = None
+    attack: options.Attacks = None
+    attack_settings: options.AttackSet = None
+    budget: options.Budgets = None
+    horizon: options.Horizon = None
+    replications: options.Replications = None
 
     @property
     def changes_arms(self) -> bool:
@@ -120,10 +121,21 @@ def make_request(
     settings: Sequence[str] | None,
     measure: str,
     seed: str,
-    workers: str | None,
+    workers: int | None,
     audit: float | None,
 ) -> Request:
-    """A request from the text of its options."""
+    """Make a request from the text of its options.
+
+    Args:
+        scenario: the scenario that is named.
+        overrides: what the options change of it.
+        policies: names of policies; None for those of the scenario.
+        settings: parameters of the policies, as ``policy.key=value``.
+        measure: the figure that ranks the policies.
+        seed: the seed of all randomness.
+        workers: the number of threads or processes.
+        audit: the level of an audit, if one is asked for.
+    """
     from armrace.policies import POLICIES
 
     listed = names("policies", policies, POLICIES) if policies else list(scenario.policies)
@@ -135,7 +147,7 @@ def make_request(
         policies=[{"name": name, **parameters.get(name, {})} for name in listed],
         policy_settings=list(settings or ()),
         seed=whole("seed", seed),
-        workers=worker_count(workers),
+        workers=workers,
         overrides=overrides,
         audit=audit,
         measure=_measure(measure),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from armrace.cli.catalogue import print_indented
 from armrace.cli.options import Force, Json
 from armrace.cli.outputs import check_targets, write_json
 
@@ -26,7 +27,7 @@ def scenarios(json: Json = None, force: Force = False) -> None:
 
 def _print(listed: list[Scenario]) -> None:
     from rich.console import Console
-    from rich.padding import Padding
+    from rich.text import Text
 
     from armrace.reports.descriptions import setting
 
@@ -35,5 +36,5 @@ def _print(listed: list[Scenario]) -> None:
         if position:
             console.print()
         console.print(f"[bold]{scenario.name}[/bold]")
-        console.print(Padding(scenario.summary, (0, 0, 0, 2)))
-        console.print(Padding(f"[dim]{setting(scenario)}[/dim]", (0, 0, 0, 2)))
+        print_indented(console, Text(scenario.summary), 2)
+        print_indented(console, Text(setting(scenario), style="dim"), 2)

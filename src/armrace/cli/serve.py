@@ -47,13 +47,19 @@ KeysFile = Annotated[
 Host = Annotated[
     str | None,
     typer.Option(
-        "--host", metavar="ADDRESS", envvar="ARMRACE_HOST", help="Where to listen: 127.0.0.1."
+        "--host",
+        metavar="ADDRESS",
+        envvar="ARMRACE_HOST",
+        help="Where to listen; by default 127.0.0.1.",
     ),
 ]
 Port = Annotated[
     str | None,
     typer.Option(
-        "--port", metavar="NUMBER", envvar="ARMRACE_PORT", help="The port to listen on: 8380."
+        "--port",
+        metavar="NUMBER",
+        envvar="ARMRACE_PORT",
+        help="The port to listen on; by default 8380.",
     ),
 ]
 Rate = Annotated[
@@ -102,7 +108,7 @@ Demo = Annotated[
 DemoSpeed = Annotated[
     str,
     typer.Option(
-        "--demo-speed", metavar="TIMES", help="How many times as fast as usual the demo goes: 1."
+        "--demo-speed", metavar="TIMES", help="How many times as fast as usual the demo goes."
     ),
 ]
 

@@ -7,17 +7,17 @@ from typing import Annotated
 import typer
 
 from armrace.cli import options
-from armrace.cli.arguments import number, share, whole, worker_count
+from armrace.cli.arguments import number, share, whole
 from armrace.cli.completion import complete_policies
 from armrace.cli.execution import end, run
 from armrace.cli.experiments import (
     audit_level,
     make_attack,
-    make_environment,
     make_policy,
     warn_of_idle_attack,
     warn_of_long_run,
 )
+from armrace.cli.option_groups import Arms, Computing, expanded
 from armrace.cli.outputs import (
     STANDARD_OUTPUT,
     check_ending,
@@ -56,13 +56,13 @@ PolicyName = Annotated[
 ]
 
 
+@expanded
 def simulate(
+    *,
     policy: PolicyName,
     settings: options.PolicySet = None,
     delta: options.Delta = None,
-    means: options.Means = None,
-    environment: options.Environment = None,
-    environment_settings: options.EnvironmentSet = None,
+    arms: Arms,
     attack: options.Attack = "none",
     attack_settings: options.AttackSet = None,
     budget: options.Budget = "0",
@@ -72,9 +72,7 @@ def simulate(
     replications: options.Replications = "200",
     seed: options.Seed = "0",
     engine: options.Engine = "auto",
-    workers: options.Workers = None,
-    executor: options.Executor = "threads",
-    address: options.Address = None,
+    computing: Computing,
     audit: options.Audit = False,
     level: options.AuditLevel = None,
     json: options.Json = None,
@@ -88,11 +86,10 @@ def simulate(
     """
     from armrace.cli.tables import print_result
     from armrace.simulation import make_experiment
-    from armrace.simulation.executors import check_executor, chosen_executor
 
     experiment = make_experiment(
         policy=make_policy(policy, settings, delta),
-        environment=make_environment(means, environment, environment_settings),
+        environment=arms.make(),
         adversary=make_attack(attack, attack_settings),
         budget=number("budget", "0" if budget is None else budget),
         horizon=whole("horizon", horizon or ""),
@@ -103,14 +100,13 @@ def simulate(
         account=account,
         refresh=share("refresh", refresh),
     )
-    count = worker_count(workers)
-    check_executor(executor, address, count)
+    computing.check()
     check_targets(json, output, force=force)
     check_ending(output)
     warn_of_idle_attack(experiment.adversary, experiment.budget)
     warn_of_long_run([experiment])
-    with chosen_executor(executor, address, count) as chosen:
-        result = run([experiment], count, chosen)[0]
+    with computing.start() as executor:
+        result = run([experiment], computing.number_of_workers, executor)[0]
     if json is not None:
         write_json(json, result.to_builtins())
     if output is not None:

@@ -79,6 +79,7 @@ def print_tables(*tables: Table) -> None:
 
 def _parts(table: Table, console: Console) -> list[Table]:
     """The columns in groups that fit; every group begins with the first column."""
+    # Measured without a limit: within the width of the terminal every table would seem to fit.
     wide = console.options.update(max_width=10_000)
     first, *others = table.columns
     groups: list[list[Column]] = [[]]

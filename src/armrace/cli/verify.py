@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from armrace.cli import options
-from armrace.cli.arguments import names, whole, worker_count
+from armrace.cli.arguments import names, whole
 from armrace.cli.completion import complete_policies
 from armrace.cli.execution import INTERRUPTED
+from armrace.cli.option_groups import Computing, expanded
 from armrace.cli.outputs import (
     STANDARD_OUTPUT,
     check_targets,
@@ -68,14 +69,14 @@ Policies = Annotated[
 ]
 
 
+@expanded
 def verify(
+    *,
     quick: Quick = False,
     asymptotic: Asymptotic = False,
     policies: Policies = None,
     seed: options.Seed = "0",
-    workers: options.Workers = None,
-    executor: options.Executor = "threads",
-    address: options.Address = None,
+    computing: Computing,
     json: options.Json = None,
     report: options.ReportOnRequest = None,
     figures: options.Figures = None,
@@ -88,16 +89,13 @@ def verify(
     would hardly explain it: with probability 99%, no true claim of the whole table is called
     refuted. The exit code is 1 if some claim fails.
     """
-    chosen = _chosen(policies)
-    from armrace.simulation.executors import check_executor, chosen_executor
-
-    number, count = whole("seed", seed), worker_count(workers)
-    check_executor(executor, address, count)
+    chosen, number = _chosen(policies), whole("seed", seed)
+    computing.check()
     if figures is not None and not asymptotic:
         raise InvalidParameter("--figures needs --asymptotic; other forms draw tables only.")
     check_targets(json, report, figures=figures, force=force)
-    with chosen_executor(executor, address, count) as pool:
-        found = _run(chosen, quick, asymptotic, number, pool, count)
+    with computing.start() as executor:
+        found = _run(chosen, quick, asymptotic, number, executor, computing.number_of_workers)
     if json is not None:
         write_json(json, found.to_builtins())
     if json != STANDARD_OUTPUT:

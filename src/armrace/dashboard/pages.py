@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from functools import cache
-from importlib.resources import files
 from typing import NamedTuple
-from urllib.parse import parse_qs, urlsplit
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
@@ -23,29 +18,19 @@ from armrace.dashboard.contents import (
     preview_content,
     sources_content,
 )
+from armrace.dashboard.forms import decision_number, page_to_return_to, read_form
 from armrace.dashboard.reading import Reading
 from armrace.dashboard.rendering import FORM_TOKEN, address, render
 from armrace.dashboard.sessions import COOKIE, LIFETIME, Sessions
-from armrace.errors import ArmraceError, InvalidParameter
-from armrace.reports.theme import theme_css
-from armrace.service.http.access import is_of_another_site
+from armrace.dashboard.shared_contents import Make, SharedContents
+from armrace.dashboard.static_files import STATIC_FILES, static_file
+from armrace.errors import ArmraceError
 from armrace.service.http.endpoints import ENDPOINTS
 from armrace.service.http.inside import Inside, Visitor
-from armrace.service.http.problems import Forbidden, NotFound, TooLarge, Unauthorised, status_of
+from armrace.service.http.problems import Forbidden, NotFound, Unauthorised, status_of
 
 __all__ = ["Dashboard"]
 
-_THEME = "theme.css"
-"""Made from the tokens that reports use too, so that both look alike."""
-_STATIC = {
-    _THEME: "text/css",
-    "dashboard.css": "text/css",
-    "dashboard.js": "text/javascript",
-    "uplot.css": "text/css",
-    "uplot.js": "text/javascript",
-    "uplot-license.txt": "text/plain",
-    "icon.svg": "image/svg+xml",
-}
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -65,13 +50,7 @@ _FINAL = frozenset({401, 403, 404})
 _BEAT = b"event: beat\ndata: {}\n\n"
 _OVER = b"event: over\ndata: {}\n\n"
 _TROUBLE = b"event: trouble\ndata: {}\n\n"
-_LONGEST_DECISION = 19
-_LONGEST_FORM = 8192
 _NAME = "/v1/experiments/{name}"
-
-Make = Callable[[Reading, Visitor, str], Awaitable[Content]]
-_Place = tuple[str, str, str]
-"""The kind of a page, who may see it, and the experiment."""
 
 
 async def _make_list(reading: Reading, visitor: Visitor, name: str) -> Content:
@@ -94,12 +73,11 @@ class Dashboard:
     ) -> None:
         self._inside = inside
         self._reading = Reading(inside)
+        self._contents = SharedContents(self._reading, seconds)
         self._seconds = seconds
         self._rest = rest
         self._note = note
         self.sessions = Sessions(inside.keyring)
-        self._kept: dict[_Place, tuple[float, Content]] = {}
-        self._making: dict[_Place, asyncio.Task[Content]] = {}
 
     def routes(self) -> Sequence[BaseRoute]:
         """Return the routes."""
@@ -142,7 +120,7 @@ class Dashboard:
             try:
                 return await handle(request)
             except Unauthorised:
-                target = address("/sign-in", to=_page_to_return_to(request))
+                target = address("/sign-in", to=page_to_return_to(request))
                 return RedirectResponse(target, 303, headers=_HEADERS)
             except ArmraceError as error:
                 return self._refusal(request, error)
@@ -222,7 +200,8 @@ class Dashboard:
             try:
                 visitor = self._visitor(request)
                 name = request.query_params.get("name", "")
-                await self._current(kind, make, visitor, name)  # refused here, before it begins
+                # A page that is refused is refused here: a stream that began has no status.
+                await self._contents.current(kind, make, visitor, name)
             except ArmraceError as error:
                 return Response(str(error), status_of(error), headers=_HEADERS)
             events = self._events(kind, make, request, name)
@@ -242,7 +221,7 @@ class Dashboard:
         while not self._inside.streams.closing:
             began = time.monotonic()
             try:
-                content = await self._current(kind, make, self._visitor(request), name)
+                content = await self._contents.current(kind, make, self._visitor(request), name)
             except ArmraceError as error:
                 if status_of(error) in _FINAL:
                     yield _OVER
@@ -256,70 +235,20 @@ class Dashboard:
             due = max(due + self._seconds, now + min(10.0, self._rest * (now - began)))
             await self._inside.streams.rest(due - now)
 
-    async def _current(self, kind: str, make: Make, visitor: Visitor, name: str) -> Content:
-        """Return a page; all streams of the same page share one that is not older than a rest."""
-        scope = "admin" if visitor.may_change else "read"
-        place = (kind, f"{visitor.tenant} {scope}", name)
-        kept = self._kept.get(place)
-        now = time.monotonic()
-        if kept is not None and now - kept[0] < 0.8 * self._seconds:
-            return kept[1]
-        # Streams that find the page too old at the same time wait for one that makes it.
-        making = self._making.get(place)
-        if making is None:
-            making = asyncio.create_task(self._make(place, make, visitor, name))
-            self._making[place] = making
-        return await asyncio.shield(making)  # others wait for it too: no one of them may end it
-
-    async def _make(self, place: _Place, make: Make, visitor: Visitor, name: str) -> Content:
-        began, own = time.monotonic(), asyncio.current_task()
-        try:
-            content = await make(self._reading, visitor, name)
-            if self._making.get(place) is own:  # nothing was changed in the meantime
-                kept = self._kept.items()
-                self._kept = {p: k for p, k in kept if began - k[0] < self._seconds}
-                self._kept[place] = began, content
-            return content
-        finally:
-            if self._making.get(place) is own:
-                del self._making[place]
-
-    def _forget(self) -> None:
-        """Clear what is kept, since something was changed."""
-        self._kept.clear()
-        self._making.clear()
-        self._reading.forget()
-
     # --- forms ----------------------------------------------------------------------------
-
-    async def _form(self, request: Request) -> dict[str, str]:
-        # Sign-in has no token yet: another site could sign a visitor in with a key of its own.
-        if is_of_another_site(request.scope, dict(request.scope["headers"])):
-            raise Forbidden("a form must be sent by a page of this service.")
-        parts, size = [], 0
-        async for part in request.stream():
-            size += len(part)
-            if size > _LONGEST_FORM:
-                raise TooLarge(f"the form must have at most {_LONGEST_FORM} bytes.")
-            parts.append(part)
-        try:
-            found = parse_qs(b"".join(parts).decode(), keep_blank_values=True, max_num_fields=20)
-        except ValueError:
-            raise InvalidParameter("the form cannot be read.") from None
-        return {name: values[-1] for name, values in found.items()}
 
     async def _change(self, request: Request, action: str) -> Response:
         """Retract or release the rewards that a form names, and go back to the page."""
-        visitor, form = self._visitor(request), await self._form(request)
+        visitor, form = self._visitor(request), await read_form(request)
         self._check_token(request, form)
         name = form.get("name", "")
         body: dict[str, object] = {"reason": form.get("reason", "")[:1000]}
         if "source" in form:
             body["source"] = form["source"]
         if "decision" in form:
-            body["decisions"] = [_decision_number(form["decision"])]
+            body["decisions"] = [decision_number(form["decision"])]
         answer = await self._inside.call(visitor, "POST", f"{_NAME}/{action}", name, body)
-        self._forget()
+        self._contents.forget()
         page = "/experiment" if action == "retract" else "/sources"
         session, rewards = request.cookies.get(COOKIE, ""), str(answer.rewards)
         seal = self.sessions.seal(session, action, name, rewards)
@@ -366,7 +295,7 @@ class Dashboard:
 
     async def _sign_in(self, request: Request) -> Response:
         self._inside.refresh()
-        form = await self._form(request)
+        form = await read_form(request)
         key, to = self._inside.keyring.find(form.get("key", "").strip()), form.get("to", "/")
         if key is None:
             problem = "This key is not known, or it was revoked."
@@ -391,20 +320,20 @@ class Dashboard:
         return response
 
     async def _sign_out(self, request: Request) -> Response:
-        self._check_token(request, await self._form(request))
+        self._check_token(request, await read_form(request))
         response = RedirectResponse("/sign-in", 303, headers=_HEADERS)
         response.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return response
 
     async def _static(self, request: Request) -> Response:
         name = request.path_params["file"]
-        if name not in _STATIC:
+        if name not in STATIC_FILES:
             return self._refusal(request, NotFound("there is nothing at this address."))
-        content, tag = _static_file(name)
+        content, tag = static_file(name)
         headers = {**_HEADERS, "Cache-Control": "no-cache", "ETag": tag}
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
-        return Response(content, media_type=_STATIC[name], headers=headers)
+        return Response(content, media_type=STATIC_FILES[name], headers=headers)
 
 
 class _Done(NamedTuple):
@@ -412,32 +341,3 @@ class _Done(NamedTuple):
 
     action: str
     rewards: int
-
-
-@cache
-def _static_file(name: str) -> tuple[bytes, str]:
-    """Return a file with a tag that changes with its content."""
-    if name == _THEME:
-        content = theme_css().encode()
-    else:
-        content = files("armrace.dashboard").joinpath("static", name).read_bytes()
-    return content, f'"{hashlib.sha256(content).hexdigest()[:16]}"'
-
-
-def _page_to_return_to(request: Request) -> str:
-    """Return the page that asks, or that holds the form; forms themselves cannot be opened."""
-    asked = request.url
-    if request.method != "GET":
-        page = urlsplit(request.headers.get("referer", ""))
-        if page.netloc != request.headers.get("host", "") or not page.path.startswith("/"):
-            return "/"
-        return f"{page.path}?{page.query}" if page.query else page.path
-    return f"{asked.path}?{asked.query}" if asked.query else asked.path
-
-
-def _decision_number(text: str) -> int:
-    if not text.isdecimal() or len(text) > _LONGEST_DECISION:
-        raise InvalidParameter(
-            f"decision must be a number of at most {_LONGEST_DECISION} digits; got {text[:40]!r}."
-        )
-    return int(text)

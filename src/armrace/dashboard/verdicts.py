@@ -46,7 +46,7 @@ class Verdict(msgspec.Struct, frozen=True):
     arms: list[ArmRow]
     best: ArmRow | None
     decided: bool
-    """Whether the interval of the best arm lies above all others, and nothing speaks against it."""
+    """Whether the interval of the best arm lies above all others, and no alarm is up."""
     rivals: list[str]
     """The arms that may still be better: with an alarm, all others."""
     standing: str
@@ -116,8 +116,8 @@ def best_arm(known: Sequence[ArmRow]) -> ArmRow:
 
 _CONFIDENCE = f"a confidence of {100 * (1 - _LEVEL):.0f}%"
 _IN_DOUBT = (
-    "Intervals rest on honest rewards and means that stand still, which the audit speaks against: "
-    "no arm is ruled out."
+    "Intervals assume honest rewards and means that stand still. The audit contradicts that, so no "
+    "arm is ruled out."
 )
 
 

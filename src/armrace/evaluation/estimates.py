@@ -127,8 +127,16 @@ def estimates_of(
 def estimate_gain(
     tallies: Sequence[Tally], scale: Scale, largest_weight: float, level: float
 ) -> tuple[float, Interval]:
-    """Return how much more than the logging system a policy earns a round, and its interval."""
+    """Return how much more than the logging system a policy earns a round, and its interval.
+
+    Args:
+        tallies: what was counted in each run.
+        scale: the range of the log's rewards.
+        largest_weight: an upper bound on all importance weights.
+        level: the probability with which the interval may be wrong.
+    """
     total, squares, terms = np.mean([tally.sums[GAIN] for tally in tallies], axis=0).tolist()
+    # A term is a doubly robust one, of at most weight + 1, less a logged reward of at most 1.
     wide = largest_weight + 2.0
     low, high = bernstein_interval(total, squares, terms, wide, wide, level)
     ends = Interval(scale.difference(max(low, -1.0)), scale.difference(min(high, 1.0)))

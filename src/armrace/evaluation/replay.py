@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,14 +15,15 @@ from armrace.adversaries import ADVERSARIES, Adversary, NoAttack
 from armrace.adversaries.base import Setting
 from armrace.errors import InvalidParameter, UnknownName
 from armrace.evaluation.doubts import doubts_of
-from armrace.evaluation.estimates import Scale, estimate_gain, estimates_of
-from armrace.evaluation.results import AS_LOGGED, AttackOnLog, Gain, PolicyReplay, Replay
+from armrace.evaluation.estimates import Scale
+from armrace.evaluation.figures import figures_of
+from armrace.evaluation.forms import Form, PlannedRuns
+from armrace.evaluation.results import AS_LOGGED, Replay
 from armrace.evaluation.runs import Run
-from armrace.kernels.replay import ACCEPTED, LOGGED, REPLAYED, TOTAL
 from armrace.logs import Batch, Columns, Log, open_log
 from armrace.policies import Policy
-from armrace.randomness import MAXIMAL_SEED, Purpose, generator_for
-from armrace.simulation.scenarios import told_the_budget
+from armrace.randomness import MAXIMAL_SEED
+from armrace.simulation.scenarios import label_policies, told_the_budget
 from armrace.specification import MAXIMAL_HORIZON, Limits, check_number, is_list
 
 __all__ = ["POLICIES_REPLAYED", "replay"]
@@ -40,28 +41,6 @@ _WORKERS = Limits("threads", 1)
 _SEED = Limits("seed", 0, MAXIMAL_SEED)
 
 PolicyLike = Policy | str | Mapping[str, Any]
-
-
-class _Form(NamedTuple):
-    """One form of the log that a policy meets, and who corrupts the rewards."""
-
-    name: str
-    attack: Adversary
-    budget: float
-    without: int | None = None
-    """The place of the source whose rows are left out."""
-    found_by: str = ""
-
-
-class _Plan(NamedTuple):
-    """A policy on a form of the log, and its runs."""
-
-    policy: Policy
-    label: str
-    form: _Form
-    runs: list[Run]
-    rows: int
-    horizon: int
 
 
 def replay(
@@ -115,7 +94,7 @@ def replay(
         replications: runs of each policy, which differ in its draws.
         level: the probability with which an interval may be wrong.
         seed: the seed of all draws.
-        workers: how many threads work at once; by default one a core.
+        workers: how many threads work at once; by default one per core.
 
     Returns:
         The estimates, a report of the rows that could not be used, and verdicts in words.
@@ -190,7 +169,7 @@ class _Job:
         self.replications, self.level, self.seed = replications, level, seed
         self._horizon, self._workers = horizon, workers
         self.policies: dict[str, Policy] = {}
-        self.plans: list[_Plan] = []
+        self.plans: list[PlannedRuns] = []
 
     # --- what is played -------------------------------------------------------------------
 
@@ -201,10 +180,10 @@ class _Job:
         listed: list[Any] = list(policies) if is_list(policies) else [policies]  # type: ignore[arg-type]
         if not listed:
             raise InvalidParameter("policies must name at least one; got none.")
-        for given in listed:
-            policy = given if isinstance(given, Policy) else told_the_budget(given, budget or 0.0)
-            alike = sum(other.tag() == policy.tag() for other in self.policies.values())
-            self.policies[f"{policy.tag()} #{alike + 1}" if alike else policy.tag()] = policy
+        self.policies = label_policies(
+            each if isinstance(each, Policy) else told_the_budget(each, budget or 0.0)
+            for each in listed
+        )
 
     def choose_forms(
         self,
@@ -223,17 +202,17 @@ class _Job:
                 raise InvalidParameter("budget is for an attack; name one, or search for one.")
         without = None if retract is None else self._source(retract)
         for label, policy in self.policies.items():
-            forms = [_Form(AS_LOGGED, NoAttack(), 0.0)]
+            forms = [Form(AS_LOGGED, NoAttack(), 0.0)]
             if attack is not None:
                 made = ADVERSARIES.make(attack)
-                forms.append(_Form(f"under {made.tag()}", made, float(budget or 0)))
+                forms.append(Form(f"under {made.tag()}", made, float(budget or 0)))
             if redteam is not None:
                 worst = self._worst(policy, float(budget or 0), redteam)
                 forms.append(
-                    _Form("under the worst found", worst, float(budget or 0), None, redteam)
+                    Form("under the worst found", worst, float(budget or 0), None, redteam)
                 )
             if without is not None:
-                forms.append(_Form(f"without {retract}", NoAttack(), 0.0, without))
+                forms.append(Form(f"without {retract}", NoAttack(), 0.0, without))
             self.plans += [self._plan(label, policy, form) for form in forms]
 
     def _source(self, name: str) -> int:
@@ -268,7 +247,7 @@ class _Job:
         )
         return verdict.attack
 
-    def _plan(self, label: str, policy: Policy, form: _Form) -> _Plan:
+    def _plan(self, label: str, policy: Policy, form: Form) -> PlannedRuns:
         rows = self.log.rows
         if form.without is not None:
             rows -= int(self.log.source_rows[form.without])
@@ -287,7 +266,7 @@ class _Job:
             )
             for number in range(self.replications)
         ]
-        return _Plan(policy, label, form, runs, rows, setting.horizon)
+        return PlannedRuns(policy, label, form, runs, rows, setting.horizon)
 
     # --- playing --------------------------------------------------------------------------
 
@@ -297,6 +276,7 @@ class _Job:
         with ThreadPoolExecutor(self._workers) as pool:
             for batch in self.log.batches():
                 work = []
+                # Plans that leave out the same source share the rows that remain.
                 for without in dict.fromkeys(plan.form.without for plan in self.plans):
                     part = _without(batch, without)
                     first = done.get(without, 0)
@@ -331,49 +311,13 @@ class _Job:
             level=self.level,
             replications=self.replications,
             seed=self.seed,
-            policies=[self._figures(plan, scale) for plan in self.plans],
+            policies=[
+                figures_of(plan, scale, self.floor, self.level, self.seed, weighs=self.weighs)
+                for plan in self.plans
+            ],
             warnings=doubts_of(log, self.floor),
             settings=settings,
         )
-
-    def _figures(self, plan: _Plan, scale: Scale) -> PolicyReplay:
-        tallies = [run.tally for run in plan.runs]
-        heaviest = 1.0 / self.floor
-        generator = generator_for(self.seed, Purpose.BOOTSTRAP)
-        found = estimates_of(tallies, scale, heaviest, self.level, self.weighs, generator)
-        gain = None
-        if self.weighs:
-            value, ends = estimate_gain(tallies, scale, heaviest, self.level)
-            gain = Gain(value=value, low=ends.low, high=ends.high)
-        accepted = np.array([tally.counts[ACCEPTED] for tally in tallies], dtype=np.float64)
-        sums = np.array([tally.sums[REPLAYED, TOTAL] for tally in tallies])
-        means = sums[accepted > 0] / accepted[accepted > 0]
-        pulls = np.sum([tally.pulls for tally in tallies], axis=0)
-        return PolicyReplay(
-            policy=plan.label,
-            specification=plan.policy.to_builtins(),
-            form=plan.form.name,
-            rows=plan.rows,
-            logged_mean=scale.reward(float(tallies[0].moments[LOGGED]) / plan.rows),
-            rounds=float(accepted.mean()),
-            acceptance=float(accepted.mean()) / plan.rows,
-            horizon=plan.horizon,
-            estimates=found,
-            lowest=scale.reward(float(means.min())) if means.size else None,
-            highest=scale.reward(float(means.max())) if means.size else None,
-            shares=(pulls / max(1, pulls.sum())).tolist(),
-            gain=gain,
-            verdict=self._verdict(found[-1].is_enough, gain),
-            attack=_attack(plan),
-            curve=_curve(plan, scale),
-        )
-
-    def _verdict(self, is_enough: bool, gain: Gain | None) -> Any:
-        if not is_enough:
-            return "not enough data"
-        if gain is None or gain.low <= 0.0 <= gain.high:
-            return "undecided"
-        return "better" if gain.low > 0.0 else "worse"
 
 
 def _without(batch: Batch, source: int | None) -> Batch:
@@ -397,24 +341,3 @@ def _blocks(batch: Batch, first: int, rows: int) -> npt.NDArray[np.int64]:
     if batch.units.size:
         return (batch.units % np.uint64(count)).astype(np.int64)
     return np.arange(first, first + batch.arms.size, dtype=np.int64) * count // rows
-
-
-def _attack(plan: _Plan) -> AttackOnLog | None:
-    if isinstance(plan.form.attack, NoAttack):
-        return None
-    return AttackOnLog(
-        specification=plan.form.attack.to_builtins(),
-        budget=plan.form.budget,
-        spent=float(np.mean([run.ledger.charged[0] for run in plan.runs])),
-        seen=float(np.mean([run.ledger.seen[0] for run in plan.runs])),
-        found_by=plan.form.found_by,
-    )
-
-
-def _curve(plan: _Plan, scale: Scale) -> list[tuple[float, float, float]]:
-    curve = np.mean([run.tally.curve for run in plan.runs], axis=0)
-    return [
-        (float(rows), float(rounds), scale.reward(float(paid / rounds)))
-        for rows, rounds, paid, _ in curve
-        if rounds > 0.0
-    ]

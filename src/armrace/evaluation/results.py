@@ -15,7 +15,7 @@ from armrace.formatting import count, figure, percent
 from armrace.logs import RowReport
 from armrace.presentation import Presentation
 
-__all__ = ["AttackOnLog", "Gain", "PolicyReplay", "Replay"]
+__all__ = ["AttackOnLog", "Gain", "PolicyReplay", "Replay", "Verdict"]
 
 Verdict = Literal["better", "worse", "undecided", "not enough data"]
 _VERDICTS: dict[Verdict, str] = {
@@ -57,7 +57,7 @@ class PolicyReplay(msgspec.Struct, frozen=True, kw_only=True):
     """``as logged``, ``under`` an attack, or ``without`` a source."""
     rows: int
     logged_mean: float
-    """The mean reward of the rows of this form, whoever chose the arms."""
+    """The mean reward of the rows of this form, as the logging system chose the arms."""
     rounds: float
     """Accepted rows, the mean over runs."""
     acceptance: float
@@ -94,12 +94,15 @@ class PolicyReplay(msgspec.Struct, frozen=True, kw_only=True):
         best = self.estimates[-1]
         if self.verdict == "not enough data":
             return f"{name}: {best.warning or _VERDICTS[self.verdict]}."
-        words = f"{name}: {_VERDICTS[self.verdict]}"
         if self.gain is None:
-            return f"{words}."
+            return (
+                f"{name}: a mean of {figure(best.value or 0.0)} ({figure(best.low or 0.0)} to "
+                f"{figure(best.high or 0.0)}) a round; all estimators are needed to compare it "
+                "with the log."
+            )
         return (
-            f"{words}; the difference a round is {figure(self.gain.value)} "
-            f"({figure(self.gain.low)} to {figure(self.gain.high)})."
+            f"{name}: {_VERDICTS[self.verdict]}; the difference a round is "
+            f"{figure(self.gain.value)} ({figure(self.gain.low)} to {figure(self.gain.high)})."
         )
 
 

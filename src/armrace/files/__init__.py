@@ -28,6 +28,7 @@ def atomic_path(target: Path) -> Iterator[Path]:
             temporary = place.with_name(f".{place.name[:100]}.{uuid.uuid4().hex[:12]}")
             temporary.open("xb").close()
             yield temporary
+            # Without this, a power failure could leave an empty file under the new name.
             _synchronise(temporary)
             temporary.replace(place)
         finally:

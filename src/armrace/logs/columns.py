@@ -29,7 +29,7 @@ class Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     source: str | None = None
     """Where the feedback came from."""
     unit: str | None = None
-    """For whom the decision was made, such as a visitor."""
+    """The visitor, or what else the decision was made for."""
 
     def named(self) -> dict[str, str]:
         """Return the columns that are read, by their role."""

@@ -139,6 +139,7 @@ class Log:
                 )
             batch = self._batch(frame, found.arms, found.sources)
             found.add_figures(batch.arms, batch.rewards, batch.sources)
+            # Once a log is too long it is never kept, since part of it would be of no use.
             kept = None if kept is None or self.report.used > _KEPT_ROWS else [*kept, batch]
         if self.report.used == 0:
             raise InvalidParameter(

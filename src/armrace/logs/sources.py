@@ -1,7 +1,7 @@
 """Raw rows of a log, in pieces that fit into memory: CSV, NDJSON, Parquet and data frames.
 
 Text is read in blocks of whole lines, so that a compressed file is never unpacked as a whole and a
-line that cannot be parsed costs nothing but itself. The values of text formats stay text here;
+line that cannot be parsed is the only one that is lost. The values of text formats stay text here;
 :mod:`armrace.logs.rows` reads them as numbers and says which it cannot read.
 """
 
@@ -196,7 +196,7 @@ class _CsvParser:
             names = line.split(self._separator)
         names = [name.strip() for name in names]
         columns.check(names)
-        self._roles = {f"c{names.index(name)}": role for role, name in columns.named().items()}
+        # Columns are read by place: a header may name two of them alike, or none.
         self._where = {role: f"c{names.index(name)}" for role, name in columns.named().items()}
         self._numbers: dict[str, type[pl.DataType]] = {
             self._where[role]: pl.Float64 for role in _NUMERIC if role in self._where
@@ -229,7 +229,7 @@ class _CsvParser:
     ) -> pl.DataFrame:
         return pl.read_csv(
             self._header + block,
-            columns=sorted(self._roles),
+            columns=sorted(set(self._where.values())),
             separator=self._separator,
             quote_char=quote,
             infer_schema=False,

@@ -23,24 +23,25 @@ class FromLog(NamedTuple):
     means: tuple[float, ...]
     """The mean reward of each arm, scaled to [0, 1]."""
     traffic: float | None
-    """Decisions a day; ``None`` if the log has no times."""
+    """Decisions a day; ``None`` if they are not known and the log has no times."""
     sentences: list[str]
     """What was read, and how far it can be trusted."""
 
 
-def read_traffic(log: Log) -> FromLog:
+def read_traffic(log: Log, known: float | None = None) -> FromLog:
     """Read the arms' mean rewards and the decisions a day out of a log.
 
     Args:
         log: the log.
+        known: the decisions a day, where they are known from elsewhere; the times are not read.
 
     Returns:
         The figures, and sentences that say how sure they are.
     """
     means = tuple(log.rates.tolist())
-    traffic = None
+    traffic = known
     words = [*log.report.sentences()]
-    if log.days is not None:
+    if known is None and log.days is not None:
         if log.days < _LEAST_DAYS:
             raise InvalidParameter(
                 f"the log must span at least an hour for its traffic to be read; its times span "
@@ -66,5 +67,6 @@ def _interval(log: Log, arm: int) -> Interval:
     rows, paid = int(log.pulls[arm]), float(log.totals[arm])
     if log.is_binary:
         return clopper_pearson(round(paid), rows)
+    # The variance of rewards in [0, 1] is at most 1/4, and the log's own is not kept.
     low, high = bernstein_interval(paid, rows / 4.0, rows, 1.0, 1.0)
     return Interval(max(low, 0.0), min(high, 1.0))

@@ -14,6 +14,7 @@ from armrace.planning.plans import Plan
 from armrace.planning.question import Question, make_question
 from armrace.planning.run_metrics import REQUIRED, read_run
 from armrace.simulation.compilation import compile_experiments
+from armrace.simulation.executors import running_executor
 from armrace.simulation.progress import progress_bar
 from armrace.simulation.simulate import run_experiments
 
@@ -26,7 +27,7 @@ _LEVELS = (10, 50, 200)
 def plan(
     means: Sequence[float] | None = None,
     *,
-    executor: Executor | None = None,
+    executor: Executor | str | None = None,
     workers: int | None = None,
     progress: bool | None = None,
     **asked: Any,
@@ -35,8 +36,8 @@ def plan(
 
     Args:
         means: the probability of a click on each arm.
-        executor: runs the replications in place of threads.
-        workers: how many threads run at once; by default one per core.
+        executor: see :func:`armrace.simulate`.
+        workers: see :func:`armrace.simulate`.
         progress: whether to show progress bars; by default on a terminal only.
         asked: all other parameters of :func:`make_question`.
 
@@ -48,7 +49,9 @@ def plan(
     >>> found.table.select("policy", "runs", "right", "survives", "lost_at").row(0)
     ('ucb1', 20, 20, 200.0, 1000.0)
     """
-    return answer(make_question(means, **asked), executor, workers, progress)
+    question = make_question(means, **asked)
+    with running_executor(executor, workers) as running:
+        return answer(question, running, workers, progress)
 
 
 def budget_levels(horizon: int, suspected: float) -> list[float]:

@@ -18,6 +18,7 @@ from armrace.randomness import MAXIMAL_SEED
 from armrace.red_team.library import winners_for
 from armrace.red_team.target import Target
 from armrace.simulation.experiment import Experiment, make_experiment, refresh_for
+from armrace.simulation.scenarios import label_policies
 from armrace.specification import Confidence, Limits, Specification, check_number, is_list
 
 __all__ = ["ATTACKS_TRIED", "POLICIES_TRIED", "Question", "make_question"]
@@ -149,11 +150,7 @@ class Question(Specification, frozen=True, tag="question", kw_only=True):
 
     def learners(self) -> dict[str, Policy]:
         """The policies by name, numbered where several have the same name."""
-        found: dict[str, Policy] = {}
-        for policy in self.policies:
-            alike = sum(other.tag() == policy.tag() for other in found.values())
-            found[f"{policy.tag()} #{alike + 1}" if alike else policy.tag()] = policy
-        return found
+        return label_policies(self.policies)
 
     def experiments(self, names: Sequence[str], budget: float) -> list[tuple[str, Experiment]]:
         """The named policies under each of their attacks, or without any if the budget is 0.

@@ -28,7 +28,13 @@ _ADVICE = (
 
 
 def recommend(question: Question, table: pl.DataFrame, samples: Samples) -> str:
-    """Recommend a policy, with the evidence, the alternatives and the limits of the evidence."""
+    """Recommend a policy, with the evidence, the alternatives and the limits of the evidence.
+
+    Args:
+        question: what was asked.
+        table: one row per policy, as in :attr:`Plan.table`.
+        samples: the pseudo-regret of each run at the suspected corruption, by policy.
+    """
     rows = table.to_dicts()
     stood = _proven_first(question, [row for row in rows if _stands(row, question)], samples)
     if stood:
@@ -236,5 +242,6 @@ def _proven(question: Question, rows: list[Row]) -> str:
 
 
 def _confidence(right: int, runs: int) -> str:
-    """The probability that a number of right runs proves."""
-    return f"a probability of at least {percent(clopper_pearson(right, runs).low)}, 95% interval"
+    """Return how likely a right end is at least, given the runs that ended right."""
+    least = percent(clopper_pearson(right, runs).low)
+    return f"with 95% confidence a probability of at least {least}"

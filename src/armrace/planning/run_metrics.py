@@ -61,6 +61,11 @@ def decision_rounds(
     enough count together, since the choice among them does not matter. A run without a decision
     has infinity.
 
+    Args:
+        pulls: plays so far: replications x checkpoints x arms.
+        points: the rounds of the checkpoints.
+        good: whether each arm is good enough.
+
     >>> pulls = np.array([[[5, 5], [6, 14], [7, 33]], [[5, 5], [10, 10], [20, 20]]])
     >>> decision_rounds(pulls, np.array([10, 20, 40]), np.array([False, True])).tolist()
     [10.0, inf]

@@ -203,6 +203,8 @@ def run_chain(
         given: list[Adversary] = []
         for done, cell in enumerate(chain.cells):
             report(done, f"{cell.policy}, {cell.environment}, C = {cell.target.budget:g}")
+            # The winners so far are part of the name: another attack at a smaller budget may lead
+            # to another one here.
             file = cell.file(folder, chain.campaign, given)
             if not file.exists():
                 found = _search(cell, chain.campaign, given, executor, workers)

@@ -16,7 +16,7 @@ from armrace.formatting import percent
 from armrace.simulation.experiment import Experiment
 from armrace.specification import Specification
 
-__all__ = ["describe", "replay_command", "subject_words"]
+__all__ = ["describe", "plain_number", "replay_command", "subject_words"]
 
 _LONGEST_WORD = 100_000
 """Linux takes no word of a command that is longer than 128 KiB."""
@@ -143,7 +143,7 @@ def replay_command(experiment: Experiment) -> str:
     words = ["armrace", "simulate", *subject_words(experiment)]
     words += ["--attack", experiment.adversary.identifier()]
     words += _settings("--attack-set", _changed(experiment.adversary))
-    words += ["--budget", f"{experiment.budget!r}".removesuffix(".0")]
+    words += ["--budget", plain_number(experiment.budget)]
     words += ["--horizon", str(experiment.horizon)]
     words += ["--replications", str(experiment.replications), "--seed", str(experiment.seed)]
     if experiment.account != "largest":
@@ -151,6 +151,15 @@ def replay_command(experiment: Experiment) -> str:
     if experiment.refresh > 0.0:
         words += ["--refresh", f"{experiment.refresh!r}"]
     return shlex.join(words) if max(map(len, words)) < _LONGEST_WORD else ""
+
+
+def plain_number(number: float) -> str:
+    """Return a number in the digits that the command line reads back to the same number.
+
+    >>> plain_number(30.0), plain_number(1234.5678)
+    ('30', '1234.5678')
+    """
+    return repr(number).removesuffix(".0")
 
 
 def subject_words(experiment: Experiment, without: Collection[str] = ()) -> list[str]:

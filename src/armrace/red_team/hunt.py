@@ -20,10 +20,11 @@ from armrace.red_team.notebook import Notebook
 from armrace.red_team.openings import builtin_attacks, families_for
 from armrace.red_team.ratings import Ratings, Stage
 from armrace.red_team.search import Report, Scores, search
+from armrace.red_team.space import space_of
 from armrace.red_team.target import Target
 from armrace.red_team.verdict import SearchRecord, Verdict, held_out
 from armrace.simulation.compilation import compile_experiments
-from armrace.simulation.executors import chosen_executor
+from armrace.simulation.executors import running_executor
 from armrace.simulation.experiment import make_experiment
 from armrace.simulation.progress import Progress, progress_bar
 
@@ -95,12 +96,7 @@ def redteam(
     given = [ADVERSARIES.make(attack) for attack in attacks]
     place = None if folder is None else Path(folder)
     title = f"attacking {target.policy.tag()}"
-    named = executor if isinstance(executor, str) else "threads"
-    with (
-        chosen_executor(named, None, workers) as started,
-        progress_bar(title, progress) as report,
-    ):
-        chosen = started if isinstance(executor, str) or executor is None else executor
+    with running_executor(executor, workers) as running, progress_bar(title, progress) as report:
         return hunt(
             target,
             plan,
@@ -109,7 +105,7 @@ def redteam(
             families=searched,
             given=given,
             notebook=Notebook(target, seed, place),
-            executor=chosen,
+            executor=running,
             workers=workers,
             report=report,
         )
@@ -129,7 +125,21 @@ def hunt(
     report: Report = lambda share, words: None,
     compiling: Progress = None,
 ) -> Verdict:
-    """Search, select and confirm; see :func:`redteam`."""
+    """Search, select and confirm; see :func:`redteam`.
+
+    Args:
+        target: what is attacked.
+        plan: how many replications, and for what.
+        effort: the name of the plan, for the verdict.
+        seed: the seed of all randomness.
+        families: the classes that are searched; by default the two-phase attacks.
+        given: attacks that are tried in any case.
+        notebook: where replications are kept; by default in memory.
+        executor: runs the simulations in place of threads.
+        workers: how many threads run at once; by default one per core.
+        report: called with the finished share and the best attack so far.
+        compiling: whether to show that attacks are compiled.
+    """
     started = time.perf_counter()
     notebook = notebook or Notebook(target, seed)
     searching, selecting, confirming = (
@@ -143,20 +153,8 @@ def hunt(
         report(share * plan.searching / plan.total, words)
 
     search(searching, plan, families or families_for(target), seed, given, told)
-    scores = Scores(searching)
-    rivals = scores.best(_BUILTIN_FINALISTS, builtin)
-    finalists = list(dict.fromkeys([*scores.best(plan.finalists), *rivals]))
-    selecting.rate(finalists, plan.selecting)
-
-    def both(attack: Adversary) -> float:
-        # Regrets have heavy tails, so what was seen while searching still tells something.
-        return target.cautious_value(
-            np.concatenate([searching.sample(attack), selecting.sample(attack)])
-        )
-
+    winner, rival = _select(searching, selecting, plan, builtin)
     # From here on the attack is frozen: whatever it achieves below is its figure.
-    winner = max(finalists, key=both)
-    rival = max(rivals, key=both)
     report(1.0 - 2 * plan.confirming / plan.total, f"confirming {winner.tag()}")
     confirming.rate([winner, rival], plan.confirming)
     return Verdict(
@@ -165,6 +163,8 @@ def hunt(
         search=SearchRecord(
             effort=effort,
             seed=seed,
+            families=tuple(family.identifier() for family in families),
+            attacks=tuple(attack.to_builtins() for attack in given),
             candidates=len(searching.attacks()),
             replications=searching.played + selecting.played + confirming.played,
             searched=searching.value(winner),
@@ -177,8 +177,37 @@ def hunt(
     )
 
 
+def _select(
+    searching: Ratings, selecting: Ratings, plan: Effort, builtin: Sequence[Adversary]
+) -> tuple[Adversary, Adversary]:
+    """Return the worst attack found and the worst built-in one, after more replications of both."""
+    scores = Scores(searching)
+    rivals = scores.best(_BUILTIN_FINALISTS, builtin)
+    finalists = list(dict.fromkeys([*scores.best(plan.finalists), *rivals]))
+    selecting.rate(finalists, plan.selecting)
+
+    def both(attack: Adversary) -> float:
+        # Regrets have heavy tails, so what was seen while searching still tells something.
+        seen = np.concatenate([searching.sample(attack), selecting.sample(attack)])
+        return searching.target.cautious_value(seen)
+
+    return max(finalists, key=both), max(rivals, key=both)
+
+
 def _family(given: type[Adversary] | str) -> type[Adversary]:
+    """Return a class of attacks that can be searched."""
     found = ADVERSARIES.find(given) if isinstance(given, str) else given
     if not isinstance(found, type) or not issubclass(found, Adversary):
         raise InvalidParameter(f"families must be classes of attacks; got {given!r:.100}.")
+    if not space_of(found):
+        raise InvalidParameter(
+            f"families must have parameters with limits or choices; {found.tag()} has none to "
+            "search."
+        )
+    try:
+        found()
+    except TypeError as error:
+        raise InvalidParameter(
+            f"families must have a default for every parameter; {found.tag()}: {error}."
+        ) from None
     return found

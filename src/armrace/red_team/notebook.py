@@ -57,6 +57,8 @@ class Notebook:
         """Record replications that were played."""
         self._known[stage, attack].update(rows)
         if self._file is not None:
+            # One write at the end of the file: whatever kills the process, at most the last line is
+            # cut off.
             line = msgspec.json.encode(_Line(stage, attack, rows))
             with self._file.open("ab") as file:
                 file.write(line + b"\n")

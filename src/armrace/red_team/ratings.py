@@ -105,6 +105,7 @@ class Ratings:
         Raises:
             KeyboardInterrupt: Ctrl-C came; what was finished is in the notebook.
         """
+        # Numbers that no rating has used: an attack that was lucky before meets other rewards now.
         first, last = self._next, self._next + replications
         self._next = last
         distinct = {self._key(attack): attack for attack in attacks}
@@ -164,6 +165,7 @@ class Ratings:
 
     def sample(self, attack: Adversary, measure: str | None = None) -> Floats:
         """Return a measure of all replications of an attack, by default what it wants to raise."""
+        # All measures of a replication are kept, so that what was spent is known without a replay.
         column = FIGURES_OF_A_RUN.index(measure or self.target.measure)
         return np.array([row[column] for row in self._rows[self._key(attack)]])
 

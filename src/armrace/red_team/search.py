@@ -1,7 +1,7 @@
 """The search for the worst attack: successive halving, then a small evolution strategy.
 
 Every rating plays new replications, so that an attack that was lucky once does not stay ahead. The
-sequence of random numbers depends on the seed alone, and the result on nothing but the ratings.
+sequence of random numbers depends on the seed alone, and the result only on that and the ratings.
 """
 
 from __future__ import annotations
@@ -103,6 +103,7 @@ def search(
     for generation in range(effort.generations):
         parents = Scores(ratings).best(effort.parents)
         late = generation / max(1, effort.generations - 1)
+        # Wide steps find the region, small ones its best point.
         step = _LARGEST_STEP * (_SMALLEST_STEP / _LARGEST_STEP) ** late
         children = [_child(parents, families, generator, step) for _ in range(effort.children)]
         progress.rate([*parents, *children], effort.replications)
@@ -119,6 +120,7 @@ def _child(
     if luck < _CHANCE_OF_NEWCOMER:
         return sample(_one_of(families, generator), generator)
     parent = _one_of(parents, generator)
+    # Parameters of different classes do not correspond, so only attacks of one class are crossed.
     others = [other for other in parents if type(other) is type(parent) and other != parent]
     if others and luck < _CHANCE_OF_NEWCOMER + _CHANCE_OF_CROSSING:
         parent = cross(parent, _one_of(others, generator), generator)

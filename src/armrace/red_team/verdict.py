@@ -71,6 +71,10 @@ class SearchRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     effort: str
     seed: int
+    families: tuple[str, ...]
+    """The classes that were named to be searched; empty for those searched by default."""
+    attacks: tuple[dict[str, Any], ...]
+    """The attacks that were named to be tried, as plain data."""
     candidates: int
     """Different attacks that were tried."""
     replications: int
@@ -129,13 +133,16 @@ class Verdict(msgspec.Struct, Presentation, frozen=True, kw_only=True):
     def sentence(self) -> str:
         """The verdict in one sentence."""
         target, found = self.target, self.held_out
-        model = f", {target.model()}" if target.sees_arm else ""
         measure = target.measure.replace("pseudo_regret", "pseudo-regret").replace("_", " ")
+        # Only the pseudo-regret has a largest value that is known in advance.
+        is_bounded = target.measure == "pseudo_regret"
+        limit = f" of at most {figure(target.all_lost())}" if is_bounded else ""
+        tail = f", 95th percentile {figure(found.p95)}" if target.objective == "p95" else ""
+        model = f", {target.model()}" if target.sees_arm else ""
         return (
-            f"{target.policy.tag()}, {CAUTION}: mean {measure} {figure(found.mean)} "
-            f"({figure(found.low)} to {figure(found.high)}) with a budget of "
-            f"{figure(target.budget)} in {target.horizon:,} rounds{model}, of at most "
-            f"{figure(target.all_lost())}."
+            f"{target.policy.tag()}: mean {measure} {figure(found.mean)} ({figure(found.low)} to "
+            f"{figure(found.high)}){limit}{tail}, with a budget of {figure(target.budget)} in "
+            f"{target.horizon:,} rounds{model} ({CAUTION})."
         )
 
     def to_builtins(self) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def _ranked(
 
 
 def _shortened(target: Target, rounds: int) -> Target:
-    """Return the target with at most so many rounds."""
+    """Return the target with at most ``rounds`` rounds and the same budget per round."""
     if target.horizon <= rounds:
         return target
     budget = max(1.0, target.budget * rounds / target.horizon)

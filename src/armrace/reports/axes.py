@@ -59,7 +59,13 @@ def shorten_ticks(axes: Axes, *sides: Literal["x", "y"]) -> None:
 
 
 def scale_budgets(axes: Axes, budgets: Sequence[float], labelled: bool = True) -> None:
-    """Make the axis of budgets logarithmic except around 0, if 0 is one of them."""
+    """Make the axis of budgets logarithmic except around 0, if 0 is one of them.
+
+    Args:
+        axes: the axes.
+        budgets: the budgets in ascending order; at least one is above 0.
+        labelled: whether the axis gets its label.
+    """
     first = next(budget for budget in budgets if budget > 0)
     if budgets[0] > 0:
         axes.set_xscale("log")
@@ -89,6 +95,12 @@ def scale_regrets(axes: Axes, lowest: float, highest: float, side: Literal["x", 
     """Make the axis of regrets logarithmic, or linear around 0 if some regrets are negative.
 
     Labels are at 1, 2 and 5 of each decade where the regrets span few decades.
+
+    Args:
+        axes: the axes.
+        lowest: the smallest regret that is drawn.
+        highest: the largest regret that is drawn.
+        side: which axis shows regrets.
     """
     axis, set_scale = (
         (axes.xaxis, axes.set_xscale) if side == "x" else (axes.yaxis, axes.set_yscale)

@@ -77,6 +77,12 @@ def draw_sweep(
     """Mean regret at each budget; both axes are logarithmic away from zero.
 
     Policies that were not run at every budget are left out.
+
+    Args:
+        sweeps: maps budgets to their comparisons.
+        styles: the style of each policy that may be drawn.
+        measure: the measure; by default that of the comparisons.
+        width: of the figure, in inches.
     """
     budgets = sorted(sweeps)
     measure = measure or sweeps[budgets[0]].measure

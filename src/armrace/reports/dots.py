@@ -27,7 +27,13 @@ _SHARED = "under the attack of this comparison"
 
 
 def dots_plot(comparison: Comparison, worst: Sequence[Comparison] = (), name: str = "end") -> Plot:
-    """Describe the figure of the means at the end, one row per policy."""
+    """Describe the figure of the means at the end, one row per policy.
+
+    Args:
+        comparison: the figures under one attack.
+        worst: comparisons in which every policy has an attack of its own.
+        name: the name of the figure, which must be unique on a page.
+    """
     measure = MEASURE_NAMES[comparison.measure]
     caption = (
         f"Mean {measure} at the end with its 95% interval, and the 95th percentile of the runs as "

@@ -127,7 +127,13 @@ def default_title(comparison: Comparison) -> str:
 def plot(
     comparison: Comparison, target: str | Path | Axes | None = None, measure: str | None = None
 ) -> Axes:
-    """Draw regret over time on axes, into a file or on a new figure; return the axes."""
+    """Draw regret over time on axes, into a file or on a new figure; return the axes.
+
+    Args:
+        comparison: the figures.
+        target: axes, a file whose suffix chooses the format, or None for a new figure.
+        measure: the measure; by default that of the comparison.
+    """
     if isinstance(target, Axes):
         draw_curves_on(target, comparison, measure)
         return target

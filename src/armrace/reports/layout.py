@@ -34,7 +34,7 @@ __all__ = [
 def document(title: str, sections: Iterable[str]) -> str:
     """A whole page with everything inside; empty sections are left out.
 
-    The page forbids itself every request and every script other than its own.
+    Its content security policy forbids every request, and every script except its own.
     """
     script = _resource("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -61,7 +61,14 @@ def _resource(name: str) -> str:
 
 
 def header(title: str, verdict: str = "", setting: str = "", warning: str = "") -> str:
-    """The heading of a page: what was found comes first, then under which conditions."""
+    """The heading of a page: what was found comes first, then under which conditions.
+
+    Args:
+        title: the heading.
+        verdict: what was found; empty lines separate paragraphs.
+        setting: under which conditions.
+        warning: what a reader must know before anything else.
+    """
     words = "".join(f"<p>{escape(part)}</p>" for part in verdict.split("\n\n") if part)
     parts = [
         f"<header><h1>{escape(title)}</h1>",
@@ -133,7 +140,14 @@ def interval_mark(low: float, high: float, limit: float) -> str:
 
 
 def row(name: str, cells: Iterable[str], mark: str = "", title: str = "") -> str:
-    """A row of a table: ``name`` is escaped and marked, ``cells`` are texts or whole elements."""
+    """A row of a table: ``name`` is escaped and marked, ``cells`` are texts or whole elements.
+
+    Args:
+        name: the first cell; it is escaped.
+        cells: texts, which are escaped, or whole ``<td>`` elements.
+        mark: HTML in front of the name.
+        title: what is shown when the pointer rests on the name.
+    """
     tip = f' title="{escape(title, quote=True)}"' if title else ""
     inside = "".join(c if c.startswith("<td") else f"<td>{escape(c)}</td>" for c in cells)
     return f'<tr><th scope="row"{tip}>{mark}{escape(name)}</th>{inside}</tr>'

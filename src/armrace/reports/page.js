@@ -38,3 +38,14 @@ for (const table of document.querySelectorAll(".frame > table")) {
     button.addEventListener("click", () => sort(table, column, heading));
   });
 }
+
+// Commands break between their words only: browsers would also break within an option, as "-" and
+// "-seed". What is copied stays the same.
+for (const code of document.querySelectorAll("pre.command > code")) {
+  const words = code.textContent.split(" ").map((text) => {
+    const word = document.createElement("span");
+    word.textContent = text;
+    return word;
+  });
+  code.replaceChildren(...words.flatMap((word, place) => (place ? [" ", word] : [word])));
+}

@@ -82,7 +82,14 @@ def comparison_plots(
 
 
 def render_grid(cells: Sequence[Comparison], title: str, summary: str, command: str) -> str:
-    """Render the page of several attacks or budgets: one section each, and the budget sweep."""
+    """Render the page of several attacks or budgets: one section each, and the budget sweep.
+
+    Args:
+        cells: one comparison for each attack and budget.
+        title: the heading.
+        summary: the story below it.
+        command: the command line that runs the comparisons again.
+    """
     first = _first(cells[0])
     attacks = dict.fromkeys(parameters(_first(cell).spec["adversary"]) for cell in cells)
     setting = f"{summary} Attacks: {', '.join(attacks)}; {_length(first)}.".lstrip()

@@ -121,6 +121,12 @@ def name_lines(axes: Axes, x: float, ends: Sequence[End], *, others: bool = Fals
     """Name each line beside its end, or in a legend below the axes if the figure is narrow.
 
     ``others`` says that there are grey lines as well, which a legend mentions.
+
+    Args:
+        axes: the axes.
+        x: where the lines end.
+        ends: the last point of each line.
+        others: whether there are grey lines as well, which a legend mentions.
     """
     drawing = axes.get_figure(root=True)
     if drawing is None or not ends:
@@ -201,6 +207,11 @@ def inline_svg(drawing: Figure, name: str, description: str) -> str:
 
     Ids are prefixed with ``name``, since a page holds several figures, and dates are left out, so
     that the same results give the same page. Colours of the theme become variables.
+
+    Args:
+        drawing: the figure.
+        name: the prefix of all ids, which must be unique on a page.
+        description: what screen readers read out in its place.
     """
     buffer = io.StringIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))

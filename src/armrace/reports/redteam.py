@@ -63,8 +63,7 @@ def render_redteam(verdicts: Sequence[Verdict], command: str = "") -> str:
             "armrace.redteam(**specification)",
             [redteam_specification(verdict) for verdict in verdicts],
             heading="Search again",
-            words="The same verdict, bit for bit, on any machine, unless families or attacks were "
-            "named in Python",
+            words="The same verdicts, bit for bit, on any machine",
         ),
     ]
     return document(f"worst attacks on {name}", sections)
@@ -83,6 +82,8 @@ def redteam_specification(verdict: Verdict) -> dict[str, Any]:
         "measure": target.measure,
         "account": target.account,
         "seed": search.seed,
+        **({"families": list(search.families)} if search.families else {}),
+        **({"attacks": list(search.attacks)} if search.attacks else {}),
     }
 
 
@@ -108,7 +109,8 @@ def _table_section(verdicts: Sequence[Verdict]) -> str:
     rows = [row(first, others) for first, *others in map(verdict_cells, verdicts)]
     words = (
         f"Figures on held-out seeds; {CAUTION}. The factor compares with the best built-in attack "
-        "on the same seeds; searched / held-out shows how much luck the search had picked."
+        "on the same seeds. Searched / held-out divides what the search saw of the attack by what "
+        "it achieved on held-out seeds: the part above 1 was luck."
     )
     listed = table(COLUMNS, rows, "Figures at each budget")
     return f'<section><h2>Figures</h2>{listed}<p class="note">{escape(words)}</p></section>'

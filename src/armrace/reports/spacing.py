@@ -10,6 +10,12 @@ __all__ = ["spread"]
 def spread(heights: Sequence[float], gap: float, low: float, high: float) -> list[float]:
     """Move ascending heights apart to at least ``gap``, between two ends if they fit.
 
+    Args:
+        heights: the heights, in ascending order.
+        gap: the least distance of two neighbours.
+        low: where the first may be placed.
+        high: where the last may be placed; where there are too many, the first leave the range.
+
     >>> spread([0, 1, 50], gap=10, low=0, high=100)
     [0.0, 10.0, 50.0]
     >>> spread([95, 99], gap=10, low=0, high=100)

@@ -36,7 +36,13 @@ class _Index(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def save_comparison(comparison: Comparison, target: Path, *, overwrite: bool = False) -> None:
-    """Write a comparison to ``target``; see :meth:`Comparison.save`."""
+    """Write a comparison to ``target``; see :meth:`Comparison.save`.
+
+    Args:
+        comparison: the results.
+        target: the archive, which must end in ``.zip``.
+        overwrite: whether a file that exists is replaced; else it is refused.
+    """
     if target.suffix != ".zip":
         raise InvalidParameter(
             f"path must end in .zip, since a comparison is saved as an archive of Parquet files; "

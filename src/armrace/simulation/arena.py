@@ -186,6 +186,7 @@ def _play_environment(
 ) -> list[list[Result]]:
     """Play the cells of one environment, stored in single files, and archive these files."""
     name = cells[0].environment
+    # An archive cannot be added to safely, so results are single files until all are finished.
     archive, loose = folder / f"{name}.zip", folder / f"{name}.unfinished"
     experiments = [cell.experiments() for cell in cells]
     unpack(archive, loose)

@@ -129,6 +129,7 @@ def _kind(experiment: Experiment) -> Any:
 
 
 def _without_numbers(specification: Specification) -> Any:
+    """Return a key without numbers, which are data of the compiled loop and not part of it."""
     values = [getattr(specification, field) for field in specification.__struct_fields__]
     chosen = tuple(v if isinstance(v, (str, bool)) else type(v) for v in values)
     return type(specification), chosen

@@ -180,6 +180,8 @@ def _feed(worker: subprocess.Popen[bytes], waiting: queue.SimpleQueue[Unit], wor
         while True:
             unit = waiting.get_nowait()
             with work.on(unit):
+                # Pickled twice: a class that the process cannot import must fail where the task is
+                # opened, not where the pipe is read.
                 pickle.dump(pickle.dumps((unit.call, unit.argument)), pipe)
                 pipe.flush()
                 if not answers.readline():
@@ -188,6 +190,7 @@ def _feed(worker: subprocess.Popen[bytes], waiting: queue.SimpleQueue[Unit], wor
 
 def serve() -> None:
     """Compile what comes on standard input, and write a line for each."""
+    # What a user's class prints while it is imported must not be read as an answer.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     sys.stdout = sys.stderr
     with suppress(EOFError):

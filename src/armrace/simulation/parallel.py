@@ -88,6 +88,13 @@ def run_all(
     """Run all replications of experiments that differ at most in policy, attack and budget.
 
     Ctrl-C ends the run within a second and keeps the replications that are finished.
+
+    Args:
+        experiments: the experiments; all have the same number of replications.
+        executor: runs the replications in place of threads.
+        workers: how many threads run at once; by default one per core.
+        progress: called with the share of the rounds that is played.
+        task: what is done with each replication.
     """
     found: list[dict[int, Any]] = [{} for _ in experiments]
 
@@ -112,6 +119,15 @@ def run_missing(
     """Run the missing replications of each experiment; return whether Ctrl-C came.
 
     ``receive`` is called with batches as they finish, in no particular order.
+
+    Args:
+        experiments: the experiments.
+        missing: for each experiment, the numbers of the replications to run.
+        executor: runs the replications in place of threads.
+        workers: how many threads run at once; by default one per core.
+        progress: called with the share of the rounds that is played.
+        receive: called with each batch that finishes.
+        task: what is done with each replication.
     """
     if workers is not None:
         check_number("workers", workers, _WORKERS, whole=True)
@@ -248,8 +264,8 @@ def _gather(
                 batches.learn(batch, seconds)
                 receive(batch, outcomes)
                 at_once = min(most, at_once + 1)
-            # Only rounds in which nothing but losses came count: a worker that dies now and then
-            # is replaced, a task that kills every worker must end the run.
+            # Only looks that found losses and no outcome count: a worker that dies now and then is
+            # replaced, but a task that kills every worker must end the run.
             if done:
                 losses = losses + 1 if len(lost) == len(done) else 0
             if losses > _LOSSES_IN_A_ROW:
@@ -258,7 +274,7 @@ def _gather(
     except KeyboardInterrupt:
         return True
     finally:
-        if waiting:
+        if waiting:  # an error or Ctrl-C: threads would play their rounds to the end
             stop()
             for future in waiting:
                 future.cancel()

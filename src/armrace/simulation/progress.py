@@ -75,6 +75,11 @@ def compiling_bar(
 
     Yields a function that takes the finished share and what is being compiled now. On a terminal
     that is a bar; elsewhere one line at the start and one at the end tell why nothing happens.
+
+    Args:
+        what: words for what is compiled.
+        seconds: how long it takes about.
+        shown: whether to show it; None shows a bar on a terminal and lines elsewhere.
     """
     told = shown is not False and not _visible(shown)
     started = time.monotonic()

@@ -104,7 +104,13 @@ def make_parts(
     replication: int,
     control: npt.NDArray[np.int64] | None = None,
 ) -> Parts:
-    """Make fresh states, streams and ledger for one replication."""
+    """Make fresh states, streams and ledger for one replication.
+
+    Args:
+        experiment: what is played.
+        replication: its number, which determines all random numbers.
+        control: two numbers through which another thread follows and stops the loop.
+    """
     policy, horizon = experiment.policy, experiment.horizon
     setting = experiment.setting()
     law = experiment.environment.law()

@@ -85,6 +85,7 @@ class Result(ComparisonPresentation):
         }
         for name in (*FIGURES_OF_A_RUN, "refused", "pulls", "arm_corruption", "layer_corruption"):
             columns[name] = np.concatenate([getattr(outcome, name) for outcome in outcomes])
+        # NumPy has no missing whole numbers: -1 stands for them on the way to Polars.
         leapt = np.repeat([-1 if o.leapt is None else o.leapt for o in outcomes], points.size)
         columns["leapt"] = pl.Series(leapt, dtype=pl.Int64).replace(-1, None)
         view = outcomes[0].view if replications[0] == 0 else ()

@@ -6,7 +6,7 @@ the paper's race loses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -24,7 +24,7 @@ from armrace.errors import UnknownName
 from armrace.policies import POLICIES, Policy
 from armrace.simulation.experiment import Experiment, make_experiment, refresh_for
 
-__all__ = ["SCENARIOS", "Scenario", "find_scenario", "told_the_budget"]
+__all__ = ["SCENARIOS", "Scenario", "find_scenario", "label_policies", "told_the_budget"]
 
 
 USUAL_POLICIES = (
@@ -112,6 +112,19 @@ def told_the_budget(description: str | Mapping[str, Any], budget: float) -> Poli
     if "corruption" in policy.__struct_fields__:
         given = {"corruption": budget, **given}
     return policy.from_parameters(given)
+
+
+def label_policies(policies: Iterable[Policy]) -> dict[str, Policy]:
+    """Return policies by their names, numbered where several have the same name.
+
+    >>> list(label_policies([POLICIES.make("ucb1"), POLICIES.make("ucb1")]))
+    ['ucb1', 'ucb1 #2']
+    """
+    found: dict[str, Policy] = {}
+    for policy in policies:
+        alike = sum(other.tag() == policy.tag() for other in found.values())
+        found[f"{policy.tag()} #{alike + 1}" if alike else policy.tag()] = policy
+    return found
 
 
 _ADS = Bernoulli(means=(0.03, 0.045, 0.02, 0.09, 0.04, 0.05, 0.025, 0.035, 0.04, 0.03))

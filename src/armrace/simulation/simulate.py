@@ -15,7 +15,7 @@ from armrace.errors import InvalidParameter
 from armrace.policies import Policy
 from armrace.simulation.comparison import Comparison
 from armrace.simulation.compilation import checked_parts, compile_experiments, first_parts
-from armrace.simulation.executors import EXECUTORS, chosen_executor
+from armrace.simulation.executors import running_executor
 from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.simulation.parallel import run_all
 from armrace.simulation.progress import Progress, progress_bar
@@ -184,16 +184,8 @@ def _run(
     checked: bool,
 ) -> list[Result]:
     """Run experiments on an executor, or on one that is started by name and stopped."""
-    if isinstance(executor, str):
-        with chosen_executor(executor, None, workers) as chosen:
-            return run_experiments(experiments, chosen, workers, progress, checked)
-    is_class, submit = isinstance(executor, type), getattr(executor, "submit", None)
-    if executor is not None and (is_class or not callable(submit)):
-        raise InvalidParameter(
-            f"executor must be one of {', '.join(EXECUTORS)}, or have submit as those of "
-            f"concurrent.futures do; got {executor!r}."
-        )
-    return run_experiments(experiments, executor, workers, progress, checked)
+    with running_executor(executor, workers) as running:
+        return run_experiments(experiments, running, workers, progress, checked)
 
 
 def run_experiments(
@@ -203,7 +195,15 @@ def run_experiments(
     progress: Progress = None,
     checked: bool = False,
 ) -> list[Result]:
-    """Run experiments with the same number of replications side by side."""
+    """Run experiments with the same number of replications side by side.
+
+    Args:
+        experiments: the experiments.
+        executor: runs the replications in place of threads.
+        workers: how many threads run at once; by default one per core.
+        progress: whether to show a progress bar, or a function that takes the finished share.
+        checked: whether policies are compiled with bounds checks.
+    """
     make, task = (
         (checked_parts, run_checked_replication) if checked else (first_parts, run_replication)
     )

@@ -52,7 +52,15 @@ def check_contents(
     means: Sequence[float] | None,
     views: Sequence[ArmView],
 ) -> None:
-    """Raise a ValueError unless rows, audits, means and views fit the specification."""
+    """Raise a ValueError unless all contents fit the specification and each other.
+
+    Args:
+        spec: the specification in the file.
+        rows: the ledger in the file.
+        audits: the number of audits in the file.
+        means: the arms' true means; None in files that were stored without them.
+        views: what the race's layers know of their arms, one for each cell of the file.
+    """
     read = msgspec.convert(spec, _Spec)
     arms = _check_schema(rows.schema)
     if means is not None:

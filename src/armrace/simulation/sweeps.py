@@ -52,6 +52,14 @@ def run_sweep(
     ``report`` is called with the number of finished cells and of all cells. Without ``curves``,
     only the end of each replication is kept. After Ctrl-C, lost workers or a full disk, the folder
     holds what was finished before.
+
+    Args:
+        cells: the cells, which are run one after the other.
+        folder: where results are stored; it is made if need be.
+        executor: runs the replications in place of threads.
+        workers: how many threads run at once; by default one per core.
+        report: called with the number of finished cells and of all cells.
+        curves: whether the whole course of each replication is stored, or only its end.
     """
     place = Path(folder)
     make_folder(place)

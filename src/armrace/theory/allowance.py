@@ -101,10 +101,6 @@ def tolerated_ratio(allowance: float, log_term: float) -> float:
         allowance: the corruption for which there is room.
         log_term: minus the logarithm of the failure probability.
 
-    Args:
-        allowance: the corruption that the layer's intervals leave room for.
-        log_term: minus the logarithm of the failure probability.
-
     >>> f"{tolerated_ratio(5.744522, math.log(200)):.4f}"
     '1.0000'
     """

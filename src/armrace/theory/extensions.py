@@ -64,10 +64,6 @@ def clean_regret_from(regret: float, corruption: float) -> float:
         regret: the bound on the regret after corruption.
         corruption: the corruption that is spent.
 
-    Args:
-        regret: a bound on the regret on corrupted rewards.
-        corruption: the corruption ``C``.
-
     >>> clean_regret_from(100, 7)
     114
     """

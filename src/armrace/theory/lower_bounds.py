@@ -64,14 +64,6 @@ def sparse_interval_plays(
         epsilon_prime: intervals end by ``T^epsilon_prime`` rounds; larger than ``epsilon``.
         power: the power of the logarithm in the learner's bound.
 
-    Args:
-        scale: the factor in the learner's stochastic bound.
-        gap: by how much the arm's mean lies below the best.
-        horizon: the number of rounds.
-        epsilon: the power of ``T`` at which the first interval begins.
-        epsilon_prime: the power of ``T`` at which the last interval ends.
-        power: by how much the exponent of ``ln T`` in the learner's bound exceeds 1.
-
     >>> round(sparse_interval_plays(8, 0.25, 3**20, 0.25, 0.75), 6)  # 128 * 20 ln 3 / 10
     281.244746
     """

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from armrace.errors import InvalidParameter, UnknownName
 from armrace.specification import Limits, check_number
 
-__all__ = ["CLUSTERS", "EXECUTORS", "check_executor", "chosen_executor"]
+__all__ = ["CLUSTERS", "EXECUTORS", "check_executor", "chosen_executor", "running_executor"]
 
 EXECUTORS = ("threads", "processes", "dask", "ray")
 CLUSTERS = ("dask", "ray")
@@ -20,7 +20,13 @@ _WORKERS = Limits("threads or processes", 1)
 
 
 def check_executor(name: str, address: str | None, workers: int | None) -> None:
-    """Refuse an unknown executor, and an address or workers that do not fit it."""
+    """Refuse an unknown executor, and an address or workers that do not fit it.
+
+    Args:
+        name: one of ``EXECUTORS``.
+        address: where a cluster runs; only clusters have one.
+        workers: the number of threads or processes; a cluster that runs already has its own.
+    """
     if name not in EXECUTORS:
         raise UnknownName.among("executor", name, EXECUTORS)
     if address is not None and name not in CLUSTERS:
@@ -44,6 +50,11 @@ def chosen_executor(
     With an ``address``, tasks go to the cluster of Dask or Ray that runs there, which is left
     running. Without one, a cluster is started on this machine, by default with one worker a core,
     and stopped in the end. The choice changes no figure.
+
+    Args:
+        name: one of ``EXECUTORS``.
+        address: where a cluster of Dask or Ray runs; None starts one on this machine.
+        workers: the number of workers of what is started; by default one per core.
     """
     check_executor(name, address, workers)
     count = workers or os.cpu_count() or 1
@@ -64,3 +75,29 @@ def chosen_executor(
             yield executor
     else:
         yield None
+
+
+@contextmanager
+def running_executor(
+    given: Executor | str | None, workers: int | None = None
+) -> Iterator[Executor | None]:
+    """Yield the executor that a caller in Python has given; None stands for threads.
+
+    Args:
+        given: an executor, which is left running; or the name of one, which is started and stopped.
+        workers: the number of threads, or of processes of a named executor.
+
+    Raises:
+        InvalidParameter: it is neither a name nor an object with the method ``submit``.
+    """
+    if given is None or isinstance(given, str):
+        with chosen_executor(given or "threads", None, workers) as started:
+            yield started
+        return
+    # A class has ``submit`` too, and would fail only when the first task is submitted.
+    if isinstance(given, type) or not callable(getattr(given, "submit", None)):
+        raise InvalidParameter(
+            f"executor must be one of {', '.join(EXECUTORS)}, or have submit as those of "
+            f"concurrent.futures do; got {given!r}."
+        )
+    yield given

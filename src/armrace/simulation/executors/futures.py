@@ -17,6 +17,11 @@ def forwarded(
     """Return a future with the outcome of ``inner``, with errors translated.
 
     Cancelling it calls ``cancel``.
+
+    Args:
+        inner: the future of another library.
+        translate: turns an error of that library into one that callers know.
+        cancel: cancels the task behind ``inner``.
     """
     outer: Future[Any] = Future()
 
