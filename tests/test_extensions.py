@@ -118,7 +118,8 @@ def test_entry_points_are_not_loaded_for_a_name_of_the_package(
     installed: Path, folder: Path
 ) -> None:
     done = cli("simulate", "ucb1", *SMALL, folder=folder, installed=installed)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
+    assert "entry point" not in done.stderr  # those that are broken would be named
 
 
 def test_an_entry_point_is_first_class(installed: Path, folder: Path) -> None:
