@@ -185,7 +185,7 @@ def test_a_snapshot_is_plain_data(learner):
     plain = json.loads(learner.snapshot().to_json())
     assert plain["policy"]["name"] == "multi-layer-race"
     assert plain["arms"] == ARMS
-    assert plain["format"] == 2
+    assert plain["format"] == 3
     assert Learner.restore(plain).snapshot() == learner.snapshot()
 
 
@@ -221,7 +221,7 @@ def test_a_snapshot_does_not_grow_with_settled_decisions(learner):
     [
         lambda data: data[: len(data) // 2],
         lambda data: data.replace(b'"horizon":1000', b'"horizon":1001'),
-        lambda data: data.replace(b'"format":2', b'"format":3'),
+        lambda data: data.replace(b'"format":3', b'"format":2'),
         lambda data: data.replace(b'"taken"', b'"token"'),
         lambda data: b"",
         lambda data: b"not a snapshot",

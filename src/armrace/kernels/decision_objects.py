@@ -263,34 +263,48 @@ def _write_decision(kind: Any, value: Any, c: Any) -> Any:
         with there_is_one:
             label = builder.inttoptr(made.label, api.pyobj)
             api.incref(label)
-            ticket = _make_tuple(c, made.ticket_class, [
+            # One tuple of arguments serves both calls: to make another takes as long as a member.
+            new, arguments = _tuple_new(c), api.tuple_new(1)
+            ticket = _make_tuple(c, new, arguments, made.ticket_class, [
                 (api.long_from_longlong if member == types.int64 else api.float_from_double)(
                     getattr(made, name)
                 )
                 for name, member in _TICKET
             ])  # fmt: skip
             number = api.long_from_longlong(made.number)
-            builder.store(_make_tuple(c, made.decision_class, [number, label, ticket]), found)
+            members = [number, label, ticket]
+            builder.store(_make_tuple(c, new, arguments, made.decision_class, members), found)
+            api.decref(arguments)
     return builder.load(found)
 
 
-def _make_tuple(c: Any, address: Any, members: list[Any]) -> Any:
-    """A tuple of a subclass, as ``tuple.__new__(subclass, members)`` would make it."""
+def _tuple_new(c: Any) -> Any:
+    """Return the function behind ``tuple.__new__``."""
     api, builder = c.pyapi, c.builder
-    plain, arguments = api.tuple_new(len(members)), api.tuple_new(1)
+    slot = ir.FunctionType(api.voidptr, [api.pyobj, ir.IntType(32)])
+    new = ir.FunctionType(api.pyobj, [api.pyobj] * 3)
+    found = builder.call(
+        api._get_function(slot, name="PyType_GetSlot"),
+        [api.get_c_object("PyTuple_Type"), ir.IntType(32)(_TP_NEW)],
+    )
+    return builder.bitcast(found, new.as_pointer())
+
+
+def _make_tuple(c: Any, new: Any, arguments: Any, address: Any, members: list[Any]) -> Any:
+    """A tuple of a subclass, as ``tuple.__new__(subclass, members)`` would make it.
+
+    Args:
+        c: Numba's context of the conversion.
+        new: the function behind ``tuple.__new__``.
+        arguments: a tuple of one place, for the members as a plain tuple; what was there before is
+            released.
+        address: the address of the subclass.
+        members: new references, which the tuple takes over.
+    """
+    api, builder = c.pyapi, c.builder
+    plain = api.tuple_new(len(members))
     for place, member in enumerate(members):
         api.tuple_setitem(plain, place, member)  # takes over the reference
     api.tuple_setitem(arguments, 0, plain)
-    slot = ir.FunctionType(api.voidptr, [api.pyobj, ir.IntType(32)])
-    new = ir.FunctionType(api.pyobj, [api.pyobj] * 3)
-    function = builder.bitcast(
-        builder.call(
-            api._get_function(slot, name="PyType_GetSlot"),
-            [api.get_c_object("PyTuple_Type"), ir.IntType(32)(_TP_NEW)],
-        ),
-        new.as_pointer(),
-    )
     subclass = builder.inttoptr(address, api.pyobj)
-    made = builder.call(function, [subclass, arguments, api.get_null_object()])
-    api.decref(arguments)
-    return made
+    return builder.call(new, [subclass, arguments, api.get_null_object()])
