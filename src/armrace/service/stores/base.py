@@ -1,7 +1,7 @@
 """The contract of stores.
 
 A store keeps an append-only log of records and some snapshots. It knows nothing of events: records
-are bytes with a sequence number, a digest and perhaps a subject. Whoever reads or writes takes a
+are bytes with a sequence number, a digest and perhaps a subject. To read or write is to take a
 *turn*; turns exclude one another, within the process and among processes. These rules hold for
 every store, and :func:`armrace.checking.check_store` checks them:
 
@@ -50,19 +50,37 @@ class Turn(ABC):
 
     @abstractmethod
     def read_many(self, sequences: Collection[int]) -> Iterator[Record]:
-        """Yield the records with one of these sequence numbers, in order."""
+        """Yield the records with one of these sequence numbers, in order.
+
+        Args:
+            sequences: the sequence numbers; those that no record has are left out.
+        """
 
     @abstractmethod
     def find_many(self, subjects: Collection[int], after: int = 0) -> Iterator[Record]:
-        """Yield the records with one of these subjects and a number above ``after``, in order."""
+        """Yield the records with one of these subjects and a number above ``after``, in order.
+
+        Args:
+            subjects: the subjects.
+            after: the number of the last record that is not wanted.
+        """
 
     def find(self, subject: int, after: int = 0) -> Iterator[Record]:
-        """Yield the records with this subject and a number above ``after``, in order."""
+        """Yield the records with this subject and a number above ``after``, in order.
+
+        Args:
+            subject: the subject.
+            after: the number of the last record that is not wanted.
+        """
         return self.find_many((subject,), after)
 
     @abstractmethod
     def append(self, records: Sequence[Record]) -> None:
-        """Append records, the first of which follows the head."""
+        """Append records, the first of which follows the head.
+
+        Args:
+            records: the records, numbered without gaps.
+        """
 
     @abstractmethod
     def snapshots(self) -> list[int]:
@@ -70,15 +88,28 @@ class Turn(ABC):
 
     @abstractmethod
     def load_snapshot(self, sequence: int) -> bytes:
-        """Return a snapshot."""
+        """Return a snapshot.
+
+        Args:
+            sequence: the record after which it was saved.
+        """
 
     @abstractmethod
     def save_snapshot(self, sequence: int, data: bytes) -> None:
-        """Keep a snapshot of the state after the record ``sequence``."""
+        """Keep a snapshot of the state after the record ``sequence``.
+
+        Args:
+            sequence: the last record that the state includes.
+            data: the state as bytes.
+        """
 
     @abstractmethod
     def forget_snapshots(self, sequences: Sequence[int]) -> None:
-        """Remove snapshots."""
+        """Remove snapshots.
+
+        Args:
+            sequences: the records after which they were saved.
+        """
 
     def time(self) -> int | None:
         """Return the store's own time in milliseconds, if processes share its clock."""
@@ -109,7 +140,11 @@ class Store(ABC):
         """
 
     def back_up(self, target: Path | str) -> None:
-        """Write a consistent copy into a new file, while the store is in use."""
+        """Write a consistent copy into a new file, while the store is in use.
+
+        Args:
+            target: the file, which must not exist.
+        """
         raise InvalidParameter(
             f"{type(self).__name__} is no file; back it up with the tools of its database."
         )
@@ -120,7 +155,12 @@ class Store(ABC):
 
 
 def check_continues(head: Head, records: Sequence[Record]) -> None:
-    """Refuse records that are not numbered from the head on."""
+    """Refuse records that are not numbered from the head on.
+
+    Args:
+        head: the end of the log.
+        records: the records that are to follow it.
+    """
     for expected, record in enumerate(records, head.sequence + 1):
         if record.sequence != expected:
             raise InvalidParameter(
