@@ -10,6 +10,7 @@ CODES = {
     "DamagedFile": "damaged-file",
     "ForeignTicket": "foreign-ticket",
     "AlreadyExists": "already-exists",
+    "NotReady": "not-ready",
     "NotRunning": "not-running",
     "TooManyOpen": "too-many-open",
     "RequestFailed": "request-failed",

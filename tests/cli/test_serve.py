@@ -93,6 +93,18 @@ def test_ctrl_c_ends_a_server_with_open_streams_at_once_and_quietly(tmp_path):
     assert "Cancel" not in said
 
 
+def test_a_port_that_is_taken_is_refused_before_the_store_is_made(tmp_path, capsys):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        assert run(["serve", "--store", str(tmp_path / "clicks.db"), "--port", port]) == 2
+    assert "port must be one that can be listened on; got" in (said := capsys.readouterr().err)
+    assert "address already in use" in said
+    assert "Listening" not in said
+    assert not (tmp_path / "clicks.db").exists()
+
+
 def test_keys_are_created_listed_and_revoked(tmp_path, capsys):
     place = ["--store", str(tmp_path / "clicks.db")]
     assert run(["keys", "create", *place, "--tenant", "shop"]) == 0

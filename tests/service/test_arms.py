@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from armrace.errors import AlreadyExists, InvalidParameter, UnknownName
+from armrace.errors import AlreadyExists, InvalidParameter, NotRunning, UnknownName
 from serving import folded_bytes, live_bytes
 
 
@@ -138,3 +138,17 @@ def test_a_unit_is_not_shown_an_arm_that_may_not_be_chosen(service, clock):
     assert fourth.arm not in (second.arm, third.arm)
     assert service.decide("ads", unit="u", request="r").decision == first.decision
     assert folded_bytes(service.ledger.store, snapshots=False) == live_bytes(service)
+
+
+def test_arms_of_a_finished_experiment_stay_as_they_are(service, clock):
+    """A policy that cannot take on an arm would start afresh and forget what it has found."""
+    service.create("done", ["a", "b", "c"], 0, policy="multi-layer-race", horizon=10_000, seed=1)
+    service.decide_many("done", 10)
+    service.finish("done")
+    before = service.describe("done")
+    for change in (service.pause_arm, service.retire_arm, service.add_arm):
+        arm = "d" if change == service.add_arm else "a"
+        with pytest.raises(NotRunning, match="the experiment done is finished"):
+            change("done", arm)
+    assert service.add_arm("done", "a").status == "active"  # it is there: nothing changes
+    assert service.describe("done") == before

@@ -128,6 +128,16 @@ def test_refusals_are_the_errors_of_python(application):
             client.reward(client.decide("ads"), 5)
 
 
+def test_refusals_of_the_server_alone_keep_their_codes(service):
+    _, text = service.keyring.create(["decide"])
+    service.create("ads", ["a", "b"], 0, policy="ucb1", horizon=1000)
+    with hosted(service) as address:
+        for key, code in (("wrong", "unauthorised"), (text, "forbidden")):
+            with armrace.Client(address, key=key) as client, pytest.raises(ArmraceError) as refused:
+                client.describe("ads")
+            assert refused.value.code == code
+
+
 def test_a_lost_answer_is_asked_for_again_and_counts_once(application, service):
     service.create("ads", ["a", "b"], 0)
     with connect(application, losses=2) as client:

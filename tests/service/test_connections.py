@@ -95,8 +95,20 @@ def test_more_connections_than_allowed_are_told_to_come_back(service, monkeypatc
         answers = []
         for one in some:
             one.sendall(ask)
-            answers.append(one.recv(65536)[:12])
-    assert b"HTTP/1.1 503" in answers
+            answers.append(one.recv(65536))
+    refused = [answer for answer in answers if answer.startswith(b"HTTP/1.1 503")]
+    assert refused
+    for answer in refused:
+        assert b"retry-after: 1" in answer
+        assert b'"code":"overloaded"' in answer
+
+
+def test_what_is_no_http_is_told_so_in_the_same_shape(address):
+    with connect(address) as confused:
+        confused.sendall(b"\x16\x03\x01\x02\x00\x01\x00")  # the greeting of TLS
+        answer = received(confused)
+    assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert b'"code":"bad-request"' in answer
 
 
 def test_a_server_that_stops_ends_its_streams(address):

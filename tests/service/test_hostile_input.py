@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import socket
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ import apsw
 import pytest
 from starlette.testclient import TestClient
 
-from armrace.errors import DecisionExpired, StoreFailed
+from armrace.errors import DecisionExpired, InvalidParameter, StoreFailed
 from armrace.service import MemoryStore, Service, log_time
 from armrace.service.http.application import create_application
 from armrace.service.http.server import Server
@@ -242,3 +243,23 @@ def test_a_jump_of_the_databases_clock_moves_no_window(clock, jump):
     service.decide("ads")
     times = [row.time for row in service.rows("ads")]
     assert [time - times[0] for time in times] == [0, 0, 1_015_000]
+
+
+@pytest.mark.parametrize("depth", [100, 300, 2000])
+def test_policies_within_policies_are_refused_at_any_depth(client, depth):
+    inner: object = "ucb1"
+    for _ in range(min(depth, 900)):
+        inner = {"name": "guarded", "base": inner}
+    text = json.dumps({"name": "deep", "arms": ["a", "b"], "missing": 0, "policy": inner})
+    if depth > 900:  # deeper than Python itself can write
+        text = text.replace('"ucb1"', '{"base":' * depth + "1" + "}" * depth)
+    answer = client.post("/v1/experiments", content=text, headers=JSON)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-parameter")
+
+
+def test_a_reward_just_outside_the_range_is_shown_in_full(service):
+    service.create("ads", ["a", "b"], 0, **ADS)
+    with pytest.raises(InvalidParameter, match=r"got 1\.0000000000000002\.$"):
+        service.reward(service.decide("ads"), 1.0000000000000002)
+    with pytest.raises(InvalidParameter, match=r"got 2\.$"):
+        service.reward(service.decide("ads"), 2.0)

@@ -26,7 +26,10 @@ async def read_form(request: Request) -> dict[str, str]:
     """
     # Sign-in has no token yet: another site could sign a visitor in with a key of its own.
     if is_of_another_site(request.scope, dict(request.scope["headers"])):
-        raise Forbidden("a form must be sent by a page of this service.")
+        raise Forbidden(
+            "a form must be sent by a page of this service; a proxy must pass Host and "
+            "X-Forwarded-Proto on."
+        )
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)

@@ -162,6 +162,8 @@ class _Run:
     def apply(self) -> None:
         """Apply all events."""
         experiment, events = self._experiment, self._events
+        # Rewards first: whether a decision counts must be known for all of them before the learner
+        # takes its first step. The totals before the run are noted, since they are changed below.
         before, rewarded = mark_of(experiment, 0), self._take_rewards()
         self._count_decisions()
         self._count_sources(rewarded)
@@ -185,8 +187,10 @@ class _Run:
         missing = places == sequences.size
         places[missing] = 0
         wrong = missing | (sequences[places] != named) if sequences.size else missing
+        # The arrays hold all decisions of the run, so that a reward could name a later one.
         wrong |= named > self._run.sequences[self._rewarded_at]
         if not wrong.any():
+            # The first reward of a decision is allowed, unless it came before the run or too late.
             repeated = np.ones(places.size, dtype=np.bool_)
             repeated[np.unique(places, return_index=True)[1]] = False
             wrong |= repeated | self._open["rewarded"][places]
@@ -259,6 +263,9 @@ class _Run:
         """Make the marks that are due within the run."""
         experiment, history = self._experiment, self._experiment.history
         made, carried = np.ascontiguousarray(self._open["time"]), len(self._carried)
+        # Each mark is due before some event; there it must see what a fold event by event would
+        # see, although the learner runs ahead in large steps. ``at`` and ``there`` are bound as
+        # defaults, since the functions are called after the loop has moved on.
         while (at := int(np.searchsorted(self._times, history.due))) < self._times.size:
             there = carried + int(np.searchsorted(self._made_at, at))
 

@@ -36,7 +36,13 @@ class Record(NamedTuple):
 
 
 def link(head: Head, payload: bytes, subject: int | None = None) -> Record:
-    """Return the record that adds ``payload`` to a log that ends in ``head``."""
+    """Return the record that adds ``payload`` to a log that ends in ``head``.
+
+    Args:
+        head: the end of the log.
+        payload: the event as bytes.
+        subject: what the record can be found by; not covered by the digest.
+    """
     sequence, digest = head
     digest = _hash(digest + payload, digest_size=_SIZE).digest()
     return Record(sequence + 1, payload, digest, subject)
@@ -44,6 +50,10 @@ def link(head: Head, payload: bytes, subject: int | None = None) -> Record:
 
 def verify(head: Head, records: Iterable[Record]) -> None:
     """Refuse records that do not continue a log.
+
+    Args:
+        head: the end of the log that the records continue.
+        records: the records.
 
     Raises:
         DamagedFile: a record is missing, was changed or is out of place.

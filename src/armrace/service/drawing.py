@@ -80,6 +80,7 @@ def _weights(
 
 
 def _drawn_by_floor(floors: dict[int, float], lot: float) -> int | None:
+    # The floors divide [0, 1) from 0 on; a lot beyond all of them is left to the policy.
     for place, floor in floors.items():
         if lot < floor:
             return place

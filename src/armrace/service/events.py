@@ -190,7 +190,7 @@ def decode_many(payloads: Sequence[bytes]) -> list[Event]:
     Raises:
         DamagedFile: some bytes are no event of this version.
     """
-    # The head of a list of so many members in MessagePack, and its members.
+    # A MessagePack list: its header with the number of members, then the members.
     content = b"\xdd" + len(payloads).to_bytes(4, "big") + b"".join(payloads)
     try:
         events: list[Event] = _decode_list(content)

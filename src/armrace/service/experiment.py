@@ -9,8 +9,8 @@ With ``settle="immediate"`` a reward is learned when it comes, and only missing 
 when the window closes.
 
 A retraction concerns rewards that may have been learned already. The fold therefore takes
-*rulings* in advance: what later events of the log say about the reward of a decision. Whoever folds
-a log collects its rulings first. :meth:`Experiment.overrules` tells whether a new ruling
+*rulings* in advance: what later events of the log say about the reward of a decision. They are
+collected before a log is folded. :meth:`Experiment.overrules` tells whether a new ruling
 contradicts what was learned, in which case the log must be folded again.
 """
 
@@ -129,7 +129,12 @@ class Experiment:
     # --- the fold -------------------------------------------------------------------------
 
     def apply(self, sequence: int, event: Event) -> None:
-        """Apply an event of this experiment, the one after the last that was applied."""
+        """Apply an event of this experiment, the one after the last that was applied.
+
+        Args:
+            sequence: the sequence number of its record.
+            event: the event.
+        """
         if event.time >= self.history.due or self.is_due(event.time):
             self.advance(event.time)
         if isinstance(event, Decided):
@@ -254,7 +259,12 @@ class Experiment:
         self.rulings = {}
 
     def overrules(self, decisions: Iterable[int], counts: bool) -> bool:
-        """Whether a ruling changes what was learned, so that the log must be folded again."""
+        """Whether a ruling changes what was learned, so that the log must be folded again.
+
+        Args:
+            decisions: the decisions that the ruling is about.
+            counts: whether their rewards count.
+        """
         return any(self._is_past(sequence, counts) for sequence in decisions)
 
     def _is_past(self, sequence: int, counts: bool) -> bool:
@@ -283,7 +293,7 @@ class Experiment:
 
     @property
     def takes_new_arms(self) -> bool:
-        """Whether the policy takes on an arm while it runs."""
+        """Whether the policy accepts new arms while it runs."""
         return self.generation.learner.policy.takes_new_arms
 
     # --- drawing --------------------------------------------------------------------------
@@ -367,7 +377,12 @@ class Experiment:
 
     @classmethod
     def load(cls, data: ExperimentData, rulings: Rulings | None = None) -> Experiment:
-        """Return an experiment that goes on exactly like the one that was saved."""
+        """Return an experiment that goes on exactly like the one that was saved.
+
+        Args:
+            data: what :meth:`save` returned.
+            rulings: what later events say about rewards, by decision.
+        """
         experiment = cls.__new__(cls)
         experiment.number, experiment.tenant, experiment.name = data.number, data.tenant, data.name
         experiment.created, experiment.settings = data.created, data.settings

@@ -18,7 +18,12 @@ FORMATS = ("ndjson", "parquet")
 
 
 def write_rows(rows: Sequence[DecisionRow], path: Path | str) -> None:
-    """Write rows into a file, whose ending says the format: ``.ndjson`` or ``.parquet``."""
+    """Write rows into a file, whose ending says the format: ``.ndjson`` or ``.parquet``.
+
+    Args:
+        rows: the rows.
+        path: the file.
+    """
     target = Path(path)
     kind = target.suffix.removeprefix(".")
     if kind not in FORMATS:

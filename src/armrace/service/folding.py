@@ -44,12 +44,16 @@ __all__ = [
 _TOGETHER = 50_000
 """How many records are applied at once."""
 _CHECKED_AT_ONCE = 100_000
-"""A log of so many records is checked whole when it is opened, which takes some tenths of a second.
-"""
+"""A log of at most this many records is checked completely when it is opened, in under a second."""
 
 
 def collect_rulings(turn: Turn, after: int = 0) -> dict[int, dict[int, bool]]:
-    """Return the last ruling about each decision that the log speaks of, by experiment."""
+    """Return the last ruling about each decision that the log speaks of, by experiment.
+
+    Args:
+        turn: a turn of the store.
+        after: rulings up to this record are left out.
+    """
     return rulings_in(turn.find(RULINGS, after))
 
 
@@ -57,6 +61,10 @@ def fold(state: State, turn: Turn) -> None:
     """Apply the records of the log that follow a state.
 
     Their rulings must not concern decisions that the state has settled.
+
+    Args:
+        state: the state, which is changed.
+        turn: a turn of the store.
     """
     rulings = collect_rulings(turn, after=state.head.sequence)
     fold_records(state, turn.read(after=state.head.sequence), rulings)
@@ -86,13 +94,23 @@ def _parts(records: Iterable[Record], size: int) -> Iterator[list[Record]]:
 
 
 def events_of(head: Head, part: list[Record]) -> Iterable[tuple[Record, Event]]:
-    """Return records that continue a log, each with its event."""
+    """Return records that continue a log, each with its event.
+
+    Args:
+        head: the record that they follow.
+        part: the records.
+    """
     verify(head, part)
     return zip(part, decode_many([record.payload for record in part]), strict=True)
 
 
 def apply_events(state: State, records: Iterable[tuple[Record, Event]]) -> None:
-    """Apply some records that were checked and that hold no rulings, each with its event."""
+    """Apply some records that were checked and that hold no rulings, each with its event.
+
+    Args:
+        state: the state, which is changed.
+        records: the records, which follow the state.
+    """
     for record, event in records:
         state.apply(record, event)
 
@@ -141,7 +159,12 @@ def load_state(turn: Turn, ready: Ready = always) -> State:
 
 
 def shortened(end: Head, seen: int) -> DamagedFile:
-    """Return the error that a log does not hold a record that was seen in it."""
+    """Return the error that a log does not hold a record that was seen in it.
+
+    Args:
+        end: where the log ends.
+        seen: the record that is missing.
+    """
     return DamagedFile(
         f"the log has lost acknowledged events: it ends with record {end.sequence}, and does not "
         f"hold record {seen} as it was."
@@ -178,6 +201,10 @@ def check_subjects(records: list[Record]) -> None:
 def catch_up(state: State, turn: Turn) -> State:
     """Return the state at the end of the log, given an earlier one of this process.
 
+    Args:
+        state: the earlier state, which may be changed.
+        turn: a turn of the store.
+
     Raises:
         DamagedFile: the log does not hold what the state was folded from.
     """
@@ -197,7 +224,12 @@ def catch_up(state: State, turn: Turn) -> State:
 
 
 def contradicts(state: State, rulings: Mapping[int, Rulings]) -> bool:
-    """Return whether later rulings concern rewards that a state has learned."""
+    """Return whether later rulings concern rewards that a state has learned.
+
+    Args:
+        state: the state.
+        rulings: rulings that follow it, by experiment and decision.
+    """
     return any(
         state.experiments[number].overrules([decision], counts)
         for number, found in rulings.items()

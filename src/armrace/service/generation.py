@@ -1,7 +1,7 @@
 """One learner of an experiment, from its start to the next fresh start.
 
-An experiment starts a new generation where its policy cannot go on: when an arm joins that the
-policy cannot take on, and when a guessed horizon is reached.
+An experiment starts a new generation where its policy cannot go on: when an arm is added that the
+policy cannot accept, and when a guessed horizon is reached.
 """
 
 from __future__ import annotations
@@ -53,13 +53,22 @@ class Generation:
         self.number = number
         self.places = places
         self.learner = learner
+        # Where the log says that the random stream is, and where it really is: they are brought
+        # together when the next arm is drawn, not at every event that is folded.
         self._taken = self._skipped = learner.taken
         self._drawn: Ticket | None = None
         self._is_guarded = isinstance(learner.policy, Guarded)
 
     @classmethod
     def start(cls, settings: Settings, number: int, places: list[int], horizon: int) -> Generation:
-        """Return a generation with a fresh learner."""
+        """Return a generation with a fresh learner.
+
+        Args:
+            settings: the settings of the experiment.
+            number: the number of the generation.
+            places: the places of its arms among the experiment's.
+            horizon: the number of decisions to plan for.
+        """
         seed = (settings.seed + _SEED_STEP * number) % _SEEDS
         learner = Learner(settings.make_policy(), list(places), horizon, seed, log=False)
         return cls(number, places, learner)
@@ -75,12 +84,17 @@ class Generation:
         return self.learner.decisions >= self.learner.horizon
 
     def add_arm(self, place: int) -> None:
-        """Let the learner take on an arm."""
+        """Add an arm to the learner."""
         self.learner.add_arm(place)
         self.places = [*self.places, place]
 
     def assign(self, ticket: Ticket, taken: int) -> tuple[int, Ticket]:
-        """Count a decision of the log; return its number and its completed ticket."""
+        """Count a decision of the log; return its number and its completed ticket.
+
+        Args:
+            ticket: what was drawn.
+            taken: how many random numbers of the learner had been taken by then.
+        """
         self.note_taken(taken)
         # What this learner has just drawn need not be checked; what a log says must be.
         if ticket is self._drawn:
@@ -120,7 +134,12 @@ class Generation:
             self._skipped = self._taken
 
     def learn(self, decision: OpenDecision, steps: int | None) -> None:
-        """Learn a reward on the grid, or drop the decision if there is none."""
+        """Learn a reward on the grid, or drop the decision if there is none.
+
+        Args:
+            decision: the decision.
+            steps: its reward on the grid; ``None`` if it is to be dropped.
+        """
         if decision.generation != self.number or decision.ticket is None:
             return
         made = Decision(decision.number, self.places[decision.ticket.arm], decision.ticket)
@@ -136,7 +155,12 @@ class Generation:
 
     @classmethod
     def load(cls, data: GenerationData, settings: Settings) -> Generation:
-        """Return a generation that goes on exactly like the one that was saved."""
+        """Return a generation that goes on exactly like the one that was saved.
+
+        Args:
+            data: what :meth:`save` returned.
+            settings: the settings of the experiment.
+        """
         policy: Any = settings.make_policy()
         learner = Learner.restore(data.learner, policy, log=False)
         if learner.arms != data.places or learner.policy != policy:

@@ -138,7 +138,14 @@ class History(msgspec.Struct, array_like=True):
         self.marks = kept[::-1]
 
     def note_ruling(self, time: int, counts: bool, rewards: int, reason: str) -> None:
-        """Note that rewards were retracted or released."""
+        """Note that rewards were retracted or released.
+
+        Args:
+            time: when.
+            counts: whether they were released.
+            rewards: how many.
+            reason: why.
+        """
         note = RulingNote(time, counts, rewards, reason[:_LONGEST_REASON])
         self.rulings = [*self.rulings[1 - _MOST_RULINGS :], note]
 
@@ -167,7 +174,12 @@ def mark_of(experiment: Experiment, time: int) -> Mark:
 
 
 def learned_of(experiment: Experiment, totals: ArmTotals) -> tuple[int, int]:
-    """Return how many decisions of an arm taught something, and what they earned on the grid."""
+    """Return how many decisions of an arm taught something, and what they earned on the grid.
+
+    Args:
+        experiment: the experiment.
+        totals: the totals of the arm.
+    """
     missing = experiment.settings.missing_steps()
     if missing is None:
         return totals.rewarded, totals.steps

@@ -98,7 +98,9 @@ class Keyring:
                 f"the keys in {self._path} cannot be read: {error.strerror}."
             ) from error
         sound = content.signs in content.signing and all(
-            len(secret) == _SECRET_BYTES for secret in content.signing.values()
+            # A short secret, in a file that was edited by hand, would make tokens easy to forge.
+            len(secret) == _SECRET_BYTES
+            for secret in content.signing.values()
         )
         if not sound:
             raise DamagedFile(f"the keys in {self._path} have no sound signing key.")
@@ -269,4 +271,5 @@ def _stamp(path: Path) -> tuple[int, int] | None:
         status = path.stat()
     except OSError:
         return None
+    # The inode too: two changes within one tick of the file system's clock have the same time.
     return status.st_mtime_ns, status.st_ino

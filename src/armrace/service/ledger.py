@@ -33,7 +33,9 @@ __all__ = ["Ledger", "Request"]
 
 _SNAPSHOT_EVENTS = 50_000
 _KEPT_SNAPSHOTS = 4
+"""A ruling about the past folds from the latest snapshot before it, so that some are kept."""
 _WAIT_SECONDS = 0.5
+"""How long a call waits for a compiler before it asks again whether its policy is ready."""
 
 
 T_co = TypeVar("T_co", covariant=True)
@@ -158,6 +160,7 @@ class Ledger:
             with self._changed:
                 self._waiting.append(job)
                 self._changed.wait_for(lambda: job.done or not self._busy)
+                # Woken without an answer: the last leader has ended, so that this thread leads.
                 if not job.done:
                     leads = self._busy = True
                     jobs = self._take_waiting()
@@ -189,6 +192,7 @@ class Ledger:
         except BaseException as error:
             self._give_up(error)
             for job in jobs:
+                # An interruption such as Ctrl-C is for the leading thread alone.
                 job.error = error if job is own else _for_others(error)
                 job.done = True
             return

@@ -50,7 +50,13 @@ class _Look(msgspec.Struct, frozen=True):
 
 
 def export_rows(ledger: Ledger, tenant: str, name: str) -> list[DecisionRow]:
-    """Return all decisions of an experiment in their order, with their rewards."""
+    """Return all decisions of an experiment in their order, with their rewards.
+
+    Args:
+        ledger: performs the turns in which the log is read.
+        tenant: whose experiment it is.
+        name: the experiment.
+    """
     moment = ledger.ask(_Look(tenant, name))
     rows: dict[int, DecisionRow] = {}
     for record, event in _events(ledger, moment):
@@ -91,7 +97,13 @@ def _reward(experiment: Experiment, row: DecisionRow, event: Rewarded, ruling: b
 
 
 def list_quarantine(ledger: Ledger, tenant: str, name: str) -> list[QuarantinedReward]:
-    """Return the rewards in quarantine in the order in which they came."""
+    """Return the rewards in quarantine in the order in which they came.
+
+    Args:
+        ledger: performs the turns in which the log is read.
+        tenant: whose experiment it is.
+        name: the experiment.
+    """
     moment = ledger.ask(_Look(tenant, name))
     # The fold has counted them, so that the log is read no further than to the last of them.
     return list(islice(_quarantined(ledger, moment), moment.quarantined))

@@ -62,6 +62,9 @@ def read_log(ledger: Ledger, end: int) -> Iterator[list[Record]]:
 def verify_log(ledger: Ledger) -> int:
     """Check every record of the log, and what the store keeps beside; return their number.
 
+    Args:
+        ledger: performs the turns in which the log is read.
+
     Raises:
         DamagedFile: something is damaged; the service stops.
     """
@@ -75,6 +78,11 @@ def verify_log(ledger: Ledger) -> int:
 
 
 def back_up_log(ledger: Ledger, target: Path | str) -> None:
-    """Write a copy of the log into a new file, after it was verified."""
+    """Write a copy of the log into a new file, after it was verified.
+
+    Args:
+        ledger: performs the turns in which the log is verified.
+        target: the file, which must not exist.
+    """
     verify_log(ledger)
     ledger.store.back_up(target)

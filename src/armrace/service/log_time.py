@@ -14,7 +14,7 @@ from time import monotonic_ns, time_ns
 __all__ = ["LogTime", "monotonic_clock"]
 
 _TOLERATED = 2000
-"""By so many milliseconds, and by a hundredth, a shared clock may differ from the own one."""
+"""A shared clock may differ from the own one by this many milliseconds plus one percent."""
 
 
 def monotonic_clock() -> Callable[[], int]:
@@ -28,7 +28,7 @@ class LogTime:
 
     Args:
         clock: returns the time in milliseconds, for stores that have no clock of their own.
-        elapsed: returns the milliseconds of a clock that nobody sets.
+        elapsed: returns the milliseconds of a monotonic clock.
     """
 
     def __init__(

@@ -74,7 +74,11 @@ def open_store(place: Path | str, restored: bool = False, *, read_only: bool = F
 
 
 def is_database(place: Path | str) -> bool:
-    """Whether a place is a database that several processes share, and not a file."""
+    """Whether a place is a database that several processes share, and not a file.
+
+    Args:
+        place: a file or an address.
+    """
     return str(place).startswith(("postgresql://", "postgres://"))
 
 
@@ -84,7 +88,12 @@ def _missing(error: ModuleNotFoundError) -> ArmraceError:
 
 
 def keyring_of(place: Path | str, keys: Path | str | None = None) -> Keyring:
-    """Return the keyring of a store: the file ``keys``, or else the one beside the store."""
+    """Return the keyring of a store: the file ``keys``, or else the one beside the store.
+
+    Args:
+        place: the place of the store.
+        keys: the file of secrets; needed if the store is a database.
+    """
     if keys is not None:
         return Keyring(Path(keys).absolute())
     if str(place) == MEMORY:

@@ -47,9 +47,10 @@ class RewardScale(msgspec.Struct, frozen=True):
             check_number("reward", reward, Limits("reward", self.low, self.high))
             raise
         if not self.low <= value <= self.high:  # also refuses NaN
-            raise InvalidParameter(
-                f"reward must be in [{self.low:g}, {self.high:g}]; got {value:g}."
-            )
+            short = f"{value:g}"
+            # Six digits of 1.0000001 would read as if it were in the range.
+            given = short if float(short) == value else repr(value)
+            raise InvalidParameter(f"reward must be in [{self.low:g}, {self.high:g}]; got {given}.")
         if self.low == 0.0 and self.high == 1.0:
             return round(value * GRID)
         # Halved, so that the width of a range such as [-1e308, 1e308] does not overflow.
@@ -68,7 +69,12 @@ class RewardScale(msgspec.Struct, frozen=True):
 
 
 def check_range(low: float, high: float) -> None:
-    """Refuse a range that is empty or not finite."""
+    """Refuse a range that is empty or not finite.
+
+    Args:
+        low: the smallest reward.
+        high: the largest reward.
+    """
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise InvalidParameter(
             f"rewards must be a range of two finite numbers, the smaller first; got {low}, {high}."

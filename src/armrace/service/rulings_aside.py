@@ -40,7 +40,7 @@ def make_ruling(ledger: Ledger, rule: Rule) -> RulingAnswer:
     Returns:
         How many rewards it concerns.
     """
-    if ledger.sequence <= PART:
+    if ledger.sequence <= PART:  # the whole log is read in one short turn
         return ledger.ask(rule)
     work = ledger.ask(_Begin(rule))
     parts = read_log(ledger, work.began)

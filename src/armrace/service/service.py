@@ -190,37 +190,73 @@ class Service:
         return self._ask(ListNames(self.tenant))
 
     def describe(self, name: str) -> ExperimentView:
-        """Return the state of an experiment: arms, layers and what the policy knows."""
+        """Return the state of an experiment: arms, layers and what the policy knows.
+
+        Args:
+            name: the experiment.
+        """
         return self._ask(Describe(self.tenant, name))
 
     def pause(self, name: str) -> None:
-        """Stop making decisions until :meth:`resume`; rewards are still accepted."""
+        """Stop making decisions until :meth:`resume`; rewards are still accepted.
+
+        Args:
+            name: the experiment.
+        """
         self._ask(ChangePhase(self.tenant, name, "paused"))
 
     def resume(self, name: str) -> None:
-        """Make decisions again."""
+        """Make decisions again.
+
+        Args:
+            name: the experiment.
+        """
         self._ask(ChangePhase(self.tenant, name, "running"))
 
     def finish(self, name: str) -> None:
-        """Stop making decisions for good; rewards are accepted until the windows close."""
+        """Stop making decisions for good; rewards are accepted until the windows close.
+
+        Args:
+            name: the experiment.
+        """
         self._ask(ChangePhase(self.tenant, name, "finished"))
 
     # --- arms -----------------------------------------------------------------------------
 
     def add_arm(self, name: str, arm: str) -> ArmAnswer:
-        """Add an arm; the answer says whether the policy starts afresh."""
+        """Add an arm; the answer says whether the policy starts afresh.
+
+        Args:
+            name: the experiment.
+            arm: the name of the new arm.
+        """
         return self._ask(AddArm(self.tenant, name, arm))
 
     def pause_arm(self, name: str, arm: str) -> ArmAnswer:
-        """Stop choosing an arm until :meth:`resume_arm`."""
+        """Stop choosing an arm until :meth:`resume_arm`.
+
+        Args:
+            name: the experiment.
+            arm: the arm.
+        """
         return self._ask(ChangeArm(self.tenant, name, arm, "paused"))
 
     def resume_arm(self, name: str, arm: str) -> ArmAnswer:
-        """Choose a paused arm again."""
+        """Choose a paused arm again.
+
+        Args:
+            name: the experiment.
+            arm: the arm.
+        """
         return self._ask(ChangeArm(self.tenant, name, arm, "active"))
 
     def retire_arm(self, name: str, arm: str) -> ArmAnswer:
-        """Stop choosing an arm for good."""
+        """Stop choosing an arm for good.
+
+        Args:
+            name: the experiment.
+            arm: the arm.
+        """
         return self._ask(ChangeArm(self.tenant, name, arm, "retired"))
 
     # --- decisions and rewards ------------------------------------------------------------
@@ -262,6 +298,10 @@ class Service:
 
     def decide_many(self, name: str, count: int) -> list[Decision]:
         """Make a number of decisions in one write.
+
+        Args:
+            name: the experiment.
+            count: how many decisions to make.
 
         Returns:
             The decisions; fewer than ``count`` if more would have been open than may be.
@@ -320,8 +360,8 @@ class Service:
         """Say what many decisions earned, in one write; each reward has its own answer.
 
         Args:
-            rewards: pairs of a decision, or its token, and its reward.
-            source: where the rewards come from, by which they can be retracted.
+            rewards: pairs of a decision, or its signed name, and its reward.
+            source: where they come from, by which they can be retracted.
             suspicion: how suspicious they are, from 0 to 1.
         """
         requests = [self._reward(*each, source, suspicion) for each in rewards]
@@ -385,7 +425,11 @@ class Service:
         return self._when_ready(lambda: make_ruling(self.ledger, rule))
 
     def quarantine(self, name: str) -> list[QuarantinedReward]:
-        """Return the rewards in quarantine."""
+        """Return the rewards in quarantine.
+
+        Args:
+            name: the experiment.
+        """
         return self._when_ready(lambda: list_quarantine(self.ledger, self.tenant, name))
 
     # --- inspection -----------------------------------------------------------------------
@@ -395,12 +439,16 @@ class Service:
 
         Args:
             name: the experiment.
-            level: the probability of a false alarm.
+            level: a bound on the probability that any statement of any audit is wrong.
         """
         return self._ask(AuditNow(self.tenant, name, level))
 
     def check_ratio(self, name: str) -> RatioCheck:
-        """Compare how often arms were chosen with their published probabilities."""
+        """Compare how often arms were chosen with their published probabilities.
+
+        Args:
+            name: the experiment.
+        """
         return self._ask(CheckRatio(self.tenant, name))
 
     def health(self) -> list[ExperimentHealth]:
@@ -408,15 +456,27 @@ class Service:
         return self._ask(ReadHealth(self.tenant))
 
     def history(self, name: str) -> HistoryView:
-        """Return the course of an experiment: traffic, rewards and certificates over time."""
+        """Return the course of an experiment: traffic, rewards and certificates over time.
+
+        Args:
+            name: the experiment.
+        """
         return self._ask(ReadHistory(self.tenant, name))
 
     def sources(self, name: str) -> list[SourceView]:
-        """Return the rewards of each source by day, and how late they came."""
+        """Return the rewards of each source by day, and how late they came.
+
+        Args:
+            name: the experiment.
+        """
         return self._ask(ListSources(self.tenant, name))
 
     def rows(self, name: str) -> list[DecisionRow]:
-        """Return all decisions of an experiment with their rewards."""
+        """Return all decisions of an experiment with their rewards.
+
+        Args:
+            name: the experiment.
+        """
         return self._when_ready(lambda: export_rows(self.ledger, self.tenant, name))
 
     def export(self, name: str, path: Path | str, *, overwrite: bool = False) -> None:
@@ -454,7 +514,11 @@ class Service:
 
 
 def reward_answer(outcome: Any) -> RewardAnswer:
-    """Return what became of a reward, given the answer or the refusal of the ledger."""
+    """Return what became of a reward, given the answer or the refusal of the ledger.
+
+    Args:
+        outcome: the answer or the refusal of the ledger.
+    """
     if isinstance(outcome, ArmraceError):
         return RewardAnswer(_STATUSES.get(outcome.code, "invalid"), str(outcome))
     return RewardAnswer(outcome)

@@ -90,7 +90,7 @@ def make_settings(
     settings = Settings(
         arms=names,
         missing=DROP if missing == DROP else _number("missing", missing),
-        policy=POLICIES.make(policy).to_builtins(),
+        policy=_policy_data(policy),
         horizon=None if horizon is None else check_horizon(horizon),
         window=float(window),
         settle=settle,
@@ -106,13 +106,29 @@ def make_settings(
     return settings
 
 
+def _policy_data(policy: Any) -> dict[str, Any]:
+    try:
+        return POLICIES.make(policy).to_builtins()
+    except RecursionError:  # policies that contain policies, hundreds of levels deep
+        raise InvalidParameter("policy must not be nested as deep as this.") from None
+
+
 def check_label(what: str, label: Any) -> str:
-    """Return a name as plain text, or refuse it."""
+    """Return a name as plain text, or refuse it.
+
+    Args:
+        what: what the name is called in the sentence of a refusal.
+        label: the name.
+    """
     return _check_text(what, label, 1, _LONGEST_LABEL)
 
 
 def check_reason(reason: Any) -> str:
-    """Return why something is done as plain text, or refuse it."""
+    """Return why something is done as plain text, or refuse it.
+
+    Args:
+        reason: the text.
+    """
     return _check_text("reason", reason, 0, _LONGEST_REASON)
 
 
@@ -178,7 +194,11 @@ def _floors(floors: Any, arms: list[str]) -> dict[str, float]:
 
 
 def read_settings(data: Any) -> Settings:
-    """Return settings that a log holds as plain data."""
+    """Return settings that a log holds as plain data.
+
+    Args:
+        data: the settings as plain data.
+    """
     try:
         return msgspec.convert(data, Settings)
     except (msgspec.ValidationError, ArmraceError) as error:

@@ -60,6 +60,10 @@ class State:
     def find(self, tenant: str, name: str) -> Experiment:
         """Return an experiment by its name.
 
+        Args:
+            tenant: whose experiment it is.
+            name: its name.
+
         Raises:
             UnknownName: the tenant has no such experiment.
             NotReady: its policy is not compiled yet.
@@ -75,13 +79,21 @@ class State:
     def numbered(self, number: int) -> Experiment:
         """Return an experiment by its number, which must exist.
 
+        Args:
+            number: its number.
+
         Raises:
             NotReady: its policy is not compiled yet.
         """
         return _awake(self.experiments[number])
 
     def get(self, tenant: str, name: str) -> Experiment | None:
-        """Return an experiment by its name, if there is one."""
+        """Return an experiment by its name, if there is one.
+
+        Args:
+            tenant: whose experiment it is.
+            name: its name.
+        """
         return self._by_name.get((tenant, name))
 
     def of_tenant(self, tenant: str) -> list[Experiment]:
@@ -89,7 +101,14 @@ class State:
         return [experiment for experiment in self.experiments if experiment.tenant == tenant]
 
     def apply(self, record: Record, event: Event, rulings: Rulings | None = None) -> None:
-        """Apply the next event of the log."""
+        """Apply the next event of the log.
+
+        Args:
+            record: the record of the event.
+            event: the event.
+            rulings: for an experiment that the event creates: what later events say about its
+                rewards.
+        """
         self.note(record, event)
         if isinstance(event, Created):
             settings = read_settings(event.settings)
@@ -102,7 +121,12 @@ class State:
             experiment.apply(record.sequence, event)
 
     def note(self, record: Record, event: Event) -> None:
-        """Check that an event can follow, and move to its place in the log."""
+        """Check that an event can follow, and move to its place in the log.
+
+        Args:
+            record: the record of the event.
+            event: the event.
+        """
         if event.time < self.time:
             raise _back_in_time(record.sequence)
         if isinstance(event, Created):

@@ -61,13 +61,22 @@ class SigningKeys:
         self._newer = newer
 
     def sign(self, tenant: str, content: TokenContent) -> str:
-        """Return the token of a decision."""
+        """Return the token of a decision.
+
+        Args:
+            tenant: which tenant the decision was served; part of the signature only.
+            content: what the token says.
+        """
         body = _CONTENT.pack(_VERSION, self._signer, *content)
         signed = body + self._signature(self._signer, tenant, body)
         return binascii.b2a_base64(signed, newline=False).translate(_TO_URL).decode()
 
     def read(self, tenant: str, token: object) -> TokenContent:
         """Return what a token says.
+
+        Args:
+            tenant: which tenant shows the token.
+            token: the token.
 
         Raises:
             ForeignTicket: this service has not given it to this tenant.

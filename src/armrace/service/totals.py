@@ -27,7 +27,7 @@ class ArmTotals(msgspec.Struct, array_like=True):
     withheld: int = 0
     """Closed decisions whose reward was retracted or is in quarantine."""
     steps: int = 0
-    """The sum of the rewards that count, on the grid; whole numbers, so that order is no matter."""
+    """The sum of the rewards that count, on the grid; integers, whose sum has no order."""
     comparable: int = 0
     """Decisions for which the probabilities of all arms are known."""
     expected: float = 0.0
@@ -67,7 +67,12 @@ class Totals:
         self.arms.append(ArmTotals())
 
     def count_decision(self, arm: int, shares: bytes) -> None:
-        """Count a decision, with the probabilities that all arms had."""
+        """Count a decision, with the probabilities that all arms had.
+
+        Args:
+            arm: the place of its arm.
+            shares: the probability of every arm in single precision; empty if it is not known.
+        """
         totals = self._arms[arm]
         totals.decisions += 1
         if shares:

@@ -32,7 +32,7 @@ class Describe(msgspec.Struct, frozen=True):
 def view_of(experiment: Experiment) -> ExperimentView:
     """Return the state of an experiment as plain data."""
     settings = msgspec.to_builtins(experiment.settings)
-    del settings["seed"]  # whoever knows it can foretell decisions
+    del settings["seed"]  # with the seed, decisions can be predicted
     return ExperimentView(
         experiment.name,
         experiment.phase,

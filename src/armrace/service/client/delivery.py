@@ -29,7 +29,12 @@ Send = Callable[[Sequence[RewardItem]], list[RewardAnswer]]
 
 
 def check_room(room: int, when_full: str) -> None:
-    """Refuse settings of a queue that make no sense."""
+    """Refuse settings of a queue that make no sense.
+
+    Args:
+        room: how many rewards may wait.
+        when_full: what to do if as many wait.
+    """
     if when_full not in ("block", "raise"):
         raise InvalidParameter(f"when_full must be block or raise; got {when_full!r:.100}.")
     if not isinstance(room, int) or room < 1:
@@ -39,7 +44,14 @@ def check_room(room: int, when_full: str) -> None:
 def check_item(
     decision: Decision | str, value: float, source: str | None, suspicion: float | None
 ) -> RewardItem:
-    """Return a reward as it is sent; refuse what would make the service refuse its batch."""
+    """Return a reward as it is sent; refuse what would make the service refuse its batch.
+
+    Args:
+        decision: the decision, or its signed name.
+        value: the reward.
+        source: where it comes from.
+        suspicion: how suspicious it is.
+    """
     if not isinstance(decision, (Decision, str)):
         raise InvalidParameter(f"decision must be a decision or its name; got {decision!r:.100}.")
     if source is not None and not isinstance(source, str):

@@ -26,6 +26,7 @@ from armrace.service.answers import (
     SourceView,
 )
 from armrace.service.client.delivery import RewardItem
+from armrace.service.http import problems
 
 __all__ = ["EventReader", "Exchange", "Retry", "judge", "lost", "pause_before"]
 
@@ -36,7 +37,7 @@ _OF_A_PROXY = (502, 504)
 """A proxy answers these while the service may be at work."""
 _ERRORS = {
     kind.code: kind
-    for kind in vars(errors).values()
+    for kind in (*vars(errors).values(), *vars(problems).values())
     if isinstance(kind, type) and issubclass(kind, ArmraceError)
 }
 
@@ -96,22 +97,38 @@ def names() -> Exchange[list[str]]:
 
 
 def describe(name: str) -> Exchange[ExperimentView]:
-    """Return the state of an experiment."""
+    """Return the state of an experiment.
+
+    Args:
+        name: the experiment.
+    """
     return Exchange("GET", _experiment(name), None, ExperimentView)
 
 
 def pause(name: str) -> Exchange[ExperimentView]:
-    """Pause an experiment: it makes no decisions until :func:`resume`, and still takes rewards."""
+    """Pause an experiment: it makes no decisions until :func:`resume`, and still takes rewards.
+
+    Args:
+        name: the experiment.
+    """
     return Exchange("POST", f"{_experiment(name)}/pause", None, ExperimentView)
 
 
 def resume(name: str) -> Exchange[ExperimentView]:
-    """Make decisions again."""
+    """Make decisions again.
+
+    Args:
+        name: the experiment.
+    """
     return Exchange("POST", f"{_experiment(name)}/resume", None, ExperimentView)
 
 
 def finish(name: str) -> Exchange[ExperimentView]:
-    """End an experiment: it makes no more decisions; rewards are taken until windows close."""
+    """End an experiment: it makes no more decisions; rewards are taken until windows close.
+
+    Args:
+        name: the experiment.
+    """
     return Exchange("POST", f"{_experiment(name)}/finish", None, ExperimentView)
 
 
@@ -138,7 +155,12 @@ def decide(
 
 
 def decide_many(name: str, count: int) -> Exchange[list[Decision]]:
-    """Make a number of decisions, at most 1,000; as :meth:`armrace.service.Service.decide_many`."""
+    """Make a number of decisions, at most 1,000; as :meth:`armrace.service.Service.decide_many`.
+
+    Args:
+        name: the experiment.
+        count: how many decisions to make.
+    """
     body = {"decisions": [{"request": secrets.token_hex(16)} for _ in range(count)]}
     path = f"{_experiment(name)}/decide/batch"
     return Exchange("POST", path, body, _DecisionList, _DecisionList.made)
@@ -263,22 +285,42 @@ def quarantine(name: str) -> Exchange[list[QuarantinedReward]]:
 
 
 def add_arm(name: str, arm: str) -> Exchange[ArmAnswer]:
-    """Add an arm; the answer says whether the policy starts afresh."""
+    """Add an arm; the answer says whether the policy starts afresh.
+
+    Args:
+        name: the experiment.
+        arm: the name of the new arm.
+    """
     return Exchange("POST", f"{_experiment(name)}/arms", {"arm": arm}, ArmAnswer)
 
 
 def pause_arm(name: str, arm: str) -> Exchange[ArmAnswer]:
-    """Pause an arm: it is not chosen until :func:`resume_arm`."""
+    """Pause an arm: it is not chosen until :func:`resume_arm`.
+
+    Args:
+        name: the experiment.
+        arm: the arm.
+    """
     return _change_arm(name, arm, "pause")
 
 
 def resume_arm(name: str, arm: str) -> Exchange[ArmAnswer]:
-    """Choose a paused arm again."""
+    """Choose a paused arm again.
+
+    Args:
+        name: the experiment.
+        arm: the arm.
+    """
     return _change_arm(name, arm, "resume")
 
 
 def retire_arm(name: str, arm: str) -> Exchange[ArmAnswer]:
-    """Retire an arm: it is never chosen again."""
+    """Retire an arm: it is never chosen again.
+
+    Args:
+        name: the experiment.
+        arm: the arm.
+    """
     return _change_arm(name, arm, "retire")
 
 
@@ -288,7 +330,12 @@ def _change_arm(name: str, arm: str, action: str) -> Exchange[ArmAnswer]:
 
 
 def audit(name: str, level: float = 0.05) -> Exchange[dict[str, Any]]:
-    """Look for traces of corruption; return the alarms and certificates as plain data."""
+    """Look for traces of corruption; return the alarms and certificates as plain data.
+
+    Args:
+        name: the experiment.
+        level: a bound on the probability that any statement of any audit is wrong.
+    """
     path = f"{_experiment(name)}/audit?level={level!r}"
     return Exchange("GET", path, None, dict[str, Any])
 
@@ -338,7 +385,12 @@ class EventReader:
 
 
 def export(name: str, format: Literal["ndjson", "parquet"] = "ndjson") -> Exchange[bytes]:
-    """Return all decisions with their rewards, as the content of a file of this format."""
+    """Return all decisions with their rewards, as the content of a file of this format.
+
+    Args:
+        name: the experiment.
+        format: ``"ndjson"`` or ``"parquet"``.
+    """
     path = f"{_experiment(name)}/export?format={quote(format, safe='')}"
     return Exchange("GET", path, None, bytes, takes_long=True)
 
@@ -355,7 +407,14 @@ def _experiment(name: str) -> str:
 
 
 def judge(exchange: Exchange[T], status: int, content: bytes, retry_after: str | None) -> T | Retry:
-    """Return the answer, or that the request must be sent again; raise a refusal."""
+    """Return the answer, or that the request must be sent again; raise a refusal.
+
+    Args:
+        exchange: the request.
+        status: the status of the response.
+        content: its body.
+        retry_after: its header ``Retry-After``, if it has one.
+    """
     if exchange.takes_long and status in _OF_A_PROXY:
         raise lost(exchange, f"a proxy answers {status}")
     if status in _TRY_AGAIN:
@@ -376,13 +435,23 @@ def judge(exchange: Exchange[T], status: int, content: bytes, retry_after: str |
 
 
 def lost(exchange: Exchange[Any], reason: str) -> ServiceUnreachable:
-    """Return the error of a request of which it is not known whether it was performed."""
+    """Return the error of a request of which it is not known whether it was performed.
+
+    Args:
+        exchange: the request.
+        reason: why there is no answer.
+    """
     return ServiceUnreachable(
         f"{exchange.path} was not answered, so that it may have been done or not: {reason}."
     )
 
 
 def pause_before(attempt: int, retry: Retry) -> float:
-    """Return how many seconds to wait before trying for the n-th time again."""
+    """Return how many seconds to wait before trying for the n-th time again.
+
+    Args:
+        attempt: how many attempts were made, minus one.
+        retry: why the last one failed.
+    """
     backoff: float = min(_LONGEST_PAUSE, 0.05 * 2**attempt) * random.uniform(0.5, 1.0)
     return max(backoff, retry.seconds or 0.0)

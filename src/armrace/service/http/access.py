@@ -113,7 +113,12 @@ class Access:
         return Grant(key.tenant, key)
 
     def check_local(self, http: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> None:
-        """Refuse a request without a key that may come from elsewhere than a program here."""
+        """Refuse a request without a key that may come from elsewhere than a program here.
+
+        Args:
+            http: the request as ASGI describes it.
+            headers: its headers.
+        """
         client = http.get("client")
         # A web page must not reach the service through a name that leads to this machine.
         named = headers.get(b"host", b"").rsplit(b":", 1)[0] in _LOCAL_HOSTS
@@ -125,7 +130,12 @@ class Access:
             raise Forbidden("without keys, the service answers no page of another site.")
 
     def charge(self, key: ApiKey | None, events: int = 1) -> None:
-        """Count the events of a key; refuse those that are too many."""
+        """Count the events of a key; refuse those that are too many.
+
+        Args:
+            key: the key; ``None`` as long as there are none.
+            events: how many events to count.
+        """
         if self._rate is None or key is None:
             return
         bucket = self._buckets.setdefault(key.id, _Bucket(self._rate, burst=2.0))

@@ -44,7 +44,14 @@ class Bodies:
         limit: int,
         decoder: msgspec.json.Decoder[Any],
     ) -> Any:
-        """Return what a body says, or refuse it."""
+        """Return what a body says, or refuse it.
+
+        Args:
+            receive: receives the parts of the body, as ASGI says.
+            headers: the headers of the request.
+            limit: the most bytes that it may have.
+            decoder: turns it into an object.
+        """
         body = await self._in_time(receive, limit)
         if body and not headers.get(b"content-type", b"").lower().startswith(_JSON):
             # A page of another site can send anything else without asking the service first.

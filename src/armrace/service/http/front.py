@@ -130,6 +130,8 @@ class Front:
         Returns:
             Whether everything was answered in time.
         """
+        # The thread is joined only when it is free: a database that says nothing must not keep the
+        # process from ending.
         try:
             await asyncio.wait_for(self._free.wait(), seconds)
         except TimeoutError:

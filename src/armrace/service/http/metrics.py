@@ -24,7 +24,13 @@ class Metrics:
         self._seconds = 0.0
 
     def count(self, endpoint: str, status: int, seconds: float) -> None:
-        """Count an answer."""
+        """Count an answer.
+
+        Args:
+            endpoint: the pattern of its address.
+            status: its status.
+            seconds: how long it took.
+        """
         self._answers[endpoint, status] += 1
         self._seconds += seconds
         self._durations[bisect_left(_BUCKETS, seconds)] += 1
@@ -34,7 +40,12 @@ class Metrics:
         self._problems[code] += 1
 
     def text(self, ledger: Ledger, keyring: Keyring) -> str:
-        """Return all counts, with figures of the state, in the form of Prometheus."""
+        """Return all counts, with figures of the state, in the form of Prometheus.
+
+        Args:
+            ledger: knows the state.
+            keyring: knows whether the keys can be read.
+        """
         lines = ["# TYPE armrace_requests_total counter"]
         lines += [
             f'armrace_requests_total{{endpoint="{endpoint}",status="{status}"}} {count}'

@@ -9,6 +9,7 @@ import msgspec
 from armrace.errors import ArmraceError
 
 __all__ = [
+    "BadRequest",
     "Forbidden",
     "HeadersTooLarge",
     "NotAllowed",
@@ -23,6 +24,12 @@ __all__ = [
     "headers_of",
     "status_of",
 ]
+
+
+class BadRequest(ArmraceError):
+    """What came is no request of HTTP."""
+
+    code: ClassVar[str] = "bad-request"
 
 
 class Unauthorised(ArmraceError):
@@ -91,6 +98,7 @@ class Overloaded(ArmraceError):
 
 
 _STATUSES = {
+    "bad-request": 400,
     "unauthorised": 401,
     "forbidden": 403,
     "not-found": 404,

@@ -128,6 +128,7 @@ def serve(
     ledger_of(settings.mode, is_database(where))
     keyring = keyring_of(where, keys)
     _check_host(host, keyring)
+    _check_free(host, port)
     service = Service(open_store(where), keyring, clock=clock, mode=settings.mode)
     failed: list[bool] = []
 
@@ -147,7 +148,8 @@ def serve(
         file = "" if keys is None else f" --keys {keys}"
         say("Make one with:")
         say(f"  armrace keys create --scopes admin --store {_without_password(where)}{file}")
-    say(f"Listening on http://{host}:{port}; see /docs there. Ctrl-C stops the service.")
+    shown = f"[{host}]" if ":" in host else host
+    say(f"Listening on http://{shown}:{port}; see /docs there. Ctrl-C stops the service.")
     # The ledger works in a thread beside the event loop; by default either may hold the
     # interpreter for 5 ms while the other waits, which is longer than a turn takes.
     sys.setswitchinterval(0.0005)
@@ -172,6 +174,23 @@ def _check_host(host: str, keyring: Keyring) -> None:
         raise InvalidParameter(
             f"host must be a loopback address as long as there are no keys; got {host}."
         )
+
+
+def _check_free(host: str, port: int) -> None:
+    """Refuse a port that cannot be listened on, before the log is read."""
+    for family, kind, protocol, _, address in socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    ):
+        with socket.socket(family, kind, protocol) as probe:
+            # As uvicorn does: connections of an earlier server that still end are no hindrance.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(address)
+            except OSError as error:
+                raise InvalidParameter(
+                    f"port must be one that can be listened on; got {port} of {host}: "
+                    f"{(error.strerror or str(error)).lower()}."
+                ) from None
 
 
 def _without_password(place: Path | str) -> str:

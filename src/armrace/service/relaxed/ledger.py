@@ -85,7 +85,7 @@ class RelaxedLedger(Ledger):
     def _draft(self, batches: _Batches, names: NamesAside) -> list[Draft | None] | None:
         """Draw what is asked for; ``None`` if the turn must be performed on the true state."""
         state = self._state
-        if state is None or self._needs_snapshot(state):
+        if state is None or self._needs_snapshot(state):  # a snapshot is of the true state
             return None
         requests = [request for batch in batches for request in batch]
         if not all(type(request) in (Decide, Reward) for request in requests):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from armrace.errors import AlreadyExists, InvalidParameter, UnknownName
+from armrace.errors import AlreadyExists, InvalidParameter, NotRunning, UnknownName
 from armrace.service.answers import ArmAnswer, ArmStatus
 from armrace.service.books import Books
 from armrace.service.events import ArmAdded, ArmChanged
@@ -47,6 +47,7 @@ class AddArm(msgspec.Struct, frozen=True):
         if self.arm not in experiment.arms:
             if len(experiment.arms) >= _MOST_ARMS:
                 raise InvalidParameter(f"arms must be at most {_MOST_ARMS}.")
+            _check_unfinished(experiment)
             books.add(ArmAdded(books.time, experiment.number, self.arm))
         elif experiment.statuses[experiment.arms.index(self.arm)] == "retired":
             raise AlreadyExists(f"the arm {self.arm!r} is retired; give the new arm another name.")
@@ -74,6 +75,7 @@ class ChangeArm(msgspec.Struct, frozen=True):
         return _answer(experiment, self.arm, before, words)
 
     def _check(self, experiment: Experiment, place: int) -> None:
+        _check_unfinished(experiment)
         if experiment.statuses[place] == "retired":
             raise InvalidParameter(f"the arm {self.arm!r} is retired and stays so.")
         if self.status == "active":
@@ -87,6 +89,12 @@ class ChangeArm(msgspec.Struct, frozen=True):
         least = 1 if experiment.restrictable else 2
         if left < least:
             raise InvalidParameter(f"at least {least} arms must stay active; {left} would.")
+
+
+def _check_unfinished(experiment: Experiment) -> None:
+    """Refuse to change arms in the end: a policy might restart and lose what it has learned."""
+    if experiment.phase == "finished":
+        raise NotRunning(f"the experiment {experiment.name} is finished.")
 
 
 def _answer(experiment: Experiment, arm: str, before: int, words: str) -> ArmAnswer:

@@ -48,7 +48,12 @@ class Decide(msgspec.Struct, frozen=True):
         return _answer(books, experiment, made, repeated=False)
 
     def find_open(self, experiment: Experiment, time: int) -> OpenDecision | None:
-        """Return the open decision of the same request or unit, if there is one."""
+        """Return the open decision of the same request or unit, if there is one.
+
+        Args:
+            experiment: the experiment.
+            time: the time of the request: a decision whose window has closed by then is not open.
+        """
         if self.request is not None:
             found = experiment.open.of_request(check_label("request", self.request))
             if found is not None and not experiment.is_closed(found, time):

@@ -1,7 +1,7 @@
 """The contract of stores.
 
 A store keeps an append-only log of records and some snapshots. It knows nothing of events: records
-are bytes with a sequence number, a digest and perhaps a subject. Whoever reads or writes takes a
+are bytes with a sequence number, a digest and perhaps a subject. To read or write is to take a
 *turn*; turns exclude one another, within the process and among processes. These rules hold for
 every store, and :func:`armrace.checking.check_store` checks them:
 
@@ -53,7 +53,7 @@ class Turn(ABC):
         """Yield the records with one of these sequence numbers, in order.
 
         Args:
-            sequences: the sequence numbers.
+            sequences: the sequence numbers; those that no record has are left out.
         """
 
     @abstractmethod
@@ -62,7 +62,7 @@ class Turn(ABC):
 
         Args:
             subjects: the subjects.
-            after: the sequence number after which to begin.
+            after: the number of the last record that is not wanted.
         """
 
     def find(self, subject: int, after: int = 0) -> Iterator[Record]:
@@ -70,7 +70,7 @@ class Turn(ABC):
 
         Args:
             subject: the subject.
-            after: the sequence number after which to begin.
+            after: the number of the last record that is not wanted.
         """
         return self.find_many((subject,), after)
 
@@ -79,7 +79,7 @@ class Turn(ABC):
         """Append records, the first of which follows the head.
 
         Args:
-            records: the records, numbered without a gap.
+            records: the records, numbered without gaps.
         """
 
     @abstractmethod
@@ -91,7 +91,7 @@ class Turn(ABC):
         """Return a snapshot.
 
         Args:
-            sequence: the number of the last record that the snapshot covers.
+            sequence: the record after which it was saved.
         """
 
     @abstractmethod
@@ -99,8 +99,8 @@ class Turn(ABC):
         """Keep a snapshot of the state after the record ``sequence``.
 
         Args:
-            sequence: the number of the last record that the snapshot covers.
-            data: the snapshot.
+            sequence: the last record that the state includes.
+            data: the state as bytes.
         """
 
     @abstractmethod
@@ -108,7 +108,7 @@ class Turn(ABC):
         """Remove snapshots.
 
         Args:
-            sequences: the numbers of the last records that they cover.
+            sequences: the records after which they were saved.
         """
 
     def time(self) -> int | None:
@@ -143,7 +143,7 @@ class Store(ABC):
         """Write a consistent copy into a new file, while the store is in use.
 
         Args:
-            target: the new file.
+            target: the file, which must not exist.
         """
         raise InvalidParameter(
             f"{type(self).__name__} is no file; back it up with the tools of its database."
@@ -155,7 +155,12 @@ class Store(ABC):
 
 
 def check_continues(head: Head, records: Sequence[Record]) -> None:
-    """Refuse records that are not numbered from the head on."""
+    """Refuse records that are not numbered from the head on.
+
+    Args:
+        head: the end of the log.
+        records: the records that are to follow it.
+    """
     for expected, record in enumerate(records, head.sequence + 1):
         if record.sequence != expected:
             raise InvalidParameter(

@@ -52,6 +52,7 @@ class HighWaterMark:
             os.close(self._file)
             raise DamagedFile(f"the high-water mark {path} is damaged.")
         self.head = max(found)
+        # The slot to write next is the one that does not hold the latest mark.
         self._slot = 0 if heads[0] is None or heads[0] != self.head else 1
 
     @classmethod
@@ -72,7 +73,7 @@ class HighWaterMark:
         return cls(path)
 
     def move(self, head: Head) -> None:
-        """Write a new mark, and synchronise it if that was not done of late."""
+        """Write a new mark, and synchronise it if the last time was a tenth of a second ago."""
         slot = _slot(head)
         try:
             written = os.pwrite(self._file, slot, self._slot * _SLOT.size)

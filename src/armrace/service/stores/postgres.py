@@ -62,7 +62,7 @@ SET idle_in_transaction_session_timeout = '120s';
 """A server that was stopped in the middle of a turn must not keep the lock for ever. No turn rests
 as long as that between two statements: a long log is read in pages, a long ruling is made aside."""
 _READING_LIMITS = "SET statement_timeout = '45s';"
-"""Who reads without a lock may take time between two statements: nobody waits."""
+"""A reader that holds no lock may pause between two statements, since no other process waits."""
 _CREATE = """
 CREATE SCHEMA IF NOT EXISTS {schema};
 CREATE TABLE IF NOT EXISTS {schema}.version (version integer NOT NULL);
