@@ -115,7 +115,7 @@ def test_nobody_survives_what_nobody_can() -> None:
 def test_without_suspicion_the_cheapest_is_recommended() -> None:
     found = plan(**{**SMALL, "forged": 0})
     assert found.recommendation.startswith(
-        "Take ucb1: all 4 runs ended right (a probability of at least 39.8%"
+        "Take ucb1: all 4 runs ended right (with 95% confidence a probability of at least 39.8%"
     )
     assert found.table["suspected_cost"].to_list() == found.table["cost"].to_list()
 

@@ -149,6 +149,8 @@ def test_columns_without_an_arm_are_not_ignored(
     path.write_text("arm,reward,p\na,1,0.5\nb,0,0.5\n")
     assert run(["import", str(path), "--propensity", "p", "--into", str(tmp_path / "x.db")]) == 2
     assert "the column of the arm is missing; give --arm COLUMN." in capsys.readouterr().err
+    assert run(["import", str(path), "--into", str(tmp_path / "x.db")]) == 2
+    assert "for a log of another system, give --arm and --reward." in capsys.readouterr().err
 
 
 def test_a_file_that_is_no_export(tmp_path: Path) -> None:

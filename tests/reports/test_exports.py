@@ -258,6 +258,20 @@ def test_the_specification_of_a_replay_gives_the_same_figures(results: Results) 
     assert again.table.equals(results.replay.table)
 
 
+def test_a_replay_has_a_column_of_warnings_only_where_there_are_some(results: Results) -> None:
+    found, replace = results.replay, msgspec.structs.replace
+
+    def warned(words: str) -> str:
+        policies = [
+            replace(each, estimates=[replace(one, warning=words) for one in each.estimates])
+            for each in found.policies
+        ]
+        return page_of(replace(found, policies=policies))
+
+    assert "warning</th>" not in warned("")
+    assert warned("too few rows").count(">too few rows</td>") == found.table.height
+
+
 def test_searches_and_verifications_say_how_to_run_them_again(
     results: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:

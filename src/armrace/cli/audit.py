@@ -10,7 +10,7 @@ import typer
 from armrace.cli import log_options, options
 from armrace.cli.arguments import share
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, write_json
-from armrace.errors import InvalidParameter
+from armrace.errors import ArmraceError, InvalidParameter
 
 __all__ = ["EPILOG", "audit"]
 
@@ -105,4 +105,8 @@ def _audit_snapshot(place: str, key_file: Path | None, level: float) -> Any:
         raise InvalidParameter(
             f"{place} is no snapshot of a learner; for a log, give --arm and --reward."
         )
-    return Learner.restore(data, key=key, log=False).audit(level)
+    try:
+        learner = Learner.restore(data, key=key, log=False)
+    except ArmraceError as error:
+        raise type(error)(f"{place}: {error}") from None
+    return learner.audit(level)

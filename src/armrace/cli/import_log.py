@@ -185,7 +185,14 @@ def _read_export(log: str) -> _Found:
     """Survey what ``armrace export`` wrote, which has probabilities and times."""
     from armrace.service.exported import rows_of_export, survey_export
 
-    arms, least = survey_export(log)
+    try:
+        arms, least = survey_export(log)
+    except InvalidParameter as error:
+        if not Path(log).is_file():
+            raise
+        raise InvalidParameter(
+            f"{str(error).removesuffix('.')}; for a log of another system, give --arm and --reward."
+        ) from None
     return _Found(arms, rows_of_export(log), least, is_timed=True)
 
 

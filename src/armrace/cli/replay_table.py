@@ -8,6 +8,7 @@ from rich.markup import escape
 
 from armrace.cli.tables import new_table, print_tables
 from armrace.evaluation import ESTIMATORS, Estimate, Replay
+from armrace.evaluation.results import AS_LOGGED
 from armrace.formatting import count, figure
 
 __all__ = ["print_replay"]
@@ -23,7 +24,7 @@ def print_replay(found: Replay) -> None:
     headings = (ESTIMATORS[name].replace(" ", "\n") for name in shown)
     table = new_table("policy", "the\nlog", "rounds", *headings)
     for each in found.policies:
-        name = escape(each.policy if each.form == "as logged" else f"  {each.form}")
+        name = escape(each.policy if each.form == AS_LOGGED else f"  {each.form}")
         cells = [_cell(each.estimate(estimator)) for estimator in shown]
         table.add_row(name, figure(each.logged_mean), count(round(each.rounds)), *cells)
     print_tables(table)

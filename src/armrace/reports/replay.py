@@ -12,7 +12,7 @@ from armrace.evaluation import ESTIMATORS, PolicyReplay, Replay
 from armrace.evaluation.results import AS_LOGGED
 from armrace.formatting import count, figure, percent, span
 from armrace.reports.colours import style_of
-from armrace.reports.layout import document, header, meanings_list, rerun_section, table
+from armrace.reports.layout import document, header, meanings_list, rerun_section, row, table
 from armrace.reports.plot_style import PAGE_WIDTH, new_figure, tidy
 from armrace.reports.plots import Plot, plot_section
 from armrace.reports.theme import LIGHT
@@ -63,9 +63,9 @@ def replay_plots(found: Replay) -> list[Plot]:
     """All figures of a replay."""
     name = ESTIMATORS[found.policies[0].estimates[-1].estimator]
     caption = (
-        f"Mean reward a round by {name}, with intervals that are wrong with a probability of at "
-        f"most {figure(found.level)} each; a grey mark is the mean of the log itself. An empty "
-        "point marks too little data to conclude anything."
+        f"Mean reward a round ({name} estimate), with intervals that are wrong with a probability "
+        f"of at most {figure(found.level)} each; a grey mark is the mean of the log itself. An "
+        "empty point marks too little data to conclude anything."
     )
     return [
         Plot(
@@ -119,33 +119,45 @@ def draw_replay(found: Replay, width: float = PAGE_WIDTH) -> Figure:
 
 
 def _name(each: PolicyReplay) -> str:
-    return each.policy if each.form == "as logged" else f"{each.policy} {each.form}"
+    return each.policy if each.form == AS_LOGGED else f"{each.policy} {each.form}"
 
 
 def _estimates_section(found: Replay) -> str:
-    columns = ("policy", "rounds", "estimator", "mean", "interval", "effective rows", "in words")
+    columns = ["policy", "rounds", "estimator", "mean", "interval", "effective rows"]
+    warned = any(estimate.warning for each in found.policies for estimate in each.estimates)
     rows = [
-        f'<tr><th scope="row">{escape(_name(each))}</th><td>{count(round(each.rounds))}</td>'
-        f"<td>{ESTIMATORS[estimate.estimator]}</td>"
-        f"<td>{'-' if estimate.value is None else figure(estimate.value)}</td>"
-        f"<td>{span(estimate.low or 0, estimate.high or 0)} ({estimate.method})</td>"
-        f'<td>{figure(estimate.rows)}</td><td class="words">{escape(estimate.warning)}</td></tr>'
+        row(
+            _name(each),
+            (
+                count(round(each.rounds)),
+                ESTIMATORS[estimate.estimator],
+                "-" if estimate.value is None else figure(estimate.value),
+                f"{span(estimate.low or 0, estimate.high or 0)} ({estimate.method})",
+                figure(estimate.rows),
+                *([f'<td class="words">{escape(estimate.warning)}</td>'] if warned else []),
+            ),
+        )
         for each in found.policies
         for estimate in each.estimates
     ]
     meanings = meanings_list(_MEANINGS.items(), "What the estimators mean")
-    return f"<section><h2>Estimates</h2>{table(columns, rows, 'estimates')}{meanings}</section>"
+    headings = [*columns, "warning"] if warned else columns
+    return f"<section><h2>Estimates</h2>{table(headings, rows, 'estimates')}{meanings}</section>"
 
 
 def _arms_section(found: Replay) -> str:
     shown = sorted(range(len(found.arms)), key=lambda arm: -found.arm_means[arm])[:_SHOWN_ARMS]
-    own = [each for each in found.policies if each.form == "as logged"]
+    own = [each for each in found.policies if each.form == AS_LOGGED]
     columns = ("arm", "rows", "mean reward", *(f"share of {each.policy}" for each in own))
     rows = [
-        f'<tr><th scope="row">{escape(found.arms[arm])}</th><td>{count(found.arm_rows[arm])}</td>'
-        f"<td>{figure(found.arm_means[arm])}</td>"
-        + "".join(f"<td>{percent(each.shares[arm])}</td>" for each in own)
-        + "</tr>"
+        row(
+            found.arms[arm],
+            (
+                count(found.arm_rows[arm]),
+                figure(found.arm_means[arm]),
+                *(percent(each.shares[arm]) for each in own),
+            ),
+        )
         for arm in shown
     ]
     more = len(found.arms) - len(shown)
@@ -154,19 +166,22 @@ def _arms_section(found: Replay) -> str:
 
 
 def _attacks_section(found: Replay) -> str:
-    attacked = [each for each in found.policies if each.attack is not None]
+    attacked = [(each, each.attack) for each in found.policies if each.attack is not None]
     if not attacked:
         return ""
     columns = ("policy", "attack", "budget", "spent", "seen by the policy")
-    rows = []
-    for each in attacked:
-        attack = each.attack
-        assert attack is not None
-        rows.append(
-            f'<tr><th scope="row">{escape(_name(each))}</th>'
-            f"<td>{escape(str(attack.specification['name']))}</td><td>{count(attack.budget)}</td>"
-            f"<td>{figure(attack.spent)}</td><td>{figure(attack.seen)}</td></tr>"
+    rows = [
+        row(
+            _name(each),
+            (
+                str(attack.specification["name"]),
+                count(attack.budget),
+                figure(attack.spent),
+                figure(attack.seen),
+            ),
         )
+        for each, attack in attacked
+    ]
     note = (
         "Estimates under an attack are of honest rewards: what the policy truly earned while it "
         "learned forged ones. Of arms that a row does not show, the attack sees the reward of "
