@@ -1,7 +1,8 @@
 """What MkDocs and the theme do not do by themselves.
 
 Patterns in the navigation become pages, so that a new page needs no entry by hand; roles of Sphinx
-in docstrings become plain code; the search box gets a name that screen readers can read.
+in docstrings become plain code; short names and pairs of figures do not break across lines; the
+search box gets a name that screen readers can read.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 _ROLE = re.compile(r":(?:class|func|meth|mod|attr):<code>[~.]?")
+_SHORT_CODE = re.compile(r"(?<!<pre>)<code>(?=[^<]{1,14}</code>)")
+_PAIR_IN_CELL = re.compile(r"(<td[^>]*>[\d,.]+) / (?=[\d,.]+</td>)")
 _SEARCH = '<div class="md-search" data-md-component="search" role="dialog"'
 
 
@@ -23,8 +26,9 @@ def on_config(config: Any) -> Any:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Drop the names of roles, as in ``:meth:``, from docstrings that mkdocstrings shows."""
-    return _ROLE.sub("<code>", html)
+    """Drop roles such as ``:meth:`` from docstrings, and keep what belongs together on one line."""
+    html = _SHORT_CODE.sub('<code class="short">', _ROLE.sub("<code>", html))
+    return _PAIR_IN_CELL.sub("\\1\u00a0/ ", html)
 
 
 def on_post_page(output: str, **_: Any) -> str:

@@ -17,7 +17,7 @@ HOUR = 3_600_000
 
 
 def main() -> None:
-    """Play until the audit is alarmed, find the source, and take its rewards back."""
+    """Play until the audit is alarmed, find the source, and retract its rewards."""
     now = [0]
     service = Service(MemoryStore(), clock=lambda: now[0])
     service.create("ads", arms=list(ARMS), missing=0, window=1800, horizon=50_000, seed=7)

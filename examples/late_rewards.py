@@ -1,7 +1,7 @@
-"""A learner whose rewards come late, out of order or never, and which is stopped and goes on.
+"""A learner whose rewards arrive late, out of order or never, and which is stopped and resumed.
 
-Clicks come within the next 200 decisions; a tenth of the reports is lost. Where no report has come
-after 500 decisions, the shop takes it for no click.
+Clicks arrive within 200 decisions; a tenth of the reports is lost. If no report has arrived after
+500 decisions, the shop counts no click.
 """
 
 from __future__ import annotations

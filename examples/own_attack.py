@@ -1,6 +1,6 @@
 """An attack of our own on three policies, and a search for its worst parameters.
 
-The attack is in ``evening_bots.py``: compiled code is kept between runs for classes of modules.
+The attack is in ``evening_bots.py``, because only classes of a module keep their compiled code.
 """
 
 from __future__ import annotations

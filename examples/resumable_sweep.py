@@ -1,4 +1,4 @@
-"""A sweep over attacks and budgets in a folder: interrupted, it goes on where it stopped.
+"""A sweep over attacks and budgets in a folder: interrupted, it resumes where it stopped.
 
 The command line does the work; the second run finds the results of the first.
 """
