@@ -128,7 +128,7 @@ def test_no_page_is_wider_than_a_phone_and_none_asks_another_host(
     assert len(asked) > len(pages)
 
 
-def test_short_names_pairs_of_figures_and_titles_stay_on_one_line_of_a_phone(
+def test_short_names_and_pairs_of_figures_do_not_break_on_a_phone(
     browser: Browser, address: str
 ) -> None:
     context = browser.new_context(viewport=PHONE)
@@ -136,8 +136,6 @@ def test_short_names_pairs_of_figures_and_titles_stay_on_one_line_of_a_phone(
     page.goto(address + "guide/serving.html")
     lines = "each => each.getClientRects().length"
     assert page.eval_on_selector("td code:text-is('--store')", lines) == 1
-    title = "each => each.clientHeight < 2 * parseFloat(getComputedStyle(each).lineHeight)"
-    assert page.eval_on_selector("h1", title)
     page.goto(address + "arena.html")
     cells = page.eval_on_selector_all("td", "found => found.map((each) => each.textContent)")
     context.close()
