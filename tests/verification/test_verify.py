@@ -48,6 +48,7 @@ SMALL = QUICK._replace(
 
 
 SHORT = SMALL._replace(
+    growth_runs=6,  # growth is shown at 1% divided by all rows, too little for 4 runs
     switch_rounds=QUICK.switch_rounds,
     computed_runs=4,
     martingale_runs=200,
