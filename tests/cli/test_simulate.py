@@ -118,7 +118,7 @@ def test_interruption_shows_what_is_finished(tmp_path: Path) -> None:
     )
     start = time.monotonic() - started
     saved = tmp_path / "r.parquet"
-    more = ["--horizon", "1e6", "--replications", "1000", "--workers", "1"]
+    more = ["--horizon", "1e6", "--replications", "10000", "--workers", "1"]
     command = [PROGRAM, "simulate", "ucb1", *more, "--output", str(saved)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, text=True, **pipes) as process:
@@ -130,7 +130,7 @@ def test_interruption_shows_what_is_finished(tmp_path: Path) -> None:
             process.kill()
     assert process.returncode == 130
     finished = armrace.load(saved).replications
-    assert f"interrupted after {finished} of 1000 replications" in error
+    assert f"interrupted after {finished} of 10000 replications" in error
     assert "95% interval" in output
 
 

@@ -170,6 +170,7 @@ def test_no_reference_is_lost_or_kept():
     play()
     gc.collect()
     after = [sys.getrefcount(each) for each in shared]
-    # Some references come and go with the interpreter's own caches; a lost one is lost 1000 times.
-    assert all(abs(one - other) < 100 for one, other in zip(before, after, strict=True))
-    assert abs(sys.getallocatedblocks() - blocks) < 100
+    # Some references and blocks come and go with the interpreter's own caches and with threads of
+    # other tests; a lost one is lost 1000 times.
+    assert all(abs(one - other) < 500 for one, other in zip(before, after, strict=True))
+    assert abs(sys.getallocatedblocks() - blocks) < 500

@@ -108,7 +108,7 @@ def barrier_any_rewards_regret(
         optimism: how many deviations are subtracted from an estimated loss.
 
     >>> f"{barrier_any_rewards_regret(2, 10**6):.0f}"
-    '15234'
+    '15232'
     """
     check_arms(arms)
     check_at_least("horizon", horizon, 2 * arms)
