@@ -71,7 +71,7 @@ def test_an_intact_store_is_read_and_not_changed(store, capsys):
     found = capsys.readouterr()
     assert digests(store.parent) == before
     with armrace.open(store) as service:
-        assert f"{service.verify()} records of 1 experiments" in found.out
+        assert f"Records: {service.verify()}; experiments: 1;" in found.out
 
 
 def test_nothing_of_a_store_is_changed_even_if_it_was_killed(store, tmp_path, capsys):

@@ -72,8 +72,8 @@ def check(
         raise typer.Exit(_DAMAGED)
     if json != STANDARD_OUTPUT:
         typer.echo(
-            f"The store is intact: {found['records']:,} records of {found['experiments']:,} "
-            f"experiments and {found['snapshots']:,} snapshots."
+            f"The store is intact. Records: {found['records']:,}; experiments: "
+            f"{found['experiments']:,}; snapshots: {found['snapshots']:,}."
         )
 
 
