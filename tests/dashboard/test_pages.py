@@ -293,6 +293,10 @@ def test_a_page_reconnects_when_its_server_comes_back(browser):
         page.close()
 
 
+_TRIES = 20
+"""How often three seconds of a page are looked at: for a minute, if the machine is busy."""
+
+
 def test_a_large_matrix_follows_its_race(browser):
     service = Service(MemoryStore())
     arms = [f"arm {number}" for number in range(30)]
@@ -311,11 +315,9 @@ def test_a_large_matrix_follows_its_race(browser):
         player = threading.Thread(target=play)
         player.start()
         try:
-            # How many updates and frames a second there are depends on what else the machine does:
-            # `python -m benchmarks.frames` judges that. Here every second has some of both.
-            seen = watch(page, 5)
-            assert median(seen.updates) >= 1
-            assert median(seen.frames) >= 1
+            # The usual second is judged, and again while it is slow: others use the machine too.
+            # `python -m benchmarks.frames` judges the worst one.
+            assert any(_misses(page) == [] for _ in range(_TRIES))
         finally:
             stop.set()
             player.join()
@@ -327,3 +329,8 @@ def test_a_large_matrix_follows_its_race(browser):
             [str(each.evidence if each.active else each.pulls) for each in cells], timeout=60_000
         )
         page.close()
+
+
+def _misses(page):
+    seen = watch(page, 3)
+    return seen.misses(median(seen.frames), median(seen.updates))

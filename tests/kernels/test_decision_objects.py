@@ -164,13 +164,16 @@ def test_no_reference_is_lost_or_kept():
             value(0.5)
             value("1")
 
+    def differences():
+        gc.collect()
+        before, blocks = [sys.getrefcount(each) for each in shared], sys.getallocatedblocks()
+        play()
+        gc.collect()
+        after = [sys.getrefcount(each) for each in shared]
+        changes = [abs(one - other) for one, other in zip(before, after, strict=True)]
+        return [*changes, abs(sys.getallocatedblocks() - blocks)]
+
     play()
-    gc.collect()
-    before, blocks = [sys.getrefcount(each) for each in shared], sys.getallocatedblocks()
-    play()
-    gc.collect()
-    after = [sys.getrefcount(each) for each in shared]
     # Some references and blocks come and go with the interpreter's own caches and with threads of
-    # other tests; a lost one is lost 1000 times.
-    assert all(abs(one - other) < 500 for one, other in zip(before, after, strict=True))
-    assert abs(sys.getallocatedblocks() - blocks) < 500
+    # other tests, not in each of several tries; a lost one is lost 1000 times in every try.
+    assert any(max(differences()) < 100 for _ in range(5))
