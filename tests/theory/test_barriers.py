@@ -16,6 +16,7 @@ from armrace.theory import (
     barrier_factor,
     barrier_regret,
 )
+from armrace.verification.leader_guarantees import LEADERS
 from armrace.verification.leader_paths import walk
 from armrace.verification.leader_proofs import (
     barrier_steps,
@@ -26,7 +27,6 @@ from armrace.verification.leader_proofs import (
     squares_of_optimism,
     stability_of_scales,
 )
-from armrace.verification.leaders import LEADERS
 from armrace.verification.regularisers import BARRIER, excess_of_logarithm
 
 ROUNDS = 1500

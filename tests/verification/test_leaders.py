@@ -12,6 +12,8 @@ from armrace.policies import Exp3, LbInf, OptimisticLogBarrier, TsallisInf
 from armrace.statistics import Interval
 from armrace.verification import verify
 from armrace.verification.forms import QUICK
+from armrace.verification.leader_guarantees import LEADERS, find_leader
+from armrace.verification.leader_mechanics import leader_mechanics_claims
 from armrace.verification.leader_paths import MEANS, replay, walk
 from armrace.verification.leader_proofs import (
     distance_from_solution,
@@ -19,12 +21,7 @@ from armrace.verification.leader_proofs import (
     regret_on_path,
     signed_errors_of_estimates,
 )
-from armrace.verification.leaders import (
-    LEADERS,
-    find_leader,
-    leader_mechanics_claims,
-    leader_regret_claims,
-)
+from armrace.verification.leaders import leader_regret_claims
 from armrace.verification.regularisers import BARRIER, ENTROPY, TSALLIS
 from armrace.verification.verify import try_claims
 

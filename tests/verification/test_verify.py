@@ -21,7 +21,7 @@ from armrace.verification.checks import (
 )
 from armrace.verification.forms import QUICK
 from armrace.verification.guarantees import CHECKED, make_subject
-from armrace.verification.leaders import CHECKED_LEADERS
+from armrace.verification.leader_guarantees import CHECKED_LEADERS
 from armrace.verification.lemmas import lemma_claims
 from armrace.verification.lower_bounds import race_lower_bounds
 from armrace.verification.mutants import BrokenMultiLayerRace

@@ -34,8 +34,9 @@ from armrace.verification.forms import QUICK, Form
 from armrace.verification.guarantees import DELTA, Subject
 from armrace.verification.guard_mutants import GuardMutation, guard_mutants
 from armrace.verification.guards import guard_mechanics_claims
+from armrace.verification.leader_guarantees import LeaderSubject
+from armrace.verification.leader_mechanics import leader_mechanics_claims
 from armrace.verification.leader_mutants import LeaderMutation, leader_mutants
-from armrace.verification.leaders import LeaderSubject, leader_mechanics_claims
 from armrace.verification.martingales import martingale_claims
 from armrace.verification.mechanics import mechanics_claims
 from armrace.verification.race_mutations import lead_by_50, scale_rule, with_shares

@@ -36,14 +36,14 @@ from armrace.verification.guarantees import (
     make_subject,
 )
 from armrace.verification.guards import guard_claims
-from armrace.verification.leaders import (
+from armrace.verification.leader_guarantees import (
     CHECKED_LEADERS,
     CHECKED_LEADERS_AT_LENGTH,
     LEADERS,
     LeaderSubject,
     find_leader,
-    leader_claims,
 )
+from armrace.verification.leaders import leader_claims
 from armrace.verification.lemmas import lemma_claims
 from armrace.verification.lower_bounds import race_lower_bounds, ucb1_lower_bounds
 from armrace.verification.martingales import martingale_claims
