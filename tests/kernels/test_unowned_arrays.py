@@ -2,8 +2,9 @@
 
 import subprocess
 import sys
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 
 from armrace.kernels.compiling import entry, fingerprint
@@ -89,3 +90,24 @@ def test_compiled_code_reads_what_a_handle_stored():
     expected = wide.sum() + wide[1, 1, 2] + 2.5 + 3.5
     assert read(handle) == (True, False, 0.75, -9, 7, 0.25, (2, 2, 3), expected)
     assert pair.one[0] == 10.0
+
+
+def test_the_type_of_a_handle_is_that_of_its_state_whatever_was_seen_before():
+    class Seen(NamedTuple):
+        numbers: Any
+        count: int
+
+    read_only = np.zeros(2)
+    read_only.flags.writeable = False
+    for numbers in (
+        np.zeros(2),
+        np.zeros(2, dtype=np.int64),
+        np.zeros((2, 2)),
+        np.zeros((2, 2), order="F"),
+        np.zeros(4)[::2],
+        read_only,
+    ):
+        state = Seen(numbers, 1)
+        kind = Handle(state)._numba_type_
+        assert kind.state == numba.typeof(state)
+        assert Handle(Seen(numbers, 2))._numba_type_ is kind
