@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 import threading
-from statistics import median
 from urllib.parse import quote_plus
 
 import pytest
-from benchmarks.frames import watch
 from playwright.sync_api import expect
 
 from armrace.service import Keyring, MemoryStore, Service
@@ -293,8 +291,13 @@ def test_a_page_reconnects_when_its_server_comes_back(browser):
         page.close()
 
 
-_TRIES = 20
-"""How often three seconds of a page are looked at: for a minute, if the machine is busy."""
+_WAIT_FOR_UPDATES = """(wanted) => new Promise((resolve) => {
+    let updates = 0;
+    const watched = { subtree: true, characterData: true, childList: true };
+    new MutationObserver(() => { updates += 1; if (updates === wanted) resolve(updates); })
+        .observe(document.getElementById("part-matrix"), watched);
+    setTimeout(() => resolve(updates), 120_000);
+})"""
 
 
 def test_a_large_matrix_follows_its_race(browser):
@@ -311,13 +314,13 @@ def test_a_large_matrix_follows_its_race(browser):
         page = browser.new_page(viewport=DESK)
         page.set_default_timeout(120_000)
         page.goto(f"{address}/experiment?name=large")
+        assert page.locator("table.matrix tbody td").count() >= 600
         page.evaluate("() => { window.first = document.querySelector('table.matrix td'); }")
         player = threading.Thread(target=play)
         player.start()
         try:
-            # The usual second is judged, and again while it is slow: others use the machine too.
-            # `python -m benchmarks.frames` judges the worst one.
-            assert any(_misses(page) == [] for _ in range(_TRIES))
+            # How many a second depends on the machine: `python -m benchmarks.frames` judges that.
+            assert page.evaluate(_WAIT_FOR_UPDATES, 20) == 20
         finally:
             stop.set()
             player.join()
@@ -329,8 +332,3 @@ def test_a_large_matrix_follows_its_race(browser):
             [str(each.evidence if each.active else each.pulls) for each in cells], timeout=60_000
         )
         page.close()
-
-
-def _misses(page):
-    seen = watch(page, 3)
-    return seen.misses(median(seen.frames), median(seen.updates))

@@ -418,7 +418,8 @@ def is_restrictable(state: State) -> bool:
 
 def implementations(state: State) -> list[Callable[..., Any]]:
     """All implementations registered for a state and for the states within it."""
-    found = [function for (_, owner), function in _REGISTRY.items() if owner is type(state)]
+    keys = ((generic.__name__, type(state)) for generic in _GENERICS)
+    found = [_REGISTRY[key] for key in keys if key in _REGISTRY]
     for member in state:
         if isinstance(member, tuple):
             found += implementations(member)
