@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -20,6 +21,7 @@ _BATCH = 100
 _PACED = 64
 """Connections of the load at a fixed rate, of which few are in use unless answers are late."""
 _PARTS = ["process", "http", "rate", "postgres", "modes", "history", "open"]
+_BY_WRK = {"http", "postgres", "modes"}
 _BARE = "import uvicorn; uvicorn.run('benchmarks.service.bare:application', port={port}, "
 _QUIET = "log_level='warning', access_log=False)"
 
@@ -231,6 +233,10 @@ def main() -> None:
         "--delays", type=float, nargs="*", default=[0.0, 0.0005], help="seconds to the database"
     )
     asked = parser.parse_args()
+    if unknown := set(asked.parts) - set(_PARTS):
+        parser.error(f"there is no part {min(unknown)!r}; choose from {', '.join(_PARTS)}.")
+    if shutil.which("wrk") is None and _BY_WRK.intersection(asked.parts):
+        parser.error(f"{', '.join(sorted(_BY_WRK))} need the program wrk (apt-get install wrk).")
     if "process" in asked.parts:
         in_process(100)
     if "http" in asked.parts:
