@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import polars
 import pytest
 
 from armrace.errors import InvalidParameter, UnwritableOutput
+from armrace.service import exports, listings
+from armrace.service.answers import DecisionRow
+from armrace.service.log_parts import read_log
 
 
 @pytest.fixture
@@ -42,3 +46,52 @@ def test_both_formats_say_the_same(filled, tmp_path):
     filled.export("ads", tmp_path / "ads.ndjson", overwrite=True)
     with pytest.raises(InvalidParameter, match=r"must end in .ndjson or .parquet; got 'ads.csv'"):
         filled.export("ads", tmp_path / "ads.csv")
+
+
+def test_parts_make_one_file(filled, tmp_path, monkeypatch):
+    filled.export("ads", tmp_path / "whole.parquet")
+    filled.export("ads", tmp_path / "whole.ndjson")
+    monkeypatch.setattr(exports, "_ROWS_AT_ONCE", 2)
+    filled.export("ads", tmp_path / "parts.parquet")
+    filled.export("ads", tmp_path / "parts.ndjson")
+    whole = polars.read_parquet(tmp_path / "whole.parquet")
+    assert polars.read_parquet(tmp_path / "parts.parquet").equals(whole)
+    assert (tmp_path / "parts.ndjson").read_bytes() == (tmp_path / "whole.ndjson").read_bytes()
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_without_decisions_there_are_columns(service, tmp_path):
+    service.create("ads", ["a", "b"], 0)
+    service.export("ads", tmp_path / "ads.ndjson")
+    service.export("ads", tmp_path / "ads.parquet")
+    assert (tmp_path / "ads.ndjson").read_bytes() == b""
+    assert polars.read_parquet(tmp_path / "ads.parquet").columns == [
+        each.name for each in msgspec.structs.fields(DecisionRow)
+    ]
+
+
+def test_no_more_rows_are_kept_than_decisions_are_open(service, clock, monkeypatch):
+    service.create("ads", ["a", "b"], 0, window=10)
+    for number in range(50):
+        decision = service.decide("ads")
+        clock.move(1)
+        if number % 3:
+            service.reward(decision, 1)
+    read = 0
+
+    def one_by_one(ledger, end):
+        nonlocal read
+        for part in read_log(ledger, end):
+            for record in part:
+                read += 1
+                yield [record]
+
+    monkeypatch.setattr(listings, "read_log", one_by_one)
+    rows, delays = [], []
+    for row in listings.export_rows(service.ledger, service.tenant, "ads"):
+        rows.append(row)
+        delays.append(read - row.decision)
+    monkeypatch.undo()
+    assert rows == service.rows("ads")
+    # In a window of 10 s there are 10 decisions and at most 7 rewards; the time has to be told too.
+    assert max(delays) <= 19

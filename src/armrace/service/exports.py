@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -12,13 +14,19 @@ from armrace.errors import InvalidParameter
 from armrace.files import atomic_path
 from armrace.service.answers import DecisionRow
 
-__all__ = ["FORMATS", "write_rows"]
+__all__ = ["DEFAULT_FORMAT", "FORMATS", "write_rows"]
 
-FORMATS = ("ndjson", "parquet")
+FORMATS = {"ndjson": "application/x-ndjson", "parquet": "application/vnd.apache.parquet"}
+"""The media type of each format."""
+DEFAULT_FORMAT = "ndjson"
+_ROWS_AT_ONCE = 50_000
+"""Some 20 MB, whichever format."""
 
 
-def write_rows(rows: Sequence[DecisionRow], path: Path | str) -> None:
+def write_rows(rows: Iterable[DecisionRow], path: Path | str) -> None:
     """Write rows into a file, whose ending says the format: ``.ndjson`` or ``.parquet``.
+
+    Few rows are in memory at a time.
 
     Args:
         rows: the rows.
@@ -30,17 +38,40 @@ def write_rows(rows: Sequence[DecisionRow], path: Path | str) -> None:
         raise InvalidParameter(f"an export must end in .ndjson or .parquet; got {target.name!r}.")
     with atomic_path(target) as place:
         if kind == "ndjson":
-            place.write_bytes(to_ndjson(rows))
+            _write_ndjson(rows, place)
         else:
-            to_frame(rows).write_parquet(place)
+            _write_parquet(rows, place)
 
 
-def to_ndjson(rows: Sequence[DecisionRow]) -> bytes:
-    """Return rows as lines of JSON."""
-    return msgspec.json.Encoder().encode_lines(rows)
+def _parts(rows: Iterable[DecisionRow]) -> Iterator[list[DecisionRow]]:
+    remaining = iter(rows)
+    while part := list(islice(remaining, _ROWS_AT_ONCE)):
+        yield part
 
 
-def to_frame(rows: Sequence[DecisionRow]) -> Any:
+def _write_ndjson(rows: Iterable[DecisionRow], path: Path) -> None:
+    encoder = msgspec.json.Encoder()
+    with path.open("wb") as file:
+        for part in _parts(rows):
+            file.write(encoder.encode_lines(part))
+
+
+def _write_parquet(rows: Iterable[DecisionRow], path: Path) -> None:
+    """Write a file for each part first: Polars cannot append to a Parquet file."""
+    import polars
+
+    with TemporaryDirectory(dir=path.parent) as folder:
+        files = []
+        for number, part in enumerate(_parts(rows)):
+            files.append(Path(folder) / f"{number}.parquet")
+            _to_frame(part).write_parquet(files[-1])
+        if files:
+            polars.scan_parquet(files).sink_parquet(path)
+        else:
+            _to_frame([]).write_parquet(path)
+
+
+def _to_frame(rows: list[DecisionRow]) -> Any:
     """Return rows as a data frame of Polars."""
     import polars
 

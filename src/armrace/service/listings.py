@@ -6,6 +6,7 @@ which it is asked for: what is appended later is left out.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 
@@ -49,8 +50,11 @@ class _Look(msgspec.Struct, frozen=True):
         return _Moment(experiment, turn.head.sequence, rulings, experiment.sources.quarantined())
 
 
-def export_rows(ledger: Ledger, tenant: str, name: str) -> list[DecisionRow]:
-    """Return all decisions of an experiment in their order, with their rewards.
+def export_rows(ledger: Ledger, tenant: str, name: str) -> Iterator[DecisionRow]:
+    """Yield all decisions of an experiment in their order, with their rewards.
+
+    A decision is yielded when it has its reward or when its window has closed, and all before it
+    too. In memory are as many as the service itself has open, however long the log is.
 
     Args:
         ledger: performs the turns in which the log is read.
@@ -58,14 +62,23 @@ def export_rows(ledger: Ledger, tenant: str, name: str) -> list[DecisionRow]:
         name: the experiment.
     """
     moment = ledger.ask(_Look(tenant, name))
-    rows: dict[int, DecisionRow] = {}
+    experiment = moment.experiment
+    waiting: deque[DecisionRow] = deque()
+    unrewarded: dict[int, DecisionRow] = {}
     for record, event in _events(ledger, moment):
         if isinstance(event, Decided):
-            rows[record.sequence] = _row(moment.experiment, record.sequence, event)
+            row = unrewarded[record.sequence] = _row(experiment, record.sequence, event)
+            waiting.append(row)
         elif isinstance(event, Rewarded):
-            ruling = moment.rulings.get(event.decision)
-            _reward(moment.experiment, rows[event.decision], event, ruling)
-    return list(rows.values())
+            row = unrewarded.pop(event.decision)
+            _reward(experiment, row, event, moment.rulings.get(event.decision))
+        while waiting and (
+            waiting[0].reward is not None or waiting[0].time + experiment.window <= event.time
+        ):
+            row = waiting.popleft()
+            unrewarded.pop(row.decision, None)
+            yield row
+    yield from waiting
 
 
 def _events(ledger: Ledger, moment: _Moment) -> Iterator[tuple[Record, Event]]:

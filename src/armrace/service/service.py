@@ -477,7 +477,7 @@ class Service:
         Args:
             name: the experiment.
         """
-        return self._when_ready(lambda: export_rows(self.ledger, self.tenant, name))
+        return self._when_ready(lambda: list(export_rows(self.ledger, self.tenant, name)))
 
     def export(self, name: str, path: Path | str, *, overwrite: bool = False) -> None:
         """Write all decisions with their rewards into a file ending in .ndjson or .parquet.
@@ -488,7 +488,7 @@ class Service:
             overwrite: whether a file that exists is replaced; else it is refused.
         """
         check_new(Path(path), overwrite=overwrite)
-        write_rows(self.rows(name), path)
+        self._when_ready(lambda: write_rows(export_rows(self.ledger, self.tenant, name), path))
 
     def back_up(self, path: Path | str) -> None:
         """Verify the log and write a copy into a new file, while the service is in use.

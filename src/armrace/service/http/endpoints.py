@@ -7,6 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -26,7 +27,7 @@ from armrace.service.answers import (
     RulingAnswer,
     SourceView,
 )
-from armrace.service.exports import FORMATS, to_frame, to_ndjson
+from armrace.service.exports import DEFAULT_FORMAT, FORMATS, write_rows
 from armrace.service.http.front import Front
 from armrace.service.http.problems import Overloaded
 from armrace.service.http.streams import Streams
@@ -57,20 +58,20 @@ from armrace.service.service import reward_answer
 from armrace.service.views import Describe
 from armrace.service.warming import warm_for_serving
 
-__all__ = ["DECIDE", "ENDPOINTS", "REWARD", "Call", "Endpoint", "Raw", "Stream", "problem_event"]
+__all__ = ["DECIDE", "ENDPOINTS", "REWARD", "Call", "Endpoint", "File", "Stream", "problem_event"]
 
 T = TypeVar("T")
 _ONE, _BATCH = 4096, 2**20
 _EVENT_SECONDS = 1.0
 _backing_up = threading.Lock()
 """Each backup reads the whole log, so that they are written one after another."""
-_NDJSON, _PARQUET = "application/x-ndjson", "application/vnd.apache.parquet"
 
 
-class Raw(NamedTuple):
-    """An answer that is not JSON."""
+class File(NamedTuple):
+    """An answer that is a file, whose folder is removed when it has been sent."""
 
-    content: bytes
+    folder: TemporaryDirectory[str]
+    name: str
     media_type: str
 
 
@@ -253,15 +254,20 @@ def problem_event(error: ArmraceError) -> bytes:
     return b"event: problem\ndata: " + msgspec.json.encode({"code": error.code}) + b"\n\n"
 
 
-async def _export(call: Call) -> Raw:
-    kind = call.query.get("format", FORMATS[0])
+async def _export(call: Call) -> File:
+    kind = call.query.get("format", DEFAULT_FORMAT)
     if kind not in FORMATS:
         raise InvalidParameter(f"format must be one of {', '.join(FORMATS)}; got {kind!r:.100}.")
-    name, ledger = call.path["name"], call.front.ledger
-    rows = await asyncio.to_thread(export_rows, ledger, call.tenant, name)
-    if kind == "ndjson":
-        return Raw(await asyncio.to_thread(to_ndjson, rows), _NDJSON)
-    return Raw(await asyncio.to_thread(_parquet, rows), _PARQUET)
+    # In a file first, so that whatever cannot be exported is refused before anything is sent.
+    folder = TemporaryDirectory(prefix="armrace-export-", ignore_cleanup_errors=True)
+    answer = File(folder, f"export.{kind}", FORMATS[kind])
+    try:
+        rows = export_rows(call.front.ledger, call.tenant, call.path["name"])
+        await asyncio.to_thread(write_rows, rows, Path(folder.name) / answer.name)
+    except BaseException:
+        folder.cleanup()
+        raise
+    return answer
 
 
 async def _back_up(call: Call) -> BackupAnswer:
@@ -279,20 +285,12 @@ async def _back_up(call: Call) -> BackupAnswer:
     return BackupAnswer(copy.name, records)
 
 
-def _parquet(rows: Any) -> bytes:
-    import io
-
-    file = io.BytesIO()
-    to_frame(rows).write_parquet(file)
-    return file.getvalue()
-
-
 _NAME = "/v1/experiments/{name}"
 DECIDE, REWARD = f"{_NAME}/decide", "/v1/rewards"
 """The addresses that are asked for most often."""
 _LIST = list[QuarantinedReward]
 _LEVEL = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": 0.05}
-_FORMAT = {"type": "string", "enum": [*FORMATS], "default": FORMATS[0]}
+_FORMAT = {"type": "string", "enum": [*FORMATS], "default": DEFAULT_FORMAT}
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", DECIDE, "decide", "Make a decision", Decision, _decide, DecideBody),
     Endpoint(
@@ -457,7 +455,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "Export decisions with rewards",
         bytes,
         _export,
-        media=(_NDJSON, _PARQUET),
+        media=tuple(FORMATS.values()),
         query=(Parameter("format", "The format of the file.", _FORMAT),),
     ),
     Endpoint(

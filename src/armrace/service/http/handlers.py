@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.responses import StreamingResponse
+from starlette.responses import FileResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from armrace.errors import ArmraceError, DamagedFile, RequestFailed, StoreFailed
@@ -23,7 +24,7 @@ from armrace.service.http.endpoints import (
     REWARD,
     Call,
     Endpoint,
-    Raw,
+    File,
     Stream,
     problem_event,
 )
@@ -83,7 +84,7 @@ class Handler:
         began, code, defect = time.perf_counter(), None, None
         headers = dict(scope["headers"])
         name = request_id(headers.get(b"x-request-id"))
-        status, media, more = self._endpoint.status, _JSON, {}
+        status, more = self._endpoint.status, {}
         try:
             grant = self._grant(scope, headers)
             answer = await self._answer(grant, scope, headers, receive)
@@ -92,10 +93,11 @@ class Handler:
                 self._note(name, status, time.perf_counter() - began, None)
                 await _stream(followed, name, scope, receive, send)
                 return
-            if isinstance(answer, Raw):
-                content, media = answer.content, answer.media_type.encode()
-            else:
-                content = _encode(answer)
+            if isinstance(answer, File):
+                await _send_file(answer, name, scope, receive, send)
+                self._note(name, status, time.perf_counter() - began, None)
+                return
+            content = _encode(answer)
         except ClientGone:
             status, content = 499, b""
         except Exception as error:
@@ -107,7 +109,7 @@ class Handler:
             if isinstance(refusal, (DamagedFile, StoreFailed)):
                 self._when_failed()
         sent = [
-            (b"content-type", media),
+            (b"content-type", _JSON),
             (b"content-length", b"%d" % len(content)),
             (b"x-request-id", name.encode()),
         ]
@@ -202,3 +204,12 @@ async def _stream(
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Request-Id": name}
     response = StreamingResponse(content, media_type="text/event-stream", headers=headers)
     await response(scope, receive, send)
+
+
+async def _send_file(file: File, name: str, scope: Scope, receive: Receive, send: Send) -> None:
+    headers = {"Cache-Control": "no-store", "X-Request-Id": name}
+    with file.folder as folder:
+        response = FileResponse(
+            Path(folder) / file.name, headers=headers, media_type=file.media_type
+        )
+        await response(scope, receive, send)
