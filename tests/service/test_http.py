@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import tempfile
 import threading
 
 import msgspec
@@ -152,6 +153,16 @@ def test_audits_ratios_and_exports(client):
     table = client.get("/v1/experiments/ads/export?format=parquet").content
     assert len(rows) == len(polars.read_parquet(io.BytesIO(table))) == 1
     assert client.get("/v1/experiments/ads/export?format=csv").status_code == 422
+
+
+def test_exports_leave_nothing_behind(client, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    reward(client, decide(client), 1)
+    whole = client.get("/v1/experiments/ads/export", headers={"Range": "bytes=0-3"})
+    assert whole.status_code == 200  # each export is another one, so that no part of it can be had
+    assert int(whole.headers["content-length"]) == len(whole.content) > 0
+    assert client.get("/v1/experiments/none/export").status_code == 404
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,17 @@ They do not use Starlette's objects for requests and responses, which take longe
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.responses import FileResponse, StreamingResponse
+from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from armrace.errors import ArmraceError, DamagedFile, RequestFailed, StoreFailed
@@ -42,6 +44,7 @@ __all__ = ["Handler", "Shortcut"]
 
 _encode = msgspec.json.Encoder().encode
 _JSON = b"application/json"
+_PART = 2**18
 _PREFIX, _SUFFIX = DECIDE.split("{name}")
 
 
@@ -207,9 +210,13 @@ async def _stream(
 
 
 async def _send_file(file: File, name: str, scope: Scope, receive: Receive, send: Send) -> None:
-    headers = {"Cache-Control": "no-store", "X-Request-Id": name}
-    with file.folder as folder:
-        response = FileResponse(
-            Path(folder) / file.name, headers=headers, media_type=file.media_type
-        )
+    """Send a file and remove it; not by Starlette, which would offer ranges of what is gone."""
+    with file.folder as folder, (Path(folder) / file.name).open("rb") as content:
+        headers = {
+            "Cache-Control": "no-store",
+            "Content-Length": str(os.fstat(content.fileno()).st_size),
+            "X-Request-Id": name,
+        }
+        parts = iter(partial(content.read, _PART), b"")
+        response = StreamingResponse(parts, media_type=file.media_type, headers=headers)
         await response(scope, receive, send)
