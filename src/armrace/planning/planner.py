@@ -38,7 +38,8 @@ def plan(
         means: the probability of a click on each arm.
         executor: see :func:`armrace.simulate`.
         workers: see :func:`armrace.simulate`.
-        progress: whether to show progress bars; by default on a terminal only.
+        progress: whether to show progress bars; by default on a terminal, and a line a minute
+            elsewhere.
         asked: all other parameters of :func:`make_question`.
 
     The result does not depend on the executor or the number of workers.
@@ -81,7 +82,8 @@ def answer(
         question: arms, traffic and suspected corruption.
         executor: runs the replications in place of threads.
         workers: how many threads run at once; by default one per core.
-        progress: whether to show progress bars; by default on a terminal only.
+        progress: whether to show progress bars; by default on a terminal, and a line a minute
+            elsewhere.
 
     Returns:
         The plan.

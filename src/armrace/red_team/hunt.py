@@ -71,7 +71,8 @@ def redteam(
         folder: where replications are kept, so that an interrupted search can go on.
         executor: see :func:`armrace.simulate`.
         workers: see :func:`armrace.simulate`.
-        progress: whether to show a progress bar; by default on a terminal only.
+        progress: whether to show a progress bar; by default on a terminal, and a line a minute
+            elsewhere.
 
     Returns:
         The worst attack found: a lower bound on the worst case.

@@ -1,4 +1,4 @@
-"""Progress bars on standard error."""
+"""Progress on standard error: a bar on a terminal, a line a minute elsewhere."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from contextlib import contextmanager
 __all__ = ["Progress", "cell_bar", "compiling_bar", "progress_bar"]
 
 Progress = bool | None | Callable[[float], None]
-"""Whether to show a bar, None for a terminal only; or a function that takes the finished share."""
+"""Whether to show a bar; None for one on a terminal and for lines elsewhere; or a function that
+takes the finished share."""
 
 _SECONDS_THAT_TELL_THE_SPEED = 600.0
 """Cells differ much in length, so the remaining time is estimated from many of them."""
+_SECONDS_BETWEEN_LINES = 60.0
 
 
 @contextmanager
 def progress_bar(
     title: str, shown: Progress, seconds_for_speed: float = 30.0
 ) -> Iterator[Callable[..., None]]:
-    """Show a progress bar on standard error.
+    """Show progress on standard error.
 
     Args:
         title: the words in front of the bar.
-        shown: whether to show it; None shows it on a terminal only. A function is used in place
-            of a bar.
+        shown: whether to show a bar; None shows one on a terminal, and elsewhere, as in the log of
+            a server, a line a minute. A function is used in place of a bar.
         seconds_for_speed: the time over which the speed is averaged, to estimate what is left.
 
     Yields:
@@ -35,7 +37,7 @@ def progress_bar(
         yield shown
         return
     if not _visible(shown):
-        yield lambda share, words=title: None
+        yield _make_lines(title) if shown is None else lambda share, words=title: None
         return
     from rich import progress
     from rich.console import Console
@@ -89,6 +91,19 @@ def compiling_bar(
         yield lambda share, now: report(share, f"compiling {now}, once".replace(" ,", ","))
     if told:
         print(f"armrace: compiled in {time.monotonic() - started:.0f} s.", file=sys.stderr)
+
+
+def _make_lines(title: str) -> Callable[..., None]:
+    """Return a function that prints a line if a minute has passed since the last one."""
+    last = time.monotonic()
+
+    def report(share: float, words: str = title) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _SECONDS_BETWEEN_LINES and sys.stderr is not None:
+            last = time.monotonic()
+            print(f"armrace: {words}, {share:.0%}", file=sys.stderr, flush=True)
+
+    return report
 
 
 def _visible(shown: bool | None) -> bool:
