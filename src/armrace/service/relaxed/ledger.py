@@ -77,7 +77,7 @@ class RelaxedLedger(Ledger):
             return outcomes
         self._seen = books.time
         self.turns["relaxed"] += 1
-        # Folded here, when others have the lock already.
+        # Folded after the turn, when others may have the lock.
         apply_events(books.state, books.records)
         return names.sign_answers(outcomes)
 
