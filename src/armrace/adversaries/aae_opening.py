@@ -70,9 +70,11 @@ class AaeOpening(Adversary, frozen=True, tag="aae-opening"):
         return min(zeroing, setting.smallest_change(np.ones_like, state.second))
 
     def _needed(self, setting: Setting, shown_mean: float) -> int:
+        # Two arms that both pay nothing are never told apart.
         if shown_mean <= 0:
             return setting.horizon
         log_term = math.log(2 * setting.arms * setting.horizon / self.delta)
+        # One more, because an arm is deleted only if the intervals are strictly apart.
         pulls = math.ceil(4 * log_term / shown_mean**2) + 1
         # Arm elimination plays its arms in turn, so that every arm gets as many.
         return min(setting.horizon, setting.arms * pulls)

@@ -40,6 +40,7 @@ def remember_clean(tally: Tally, rewards: npt.NDArray[np.float64]) -> None:
         tally: the tally to change.
         rewards: the round's rewards before corruption.
     """
+    # ``observe`` is told only what the played arm paid after corruption.
     for arm in range(rewards.size):
         tally.clean[arm] = rewards[arm]
 

@@ -47,6 +47,7 @@ class CleanObjective(Adversary, frozen=True, tag="clean-objective"):
     def start(self, setting: Setting) -> CleanObjectiveState:
         if self.rounds is not None:
             return CleanObjectiveState(self.rounds)
+        # A round costs 1 at most, so that the budget lasts at least this long.
         return CleanObjectiveState(int(min(setting.budget, setting.horizon)))
 
     def windows(self, state: CleanObjectiveState, horizon: int) -> list[tuple[int, int]]:

@@ -76,8 +76,10 @@ def excess_over_allowed(state: JunGreedyState, arm: int, reward: float) -> float
     """Return how far the sum of an arm that pays ``reward`` would exceed its goal."""
     tally, target = state.tally, state.target
     pulls = tally.pulls[target]
+    # The target is never attacked: its sums before and after corruption are the same.
     allowed = tally.paid_sums[target] / pulls
     allowed -= 2.0 * deviation(pulls, tally.pulls.size, state.delta)
+    # Sums include the play to come, so that a deficit of earlier rounds is carried over to it.
     excess: float = tally.paid_sums[arm] + reward - (tally.pulls[arm] + 1) * allowed
     return excess
 

@@ -16,6 +16,7 @@ from armrace.specification import Limits
 
 __all__ = ["Interval", "LowerBoundSwitch"]
 
+# In the proof of Theorem 4 every interval is twice as long as all rounds before it.
 _GROWTH = 3
 
 
@@ -122,11 +123,13 @@ class LowerBoundSwitch(Adversary, frozen=True, tag="lower-bound-switch"):
         self.check(setting)
         honest = float(setting.means[setting.best])
         shown = self.shown_means(setting)[setting.best]
+        # Zeroing with this probability thins the mean ``honest`` to ``shown``, whatever the law.
         chance = 1.0 - shown / honest if honest > 0.0 else 0.0
         starts = self._borders(setting)[:-1]
         if not starts:
             starts = (int(min(setting.budget, setting.horizon // _GROWTH)),)
         attacks = tuple(LowerBoundSwitchState(setting.best, start, chance) for start in starts)
+        # With a single candidate the simulations would decide nothing.
         return attacks[0] if len(attacks) == 1 else self._most_harmful(setting, attacks)
 
     def _most_harmful(
@@ -213,6 +216,7 @@ def _mean_pulls(
 def _is_randomised(policy: Any, horizon: int, means: tuple[float, ...]) -> bool:
     """Whether other random numbers of the learner, on the same rewards, lead to other plays."""
     checkpoints = tuple(sorted({max(1, horizon // part) for part in (64, 16, 4, 2, 1)}))
+    # The same rewards and other random numbers of the learner: only a randomised learner differs.
     one, other = (
         plays_in_rehearsal(policy, horizon, means, _NO_ATTACK, 0.0, checkpoints, 0, luck)
         for luck in (0, 1)

@@ -175,6 +175,8 @@ class TwoPhase(Adversary, frozen=True, tag="two-phase"):
             float(getattr(self, f"{name}_{part}")) for part in ("low", "high", "visible", "margin")
         ]
         low, high, visible, margin = values
+        # Found out once: an attack that need not look spares the learner computing its
+        # distribution.
         needs_decoy = action not in {_ZERO, _FREE_RIDE, _SPOIL} or margin > -1.0
         fixed = self.decoy != "likeliest" or not needs_decoy
         always = fixed and low == 0.0 and high == 1.0 and visible == 0.0
@@ -188,6 +190,7 @@ class TwoPhase(Adversary, frozen=True, tag="two-phase"):
             values |= {name: defaults[name] for name in values if name.startswith(idle)}
         if self.split == 1.0 or self.wake_at <= self.start_at:
             values["wake_at"] = defaults["wake_at"]
+        # Hysteresis acts at the lower end of a window, and without one there is nothing to leave.
         if max(values["first_low"], values["second_low"]) == 0.0:
             values["hysteresis"] = defaults["hysteresis"]
         return type(self)(**values)
@@ -281,6 +284,7 @@ def looks_in_two_phases(state: TwoPhaseState, round: int, rewards: Floats, left:
 def remember_play(state: TwoPhaseState, round: int, arm: int, reward: float) -> None:
     state.pulls[arm] += 1
     state.sums[arm] += reward
+    # An attack that sees the distribution never reads the shares.
     if not state.looks:
         for other in range(state.shares.size):
             state.shares[other] *= 1.0 - _RECENT

@@ -52,6 +52,7 @@ def doubts_of(log: Log, floor: float) -> list[str]:
 def _chance_if_uniform(log: Log) -> float:
     """Return the probability that uniform choices differ at least so much."""
     expected = log.rows / len(log.arms)
+    # With fewer rows an arm the statistic does not yet have the chi-square law.
     if expected < 5.0:
         return 1.0
     statistic = float(((log.pulls - expected) ** 2 / expected).sum())

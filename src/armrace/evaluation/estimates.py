@@ -104,6 +104,7 @@ def estimates_of(
     Returns:
         One estimate for each of :data:`ESTIMATORS`, or rejection replay alone.
     """
+    # Averaged over runs, dependent as they are: Jensen's inequality allows it (docs/decisions/025).
     sums = np.mean([tally.sums for tally in tallies], axis=0)
     accepted = float(np.mean([tally.counts[ACCEPTED] for tally in tallies]))
     found = [
@@ -115,6 +116,7 @@ def estimates_of(
     rows = _effective(moments[WEIGHT], moments[WEIGHT_SQUARE])
     rewards = _effective(sums[WEIGHTED, TOTAL], moments[PAID_SQUARE])
     wide = largest_weight + 1.0  # an estimated mean, plus or minus a weighted difference
+    # All runs have met the same rows, so that a block is drawn for all of them at once.
     blocks = np.sum([tally.blocks for tally in tallies], axis=0)
     return [
         *found,
@@ -180,6 +182,7 @@ def _self_normalised(
     count = len(blocks)
     drawn = generator.multinomial(count, np.full(count, 1.0 / count), size=_RESAMPLES)
     resampled = drawn @ blocks
+    # A resample may consist of blocks without any weight.
     ratios = resampled[:, 1] / np.maximum(resampled[:, 0], np.finfo(np.float64).tiny)
     low, high = np.quantile(ratios, [level / 2, 1 - level / 2]).tolist()
     ends = Interval(low, high)

@@ -28,6 +28,7 @@ def figures_of(
         weighs: whether the runs have weighed all rows.
     """
     tallies = [run.tally for run in plan.runs]
+    # A probability of at most 1 over a propensity that is raised to the floor.
     heaviest = 1.0 / floor
     # Every policy has the same generator, so that its figures do not depend on the others.
     generator = generator_for(seed, Purpose.BOOTSTRAP)

@@ -285,6 +285,7 @@ class _Job:
                         if plan.form.without == without:
                             blocks = _blocks(part, first, plan.rows)
                             work += [(run, part, blocks) for run in plan.runs]
+                # Every result is asked for, so that what went wrong in a thread is raised here.
                 for _ in pool.map(lambda each: each[0].take(each[1], each[2]), work):
                     pass
 

@@ -57,6 +57,7 @@ class Run:
             attack.smallest_cost(corrupter, setting),
         )
         self._stream = stream_for(seed, Purpose.LEARNER, replication)
+        # A stream of its own: acceptance must not depend on how many numbers the policy draws.
         self._coins = stream_for(seed, Purpose.ACCEPTANCE, replication)
         self.ledger = make_ledger(arms, policy.layer_count(arms, horizon), setting.budget)
         self.tally = make_tally(arms, blocks)

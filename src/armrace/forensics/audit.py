@@ -68,6 +68,7 @@ def _examine(race: Race | None, watched: Watched | None, level: float) -> Audit:
     Certificates of different arms add up: each round plays one arm, and the corruption of a round
     is at least the change to the arm that was played.
     """
+    # Two for layers: that their samples agree, and that each meets only its share of corruption.
     claims = 2 * (race is not None) + (watched is not None)
     findings: list[Finding] = []
     if race is not None:

@@ -127,6 +127,7 @@ def _change(
 ) -> Change:
     """A change with the numbers and means of the rewards that have come."""
     counts = np.asarray(pulls)
+    # Differences of running sums may leave [0, n] by a rounding error.
     means = np.clip(sums, 0.0, counts) / counts
     return Change(
         log_value=log_value,
@@ -184,6 +185,7 @@ def _mark_pairs(watched: Watched, arm: int) -> _MarkPairs:
     marks, reached = watched.marks, int(watched.marks.reached[arm])
     pulls, sums = marks.pulls[:reached], marks.sums[arm, :reached]
     rounds, outstanding = marks.rounds[arm, :reached], marks.outstanding[arm, :reached]
+    # The present counts as one more mark. The tests hold at all times at once, so that it is free.
     if pulls.size and watched.pulls[arm] > pulls[-1]:
         pulls = np.append(pulls, watched.pulls[arm])
         sums = np.append(sums, watched.sums[arm])
@@ -202,6 +204,7 @@ def _mark_pairs(watched: Watched, arm: int) -> _MarkPairs:
         outstanding[first],
         outstanding[last],
     )
+    # All marks that may ever be reached share a third of the level equally.
     sharing = math.log(_SHARES * marks.pulls.size)
     return _MarkPairs(pulls, sums, rounds, first, last, found.pairs(sharing))
 
@@ -214,6 +217,7 @@ def _change_at_marks(watched: Watched, arm: int) -> Change | None:
     evidence = pairs.evidence
     peak = float(evidence.max())
     moments = np.zeros(rounds.size)
+    # An average of e-values is an e-value. Measured from the peak, no exponential overflows.
     np.add.at(moments, last, np.exp(evidence - peak))
     when = int(np.argmax(moments))
     within = np.flatnonzero(last == when)

@@ -54,6 +54,7 @@ class Exposure(NamedTuple):
         """The most that the layer meets of a total corruption."""
         load = float(self.share[layer]) * corruption
         met = ((math.expm1(rate) * load + self.log_term) / rate for rate in self.rates)
+        # No layer meets more than there is (Lemma 5 of the theory page).
         return min(corruption, *met)
 
     def rejects(self, found: TwoSamples, layers: tuple[int, int], corruption: float) -> bool:
@@ -89,7 +90,9 @@ def exposure_of(race: Race, level: float) -> Exposure:
         race: the state of a race.
         level: the probability with which a bound may fail.
     """
+    # One bound for each layer and each of the two rates.
     log_term = math.log(2 * race.share.size / level)
+    # Lemma 1 of the theory page: the best rate is ln(c/rho), here for rho = 1.
     best_rate = math.log(corruption_allowance(1.0, log_term))
     return Exposure(race.share, (best_rate, _SMALL_RATE), log_term)
 
@@ -103,6 +106,7 @@ def examine_layers(race: Race, level: float, claims: int) -> Finding:
         claims: the number of equal shares of the level of the whole audit.
     """
     layers, arms = race.pulls.shape
+    # All pairs share the level, with rewards or not: which have some depends on the rewards.
     log_term = math.log(arms * layers * (layers - 1) / 2 / level)
     exposure = exposure_of(race, level)
     alarms, by_arm, total = [], np.zeros(arms), 0.0
@@ -156,6 +160,7 @@ def _least_total(
     for index in rejected:
         layers = int(found.fast[index]), int(found.slow[index])
         compared = found.pairs.comparison(index, log_term)
+        # Starting from the best bound so far, a pair that gives no better one costs a single test.
         total = exposure.least_corruption(compared, layers, total, float(race.rounds[0]))
     return total
 

@@ -180,11 +180,13 @@ def _differing(
     """
     pulls, totals = log.pulls.astype(np.float64), log.totals.copy()
     rows, sums = rows.copy(), sums.copy()
+    # Counted before any source is left out: the level is divided among all tests that may be made.
     tests = int(((rows >= _FEWEST_ROWS) & (pulls - rows >= _FEWEST_ROWS)).sum())
     found: list[SourceAlarm] = []
     while len(found) < tests:
         source, arm, log_value = _most_striking(rows, sums, pulls, totals)
         chance = tests * math.exp(-log_value)
+        # Written so that a NaN, too, ends the search.
         if not chance < level:
             break
         own, paid = float(rows[source, arm]), float(sums[source, arm])

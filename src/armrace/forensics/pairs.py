@@ -120,6 +120,7 @@ def pairs_of(
     n, m = pulls.astype(np.float64), other_pulls.astype(np.float64)
     x, y = np.clip(sums, 0.0, n), np.clip(other_sums, 0.0, m)
     divergence = _entropy(n + m, x + y) - _entropy(n, x) - _entropy(m, y)
+    # Lemma 2 of the theory page for each of the two samples: (1/2) ln(pi (n + 1/2)).
     price = 0.5 * np.log(np.pi**2 * (n + 0.5) * (m + 0.5))
     return Pairs(n, x, m, y, np.maximum(divergence, 0.0), price, np.zeros(n.size) + sharing)
 
@@ -143,6 +144,7 @@ def nearest_pairs(first: Samples, second: Samples, sharing: Floats | float = 0.0
     n, m = first.pulls, second.pulls
     below = first.high * m <= second.low * n
     above = first.low * m >= second.high * n
+    # Where the ranges of the means overlap, any mean in both makes the divergence 0.
     common = np.maximum(first.low / n, second.low / m)
     sums = np.where(below, first.high, np.where(above, first.low, common * n))
     others = np.where(below, second.low, np.where(above, second.high, common * m))

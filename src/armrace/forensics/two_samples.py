@@ -47,6 +47,7 @@ class TwoSamples(NamedTuple):
             return 0.0
         n, m = self.pulls, self.upper_pulls
         common = (n * mean + m * upper_mean) / (n + m)
+        # Both means are then equal, and 0 or 1, up to rounding.
         if not 0.0 < common < 1.0:
             return 0.0
         return n * kl(mean, common) + m * kl(upper_mean, common)

@@ -39,6 +39,7 @@ def watch(state: Any, arms: int, horizon: int) -> Watched:
     check_number("arms", arms, _ARMS, whole=True)
     check_number("horizon", horizon, _HORIZON, whole=True)
     race = race_in(state)
+    # Arrays of one entry are single numbers of a state, and say nothing of its arms.
     lengths = {race.pulls.shape[1]} if race is not None else set(_lengths(state)) - {1}
     if lengths and arms not in lengths:
         raise InvalidParameter(

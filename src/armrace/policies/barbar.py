@@ -84,6 +84,7 @@ class Barbar(CountingPolicy, frozen=True, tag="barbar"):
     ] = 1.0
 
     def start(self, arms: int, horizon: int) -> BarbarState:
+        # lg 1 = 0 has no logarithm.
         log_term = math.log(8 * arms / self.delta * math.log2(max(horizon, 2)))
         state = BarbarState(make_counts(arms), make_epochs(arms), self.scale * 1024 * log_term)
         _begin_epoch(state)
@@ -122,6 +123,7 @@ def barbar_distribution(state: BarbarState, out: npt.NDArray[np.float64]) -> Non
     epochs = state.epochs
     if epoch_is_over(epochs):
         _estimate_gaps(epochs, out)
+        # Without touching the state: a look at the distribution must not begin an epoch.
         total = _plan(state.least_plays, out, out)
         for arm in range(out.size):
             out[arm] /= total

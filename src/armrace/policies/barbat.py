@@ -132,6 +132,8 @@ def _plan(
         if arm != best:
             out[arm] = least_plays / (gaps[arm] * gaps[arm])
             left -= out[arm]
+    # Positive: gaps are at least 2^-(m-1), so that no other arm takes more than a K-th of the
+    # epoch.
     out[best] = left
     return length
 
@@ -148,6 +150,7 @@ def barbat_distribution(state: BarbatState, out: npt.NDArray[np.float64]) -> Non
     epochs = state.epochs
     if epoch_is_over(epochs):
         best = _estimate_gaps(epochs, out)
+        # In place: every gap is read before its plan is written over it.
         length = _plan(state.scale, epochs.number[0] + 1, best, out, out)
         for arm in range(out.size):
             out[arm] /= length

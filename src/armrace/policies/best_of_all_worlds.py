@@ -117,6 +117,8 @@ class BestOfAllWorlds(RacePolicy, frozen=True, tag="best-of-all-worlds"):
         top_share = horizon**-self.alpha if layers > 1 else 1.0
         share = 2.0 ** -np.arange(1.0, layers)
         if layers > 1:
+            # Not negative: T^-alpha <= 2^-floor(alpha lg T). The race has the shares given that it
+            # plays.
             share[0] = 1.0 - top_share - share[1:].sum()
             share /= share.sum()
         designed, allowances = 2.0 ** np.arange(1.0, layers), np.full(layers - 1, log_term)
@@ -240,5 +242,7 @@ def _learn_top(state: BestOfAllWorldsState, ticket: Ticket, reward: float) -> No
         if not top.active[arm]:
             delete_arm(state.race, state.race.share.size, arm)
     if has_switched(top):
+        # EXP3.P learns from SAPO's rounds alone. There may be none left if play goes on past the
+        # horizon.
         remaining = state.top_share[0] * (state.horizon[0] - state.race.rounds[0])
         restart_gains(top.fallback, max(1.0, remaining), math.log(top.active.size))

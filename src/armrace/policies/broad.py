@@ -102,6 +102,7 @@ class Broad(CountingPolicy, frozen=True, tag="broad"):
             counts=make_counts(arms),
             estimates=make_estimates(arms),
             weights=np.zeros(arms),
+            # One step before the first phase: beginning it halves the rate and counts the phase.
             learning_rate=np.array([2.0 * self.learning_rate]),
             variation=np.zeros(1),
             phase=np.full(1, -1, dtype=np.int64),
@@ -119,6 +120,7 @@ def _begin_phase(state: BroadState) -> None:
     state.learning_rate[0] *= 0.5
     state.variation[0] = 0.0
     state.phase[0] += 1
+    # The x of equal probabilities without losses: 1/(rate (0 - x)) = 1/K.
     estimates.normaliser[0] = -arms / state.learning_rate[0]
     for arm in range(arms):
         estimates.losses[arm] = 0.0
@@ -158,10 +160,12 @@ def broad_assign(state: BroadState, ticket: Ticket) -> Ticket:
 def broad_learn(state: BroadState, ticket: Ticket, reward: float) -> None:
     arm, estimates, rate = ticket.arm, state.estimates, state.learning_rate[0]
     record(state.counts, arm, reward)
+    # A full reward is no loss: it adds nothing to the variation, nor to an estimate.
     if ticket.phase != state.phase[0] or reward >= 1.0:
         return
     loss = 1.0 - reward
     state.variation[0] += _variation(state.weights, arm, ticket.probability, loss)
+    # Before the loss is counted: the loss that ends a phase is forgotten with it.
     if state.variation[0] * rate * rate >= state.patience:
         _begin_phase(state)
         return

@@ -28,6 +28,7 @@ from armrace.specification import Limits
 
 __all__ = ["Exp3"]
 
+# Far above the least double, so that weights a factor of 1e-200 smaller still count.
 _SMALLEST_WEIGHT = 1e-100
 
 

@@ -95,6 +95,7 @@ class Exp3Ix(CountingPolicy, frozen=True, tag="exp3-ix"):
     def start(self, arms: int, horizon: int) -> Exp3IxState:
         rate = self.learning_rate
         if self.anytime:
+            # Divided by sqrt(t) in each round, see ``_at_round``.
             rate = math.sqrt(math.log(arms) / arms)
         elif rate is None:
             rate = math.sqrt(2 * math.log(arms) / (arms * horizon))

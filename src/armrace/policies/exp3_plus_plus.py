@@ -132,15 +132,18 @@ def _mix(state: Exp3PlusPlusState, number: int, out: npt.NDArray[np.float64]) ->
     arms, log_round = out.size, math.log(number)
     rate = 0.5 * math.sqrt(math.log(arms) / (number * arms))
     most = min(0.5 / arms, rate)
+    # The paper's alpha ln(t K^(1/alpha)), without its 2n, which ``spread`` has.
     width = math.sqrt(_ALPHA * log_round + math.log(arms))
     if state.bounds_gaps:
         strength, least = _BETA * log_round, _least_upper_bound(state, width)
     else:
+        # Seldin and Slivkins (2014), Theorem 3, which asks for a factor of 18 or more.
         strength = _STRENGTH_2014 * log_round * log_round
         least = smallest(state.losses)
     exponential_weights(state.losses, rate, out)
     left = 1.0
     for arm in range(arms):
+        # Computed again below rather than kept: ``out`` is in use, and there is no second array.
         left -= _exploration(gap_of_arm(state, arm, least, width, number), strength, number, most)
     for arm in range(arms):
         gap = gap_of_arm(state, arm, least, width, number)

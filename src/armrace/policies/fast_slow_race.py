@@ -56,6 +56,7 @@ class FastSlowRace(RacePolicy, frozen=True, tag="fast-slow-race"):
 
     def start(self, arms: int, horizon: int) -> Race:
         log_term = math.log(8 * arms * horizon / self.delta)
+        # Algorithm 1 has 1/C, which is no probability below a corruption of 1 (erratum 12).
         told = max(self.corruption, 1.0)
         allowances = [0.0, 2 * log_term]
         return make_race(

@@ -94,6 +94,7 @@ class LbInf(CountingPolicy, frozen=True, tag="lb-inf"):
     ] = 0.25
 
     def guarantee(self, gaps: Sequence[float], horizon: int, corruption: float) -> Guarantee | None:
+        # The paper's constants are for a unique best arm, and its rate 1/ln T needs two rounds.
         if min(gaps) == 0 or self.prediction_rate not in _PROVEN_RATES or horizon < 2:
             return None
         bound = lb_inf_regret(gaps, horizon, corruption, predicts=self.prediction_rate > 0)
@@ -142,6 +143,7 @@ def lb_inf_learn(state: LbInfState, ticket: Ticket, reward: float) -> None:
     deviation = error * (1.0 - ticket.probability)
     scales[ticket.arm] = _grown(before, deviation, state.growth)
     rate = state.prediction_rate
+    # Last, as in the paper: the error above is that of the prediction before this loss.
     estimates.predictions[ticket.arm] = (1.0 - rate) * estimates.predictions[ticket.arm] + (
         rate * loss
     )

@@ -137,8 +137,10 @@ def lb_inf_v_learn(state: LbInfVState, ticket: Ticket, reward: float) -> None:
     add_loss(state.estimates.losses, arm, error, probability)
     counted = 2.0 * (1.0 - probability)
     limit = probability * probability * state.log_horizon
+    # min(1, counted/limit) without a division by the square of a tiny probability, which may be 0.
     state.variations[arm] += error * error * (counted / limit if counted < limit else 1.0)
     variation = state.variations[arm] / state.log_horizon
     state.scales[arm] = math.sqrt(state.first_scale * state.first_scale + variation)
+    # By least squares ("LS" in the paper), from counts that already include this reward.
     state.estimates.predictions[arm] = mean_loss(state.counts, arm)
     state.scratch.solution.up_to_date[0] = False

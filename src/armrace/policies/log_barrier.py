@@ -88,6 +88,7 @@ class LogBarrier(CountingPolicy, frozen=True, tag="log-barrier"):
         if rate is None:
             rate = min(0.5, math.sqrt(arms * math.log(max(horizon, 2)) / horizon))
         estimates = make_estimates(arms)
+        # The x of equal probabilities without losses.
         estimates.normaliser[0] = -arms / rate
         weights = np.full(arms, 1.0 / arms)
         return LogBarrierState(make_counts(arms), estimates, weights, float(rate))
@@ -114,6 +115,7 @@ def log_barrier_assign(state: LogBarrierState, ticket: Ticket) -> Ticket:
 def log_barrier_learn(state: LogBarrierState, ticket: Ticket, reward: float) -> None:
     estimates = state.estimates
     record(state.counts, ticket.arm, reward)
+    # A full reward is no loss, and the probabilities stay as they are.
     if reward < 1.0:
         add_loss(estimates.losses, ticket.arm, 1.0 - reward, ticket.probability)
         estimates.normaliser[0] = power_weights(

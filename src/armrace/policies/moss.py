@@ -105,6 +105,7 @@ def moss_choose(state: MossState, stream: Stream, eligible: Eligible = None) -> 
 def moss_assign(state: MossState, ticket: Ticket) -> Ticket:
     arm = ticket.arm
     count_play(state.counts, arm)
+    # By plays assigned, not rewards seen: docs/decisions/008.
     state.bonuses[arm] = bonus(state.counts.assigned[arm], state.fair_share[0])
     return ticket
 

@@ -92,6 +92,7 @@ class MultiLayerRace(RacePolicy, frozen=True, tag="multi-layer-race"):
     def start(self, arms: int, horizon: int) -> Race:
         layers = self.layer_count(arms, horizon)
         share = self.base ** -np.arange(1.0, layers + 1)
+        # Algorithm 2: the first layer gets what the others leave (erratum 11).
         share[0] = 1.0 - share[1:].sum()
         if self.intervals == "paper":
             log_term = math.log(4 * arms * horizon * layers / self.delta)

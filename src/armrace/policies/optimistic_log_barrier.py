@@ -205,6 +205,8 @@ def optimistic_log_barrier_assign(state: OptimisticLogBarrierState, ticket: Tick
         state.estimates.predictions[ticket.arm],
     )
     variances, own, pooled = state.variances, state.spreads.own, state.spreads.pooled[0]
+    # At the decision and for every arm: in the proof the next optimism is known once the
+    # probabilities are (theory page, Barrier lemma 1).
     for arm in range(variances.size):
         probability = max(solution.weights[arm], _SMALLEST_PROBABILITY)
         variances[arm] += max(own[arm], pooled) * (1.0 - probability) / probability
@@ -238,6 +240,7 @@ def _learn_spread(state: OptimisticLogBarrierState, arm: int, square: float) -> 
     own, pooled, rewards = state.spreads.own, state.spreads.pooled, state.spreads.rewards
     seen = min(square, 1.0)
     rewards[0] += 1
+    # The reward is counted already; the 1 is the error of 1/2 that every arm starts with.
     own[arm] += (seen - own[arm]) / (1.0 + state.counts.pulls[arm])
     pooled[0] += (seen - pooled[0]) / (1.0 + rewards[0])
 
@@ -250,4 +253,5 @@ def expect_new_arms(grown: OptimisticLogBarrierState, old: OptimisticLogBarrierS
     least = expected[least_place(expected)]
     for arm in range(old.variances.size, grown.variances.size):
         grown.estimates.losses[arm] = least - grown.estimates.predictions[arm]
+        # It had no part in the latest decision, whose late rewards must not widen its barrier.
         grown.estimates.weights[arm] = 0.0

@@ -147,6 +147,7 @@ class Sao(Policy, frozen=True, tag="sao"):
     delta: Confidence = 0.05
 
     def start(self, arms: int, horizon: int) -> SaoState:
+        # ln beta as a sum: the cube of a long horizon need not be formed.
         log_term = math.log(10 * arms) + 3 * math.log(horizon) - math.log(self.delta)
         return SaoState(
             counts=make_counts(arms),
@@ -216,6 +217,7 @@ def sao_learn(state: SaoState, ticket: Ticket, reward: float) -> None:
         _share(state)
     else:
         remaining = max(1.0, state.constants[_HORIZON] - state.clock[_SEEN])
+        # ln(K/(K/beta)) = ln beta.
         restart_gains(state.fallback, remaining, state.constants[_LOG_TERM])
         state.clock[_SWITCHED_AT] = state.counts.rounds[0]
 
@@ -235,6 +237,7 @@ def _looks_stochastic(state: SaoState) -> bool:
         gap = best - weighted_mean
         if state.active[arm] and gap > 6.0 * width:
             _set_aside(state, arm)
+        # As for an arm set aside in this very round: that bound is then W(t).
         deviation = width
         if not state.active[arm]:
             deviation = _deviation_aside(state, arm)
@@ -262,6 +265,7 @@ def _set_aside(state: SaoState, arm: int) -> None:
     state.set_aside_at[arm] = seen
     state.frozen_share[arm] = state.probabilities[arm] * seen
     state.least_gap[arm] = 2.0 * gap_width(seen, arms, log_term)
+    # W(0) is infinite: an arm set aside after one round has no largest gap.
     if seen > 1:
         state.largest_gap[arm] = 10.0 * gap_width(seen - 1, arms, log_term)
 

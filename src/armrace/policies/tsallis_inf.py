@@ -131,6 +131,7 @@ def solve_tsallis_inf(state: TsallisInfState) -> Solution:
     if not solution.up_to_date[0]:
         solution.normaliser[0] = power_weights(
             estimates.losses,
+            # w = 4/(rate (loss - x))^2 is the square of 1/(rate/2 (loss - x)).
             0.5 * _learning_rate(state),
             TSALLIS_ENTROPY,
             estimates.normaliser[0],
@@ -143,6 +144,7 @@ def solve_tsallis_inf(state: TsallisInfState) -> Solution:
 @implement(assign, TsallisInfState)
 def tsallis_inf_assign(state: TsallisInfState, ticket: Ticket) -> Ticket:
     estimates, solution = state.estimates, solve_tsallis_inf(state)
+    # Scratch space is not saved, but a restored state must solve from the same start.
     estimates.normaliser[0] = solution.normaliser[0]
     # Reduced variance: every likely arm is charged the baseline now, and the reward of the played
     # one later adds only its difference from the baseline. The ticket keeps which baseline it was,
@@ -155,6 +157,7 @@ def tsallis_inf_assign(state: TsallisInfState, ticket: Ticket) -> Ticket:
             estimates.losses[arm] += _BASELINE if solution.weights[arm] >= threshold else 0.0
         if solution.weights[ticket.arm] >= threshold:
             baseline = _BASELINE
+    # Only now: the rate of this decision is that of the rounds before it.
     count_play(state.counts, ticket.arm)
     solution.up_to_date[0] = False
     return stamped(ticket, 0, baseline)

@@ -147,6 +147,8 @@ def _find_leader(state: Ucb1State) -> int:
     if rounds >= _SHORTEST:
         lead.until[0] = played + rounds
         lead.scale[0] = bonus_scale(played + 1)
+        # The derivative of sqrt(2 ln t) is 1/(t sqrt(2 ln t)); ``played`` instead of ``played + 1``
+        # makes the tangent a little steeper, which only widens the bound.
         highest = lead.scale[0] + rounds / (played * lead.scale[0])
         rival = -np.inf
         for other in range(state.means.size):
@@ -169,6 +171,7 @@ def ucb1_distribution(state: Ucb1State, out: npt.NDArray[np.float64]) -> None:
 def ucb1_choose(state: Ucb1State, stream: Stream, eligible: Eligible = None) -> Ticket:
     if eligible is None:
         return make_ticket(state.scratch.arm[0] if _still_leads(state) else _find_leader(state))
+    # The known lead is over all arms, and is left as it is for the next unrestricted choice.
     return make_ticket(_next_arm(state, eligible))
 
 

@@ -209,6 +209,8 @@ def run_chain(
             if not file.exists():
                 found = _search(cell, chain.campaign, given, executor, workers)
                 write_text(file, msgspec.json.encode(found).decode())
+            # Read back even if just written: a verdict is the same whether it was found now or
+            # before.
             verdicts.append(msgspec.json.decode(file.read_bytes()))
             given.append(ADVERSARIES.make(verdicts[-1]["attack"]))
         return verdicts

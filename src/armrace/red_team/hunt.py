@@ -184,6 +184,7 @@ def _select(
     """Return the worst attack found and the worst built-in one, after more replications of both."""
     scores = Scores(searching)
     rivals = scores.best(_BUILTIN_FINALISTS, builtin)
+    # Distinct in their order: a set's order depends on hashes, and the verdict must not.
     finalists = list(dict.fromkeys([*scores.best(plan.finalists), *rivals]))
     selecting.rate(finalists, plan.selecting)
 

@@ -109,6 +109,7 @@ def winners_for(target: Target) -> list[Adversary]:
     Those of the same policy come by the similarity of the environment, then of the budget.
     """
     policy, kinds = target.policy.tag(), _kinds_for(target)
+    # Budgets are compared as shares of the horizon, and by their ratio.
     share = np.log(target.budget / target.horizon)
 
     def distance(winner: Winner) -> tuple[bool, int, float]:

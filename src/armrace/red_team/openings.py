@@ -47,6 +47,8 @@ def builtin_attacks(target: Target) -> list[Adversary]:
             target.experiment(attack, 1, 0)
         except ArmraceError:  # a parameter without default, or a setting that it cannot attack
             continue
+        # Plain members of the searched family are no rivals: the search would be compared with
+        # itself.
         if not isinstance(attack, (NoAttack, TwoPhase)):
             found.append(attack)
     return list(dict.fromkeys(found))
@@ -75,6 +77,7 @@ def opening_attacks(
         else:
             attacks.append(family())
     distinct = list(dict.fromkeys(attacks))
+    # However many attacks are known, some are random: the worst may resemble none of them.
     count = max(count, len(distinct) + round(_SHARE_OF_CHANCE * count))
     while len(distinct) < count:
         family = families[len(distinct) % len(families)]

@@ -138,6 +138,7 @@ class Ratings:
         for key in distinct:
             known = self._notebook.known(self.stage, key)
             self._rows.setdefault(key, []).extend(known[n] for n in range(first, last))
+        # Those from the notebook count too: a search that was resumed gives the same verdict.
         self.played += replications * len(distinct)
 
     def _compile(self, experiments: Sequence[Experiment]) -> None:

@@ -91,9 +91,11 @@ def search(
         given: attacks that are tried in any case.
         report: called with the finished share and the best attack so far.
     """
+    # 0 is the number of no stage, so that ratings draw other numbers.
     generator = np.random.default_rng([seed, 0])
     places, added = effort.rungs[0]
     attacks = opening_attacks(ratings.target, families, places, generator, given)
+    # The opening may be longer than planned: known attacks never crowd out random ones.
     planned = effort.searching + added * (len(attacks) - places)
     progress = _Progress(ratings, planned, report)
     for kept, added in effort.rungs:

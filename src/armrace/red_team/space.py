@@ -46,6 +46,7 @@ class Range(NamedTuple):
         """The number at a place in [0, 1]."""
         place = min(1.0, max(0.0, place))
         if self.is_log:
+            # A logarithmic scale never reaches 0, which is the least value of most such parameters.
             value = self.low if place == 0.0 else self.high * _SMALLEST_SHARE ** (1.0 - place)
         else:
             value = self.low + place * (self.high - self.low)
@@ -153,5 +154,6 @@ def _varied(attack: A, draw: Any) -> A:
 
 def _reflected(place: float) -> float:
     """Fold a place that left [0, 1] back into it."""
+    # Folded, not clipped: else a good part of all steps would end at the limits.
     place = abs(place) % 2.0
     return 2.0 - place if place > 1.0 else place

@@ -79,5 +79,6 @@ def _shortened(target: Target, rounds: int) -> Target:
     """Return the target with at most ``rounds`` rounds and the same budget per round."""
     if target.horizon <= rounds:
         return target
+    # On clicks every change costs 1: less would buy nothing, and rank all attacks alike.
     budget = max(1.0, target.budget * rounds / target.horizon)
     return msgspec.structs.replace(target, horizon=rounds, budget=budget)

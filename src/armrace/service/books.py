@@ -111,6 +111,7 @@ class Books:
     def go_on_with(self, refolded: Refolded) -> None:
         """Replace an experiment, and forget the snapshots that the replacement contradicts."""
         turn = self.flush()
+        # In the transaction of the ruling: a later snapshot has learned what no longer counts.
         turn.forget_snapshots([each for each in turn.snapshots() if each > refolded.base])
         self.state.replace(refolded.experiment)
         self.snapshot_wanted = True

@@ -123,6 +123,8 @@ class _Run:
         self._rewarded_at = np.flatnonzero(self._events["kind"] == REWARDED)
         """The place in the run of each reward."""
         self._open = np.concatenate([self._columns_of_carried(), self._columns_of_new()])
+        # Times never decrease along a log: a decision is settled by the first event at which its
+        # window has closed.
         self._settled_at = np.searchsorted(
             self._times, self._open["time"] + experiment.window, side="left"
         )
@@ -173,6 +175,7 @@ class _Run:
         self._plan(lessons, counts, rewarded)
         self._note_course(counts, lessons)
         lessons.finish()
+        # All windows have the same length, so that the settled decisions are the first ones.
         settled = int(np.searchsorted(self._settled_at, events.size, side="left"))
         counts.close(settled)
         self._keep_open(settled, rewarded, lessons)
@@ -202,6 +205,7 @@ class _Run:
         self._open["steps"][places] = rewards["steps"]
         threshold = self._experiment.settings.quarantine
         if threshold is not None:
+            # Without a suspicion it is NaN, which is not above any threshold.
             self._open["suspicious"][places] = rewards["suspicion"] > threshold
         return places
 

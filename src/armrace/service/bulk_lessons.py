@@ -68,6 +68,7 @@ class Lessons:
         # reward that is learned at once comes after what its event settles.
         at_once = learned_at[learned] != settled_at[learned]
         keys = np.concatenate([2 * learned_at[learned] + at_once, 2 * made_at + 1])
+        # Stable, because decisions that one event settles are learned in their own order.
         order = np.argsort(keys, kind="stable")
         self._keys = keys[order]
         self._steps = np.concatenate([-1 - learned, made])[order]

@@ -58,6 +58,7 @@ def verify(head: Head, records: Iterable[Record]) -> None:
     Raises:
         DamagedFile: a record is missing, was changed or is out of place.
     """
+    # Local names, because this loop runs once for every record of a long log.
     (last, digest), new = head, _hash
     for sequence, payload, given, _ in records:
         last += 1

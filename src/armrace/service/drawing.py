@@ -56,6 +56,7 @@ def draw(
     """
     place = _drawn_by_floor(floors, lot) if floors else None
     shares, known = b"", None
+    # Only of unrestricted draws: the ratio check compares with the probabilities of all arms.
     if eligible is None and (floors or generation.learner.policy.exact_tickets):
         weights = _weights(generation, floors, arms)
         known = None if place is None else float(weights[place])
@@ -111,4 +112,5 @@ def lot_of(seed: int, number: int, stream: int = 0) -> float:
     """
     name = b"%d:%d:%d" % (seed, stream, number) if stream else b"%d:%d" % (seed, number)
     digest = hashlib.blake2b(name, digest_size=8).digest()
+    # 53 of 64 bits: as many as a double in [0, 1) can hold evenly.
     return (int.from_bytes(digest, "little") >> 11) / 2**53

@@ -160,6 +160,8 @@ class Experiment:
 
     def advance(self, time: int) -> None:
         """Settle all decisions whose window has closed by ``time``, the time of the next event."""
+        # Marks first: each must see the state of its own time, before what is due later is settled
+        # (docs/decisions/023).
         if time >= self.history.due:
             self.history.catch_up(time, self._mark_at, partial(audit_mark, self))
         self.settle_until(time)
@@ -208,6 +210,7 @@ class Experiment:
                 ruling=self.rulings.get(sequence),
             )
         )
+        # Last: the decision that reaches the horizon still belongs to the generation that made it.
         self.start_afresh_if_over()
 
     def start_afresh_if_over(self) -> None:
@@ -225,6 +228,7 @@ class Experiment:
         decision.source = event.source
         decision.suspicious = self.is_suspicious(event.suspicion)
         self.sources.count(decision, event.time)
+        # A reward in quarantine waits: it counts if it is released before the window closes.
         if self.is_immediate and decision.counted_steps is not None:
             decision.learned = True
             self.generation.learn(decision, event.steps)
@@ -288,6 +292,7 @@ class Experiment:
             self._start_again()
 
     def _start_again(self) -> None:
+        # The horizon was not reached, so that it is not doubled.
         number, horizon = self.generation.number + 1, self.generation.horizon
         self.generation = self._fresh_generation(number, horizon)
 
@@ -325,6 +330,8 @@ class Experiment:
         Raises:
             InvalidParameter: no arm may be chosen, or the policy cannot be restricted.
         """
+        # Active arms are always among the learner's, as retired ones never come back: if there are
+        # as many, they are the same.
         if eligible is None and self.statuses.count("active") == len(self.generation.places):
             return None
         wanted = self._wanted_places(eligible)
@@ -383,6 +390,7 @@ class Experiment:
             data: what :meth:`save` returned.
             rulings: what later events say about rewards, by decision.
         """
+        # Not by ``__init__``, which would start a learner only to throw it away.
         experiment = cls.__new__(cls)
         experiment.number, experiment.tenant, experiment.name = data.number, data.tenant, data.name
         experiment.created, experiment.settings = data.created, data.settings

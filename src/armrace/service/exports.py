@@ -60,6 +60,7 @@ def _write_parquet(rows: Iterable[DecisionRow], path: Path) -> None:
     """Write a file for each part first: Polars cannot append to a Parquet file."""
     import polars
 
+    # Beside the target, where there is room for it: the usual place may be memory.
     with TemporaryDirectory(dir=path.parent) as folder:
         files = []
         for number, part in enumerate(_parts(rows)):

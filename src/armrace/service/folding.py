@@ -212,6 +212,7 @@ def catch_up(state: State, turn: Turn) -> State:
         return state
     if turn.head.sequence <= state.head.sequence:  # as after a failover to a replica that lagged
         raise shortened(turn.head, state.head.sequence)
+    # Not in memory all at once; and another server may have saved a snapshot that is nearer.
     if turn.head.sequence - state.head.sequence > _TOGETHER:
         return load_state(turn, state.ready)
     # Read once, since a store on another machine takes time for each question.
@@ -268,6 +269,7 @@ class Refolding:
             if through is not None and sequence > through:
                 continue
             data = read_snapshot(turn.load_snapshot(sequence))
+            # The experiment was created after this snapshot.
             if number >= len(data.experiments):
                 continue
             experiment = Experiment.load(data.experiments[number])
@@ -275,6 +277,7 @@ class Refolding:
             if not any(experiment.overrules([d], counts) for d, counts in made.items()):
                 self.base, self.head, self._experiment = sequence, data.head, experiment
                 break
+        # The new rulings last: they overrule what the log says about the same rewards.
         self._rulings = {**collect_rulings(turn, after=self.base).get(number, {}), **rulings}
         if self._experiment is not None:
             self._experiment.foresee(self._rulings)

@@ -163,6 +163,7 @@ class Generation:
         """
         policy: Any = settings.make_policy()
         learner = Learner.restore(data.learner, policy, log=False)
+        # The digest of a snapshot says that it is whole, not that its parts belong together.
         if learner.arms != data.places or learner.policy != policy:
             raise DamagedFile("the snapshot's learner is not one of its experiment.")
         return cls(data.number, data.places, learner)

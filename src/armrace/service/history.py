@@ -129,6 +129,7 @@ class History(msgspec.Struct, array_like=True):
         """Make buckets longer, and keep marks that are a bucket apart, and the last."""
         span = self.marks[-1].time - self.start
         self.bucket *= 2
+        # At most two thirds of the marks are left, so that it is long until the next time.
         while 2 * self.bucket * most < 3 * span:
             self.bucket *= 2
         kept: list[Mark] = []

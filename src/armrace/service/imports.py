@@ -145,6 +145,8 @@ class _Importer:
         due = max(time, row.reward_time or 0) if late else time
         steps = experiment.scale.steps(row.reward)
         event = Rewarded(due, experiment.number, sequence, steps, row.source, row.suspicion)
+        # Times of a log never decrease, so that late rewards are put among the decisions that
+        # follow.
         heapq.heappush(self._waiting, (due, sequence, event))
         self.rewards += 1
         if row.counts is False:

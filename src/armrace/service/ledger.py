@@ -129,6 +129,7 @@ class Ledger:
             store.check()
         while self._has_unready:
             self.wait_for_policies()
+            # A turn without requests: it folds what was compiled meanwhile.
             self.submit([])
 
     def ask(self, request: Request[T_co]) -> T_co:
@@ -186,6 +187,7 @@ class Ledger:
 
     def _perform(self, jobs: list[_Job], own: _Job) -> None:
         try:
+            # A store that has failed and cannot recover may hold less than what was answered.
             if self._failure is not None:
                 raise StoreFailed(self._failure)
             outcomes = self._take_turns([job.requests for job in jobs])
@@ -297,6 +299,7 @@ class Ledger:
         outcomes = [[self._answer(each, books) for each in batch] for batch in batches]
         self._conclude(books)
         books.flush()
+        # Last, and in the same transaction: a snapshot must end where the log ends.
         self._save_snapshot(state, turn, books.snapshot_wanted)
         return outcomes
 
@@ -326,6 +329,7 @@ class Ledger:
     def _current(self, turn: Turn) -> State:
         if self._state is None:
             self._state = load_state(turn, is_warm if self.is_shared else always)
+            # Another server may have saved the latest one.
             self._snapshot_at = max(turn.snapshots(), default=0)
         else:
             self._state = catch_up(self._state, turn)
@@ -383,6 +387,7 @@ class Ledger:
                     self._save_snapshot(self._current(turn), turn, wanted=True)
         finally:
             self._warmer.close()
+            # Set before others may lead: those that still wait are refused with it.
             self._failure = self._failure or "the service is closed; open it again."
             self._state = None
             self.store.close()

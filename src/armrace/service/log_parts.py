@@ -50,6 +50,7 @@ def read_log(ledger: Ledger, end: int) -> Iterator[list[Record]]:
     """
     head = BEGINNING
     while head.sequence < end:
+        # What was appended since is not wanted: the caller sees the log of one moment.
         part = ledger.ask(ReadPart(head.sequence))[: end - head.sequence]
         with ledger.stopped_by_damage():
             if not part:

@@ -67,6 +67,7 @@ class LogTime:
         if self._before is not None:
             passed = elapsed - self._before[1]
             jump = shared - self._before[0] - passed
+            # Small differences are the drift of two clocks, and are not corrected.
             if abs(jump) > _TOLERATED + passed // 100:
                 self._correction -= jump
         self._before = shared, elapsed

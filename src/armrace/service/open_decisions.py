@@ -98,5 +98,6 @@ class OpenDecisions:
 
 
 def _forget(index: dict[str, OpenDecision], key: str | None, decision: OpenDecision) -> None:
+    # A later decision of the same unit may have taken its place in the index.
     if key is not None and index.get(key) is decision:
         del index[key]

@@ -60,6 +60,7 @@ class SourceCounts(msgspec.Struct, array_like=True):
             if len(self.days) > MOST_DAYS:
                 oldest = min(day for day in self.days if day >= 0)
                 self.days.setdefault(-1, SourceDay()).add(self.days.pop(oldest))
+                # The new day may itself have been the oldest.
                 found = self.days.get(number, self.days[-1])
         return found
 

@@ -170,6 +170,7 @@ class State:
         """Return the state as bytes; equal states give equal bytes."""
         experiments = [experiment.save() for experiment in self.experiments]
         data = msgspec.msgpack.encode(StateData(_FORMAT, self.head, self.time, experiments))
+        # The hash chain covers records only; snapshots are checked by digests of their own.
         return _digest(data) + data
 
     @classmethod

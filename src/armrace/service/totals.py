@@ -109,6 +109,7 @@ class Totals:
             raise DamagedFile("the log has a decision with probabilities of other arms.")
         self._shares = []
         before = np.array([[each.expected for each in self._arms]])
+        # Not ``sum``, which need not add in order: the result must be that of one by one.
         sums = np.cumsum(np.vstack([before, rows.reshape(-1, width)]), axis=0)[-1]
         for totals, expected in zip(self._arms, sums.tolist(), strict=True):
             totals.expected = expected

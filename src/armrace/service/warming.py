@@ -107,6 +107,8 @@ class Warmer:
     def _work(self) -> None:
         while True:
             with self._changed:
+                # Under the lock: whoever wants a policy from now on finds no thread, and starts
+                # one.
                 if not self._waiting:
                     self._is_busy = False
                     self._changed.notify_all()

@@ -192,6 +192,7 @@ def _play_environment(
     unpack(archive, loose)
     try:
         results = run_sweep(experiments, loose, executor, workers, report, curves=False)
+    # Archived at once, so that the folder can be read although the arena is not finished.
     except KeyboardInterrupt:
         _put_away(loose, archive)
         raise

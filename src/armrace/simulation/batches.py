@@ -40,6 +40,7 @@ class Batches:
         self._costs = [max(_LEAST_SECONDS, e.horizon * _SECONDS_A_ROUND) for e in experiments]
         self._seconds = seconds
         self._returned: list[Batch] = []
+        # Ordered by the first replication that is missing, then by position.
         self._behind = [(numbers[0], at) for at, numbers in enumerate(missing) if numbers]
         heapq.heapify(self._behind)
 

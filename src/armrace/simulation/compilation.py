@@ -64,6 +64,7 @@ def compile_experiments(
     """
     if not shares_this_disk(executor):
         return
+    # One of each kind: parameters that are numbers are data of the same machine code.
     distinct = {(make, _kind(experiment)): experiment for experiment in experiments}
     missing = {key: each for key, each in distinct.items() if key not in _ready}
     compile_units(

@@ -126,6 +126,7 @@ class _Work:
         now = time.monotonic()
         with self._lock:
             running = list(self._under_way.values())
+            # A unit that takes longer than expected must not look finished.
             parts = [min(now - since, 0.95 * unit.seconds) for unit, since in running]
             share = (self._done + sum(parts)) / self._total
             self._bar(min(1.0, share), ", ".join(unit.label for unit, _ in running))

@@ -103,6 +103,7 @@ def run_all(
 
     missing = [range(experiment.replications) for experiment in experiments]
     interrupted = run_missing(experiments, missing, executor, workers, progress, receive, task)
+    # Comparisons are pair by pair, so that a replication counts only if all experiments have it.
     complete = sorted(set(found[0]).intersection(*found[1:]))
     return Finished(complete, [[each[n] for each in found] for n in complete], interrupted)
 
@@ -190,6 +191,8 @@ def _run_on_threads(
         return _gather(
             lambda batch: pool.submit(run, batch),
             Batches(experiments, missing, _SECONDS_A_THREAD),
+            # Several batches wait for each thread, so that none is idle until this thread looks
+            # again.
             (4 * workers, 4 * workers),
             receive,
             report,

@@ -114,6 +114,7 @@ def make_parts(
     policy, horizon = experiment.policy, experiment.horizon
     setting = experiment.setting()
     law = experiment.environment.law()
+    # Neither policy nor attack is part of the place: all that are compared meet the same rewards.
     law.place[:] = reward_place(experiment.seed, replication)
     arms = law.kind.size
     layers = policy.layer_count(arms, horizon)
@@ -278,6 +279,8 @@ def _shape(parts: Parts) -> tuple[int, int]:
 def _outcome(parts: Parts, view: Sequence[ArmView], seconds: float, found: Audit | None) -> Outcome:
     record, gaps = parts.record, parts.means.max() - parts.means
     return Outcome(
+        # As in the paper, against the best arm in hindsight on the rewards after corruption
+        # (erratum 14).
         regret=(record.clean_totals + record.shifts).max(axis=1) - record.collected,
         pseudo_regret=record.pulls @ gaps,
         clean_regret=record.clean_totals.max(axis=1) - record.clean_collected,

@@ -125,6 +125,7 @@ def _audits(piece: Result) -> dict[int, Audit]:
 
 def _key(experiment: Experiment, curves: bool) -> str:
     spec: dict[str, Any] = experiment.to_builtins()
+    # More replications continue the same experiment: its first ones stay as they are.
     del spec["replications"]
     told: Sequence[Any] = [experiment_code(experiment), curves, spec]
     return hashlib.sha256(msgspec.json.encode(told, order="sorted")).hexdigest()[:20]

@@ -219,6 +219,7 @@ def run_experiments(
     total = sum(outcome.seconds for row in finished.outcomes for outcome in row)
     results = []
     for experiment, outcomes in zip(experiments, zip(*finished.outcomes, strict=True), strict=True):
+        # They ran side by side: each gets its part of the time by what its own loops took.
         share = sum(outcome.seconds for outcome in outcomes) / total
         results.append(
             Result.from_outcomes(

@@ -106,6 +106,7 @@ def load(path: str | Path) -> Result:
         raise
     except Exception as error:
         raise DamagedFile(f"{path} is not a readable result of armrace.") from error
+    # A panic of Polars derives from BaseException, so that the clause above does not catch it.
     except pl.exceptions.PanicException as error:
         raise DamagedFile(f"{path} is not a readable result of armrace.") from error
     return Result(
@@ -138,6 +139,7 @@ def _read_rows(data: bytes, header: _Header) -> pl.DataFrame:
 
 def _sealed(data: bytes) -> bytes:
     """Return the contents with the digest filled in; it is computed with its field left blank."""
+    # The header is at the end of a Parquet file; what looks like a seal before it is data.
     found = list(_SEAL.finditer(data))[-1]
     first, last = found.span()
     blank = data[:first] + _BLANK + data[last:]

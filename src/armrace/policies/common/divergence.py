@@ -30,6 +30,7 @@ def kl(p: float, q: float) -> float:
     """
     if p == q:
         return 0.0
+    # After the test for equality: the divergence of a law from itself is 0 at 0 and 1, too.
     if q <= 0.0 or q >= 1.0:
         return np.inf
     total = 0.0
@@ -37,6 +38,7 @@ def kl(p: float, q: float) -> float:
         total -= p * _log_of_ratio(q - p, q, p)
     if p < 1.0:
         total -= (1.0 - p) * _log_of_ratio(p - q, 1.0 - q, 1.0 - p)
+    # The two terms nearly cancel where the means are close: rounding may leave a negative number.
     return max(total, 0.0)
 
 
@@ -55,6 +57,7 @@ def upper_kl(p: float, level: float) -> float:
         p: a mean in [0, 1].
         level: the largest divergence.
     """
+    # The upper end of the bracket is not inside it: the search starts in the middle.
     return improve_upper_kl(p, level, p + math.sqrt(0.5 * level))
 
 
@@ -66,6 +69,7 @@ def lower_kl(p: float, level: float) -> float:
         p: a mean in [0, 1].
         level: the largest divergence.
     """
+    # Exchanging successes and failures leaves the divergence as it is.
     return 1.0 - upper_kl(1.0 - p, level)
 
 

@@ -222,6 +222,7 @@ def crucb_assign(state: CrUcbState, ticket: Ticket) -> Ticket:
 def crucb_learn(state: CrUcbState, ticket: Ticket, reward: float) -> None:
     arm = ticket.arm
     record(state.counts, arm, reward)
+    # Without room the estimate stays as it is; the reward is counted as a play alone.
     if insert(state.ordered, arm, reward):
         if state.estimator[0] == _TRIMMED:
             state.estimates[arm] = _trimmed_mean(state, arm, reward)
@@ -246,6 +247,7 @@ def _trimmed_mean(state: CrUcbState, arm: int, reward: float) -> float:
         high = reward_of_rank(state.ordered, arm, _HIGH, size - 1 - trimmed)
         state.kept_sums[arm] += min(max(reward, low), high)
         if following > trimmed:
+            # One more is trimmed at each end, and these are the two that were at the edges.
             state.kept_sums[arm] -= low + high
     else:  # where trimming would leave nothing, or begins again after that
         last = size - following

@@ -28,6 +28,7 @@ def shorth(ordered: Ordered, arm: int, held: int, near: int) -> tuple[float, int
         near: the rank at which the last interval began.
     """
     starts = ordered.sizes[arm] - held + 1
+    # A restored state may hold any count here: only that of the trimmed mean is checked.
     near = min(max(near, 0), starts - 1)
     # The interval at the last place is a first bound: no page that cannot do better is looked at.
     longest = reward_of_rank(ordered, arm, _HIGH, near + held - 1)
@@ -40,6 +41,8 @@ def shorth(ordered: Ordered, arm: int, held: int, near: int) -> tuple[float, int
         end = min(rank + np.int64(ordered.fill[begin // PAGE]), starts)
         last = ordered.pages.pool[begin + end - 1 - rank]
         least = reward_of_rank(ordered, arm, _HIGH, rank + held - 1) - last
+        # An interval as long as the first bound is not skipped: that one must itself be found
+        # again.
         if least < best_length and least <= longest:
             for start in range(rank, end):
                 upper = reward_of_rank(ordered, arm, _HIGH, start + held - 1)

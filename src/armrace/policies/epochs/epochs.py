@@ -59,12 +59,14 @@ class Epochs(NamedTuple):
 @relation(Epochs)
 def epochs_that_disagree(state: Epochs, fresh: Epochs, room: Room) -> Iterator[str]:
     """Check that an epoch has a plan for each arm, and the smallest gap that its number allows."""
+    # The arm that sets r* has a negative gap, so that the least gap is always the floor, exactly.
     if state.gaps.min() != 0.5 ** (int(state.number[0]) - 1):
         yield "gaps"
     if not (state.planned > 0.0).all():
         yield "planned"
     if not np.isclose(state.planned.sum(), state.total[0], rtol=1e-9, atol=0.0):
         yield "total"
+    # One for rounding up, and one because large totals are rounded themselves.
     if not state.total[0] <= state.length[0] < state.total[0] + 2.0:
         yield "length"
     if state.played[0] > state.length[0]:
@@ -122,6 +124,7 @@ def add_to_epoch(epochs: Epochs, number: int, arm: int, reward: float) -> None:
         arm: the arm.
         reward: its reward.
     """
+    # The plan of an epoch that is over has already been judged without this reward.
     if number == epochs.number[0]:
         epochs.sums[arm] += reward
         epochs.seen[0] += 1

@@ -109,6 +109,8 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
                 "itself."
             )
         _require_base(base)
+        # From here on ``base`` is a policy, however it was given; the specification itself is
+        # frozen.
         msgspec.structs.force_setattr(self, "base", base)
 
     @property
@@ -126,6 +128,7 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
         return Guarantee(bound.pseudo_regret, self.delta)
 
     def start(self, arms: int, horizon: int) -> GuardState:
+        # Known only now: the number of layers may depend on arms and horizon.
         if self.base.layer_count(arms, horizon) != 1:
             raise InvalidParameter(
                 f"base must be a policy with a single layer; got {self.base.tag()}."
@@ -171,6 +174,7 @@ def _play_short_run(base: Policy) -> None:
             raise InvalidParameter(
                 f"base must declare that it draws_by_weights, as its tickets say; got {base.tag()}."
             )
+        # Both rewards occur, so that tickets are seen before and after estimates move.
         learn(state, ticket, float(number % 2))
 
 

@@ -104,6 +104,7 @@ def make_guard(base: Any, race: Race, weighted: bool, exact: bool, stream: Strea
     Returns:
         The state.
     """
+    # A race begins with a turn; a layer of the guard begins with its rounds of the base.
     race.layers.leads = race.leading[0]
     arms = race.cells.shape[1]
     return GuardState(
@@ -140,6 +141,8 @@ def guard_choose(state: GuardState, stream: Stream, eligible: Eligible = None) -
         arm = _turn_of(race, label, eligible)
         if arm != NEVER:
             probability = _mix(state, arm, _law_at(state, arm))
+            # NO_ARM keeps the base from learning: it sees only what it drew itself
+            # (docs/decisions/018).
             return Ticket(arm, label, probability, 0, 0.0, 0, 1.0, NO_ARM)
     all_allowed = state.scratch.allowed_count[0] == allowed.size
     if all_allowed or state.weighted[0]:
@@ -164,6 +167,7 @@ def guard_choose(state: GuardState, stream: Stream, eligible: Eligible = None) -
 @inlined
 def _draw_label(race: Race, stream: Stream) -> int:
     """Draw the layer that a round is given to, or none."""
+    # One draw for both questions: the tail of the first layer is the share of all labelled rounds.
     level = uniform(stream)
     return layer_at(level, race.tail, 0) if level < race.tail[0] else NO_LAYER
 
@@ -196,6 +200,7 @@ def _find_allowed(state: GuardState, eligible: Eligible) -> None:
     layers, count = race.share.size, 0
     for label in range(layers + 1):
         for arm in range(allowed.size):
+            # The label after the last layer stands for no deletions at all.
             allowed[arm] = label == layers or cell_of(race, label, arm).active
             if eligible is not None:
                 allowed[arm] = allowed[arm] and eligible[arm]

@@ -25,6 +25,8 @@ def posteriors_distribution_among(
         if eligible[arm]:
             successes[place], failures[place] = state.successes[arm], state.failures[arm]
             place += 1
+    # Dividing the probabilities among all arms by their sum would be wrong: posteriors are drawn
+    # and compared, not weighed.
     law_of_largest(successes, failures, law)
     place = 0
     for arm in range(eligible.size):

@@ -34,6 +34,7 @@ def make_argmax(
         for arm in range(state.counts.assigned.size):
             if eligible is not None and not eligible[arm]:
                 continue
+            # By assigned plays: an arm whose first reward is late is not played again and again.
             if state.counts.assigned[arm] < least_plays:
                 return arm
             value = index(state, arm, term)

@@ -115,6 +115,7 @@ def exploration(round_number: int, weight: float) -> float:
         weight: the factor ``c`` of the iterated logarithm.
     """
     logarithm = math.log(round_number)
+    # Up to t = e the iterated logarithm is negative, and counts as 0.
     if weight == 0.0 or logarithm <= 1.0:
         return logarithm
     return logarithm + weight * math.log(logarithm)
@@ -139,6 +140,8 @@ def _bound(state: KlIndices, arm: int, threshold: float) -> float:
     slope = solved.slopes[arm]
     if slope < 0.0:
         return state.limits[1]  # the mean has changed, and the old tangent says nothing
+    # Negative after a play of the arm; the tangent of a concave function lies above it on both
+    # sides.
     change = threshold * state.share[arm] - solved.levels[arm]
     return _held(state, solved.indices[arm] + change * slope)
 
@@ -205,4 +208,5 @@ def kl_indices_assign(state: KlIndices, ticket: Ticket) -> Ticket:
 def kl_indices_learn(state: KlIndices, ticket: Ticket, reward: float) -> None:
     mean = record(state.counts, ticket.arm, reward)
     state.means[ticket.arm] = 1.0 - mean if state.turned[0] else mean
+    # The old index still serves as the solver's first guess.
     state.scratch.slopes[ticket.arm] = _UNSOLVED

@@ -135,6 +135,7 @@ def insert(ordered: Ordered, arm: int, reward: float) -> bool:
     if ordered.fill[page] == PAGE:
         if not _split(ordered, arm, number):
             return False
+        # The page was chosen before it was split.
         if reward >= ordered.pages.pool[page_start(ordered.pages, arm, number + 1)]:
             number += 1
         page = page_start(ordered.pages, arm, number) // PAGE
@@ -202,6 +203,7 @@ def _insert_on_page(ordered: Ordered, page: int, reward: float) -> None:
     pool[place] = reward
     ordered.fill[page] += 1
     ordered.totals[page] += reward
+    # Kept apart from the pages, so that ``_page_for`` need not touch a page at each step.
     ordered.least[page] = pool[begin]
 
 

@@ -75,6 +75,7 @@ def give_directories(pages: Pages, old: Pages) -> None:
 
 def make_pages(arms: int, capacity: int) -> Pages:
     """Room for ``capacity`` numbers, if all pages except one per arm are at least half full."""
+    # A split leaves two half-full pages, so that a full pool may be half empty.
     count = arms + 2 * capacity // PAGE + 1
     return Pages(
         pool=np.zeros(count * PAGE),

@@ -49,6 +49,7 @@ def lengthened(step: float, bend: float) -> float:
         step: the plain Newton step, ``-h/h'`` for the root of ``h``.
         bend: the relative curvature.
     """
+    # Far from the root only the plain step is known not to pass it; the second term is for nearby.
     correction = step * bend
     return step * (1.0 + correction) if abs(correction) < _LARGEST_CORRECTION else step
 
@@ -83,6 +84,7 @@ def barrier_weights(expected: Floats, scales: Floats, normaliser: float, out: Fl
             total += weight
             slope += weight * root
             curvature += weight * root * root
+        # With S' = -slope and S'' = 2 curvature: (1 - f)/f' and -f''/2f' for f = 1/S.
         step = lengthened(total * (total - 1.0) / slope, curvature / slope - slope / total)
         if abs(step) < _LAST_STEP * distance:
             break

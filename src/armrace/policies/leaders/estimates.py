@@ -90,6 +90,7 @@ def add_loss(losses: npt.NDArray[np.float64], arm: int, loss: float, probability
         loss: its loss, in [0, 1].
         probability: the probability with which it was chosen.
     """
+    # A floor far below every probability that is ever drawn, so that estimates stay finite.
     losses[arm] += loss / max(probability, _SMALLEST_PROBABILITY)
 
 
@@ -163,6 +164,7 @@ def power_weights(
             slope += weight * root
         if abs(total - 1.0) < _TOLERANCE:
             break
+        # The derivative of the sum is -power * slope.
         distance = max(1.0, distance + (total - 1.0) / (power * slope))
     # The rest of the error, below the tolerance, is divided out: draws rely on a sum of 1.
     for arm in range(losses.size):

@@ -82,6 +82,7 @@ def restart_gains(state: ExponentialGains, horizon: float, log_confidence: float
         state.gains[arm] = 0.0
     state.scratch.up_to_date[0] = False
     plays = horizon * arms
+    # Bubeck and Cesa-Bianchi (2012), Theorem 3.2.
     state.rates[BONUS] = math.sqrt(log_confidence / plays)
     state.rates[LEARNING_RATE] = 0.95 * math.sqrt(math.log(arms) / plays)
     state.rates[EXPLORATION] = min(1.0, 1.05 * math.sqrt(arms * math.log(arms) / horizon))
@@ -128,5 +129,6 @@ def add_bonuses(state: ExponentialGains) -> None:
 @inlined
 def add_reward(state: ExponentialGains, arm: int, probability: float, reward: float) -> None:
     """Count the reward of an arm that was drawn with ``probability``."""
+    # No floor is needed: exploration keeps every probability at ``exploration / K`` or more.
     state.gains[arm] += reward / probability
     state.scratch.up_to_date[0] = False

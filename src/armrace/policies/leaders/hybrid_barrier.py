@@ -40,6 +40,7 @@ def _hybrid_curvature(weight: float, entropy: float) -> float:
 
 @inlined
 def _kept_inside(weight: float) -> float:
+    # The slope has a pole at 0 and a logarithm of 0 at 1.
     return min(max(weight, _TINY), 1.0 - _PRECISION)
 
 
@@ -117,6 +118,7 @@ def hybrid_barrier_weights(
         low = min(low, excess + scales[arm] * even)
         high = max(high, excess + scales[arm] * even)
         out[arm] = _kept_inside(latest[arm])
+    # Losses are measured from the least one, so that large losses do not cost precision.
     multiplier = min(max(normaliser - least, low), high)
     multiplier, found = _solve_jointly(expected, least, scales, entropy, low, high, multiplier, out)
     if not found:

@@ -34,6 +34,7 @@ __all__ = [
     "predicts_losses",
 ]
 
+# The middle of [0, 1], so that a first prediction is off by 1/2 at most.
 _FIRST_PREDICTION = 0.5
 
 Floats = npt.NDArray[np.float64]
@@ -87,6 +88,8 @@ def charge_predictions(estimates: PredictedLosses, solution: Solution) -> None:
     for arm in range(estimates.losses.size):
         estimates.losses[arm] += estimates.predictions[arm]
         estimates.weights[arm] = solution.weights[arm]
+    # Scratch space is not saved. A restored state must start its search from the same point, or its
+    # probabilities would differ in the last digits.
     estimates.normaliser[0] = solution.normaliser[0]
     solution.up_to_date[0] = False
 
@@ -113,6 +116,8 @@ def predicts_losses(state_class: type) -> Callable[[F], F]:
         @implement(assign, state_class)
         def leader_assign(state: Any, ticket: Ticket) -> Ticket:
             prediction = state.estimates.predictions[ticket.arm]
+            # Solved again if the decision was made elsewhere and only assigned here
+            # (docs/decisions/014).
             charge_predictions(state.estimates, solve(state))
             count_play(state.counts, ticket.arm)
             return stamped(ticket, 0, prediction)

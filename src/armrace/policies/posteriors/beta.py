@@ -78,6 +78,8 @@ def draw_beta(first: float, second: float, stream: Stream) -> float:
             # A uniform may be 0 but not 1, so that this logarithm is finite. The squeeze accepts
             # most pairs without one; it never accepts what the exact test would reject.
             level = 1.0 - uniform(stream)
+            # Marsaglia and Tsang accept one number below 1 - 0.0331 x^4. For a pair, (1 - a)(1 - b)
+            # is at least 1 - a - b.
             squeeze = 1.0 - 0.0331 * (x * x * x * x + y * y * y * y)
             accepted = level < squeeze or math.log(level) < (
                 0.5 * (x * x + y * y) + d * (1.0 - v + math.log(v)) + e * (1.0 - w + math.log(w))
@@ -104,6 +106,8 @@ def log_peak(above: float, below: float) -> float:
 @inlined
 def _remainder(count: float) -> float:
     """``ln count!`` minus Stirling's formula."""
+    # From here on the series is accurate to some 1e-14; for large counts the difference would
+    # cancel.
     if count < 16.0:
         stirling = (count + 0.5) * math.log(count) - count + 0.5 * math.log(2.0 * math.pi)
         return math.lgamma(count + 1.0) - stirling
@@ -154,6 +158,8 @@ def law_of_largest(above: Floats, below: Floats, out: Floats) -> None:
     for arm in range(arms):
         draws = above[arm] + below[arm] + 1.0
         peaks[arm] = log_peak(above[arm], below[arm])
+        # A draw exceeds x with the probability that ``draws`` coins of mean x show at most
+        # ``above`` heads; Chernoff's bound is on these coins.
         high[arm] = upper_kl(above[arm] / draws, _TAIL / draws)
         stop = max(stop, high[arm])
         out[arm] = 0.0
@@ -170,6 +176,7 @@ def law_of_largest(above: Floats, below: Floats, out: Floats) -> None:
                 mass[arm] = _accumulate(densities[arm], functions[arm], mass[arm], width)
             else:
                 densities[arm].fill(0.0)
+                # Beyond ``high`` the law has less than exp(-30) left, which counts as nothing.
                 functions[arm].fill(1.0)
         _add_panel(densities, functions, suffix, width, out)
         start += width
@@ -191,11 +198,14 @@ def _start(above: Floats, below: Floats, stop: float) -> float:
             draws = above[arm] + below[arm] + 1.0
             mean = (above[arm] + 1.0) / draws
             if middle < mean:
+                # Draws are independent: the probability that all lie below is a product, and
+                # exponents add.
                 exponent += draws * kl(mean, middle)
         if exponent >= _TAIL:
             low = middle
         else:
             high = middle
+    # Densities are not evaluated at 0 itself, where slopes and curvatures are infinite.
     return max(low, _LEAST)
 
 

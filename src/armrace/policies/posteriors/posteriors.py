@@ -88,6 +88,7 @@ def posteriors_distribution(state: Posteriors, out: npt.NDArray[np.float64]) -> 
 @implement(choose, Posteriors)
 def posteriors_choose(state: Posteriors, stream: Stream, eligible: Eligible = None) -> Ticket:
     arm = _draw_arm(state, stream, eligible)
+    # The probability costs as much as hundreds of rounds; ``distribution`` computes it on request.
     return make_ticket(arm, 0, np.nan, uniform(stream))
 
 

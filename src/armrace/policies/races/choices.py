@@ -17,6 +17,7 @@ __all__ = ["arm_probability", "choose_eligible", "fallback_arm", "next_arm", "ne
 @inlined
 def next_arm(layer: Any) -> int:
     """Return the arm that a layer with active arms plays next."""
+    # There is no leader until the first reward has come, which may be long after several decisions.
     if layer.leads > 0 and layer.leader != NEVER:
         return layer.leader
     return layer.turn
@@ -42,8 +43,10 @@ def fallback_arm(state: Race) -> int:
         if layer_of(state, layer).active_count > 0:
             break
         layer += 1
+    # Deletions reach all faster layers, so that if the fastest has an arm, no layer is empty.
     if layer == 0:
         return NEVER
+    # The paper lets an empty layer play any active arm of this one (Algorithm 2, erratum 13).
     best, best_mean = NEVER, -1.0
     for arm in range(state.cells.shape[1]):
         cell = cell_of(state, layer, arm)
@@ -113,6 +116,8 @@ def _eligible_arm(state: Race, number: int, eligible: npt.NDArray[np.bool_]) -> 
                 fewest = arm
         if fewest != NEVER:
             return fewest, True
+    # Nothing is learned from a play in another layer's place: the layer's sample would no longer be
+    # drawn by its own coin (erratum 13).
     for other in range(state.share.size):
         arm = _best_eligible_mean(state, other, eligible, True)
         if arm != NEVER:

@@ -55,8 +55,11 @@ def delete_arm(state: Race, by_layer: int, arm: int) -> None:
             if layer.leader == arm:
                 layer.leader = best_mean_arm(state, number)
             if layer.slowest == arm:
+                # Any active arm will do: ``_set_patience`` looks for the one with the fewest
+                # rewards.
                 layer.slowest = layer.turn
             if layer.active_count == 1:
+                # The cycle of turns has one arm left, so that this is the last active arm.
                 cell_of(state, number, layer.turn).patience = FOREVER
 
 

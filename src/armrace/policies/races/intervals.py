@@ -44,6 +44,7 @@ __all__ = [
     "paper_rule",
 ]
 
+# The order matters: ``ends`` takes the kinds up to BERNSTEIN to be means with a half-width.
 PAPER, HOEFFDING, BERNSTEIN, KL, KL_MIXTURE, KL_JEFFREYS = range(6)
 
 
@@ -127,6 +128,8 @@ def ends(
         )
     if kind <= BERNSTEIN:
         low, high = _hoeffding(pulls, log_lower), _hoeffding(pulls, log_upper)
+        # A sample variance needs two rewards; the allowance enters twice, in the mean and in the
+        # variance (Lemma 3 of the theory page).
         if kind == BERNSTEIN and pulls >= 2:
             deviation = _deviation_at_most(pulls, total, squares, allowance)
             low = min(low, _bernstein(pulls, deviation, log_lower))
@@ -152,6 +155,7 @@ def _deviation_at_most(pulls: float, total: float, squares: float, allowance: fl
     No change exceeds 1, so the sum of squared changes is at most their sum. The changes therefore
     move the vector of rewards by at most the root of the allowance in Euclidean distance.
     """
+    # Rounding can make the difference of two nearly equal sums negative.
     spread = max(0.0, squares - total * total / pulls)
     return (math.sqrt(spread) + math.sqrt(allowance)) / math.sqrt(pulls - 1.0)
 
@@ -159,6 +163,7 @@ def _deviation_at_most(pulls: float, total: float, squares: float, allowance: fl
 @inlined
 def _bernstein(pulls: float, deviation: float, log_term: float) -> float:
     """Return Maurer and Pontil's width at half the error level of :func:`_hoeffding`."""
+    # The theorem has ln(4/d) for two sides, Hoeffding's inequality ln(2/d).
     doubled = log_term + math.log(2.0)
     return deviation * math.sqrt(2.0 * doubled / pulls) + 7.0 * doubled / (3.0 * (pulls - 1.0))
 
@@ -169,5 +174,7 @@ def _for_all_times(kind: int, pulls: float) -> float:
     if kind == KL_MIXTURE:
         return math.log(pulls + 1.0)
     if kind == KL_JEFFREYS:
+        # Lemma 2 of the theory page: what Jeffreys' mixture loses at most against the best fixed
+        # mean.
         return 0.5 * math.log(math.pi * (pulls + 0.5))
     return 0.0

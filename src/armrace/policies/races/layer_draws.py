@@ -27,6 +27,8 @@ def draw_layer(state: Race, stream: Stream) -> int:
 @inlined
 def layer_from(state: Race, fastest: int, stream: Stream) -> int:
     """Draw a layer, given that it is ``fastest`` or slower."""
+    # Slow layers have the low levels, so that a uniform level below the tail is one given that the
+    # layer is no faster.
     return layer_at(uniform(stream) * state.tail[fastest], state.tail, fastest)
 
 

@@ -139,6 +139,7 @@ def _draw_skipped(race: Race, law: Law, reward_stream: Stream, ledger: Ledger, l
         if left == 0:
             return
         arm = leap.settled_arm[layer]
+        # The last share divided by what is left is 1 only up to rounding; no round may be lost.
         is_last = layer == settled - 1
         plays = left if is_last else binomial(reward_stream, left, race.share[layer] / share)
         left -= plays
@@ -222,6 +223,7 @@ def _play_unsettled(
     settled, deletions = leap.counts[_SETTLED], race.deletions[0]
     race.rounds[0] += 1
     layer = layer_from(race, settled, stream)
+    # A race learns without the probability of its arm, so that it need not be computed here.
     ticket = make_ticket(next_arm(layer_of(race, layer)), layer, np.nan)
     assign_to_layer(race, layer, ticket.arm)
     reward = draw_reward(law, ticket.arm, reward_stream)
@@ -242,6 +244,7 @@ def _fallback_has_moved(race: Race, leap: Leap) -> bool:
     active arm is the best and cannot change.
     """
     settled = leap.counts[_SETTLED]
+    # If the fastest layer has an arm, all have one, and no layer is empty.
     if settled == 0 or leap.learns[0] or leap.learns[settled - 1]:
         return False
     return fallback_arm(race) != leap.settled_arm[0]

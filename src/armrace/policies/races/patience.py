@@ -55,6 +55,7 @@ def _update_interval(state: Race, number: int, arm: int) -> None:
     if not cell.active or layer.active_count == 1:
         return
     if state.rule.kind[0] == PAPER:
+        # In case ``_set_patience`` returns early: the next reward then recomputes the interval.
         cell.patience = 0
         _set_patience(state, number)
     else:
@@ -147,6 +148,7 @@ def _update_leader(state: Race, number: int, arm: int, mean: float) -> None:
     """Record an arm's new mean, and make the arm with the best mean the layer's leader."""
     layer = layer_of(state, number)
     cell_of(state, number, arm).means = mean
+    # The leader's own mean may have fallen below that of any other arm.
     if layer.leader in (arm, NEVER):
         layer.leader = best_mean_arm(state, number)
         return

@@ -91,6 +91,8 @@ def race_distribution(state: Race, out: npt.NDArray[np.float64]) -> None:
 
 @implement(choose, Race)
 def race_choose(state: Race, stream: Stream, eligible: Eligible = None) -> Ticket:
+    # A race of one layer draws nothing: it is as deterministic as the paper's active arm
+    # elimination.
     number = draw_layer(state, stream) if state.share.size > 1 else 0
     if eligible is not None:
         return choose_eligible(state, number, eligible)
@@ -130,6 +132,8 @@ def assign_to_layer(state: Race, number: int, arm: int) -> None:
 @implement(drop, Race)
 def race_drop(state: Race, ticket: Ticket) -> None:
     if ticket.layer != NO_LAYER:
+        # Intervals stop making room for the reward, which will not come (docs/decisions/017). The
+        # turn stays used up: other arms have had theirs since.
         cell_of(state, ticket.layer, ticket.arm).assigned -= 1
 
 
@@ -145,6 +149,8 @@ def race_learn(state: Race, ticket: Ticket, reward: float) -> None:
     # Two separate paths, so that a race that is not pooled has no branch that depends on the
     # layer: the layer is random, and a processor would mispredict such a branch every other round.
     if state.pooled[0]:
+        # Slow layers first, so that an arm that several layers would delete is recorded as deleted
+        # by the slowest of them.
         for layer in range(ticket.layer, -1, -1):
             use_up_patience(state, layer, ticket.arm)
     else:

@@ -34,6 +34,8 @@ class RacePolicy(Policy, frozen=True):
             seen, total, squares, due = (values[layer][arm] for values in evidence)
             lower = upper = None
             if seen:
+                # Recomputed, because the ends in the state may be out of date while a layer is
+                # patient.
                 ends = interval(state, layer, seen, total, squares, due - seen)
                 lower, upper = map(float, ends)
             count = pulls[layer][arm]

@@ -56,9 +56,11 @@ def sharp_rule(
     True
     """
     layers = share.size
+    # The other half of delta pays for the allowances below.
     failures = 0.5 * delta / (arms * layers)
     log_term = -math.log(failures)
     if kind not in _FOR_ALL_TIMES:
+        # Two ends at each number of rewards; mixtures hold for both ends and all numbers at once.
         log_term += math.log(2 * horizon * (2 if kind == "bernstein" else 1))
     log_terms = np.full(layers, log_term)
     return intervals.make_rule(
@@ -74,6 +76,7 @@ def _allowances(share: Floats, pooled: bool, certainty: float) -> Floats:
 
     A layer that also uses the rewards of all slower layers meets their corruption too.
     """
+    # Lemma 1 of the theory page with C = 1/share: what a layer uses meets used/share on average.
     used = np.cumsum(share[::-1])[::-1] if pooled else share
     ratios = (used / share).tolist()
     return np.array([corruption_allowance(ratio, math.log(certainty)) for ratio in ratios])
@@ -90,6 +93,8 @@ def make_pooled_race(arms: int, layers: Sequence[SharpLayer], lead: int) -> Race
     Returns:
         The state before the first round.
     """
+    # Copied, because rows of a transposed array are not contiguous, and compiled code has another
+    # type for such arrays.
     share, designed, log_lower, log_upper, allowance = np.array(layers).T.copy()
     rule = intervals.make_rule(intervals.KL_JEFFREYS, log_lower, log_upper, allowance)
     tolerated = np.array(layer_tolerances(designed.tolist(), allowance.tolist()))

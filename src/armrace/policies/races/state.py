@@ -228,6 +228,7 @@ def make_race(
     Returns:
         The state.
     """
+    # As a record array, so that fields have the same names in interpreted code as in compiled code.
     cells = np.zeros((share.size, arms), dtype=CELL).view(np.recarray)
     cells.active = True
     cells.next = (np.arange(arms) + 1) % arms
@@ -243,6 +244,7 @@ def make_race(
         layers=layers,
         deletions=np.zeros(1, dtype=np.int64),
         share=share,
+        # The final 0 ends the search of ``layer_at``, as no level is below it.
         tail=np.append(np.cumsum(share[::-1])[::-1], 0.0),
         tolerated=_tolerances(share, rule) if tolerated is None else tolerated,
         halving=np.array([_halves(share)]),
@@ -254,6 +256,7 @@ def make_race(
 
 
 def _tolerances(share: npt.NDArray[np.float64], rule: Rule) -> npt.NDArray[np.float64]:
+    # A layer that is never drawn meets no corruption at all.
     designed = np.divide(1.0, share, out=np.full(share.size, np.inf), where=share > 0.0)
     return np.array(layer_tolerances(designed.tolist(), rule.allowance.tolist()))
 
@@ -292,6 +295,8 @@ def evidence(state: Race, layer: int, arm: int) -> tuple[int, float, float, int]
     cell = cell_of(state, layer, arm)
     pulls, total, squares, assigned = cell.pulls, cell.sums, cell.squares, cell.assigned
     if state.pooled[0]:
+        # From this layer on to the slowest: ``RacePolicy.inspect`` adds in the same order, so that
+        # it shows the very interval that was compared.
         for slower in range(layer + 1, state.share.size):
             cell = cell_of(state, slower, arm)
             pulls += cell.pulls

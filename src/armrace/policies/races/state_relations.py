@@ -22,6 +22,7 @@ def race_that_disagrees(state: Race, fresh: Race, room: Room) -> Iterator[str]:
         yield "deletions"
     if state.pulls.sum() > room.rewards:
         yield "cells.pulls"
+    # Deletions reach all faster layers; leaping and the fallback rely on it.
     if (active[:-1] & ~active[1:]).any():
         yield "cells.active"
     if (cells.lower > cells.upper).any():

@@ -106,6 +106,7 @@ def catoni_scale(size: int, logarithm: float) -> float:
     needed = 4.0 * logarithm
     if size < 2.0 * needed or size == 0:
         return 0.0
+    # v + v A/(n - A) = v n/(n - A), so that the formula needs one root and one division.
     return 2.0 * math.sqrt(needed * (size - needed)) / size
 
 
@@ -173,6 +174,7 @@ def _estimate(state: CatoniMeans, arm: int, alpha: float) -> tuple[float, float]
     if alpha == 0.0:
         return (state.kept_sums[arm] / size if size > 0 else 1.0), 0.0
     reference = state.scratch[arm]
+    # Nothing was solved yet: the mean is only a guess, and the error covers all of [0, 1].
     if reference[_ALPHA] == 0.0:
         return state.kept_sums[arm] / size, 1.0
     turn = alpha - reference[_ALPHA]
@@ -238,6 +240,7 @@ def _next_arm(state: CatoniMeans, eligible: Eligible) -> int:
         if eligible is not None and not eligible[arm]:
             continue
         assigned = state.counts.assigned[arm]
+        # Catoni's width holds from 8 ln t rewards on: 2A, as ``catoni_scale`` requires.
         if assigned == 0 or assigned < 8.0 * logarithm:
             return arm
     scale = math.sqrt(2.0 * logarithm)

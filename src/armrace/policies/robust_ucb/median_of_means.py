@@ -126,6 +126,7 @@ def _median_of_means(state: MediansOfMeans, arm: int, blocks: int, length: int) 
         means[block] = (total - before) / length
         before = total
     _sort(means)
+    # The two places are the same if the number of blocks is odd.
     return 0.5 * (means[(blocks - 1) // 2] + means[blocks // 2])
 
 

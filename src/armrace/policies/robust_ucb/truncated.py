@@ -128,5 +128,6 @@ def truncated_learn(state: TruncatedMeans, ticket: Ticket, reward: float) -> Non
     if place <= _EARLY:
         state.early[arm, place - 1] = reward
         if reward > 0.0:
+            # The new reward may have to be cut before any of the earlier ones.
             following = min(state.scratch.following[arm], place / (reward * reward))
             state.scratch.following[arm] = following

@@ -45,6 +45,8 @@ def _nearest_distance(
     """The ``count``-th smallest distance from ``centre``, and where those rewards begin."""
     crossing = _crossing(ordered, arm, low, high, centre, count, near)
     distance = _farther_end(ordered, arm, low, high, centre, count, crossing)
+    # At the crossing the upper end is the farther one, just before it the lower: the smaller of the
+    # two maxima is the distance.
     if crossing > 0:
         before = _farther_end(ordered, arm, low, high, centre, count, crossing - 1)
         distance = min(distance, before)

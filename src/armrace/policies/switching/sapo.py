@@ -166,6 +166,7 @@ def make_sapo(arms: int, horizon: int, scale: float) -> SapoState:
         scale: a factor on its constants.
     """
     log_term = math.log(max(horizon, 2))
+    # 272, 8 and 1280: Algorithm 5 of Schlisselberg, Lancewicki, Auer and Mansour (2025) at delay 0.
     regret = 272.0 * scale * math.sqrt(arms * horizon * log_term)
     return SapoState(
         counts=make_counts(arms),
@@ -256,6 +257,7 @@ def sapo_learn(state: SapoState, ticket: Ticket, reward: float) -> None:
     changed, failed = False, _contradicts(state) or _regrets(state)
     if not failed:
         changed, failed = _continue_phases(state, arm, weighted)
+        # After the phases, so that an arm's first phase begins with the next round.
         changed = _eliminate(state) or changed
     if failed or state.clock[_ACTIVE] == 0:
         _switch(state)
@@ -271,6 +273,7 @@ def _update_mean(state: SapoState, arm: int, mean_loss: float) -> None:
     state.half_widths[arm] = width
     state.lower[arm] = max(state.lower[arm], mean_loss - width)
     state.upper[arm] = min(state.upper[arm], mean_loss + width)
+    # Over all arms, eliminated ones too: U* bounds the least mean loss, whichever arm has it.
     state.totals[_LEAST_UPPER] = min(state.totals[_LEAST_UPPER], state.upper[arm])
 
 
@@ -313,6 +316,7 @@ def _continue_phases(state: SapoState, played: int, weighted: float) -> tuple[bo
     """
     changed, failed = False, False
     phases = state.phases
+    # Without an eliminated arm there is no phase: the usual case costs no pass.
     if state.clock[_ACTIVE] == state.active.size:
         return changed, failed
     for arm in range(state.active.size):
@@ -368,6 +372,7 @@ def _begin_phases(state: SapoState, arm: int) -> None:
     gap = constants[_GAP_WIDTHS] * state.half_widths[arm]
     share = 0.5 / arms + 0.5 * state.counts.pulls[arm] / constants[_HORIZON]
     length = constants[_PHASE_FACTOR] / (share * gap * gap)
+    # Rounds and losses of the phase are still 0: no arm is eliminated twice.
     phases.believed_loss[arm] = state.mean_losses[arm]
     phases.believed_gap[arm] = gap
     phases.first_probability[arm] = share
@@ -382,6 +387,7 @@ def _begin_phases(state: SapoState, arm: int) -> None:
 @inlined
 def _switch(state: SapoState) -> None:
     """Begin EXP3.P, tuned without a confidence, for the rounds that remain."""
+    # There may be no rounds left if play goes on past the horizon.
     remaining = max(1.0, state.constants[_HORIZON] - state.clock[_SEEN])
     restart_gains(state.fallback, remaining, math.log(state.active.size))
     state.clock[_SWITCHED_AT] = state.counts.rounds[0]

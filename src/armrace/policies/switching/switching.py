@@ -102,6 +102,7 @@ def assign_on_a_side(
 @inlined
 def learn_after_switch(fallback: ExponentialGains, ticket: Ticket, reward: float) -> None:
     """Give EXP3.P the reward of a decision that it made; rewards of earlier ones are ignored."""
+    # An earlier decision was not drawn with EXP3.P's probabilities, and its round got no bonuses.
     if ticket.phase == AFTER_SWITCH:
         add_reward(fallback, ticket.arm, ticket.probability, reward)
 

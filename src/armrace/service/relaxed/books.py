@@ -167,6 +167,7 @@ class _View(Experiment):
     open: _OpenView
 
     def __init__(self, experiment: Experiment, books: AheadBooks) -> None:
+        # Shares all with the experiment except what notes change; nothing is copied under the lock.
         self.__dict__.update(experiment.__dict__)
         self.open = _OpenView(experiment.open)
         self._books = books
@@ -230,6 +231,7 @@ class _OpenView(OpenDecisions):
         self._rewarded[event.decision] = rewarded
 
     def get(self, sequence: int) -> OpenDecision | None:
+        # What was noted last hides what was known before.
         return self._rewarded.get(sequence) or super().get(sequence) or self._before.get(sequence)
 
     def of_unit(self, unit: str) -> OpenDecision | None:

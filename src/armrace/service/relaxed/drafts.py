@@ -90,5 +90,7 @@ class Drafter:
         drawn = draw(self._own, floors, places, len(experiment.arms), lot)
         if drawn.ticket is not None:
             self._own.assign(drawn.ticket, drawn.taken)
+        # No number of the learner's own stream was taken; what was taken of this one is noted
+        # apart.
         own = drawn._replace(taken=0)
         return Draft(places, own, self._stream, drawn.taken, self._known, self._time)

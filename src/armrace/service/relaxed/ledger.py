@@ -77,6 +77,7 @@ class RelaxedLedger(Ledger):
             return outcomes
         self._seen = books.time
         self.turns["relaxed"] += 1
+        # Folded after the turn, when others may have the lock.
         apply_events(books.state, books.records)
         return names.sign_answers(outcomes)
 
@@ -99,6 +100,7 @@ class RelaxedLedger(Ledger):
                 assert isinstance(request, Reward)
                 names.read_ahead(request.tenant, request.decision)
                 drafts.append(None)
+        # A stream is given out by an event, and events are added in exact turns only.
         if self._wanted:
             self._forget_drafts()
             return None
@@ -153,6 +155,7 @@ class RelaxedLedger(Ledger):
 
         outcomes = [[perform(request) for request in batch] for batch in batches]
         books.append()
+        # The copy has counted draws of which no event speaks; it must be made again.
         if wasted:
             self._forget_drafts()
         return books, outcomes

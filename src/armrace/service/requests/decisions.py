@@ -35,11 +35,13 @@ class Decide(msgspec.Struct, frozen=True):
         if experiment.phase != "running":
             raise NotRunning(f"the experiment {self.name} is {experiment.phase}.")
         most = experiment.settings.most_open
+        # If some are due, settling them below makes room.
         if len(experiment.open) >= most and not experiment.is_due(books.time):
             raise TooManyOpen(
                 f"open decisions must be at most {most}; wait until the window of some closes."
             )
         places = experiment.eligible_places(self.eligible)
+        # Only now, after all that can be refused: settling changes the state.
         books.advance(experiment)
         drawn = experiment.draw(places)
         sequence = books.add(books.decided(experiment, drawn, self.unit, self.request))

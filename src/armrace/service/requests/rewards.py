@@ -49,6 +49,8 @@ class Reward(msgspec.Struct, frozen=True):
             return self._answer_late(books, experiment, token, steps)
         if not _names(token, experiment, decision.arm, decision.time):
             raise ForeignTicket(_ELSEWHERE)
+        # A reward that is sent again is answered as the first time, even after the window has
+        # closed.
         if decision.steps is None and experiment.is_closed(decision, books.time):
             raise _expired(experiment)
         if decision.steps is not None:

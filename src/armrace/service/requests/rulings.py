@@ -68,6 +68,7 @@ class Selection(msgspec.Struct, frozen=True):
         # Sought in the bytes first, which takes a tenth of the time of reading an event.
         sought = b"" if self.source is None else self.source.encode()
         for record in records:
+            # Rewards alone: other events have no subject, and that of rulings is 0.
             if record.subject and sought in record.payload:
                 event = decode(record.payload)
                 assert isinstance(event, Rewarded)
@@ -85,6 +86,7 @@ class Selection(msgspec.Struct, frozen=True):
 
 def _sequence(books: Books, tenant: str, decision: str | int) -> int:
     if isinstance(decision, int) and not isinstance(decision, bool):
+        # -1 is the number of no decision; databases have 64 bits for it.
         return decision if abs(decision) < 2**63 else -1
     return books.keys.read(tenant, decision).sequence
 
@@ -146,6 +148,8 @@ class Rule(msgspec.Struct, frozen=True):
                 history_of(after, books.time),
             )
         if again:
+            # Before the event is added: the replacement is folded from the log, which does not have
+            # it yet.
             books.go_on_with(refold())
         if changed:
             kind = Released if self.counts else Retracted

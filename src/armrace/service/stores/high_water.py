@@ -63,6 +63,8 @@ class HighWaterMark:
         try:
             # Both slots, so that later writes do not change the length.
             os.write(file, 2 * _slot(head))
+            # The content must be durable before the name is, and the name before anything is
+            # acknowledged.
             os.fsync(file)
             new.replace(path)
             _synchronise_folder(path.parent)

@@ -38,6 +38,7 @@ class _MemoryTurn(Turn):
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
         self._new: list[Record] = []
+        # A copy, so that a turn that fails leaves nothing behind.
         self._snapshots = dict(store.kept_snapshots)
 
     @property

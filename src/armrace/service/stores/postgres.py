@@ -37,6 +37,7 @@ _SCHEMA = 4
 _MIGRATIONS = dict.fromkeys((1, 2, 3), "DELETE FROM {schema}.snapshots")
 """For each earlier schema, what leads to the next one. All have the same tables; the log of a later
 one may hold events that earlier versions cannot read, or would fold to another state."""
+# "armr" in ASCII.
 _LOCK = 0x61726D72
 _TAKE_LOCK = (
     f"SELECT set_config('synchronous_commit', 'off', true), pg_advisory_xact_lock({_LOCK})"
@@ -123,6 +124,8 @@ class PostgresStore(Store):
             self._connection = _Connection.connect(make_conninfo(**wanted), autocommit=True)
             # Whatever the server's default: an answer may leave only when its events are on disk.
             self._connection.execute("SET synchronous_commit = on;" + self._limits)
+            # Whether what was last seen has become durable is not known: the next turn waits for
+            # the disk.
             self._last = BEGINNING
         return self._connection
 
@@ -272,6 +275,7 @@ class _PostgresTurn(Turn):
         self._head = BEGINNING if row[1] is None else Head(row[1], bytes(row[2]))
         self._news = list(map(_record, news.fetchall()))
         self._news_after = last
+        # Answers rest on what others have appended, too, which may not be on disk yet.
         self._changed = not read_only and self._head.sequence != last
 
     def _execute(self, query: bytes, values: Sequence[object] = ()) -> psycopg.Cursor:
@@ -338,6 +342,8 @@ class _PostgresTurn(Turn):
                 self._insert()
             self._connection.execute("COMMIT")
             if self._changed:
+                # It must write something: a commit that has written nothing does not wait for the
+                # disk (docs/decisions/022).
                 self._connection.execute("SELECT pg_logical_emit_message(true, 'armrace', '')")
 
     def roll_back(self) -> None:
@@ -368,6 +374,7 @@ def _array(members: Iterable[str]) -> str:
 
 
 def _hexadecimal(content: bytes) -> str:
+    # In the text form of an array, a backslash must itself be escaped.
     return '"\\\\x' + content.hex() + '"'
 
 

@@ -35,6 +35,7 @@ __all__ = ["SqliteStore"]
 _record: Callable[[Any], Record] = partial(tuple.__new__, Record)
 """As ``Record._make``, which takes three times as long."""
 
+# "armr" in ASCII.
 _APPLICATION = 0x61726D72
 _BACKUP_PAGES = 1000
 _NO_LIMIT = -1
@@ -113,6 +114,8 @@ class SqliteStore(Store):
 
     def _prepare(self, synchronous: str) -> None:
         pragma = self._connection.pragma
+        # Before the journal mode: WAL then keeps its index in memory of this process, not in a
+        # file.
         pragma("locking_mode", "exclusive")
         pragma("journal_mode", "wal")
         pragma("synchronous", synchronous)
@@ -209,6 +212,7 @@ class SqliteStore(Store):
             if turn.head != self._head:
                 assert self.mark is not None
                 self._head = turn.head
+                # After the commit: the mark may be behind the log, and must never be ahead of it.
                 self.mark.move(turn.head)
             self._interrupted = False
 
@@ -273,6 +277,7 @@ class _SqliteTurn(Turn):
     def read_many(self, sequences: Collection[int]) -> Iterator[Record]:
         query = (
             "SELECT sequence, payload, digest, subject FROM records "
+            # One parameter for all numbers, since SQLite limits how many a statement may have.
             "WHERE sequence IN (SELECT value FROM json_each(?)) ORDER BY sequence"
         )
         return map(_record, self._connection.execute(query, (json.dumps([*sequences]),)))

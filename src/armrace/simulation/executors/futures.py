@@ -26,6 +26,7 @@ def forwarded(
     outer: Future[Any] = Future()
 
     def hand_on(done: Future[Any]) -> None:
+        # A cancelled future takes no result; its task may have ended all the same.
         if outer.cancelled():
             return
         try:

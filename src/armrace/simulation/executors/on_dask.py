@@ -93,6 +93,7 @@ class DaskExecutor(Executor):
         self._client = client
         self.on_this_machine = address is None
         self._place = address or "this machine"
+        # A pure function would be run once for all tasks with equal arguments.
         self._executor = client.get_executor(pure=False)
 
     def check_workers(self) -> None:

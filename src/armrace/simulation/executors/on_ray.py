@@ -138,6 +138,8 @@ class RayExecutor(Executor):
         self._waiting[number] = future
         future.add_done_callback(lambda done: self._forget(number, done))
         self._tell(number, self._write((function, arguments, named)))
+        # After the future was entered: if the relay ended meanwhile, ``give_up`` may have missed
+        # it.
         if self._is_gone:
             self.give_up()
         return future
