@@ -161,3 +161,15 @@ def test_a_file_that_is_no_export(tmp_path: Path) -> None:
     path.write_bytes(b"PAR1 and no more")
     with pytest.raises(InvalidParameter, match="cannot read"):
         survey_export(path)
+
+
+@pytest.mark.parametrize("times", [(5000, 7000, None), (None, 5000), (5000, None, 3000)])
+def test_rows_have_a_time_all_or_none(tmp_path: Path, times: tuple[int | None, ...]) -> None:
+    rows = [LoggedRow(time, "a", reward=1.0) for time in times]
+    settings = make_settings(arms=["a", "b"], missing=0, policy="ucb1", seed=1)
+    with armrace.open(tmp_path / "s.db") as service:
+        with pytest.raises(
+            InvalidParameter, match=r"either all rows must have a time or none; row"
+        ):
+            import_rows(service, "shop", rows, settings)
+        service.create("other", ["a", "b"], 0)  # the service goes on

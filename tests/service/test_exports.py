@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 
 import msgspec
@@ -95,3 +96,9 @@ def test_no_more_rows_are_kept_than_decisions_are_open(service, clock, monkeypat
     assert rows == service.rows("ads")
     # In a window of 10 s there are 10 decisions and at most 7 rewards; the time has to be told too.
     assert max(delays) <= 19
+
+
+def test_garbage_is_collected_while_a_reader_pauses(filled):
+    rows = listings.export_rows(filled.ledger, filled.tenant, "ads")
+    next(rows)
+    assert gc.isenabled()

@@ -337,3 +337,48 @@ def test_no_snapshot_is_saved_that_does_not_end_where_the_log_ends(clock):
     with pytest.raises(DamagedFile, match="has lost acknowledged events"):
         service.close()
     assert not store.kept_snapshots
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_ctrl_c_between_two_statements_is_for_one_thread(clock, monkeypatch, begun):
+    """Whoever waited is served by the next turn; if the turn was begun, nobody knows."""
+    service = Service(MemoryStore(), clock=clock)
+    service.create("ads", ["a", "b"], 0, policy="ucb1", horizon=1000)
+    ledger, perform = service.ledger, service.ledger._perform
+    leading, waiting = threading.Event(), threading.Event()
+
+    def interrupted(jobs, own):
+        if leading.is_set():
+            return perform(jobs, own)
+        leading.set()
+        waiting.wait(60)
+        jobs.extend(ledger._waiting)  # the leader took a waiting job too
+        ledger._waiting.clear()
+        own.begun = begun
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ledger, "_perform", interrupted)
+    found = {}
+
+    def decide(name):
+        try:
+            found[name] = service.decide("ads")
+        except BaseException as error:
+            found[name] = error
+
+    first = threading.Thread(target=decide, args=("first",))
+    first.start()
+    leading.wait(60)
+    second = threading.Thread(target=decide, args=("second",))
+    second.start()
+    while not ledger._waiting:
+        pass
+    waiting.set()
+    first.join(60)
+    second.join(60)
+    assert isinstance(found["first"], KeyboardInterrupt)
+    if begun:
+        assert isinstance(found["second"], StoreFailed)
+    else:
+        assert found["second"].arm in ("a", "b")
+    assert service.decide("ads").arm in ("a", "b")

@@ -11,7 +11,7 @@ import pytest
 
 import armrace
 from armrace.errors import InvalidParameter, UnknownName
-from armrace.simulation import compilers, make_experiment
+from armrace.simulation import compilation, compilers, make_experiment
 from armrace.simulation.compilers import Unit, compile_units
 
 PROBE = """
@@ -197,3 +197,17 @@ def test_numbers_make_no_difference_to_what_is_compiled():
     assert made() != made(policy="exp3")
     assert made() != made(audit=0.05)
     assert made() != made(horizon=10**8)
+
+
+def test_a_policy_inside_another_is_compiled_ahead_too():
+    kinds = {
+        compilation._kind(
+            make_experiment(
+                policy={"name": "guarded", "base": {"name": "robust-ucb", "estimator": estimator}},
+                environment=[0.5, 0.4],
+                horizon=10,
+            )
+        )
+        for estimator in ("catoni", "truncated")
+    }
+    assert len(kinds) == 2

@@ -208,8 +208,15 @@ def _submit(service: Service, request: Any) -> Any:
 def _checked(rows: Iterable[LoggedRow], settings: Settings) -> Iterator[LoggedRow]:
     """Refuse rows that the experiment cannot hold, before anything of their chunk is added."""
     latest: int | None = None
+    timed: bool | None = None
     arms, scale, window = set(settings.arms), settings.scale(), settings.window_milliseconds()
     for number, row in enumerate(rows, start=1):
+        timed = row.time is not None if timed is None else timed
+        if timed != (row.time is not None):
+            has = "has no time" if timed else "has a time"
+            raise InvalidParameter(
+                f"either all rows must have a time or none; row {number} {has}, unlike row 1."
+            )
         if row.time is not None and latest is not None and row.time < latest:
             raise InvalidParameter(
                 f"the rows must be in the order of time to be imported; row {number} is earlier "

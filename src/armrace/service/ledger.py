@@ -79,12 +79,14 @@ def _refusal(error: Exception) -> ArmraceError:
 
 
 class _Job:
-    __slots__ = ("done", "error", "outcomes", "requests")
+    __slots__ = ("begun", "done", "error", "outcomes", "requests")
 
     def __init__(self, requests: Sequence[Request[Any]]) -> None:
         self.requests = requests
         self.outcomes: list[Any] = []
         self.error: BaseException | None = None
+        self.begun = False
+        """Whether the turn was begun that the thread of this job leads."""
         self.done = False
 
 
@@ -157,6 +159,7 @@ class Ledger:
             StoreFailed: the store failed; whether the requests were performed is not known.
         """
         job, leads = _Job(requests), False
+        jobs: list[_Job] = []
         try:
             with self._changed:
                 self._waiting.append(job)
@@ -164,29 +167,37 @@ class Ledger:
                 # Woken without an answer: the last leader has ended, so that this thread leads.
                 if not job.done:
                     leads = self._busy = True
-                    jobs = self._take_waiting()
+                    jobs.extend(self._waiting)
+                    self._waiting.clear()
             if leads:
                 self._perform(jobs, job)
         finally:
             if leads:
-                self._let_others_lead()
+                self._end_lead(jobs, job)
         if job.error is not None:
             raise job.error
         return job.outcomes
+
+    def _end_lead(self, jobs: list[_Job], own: _Job) -> None:
+        """Let others lead, even if Ctrl-C has interrupted this thread between two statements."""
+        with self._changed:
+            left = [job for job in jobs if not job.done and job is not own]
+            if own.begun:  # the turn may have been kept, so that it must not be taken again
+                for job in left:
+                    job.error, job.done = _for_others(KeyboardInterrupt()), True
+            else:
+                waiting = [job for job in self._waiting if job not in left]
+                self._waiting = deque(left + waiting)
+            self._let_others_lead()
 
     def _let_others_lead(self) -> None:
         with self._changed:
             self._busy = False
             self._changed.notify_all()
 
-    def _take_waiting(self) -> list[_Job]:
-        jobs = []
-        while self._waiting:
-            jobs.append(self._waiting.popleft())
-        return jobs
-
     def _perform(self, jobs: list[_Job], own: _Job) -> None:
         try:
+            own.begun = True
             # A store that has failed and cannot recover may hold less than what was answered.
             if self._failure is not None:
                 raise StoreFailed(self._failure)

@@ -85,11 +85,11 @@ def _events(ledger: Ledger, moment: _Moment) -> Iterator[tuple[Record, Event]]:
     """Yield what the log says of an experiment up to a moment."""
     number = moment.experiment.number
     for part in read_log(ledger, moment.end):
-        with uncollected():
+        with uncollected():  # not while the reader of this list pauses, which may be long
             events = decode_many([record.payload for record in part])
-            for record, event in zip(part, events, strict=True):
-                if event.experiment == number:
-                    yield record, event
+        for record, event in zip(part, events, strict=True):
+            if event.experiment == number:
+                yield record, event
 
 
 def _row(experiment: Experiment, sequence: int, event: Decided) -> DecisionRow:

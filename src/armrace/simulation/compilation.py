@@ -138,5 +138,10 @@ def _kind(experiment: Experiment) -> Any:
 def _without_numbers(specification: Specification) -> Any:
     """Return a key without numbers, which are data of the compiled loop and not part of it."""
     values = [getattr(specification, field) for field in specification.__struct_fields__]
-    chosen = tuple(v if isinstance(v, (str, bool)) else type(v) for v in values)
-    return type(specification), chosen
+    return type(specification), tuple(map(_without_number, values))
+
+
+def _without_number(value: Any) -> Any:
+    if isinstance(value, Specification):  # a policy inside another
+        return _without_numbers(value)
+    return value if isinstance(value, (str, bool)) else type(value)

@@ -1,4 +1,4 @@
-"""Sizes of the checks: a minute and a half, or up to 20 minutes, of processor time."""
+"""Sizes of the checks: a minute and a half, or half an hour, of processor time."""
 
 from __future__ import annotations
 
