@@ -14,7 +14,8 @@ from armrace.adversaries.attack_tally import (
 )
 from armrace.adversaries.base import Adversary, Setting
 from armrace.kernels.compiling import inlined
-from armrace.kernels.generics import Floats, corrupt, implement, observe
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Floats, corrupt, observe
 from armrace.kernels.streams import Stream
 from armrace.specification import Confidence, Limits
 

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from armrace.adversaries.attack_tally import lower_reward
 from armrace.adversaries.base import Adversary, Setting
-from armrace.kernels.generics import Floats, corrupt, implement
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Floats, corrupt
 from armrace.kernels.streams import Stream
 from armrace.specification import Limits
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from armrace.kernels import engine, laws
 from armrace.kernels.attack_pointers import LiveAttack
 from armrace.kernels.compiling import fingerprint
-from armrace.kernels.generics import implementations
+from armrace.kernels.dispatch import implementations
 from armrace.kernels.ledger import make_ledger, make_record
 from armrace.kernels.reward_pointers import LiveRewards
 from armrace.randomness import MAXIMAL_SEED, Purpose, reward_place, stream_for

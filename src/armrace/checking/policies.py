@@ -21,6 +21,7 @@ from armrace.checking.contract import (
     require_round_trip,
 )
 from armrace.errors import InvalidParameter
+from armrace.kernels.dispatch import implements
 from armrace.kernels.generics import (
     NO_ARM,
     NO_LAYER,
@@ -29,7 +30,6 @@ from armrace.kernels.generics import (
     decide,
     distribution,
     distribution_among,
-    implements,
     is_restrictable,
     learn,
 )

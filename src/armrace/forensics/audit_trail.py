@@ -44,16 +44,8 @@ from armrace.kernels.declarations import (
     declare,
     relation,
 )
-from armrace.kernels.generics import (
-    Eligible,
-    Ticket,
-    assign,
-    choose,
-    distribution,
-    drop,
-    implement,
-    learn,
-)
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, drop, learn
 from armrace.kernels.streams import Stream
 from armrace.policies.common.divergence import kl
 

@@ -20,16 +20,8 @@ from armrace.forensics.findings import Audit
 from armrace.forensics.sentences import MOVED
 from armrace.formatting import count, figure
 from armrace.kernels.compiling import fingerprint
-from armrace.kernels.generics import (
-    Ticket,
-    assign,
-    choose,
-    distribution,
-    implement,
-    implementations,
-    learn,
-    make_ticket,
-)
+from armrace.kernels.dispatch import implement, implementations
+from armrace.kernels.generics import Ticket, assign, choose, distribution, learn, make_ticket
 from armrace.kernels.replay import make_auditor
 from armrace.kernels.streams import Stream
 from armrace.logs import Log, RowReport

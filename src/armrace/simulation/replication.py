@@ -15,7 +15,7 @@ from armrace.forensics.audit_trail import watch
 from armrace.kernels import engine
 from armrace.kernels.attack_pointers import LiveAttack
 from armrace.kernels.compiling import fingerprint
-from armrace.kernels.generics import implementations
+from armrace.kernels.dispatch import implementations
 from armrace.kernels.laws import Law
 from armrace.kernels.ledger import Ledger, Record, is_spent, make_ledger, make_record
 from armrace.kernels.reward_pointers import LiveRewards

@@ -12,16 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined, outlined
-from armrace.kernels.generics import (
-    NO_LAYER,
-    Eligible,
-    Ticket,
-    assign,
-    choose,
-    distribution,
-    implement,
-    learn,
-)
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import NO_LAYER, Eligible, Ticket, assign, choose, distribution, learn
 from armrace.kernels.streams import Stream
 from armrace.policies.guarded.guard import GuardState
 from armrace.policies.races.intervals import PAPER

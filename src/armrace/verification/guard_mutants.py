@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal, NamedTuple
 
+from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import (
     NO_ARM,
     Eligible,
@@ -13,7 +14,6 @@ from armrace.kernels.generics import (
     assign,
     choose,
     distribution,
-    implement,
     learn,
     wrap_ticket,
 )

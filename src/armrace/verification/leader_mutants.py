@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import (
     Eligible,
     Floats,
@@ -14,7 +15,6 @@ from armrace.kernels.generics import (
     assign,
     choose,
     distribution,
-    implement,
     learn,
     make_ticket,
     stamped,

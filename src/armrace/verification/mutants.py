@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
+from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import (
     Eligible,
     Floats,
@@ -20,7 +21,6 @@ from armrace.kernels.generics import (
     assign,
     choose,
     distribution,
-    implement,
     learn,
     make_ticket,
 )
