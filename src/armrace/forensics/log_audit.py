@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.forensics.audit import LEVEL, audit
-from armrace.forensics.audit_trail import log_evidence, watch
+from armrace.forensics.audit_trail import watch
+from armrace.forensics.evidence import log_evidence
 from armrace.forensics.findings import Audit
 from armrace.forensics.sentences import MOVED
 from armrace.formatting import count, figure
