@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from armrace.checking import check_policy
-from armrace.checking.policies import restricted_choices_are_as_announced
+from armrace.checking.policy_choices import restricted_choices_are_as_announced
 from armrace.cli.main import run
 from armrace.errors import ForeignTicket, InvalidParameter, UnknownName
 from armrace.kernels.dispatch import implement
