@@ -31,8 +31,8 @@ from armrace.forensics.blocks import SMALLEST_BLOCK, Blocks, block_size, end_blo
 from armrace.forensics.waves import Waves, begin_waves, make_waves, ride_waves
 from armrace.kernels.declarations import AMOUNT, CONSTANT, COUNT, Room, SumOf, declare, relation
 from armrace.kernels.dispatch import implement
-from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, drop, learn
-from armrace.kernels.streams import Stream
+from armrace.kernels.forwarding import forwards
+from armrace.kernels.generics import Ticket, assign, choose, distribution, drop, learn
 
 __all__ = ["Marks", "Watched", "watch"]
 
@@ -55,8 +55,9 @@ class Marks(NamedTuple):
 
 
 @declare(rounds=COUNT, assigned=COUNT, pulls=COUNT, sums=SumOf("pulls"))
+@forwards(distribution, choose, drop)
 class Watched(NamedTuple):
-    """A policy's state, and a record of its rewards."""
+    """A policy's state, and a record of its rewards; a dropped play stays outstanding."""
 
     inner: Any
     rounds: npt.NDArray[np.int64]
@@ -137,16 +138,6 @@ def _mark_pulls(horizon: int) -> npt.NDArray[np.int64]:
     return np.rint(_FIRST_MARK * 2.0 ** (steps / _MARKS_A_DOUBLING)).astype(np.int64)
 
 
-@implement(distribution, Watched)
-def watched_distribution(state: Watched, out: npt.NDArray[np.float64]) -> None:
-    distribution(state.inner, out)
-
-
-@implement(choose, Watched)
-def watched_choose(state: Watched, stream: Stream, eligible: Eligible = None) -> Ticket:
-    return choose(state.inner, stream, eligible)
-
-
 @implement(assign, Watched)
 def watched_assign(state: Watched, ticket: Ticket) -> Ticket:
     state.rounds[0] += 1
@@ -156,11 +147,6 @@ def watched_assign(state: Watched, ticket: Ticket) -> Ticket:
     begin_waves(state.waves, arm, outstanding, state.pulls[arm], state.sums[arm])
     state.assigned[arm] += 1
     return completed
-
-
-@implement(drop, Watched)
-def watched_drop(state: Watched, ticket: Ticket) -> None:
-    drop(state.inner, ticket)  # for the audit, it stays outstanding
 
 
 @implement(learn, Watched)
