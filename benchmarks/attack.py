@@ -6,7 +6,8 @@ from typing import ClassVar, NamedTuple
 
 from armrace.adversaries import Adversary
 from armrace.adversaries.base import Setting
-from armrace.kernels.generics import Floats, corrupt, implement
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Floats, corrupt
 from armrace.kernels.streams import Stream
 
 __all__ = ["FlipWhatMayBePlayed"]

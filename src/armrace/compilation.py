@@ -9,7 +9,8 @@ from armrace.adversaries import ADVERSARIES, Adversary, NoAttack
 from armrace.errors import InvalidParameter
 from armrace.forensics.audit_trail import watch
 from armrace.kernels.compiling import fingerprint, is_stored
-from armrace.kernels.generics import implementations, is_restrictable
+from armrace.kernels.dispatch import implementations
+from armrace.kernels.generics import is_restrictable
 from armrace.kernels.live_calls import live_entries
 from armrace.online import Learner
 from armrace.policies import POLICIES, Policy

@@ -52,6 +52,7 @@ from armrace.kernels.declarations import (
     declare,
     relation,
 )
+from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import (
     NO_ARM,
     NO_LAYER,
@@ -66,7 +67,6 @@ from armrace.kernels.generics import (
     distribution,
     distribution_among,
     drop,
-    implement,
     learn,
     looks,
     make_ticket,

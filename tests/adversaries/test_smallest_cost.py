@@ -8,7 +8,7 @@ import pytest
 from armrace.adversaries import ADVERSARIES, AaeOpening, Adversary
 from armrace.checking.contract import equal_states
 from armrace.environments import Deterministic, FiniteSupport, Table, Uniform
-from armrace.kernels import engine
+from armrace.kernels.ledger import make_record
 from armrace.simulation import make_experiment
 from armrace.simulation.replication import make_parts, play_out
 
@@ -103,7 +103,7 @@ def test_an_attack_that_declares_nothing_may_make_any_change():
 def test_no_round_is_charged_less_than_was_declared(name, environment, budget):
     parts = parts_for(name, environment, budget)
     shape = parts.ledger.pulls.size, parts.ledger.layer_corruption.size
-    every_round = engine.make_record(np.arange(1, 1501), *shape)
+    every_round = make_record(np.arange(1, 1501), *shape)
     play_out(parts._replace(record=every_round, smallest_cost=ANY))
     charged = np.diff(every_round.corruption, prepend=0.0)
     assert (charged[charged > 0] >= parts.smallest_cost - 1e-12).all()

@@ -9,7 +9,28 @@ import numpy as np
 import pytest
 
 from armrace.checking import ContractBroken
-from armrace.checking import policies as checks
+from armrace.checking.policies import extremes_leave_it_sound, specification_survives_json
+from armrace.checking.policy_choices import (
+    choosing_leaves_no_trace,
+    distribution_is_one,
+    distribution_only_looks,
+    frequencies_match,
+    indices_stay_in_bounds,
+    restricted_choices_are_as_announced,
+    tickets_carry_their_probability,
+    weights_are_declared,
+)
+from armrace.checking.policy_learning import (
+    batches_equal_single_calls,
+    feedback_may_come_anyhow,
+    new_arms_are_unknown,
+    restoring_changes_nothing,
+)
+from armrace.checking.policy_logs import (
+    folded_log_is_the_state,
+    foreign_decisions_are_taken,
+    retracted_rewards_leave_no_trace,
+)
 from armrace.extending import (
     CountingPolicy,
     Counts,
@@ -149,30 +170,30 @@ def even_learn(state: EvenState, ticket: Ticket, reward: float) -> None:
 @pytest.mark.parametrize(
     ("fault", "check", "sentence"),
     [
-        (OUT_OF_BOUNDS, checks.indices_stay_in_bounds, "leaves the bounds of an array"),
-        (INNER_ARM_OUT_OF_BOUNDS, checks.indices_stay_in_bounds, "inner_arm=3.* there are 3 arms"),
-        (WEIGHTS_OF_TWO, checks.distribution_is_one, "weights that sum to 2"),
-        (CHANGES_WHEN_ASKED, checks.distribution_only_looks, "when asked for its weights"),
-        (WRONG_PROBABILITY, checks.tickets_carry_their_probability, "writes 0.5 on the ticket"),
-        (BIASED, checks.frequencies_match, "were expected"),
-        (REMEMBERS_IN_SCRATCH, checks.restoring_changes_nothing, "but restored"),
-        (DIVIDES_BY_ZERO, checks.extremes_leave_it_sound, "has a NaN in its state"),
-        (OVERRUNS, checks.extremes_leave_it_sound, "left the bounds of an array in round 15"),
-        (NO_WEIGHTS_WHILE_WAITING, checks.feedback_may_come_anyhow, "gives the weights"),
-        (COMPLETES_TWICE, checks.folded_log_is_the_state, "when its log is folded|folded log"),
-        (TRUSTS_THE_TICKET, checks.retracted_rewards_leave_no_trace, "that were retracted"),
-        (ASSIGNS_ITS_OWN_ONLY, checks.foreign_decisions_are_taken, "does not count the decision"),
-        (LEARNS_FROM_ITS_OWN_ONLY, checks.foreign_decisions_are_taken, "does not count"),
-        (CHOOSES_AND_COUNTS, checks.choosing_leaves_no_trace, "changes its state when it chooses"),
-        (COUNTS_RESTRICTED_CHOICES, checks.choosing_leaves_no_trace, "when it chooses"),
-        (IGNORES_ELIGIBLE, checks.restricted_choices_are_as_announced, "that is not eligible"),
-        (BIASED_AMONG_ELIGIBLE, checks.restricted_choices_are_as_announced, "were expected"),
+        (OUT_OF_BOUNDS, indices_stay_in_bounds, "leaves the bounds of an array"),
+        (INNER_ARM_OUT_OF_BOUNDS, indices_stay_in_bounds, "inner_arm=3.* there are 3 arms"),
+        (WEIGHTS_OF_TWO, distribution_is_one, "weights that sum to 2"),
+        (CHANGES_WHEN_ASKED, distribution_only_looks, "when asked for its weights"),
+        (WRONG_PROBABILITY, tickets_carry_their_probability, "writes 0.5 on the ticket"),
+        (BIASED, frequencies_match, "were expected"),
+        (REMEMBERS_IN_SCRATCH, restoring_changes_nothing, "but restored"),
+        (DIVIDES_BY_ZERO, extremes_leave_it_sound, "has a NaN in its state"),
+        (OVERRUNS, extremes_leave_it_sound, "left the bounds of an array in round 15"),
+        (NO_WEIGHTS_WHILE_WAITING, feedback_may_come_anyhow, "gives the weights"),
+        (COMPLETES_TWICE, folded_log_is_the_state, "when its log is folded|folded log"),
+        (TRUSTS_THE_TICKET, retracted_rewards_leave_no_trace, "that were retracted"),
+        (ASSIGNS_ITS_OWN_ONLY, foreign_decisions_are_taken, "does not count the decision"),
+        (LEARNS_FROM_ITS_OWN_ONLY, foreign_decisions_are_taken, "does not count"),
+        (CHOOSES_AND_COUNTS, choosing_leaves_no_trace, "changes its state when it chooses"),
+        (COUNTS_RESTRICTED_CHOICES, choosing_leaves_no_trace, "when it chooses"),
+        (IGNORES_ELIGIBLE, restricted_choices_are_as_announced, "that is not eligible"),
+        (BIASED_AMONG_ELIGIBLE, restricted_choices_are_as_announced, "were expected"),
         (
             WRONG_RESTRICTED_PROBABILITY,
-            checks.restricted_choices_are_as_announced,
+            restricted_choices_are_as_announced,
             r"announces \[.*0\.333.*\] among eligible arms",
         ),
-        (IGNORES_NEW_ARMS, checks.new_arms_are_unknown, "never plays an arm that was added"),
+        (IGNORES_NEW_ARMS, new_arms_are_unknown, "never plays an arm that was added"),
     ],
 )
 def test_a_mistake_is_named(fault, check, sentence):
@@ -183,9 +204,9 @@ def test_a_mistake_is_named(fault, check, sentence):
 
 def test_a_leak_of_retracted_rewards_is_seen_by_no_other_check_of_logs():
     leaking = Even(fault=TRUSTS_THE_TICKET)
-    checks.folded_log_is_the_state(leaking)
-    checks.batches_equal_single_calls(leaking)
-    checks.restoring_changes_nothing(leaking)
+    folded_log_is_the_state(leaking)
+    batches_equal_single_calls(leaking)
+    restoring_changes_nothing(leaking)
 
 
 class Drifting(Even, frozen=True, tag="drifting"):
@@ -197,7 +218,7 @@ class Drifting(Even, frozen=True, tag="drifting"):
 
 def test_a_specification_that_changes_is_named():
     with pytest.raises(ContractBroken, match="comes back from JSON as"):
-        checks.specification_survives_json(Drifting())
+        specification_survives_json(Drifting())
 
 
 def test_a_batch_that_loses_a_reward_is_named(monkeypatch):
@@ -207,10 +228,10 @@ def test_a_batch_that_loses_a_reward_is_named(monkeypatch):
         Learner, "learn_many", lambda self, batch, rewards: learn_many(self, batch[1:], rewards[1:])
     )
     with pytest.raises(ContractBroken, match=r"otherwise (in|from) a batch"):
-        checks.batches_equal_single_calls(Even())
+        batches_equal_single_calls(Even())
 
 
 def test_weights_that_are_not_declared_are_found_out():
-    checks.weights_are_declared(Even())
+    weights_are_declared(Even())
     with pytest.raises(ContractBroken, match="round 1, but does not declare draws_by_weights"):
-        checks.weights_are_declared(Undeclared())
+        weights_are_declared(Undeclared())

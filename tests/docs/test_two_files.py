@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, NamedTuple
 
-from armrace.kernels.generics import assign, choose, distribution, implement, learn, make_ticket
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import assign, choose, distribution, learn, make_ticket
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
 from armrace.specification import Limits
@@ -76,7 +77,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from armrace.adversaries.base import Adversary
-from armrace.kernels.generics import corrupt, implement
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import corrupt
 
 __all__ = ["ZeroAll"]
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from armrace.forensics import audit, watch
-from armrace.forensics.audit_trail import nearest_sums
+from armrace.forensics.evidence import nearest_sums
 from armrace.forensics.pairs import Samples, nearest_pairs, pairs_of
 from armrace.kernels.generics import Ticket, decide, learn
 from armrace.online import Learner

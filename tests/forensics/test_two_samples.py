@@ -10,7 +10,7 @@ import pytest
 from scipy.special import betaln
 from scipy.stats import binom
 
-from armrace.forensics.audit_trail import log_evidence
+from armrace.forensics.evidence import log_evidence
 from armrace.forensics.pairs import pairs_of
 from armrace.forensics.two_samples import compare_samples
 from armrace.policies.common.divergence import lower_kl, upper_kl

@@ -130,9 +130,8 @@ from typing import NamedTuple
 import numpy as np
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.generics import (
-    assign, choose, distribution, implement, learn, make_ticket
-)
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import assign, choose, distribution, learn, make_ticket
 from armrace.policies import Policy
 
 ARM = {arm}
@@ -225,7 +224,8 @@ def test_a_replaced_implementation_is_refused_or_takes_effect_but_is_never_stale
 ):
     replacing = """
 from always import AlwaysState
-from armrace.kernels.generics import choose, implement, make_ticket
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import choose, make_ticket
 
 try:
     @implement(choose, AlwaysState)

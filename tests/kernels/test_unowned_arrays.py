@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import armrace
 from armrace.adversaries import Adversary
-from armrace.kernels.generics import corrupt, implement
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import corrupt
 
 class TextState(NamedTuple):
     text: str

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from armrace.checking import check_policy
-from armrace.checking.policies import restricted_choices_are_as_announced
+from armrace.checking.policy_choices import restricted_choices_are_as_announced
 from armrace.cli.main import run
 from armrace.errors import ForeignTicket, InvalidParameter, UnknownName
+from armrace.kernels.dispatch import implement
 from armrace.kernels.event_log import DECISION
 from armrace.kernels.generics import (
     NO_ARM,
@@ -26,7 +27,6 @@ from armrace.kernels.generics import (
     decide,
     distribution,
     distribution_among,
-    implement,
     learn,
     make_ticket,
 )

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from armrace.adversaries import Adversary
-from armrace.kernels.generics import corrupt, implement, observe
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import corrupt, observe
 from armrace.kernels.streams import uniform
 from armrace.specification import Limits
 

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from armrace.environments import Beta, Uniform
-from armrace.kernels import engine
+from armrace.kernels.ledger import make_record
 from armrace.policies import (
     ActiveArmElimination,
     EnlargedArmElimination,
@@ -204,7 +204,7 @@ def test_where_the_run_is_read_does_not_change_it(chaos, data):
     play_out(usual)
     other = make_parts(experiment, 0)
     shape = other.ledger.pulls.size, other.ledger.layer_corruption.size
-    record = engine.make_record(np.array(sorted(readings), dtype=np.int64), *shape)
+    record = make_record(np.array(sorted(readings), dtype=np.int64), *shape)
     play_out(other._replace(record=record))
     for name in ("pulls", "clean_totals", "shifts", "arm_corruption", "corruption"):
         assert np.array_equal(getattr(other.ledger, name), getattr(usual.ledger, name)), name

@@ -210,7 +210,7 @@ def events_of(application, headers):
 
 
 def test_a_stream_ends_with_its_key_and_with_the_server(service, monkeypatch):
-    monkeypatch.setattr("armrace.service.http.endpoints._EVENT_SECONDS", 0.01)
+    monkeypatch.setattr("armrace.service.http.operations._EVENT_SECONDS", 0.01)
     service.create("ads", ["a", "b"], 0)
     key, text = service.keyring.create(["read"])
     other = service.keyring.create(["read"])[1]
@@ -224,7 +224,7 @@ def test_a_stream_ends_with_its_key_and_with_the_server(service, monkeypatch):
         service.keyring.revoke(key.id)
         await asyncio.wait_for(first, 10)
         assert not second.done()
-        monkeypatch.setattr("armrace.service.http.endpoints._EVENT_SECONDS", 1000)
+        monkeypatch.setattr("armrace.service.http.operations._EVENT_SECONDS", 1000)
         application.streams.close()
         await asyncio.wait_for(second, 10)
         return [sent.get_nowait().get("body", b"") for _ in range(sent.qsize())]

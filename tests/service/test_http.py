@@ -16,10 +16,11 @@ from starlette.testclient import TestClient
 from armrace.errors import DamagedFile, RequestFailed, StoreFailed, TooManyOpen
 from armrace.service import MemoryStore, Service
 from armrace.service.http.application import create_application
-from armrace.service.http.endpoints import ENDPOINTS, Call
+from armrace.service.http.endpoints import ENDPOINTS
 from armrace.service.http.front import Front
 from armrace.service.http.inside import Visitor
 from armrace.service.http.logs import RequestLog
+from armrace.service.http.operations import Call
 from armrace.service.http.problems import Overloaded, headers_of, status_of
 from armrace.service.http.streams import Streams
 from armrace.service.http.wire import DecideBody
@@ -318,7 +319,7 @@ def test_a_defect_is_answered_logged_and_hurts_no_other_request(service, monkeyp
         async def fail(call):
             raise KeyError("secret")
 
-        monkeypatch.setattr("armrace.service.http.endpoints.Front.ask", fail)
+        monkeypatch.setattr("armrace.service.http.operations.Front.ask", fail)
         assert client.get("/v1/experiments").json()["code"] == "request-failed"
     line, _ = [json.loads(line) for line in file.getvalue().splitlines()]
     assert (line["request"], line["code"]) == ("abc", "request-failed")

@@ -7,12 +7,12 @@ import pytest
 
 from armrace.adversaries import Adversary
 from armrace.environments import Table
+from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import (
     assign,
     choose,
     corrupt,
     distribution,
-    implement,
     learn,
     make_ticket,
     observe,

@@ -9,14 +9,8 @@ import pytest
 
 import armrace
 from armrace.errors import InvalidParameter
-from armrace.kernels.generics import (
-    assign,
-    choose,
-    distribution,
-    implement,
-    learn,
-    make_ticket,
-)
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import assign, choose, distribution, learn, make_ticket
 from armrace.policies import Policy
 from armrace.specification import Limits
 

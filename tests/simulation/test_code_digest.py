@@ -13,7 +13,7 @@ from armrace.simulation.code_digest import _IDLE
 
 PROBE = """
 from armrace.kernels.compiling import fingerprint
-from armrace.kernels.generics import implementations
+from armrace.kernels.dispatch import implementations
 from armrace.simulation import make_experiment
 from armrace.simulation.code_digest import experiment_code
 from armrace.simulation.replication import make_parts

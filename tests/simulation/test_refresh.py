@@ -5,6 +5,7 @@ import pytest
 
 import armrace
 from armrace.kernels import engine
+from armrace.kernels.ledger import make_ledger
 from armrace.simulation.experiment import make_experiment
 from armrace.simulation.replication import make_parts
 
@@ -19,7 +20,7 @@ SETTING = {
 
 
 def test_the_weights_are_due_when_an_arm_has_grown_by_the_share():
-    ledger, workspace = engine.make_ledger(3, 1, 0.0), engine.make_workspace(3, growth=0.03)
+    ledger, workspace = make_ledger(3, 1, 0.0), engine.make_workspace(3, growth=0.03)
     ledger.pulls[:] = 0, 10, 1_000
     engine._postpone_refresh(ledger, workspace, 1_010)
     assert workspace.due.tolist() == [1, 11, 1_030, 1_021]
@@ -27,7 +28,7 @@ def test_the_weights_are_due_when_an_arm_has_grown_by_the_share():
 
 
 def test_without_growth_the_weights_are_always_due():
-    ledger, workspace = engine.make_ledger(3, 1, 0.0), engine.make_workspace(3)
+    ledger, workspace = make_ledger(3, 1, 0.0), engine.make_workspace(3)
     ledger.pulls[:] = 5
     engine._postpone_refresh(ledger, workspace, 15)
     assert workspace.stale[0]

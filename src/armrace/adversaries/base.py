@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +11,11 @@ import numpy.typing as npt
 from armrace.errors import InvalidParameter
 from armrace.kernels.generics import corrupt
 from armrace.randomness import Purpose, stream_for
-from armrace.specification import Specification
+from armrace.specification import Limits, Specification
 
-__all__ = ["Adversary", "Setting"]
+__all__ = ["Adversary", "Setting", "Target"]
+
+Target = Annotated[int | None, Limits("the arm to promote, from 0; by default the second best", 0)]
 
 Floats = npt.NDArray[np.float64]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from armrace.adversaries.attack_tally import (
     Tally,
@@ -12,11 +12,12 @@ from armrace.adversaries.attack_tally import (
     remember_clean,
     tally_play,
 )
-from armrace.adversaries.base import Adversary, Setting
+from armrace.adversaries.base import Adversary, Setting, Target
 from armrace.kernels.compiling import inlined
-from armrace.kernels.generics import Floats, corrupt, implement, observe
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Floats, corrupt, observe
 from armrace.kernels.streams import Stream
-from armrace.specification import Confidence, Limits
+from armrace.specification import Confidence
 
 __all__ = ["JunGreedy"]
 
@@ -61,9 +62,7 @@ class JunGreedy(Adversary, frozen=True, tag="jun-greedy"):
         "print was not available."
     )
 
-    target: Annotated[
-        int | None, Limits("the arm to promote, from 0; by default the second best", 0)
-    ] = None
+    target: Target = None
     delta: Confidence = 0.05
 
     def start(self, setting: Setting) -> JunGreedyState:

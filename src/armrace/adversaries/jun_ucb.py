@@ -12,9 +12,10 @@ from armrace.adversaries.attack_tally import (
     remember_clean,
     tally_play,
 )
-from armrace.adversaries.base import Adversary, Setting
+from armrace.adversaries.base import Adversary, Setting, Target
 from armrace.kernels.compiling import inlined
-from armrace.kernels.generics import Floats, corrupt, implement, observe
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Floats, corrupt, observe
 from armrace.kernels.streams import Stream
 from armrace.specification import Confidence, Limits
 
@@ -65,9 +66,7 @@ class JunUcb(Adversary, frozen=True, tag="jun-ucb"):
         "quotes. The print was not available."
     )
 
-    target: Annotated[
-        int | None, Limits("the arm to promote, from 0; by default the second best", 0)
-    ] = None
+    target: Target = None
     margin: Annotated[float, Limits("by how much the others are kept lower", 0, 1, True)] = 0.5
     delta: Confidence = 0.05
 

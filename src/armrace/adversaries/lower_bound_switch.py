@@ -10,7 +10,8 @@ import numpy as np
 from armrace.adversaries.base import Adversary, Setting
 from armrace.adversaries.rehearsals import plays_in_rehearsal
 from armrace.errors import InvalidParameter
-from armrace.kernels.generics import Floats, corrupt, implement
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Floats, corrupt
 from armrace.kernels.streams import Stream, uniform
 from armrace.specification import Limits
 

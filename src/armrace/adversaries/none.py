@@ -6,7 +6,8 @@ import math
 from typing import ClassVar, NamedTuple
 
 from armrace.adversaries.base import Adversary, Setting
-from armrace.kernels.generics import Floats, corrupt, implement
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Floats, corrupt
 from armrace.kernels.streams import Stream
 
 __all__ = ["NoAttack"]

@@ -7,8 +7,9 @@ from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
-from armrace.adversaries.base import Adversary, Setting
-from armrace.kernels.generics import Floats, corrupt, implement
+from armrace.adversaries.base import Adversary, Setting, Target
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Floats, corrupt
 from armrace.kernels.streams import Stream
 from armrace.specification import Limits
 
@@ -45,9 +46,7 @@ class ObservationFree(Adversary, frozen=True, tag="observation-free"):
         "The phases and their lengths agree with Table 1 of the paper, which an experiment repeats."
     )
 
-    target: Annotated[
-        int | None, Limits("the arm to promote, from 0; by default the second best", 0)
-    ] = None
+    target: Target = None
     spoil: Annotated[int, Limits("rounds in which no arm pays", 0)] = 34
     praise: Annotated[int, Limits("rounds after that in which only the target pays", 0)] = 66
 

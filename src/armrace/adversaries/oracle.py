@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.adversaries.attack_tally import lower_reward
-from armrace.adversaries.base import Adversary, Setting
-from armrace.kernels.generics import Floats, corrupt, implement
+from armrace.adversaries.base import Adversary, Setting, Target
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Floats, corrupt
 from armrace.kernels.streams import Stream
 from armrace.specification import Limits
 
@@ -47,9 +48,7 @@ class Oracle(Adversary, frozen=True, tag="oracle"):
         "were not compared with the print."
     )
 
-    target: Annotated[
-        int | None, Limits("the arm to promote, from 0; by default the second best", 0)
-    ] = None
+    target: Target = None
     margin: Annotated[float, Limits("by how much the others are made worse", 0, 1, True)] = 0.1
 
     def start(self, setting: Setting) -> OracleState:

@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 
 from armrace.adversaries.base import Adversary, Setting
-from armrace.kernels.generics import Floats, corrupt, implement
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Floats, corrupt
 from armrace.kernels.streams import Stream
 from armrace.specification import Limits
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, NamedTuple
 
 from armrace.adversaries.base import Adversary, Setting
-from armrace.kernels.generics import Floats, corrupt, implement
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Floats, corrupt
 from armrace.kernels.streams import Stream, uniform
 from armrace.specification import Limits
 

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from armrace.kernels import engine, laws
 from armrace.kernels.attack_pointers import LiveAttack
 from armrace.kernels.compiling import fingerprint
-from armrace.kernels.generics import implementations
+from armrace.kernels.dispatch import implementations
+from armrace.kernels.ledger import make_ledger, make_record
 from armrace.kernels.reward_pointers import LiveRewards
 from armrace.randomness import MAXIMAL_SEED, Purpose, reward_place, stream_for
 
@@ -50,13 +51,13 @@ def plays_in_rehearsal(
     law = laws.make_law(laws.BERNOULLI, arms, means)
     law.place[:] = reward_place(_SEED, run)
     state = policy.start(arms, horizon)
-    record = engine.make_record(np.array(checkpoints, dtype=np.int64), arms, layers)
+    record = make_record(np.array(checkpoints, dtype=np.int64), arms, layers)
     # Rewards are 0 or 1, so that every change costs 1; without a budget the attack is never called.
     smallest_cost = 1.0 if budget > 0.0 else math.inf
     live_attack = LiveAttack(
         attack, stream_for(_SEED, Purpose.ADVERSARY, run), False, smallest_cost
     )
-    ledger, workspace = engine.make_ledger(arms, layers, budget), engine.make_workspace(arms)
+    ledger, workspace = make_ledger(arms, layers, budget), engine.make_workspace(arms)
     live = LiveRewards(law, workspace.drawn, ledger.clean_totals)
     engine.make_runner(fingerprint(implementations(state)))(
         state,

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.adversaries.base import Adversary, Setting
-from armrace.kernels.generics import Floats, corrupt, implement
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Floats, corrupt
 from armrace.kernels.streams import Stream, uniform
 from armrace.specification import Limits
 

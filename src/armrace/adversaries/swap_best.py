@@ -8,7 +8,8 @@ import numpy as np
 
 from armrace.adversaries.base import Adversary, Setting
 from armrace.errors import InvalidParameter
-from armrace.kernels.generics import Floats, corrupt, implement
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Floats, corrupt
 from armrace.kernels.streams import Stream
 from armrace.specification import Limits
 

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from armrace.adversaries.base import Adversary, Setting
 from armrace.kernels.compiling import inlined
-from armrace.kernels.generics import Floats, corrupt, implement, looks, observe
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Floats, corrupt, looks, observe
 from armrace.kernels.streams import Stream
 from armrace.specification import Limits
 

@@ -9,8 +9,8 @@ from armrace.adversaries import Adversary
 from armrace.adversaries.base import Setting
 from armrace.kernels.attack_pointers import LiveAttack
 from armrace.kernels.compiling import fingerprint
-from armrace.kernels.engine import make_ledger
-from armrace.kernels.generics import implementations
+from armrace.kernels.dispatch import implementations
+from armrace.kernels.ledger import make_ledger
 from armrace.kernels.replay import make_replayer, make_tally
 from armrace.logs import Batch
 from armrace.policies import Policy

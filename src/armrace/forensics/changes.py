@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.forensics.audit_trail import Watched, block_size, log_block_weight
+from armrace.forensics.audit_trail import Watched
+from armrace.forensics.blocks import block_size, log_block_weight
 from armrace.forensics.findings import Alarm, Finding, direction_of
 from armrace.forensics.pairs import Pairs, Samples, join, nearest_pairs
 

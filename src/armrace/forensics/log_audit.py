@@ -15,21 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.forensics.audit import LEVEL, audit
-from armrace.forensics.audit_trail import log_evidence, watch
+from armrace.forensics.audit_trail import watch
+from armrace.forensics.evidence import log_evidence
 from armrace.forensics.findings import Audit
 from armrace.forensics.sentences import MOVED
 from armrace.formatting import count, figure
 from armrace.kernels.compiling import fingerprint
-from armrace.kernels.generics import (
-    Ticket,
-    assign,
-    choose,
-    distribution,
-    implement,
-    implementations,
-    learn,
-    make_ticket,
-)
+from armrace.kernels.dispatch import implement, implementations
+from armrace.kernels.generics import Ticket, assign, choose, distribution, learn, make_ticket
 from armrace.kernels.replay import make_auditor
 from armrace.kernels.streams import Stream
 from armrace.logs import Log, RowReport

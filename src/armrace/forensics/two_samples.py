@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from armrace.forensics.audit_trail import log_evidence
+from armrace.forensics.evidence import log_evidence
 from armrace.policies.common.divergence import kl
 
 __all__ = ["TwoSamples", "compare_samples"]

@@ -18,7 +18,8 @@ from numba.extending import intrinsic
 from numba.np import arrayobj
 
 from armrace.kernels.compiling import entry, fingerprint
-from armrace.kernels.generics import corrupt, implementations, implements, looks, observe
+from armrace.kernels.dispatch import implementations, implements
+from armrace.kernels.generics import corrupt, looks, observe
 from armrace.kernels.streams import Stream
 from armrace.kernels.unowned_arrays import Handle, opened
 

@@ -1,4 +1,7 @@
-"""The compiled loop: learner, stochastic rewards, adversary and ledger, round after round."""
+"""The compiled loop: learner, stochastic rewards, adversary and ledger, round after round.
+
+The ledger itself, and what it charges, is in :mod:`armrace.kernels.ledger`.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ from armrace.kernels.attack_pointers import (
 from armrace.kernels.compiling import entry, inlined
 from armrace.kernels.generics import NO_LAYER, decide, distribution, learn
 from armrace.kernels.laws import CHUNK, Drawn, make_drawn
+from armrace.kernels.ledger import Ledger, Record, book, charge, is_spent, pay, write_row
 from armrace.kernels.reward_pointers import Rewards, call_fill
 from armrace.kernels.streams import Stream
 from armrace.kernels.unowned_arrays import borrow
@@ -27,60 +31,14 @@ from armrace.kernels.unowned_arrays import borrow
 __all__ = [
     "PLAYED",
     "STOP",
-    "Ledger",
-    "Record",
     "Workspace",
-    "charge",
-    "is_spent",
-    "make_ledger",
-    "make_record",
     "make_runner",
     "make_workspace",
     "play",
-    "write_row",
 ]
 
 STOP, PLAYED = 0, 1
 """Positions in ``Workspace.control``."""
-
-
-class Ledger(NamedTuple):
-    """The environment's own record of a run; policy and adversary never write it."""
-
-    pulls: npt.NDArray[np.int64]
-    clean_totals: npt.NDArray[np.float64]
-    """What each arm would have paid in all rounds, before corruption."""
-    shifts: npt.NDArray[np.float64]
-    """Signed sum of the changes to each arm's rewards."""
-    arm_corruption: npt.NDArray[np.float64]
-    layer_corruption: npt.NDArray[np.float64]
-    """Corruption in the rewards that each layer learned from."""
-    collected: npt.NDArray[np.float64]
-    """Rewards collected, with and without corruption."""
-    charged: npt.NDArray[np.float64]
-    """What the adversary was charged so far, of which budget."""
-    corruption: npt.NDArray[np.float64]
-    """Corruption as the paper counts it: the sum over rounds of the largest change."""
-    seen: npt.NDArray[np.float64]
-    """The sum over rounds of the change of the reward that the learner saw."""
-    refused: npt.NDArray[np.int64]
-    """Rounds in which a change was not applied: illegal, or beyond the budget."""
-
-
-class Record(NamedTuple):
-    """The ledger at each checkpoint; a checkpoint is the number of rounds played by then."""
-
-    checkpoints: npt.NDArray[np.int64]
-    collected: npt.NDArray[np.float64]
-    clean_collected: npt.NDArray[np.float64]
-    corruption: npt.NDArray[np.float64]
-    pulls: npt.NDArray[np.int64]
-    clean_totals: npt.NDArray[np.float64]
-    shifts: npt.NDArray[np.float64]
-    arm_corruption: npt.NDArray[np.float64]
-    layer_corruption: npt.NDArray[np.float64]
-    seen: npt.NDArray[np.float64]
-    refused: npt.NDArray[np.int64]
 
 
 class Workspace(NamedTuple):
@@ -105,52 +63,6 @@ class Workspace(NamedTuple):
     stale: npt.NDArray[np.bool_]
 
 
-def make_ledger(arms: int, layers: int, budget: float) -> Ledger:
-    """Make an empty ledger.
-
-    Args:
-        arms: the number of arms.
-        layers: the number of the policy's layers.
-        budget: the most that the adversary may be charged.
-    """
-    return Ledger(
-        pulls=np.zeros(arms, dtype=np.int64),
-        clean_totals=np.zeros(arms),
-        shifts=np.zeros(arms),
-        arm_corruption=np.zeros(arms),
-        layer_corruption=np.zeros(layers),
-        collected=np.zeros(2),
-        charged=np.array([0.0, budget]),
-        corruption=np.zeros(1),
-        seen=np.zeros(1),
-        refused=np.zeros(1, dtype=np.int64),
-    )
-
-
-def make_record(checkpoints: npt.NDArray[np.int64], arms: int, layers: int) -> Record:
-    """Make an empty record with a row for each checkpoint.
-
-    Args:
-        checkpoints: the numbers of rounds after which a row is written, in increasing order.
-        arms: the number of arms.
-        layers: the number of the policy's layers.
-    """
-    rows = checkpoints.size
-    return Record(
-        checkpoints=checkpoints,
-        collected=np.zeros(rows),
-        clean_collected=np.zeros(rows),
-        corruption=np.zeros(rows),
-        pulls=np.zeros((rows, arms), dtype=np.int64),
-        clean_totals=np.zeros((rows, arms)),
-        shifts=np.zeros((rows, arms)),
-        arm_corruption=np.zeros((rows, arms)),
-        layer_corruption=np.zeros((rows, layers)),
-        seen=np.zeros(rows),
-        refused=np.zeros(rows, dtype=np.int64),
-    )
-
-
 def make_workspace(
     arms: int, control: npt.NDArray[np.int64] | None = None, growth: float = 0.0
 ) -> Workspace:
@@ -171,27 +83,6 @@ def make_workspace(
         due=np.zeros(arms + 1, dtype=np.int64),
         stale=np.ones(1, dtype=np.bool_),
     )
-
-
-@inlined
-def is_spent(ledger: Ledger, smallest_cost: float) -> bool:
-    """Whether the budget has no room left for a change that costs ``smallest_cost`` or more.
-
-    The answer agrees exactly with :func:`_pay`, rounding included, since rounding is monotone: a
-    larger cost never gives a smaller rounded sum.
-    """
-    spent, budget = ledger.charged[0], ledger.charged[1]
-    return spent >= budget or spent + smallest_cost > budget
-
-
-@inlined
-def _pay(ledger: Ledger, cost: float) -> bool:
-    """Charge a cost to the budget; False, and nothing is charged, if the budget has no room."""
-    if ledger.charged[0] + cost > ledger.charged[1]:
-        ledger.refused[0] += 1
-        return False
-    ledger.charged[0] += cost
-    return True
 
 
 @inlined
@@ -238,10 +129,10 @@ def play(
             change = abs(reward - clean)
             if attack.sees_arm:
                 # Only now is the price known: the change of the arm that was drawn.
-                if change > 0.0 and not _pay(ledger, change):
+                if change > 0.0 and not pay(ledger, change):
                     reward, change = clean, 0.0
                 else:
-                    _book(ledger, workspace.clean, workspace.proposal)
+                    book(ledger, workspace.clean, workspace.proposal)
             ledger.seen[0] += change
             learn(policy, ticket, reward)
             if ticket.layer != NO_LAYER:
@@ -320,68 +211,6 @@ def _postpone_refresh(ledger: Ledger, workspace: Workspace, round: int) -> None:
         for arm in range(arms):
             pulls = ledger.pulls[arm]
             workspace.due[arm] = pulls + max(1, math.ceil(growth * pulls))
-
-
-@inlined
-def charge(
-    attack: Attack,
-    ledger: Ledger,
-    clean: npt.NDArray[np.float64],
-    proposal: npt.NDArray[np.float64],
-) -> None:
-    """Charge a change, or undo it if it is not legal or exceeds the remaining budget.
-
-    An attack that sees the arm is charged when the arm is drawn, for that arm alone, and only what
-    it then pays for is booked.
-
-    Args:
-        attack: the attack.
-        ledger: the accounts of the run.
-        clean: the rewards of the round before the change.
-        proposal: the rewards after it, which become the clean ones if the change is undone.
-    """
-    cost, legal = 0.0, True
-    for arm in range(clean.size):
-        legal &= (proposal[arm] >= 0.0) & (proposal[arm] <= 1.0)
-        cost = max(cost, abs(proposal[arm] - clean[arm]))
-    if not legal:
-        ledger.refused[0] += 1
-    if not legal or not (attack.sees_arm or _pay(ledger, cost)):
-        for arm in range(clean.size):
-            proposal[arm] = clean[arm]
-    elif not attack.sees_arm:
-        _book(ledger, clean, proposal)
-
-
-@inlined
-def _book(
-    ledger: Ledger, clean: npt.NDArray[np.float64], proposal: npt.NDArray[np.float64]
-) -> None:
-    """Enter the changes of a round, those of all arms, whichever was drawn."""
-    largest = 0.0
-    for arm in range(clean.size):
-        change = proposal[arm] - clean[arm]
-        largest = max(largest, abs(change))
-        ledger.shifts[arm] += change
-        ledger.arm_corruption[arm] += abs(change)
-    ledger.corruption[0] += largest
-
-
-@inlined
-def write_row(ledger: Ledger, record: Record, row: int) -> None:
-    """Copy the current ledger into a row of the record."""
-    record.collected[row] = ledger.collected[0]
-    record.clean_collected[row] = ledger.collected[1]
-    record.corruption[row] = ledger.corruption[0]
-    record.seen[row] = ledger.seen[0]
-    record.refused[row] = ledger.refused[0]
-    for arm in range(ledger.pulls.size):
-        record.pulls[row, arm] = ledger.pulls[arm]
-        record.clean_totals[row, arm] = ledger.clean_totals[arm]
-        record.shifts[row, arm] = ledger.shifts[arm]
-        record.arm_corruption[row, arm] = ledger.arm_corruption[arm]
-    for layer in range(ledger.layer_corruption.size):
-        record.layer_corruption[row, layer] = ledger.layer_corruption[layer]
 
 
 @cache

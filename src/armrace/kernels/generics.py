@@ -1,24 +1,19 @@
-"""Generic functions that policies and adversaries implement, dispatched by the state's class.
+"""Generic functions that policies and adversaries implement, and the ticket that they pass on.
 
-A state is a ``NamedTuple`` of arrays and numbers. An implementation is a plain function,
-registered for a class of state by :func:`implement`. From Python the generic looks the
-implementation up at each call; in compiled code Numba does so at compile time, so that dispatch
-costs nothing at run time.
+A state is a ``NamedTuple`` of arrays and numbers. An implementation is a plain function, registered
+for a class of state; :mod:`armrace.kernels.dispatch` finds it by the class of the state.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba.core import types
-from numba.extending import overload
 
-from armrace.kernels.compiling import CALLEE_OPTIONS, inlined
-from armrace.kernels.state_models import pass_whole
+from armrace.kernels.compiling import inlined
+from armrace.kernels.dispatch import by_default, dispatched, find, implements
 from armrace.kernels.streams import Stream
 
 __all__ = [
@@ -35,9 +30,6 @@ __all__ = [
     "distribution",
     "distribution_among",
     "drop",
-    "implement",
-    "implementations",
-    "implements",
     "is_restrictable",
     "learn",
     "looks",
@@ -59,7 +51,6 @@ State = Any
 Floats = npt.NDArray[np.float64]
 Eligible = npt.NDArray[np.bool_] | None
 """Which arms may be chosen; ``None`` for all of them, which compiled code does not pay for."""
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Ticket(NamedTuple):
@@ -172,6 +163,7 @@ def stamped(ticket: Ticket, phase: int, memo: float) -> Ticket:
     )
 
 
+@dispatched
 def distribution(state: State, out: Floats) -> None:
     """Write into ``out`` the probability with which the policy will choose each arm.
 
@@ -182,6 +174,7 @@ def distribution(state: State, out: Floats) -> None:
     find(distribution, type(state))(state, out)
 
 
+@dispatched
 def distribution_among(state: State, eligible: npt.NDArray[np.bool_], out: Floats) -> None:
     """Write into ``out`` the probability with which a choice among eligible arms draws each arm.
 
@@ -196,11 +189,30 @@ def distribution_among(state: State, eligible: npt.NDArray[np.bool_], out: Float
     find(distribution_among, type(state))(state, eligible, out)
 
 
+@by_default(distribution_among)
+def _normalise_among(state: State, eligible: npt.NDArray[np.bool_], out: Floats) -> None:
+    """Divide the weights of the eligible arms by their sum."""
+    # This must be the law with which ``choose_by_weights`` draws among eligible arms.
+    distribution(state, out)
+    total, count = 0.0, 0
+    for arm in range(out.size):
+        if eligible[arm]:
+            total += out[arm]
+            count += 1
+    for arm in range(out.size):
+        if not eligible[arm]:
+            out[arm] = 0.0
+        else:
+            out[arm] = out[arm] / total if total > 0.0 else 1.0 / count
+
+
+@dispatched
 def choose(state: State, stream: Stream, eligible: Eligible = None) -> Ticket:
     """Draw an arm, among the ``eligible`` ones if given, and return its ticket.
 
     Changes nothing but the stream and scratch space. The probability on the ticket is that of
-    the restricted draw. Compiled code passes all three arguments.
+    the restricted draw. Compiled code passes all three arguments. An implementation may leave out
+    ``eligible``; the policy can then not be restricted to some arms.
 
     Args:
         state: the state of a policy.
@@ -215,6 +227,15 @@ def choose(state: State, stream: Stream, eligible: Eligible = None) -> Ticket:
     return ticket
 
 
+def is_restrictable(state: State) -> bool:
+    """Whether choices from this state can be restricted to some arms."""
+    kind = type(state)
+    return (
+        implements(choose, kind) and "eligible" in inspect.signature(find(choose, kind)).parameters
+    )
+
+
+@dispatched
 def assign(state: State, ticket: Ticket) -> Ticket:
     """Count a decision, and return its ticket with the fields that the state fills in.
 
@@ -240,6 +261,7 @@ def decide(state: State, stream: Stream) -> Ticket:
     return assign(state, choose(state, stream, None))
 
 
+@dispatched
 def learn(state: State, ticket: Ticket, reward: float) -> None:
     """Learn from the reward of an assigned decision.
 
@@ -251,6 +273,7 @@ def learn(state: State, ticket: Ticket, reward: float) -> None:
     find(learn, type(state))(state, ticket, reward)
 
 
+@dispatched
 def drop(state: State, ticket: Ticket) -> None:
     """Record that the reward of an assigned decision will never come.
 
@@ -263,6 +286,12 @@ def drop(state: State, ticket: Ticket) -> None:
     find(drop, type(state))(state, ticket)
 
 
+@by_default(drop)
+def _drop_nothing(state: State, ticket: Ticket) -> None:
+    pass
+
+
+@dispatched
 def corrupt(
     state: State, round: int, weights: Floats, rewards: Floats, left: float, stream: Stream
 ) -> None:
@@ -282,6 +311,7 @@ def corrupt(
     find(corrupt, type(state))(state, round, weights, rewards, left, stream)
 
 
+@dispatched
 def looks(state: State, round: int, rewards: Floats, left: float) -> bool:
     """Whether the adversary needs the learner's distribution in this round.
 
@@ -299,6 +329,12 @@ def looks(state: State, round: int, rewards: Floats, left: float) -> bool:
     return needed
 
 
+@by_default(looks)
+def _look_always(state: State, round: int, rewards: Floats, left: float) -> bool:
+    return True
+
+
+@dispatched
 def observe(state: State, round: int, arm: int, reward: float) -> None:
     """Tell the adversary which arm was drawn and what it paid, after the round.
 
@@ -313,154 +349,6 @@ def observe(state: State, round: int, arm: int, reward: float) -> None:
     find(observe, type(state))(state, round, arm, reward)
 
 
-_GENERICS: tuple[Callable[..., Any], ...] = (
-    distribution,
-    distribution_among,
-    choose,
-    assign,
-    learn,
-    drop,
-    corrupt,
-    looks,
-    observe,
-)
-_REGISTRY: dict[tuple[str, type], Callable[..., Any]] = {}
-
-
-def implement(generic: Callable[..., Any], state_class: type) -> Callable[[F], F]:
-    """Register the decorated function as ``generic`` for states of ``state_class``.
-
-    ``choose`` may leave out ``eligible``; the policy can then not be restricted to some arms.
-
-    Args:
-        generic: one of the generic functions, such as :func:`choose`.
-        state_class: the class of the states.
-    """
-    expected = list(inspect.signature(generic).parameters)
-
-    def register(function: F) -> F:
-        given = list(inspect.signature(function).parameters)
-        unrestricted = generic is choose and given == expected[:-1]
-        if given != expected and not unrestricted:
-            raise TypeError(
-                f"an implementation of {generic.__name__} takes ({', '.join(expected)}); "
-                f"{function.__name__} takes ({', '.join(given)})"
-            )
-        if (generic.__name__, state_class) in _REGISTRY:
-            # Numba keeps what it compiled for a class of states and would go on using it.
-            raise TypeError(
-                f"{state_class.__name__} already has an implementation of {generic.__name__}; "
-                f"define the class of the state again with the new one"
-            )
-        _REGISTRY[generic.__name__, state_class] = function
-        # Here, since nothing can have been compiled for a class without implementations.
-        pass_whole(state_class)
-        return function
-
-    return register
-
-
+@by_default(observe)
 def _observe_nothing(state: State, round: int, arm: int, reward: float) -> None:
     pass
-
-
-def _look_always(state: State, round: int, rewards: Floats, left: float) -> bool:
-    return True
-
-
-def _drop_nothing(state: State, ticket: Ticket) -> None:
-    pass
-
-
-def _normalise_among(state: State, eligible: npt.NDArray[np.bool_], out: Floats) -> None:
-    """Divide the weights of the eligible arms by their sum."""
-    # This must be the law with which ``choose_by_weights`` draws among eligible arms.
-    distribution(state, out)
-    total, count = 0.0, 0
-    for arm in range(out.size):
-        if eligible[arm]:
-            total += out[arm]
-            count += 1
-    for arm in range(out.size):
-        if not eligible[arm]:
-            out[arm] = 0.0
-        else:
-            out[arm] = out[arm] / total if total > 0.0 else 1.0 / count
-
-
-_DEFAULTS: dict[str, Callable[..., Any]] = {
-    "observe": _observe_nothing,
-    "looks": _look_always,
-    "drop": _drop_nothing,
-    "distribution_among": _normalise_among,
-}
-
-
-def find(generic: Callable[..., Any], state_class: type) -> Callable[..., Any]:
-    """The implementation of ``generic`` for ``state_class``."""
-    name = generic.__name__
-    found = _REGISTRY.get((name, state_class)) or _DEFAULTS.get(name)
-    if found is None:
-        raise TypeError(f"{state_class.__name__} has no implementation of {name}")
-    return found
-
-
-def implements(generic: Callable[..., Any], state_class: type) -> bool:
-    """Whether ``generic`` is registered for ``state_class``."""
-    return (generic.__name__, state_class) in _REGISTRY
-
-
-def is_restrictable(state: State) -> bool:
-    """Whether choices from this state can be restricted to some arms."""
-    found = _REGISTRY.get((choose.__name__, type(state)))
-    return found is not None and "eligible" in inspect.signature(found).parameters
-
-
-def implementations(state: State) -> list[Callable[..., Any]]:
-    """All implementations registered for a state and for the states within it."""
-    keys = ((generic.__name__, type(state)) for generic in _GENERICS)
-    found = [_REGISTRY[key] for key in keys if key in _REGISTRY]
-    for member in state:
-        if isinstance(member, tuple):
-            found += implementations(member)
-    return found
-
-
-def _ignore_eligible(choose_any: Callable[..., Any]) -> Callable[..., Any]:
-    """Adapt a ``choose`` without the parameter ``eligible`` to the generic's signature.
-
-    Callers check :func:`is_restrictable` before they restrict; here the argument is ``None``.
-    """
-    inner = inlined(choose_any)
-
-    def choose_unrestricted(state: State, stream: Stream, eligible: Eligible = None) -> Ticket:
-        ticket: Ticket = inner(state, stream)
-        return ticket
-
-    return choose_unrestricted
-
-
-def _dispatch_when_compiling(generic: Callable[..., Any]) -> None:
-    """Make ``generic`` callable from compiled code, by the class of its first argument."""
-
-    def resolve(*arguments: Any, **named: Any) -> Callable[..., Any] | None:
-        # Numba calls this with types, not values, while it compiles the caller. What is returned
-        # is compiled in place of the generic, so nothing is looked up at run time.
-        state = arguments[0] if arguments else named["state"]
-        if not isinstance(state, (types.NamedTuple, types.NamedUniTuple)):
-            return None  # not a state: Numba then reports the call as an error of its caller
-        found = find(generic, state.instance_class)
-        unrestricted = generic is choose and len(inspect.signature(found).parameters) == 2
-        return _ignore_eligible(found) if unrestricted else found
-
-    # Not strict, since the resolver serves all generics and does not have their parameters' names.
-    # Inlined into the caller, so that LLVM sees which parts of a ticket or a state are not used.
-    overload(
-        generic,
-        strict=False,
-        jit_options={"forceinline": True, **CALLEE_OPTIONS},
-    )(resolve)
-
-
-for _generic in _GENERICS:
-    _dispatch_when_compiling(_generic)

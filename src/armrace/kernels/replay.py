@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 from armrace.kernels.attack_pointers import NOWHERE, Attack, call_corrupt, call_observe
 from armrace.kernels.compiling import entry, inlined
-from armrace.kernels.engine import Ledger, charge, is_spent
 from armrace.kernels.generics import assign, choose, distribution, learn, make_ticket
+from armrace.kernels.ledger import Ledger, charge, is_spent
 from armrace.kernels.streams import Stream, uniform
 from armrace.kernels.unowned_arrays import borrow
 

@@ -12,6 +12,7 @@ from armrace.forensics import watch as put_under_watch
 from armrace.kernels.compiling import fingerprint
 from armrace.kernels.decision_objects import find_objects
 from armrace.kernels.declarations import Room, unsound_array
+from armrace.kernels.dispatch import implementations
 from armrace.kernels.event_log import (
     ADDED_EVENT,
     ASSIGNED,
@@ -22,7 +23,6 @@ from armrace.kernels.event_log import (
     make_log,
     ticket_of,
 )
-from armrace.kernels.generics import implementations
 from armrace.kernels.live import DECISIONS, REWARDS, SETTLED, Live
 from armrace.kernels.live_calls import make_live_calls
 from armrace.kernels.states import grow_state

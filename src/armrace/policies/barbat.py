@@ -9,26 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.generics import (
-    Eligible,
-    Ticket,
-    assign,
-    choose,
-    distribution,
-    implement,
-    learn,
-    stamped,
-)
-from armrace.kernels.sampling import choose_by_weights
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn
 from armrace.kernels.streams import Stream
 from armrace.policies.common.counting_policy import CountingPolicy
-from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.common.counts import Counts, make_counts, record
 from armrace.policies.epochs.epochs import (
     Epochs,
     add_to_epoch,
+    assign_in_epoch,
+    choose_in_epoch,
     epoch_is_over,
     epoch_mean,
     epoch_plays,
+    fill_shares_of_plan,
     make_epochs,
     next_epoch,
 )
@@ -155,17 +149,12 @@ def barbat_distribution(state: BarbatState, out: npt.NDArray[np.float64]) -> Non
         for arm in range(out.size):
             out[arm] /= length
     else:
-        for arm in range(out.size):
-            out[arm] = epochs.planned[arm] / epochs.total[0]
+        fill_shares_of_plan(epochs, out)
 
 
 @implement(choose, BarbatState)
 def barbat_choose(state: BarbatState, stream: Stream, eligible: Eligible = None) -> Ticket:
-    epochs = state.epochs
-    if epoch_is_over(epochs):  # the next epoch begins when a decision is assigned to it
-        distribution(state, epochs.scratch)
-        return choose_by_weights(epochs.scratch, 1.0, stream, eligible)
-    return choose_by_weights(epochs.planned, epochs.total[0], stream, eligible)
+    return choose_in_epoch(state, stream, eligible)
 
 
 @implement(assign, BarbatState)
@@ -173,9 +162,7 @@ def barbat_assign(state: BarbatState, ticket: Ticket) -> Ticket:
     epochs = state.epochs
     if epoch_is_over(epochs):
         _begin_epoch(state, _estimate_gaps(epochs, epochs.gaps))
-    count_play(state.counts, ticket.arm)
-    epochs.played[0] += 1
-    return stamped(ticket, epochs.number[0], 0.0)
+    return assign_in_epoch(epochs, state.counts, ticket)
 
 
 @implement(learn, BarbatState)

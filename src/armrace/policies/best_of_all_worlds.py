@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import CONSTANT, declare
+from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import (
     NO_LAYER,
     Eligible,
@@ -19,7 +20,6 @@ from armrace.kernels.generics import (
     choose,
     distribution,
     drop,
-    implement,
     learn,
     make_ticket,
     stamped,

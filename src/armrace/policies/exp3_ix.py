@@ -11,16 +11,8 @@ import numpy.typing as npt
 from armrace.errors import InvalidParameter
 from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import FINITE, declare
-from armrace.kernels.generics import (
-    Eligible,
-    Ticket,
-    assign,
-    choose,
-    distribution,
-    implement,
-    learn,
-    stamped,
-)
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn, stamped
 from armrace.kernels.sampling import choose_by_weights
 from armrace.kernels.streams import Stream
 from armrace.policies.common.counting_policy import CountingPolicy

@@ -10,15 +10,8 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import FINITE, UNIT, Span, declare
-from armrace.kernels.generics import (
-    Eligible,
-    Ticket,
-    assign,
-    choose,
-    distribution,
-    implement,
-    learn,
-)
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn
 from armrace.kernels.sampling import choose_by_weights
 from armrace.kernels.streams import Stream
 from armrace.policies.common.counting_policy import CountingPolicy

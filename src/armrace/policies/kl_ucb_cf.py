@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from armrace.errors import InvalidParameter
 from armrace.policies.common.counting_policy import CountingPolicy
+from armrace.policies.common.randomised_feedback import SeenAsOne, SeenAsZero, check_feedback
 from armrace.policies.indices.kl_indices import KlIndices, kl_index, make_kl_indices
 from armrace.specification import Limits
 
@@ -45,16 +45,12 @@ class KlUcbCf(CountingPolicy, frozen=True, tag="kl-ucb-cf"):
         "fits is not said there, and the index is clamped here."
     )
 
-    p00: Annotated[float, Limits("probability that a reward of 0 is seen as 0", 0, 1)] = 0.9
-    p11: Annotated[float, Limits("probability that a reward of 1 is seen as 1", 0, 1)] = 0.9
+    p00: SeenAsZero = 0.9
+    p11: SeenAsOne = 0.9
     c: Annotated[float, Limits("factor of the iterated logarithm", 0, 1e6)] = 3.0
 
     def validate(self) -> None:
-        if self.p00 + self.p11 == 1:
-            raise InvalidParameter(
-                f"p00 and p11 must not add to 1, where feedback says nothing; "
-                f"got {self.p00:g} and {self.p11:g}."
-            )
+        check_feedback(self.p00, self.p11)
 
     def undo(self, seen: float) -> float:
         """Return the mean of an arm that shows the mean ``seen``, clipped to [0, 1].

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import Span, declare
-from armrace.kernels.generics import Ticket, implement, learn
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Ticket, learn
 from armrace.policies.base import Guarantee
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, make_counts, record

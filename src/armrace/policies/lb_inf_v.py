@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import AMOUNT, Span, declare
-from armrace.kernels.generics import Ticket, implement, learn
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Ticket, learn
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, make_counts, record
 from armrace.policies.leaders.estimates import Solution, add_loss

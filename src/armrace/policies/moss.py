@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import AMOUNT, CONSTANT, UNIT, declare
+from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import (
     Eligible,
     Ticket,
     assign,
     choose,
     distribution,
-    implement,
     learn,
     make_ticket,
 )

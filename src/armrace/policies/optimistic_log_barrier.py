@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import AMOUNT, REWARD_COUNT, UNIT, declare
-from armrace.kernels.generics import Ticket, assign, implement, learn, stamped
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Ticket, assign, learn, stamped
 from armrace.kernels.states import grown_by
 from armrace.policies.base import Guarantee
 from armrace.policies.common.counting_policy import CountingPolicy

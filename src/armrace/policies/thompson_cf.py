@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from armrace.errors import InvalidParameter
 from armrace.policies.common.counting_policy import CountingPolicy
+from armrace.policies.common.randomised_feedback import SeenAsOne, SeenAsZero, check_feedback
 from armrace.policies.posteriors.posteriors import Posteriors, make_posteriors
-from armrace.specification import Limits
 
 __all__ = ["ThompsonCf"]
 
@@ -52,15 +51,11 @@ class ThompsonCf(CountingPolicy, frozen=True, tag="thompson-cf"):
     )
     exact_tickets: ClassVar[bool] = False
 
-    p00: Annotated[float, Limits("probability that a reward of 0 is seen as 0", 0, 1)] = 0.9
-    p11: Annotated[float, Limits("probability that a reward of 1 is seen as 1", 0, 1)] = 0.9
+    p00: SeenAsZero = 0.9
+    p11: SeenAsOne = 0.9
 
     def validate(self) -> None:
-        if self.p00 + self.p11 == 1:
-            raise InvalidParameter(
-                f"p00 and p11 must not add to 1, where feedback says nothing; "
-                f"got {self.p00:g} and {self.p11:g}."
-            )
+        check_feedback(self.p00, self.p11)
 
     def start(self, arms: int, horizon: int) -> Posteriors:
         return make_posteriors(arms, turned=self.p00 + self.p11 < 1)

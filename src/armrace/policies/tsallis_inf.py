@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.generics import Ticket, assign, implement, learn, stamped
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Ticket, assign, learn, stamped
 from armrace.policies.base import Guarantee
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, count_play, make_counts, record

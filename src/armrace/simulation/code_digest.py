@@ -6,8 +6,8 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+from armrace.kernels.dispatch import implementations
 from armrace.kernels.fingerprints import file_digest, fingerprint, is_own, source_files
-from armrace.kernels.generics import implementations
 from armrace.simulation.experiment import Experiment
 from armrace.specification import Specification
 

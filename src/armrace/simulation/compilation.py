@@ -15,7 +15,7 @@ from typing import Any
 
 from armrace.kernels.attack_pointers import attack_entries
 from armrace.kernels.compiling import fingerprint, is_stored
-from armrace.kernels.generics import implementations
+from armrace.kernels.dispatch import implementations
 from armrace.simulation.compilers import Unit, compile_units
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.interrupts import postponed_interrupts

@@ -15,8 +15,9 @@ from armrace.forensics.audit_trail import watch
 from armrace.kernels import engine
 from armrace.kernels.attack_pointers import LiveAttack
 from armrace.kernels.compiling import fingerprint
-from armrace.kernels.generics import implementations
+from armrace.kernels.dispatch import implementations
 from armrace.kernels.laws import Law
+from armrace.kernels.ledger import Ledger, Record, is_spent, make_ledger, make_record
 from armrace.kernels.reward_pointers import LiveRewards
 from armrace.kernels.streams import Stream
 from armrace.policies import ArmView
@@ -82,8 +83,8 @@ class Parts(NamedTuple):
     law: Law
     learner_stream: Stream
     adversary_stream: Stream
-    ledger: engine.Ledger
-    record: engine.Record
+    ledger: Ledger
+    record: Record
     workspace: engine.Workspace
     sees_weights: bool
     smallest_cost: float
@@ -127,8 +128,8 @@ def make_parts(
         law=law,
         learner_stream=stream_for(experiment.seed, Purpose.LEARNER, replication),
         adversary_stream=stream_for(experiment.seed, Purpose.ADVERSARY, replication),
-        ledger=engine.make_ledger(arms, layers, float(experiment.budget)),
-        record=engine.make_record(checkpoints_for(horizon), arms, layers),
+        ledger=make_ledger(arms, layers, float(experiment.budget)),
+        record=make_record(checkpoints_for(horizon), arms, layers),
         workspace=engine.make_workspace(arms, control, _growth(experiment)),
         sees_weights=experiment.adversary.sees_weights,
         smallest_cost=experiment.adversary.smallest_cost(adversary, setting),
@@ -189,7 +190,7 @@ def rounds_to_play(experiment: Experiment) -> RoundsToPlay:
     gap = np.diff(np.sort(parts.means)[-2:])[0]
     arms_and_layers = parts.ledger.pulls.size * parts.ledger.layer_corruption.size
     exploring = min(horizon, arms_and_layers * 500 / gap**2) if gap > 0 else horizon
-    if engine.is_spent(parts.ledger, parts.smallest_cost):
+    if is_spent(parts.ledger, parts.smallest_cost):
         return RoundsToPlay(exploring, 0.0)
     ends = np.minimum(parts.leap.windows, experiment.horizon)
     return RoundsToPlay(exploring, float((ends[:, 1] - ends[:, 0]).clip(min=0).sum()))
@@ -240,7 +241,7 @@ def play_out(parts: Parts) -> None:
 
 def play_one_round(parts: Parts) -> None:
     """Run the compiled loop for a single round, so that it has been compiled."""
-    short = engine.make_record(np.ones(1, dtype=np.int64), *_shape(parts))
+    short = make_record(np.ones(1, dtype=np.int64), *_shape(parts))
     play_out(parts._replace(record=short))
 
 

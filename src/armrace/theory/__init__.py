@@ -35,6 +35,11 @@ from armrace.theory.extensions import (
     inverse_gap,
     inverse_gap_for_pseudo_regret,
 )
+from armrace.theory.fast_slow import (
+    fast_slow_log_term,
+    fast_slow_regret,
+    fast_slow_stochastic_regret,
+)
 from armrace.theory.guards import (
     guard_layers,
     guard_overhead,
@@ -57,20 +62,16 @@ from armrace.theory.lower_bounds import (
     sparse_interval_plays,
     switching_regret,
 )
+from armrace.theory.moves import moves_until_deleted, rounds_until_moves
 from armrace.theory.plays import RegretBound
 from armrace.theory.races import (
     agnostic_regret,
-    fast_slow_log_term,
-    fast_slow_regret,
-    fast_slow_stochastic_regret,
     layer_shares,
-    moves_until_deleted,
     per_arm_regret,
     race_failure,
     race_log_term,
     race_tolerance,
     race_tolerances,
-    rounds_until_moves,
     tolerant_layer,
 )
 from armrace.theory.sharp import (

@@ -22,6 +22,7 @@ from armrace.theory.arguments import (
     check_horizon,
     check_open_unit,
 )
+from armrace.theory.moves import moves_until_deleted, rounds_until_moves
 from armrace.theory.plays import (
     NO_GUARANTEE,
     RegretBound,
@@ -29,7 +30,6 @@ from armrace.theory.plays import (
     regret_of_limits,
     regret_of_stages,
 )
-from armrace.theory.races import moves_until_deleted, rounds_until_moves
 from armrace.theory.sharp import SharpLayer, make_sharp_layer, sharp_plays_until_deleted
 
 __all__ = [

@@ -1,19 +1,11 @@
-"""The two races: Theorem 2 for a known corruption, Theorem 3 for any.
+"""The multi-layer race: Theorem 3, for any corruption, and Theorem 6, for that of each arm.
 
 A layer is *tolerant* of the corruption ``C`` if, with high probability, it meets no more of it than
 its allowance. The paper shows that for shares of at most ``1/C``; the allowance of Theorem 3
 suffices for shares of several times as much (:func:`race_tolerance`). A tolerant layer never
-deletes a best arm, and deletes every other arm after a known number of its own plays. Faster layers
-may be fooled, but lose what a tolerant layer deletes, and once empty play what it has left.
-
-How long that takes: active arms are played in turn. Until an arm with ``N(a)`` plays is deleted,
-a best arm has at most ``N(a)`` plays in the layer and every other arm ``b`` at most
-``min(N(a), N(b))``, so that the layer has made ``M = N(a) + sum over b of min(N(a), N(b))`` moves.
-The number of moves in ``R`` rounds is binomial with the mean ``R p``, and below ``R p - s`` with
-probability at most ``exp(-s^2 / 2Rp)`` (Chernoff), so ``R p = M + h + sqrt(h^2 + 2 M h)`` gives
-``M`` moves, except with the probability ``exp(-h)``. The paper waits for each move separately,
-``ln(1/failure)(1 - p)/p`` rounds where its argument needs ``ln(1/failure)/p``, which costs another
-logarithm on ``C``; counting the moves together does not.
+deletes a best arm, and deletes every other arm after a known number of its own plays; how long
+that takes is in :mod:`armrace.theory.moves`. Faster layers may be fooled, but lose what a tolerant
+layer deletes, and once empty play what it has left.
 """
 
 from __future__ import annotations
@@ -30,9 +22,9 @@ from armrace.theory.arguments import (
     check_gaps,
     check_horizon,
     check_open_unit,
-    check_share,
 )
 from armrace.theory.eliminations import plays_until_deleted, survival_failure
+from armrace.theory.moves import moves_until_deleted, rounds_until_moves
 from armrace.theory.plays import (
     NO_GUARANTEE,
     RegretBound,
@@ -43,143 +35,14 @@ from armrace.theory.plays import (
 
 __all__ = [
     "agnostic_regret",
-    "fast_slow_log_term",
-    "fast_slow_regret",
-    "fast_slow_stochastic_regret",
     "layer_shares",
-    "moves_until_deleted",
     "per_arm_regret",
     "race_failure",
     "race_log_term",
     "race_tolerance",
     "race_tolerances",
-    "rounds_until_moves",
     "tolerant_layer",
 ]
-
-
-def moves_until_deleted(plays: Sequence[float]) -> list[float]:
-    """The number of moves by which a tolerant layer has deleted each arm.
-
-    ``plays`` are the limits ``N(a)`` on the turns of every arm except one best arm. While arm
-    ``a`` is active, no active arm is more than a turn ahead of it, so a best arm has at most
-    ``N(a)`` turns and arm ``b`` at most ``min(N(a), N(b))``.
-
-    Args:
-        plays: for each arm except one best arm, the most turns before it is deleted.
-
-    >>> moves_until_deleted([10, 40]), moves_until_deleted([7])
-    ([30, 90], [14])
-    """
-    return [own + sum(min(own, other) for other in plays) for own in plays]
-
-
-def rounds_until_moves(moves: float, share: float, failure: float) -> float:
-    """Return after how many rounds a layer has made ``moves`` moves, except with ``failure``.
-
-    That is ``(M + h + sqrt(h^2 + 2 M h)) / p`` with ``h = ln(1/failure)``, rounded up.
-
-    Args:
-        moves: the number of moves.
-        share: the share of the rounds that the layer gets.
-        failure: the probability with which it may take longer.
-
-    >>> rounds_until_moves(1000, 0.25, 0.1), rounds_until_moves(10, 1, 0.1)
-    (4281, 10)
-    """
-    if moves != math.inf:  # an arm of no gap is never deleted
-        check_at_least("moves", moves, 0)
-    check_share("share", share)
-    check_open_unit("failure", failure)
-    if share == 1 or moves == math.inf:
-        return moves
-    log_term = math.log(1 / failure)
-    mean = moves + log_term + math.sqrt(log_term**2 + 2 * moves * log_term)
-    return math.ceil(mean / share)
-
-
-def fast_slow_log_term(arms: int, horizon: int, delta: float) -> float:
-    """``L = ln(8KT/delta)`` of Theorem 2; the slow layer's allowance is ``2 L``.
-
-    Args:
-        arms: the number of arms.
-        horizon: the number of rounds.
-        delta: the failure probability.
-
-    >>> f"{fast_slow_log_term(2, 1000, 0.1):.5f}"
-    '11.98293'
-    """
-    check_arms(arms)
-    check_horizon(horizon)
-    check_open_unit("delta", delta)
-    return math.log(8 * arms * horizon / delta)
-
-
-def fast_slow_stochastic_regret(gaps: Sequence[float], horizon: int, delta: float) -> RegretBound:
-    """Theorem 2 without corruption: both layers keep a best arm and delete the others.
-
-    An arm is played at most ``16 L / D^2`` times in the fast layer and
-    ``4 L (1 + sqrt(1 + 2D))^2 / D^2 <= 29.9 L / D^2`` in the slow. The paper says
-    ``18 L / D^2`` for the latter, which its argument gives only for gaps of at most 0.1286.
-
-    Args:
-        gaps: the gap of every arm except one best arm.
-        horizon: the number of rounds.
-        delta: the failure probability of the race.
-
-    Returns:
-        Upper bounds on the pseudo-regret and the regret.
-
-    >>> bound = fast_slow_stochastic_regret([1.0], 1000, 0.1)  # 192 + 358 plays
-    >>> bound.pseudo_regret
-    550.0
-    """
-    check_gaps(gaps)
-    log_term = fast_slow_log_term(len(gaps) + 1, horizon, delta)
-    limits = [
-        plays_until_deleted(gap, log_term) + plays_until_deleted(gap, log_term, 2 * log_term)
-        for gap in gaps
-    ]
-    pseudo_regret = regret_of_limits(gaps, limits, horizon)
-    return bound_regret(gaps, pseudo_regret, sum(limits), horizon, log_term, 0.0)
-
-
-def fast_slow_regret(
-    gaps: Sequence[float], horizon: int, delta: float, corruption: float
-) -> RegretBound:
-    """Theorem 2 with corruption of at most ``C``, which the race knows.
-
-    The slow layer's share is ``1/max(C, 1)`` (the paper divides by ``C``, which may be below 1),
-    so it meets at most its allowance ``2 L``, except with a probability of order ``exp(-2L)``.
-    Arm ``a`` is out of both layers once the slow one has made
-    ``M(a) = N(a) + sum over b of min(N(a), N(b))`` moves, ``N(a)`` as without corruption; in every
-    round until then (:func:`rounds_until_moves`) the worst arm that is not yet out may be played.
-    That is of order ``K C L / D`` for the smallest gap ``D``, and no more than the theorem's
-    ``K C L^2 sum 1/D``. Events: sampling ``delta^2/(16KT)``, corruption less than
-    ``delta^2/(10 (KT)^2)``, moves ``delta/4``, martingales ``delta/8``.
-
-    Args:
-        gaps: the gap of every arm except one best arm.
-        horizon: the number of rounds.
-        delta: the failure probability of the race.
-        corruption: the bound on the corruption that the race is given.
-
-    Returns:
-        Upper bounds on the pseudo-regret and the regret.
-
-    >>> bound = fast_slow_regret([1.0], 10**6, 0.1, 5)
-    >>> bound.pseudo_regret  # 5 (1130 + h + sqrt(h^2 + 2260 h)), h = ln 80, rounded up
-    6170.0
-    """
-    check_gaps(gaps)
-    check_at_least("corruption", corruption, 0)
-    arms = len(gaps) + 1
-    log_term = fast_slow_log_term(arms, horizon, delta)
-    share = 1 / max(corruption, 1.0)
-    moves = moves_until_deleted([plays_until_deleted(g, log_term, 2 * log_term) for g in gaps])
-    ends = [rounds_until_moves(each, share, delta / (4 * arms)) for each in moves]
-    pseudo_regret = regret_of_stages(gaps, ends, horizon)
-    return bound_regret(gaps, pseudo_regret, max(ends), horizon, log_term, 2 * corruption)
 
 
 def layer_shares(horizon: int) -> list[float]:

@@ -21,6 +21,7 @@ from armrace.theory.arguments import (
     check_horizon,
     check_open_unit,
 )
+from armrace.theory.moves import moves_until_deleted, rounds_until_moves
 from armrace.theory.plays import (
     NO_GUARANTEE,
     RegretBound,
@@ -28,7 +29,6 @@ from armrace.theory.plays import (
     regret_of_limits,
     regret_of_stages,
 )
-from armrace.theory.races import moves_until_deleted, rounds_until_moves
 
 __all__ = [
     "SharpLayer",

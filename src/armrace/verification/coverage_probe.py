@@ -12,17 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined, outlined
-from armrace.kernels.generics import (
-    NO_LAYER,
-    Eligible,
-    Ticket,
-    assign,
-    choose,
-    distribution,
-    implement,
-    learn,
-)
-from armrace.kernels.streams import Stream
+from armrace.kernels.dispatch import implement
+from armrace.kernels.forwarding import forwards
+from armrace.kernels.generics import NO_LAYER, Ticket, assign, choose, distribution, learn
 from armrace.policies.guarded.guard import GuardState
 from armrace.policies.races.intervals import PAPER
 from armrace.policies.races.race import Race, cell_of, evidence, interval
@@ -30,6 +22,7 @@ from armrace.policies.races.race import Race, cell_of, evidence, interval
 __all__ = ["WitnessedGuard", "WitnessedRace", "make_witnessed_guard", "make_witnessed_race"]
 
 
+@forwards(distribution, choose, assign)
 class WitnessedRace(NamedTuple):
     """A race, the true means, and which layers' intervals have missed them."""
 
@@ -49,27 +42,13 @@ def make_witnessed_race(race: Race, means: npt.NDArray[np.float64]) -> Witnessed
     return WitnessedRace(race, means.copy(), np.zeros(race.share.size, dtype=np.bool_))
 
 
-@implement(distribution, WitnessedRace)
-def witnessed_distribution(state: WitnessedRace, out: npt.NDArray[np.float64]) -> None:
-    distribution(state.race, out)
-
-
-@implement(choose, WitnessedRace)
-def witnessed_choose(state: WitnessedRace, stream: Stream, eligible: Eligible = None) -> Ticket:
-    return choose(state.race, stream, eligible)
-
-
-@implement(assign, WitnessedRace)
-def witnessed_assign(state: WitnessedRace, ticket: Ticket) -> Ticket:
-    return assign(state.race, ticket)
-
-
 @implement(learn, WitnessedRace)
 def witnessed_learn(state: WitnessedRace, ticket: Ticket, reward: float) -> None:
     learn(state.race, ticket, reward)
     _note_misses(state.race, ticket, state.means, state.missed)
 
 
+@forwards(distribution, choose, assign)
 class WitnessedGuard(NamedTuple):
     """A guard, the true means, and which layers' intervals have missed them."""
 
@@ -86,23 +65,6 @@ def make_witnessed_guard(guard: GuardState, means: npt.NDArray[np.float64]) -> W
         means: the true mean rewards of the arms.
     """
     return WitnessedGuard(guard, means.copy(), np.zeros(guard.race.share.size, dtype=np.bool_))
-
-
-@implement(distribution, WitnessedGuard)
-def witnessed_guard_distribution(state: WitnessedGuard, out: npt.NDArray[np.float64]) -> None:
-    distribution(state.guard, out)
-
-
-@implement(choose, WitnessedGuard)
-def witnessed_guard_choose(
-    state: WitnessedGuard, stream: Stream, eligible: Eligible = None
-) -> Ticket:
-    return choose(state.guard, stream, eligible)
-
-
-@implement(assign, WitnessedGuard)
-def witnessed_guard_assign(state: WitnessedGuard, ticket: Ticket) -> Ticket:
-    return assign(state.guard, ticket)
 
 
 @implement(learn, WitnessedGuard)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal, NamedTuple
 
+from armrace.kernels.dispatch import implement
+from armrace.kernels.forwarding import forwards
 from armrace.kernels.generics import (
     NO_ARM,
     Eligible,
-    Floats,
     Ticket,
     assign,
     choose,
     distribution,
-    implement,
     learn,
     wrap_ticket,
 )
@@ -38,16 +38,12 @@ _BASE = "ucb1"
 """The base of all mutants: the checks do not depend on it, and it compiles fast."""
 
 
+@forwards(distribution, assign, learn)
 class UnboundGuard(NamedTuple):
     """A guard whose base may play every arm, deleted or not."""
 
     guard: GuardState
     race: Race
-
-
-@implement(distribution, UnboundGuard)
-def unbound_distribution(state: UnboundGuard, out: Floats) -> None:
-    distribution(state.guard, out)
 
 
 @implement(choose, UnboundGuard)
@@ -57,16 +53,6 @@ def unbound_choose(state: UnboundGuard, stream: Stream, eligible: Eligible = Non
         return ticket
     drawn = choose(state.guard.base, stream, eligible)
     return wrap_ticket(drawn, drawn.arm, ticket.layer, ticket.probability)
-
-
-@implement(assign, UnboundGuard)
-def unbound_assign(state: UnboundGuard, ticket: Ticket) -> Ticket:
-    return assign(state.guard, ticket)
-
-
-@implement(learn, UnboundGuard)
-def unbound_learn(state: UnboundGuard, ticket: Ticket, reward: float) -> None:
-    learn(state.guard, ticket, reward)
 
 
 def _in_race(mutate: Callable[[Race], Race]) -> Callable[[GuardState], GuardState]:

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from armrace.kernels.dispatch import implement
+from armrace.kernels.forwarding import forwards
 from armrace.kernels.generics import (
     Eligible,
     Floats,
@@ -14,7 +16,6 @@ from armrace.kernels.generics import (
     assign,
     choose,
     distribution,
-    implement,
     learn,
     make_ticket,
     stamped,
@@ -110,25 +111,11 @@ def broken_learn(state: BrokenLeader, ticket: Ticket, reward: float) -> None:
     learn(state.leader, stamped(used, ticket.phase, ticket.memo), reward)
 
 
+@forwards(distribution, choose, assign)
 class MisledLeader(NamedTuple):
     """A leader that takes the reward that it predicts for the loss."""
 
     leader: Any
-
-
-@implement(distribution, MisledLeader)
-def misled_distribution(state: MisledLeader, out: Floats) -> None:
-    distribution(state.leader, out)
-
-
-@implement(choose, MisledLeader)
-def misled_choose(state: MisledLeader, stream: Stream, eligible: Eligible = None) -> Ticket:
-    return choose(state.leader, stream, eligible)
-
-
-@implement(assign, MisledLeader)
-def misled_assign(state: MisledLeader, ticket: Ticket) -> Ticket:
-    return assign(state.leader, ticket)
 
 
 @implement(learn, MisledLeader)

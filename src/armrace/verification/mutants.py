@@ -13,18 +13,17 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
+from armrace.kernels.dispatch import implement
+from armrace.kernels.forwarding import forwards
 from armrace.kernels.generics import (
-    Eligible,
     Floats,
     Ticket,
     assign,
     choose,
     distribution,
-    implement,
     learn,
     make_ticket,
 )
-from armrace.kernels.streams import Stream
 from armrace.policies.base import ArmView, Policy
 from armrace.policies.multi_layer_race import MultiLayerRace
 from armrace.policies.races.race import Race
@@ -83,26 +82,12 @@ MUTATIONS: dict[Mutation, Callable[[Race], Any]] = {
 """From the state of a race at its start, one with a mistake."""
 
 
+@forwards(distribution, choose, assign)
 class LeakyRace(NamedTuple):
     """A race that feeds every reward to every layer, whichever was drawn."""
 
     race: Race
     share: Floats
-
-
-@implement(distribution, LeakyRace)
-def leaky_distribution(state: LeakyRace, out: Floats) -> None:
-    distribution(state.race, out)
-
-
-@implement(choose, LeakyRace)
-def leaky_choose(state: LeakyRace, stream: Stream, eligible: Eligible = None) -> Ticket:
-    return choose(state.race, stream, eligible)
-
-
-@implement(assign, LeakyRace)
-def leaky_assign(state: LeakyRace, ticket: Ticket) -> Ticket:
-    return assign(state.race, ticket)
 
 
 @implement(learn, LeakyRace)

@@ -20,13 +20,13 @@ from armrace.kernels.declarations import (
     declare,
     relation,
 )
+from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import (
     Eligible,
     Ticket,
     assign,
     choose,
     distribution,
-    implement,
     learn,
     make_ticket,
 )

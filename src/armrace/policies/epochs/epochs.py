@@ -10,20 +10,27 @@ ones.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import AMOUNT, COUNT, REWARD_COUNT, Room, Span, declare, relation
+from armrace.kernels.generics import Eligible, Ticket, distribution, stamped
+from armrace.kernels.sampling import choose_by_weights
+from armrace.kernels.streams import Stream
+from armrace.policies.common.counts import Counts, count_play
 
 __all__ = [
     "Epochs",
     "add_to_epoch",
+    "assign_in_epoch",
+    "choose_in_epoch",
     "epoch_is_over",
     "epoch_mean",
     "epoch_plays",
+    "fill_shares_of_plan",
     "make_epochs",
     "next_epoch",
 ]
@@ -112,6 +119,48 @@ def next_epoch(epochs: Epochs, total: float, length: int) -> None:
     epochs.seen[0] = 0
     for arm in range(epochs.sums.size):
         epochs.sums[arm] = 0.0
+
+
+@inlined
+def fill_shares_of_plan(epochs: Epochs, out: npt.NDArray[np.float64]) -> None:
+    """Write into ``out`` the probabilities of the present epoch.
+
+    Args:
+        epochs: the state.
+        out: an array with an entry for each arm, which is overwritten.
+    """
+    for arm in range(out.size):
+        out[arm] = epochs.planned[arm] / epochs.total[0]
+
+
+@inlined
+def choose_in_epoch(state: Any, stream: Stream, eligible: Eligible) -> Ticket:
+    """Draw an arm by the plan of the epoch to which the next decision belongs.
+
+    Args:
+        state: the state of a policy whose member ``epochs`` is the present epoch.
+        stream: the random numbers to draw with.
+        eligible: which arms may be chosen, or ``None`` for all.
+    """
+    epochs = state.epochs
+    if epoch_is_over(epochs):  # the next epoch begins when a decision is assigned to it
+        distribution(state, epochs.scratch)
+        return choose_by_weights(epochs.scratch, 1.0, stream, eligible)
+    return choose_by_weights(epochs.planned, epochs.total[0], stream, eligible)
+
+
+@inlined
+def assign_in_epoch(epochs: Epochs, counts: Counts, ticket: Ticket) -> Ticket:
+    """Count a decision of the present epoch, and record the epoch in its ticket.
+
+    Args:
+        epochs: the state, in which the epoch of the decision has begun.
+        counts: plays and rewards of each arm.
+        ticket: the ticket of the decision.
+    """
+    count_play(counts, ticket.arm)
+    epochs.played[0] += 1
+    return stamped(ticket, epochs.number[0], 0.0)
 
 
 @inlined

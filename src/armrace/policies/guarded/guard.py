@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined, outlined
 from armrace.kernels.declarations import CONSTANT, declare
+from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import (
     NO_ARM,
     NO_LAYER,
@@ -37,7 +38,6 @@ from armrace.kernels.generics import (
     distribution,
     distribution_among,
     drop,
-    implement,
     learn,
     make_ticket,
     stamped,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from armrace.kernels.generics import distribution_among, implement
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import distribution_among
 from armrace.policies.posteriors.beta import law_of_largest
 from armrace.policies.posteriors.posteriors import Posteriors
 

@@ -18,13 +18,13 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import CONSTANT, UNIT, declare
+from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import (
     Eligible,
     Ticket,
     assign,
     choose,
     distribution,
-    implement,
     learn,
     make_ticket,
 )

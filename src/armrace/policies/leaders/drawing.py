@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from armrace.kernels.generics import Eligible, Ticket, choose, distribution, implement
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Eligible, Ticket, choose, distribution
 from armrace.kernels.sampling import choose_by_weights
 from armrace.kernels.streams import Stream
 

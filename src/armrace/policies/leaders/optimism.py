@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import LIMITED, PROBABILITIES, UNIT, declare
-from armrace.kernels.generics import Ticket, assign, implement, stamped
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Ticket, assign, stamped
 from armrace.policies.common.counts import Counts, count_play
 from armrace.policies.leaders.drawing import draws_from_solution
 from armrace.policies.leaders.estimates import Solution, make_solution

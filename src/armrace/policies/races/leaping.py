@@ -25,18 +25,10 @@ import numpy.typing as npt
 
 from armrace.kernels.attack_pointers import Attack
 from armrace.kernels.compiling import entry, inlined
-from armrace.kernels.engine import (
-    PLAYED,
-    STOP,
-    Ledger,
-    Record,
-    Workspace,
-    is_spent,
-    play,
-    write_row,
-)
+from armrace.kernels.engine import PLAYED, STOP, Workspace, play
 from armrace.kernels.generics import learn, make_ticket
 from armrace.kernels.laws import BERNOULLI, CHUNK, DETERMINISTIC, FINITE, Law
+from armrace.kernels.ledger import Ledger, Record, is_spent, write_row
 from armrace.kernels.reward_pointers import Rewards
 from armrace.kernels.streams import Stream
 from armrace.kernels.sums import draw_reward, total_of

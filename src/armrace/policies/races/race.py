@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
+from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import (
     NO_LAYER,
     Eligible,
@@ -29,7 +30,6 @@ from armrace.kernels.generics import (
     choose,
     distribution,
     drop,
-    implement,
     learn,
     make_ticket,
 )

@@ -35,15 +35,8 @@ from armrace.kernels.declarations import (
     relation,
     sums_to_one,
 )
-from armrace.kernels.generics import (
-    Eligible,
-    Ticket,
-    assign,
-    choose,
-    distribution,
-    implement,
-    learn,
-)
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn
 from armrace.kernels.streams import Stream
 from armrace.policies.common.counts import Counts, make_counts, record
 from armrace.policies.leaders.exponential_gains import (

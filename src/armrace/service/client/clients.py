@@ -17,8 +17,9 @@ from armrace.errors import InvalidParameter, ServiceUnreachable
 from armrace.service.answers import ExperimentView
 from armrace.service.client import exchanges
 from armrace.service.client.async_queue import AsyncRewardQueue
-from armrace.service.client.exchanges import EventReader, Exchange, Retry, judge, lost, pause_before
+from armrace.service.client.exchanges import Exchange
 from armrace.service.client.queue import RewardQueue
+from armrace.service.client.responses import EventReader, Retry, judge, lost, pause_before
 
 __all__ = ["AsyncClient", "Client"]
 

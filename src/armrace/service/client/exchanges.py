@@ -1,8 +1,7 @@
-"""Requests, response parsing and retry rules of the clients."""
+"""The requests of the clients, one function each; what comes back is judged in ``responses``."""
 
 from __future__ import annotations
 
-import random
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
@@ -11,8 +10,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from armrace import errors
-from armrace.errors import ArmraceError, InvalidParameter, ServiceUnreachable
+from armrace.errors import InvalidParameter
 from armrace.service.answers import (
     ArmAnswer,
     Decision,
@@ -26,20 +24,10 @@ from armrace.service.answers import (
     SourceView,
 )
 from armrace.service.client.delivery import RewardItem
-from armrace.service.http import problems
 
-__all__ = ["EventReader", "Exchange", "Retry", "judge", "lost", "pause_before"]
+__all__ = ["Exchange"]
 
 T = TypeVar("T")
-_LONGEST_PAUSE = 5.0
-_TRY_AGAIN = (408, 429, 502, 503, 504)
-_OF_A_PROXY = (502, 504)
-"""A proxy answers these while the service may be at work."""
-_ERRORS = {
-    kind.code: kind
-    for kind in (*vars(errors).values(), *vars(problems).values())
-    if isinstance(kind, type) and issubclass(kind, ArmraceError)
-}
 
 
 class Exchange(NamedTuple, Generic[T]):
@@ -66,14 +54,6 @@ class _DecisionList(msgspec.Struct, frozen=True):
 
     def made(self) -> list[Decision]:
         return [each for each in self.decisions if each is not None]
-
-
-class Retry(NamedTuple):
-    """The request must be sent again."""
-
-    reason: str
-    seconds: float | None
-    """How long to wait, if the service says so."""
 
 
 def create(
@@ -361,27 +341,8 @@ def sources(name: str) -> Exchange[list[SourceView]]:
 
 
 def events(name: str) -> Exchange[ExperimentView]:
-    """Follow the state of an experiment; a stream of answers, see :class:`EventReader`."""
+    """Follow the state of an experiment: a stream of answers, which ``EventReader`` reads."""
     return Exchange("GET", f"{_experiment(name)}/events", None, ExperimentView)
-
-
-class EventReader:
-    """Reads the lines of a stream of server-sent events."""
-
-    def __init__(self) -> None:
-        self._kind = ""
-
-    def read(self, line: str) -> ExperimentView | None:
-        """Return the state that a line ends, if it ends one; raise the refusal that ends all."""
-        field, _, value = line.partition(": ")
-        if field == "event":
-            self._kind = value
-        elif field == "data" and self._kind == "state":
-            return msgspec.json.decode(value, type=ExperimentView)
-        elif field == "data":
-            code = msgspec.json.decode(value, type=dict[str, str])["code"]
-            raise _ERRORS.get(code, ArmraceError)(f"the stream has ended: {code}.")
-        return None
 
 
 def export(name: str, format: Literal["ndjson", "parquet"] = "ndjson") -> Exchange[bytes]:
@@ -404,54 +365,3 @@ def _experiment(name: str) -> str:
     if not isinstance(name, str) or not name:
         raise InvalidParameter(f"name must be the name of an experiment; got {name!r:.100}.")
     return f"/v1/experiments/{quote(name, safe='')}"
-
-
-def judge(exchange: Exchange[T], status: int, content: bytes, retry_after: str | None) -> T | Retry:
-    """Return the answer, or that the request must be sent again; raise a refusal.
-
-    Args:
-        exchange: the request.
-        status: the status of the response.
-        content: its body.
-        retry_after: its header ``Retry-After``, if it has one.
-    """
-    if exchange.takes_long and status in _OF_A_PROXY:
-        raise lost(exchange, f"a proxy answers {status}")
-    if status in _TRY_AGAIN:
-        seconds = float(retry_after) if retry_after and retry_after.isdecimal() else None
-        return Retry(f"it answers {status}", seconds)
-    try:
-        if status < 300:
-            raw = exchange.answer is bytes
-            found: Any = content if raw else msgspec.json.decode(content, type=exchange.answer)
-            answer: T = found if exchange.pick is None else exchange.pick(found)
-            return answer
-        problem = msgspec.json.decode(content, type=dict[str, str])
-        raise _ERRORS.get(problem["code"], ArmraceError)(problem["message"])
-    except (msgspec.MsgspecError, KeyError):
-        raise ServiceUnreachable(
-            f"what answers with status {status} is no service of armrace."
-        ) from None
-
-
-def lost(exchange: Exchange[Any], reason: str) -> ServiceUnreachable:
-    """Return the error of a request of which it is not known whether it was performed.
-
-    Args:
-        exchange: the request.
-        reason: why there is no answer.
-    """
-    return ServiceUnreachable(
-        f"{exchange.path} was not answered, so that it may have been done or not: {reason}."
-    )
-
-
-def pause_before(attempt: int, retry: Retry) -> float:
-    """Return how many seconds to wait before trying for the n-th time again.
-
-    Args:
-        attempt: how many attempts were made, minus one.
-        retry: why the last one failed.
-    """
-    backoff: float = min(_LONGEST_PAUSE, 0.05 * 2**attempt) * random.uniform(0.5, 1.0)
-    return max(backoff, retry.seconds or 0.0)

@@ -21,18 +21,11 @@ from starlette.types import Receive, Scope, Send
 from armrace.errors import ArmraceError, DamagedFile, RequestFailed, StoreFailed
 from armrace.service.http.access import Access, Grant
 from armrace.service.http.bodies import Bodies, ClientGone
-from armrace.service.http.endpoints import (
-    DECIDE,
-    REWARD,
-    Call,
-    Endpoint,
-    File,
-    Stream,
-    problem_event,
-)
+from armrace.service.http.endpoints import DECIDE, REWARD, Endpoint
 from armrace.service.http.front import Front
 from armrace.service.http.logs import RequestLog, request_id
 from armrace.service.http.metrics import Metrics
+from armrace.service.http.operations import Call, File, Stream, problem_event
 from armrace.service.http.problems import (
     Problem,
     headers_of,

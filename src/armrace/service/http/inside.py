@@ -9,8 +9,9 @@ import msgspec
 
 from armrace.errors import ArmraceError, DamagedFile, InvalidParameter, StoreFailed
 from armrace.service.http.access import Access
-from armrace.service.http.endpoints import ENDPOINTS, Call, Endpoint
+from armrace.service.http.endpoints import ENDPOINTS, Endpoint
 from armrace.service.http.front import Front
+from armrace.service.http.operations import Call
 from armrace.service.http.problems import Forbidden
 from armrace.service.http.streams import Streams
 from armrace.service.keyring import ApiKey, Keyring

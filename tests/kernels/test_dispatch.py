@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 import pytest
 
-from armrace.kernels import generics
-from armrace.kernels.generics import corrupt, decide, implement, implementations, learn, observe
+from armrace.kernels import dispatch
+from armrace.kernels.dispatch import implement, implementations
+from armrace.kernels.generics import corrupt, decide, learn, observe
 
 
 class LonelyState(NamedTuple):
@@ -31,7 +32,7 @@ def test_an_implementation_with_other_parameters_is_refused():
 
 
 def test_a_registered_implementation_is_called(monkeypatch):
-    monkeypatch.setattr(generics, "_REGISTRY", {})
+    monkeypatch.setattr(dispatch, "_REGISTRY", {})
     calls = []
 
     @implement(corrupt, LonelyState)
@@ -44,7 +45,7 @@ def test_a_registered_implementation_is_called(monkeypatch):
 
 
 def test_the_implementations_of_states_within_a_state_are_its_own_too(monkeypatch):
-    monkeypatch.setattr(generics, "_REGISTRY", {})
+    monkeypatch.setattr(dispatch, "_REGISTRY", {})
 
     class OuterState(NamedTuple):
         inner: LonelyState

@@ -1,0 +1,116 @@
+"""Checks of a policy in a live learner: its rewards come late or in batches, its arms grow."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from armrace.checking.contract import expect
+from armrace.checking.policy_stage import ARMS, HORIZON, MEANS, expect_sound
+from armrace.kernels.laws import rewards_between
+from armrace.kernels.states import equal_states
+from armrace.online import Learner
+from armrace.policies import Policy
+from armrace.simulation.experiment import make_experiment
+from armrace.simulation.replication import make_parts, play_out
+
+__all__ = [
+    "batches_equal_single_calls",
+    "feedback_may_come_anyhow",
+    "learner_equals_simulator",
+    "new_arms_are_unknown",
+    "restoring_changes_nothing",
+]
+
+
+def learner_equals_simulator(policy: Policy) -> None:
+    """Check that the live learner, given the simulator's rewards, makes the same decisions."""
+    experiment = make_experiment(
+        policy=policy, environment=MEANS, horizon=HORIZON, replications=1, seed=4
+    )
+    parts = make_parts(experiment, 0)
+    learner = Learner(policy, arms=ARMS, horizon=HORIZON, seed=4)
+    for row in rewards_between(parts.law, 0, experiment.horizon):
+        decision = learner.decide()
+        learner.learn(decision, float(row[decision.ticket.arm]))
+    play_out(parts)
+    expect(
+        equal_states(parts.policy, learner._state),
+        policy,
+        "ends elsewhere live than in the simulator",
+    )
+
+
+def restoring_changes_nothing(policy: Policy) -> None:
+    """Check that a learner restored from a snapshot continues like the original."""
+    learner = Learner(policy, arms=ARMS, horizon=HORIZON, seed=6)
+    coins = np.random.default_rng(6)
+    held = [learner.decide() for _ in range(40)]
+    for decision in held[::2]:
+        learner.learn(decision, float(coins.random() < MEANS[decision.ticket.arm]))
+    restored = Learner.restore(learner.snapshot().to_json(), policy=policy)
+    for decision in held[1::2]:
+        learner.learn(decision, 1.0)
+        restored.learn(decision, 1.0)
+    for _ in range(200):
+        one, other = learner.decide(), restored.decide()
+        same = str(one) == str(other)  # where the probability is NaN, == would never hold
+        expect(same, policy, f"decides {one} but restored {other}")
+        reward = float(coins.random() < MEANS[one.ticket.arm])
+        learner.learn(one, reward)
+        restored.learn(other, reward)
+    expect(learner.snapshot() == restored.snapshot(), policy, "ends elsewhere when it was restored")
+
+
+def feedback_may_come_anyhow(policy: Policy) -> None:
+    """Check that late, reordered and missing rewards are accepted, and counted once each."""
+    learner = Learner(policy, arms=ARMS, horizon=HORIZON, seed=8)
+    coins = np.random.default_rng(8)
+    decisions = [learner.decide() for _ in range(150)]
+    order = coins.permutation(150)
+    for position in order[:100]:
+        decision = decisions[position]
+        learner.learn(decision, float(coins.random() < MEANS[decision.ticket.arm]))
+    expect(learner.pending == 50, policy, f"has {learner.pending} rewards pending, not 50")
+    expect_sound(policy, learner._state)
+
+
+def batches_equal_single_calls(policy: Policy) -> None:
+    """Check that decisions and rewards in batches equal those one by one."""
+    one = Learner(policy, arms=ARMS, horizon=HORIZON, seed=24)
+    many = Learner(policy, arms=ARMS, horizon=HORIZON, seed=24)
+    coins = np.random.default_rng(24)
+    for size in (1, 7, 40):
+        batch = many.decide_many(size)
+        singles = [one.decide() for _ in range(size)]
+        expect(str(list(batch)) == str(singles), policy, "decides otherwise in a batch")
+        rewards = (coins.random(size) < 0.5).astype(np.float64)
+        for decision, reward in zip(singles, rewards.tolist(), strict=True):
+            one.learn(decision, reward)
+        many.learn_many(batch, rewards)
+    same = equal_states(one._live.policy, many._live.policy)
+    expect(same, policy, "learns otherwise from a batch")
+
+
+def new_arms_are_unknown(policy: Policy) -> None:
+    """Check that an arm added during a run is equivalent to an arm that was never played."""
+    if not policy.takes_new_arms:
+        return
+    learner = Learner(policy, arms=ARMS - 1, horizon=HORIZON, seed=25)
+    for _ in range(60):
+        decision = learner.decide()
+        learner.learn(decision, float(decision.number % 2))
+    before = {view.arm: view for view in learner.inspect()}
+    learner.add_arm("new")
+    after = {view.arm: view for view in learner.inspect()}
+    kept = all(after[arm].pulls == view.pulls for arm, view in before.items())
+    expect(kept, policy, "forgets its arms when one is added")
+    expect(after[ARMS - 1].pulls == 0, policy, "has rewards of an arm that is new")
+    played = False
+    for _ in range(100):
+        decision = learner.decide()
+        played = played or decision.arm == "new"
+        learner.learn(decision, 0.5)
+    expect(played, policy, "never plays an arm that was added")
+    replayed = Learner.replay(learner.log, policy, ARMS - 1, HORIZON, 25)
+    same = equal_states(learner._live.policy, replayed._live.policy)
+    expect(same, policy, "has another state than its folded log once an arm was added")

@@ -1,0 +1,65 @@
+"""The difference between two samples of one arm, measured by the logarithm of an e-value.
+
+If both samples have the mean ``m``, the product of their mixed likelihoods (Jeffreys' prior)
+divided by the likelihood of ``m`` has expectation at most 1, and dividing by the largest likelihood
+instead can only lower it.
+"""
+
+from __future__ import annotations
+
+import math
+
+from armrace.kernels.compiling import inlined
+from armrace.policies.common.divergence import kl
+
+__all__ = ["log_evidence", "nearest_sums"]
+
+
+@inlined
+def log_evidence(pulls: float, total: float, other_pulls: float, other_total: float) -> float:
+    """Logarithm of the e-value of two samples of one arm, given by size and sum.
+
+    It is ``n kl(x, z) + m kl(y, z) - ln(pi (n + 1/2))/2 - ln(pi (m + 1/2))/2`` for samples of
+    sizes ``n`` and ``m`` with means ``x`` and ``y``, where ``z`` is the mean of all.
+
+    Args:
+        pulls: the size of the first sample.
+        total: its sum.
+        other_pulls: the size of the second sample.
+        other_total: its sum.
+    """
+    common = (total + other_total) / (pulls + other_pulls)
+    divergence = 0.0
+    if 0.0 < common < 1.0:  # else all rewards are equal, up to rounding errors
+        divergence = pulls * kl(total / pulls, common)
+        divergence += other_pulls * kl(other_total / other_pulls, common)
+    return divergence - 0.5 * math.log(math.pi**2 * (pulls + 0.5) * (other_pulls + 0.5))
+
+
+@inlined
+def nearest_sums(
+    pulls: float,
+    low: float,
+    high: float,
+    other_pulls: float,
+    other_low: float,
+    other_high: float,
+) -> tuple[float, float]:
+    """Return the sums of two samples, each known up to an interval, that differ least.
+
+    These are the ends that face each other, or sums with equal means if there are any.
+
+    Args:
+        pulls: the size of the first sample.
+        low: its least possible sum.
+        high: its largest possible sum.
+        other_pulls: the size of the second sample.
+        other_low: its least possible sum.
+        other_high: its largest possible sum.
+    """
+    if high * other_pulls <= other_low * pulls:
+        return high, other_low
+    if low * other_pulls >= other_high * pulls:
+        return low, other_high
+    common = max(low / pulls, other_low / other_pulls)
+    return common * pulls, common * other_pulls

@@ -1,0 +1,145 @@
+"""Which function implements a generic one, by the class of the state that it is called with.
+
+From Python a generic function looks its implementation up at each call, with :func:`find`; in
+compiled code Numba does so at compile time, so that dispatch costs nothing at run time.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from numba.core import types
+from numba.extending import overload
+
+from armrace.kernels.compiling import CALLEE_OPTIONS, inlined
+from armrace.kernels.state_models import pass_whole
+
+__all__ = ["by_default", "dispatched", "find", "implement", "implementations", "implements"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+_GENERICS: list[str] = []
+_REGISTRY: dict[tuple[str, type], Callable[..., Any]] = {}
+_DEFAULTS: dict[str, Callable[..., Any]] = {}
+
+
+def dispatched(function: F) -> F:
+    """Let the decorated function have implementations, found by the class of its first argument.
+
+    Args:
+        function: called from Python, it passes its arguments on to what :func:`find` returns.
+            Called from compiled code, it is replaced by the implementation.
+    """
+    _GENERICS.append(function.__name__)
+    _dispatch_when_compiling(function)
+    return function
+
+
+def by_default(generic: Callable[..., Any]) -> Callable[[F], F]:
+    """Take the decorated function as ``generic`` for states without an implementation of their own.
+
+    Args:
+        generic: a generic function that need not be implemented.
+    """
+
+    def register(function: F) -> F:
+        _DEFAULTS[generic.__name__] = function
+        return function
+
+    return register
+
+
+def implement(generic: Callable[..., Any], state_class: type) -> Callable[[F], F]:
+    """Register the decorated function as ``generic`` for states of ``state_class``.
+
+    It has the parameters of the generic function, of which those with a default may be left out.
+
+    Args:
+        generic: one of the generic functions, such as :func:`armrace.extending.choose`.
+        state_class: the class of the states.
+    """
+    parameters = inspect.signature(generic).parameters
+    expected = list(parameters)
+    needed = [name for name, each in parameters.items() if each.default is each.empty]
+
+    def register(function: F) -> F:
+        given = list(inspect.signature(function).parameters)
+        if given not in (expected, needed):
+            raise TypeError(
+                f"an implementation of {generic.__name__} takes ({', '.join(expected)}); "
+                f"{function.__name__} takes ({', '.join(given)})"
+            )
+        if (generic.__name__, state_class) in _REGISTRY:
+            # Numba keeps what it compiled for a class of states and would go on using it.
+            raise TypeError(
+                f"{state_class.__name__} already has an implementation of {generic.__name__}; "
+                f"define the class of the state again with the new one"
+            )
+        _REGISTRY[generic.__name__, state_class] = function
+        # Here, since nothing can have been compiled for a class without implementations.
+        pass_whole(state_class)
+        return function
+
+    return register
+
+
+def find(generic: Callable[..., Any], state_class: type) -> Callable[..., Any]:
+    """The implementation of ``generic`` for ``state_class``."""
+    name = generic.__name__
+    found = _REGISTRY.get((name, state_class)) or _DEFAULTS.get(name)
+    if found is None:
+        raise TypeError(f"{state_class.__name__} has no implementation of {name}")
+    return found
+
+
+def implements(generic: Callable[..., Any], state_class: type) -> bool:
+    """Whether ``generic`` is registered for ``state_class``."""
+    return (generic.__name__, state_class) in _REGISTRY
+
+
+def implementations(state: Any) -> list[Callable[..., Any]]:
+    """All implementations registered for a state and for the states within it."""
+    keys = ((name, type(state)) for name in _GENERICS)
+    found = [_REGISTRY[key] for key in keys if key in _REGISTRY]
+    for member in state:
+        if isinstance(member, tuple):
+            found += implementations(member)
+    return found
+
+
+def _ignore_eligible(choose_any: Callable[..., Any]) -> Callable[..., Any]:
+    """Adapt a ``choose`` without the parameter ``eligible`` to the generic's signature.
+
+    Callers check ``is_restrictable`` before they restrict; here the argument is ``None``.
+    """
+    inner = inlined(choose_any)
+
+    def choose_unrestricted(state: Any, stream: Any, eligible: Any = None) -> Any:
+        return inner(state, stream)
+
+    return choose_unrestricted
+
+
+def _dispatch_when_compiling(generic: Callable[..., Any]) -> None:
+    """Make ``generic`` callable from compiled code, by the class of its first argument."""
+    expected = len(inspect.signature(generic).parameters)
+
+    def resolve(*arguments: Any, **named: Any) -> Callable[..., Any] | None:
+        # Numba calls this with types, not values, while it compiles the caller. What is returned
+        # is compiled in place of the generic, so nothing is looked up at run time.
+        state = arguments[0] if arguments else named["state"]
+        if not isinstance(state, (types.NamedTuple, types.NamedUniTuple)):
+            return None  # not a state: Numba then reports the call as an error of its caller
+        found = find(generic, state.instance_class)
+        # Of all generics, only that of choices has a parameter that may be left out.
+        unrestricted = len(inspect.signature(found).parameters) < expected
+        return _ignore_eligible(found) if unrestricted else found
+
+    # Not strict, since the resolver serves all generics and does not have their parameters' names.
+    # Inlined into the caller, so that LLVM sees which parts of a ticket or a state are not used.
+    overload(
+        generic,
+        strict=False,
+        jit_options={"forceinline": True, **CALLEE_OPTIONS},
+    )(resolve)
