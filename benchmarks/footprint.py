@@ -99,6 +99,12 @@ def _empty_cache() -> Iterator[dict[str, str]]:
         yield {"NUMBA_CACHE_DIR": folder}
 
 
+def _environment(settings: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a process that keeps bytecode, as an installed package has it."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, **settings}
+
+
 def processor_seconds(words: list[str], settings: Mapping[str, str]) -> float:
     """The processor time of a command of armrace, and of all processes that it starts."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -108,7 +114,7 @@ def processor_seconds(words: list[str], settings: Mapping[str, str]) -> float:
             check=True,
             capture_output=True,
             cwd=folder,
-            env={**os.environ, **settings},
+            env=_environment(settings),
         )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -136,6 +142,6 @@ def _measure(
         check=True,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, **(settings or {})},
+        env=_environment(settings or {}),
     )
     return float(json.loads(finished.stdout.splitlines()[-1]))
