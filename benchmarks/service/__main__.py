@@ -42,6 +42,11 @@ class Load(NamedTuple):
         )
 
 
+class _Side(NamedTuple):
+    process: subprocess.Popen[bytes]
+    port: int
+
+
 def in_process(batches: int) -> None:
     """Durable events a second of ``armrace.open``, in batches of 100."""
     import armrace
@@ -166,8 +171,9 @@ def _load(processes: list[subprocess.Popen[bytes]], commands: list[list[str]]) -
     )
 
 
-def over_http(seconds: int, rounds: int, connections: int) -> None:
-    """The embedded store over HTTP, in turn with a bare handler."""
+@contextmanager
+def _bare_and_served() -> Iterator[tuple[_Side, _Side]]:
+    """Start a bare handler, and the service on an embedded store."""
     bare_port, port = free_port(), free_port()
     bare_command = [sys.executable, "-c", _BARE.format(port=bare_port) + _QUIET]
     with (
@@ -176,26 +182,28 @@ def over_http(seconds: int, rounds: int, connections: int) -> None:
         server(own(port, "--store", f"{folder}/a.db"), port) as served,
     ):
         create(port)
-        press([served], [port], 2, connections)
-        ratios = []
+        yield _Side(bare, bare_port), _Side(served, port)
+
+
+def over_http(seconds: int, rounds: int, connections: int) -> None:
+    """The embedded store over HTTP, in turn with a bare handler."""
+    with _bare_and_served() as (bare, served):
+        press([served.process], [served.port], 2, connections)
         for _ in range(rounds):
-            yardstick = press([bare], [bare_port], seconds, connections)
-            load = press([served], [port], seconds, connections)
-            ratios.append(load.rate / yardstick.rate)
-            print(f"bare handler: {yardstick}\nembedded: {load}\n  ratio {ratios[-1]:.2f}")
+            yardstick = press([bare.process], [bare.port], seconds, connections)
+            load = press([served.process], [served.port], seconds, connections)
+            print(f"bare handler: {yardstick}\nembedded: {load}")
+            print(f"  ratio {load.rate / yardstick.rate:.2f}")
 
 
 def at_a_rate(seconds: int, rounds: int, rate: int) -> None:
-    """The embedded store over HTTP, at a rate that does not wait for answers."""
-    port = free_port()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        server(own(port, "--store", f"{folder}/a.db"), port) as served,
-    ):
-        create(port)
-        pace(served, port, 2, rate)
+    """Both at a rate that does not wait for answers: a slow machine delays the bare handler too."""
+    print(f"{rate:,} requests a second:")
+    with _bare_and_served() as (bare, served):
+        pace(served.process, served.port, 2, rate)
         for _ in range(rounds):
-            print(f"embedded, {rate:,} requests a second: {pace(served, port, seconds, rate)}")
+            print(f"bare handler: {pace(bare.process, bare.port, seconds, rate)}")
+            print(f"embedded: {pace(served.process, served.port, seconds, rate)}")
 
 
 def on_postgres(seconds: int) -> None:
