@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from armrace.evaluation import replay
-from armrace.logs import open_log
+from armrace.logs import Log, open_log
 from benchmarks.figures import Figure
 
 __all__ = ["replay_figures"]
@@ -53,8 +53,8 @@ def _write_log(path: Path, rows: int) -> Path:
     return path
 
 
-def _replay(log: object) -> None:
-    replay(log, ["multi-layer-race"], replications=1, estimators="replay", workers=1)  # type: ignore[arg-type]
+def _replay(log: Log | Path) -> None:
+    replay(log, ["multi-layer-race"], replications=1, estimators="replay", workers=1)
 
 
 def _least_time(work: Callable[[], object], turns: int) -> float:

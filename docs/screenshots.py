@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, FloatRect, Page
 
 import armrace
 from armrace.adversaries import Adversary
@@ -141,8 +141,8 @@ def save(page: Page, name: str, last: str, *, whole: bool = False) -> None:
     margin = 24.0
     top = max(0.0, box["y"] - margin) if whole else 0.0
     height = box["y"] + box["height"] + margin - top
-    area = {"x": 0.0, "y": top, "width": float(size["width"]), "height": height}
-    page.screenshot(path=IMAGES / f"{name}.png", full_page=True, clip=area)  # type: ignore[arg-type]
+    area = FloatRect(x=0.0, y=top, width=float(size["width"]), height=height)
+    page.screenshot(path=IMAGES / f"{name}.png", full_page=True, clip=area)
 
 
 def show_report(browser: Browser) -> None:

@@ -48,7 +48,9 @@ def measure(folder: Path, decisions: int, port: int) -> None:
     now[0] += 100_000
     with _timed("retraction of 1% of the rewards"):
         answer = service.retract("ads", source="bot")
-    live = service.ledger._state.find("main", "ads")  # type: ignore[union-attr]
+    state = service.ledger._state
+    assert state is not None
+    live = state.find("main", "ads")
     same = live.generation.save() == _never_seen(service).generation.save()
     print(f"{answer.rewards:,} retracted; equal to a run that never saw them: {same}")
     service.close()

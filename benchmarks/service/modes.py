@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from armrace.service import Keyring, Service
+from armrace.service.modes import Mode
+from armrace.service.stores.base import Turn
 from benchmarks.service.__main__ import create, free_port, own, press, server
 
 _HERE = Path(__file__).parent
@@ -71,9 +74,8 @@ def _measure_turns(address: str, seconds: int, rounds: int) -> None:
             )
 
 
-def work(place: str, mode: str, seconds: float) -> None:
+def work(place: str, mode: Mode, seconds: float) -> None:
     """Decide and reward in batches, as one of several processes, and print the figures."""
-    from armrace.service import Keyring, Service
     from armrace.service.stores.postgres import PostgresStore
 
     class Timed(PostgresStore):
@@ -82,7 +84,7 @@ def work(place: str, mode: str, seconds: float) -> None:
         held = busy = 0.0
 
         @contextmanager
-        def turn(self):  # type: ignore[no-untyped-def]
+        def turn(self) -> Iterator[Turn]:
             with super().turn() as turn:
                 began, cpu = time.perf_counter(), time.thread_time()
                 yield turn
@@ -90,7 +92,7 @@ def work(place: str, mode: str, seconds: float) -> None:
                 self.busy += time.thread_time() - cpu
 
     store = Timed(place)
-    service = Service(store, Keyring(), mode=mode)  # type: ignore[arg-type]
+    service = Service(store, Keyring(), mode=mode)
     service.create("ads", ["a", "b", "c", "d"], 0, seed=1)
     _work_for(service, 1.0)
     store.held = store.busy = 0.0
@@ -110,11 +112,11 @@ def work(place: str, mode: str, seconds: float) -> None:
     service.ledger.store.close()
 
 
-def _work_for(service: object, seconds: float) -> int:
+def _work_for(service: Service, seconds: float) -> int:
     events, until = 0, time.perf_counter() + seconds
     while time.perf_counter() < until:
-        decisions = service.decide_many("ads", _BATCH)  # type: ignore[attr-defined]
-        service.reward_many([(each, 1.0) for each in decisions])  # type: ignore[attr-defined]
+        decisions = service.decide_many("ads", _BATCH)
+        service.reward_many([(each, 1.0) for each in decisions])
         events += 2 * _BATCH
     return events
 
@@ -178,6 +180,6 @@ async def _forward(folder: str, port: int, delay: float) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "work":
-        work(sys.argv[2], sys.argv[3], float(sys.argv[4]))
+        work(sys.argv[2], "relaxed" if sys.argv[3] == "relaxed" else "exact", float(sys.argv[4]))
     else:
         asyncio.run(_forward(sys.argv[2], int(sys.argv[3]), float(sys.argv[4])))
