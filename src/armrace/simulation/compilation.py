@@ -38,7 +38,7 @@ Make = Callable[[Experiment], Parts]
 
 _SECONDS_A_POLICY, _SECONDS_AN_ATTACK = 10.0, 2.0
 _ready: set[Any] = set()
-"""What this process has compiled or loaded; a short simulation takes 2 ms less if it is known."""
+"""What this process has compiled or loaded; a short simulation takes 1 ms less if it is known."""
 
 
 def first_parts(experiment: Experiment) -> Parts:
