@@ -28,8 +28,10 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numba.cpython.hashing  # defines symbols that machine code may refer to
 from numba.core.caching import CompileResultCacheImpl, _Cache
 from numba.core.compiler import CompileResult
+from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 __all__ = ["MachineCode", "folders"]
@@ -62,7 +64,9 @@ class MachineCode(_Cache):  # type: ignore[misc]  # Numba is untyped
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled function for a signature, or None to have it compiled."""
-        target_context.refresh()
+        # Machine code needs the runtime only. Numba's own cache loads all declarations of what it
+        # can compile as well, which takes longer than everything else that a short command does.
+        rtsys.initialize(target_context)
         payload = _read(self._file_name(sig, target_context.codegen()))
         if payload is None:
             return None
