@@ -1,4 +1,4 @@
-"""Ctrl-C during compilation and in child processes."""
+"""Ctrl-C where an interrupt between two instructions would do harm, and in child processes."""
 
 from __future__ import annotations
 
@@ -12,26 +12,34 @@ __all__ = ["deaf_children", "postponed_interrupts", "shielded_children"]
 
 @contextmanager
 def postponed_interrupts() -> Iterator[Callable[[], None]]:
-    """Postpone Ctrl-C to the end of the context; the compiler would lose it or break.
+    """Postpone Ctrl-C to the end of the context, or to the next call of what the context yields.
 
-    Yields a function that raises the interrupt if one came; the end of the context does so too.
-    Only the main thread is ever interrupted, so in other threads nothing is postponed.
+    Python raises an interrupt between any two instructions. The compiler would lose it or break,
+    and a lock that was just taken would be held for ever. Whatever handles interrupts outside the
+    context also handles the postponed one; if they are ignored there, nothing is postponed. Only
+    the main thread is ever interrupted, so in other threads nothing is postponed either.
+
+    Yields:
+        A function that handles the interrupt that came, if one did.
     """
     came: list[int] = []
+    usual = signal.getsignal(signal.SIGINT)
 
-    def check() -> None:
-        if came:
-            raise KeyboardInterrupt
+    def deliver() -> None:
+        if came and callable(usual):
+            usual(came.pop(), None)
 
-    if threading.current_thread() is not threading.main_thread():
-        yield check
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if not in_main_thread or usual in {signal.SIG_IGN, None}:  # None: code that is not Python's
+        yield deliver
         return
-    usual = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    signal.signal(signal.SIGINT, lambda number, _: came.append(number))
     try:
-        yield check
+        yield deliver
     finally:
         signal.signal(signal.SIGINT, usual)
-    check()
+    if came:
+        signal.raise_signal(signal.SIGINT)
 
 
 @contextmanager

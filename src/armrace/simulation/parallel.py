@@ -29,6 +29,7 @@ from armrace.kernels.engine import PLAYED, STOP
 from armrace.simulation.batches import Batch, Batches
 from armrace.simulation.code_digest import package_code
 from armrace.simulation.experiment import Experiment
+from armrace.simulation.interrupts import postponed_interrupts
 from armrace.simulation.replication import run_replication
 from armrace.specification import Limits, check_number
 
@@ -249,38 +250,57 @@ def _gather(
     each one takes time to manage, and later batches are better sized.
     """
     waiting: dict[Future[_Timed], Batch] = {}
-    at_once, most = room
-    losses = 0
     try:
-        while True:
-            while len(waiting) < at_once and (batch := batches.take()) is not None:
-                waiting[_submit(submit, batch)] = batch
-            if not waiting:
-                return False
-            done, _ = wait(waiting, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
-            lost = [waiting.pop(future) for future in done if _is_lost(future)]
-            for batch in lost:
-                batches.give_back(batch)
-            for future in done.intersection(waiting):
-                batch = waiting.pop(future)
-                seconds, outcomes = future.result()
-                batches.learn(batch, seconds)
-                receive(batch, outcomes)
-                at_once = min(most, at_once + 1)
-            # Only looks that found losses and no outcome count: a worker that dies now and then is
-            # replaced, but a task that kills every worker must end the run.
-            if done:
-                losses = losses + 1 if len(lost) == len(done) else 0
-            if losses > _LOSSES_IN_A_ROW:
-                raise WorkersLost(_LOST)
-            report()
+        # An interrupt in ``wait`` can leave the lock of a future taken; a thread of the executor
+        # that needs it would then wait for ever, and this process for the thread.
+        with postponed_interrupts() as deliver_interrupt:
+            try:
+                _gather_all(submit, batches, room, receive, report, waiting, deliver_interrupt)
+            finally:
+                if waiting:  # an error or Ctrl-C: threads would play their rounds to the end
+                    stop()
+                    for future in waiting:
+                        future.cancel()
     except KeyboardInterrupt:
         return True
-    finally:
-        if waiting:  # an error or Ctrl-C: threads would play their rounds to the end
-            stop()
-            for future in waiting:
-                future.cancel()
+    return False
+
+
+def _gather_all(
+    submit: Callable[[Batch], Future[_Timed]],
+    batches: Batches,
+    room: tuple[int, int],
+    receive: Receive,
+    report: Callable[[], None],
+    waiting: dict[Future[_Timed], Batch],
+    deliver_interrupt: Callable[[], None],
+) -> None:
+    """Do the work of :func:`_gather`; what was submitted and not received stays in ``waiting``."""
+    at_once, most = room
+    losses = 0
+    while True:
+        deliver_interrupt()
+        while len(waiting) < at_once and (batch := batches.take()) is not None:
+            waiting[_submit(submit, batch)] = batch
+        if not waiting:
+            return
+        done, _ = wait(waiting, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
+        lost = [waiting.pop(future) for future in done if _is_lost(future)]
+        for batch in lost:
+            batches.give_back(batch)
+        for future in done.intersection(waiting):
+            batch = waiting.pop(future)
+            seconds, outcomes = future.result()
+            batches.learn(batch, seconds)
+            receive(batch, outcomes)
+            at_once = min(most, at_once + 1)
+        # Only looks that found losses and no outcome count: a worker that dies now and then is
+        # replaced, but a task that kills every worker must end the run.
+        if done:
+            losses = losses + 1 if len(lost) == len(done) else 0
+        if losses > _LOSSES_IN_A_ROW:
+            raise WorkersLost(_LOST)
+        report()
 
 
 def _submit(submit: Callable[[Batch], Future[_Timed]], batch: Batch) -> Future[_Timed]:
