@@ -41,10 +41,12 @@ from armrace.checking.policy_logs import (
     retracted_rewards_leave_no_trace,
 )
 from armrace.checking.policy_stage import ARMS, HORIZON, MEANS, expect_sound
-from armrace.errors import InvalidParameter
+from armrace.kernels.checked_rounds import make_checked_loop
+from armrace.kernels.compiling import fingerprint
+from armrace.kernels.dispatch import implementations
 from armrace.policies import Policy
+from armrace.randomness import Purpose, stream_for
 from armrace.simulation.experiment import make_experiment
-from armrace.simulation.replication import make_parts, play_out
 
 __all__ = ["POLICY_CHECKS", "check_policy"]
 
@@ -95,18 +97,16 @@ def extremes_leave_it_sound(policy: Policy) -> None:
         np.tile(np.eye(ARMS), (horizon // ARMS + 1, 1))[:horizon],
     )
     for table in streaks:
-        experiment = make_experiment(
-            policy=policy,
-            environment={"name": "table", "rewards": table},
-            horizon=horizon,
-            replications=1,
-        )
-        parts = make_parts(experiment, 0)._replace(checked=True)
+        state = policy.start(ARMS, horizon)
+        pulls = np.zeros(ARMS, dtype=np.int64)
+        layer_pulls = np.zeros(policy.layer_count(ARMS, horizon), dtype=np.int64)
+        play = make_checked_loop(fingerprint(implementations(state)))
         try:
-            play_out(parts)
-        except InvalidParameter as error:
-            raise ContractBroken(f"After extreme rewards {error}") from error
-        expect_sound(policy, parts.policy, " after extreme rewards")
+            play(state, stream_for(0, Purpose.LEARNER, 0), table, pulls, layer_pulls)
+        except IndexError as error:
+            breach = f"left the bounds of an array in round {pulls.sum()} of extreme rewards"
+            raise ContractBroken(f"{policy.tag()} {breach}.") from error
+        expect_sound(policy, state, " after extreme rewards")
 
 
 POLICY_CHECKS: tuple[Callable[[Policy], None], ...] = (
