@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test test-ray lint style types warm-up bench verify forensics torture worst grid locked pictures docs reference package clean
+.PHONY: help setup demo test test-long test-ray lint style types warm-up bench verify forensics torture worst grid locked pictures docs reference package clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -34,6 +34,9 @@ test: export PYTHONDONTWRITEBYTECODE :=
 test: setup ## lint, types, import contract, doctests, tests, the README's commands
 	@$(MAKE) --no-print-directory --jobs=2 types style warm-up
 	$(BIN)/pytest -n auto --dist loadfile
+
+test-long: setup ## the long forms of checks that `make test` has in a short form
+	$(BIN)/pytest -n auto --dist loadfile -m long
 
 test-ray: ## the tests on Ray, which is large, in an environment of its own
 	$(PYTHON) -m venv $(VENV)-ray
