@@ -21,6 +21,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from processes import started
+
 __all__ = ["Nursery"]
 
 SECONDS = 300
@@ -52,20 +54,18 @@ class Nursery:
         folders = [str(Path(__file__).parent), *filter(None, sys.path)]
         with (
             tempfile.TemporaryDirectory() as folder,
-            subprocess.Popen(
+            started(
                 command,
+                seconds=10,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
             ) as process,
         ):
-            try:
-                yield cls(process, Path(folder))
-            finally:
-                assert process.stdin is not None
-                process.stdin.close()
-                end(process)
+            yield cls(process, Path(folder))
+            assert process.stdin is not None
+            process.stdin.close()
 
     def run(
         self,
@@ -104,15 +104,6 @@ class Nursery:
         output, errors = (each.read_text(encoding="utf-8") for each in outputs)
         assert code != -signal.SIGKILL, f"killed, perhaps after {seconds} seconds: {errors}"
         return subprocess.CompletedProcess(script, code, output, errors)
-
-
-def end(process: subprocess.Popen[str], seconds: float = 10) -> None:
-    """Wait until a process has ended by itself, or kill it."""
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 _START = """

@@ -13,6 +13,7 @@ import armrace
 from armrace.errors import InvalidParameter, UnknownName
 from armrace.simulation import compilation, compilers, make_experiment
 from armrace.simulation.compilers import Unit, compile_units
+from processes import started
 
 PROBE = """
 from armrace.simulation import make_experiment
@@ -81,7 +82,7 @@ units = [Unit("policy", name, 0.5, time.sleep, 1.2, False) for name in ("one", "
 compile_units(units)
 """
     own, terminal = pty.openpty()
-    with subprocess.Popen([sys.executable, "-c", script], stderr=terminal) as process:
+    with started([sys.executable, "-c", script], stderr=terminal) as process:
         os.close(terminal)
         written = b""
         deadline = time.monotonic() + 60
@@ -94,7 +95,7 @@ compile_units(units)
                 written += part
                 if not part:
                     break
-        assert process.wait() == 0
+        assert process.wait(60) == 0
     os.close(own)
     shown = written.decode(errors="replace")
     assert "compiling one, once" in shown
