@@ -50,7 +50,9 @@ def test_spec_runs_it_again(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_json_on_standard_output_is_alone_there(tmp_path: Path) -> None:
     more = ["--attack", "zero-best", "--json", "-", "--output", str(tmp_path / "r.parquet")]
-    done = subprocess.run([PROGRAM, *SMALL, *more], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [PROGRAM, *SMALL, *more], capture_output=True, text=True, check=True, timeout=300
+    )
     assert isinstance(json.loads(done.stdout), dict)
     assert "zero-best has a budget of 0 and changes nothing" in done.stderr
     assert armrace.load(tmp_path / "r.parquet").replications == 3

@@ -144,6 +144,7 @@ def run(copy: Path, *arguments: str) -> str:
         env={**os.environ, "PYTHONPATH": str(copy / "src")},
         capture_output=True,
         text=True,
+        timeout=600,
         check=False,
     )
     assert answer.returncode == 0, answer.stdout[-3000:] + answer.stderr[-3000:]
