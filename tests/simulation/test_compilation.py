@@ -166,20 +166,25 @@ def test_few_units_start_no_process(tmp_path):
 def test_warm_up_leaves_nothing_to_compile(probed, run):
     cache, _ = probed
     script = """
+import os
 import armrace
 from armrace.online import Learner
 
-armrace.warm_up(["constant_policies:Fourth"], ["zero-best"])
-print("warm", flush=True)
 policy = "constant_policies:Fourth"
+armrace.warm_up([policy], ["zero-best"])
+print(sorted(os.listdir(os.environ["NUMBA_CACHE_DIR"])))
 armrace.simulate(policy, [0.6, 0.4], "zero-best", 5.0, horizon=100, replications=1)
 learner = Learner(policy, 2, horizon=100)
 learner.learn(learner.decide(), 1.0)
 """
-    assert len(run(script, cache).stderr.splitlines()) == 2
-    before = sorted(file.name for file in cache.iterdir())
-    assert run(script, cache).stderr == ""
-    assert sorted(file.name for file in cache.iterdir()) == before
+    first = run(script, cache)
+    assert len(first.stderr.splitlines()) == 2
+    stored = str(sorted(file.name for file in cache.iterdir()))
+    assert first.stdout.strip() == stored
+    again = run(script, cache)
+    assert again.stderr == ""
+    assert again.stdout.strip() == stored
+    assert str(sorted(file.name for file in cache.iterdir())) == stored
 
 
 def test_the_command_says_where_the_machine_code_is(probed, run):
