@@ -96,7 +96,8 @@ def shares(row: list[float]) -> list[float]:
 def test_forensics_page_says_what_comes_out() -> None:
     """The quick form has shorter runs; what is plain at both lengths must agree.
 
-    Of 20 honest runs at the level 0.05, more than 5 raise an alarm with probability 0.0004.
+    Of 20 honest runs at the level 0.05, more than 5 raise an alarm with probability 0.00033 at
+    most, for each of the six rows.
     """
     page = (FOLDER / "forensics.md").read_text(encoding="utf-8")
     quick = printed("forensics.py", "--quick")
