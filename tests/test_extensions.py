@@ -6,9 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from forking import Nursery
 
 PACKAGE = '''
 """A policy, an attack and an environment that a package adds."""
@@ -72,31 +75,61 @@ def folder(tmp_path: Path) -> Path:
     return place
 
 
-def run(
-    *arguments: str, folder: Path, installed: Path | None = None
-) -> subprocess.CompletedProcess[str]:
-    path = [str(installed)] if installed else []
-    path += [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+class Machine:
+    """Where programs run, beside the module of the user's and perhaps with the package."""
+
+    def __init__(self, nursery: Nursery, folder: Path, installed: Path | None = None) -> None:
+        self.nursery, self.folder = nursery, folder
+        self.path = [installed] if installed else []
+
+    def run(self, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return self.nursery.run(script, *arguments, folder=self.folder, path=self.path)
+
+    def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        # As the installed program: the current folder is not on the path by itself.
+        return self.run(PROGRAM, *arguments)
+
+    def start(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Start Python from nothing."""
+        path = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([*map(str, self.path), *path])},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
 
 
-def cli(
-    *arguments: str, folder: Path, installed: Path | None = None
-) -> subprocess.CompletedProcess[str]:
-    # As the installed program: the current folder is not on the path by itself.
-    start = "import sys; sys.path.remove(''); from armrace.cli.main import main; main()"
-    return run("-c", start, *arguments, folder=folder, installed=installed)
+PREPARATION = """
+import armrace.cli.compare, armrace.cli.main, armrace.online, armrace.reports.page
+import armrace.simulation.simulate, matplotlib.figure, matplotlib.style, rich.console, rich.table
+"""
+PROGRAM = "import sys; sys.path.remove(''); from armrace.cli.main import main; main()"
 
 
-def test_entry_points_are_listed_and_broken_ones_are_named(installed: Path, folder: Path) -> None:
-    done = cli("policies", "--json", "-", folder=folder, installed=installed)
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    with Nursery.started(PREPARATION) as nursery:
+        yield nursery
+
+
+@pytest.fixture
+def alone(nursery: Nursery, folder: Path) -> Machine:
+    """A machine without the package."""
+    return Machine(nursery, folder)
+
+
+@pytest.fixture
+def extended(nursery: Nursery, folder: Path, installed: Path) -> Machine:
+    """A machine with the package."""
+    return Machine(nursery, folder, installed)
+
+
+def test_entry_points_are_listed_and_broken_ones_are_named(extended: Machine) -> None:
+    done = extended.cli("policies", "--json", "-")
     assert done.returncode == 0
     names = [entry["name"] for entry in json.loads(done.stdout)]
     assert "added-policy" in names
@@ -114,20 +147,18 @@ def test_entry_points_are_listed_and_broken_ones_are_named(installed: Path, fold
     ]
 
 
-def test_entry_points_are_not_loaded_for_a_name_of_the_package(
-    installed: Path, folder: Path
-) -> None:
-    done = cli("simulate", "ucb1", *SMALL, folder=folder, installed=installed)
+def test_entry_points_are_not_loaded_for_a_name_of_the_package(extended: Machine) -> None:
+    done = extended.cli("simulate", "ucb1", *SMALL)
     assert done.returncode == 0
     assert "entry point" not in done.stderr  # those that are broken would be named
 
 
-def test_an_entry_point_is_first_class(installed: Path, folder: Path) -> None:
+def test_an_entry_point_is_first_class(extended: Machine) -> None:
     arguments = [
         "simulate", "added-policy", "--attack", "added-attack", "--budget", "3", "--environment",
         "added-environment", "--environment-set", "means=0.9,0.5", "--json", "-", *SMALL,
     ]  # fmt: skip
-    done = cli(*arguments, folder=folder, installed=installed)
+    done = extended.cli(*arguments)
     spec = json.loads(done.stdout)["spec"]
     assert [spec[part]["name"] for part in ("policy", "adversary", "environment")] == [
         "added-policy",
@@ -158,17 +189,17 @@ print(Learner.restore(open("snapshot.json").read()).policy)
 
 
 def test_results_and_snapshots_of_an_entry_point_are_read_back_by_its_name(
-    installed: Path, folder: Path
+    extended: Machine,
 ) -> None:
-    written = run("-c", WRITE_BY_NAME, folder=folder, installed=installed)
+    written = extended.run(WRITE_BY_NAME)
     assert written.returncode == 0, written.stderr
-    read = run("-c", READ_BY_NAME, folder=folder, installed=installed)
+    read = extended.run(READ_BY_NAME)
     assert read.returncode == 0, read.stderr
     assert "Added()" in read.stdout
 
 
 def test_entry_points_are_compared_reported_and_kept_in_a_folder(
-    installed: Path, folder: Path
+    extended: Machine, folder: Path
 ) -> None:
     arguments = [
         "compare", "--policies", "added-policy,ucb1", "--attack", "added-attack", "--budget", "5",
@@ -177,7 +208,7 @@ def test_entry_points_are_compared_reported_and_kept_in_a_folder(
     ]  # fmt: skip
     found = []
     for _ in range(2):
-        done = cli(*arguments, folder=folder, installed=installed)
+        done = extended.cli(*arguments)
         assert done.returncode == 0, done.stderr
         entries = json.loads((folder / "figures.json").read_text())
         stored = {file: file.stat().st_mtime_ns for file in (folder / "kept").rglob("*.parquet")}
@@ -195,8 +226,10 @@ COMPARE = [
 ]  # fmt: skip
 
 
-def test_a_class_of_the_current_folder_is_compared_and_reported(folder: Path) -> None:
-    done = cli(*COMPARE, "--report", "page.html", "--json", "figures.json", folder=folder)
+def test_a_class_of_the_current_folder_is_compared_and_reported(
+    alone: Machine, folder: Path
+) -> None:
+    done = alone.cli(*COMPARE, "--report", "page.html", "--json", "figures.json")
     assert done.returncode == 0, done.stderr
     assert "own-policy" in done.stdout
     page = (folder / "page.html").read_text()
@@ -208,11 +241,9 @@ def test_a_class_of_the_current_folder_is_compared_and_reported(folder: Path) ->
     assert entries[0]["spec"]["adversary"]["name"] == "own:Struck"
 
 
-def test_a_folder_of_results_is_read_back_by_another_process(folder: Path) -> None:
-    runs = [
-        cli(*COMPARE, "--folder", "kept", "--no-report", "--json", "-", folder=folder)
-        for _ in range(2)
-    ]
+def test_a_folder_of_results_is_read_back_by_another_process(alone: Machine) -> None:
+    arguments = [*COMPARE, "--folder", "kept", "--no-report", "--json", "-"]
+    runs = [alone.cli(*arguments), alone.start("-c", PROGRAM, *arguments)]
     assert runs[0].returncode == 0, runs[0].stderr
     first, second = (json.loads(done.stdout) for done in runs)
     assert [entry["summary"] for entry in first] == [entry["summary"] for entry in second]
@@ -241,18 +272,18 @@ open("snapshot.json", "w").write(learner.snapshot().to_json().decode())
 
 
 def test_results_and_snapshots_are_read_back_by_a_process_that_registered_nothing(
-    folder: Path,
+    alone: Machine,
 ) -> None:
-    written = run("-c", WRITE, folder=folder)
+    written = alone.run(WRITE)
     assert written.returncode == 0, written.stderr
-    read = run("-c", READ_BACK, folder=folder)
+    read = alone.start("-c", READ_BACK)
     assert read.returncode == 0, read.stderr
     assert "Own()" in read.stdout
 
 
-def test_a_module_that_fails_is_refused_in_a_sentence(folder: Path) -> None:
+def test_a_module_that_fails_is_refused_in_a_sentence(alone: Machine, folder: Path) -> None:
     (folder / "failing.py").write_text("1 / 0\n")
-    done = cli("simulate", "failing:Own", *SMALL, folder=folder)
+    done = alone.cli("simulate", "failing:Own", *SMALL)
     assert done.returncode == 2
     assert done.stderr == (
         "armrace: policy 'failing:Own' cannot be used: importing failing raises "
@@ -260,13 +291,15 @@ def test_a_module_that_fails_is_refused_in_a_sentence(folder: Path) -> None:
     )
 
 
-def test_no_file_of_the_current_folder_hides_an_installed_module(folder: Path) -> None:
+def test_no_file_of_the_current_folder_hides_an_installed_module(
+    alone: Machine, folder: Path
+) -> None:
     (folder / "numpy.py").write_text("raise SystemExit(7)\n")
     (folder / "json.py").write_text("raise SystemExit(7)\n")
-    assert cli("attacks", folder=folder).returncode == 0
+    assert alone.start("-c", PROGRAM, "attacks").returncode == 0
 
 
-def test_the_package_runs_as_a_module(folder: Path) -> None:
-    done = run("-m", "armrace", "simulate", "own:Own", *SMALL, folder=folder)
+def test_the_package_runs_as_a_module(alone: Machine) -> None:
+    done = alone.start("-m", "armrace", "simulate", "own:Own", *SMALL)
     assert done.returncode == 0, done.stderr
     assert "own-policy" in done.stdout

@@ -19,6 +19,7 @@ HONEST_RUNS, HONEST_HORIZON = 2000, 10_000
 POWER_RUNS, POWER_HORIZON = 100, 50_000
 BUDGETS = (10, 30, 100, 300, 1000, 3000)
 QUICK_RUNS, QUICK_HORIZON, QUICK_BUDGETS = 10, 10_000, (30, 1000)
+QUICK_HONEST_RUNS = 20
 ATTACKS = ("swap-best", "click-bots", "sleeper-bots")
 POLICIES = ("multi-layer-race", "ucb1")
 LAWS: dict[str, Any] = {"even odds": [0.5, 0.4, 0.4], "click rates": [0.05, 0.03, 0.03]}
@@ -151,7 +152,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer and shorter runs, no plot")
     quick = parser.parse_args().quick
     print("\nHonest:\n")
-    print_honest(*((QUICK_HORIZON, 100) if quick else (HONEST_HORIZON, HONEST_RUNS)))
+    print_honest(*((QUICK_HORIZON, QUICK_HONEST_RUNS) if quick else (HONEST_HORIZON, HONEST_RUNS)))
     print("\nAttacked:\n")
     size = (QUICK_HORIZON, QUICK_RUNS, QUICK_BUDGETS)
     cells = list(attacked(*(size if quick else (POWER_HORIZON, POWER_RUNS, BUDGETS))))

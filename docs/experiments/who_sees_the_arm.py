@@ -16,7 +16,7 @@ from armrace.online import Learner
 MEANS = (0.9, 0.8)
 BEST, WORSE = 0, 1
 BUDGET, QUICK_BUDGET = 2000, 500
-HORIZON, QUICK_HORIZON = 1_000_000, 100_000
+HORIZON, QUICK_HORIZON = 1_000_000, 50_000
 SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
 POLICIES = ("multi-layer-race", "sharp-race")
 

@@ -9,10 +9,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 import armrace
 from armrace.cli.main import run
+from processes import started
 
 SMALL = ["simulate", "ucb1", "--horizon", "200", "--replications", "3"]
 PROGRAM = Path(sys.executable).with_name("armrace")
@@ -48,7 +50,9 @@ def test_spec_runs_it_again(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_json_on_standard_output_is_alone_there(tmp_path: Path) -> None:
     more = ["--attack", "zero-best", "--json", "-", "--output", str(tmp_path / "r.parquet")]
-    done = subprocess.run([PROGRAM, *SMALL, *more], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [PROGRAM, *SMALL, *more], capture_output=True, text=True, check=True, timeout=300
+    )
     assert isinstance(json.loads(done.stdout), dict)
     assert "zero-best has a budget of 0 and changes nothing" in done.stderr
     assert armrace.load(tmp_path / "r.parquet").replications == 3
@@ -110,28 +114,43 @@ def test_parameters_of_policy_and_attack(capsys: pytest.CaptureFixture[str]) -> 
     assert spec["budget"] == 5
 
 
+INTERRUPTED = """
+import signal, sys
+import armrace
+from armrace.cli.main import main
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored if the tests are in a background
+armrace.simulate("ucb1", [0.5, 0.4], horizon=10, replications=1)
+print("running", flush=True)
+main()
+"""
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_interruption_shows_what_is_finished(tmp_path: Path) -> None:
-    started = time.monotonic()  # a short run compiles, and tells how long a start takes here
-    subprocess.run(
-        [PROGRAM, "simulate", "ucb1", "--horizon", "10"], check=True, capture_output=True
-    )
-    start = time.monotonic() - started
     saved = tmp_path / "r.parquet"
-    more = ["--horizon", "1e6", "--replications", "10000", "--workers", "1"]
-    command = [PROGRAM, "simulate", "ucb1", *more, "--output", str(saved)]
+    more = ["--horizon", "1e5", "--replications", "100000", "--workers", "1"]
+    command = [sys.executable, "-c", INTERRUPTED, "simulate", "ucb1", *more, "--output", str(saved)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, text=True, **pipes) as process:
-        time.sleep(3 + 2 * start)
+    with started(command, text=True, **pipes) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "running\n"
+        # A replication takes some milliseconds; a busy machine takes longer to give them.
+        spent = processor_time(process.pid)
+        while processor_time(process.pid) < spent + 1:
+            assert process.poll() is None
+            time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        try:
-            output, error = process.communicate(timeout=60)
-        finally:
-            process.kill()
+        output, error = process.communicate(timeout=60)
     assert process.returncode == 130
     finished = armrace.load(saved).replications
-    assert f"interrupted after {finished} of 10000 replications" in error
+    assert f"interrupted after {finished} of 100000 replications" in error
     assert "95% interval" in output
+
+
+def processor_time(process: int) -> float:
+    times = psutil.Process(process).cpu_times()
+    return times.user + times.system
 
 
 def test_a_long_run_is_announced_and_a_leap_is_not(capsys: pytest.CaptureFixture[str]) -> None:

@@ -94,14 +94,19 @@ def shares(row: list[float]) -> list[float]:
 
 
 def test_forensics_page_says_what_comes_out() -> None:
-    """The quick form has shorter runs; what is plain at both lengths must agree."""
+    """The quick form has shorter runs; what is plain at both lengths must agree.
+
+    Of 20 honest runs at the level 0.05, more than 5 raise an alarm with probability 0.00033 at
+    most, for each of the six rows.
+    """
     page = (FOLDER / "forensics.md").read_text(encoding="utf-8")
     quick = printed("forensics.py", "--quick")
     said, found = rows(page), rows(quick)
     assert said.keys() == found.keys()
     honest = [name for name in said if " attack" not in name and len(said[name]) == 1]
     for name in honest:
-        assert max(said[name][0][0], found[name][0][0]) <= 0.05 * 2000
+        assert said[name][0][0] <= 0.05 * 2000
+        assert found[name][0][0] <= 5
     for name in ("`ucb1`, even odds, `swap-best", "`ucb1`, click rates, `sleeper-bots"):
         shares_said, shares_found = said[name.strip("`")][0], found[name.strip("`")][0]
         assert shares_said[4] == shares_found[1] == 100

@@ -39,6 +39,7 @@ def installed(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         cwd=package,
         capture_output=True,
         text=True,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

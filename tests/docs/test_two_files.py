@@ -126,7 +126,7 @@ NEW = "test_completeness or test_catalogue or test_colours or every_attack or in
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """The tree with a policy and an attack more, and with what ``make reference`` writes."""
-    ignored = shutil.ignore_patterns("__pycache__", ".*")
+    ignored = shutil.ignore_patterns(".*")
     for folder in ("src", "docs", "tests"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
     for file in ROOT.glob("*.*"):
@@ -144,6 +144,7 @@ def run(copy: Path, *arguments: str) -> str:
         env={**os.environ, "PYTHONPATH": str(copy / "src")},
         capture_output=True,
         text=True,
+        timeout=600,
         check=False,
     )
     assert answer.returncode == 0, answer.stdout[-3000:] + answer.stderr[-3000:]

@@ -8,12 +8,15 @@ import sys
 
 import pytest
 
+from armrace.kernels.machine_code import folders
+from forking import Nursery
+
 SCRIPT = """
 import resource, sys
 from armrace.kernels.compiling import entry, is_stored
 
 if "full-disk" in sys.argv:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
 
 @entry("0123456789abcdef")
 def add(x, y):
@@ -22,11 +25,24 @@ def add(x, y):
 print(add(1, 2), add(1.5, 2), sum(add.stats.cache_hits.values()), is_stored(add))
 """
 
+PREPARATION = """
+import armrace.cli.main, armrace.kernels.compiling, numba
+
+numba.njit(lambda x: x + 1)(1)  # loads the compiler
+"""
+
+
+@pytest.fixture(scope="module")
+def nursery():
+    with Nursery.started(PREPARATION) as nursery:
+        yield nursery
+
 
 class Machine:
     """Processes with a cache, a home and temporary files of their own."""
 
-    def __init__(self, root):
+    def __init__(self, root, nursery):
+        self.nursery = nursery
         self.cache, self.home, self.temporary = root / "cache", root / "home", root / "tmp"
         self.home.mkdir()
         self.temporary.mkdir()
@@ -40,8 +56,15 @@ class Machine:
 
     def run(self, *arguments, script=SCRIPT, **environment):
         """What the script prints on standard output and standard error."""
+        given = {**self.environment, **environment}
+        answer = self.nursery.run(script, *arguments, environment=given)
+        answer.check_returncode()
+        return answer.stdout.strip(), answer.stderr.strip()
+
+    def start(self, script=SCRIPT, **environment):
+        """As :meth:`run`, in an interpreter that starts from nothing."""
         answer = subprocess.run(
-            [sys.executable, "-c", script, *arguments],
+            [sys.executable, "-c", script],
             env={**self.environment, **environment},
             capture_output=True,
             text=True,
@@ -55,14 +78,14 @@ class Machine:
 
 
 @pytest.fixture
-def machine(tmp_path):
-    return Machine(tmp_path)
+def machine(tmp_path, nursery):
+    return Machine(tmp_path, nursery)
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory):
+def stored(tmp_path_factory, nursery):
     """A cache in which the script's machine code is stored."""
-    machine = Machine(tmp_path_factory.mktemp("stored"))
+    machine = Machine(tmp_path_factory.mktemp("stored"), nursery)
     assert machine.run() == COMPILED
     return machine.cache
 
@@ -78,9 +101,9 @@ COMPILED, LOADED = ("3 3.5 0 True", ""), ("3 3.5 2 True", "")
 
 
 def test_the_next_process_finds_what_one_has_compiled(machine):
-    assert machine.run() == COMPILED
+    assert machine.start() == COMPILED
     assert len(machine.files()) == 2
-    assert machine.run() == LOADED
+    assert machine.start() == LOADED
     assert not list(machine.cache.rglob("*.tmp"))
 
 
@@ -225,7 +248,7 @@ def test_what_is_not_used_for_long_is_removed(used_machine):
 
 
 def test_without_the_compiler_armrace_says_that_it_compiles(machine):
-    found, words = machine.run(NUMBA_DISABLE_JIT="1")
+    found, words = machine.start(NUMBA_DISABLE_JIT="1")
     assert found == COMPILED[0]
     assert words == (
         "armrace: NUMBA_DISABLE_JIT is ignored, since armrace runs as machine code only."
@@ -240,13 +263,18 @@ from armrace.cli.main import run
 sys.exit(run(["simulate", "ucb1", "--attack", "zero-best", "--budget", "5",
               "--horizon", "100", "--replications", "2", "--json", "-"]))
 """
-    damaged, words = machine.run(script=command, NUMBA_DISABLE_JIT="1")
-    for number, file in enumerate(machine.files()):
-        file.write_bytes(b"" if number % 2 else random.Random(number).randbytes(1000))
+    usual = folders()[0]  # where the tests keep machine code, so that nothing is compiled for this
+    good, words = machine.start(command, NUMBA_DISABLE_JIT="1", NUMBA_CACHE_DIR=str(usual))
+    machine.cache.mkdir()
+    damaged = {}
+    for number, file in enumerate(sorted(usual.glob("*.nbc"))):
+        damaged[file.name] = b"" if number % 2 else random.Random(number).randbytes(1000)
+        (machine.cache / file.name).write_bytes(damaged[file.name])
     again, _ = machine.run(script=command)
-    assert len(machine.files()) == 3  # the run, its rewards and what the attack changes
+    compiled = [file for file in machine.files() if file.read_bytes() != damaged[file.name]]
+    assert len(compiled) == 3  # the run, its rewards and what the attack changes
     assert words.count("NUMBA_DISABLE_JIT") == 1
-    assert _without_times(damaged) == _without_times(again)
+    assert _without_times(good) == _without_times(again)
 
 
 def _without_times(printed):

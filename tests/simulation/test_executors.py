@@ -21,6 +21,7 @@ from armrace.simulation import parallel
 from armrace.simulation.executors import chosen_executor, on_dask, reachability
 from armrace.simulation.executors.on_ray import RayExecutor
 from armrace.simulation.simulate import run_experiments
+from processes import started
 from shared_experiments import EXPERIMENTS
 
 
@@ -188,24 +189,23 @@ def test_what_takes_too_long_to_connect_is_given_up():
 def test_tasks_fail_with_the_process_that_talks_to_ray():
     program = "import sys; sys.stdin.buffer.read(1)"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}
-    with subprocess.Popen([sys.executable, "-c", program], **pipes) as relay:
+    with started([sys.executable, "-c", program], **pipes) as relay:
         executor = RayExecutor(relay, "here:1", pickle.dumps)
         for _ in range(2):  # the second finds nobody there
             with pytest.raises(WorkersLost, match=r"^the cluster of Ray at here:1 is gone\.$"):
                 executor.submit(os.getpid).result(30)
-            relay.wait()
+            relay.wait(30)
 
 
 def test_tasks_fail_when_a_cluster_of_ray_is_given_up():
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}
-    with subprocess.Popen([sys.executable, "-c", "input()"], **pipes) as relay:
+    with started([sys.executable, "-c", "input()"], **pipes) as relay:
         executor = RayExecutor(relay, "here:1", pickle.dumps)
         waiting = executor.submit(os.getpid)
         executor.give_up()
         for future in (waiting, executor.submit(os.getpid)):
             with pytest.raises(WorkersLost, match="is gone"):
                 future.result(30)
-        relay.kill()
 
 
 @pytest.mark.parametrize(("name", "module"), [("dask", "distributed"), ("ray", "ray")])
@@ -272,7 +272,7 @@ print(flush=True)
 sys.exit(run(["simulate", "ucb1", "--horizon", "1e7", "--replications", "2000",
               "--executor", "processes", "--workers", "2"]))
 """
-    with subprocess.Popen(
+    with started(
         [sys.executable, "-c", script],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

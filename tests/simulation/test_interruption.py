@@ -8,9 +8,13 @@ import time
 
 import pytest
 
+from processes import started
+
 SCRIPT = """
-import json, sys
+import json, signal, sys
 import armrace
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored if the tests are in a background
 
 setting = dict(policy="ucb1", environment=[0.5, 0.4], workers=2, seed=2)
 armrace.simulate(**setting, horizon=10, replications=1)
@@ -34,21 +38,18 @@ SECONDS_TO_END = 2.0
 def interrupt(horizon, replications, after):
     """Run, send one SIGINT, and return the answer and how long the run took to end."""
     script = SCRIPT.replace("{horizon}", str(horizon)).replace("{replications}", str(replications))
-    with subprocess.Popen(
+    with started(
         [sys.executable, "-c", script],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        try:
-            assert process.stdout.readline() == "running\n"
-            time.sleep(after)
-            sent = time.monotonic()
-            process.send_signal(signal.SIGINT)
-            answer, errors = process.communicate(timeout=30)
-            return json.loads(answer or json.dumps(errors)), time.monotonic() - sent
-        finally:
-            process.kill()
+        assert process.stdout.readline() == "running\n"
+        time.sleep(after)
+        sent = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        answer, errors = process.communicate(timeout=30)
+        return json.loads(answer or json.dumps(errors)), time.monotonic() - sent
 
 
 def test_an_interrupted_run_keeps_the_replications_that_are_finished():

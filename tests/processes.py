@@ -1,0 +1,40 @@
+"""Processes that end with the block that uses them, whatever happens there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+__all__ = ["started"]
+
+
+@contextmanager
+def started(
+    command: Sequence[str | Path], seconds: float = 0, **options: Any
+) -> Iterator[subprocess.Popen[Any]]:
+    """Start a process, and kill it when the block has ended.
+
+    ``subprocess.Popen`` as a context waits without a limit for a process that does not end, so
+    that a test hangs which should fail.
+
+    Args:
+        command: the program and its arguments.
+        seconds: how long the process may take to end by itself after the block.
+        options: those of ``subprocess.Popen``. If the process leads a session of its own, what it
+            has started is killed with it.
+    """
+    with subprocess.Popen(command, **options) as process:
+        try:
+            yield process
+            if seconds:
+                process.wait(seconds)
+        finally:
+            if options.get("start_new_session"):
+                with suppress(ProcessLookupError):  # all of them have ended
+                    os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
