@@ -68,7 +68,7 @@ def test_a_second_run_plays_nothing_and_says_the_same(
 
 
 TINY = Effort(
-    rungs=((30, 1),),
+    rungs=((3, 1),),
     parents=1,
     children=1,
     generations=1,
