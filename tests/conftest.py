@@ -11,6 +11,10 @@ import pytest
 if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Several threads for a small product of matrices wait for one another, at full speed: beside other
+# processes, it takes ten times the processor time.
+
 ROOT = Path(__file__).parents[1]
 
 LONGEST = (

@@ -111,6 +111,7 @@ SMALL_ARENA = Grid(
     replications=1,
     environments=("two-arms",),
     attacks=("swap-best", "zero-best"),
+    policies=("multi-layer-race", "ucb1", "tsallis-inf"),
 )
 """The quick form of the arena has 87 cells for each policy; a few show that the command runs."""
 
