@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,10 @@ import pytest
 
 if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Several threads for a small product of matrices wait for one another, at full speed: beside other
+# processes, it takes ten times the processor time.
 
 ROOT = Path(__file__).parents[1]
 
@@ -45,6 +51,20 @@ def _scope(nodeid: str) -> str:
     """The member of the list that a test belongs to, or its file."""
     file = nodeid.split("::", 1)[0]
     return next((each for each in LONGEST if file == each or file.startswith(f"{each}/")), file)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage while tests are found, nor later among what was made then.
+
+    Thousands of tests and modules stay until the end.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -9,6 +9,7 @@ import pytest
 from armrace.cli import arena as command
 from armrace.cli.main import run
 from armrace.red_team.efforts import EFFORTS, Effort
+from armrace.reports import arena as pages
 from armrace.simulation import sweeps
 
 SMALL = ["arena", "--quick", "--policies", "ucb1,exp3", "--replications", "1"]
@@ -19,6 +20,11 @@ def outputs(tmp_path: Path) -> list[str]:
     return ["--folder", str(tmp_path / "cells"), "--report", str(tmp_path / "arena.html")]
 
 
+def draw_no_page(patch: pytest.MonkeyPatch) -> None:
+    """Leave the page empty where only the leaderboard counts."""
+    patch.setattr(pages, "render_arena", lambda *arguments: "")
+
+
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the cells of the small arena and its leaderboard, played once for all tests."""
@@ -26,6 +32,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files = ["--folder", "cells", "--report", "arena.html", "--json", "board.json"]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        draw_no_page(patch)
         assert run([*SMALL, *files]) == 0
     return folder
 
@@ -61,6 +68,7 @@ def test_a_second_run_plays_nothing_and_says_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sweeps, "run_missing", None)
+    draw_no_page(monkeypatch)
     assert run([*SMALL, *outputs, "--json", "-"]) == 0
     board = json.loads(capsys.readouterr().out)
     assert board
@@ -68,7 +76,7 @@ def test_a_second_run_plays_nothing_and_says_the_same(
 
 
 TINY = Effort(
-    rungs=((30, 1),),
+    rungs=((3, 1),),
     parents=1,
     children=1,
     generations=1,
@@ -88,7 +96,9 @@ def test_each_policy_under_its_own_worst_attack(
 ) -> None:
     monkeypatch.setitem(EFFORTS, "quick", TINY)
     command = [*SMALL, *outputs, "--worst", "quick", "--force"]
-    assert run([*command, "--json", "-"]) == 0
+    with monkeypatch.context() as patch:
+        draw_no_page(patch)
+        assert run([*command, "--json", "-"]) == 0
     board = json.loads(capsys.readouterr().out)
     found = board[0]["worst_found"]
     assert len(found) == 3 * 5

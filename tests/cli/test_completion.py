@@ -9,7 +9,7 @@ import sys
 import pytest
 from typer.main import get_command
 
-from armrace.cli.main import app
+from armrace.cli.main import app, run
 
 NAMED = (
     "policy", "policies", "attack", "attacks", "scenario", "environment", "measure", "family",
@@ -26,12 +26,31 @@ LINES = {
 }
 
 
+def asked(line: str) -> dict[str, str]:
+    """What a shell sets in the environment when it wants the rest of a line."""
+    place = str(len(line.split()) - 1)
+    return {"COMP_WORDS": line, "COMP_CWORD": place, "_ARMRACE_COMPLETE": "complete_bash"}
+
+
 @pytest.mark.parametrize(("line", "expected"), LINES.items())
-def test_a_shell_gets_the_rest_of_a_name(line: str, expected: str) -> None:
-    asked = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+def test_a_name_gets_its_rest(
+    line: str,
+    expected: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in asked(line).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit):
+        run([])
+    assert capsys.readouterr().out.split() == [expected]
+
+
+def test_a_shell_gets_it_from_the_program() -> None:
+    line, expected = next(iter(LINES.items()))
     done = subprocess.run(
         [sys.executable, "-m", "armrace"],
-        env={**os.environ, **asked, "_ARMRACE_COMPLETE": "complete_bash"},
+        env={**os.environ, **asked(line)},
         capture_output=True,
         text=True,
         check=False,

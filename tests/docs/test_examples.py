@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from armrace.cli.main import run as run_here
+from armrace.red_team.efforts import EFFORTS
 from armrace.simulation.arena import FORMS, Grid
+from cli.test_redteam import TINY
 
 ROOT = Path(__file__).parents[2]
 WORKED_EXAMPLE = ROOT / "docs" / "guide" / "your-own-policy-and-attack.md"
@@ -111,6 +113,7 @@ SMALL_ARENA = Grid(
     replications=1,
     environments=("two-arms",),
     attacks=("swap-best", "zero-best"),
+    policies=("multi-layer-race", "ucb1", "tsallis-inf"),
 )
 """The quick form of the arena has 87 cells for each policy; a few show that the command runs."""
 
@@ -134,6 +137,7 @@ def test_commands_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(FORMS, "quick", SMALL_ARENA)
+    monkeypatch.setitem(EFFORTS, "quick", TINY)
     program, *arguments = shlex.split(command)
     assert (program, run_here(arguments)) == ("armrace", 0)
 

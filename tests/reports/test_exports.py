@@ -84,38 +84,46 @@ def test_a_single_result_has_a_report(comparison: Comparison, tmp_path: Path) ->
     assert "<h1>ucb1 under zero-best-when-likely</h1>" in text
 
 
+@pytest.fixture(scope="module")
+def written(comparison: Comparison, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The files of all figures of the comparison, alone in a folder."""
+    return comparison.figures(tmp_path_factory.mktemp("written") / "figures")
+
+
 def test_figures_come_in_every_format_at_column_width_with_their_data(
-    comparison: Comparison, tmp_path: Path
+    comparison: Comparison, written: list[Path]
 ) -> None:
-    written = comparison.figures(tmp_path / "figures")
-    names = {path.name for path in (tmp_path / "figures").iterdir()}
+    folder = written[0].parent
+    names = {path.name for path in folder.iterdir()}
     assert names == {path.name for path in written}
     assert names == {
         f"{figure}.{suffix}"
         for figure in ("end", "curves", "layers-multi-layer-race")
         for suffix in ("svg", "pdf", "png", "csv")
     }
-    assert (tmp_path / "figures/curves.pdf").read_bytes().startswith(b"%PDF")
-    png = (tmp_path / "figures/curves.png").read_bytes()
+    assert (folder / "curves.pdf").read_bytes().startswith(b"%PDF")
+    png = (folder / "curves.png").read_bytes()
     assert png.startswith(b"\x89PNG")
     assert int.from_bytes(png[16:20], "big") == 1050  # 3.5 inches at 300 dots an inch
-    data = pl.read_csv(tmp_path / "figures/curves.csv")
+    data = pl.read_csv(folder / "curves.csv")
     last = data.filter((pl.col("policy") == "ucb1") & (pl.col("round") == 500))
     median = comparison.results["ucb1"].figure("pseudo_regret").p50
     assert last["median"].item() == pytest.approx(median)
-    ends = pl.read_csv(tmp_path / "figures/end.csv")
+    ends = pl.read_csv(folder / "end.csv")
     assert set(ends["policy"]) == set(comparison.results)
 
 
 def test_figures_are_the_same_bytes_again_and_replace_nothing(
-    comparison: Comparison, tmp_path: Path
+    comparison: Comparison, written: list[Path], tmp_path: Path
 ) -> None:
-    first = {path.name: path.read_bytes() for path in comparison.figures(tmp_path / "a")}
-    again = {path.name: path.read_bytes() for path in comparison.figures(tmp_path / "b")}
-    assert first == again
+    first = {path.name: path.read_bytes() for path in written}
+    for name in first:
+        (tmp_path / name).write_text("precious")
     with pytest.raises(UnwritableOutput, match="exists"):
-        comparison.figures(tmp_path / "a")
-    assert comparison.figures(tmp_path / "a", overwrite=True)
+        comparison.figures(tmp_path)
+    assert {path.read_text() for path in tmp_path.iterdir()} == {"precious"}
+    again = comparison.figures(tmp_path, overwrite=True)
+    assert {path.name: path.read_bytes() for path in again} == first
 
 
 def test_a_plot_goes_onto_given_axes_or_into_a_file(comparison: Comparison, tmp_path: Path) -> None:

@@ -71,22 +71,29 @@ def opened(
         context.close()
 
 
+@pytest.fixture(scope="module", params=KINDS)
+def shown(request, browser, pages):
+    """Each kind of page, opened once for the tests that only look at it."""
+    with opened(browser, pages[request.param], DESK) as page:
+        yield page
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_page_is_accessible_in_light_and_dark(browser, pages, kind, scheme):
-    with opened(browser, pages[kind], DESK, scheme) as page:
-        assert severe_violations(page) == []
-        assert overflow(page) <= 0
-        assert page.evaluate(_COLLISIONS) == []
+def test_a_page_is_accessible_in_light_and_dark(shown, scheme):
+    shown.set_viewport_size(DESK)
+    shown.emulate_media(color_scheme=scheme)
+    assert severe_violations(shown) == []
+    assert overflow(shown) <= 0
+    assert shown.evaluate(_COLLISIONS) == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_page_can_be_read_on_a_phone(browser, pages, kind):
-    with opened(browser, pages[kind], PHONE) as page:
-        assert overflow(page) <= 0
-        assert page.evaluate(_COLLISIONS) == []
-        assert page.evaluate(_SMALLEST_TEXT) >= 9
-        assert severe_violations(page) == []
+def test_a_page_can_be_read_on_a_phone(shown):
+    shown.set_viewport_size(PHONE)
+    shown.emulate_media(color_scheme="light")
+    assert overflow(shown) <= 0
+    assert shown.evaluate(_COLLISIONS) == []
+    assert shown.evaluate(_SMALLEST_TEXT) >= 9
+    assert severe_violations(shown) == []
 
 
 def test_a_command_breaks_between_its_words_and_is_copied_as_it_is(browser, tmp_path):

@@ -13,6 +13,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -30,6 +31,7 @@ __all__ = [
     "empty_figure",
     "inline_svg",
     "is_narrow",
+    "lay_out",
     "legend_lines",
     "name_lines",
     "new_figure",
@@ -45,6 +47,8 @@ COLUMN_WIDTH = 3.5
 
 PAPER_SIZE, PHONE_SIZE = 7.0, 9.0
 """The size of text, in points, in figures for a paper and for a phone."""
+
+_POINTS_PER_INCH = 72
 
 _NARROW = 6.0
 """Below this width, names beside the lines would leave no room for the lines."""
@@ -136,7 +140,9 @@ def name_lines(axes: Axes, x: float, ends: Sequence[End], *, others: bool = Fals
         styles = {end.label: end.style for end in highest_first}
         add_legend(drawing, legend_lines({**styles, **({"": GREY} if others else {})}))
     else:
-        drawing.draw_without_rendering()  # the places of names depend on the final layout
+        engine = drawing.get_layout_engine()
+        if engine is not None:  # the places of names depend on the layout
+            engine.execute(drawing)
         _name_ends(axes, x, ends)
 
 
@@ -170,6 +176,17 @@ def _name_ends(axes: Axes, x: float, ends: Sequence[End]) -> None:
                 "relpos": (0, 0.5),  # from the left edge, so that it crosses no other name
             },
         )
+
+
+def lay_out(drawing: Figure) -> None:
+    """Place the parts of a figure for good; matplotlib would draw it all once more to save it."""
+    engine = drawing.get_layout_engine()
+    if engine is not None:
+        FigureCanvasSVG(drawing)  # text as wide as it is in a file, whatever its format
+        drawing.set_dpi(_POINTS_PER_INCH)
+        engine.execute(drawing)
+        drawing.set_layout_engine(None)  # "none" would leave one in place, which draws again
+        FigureCanvasAgg(drawing)
 
 
 @contextmanager
@@ -213,6 +230,7 @@ def inline_svg(drawing: Figure, name: str, description: str) -> str:
         name: the prefix of all ids, which must be unique on a page.
         description: what screen readers read out in its place.
     """
+    lay_out(drawing)
     buffer = io.StringIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     with mpl.rc_context({"svg.hashsalt": name}):

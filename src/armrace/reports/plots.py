@@ -24,6 +24,7 @@ from armrace.reports.plot_style import (
     PAPER_SIZE,
     PHONE_SIZE,
     inline_svg,
+    lay_out,
     own_style,
 )
 
@@ -98,6 +99,7 @@ def write_plots(plots: Iterable[Plot], folder: Path, *, overwrite: bool = False)
     for plot in listed:
         with own_style(PAPER_SIZE):
             drawing = plot.draw(COLUMN_WIDTH)
+            lay_out(drawing)
             for target in targets[plot.name][:-1]:
                 save_figure(drawing, target)
         write_text(targets[plot.name][-1], plot.data().write_csv())

@@ -11,27 +11,31 @@ from armrace.kernels.generics import Ticket, learn
 from armrace.policies.races.intervals import paper_rule
 from armrace.policies.races.race import FOREVER, make_race
 
+UNIT = 2**60
+"""All rewards here are whole multiples of 1 / UNIT, so that sums of them are exact."""
+
 
 class Attentive:
-    """All intervals of a layer, after every reward."""
+    """All intervals of a layer, after every reward, from sums that are exact."""
 
     def __init__(self, layers, arms, log_term, allowance, pooled):
         self.log_term, self.allowance, self.pooled = log_term, allowance, pooled
-        self.rewards = [[[] for _ in range(arms)] for _ in range(layers)]
+        self.pulls = [[0] * arms for _ in range(layers)]
+        self.sums = [[0] * arms for _ in range(layers)]
         self.active = np.ones((layers, arms), dtype=bool)
 
     def interval(self, layer, arm):
-        seen = self.rewards[layer][arm]
-        if self.pooled:
-            seen = [reward for row in self.rewards[layer:] for reward in row[arm]]
-        if not seen:
+        end = len(self.pulls) if self.pooled else layer + 1
+        n = sum(self.pulls[used][arm] for used in range(layer, end))
+        if n == 0:
             return -math.inf, math.inf
-        n = len(seen)
+        mean = sum(self.sums[used][arm] for used in range(layer, end)) / UNIT / n
         width = math.sqrt(self.log_term / n) + self.allowance / n
-        return math.fsum(seen) / n - width, math.fsum(seen) / n + width
+        return mean - width, mean + width
 
     def learn(self, layer, arm, reward):
-        self.rewards[layer][arm].append(reward)
+        self.pulls[layer][arm] += 1
+        self.sums[layer][arm] += int(reward * UNIT)
         for user in range(layer, -1 if self.pooled else layer - 1, -1):
             if not self.active[user, arm]:
                 continue
