@@ -43,12 +43,12 @@ def make_checked_loop(code: str) -> Callable[..., None]:
             IndexError: an arm or a layer does not exist, or an array is left.
         """
         policy, stream = borrow(policy), borrow(stream)
-        for round in range(table.shape[0]):
+        for row in range(table.shape[0]):
             ticket = decide(policy, stream)
             # An unsigned index is never negative, which would count from the end.
             pulls[np.uint64(ticket.arm)] += 1
             if ticket.layer != NO_LAYER:
                 layer_pulls[np.uint64(ticket.layer)] += 1
-            learn(policy, ticket, table[round, ticket.arm])
+            learn(policy, ticket, table[row, ticket.arm])
 
     return play_checked
