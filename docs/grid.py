@@ -8,7 +8,7 @@ share the cells that they have in common:
 
 - ``budgets``: the leaders in the four environments that are cheap to play, at five budgets.
 - ``all``: in three of them every policy that is played at little cost.
-- ``rest``: there, at two budgets, all other policies that run without being told a parameter.
+- ``rest``: there, all other policies that run without being told a parameter but the corruption.
 - ``ratings`` and ``many``: the leaders with Beta rewards, and with a hundred arms.
 - ``steady``: the recommended policy with optimism 1, where it was looked at for its tail.
 - ``long``: the leaders and Thompson sampling for a million rounds.
@@ -81,7 +81,7 @@ def campaign(
 CAMPAIGNS = {
     "budgets": campaign(LEADERS, (*CHEAP, "near-ties"), BUDGETS),
     "all": campaign((*LEADERS, *OTHERS), CHEAP, BUDGETS),
-    "rest": campaign(REST, CHEAP, (100.0, 1000.0)),
+    "rest": campaign(REST, CHEAP, BUDGETS),
     "ratings": campaign(LEADERS, ("ratings",), BUDGETS),
     "many": campaign(LEADERS, ("hundred-arms",), BUDGETS),
     "steady": campaign((STEADY,), ("two-arms", "clicks", "near-ties"), (32.0, 100.0)),
