@@ -1,6 +1,7 @@
 """Ctrl-C while something is compiled, or while outcomes are awaited."""
 
 import signal
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -8,6 +9,14 @@ import pytest
 import armrace
 from armrace.simulation import parallel
 from armrace.simulation.interrupts import postponed_interrupts
+
+
+@pytest.fixture(autouse=True)
+def as_in_the_foreground() -> Iterator[None]:
+    """Let an interrupt raise KeyboardInterrupt, also where the tests run in a background job."""
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, usual)
 
 
 def test_interrupt_waits_until_it_is_asked_for() -> None:
