@@ -1,10 +1,13 @@
 """Callees stay intermediate code, and entries still find all of them."""
 
+import gc
+
 import numba
 import numpy as np
 import pytest
 
 from armrace.kernels.compiling import entry, inlined, outlined
+from armrace.kernels.fingerprints import SCRIPT
 
 
 @inlined
@@ -67,3 +70,18 @@ def test_a_callee_can_raise_and_can_use_arrays_of_its_own():
     assert raise_or_return(np.array([1.0, 3.0, 2.0])) == 7.0
     with pytest.raises(ValueError, match="x must not be negative"):
         raise_or_return(np.array([1.0, -1.0]))
+
+
+def test_the_garbage_collector_works_again_after_a_compilation():
+    @entry(SCRIPT)  # not kept on disk: compiled as the code is now
+    def double(x):
+        return 2 * x
+
+    assert double(2) == 4
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        assert double(2.0) == 4.0
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

@@ -12,6 +12,7 @@ from armrace.kernels import engine, laws
 from armrace.kernels.attack_pointers import LiveAttack
 from armrace.kernels.compiling import fingerprint
 from armrace.kernels.dispatch import implementations
+from armrace.kernels.handles import call_entry
 from armrace.kernels.ledger import make_ledger, make_record
 from armrace.kernels.reward_pointers import LiveRewards
 from armrace.randomness import MAXIMAL_SEED, Purpose, reward_place, stream_for
@@ -59,7 +60,8 @@ def plays_in_rehearsal(
     )
     ledger, workspace = make_ledger(arms, layers, budget), engine.make_workspace(arms)
     live = LiveRewards(law, workspace.drawn, ledger.clean_totals)
-    engine.make_runner(fingerprint(implementations(state)))(
+    call_entry(
+        engine.make_runner(fingerprint(implementations(state))),
         state,
         live_attack.attack,
         live.rewards,

@@ -44,6 +44,7 @@ from armrace.checking.policy_stage import ARMS, HORIZON, MEANS, expect_sound
 from armrace.kernels.checked_rounds import make_checked_loop
 from armrace.kernels.compiling import fingerprint
 from armrace.kernels.dispatch import implementations
+from armrace.kernels.handles import call_entry
 from armrace.policies import Policy
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation.experiment import make_experiment
@@ -102,7 +103,8 @@ def extremes_leave_it_sound(policy: Policy) -> None:
         layer_pulls = np.zeros(policy.layer_count(ARMS, horizon), dtype=np.int64)
         play = make_checked_loop(fingerprint(implementations(state)))
         try:
-            play(state, stream_for(0, Purpose.LEARNER, 0), table, pulls, layer_pulls)
+            stream = stream_for(0, Purpose.LEARNER, 0)
+            call_entry(play, state, stream, table, pulls, layer_pulls)
         except IndexError as error:
             breach = f"left the bounds of an array in round {pulls.sum()} of extreme rewards"
             raise ContractBroken(f"{policy.tag()} {breach}.") from error

@@ -10,6 +10,7 @@ from armrace.adversaries.base import Setting
 from armrace.kernels.attack_pointers import LiveAttack
 from armrace.kernels.compiling import fingerprint
 from armrace.kernels.dispatch import implementations
+from armrace.kernels.handles import call_entry
 from armrace.kernels.ledger import make_ledger
 from armrace.kernels.replay import make_replayer, make_tally
 from armrace.logs import Batch
@@ -66,7 +67,8 @@ class Run:
 
     def take(self, batch: Batch, blocks: npt.NDArray[np.int64]) -> None:
         """Meet some rows."""
-        self._replay_rows(
+        call_entry(
+            self._replay_rows,
             self._state,
             self._attack.attack,
             self._stream,

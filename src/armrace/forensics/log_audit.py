@@ -23,6 +23,7 @@ from armrace.formatting import count, figure
 from armrace.kernels.compiling import fingerprint
 from armrace.kernels.dispatch import implement, implementations
 from armrace.kernels.generics import Ticket, assign, choose, distribution, learn, make_ticket
+from armrace.kernels.handles import call_entry
 from armrace.kernels.replay import make_auditor
 from armrace.kernels.streams import Stream
 from armrace.logs import Log, RowReport
@@ -147,7 +148,7 @@ def audit_log(log: Log, level: float = 0.05) -> LogAudit:
     shape = (len(log.sources), arms)
     rows, sums = np.zeros(shape), np.zeros(shape)
     for batch in log.batches():
-        show(watched, batch.arms, batch.rewards)
+        call_entry(show, watched, batch.arms, batch.rewards)
         if log.sources:
             known = batch.sources >= 0
             cells = batch.sources[known] * arms + batch.arms[known]

@@ -20,8 +20,8 @@ from numba.np import arrayobj
 from armrace.kernels.compiling import entry, fingerprint
 from armrace.kernels.dispatch import implementations, implements
 from armrace.kernels.generics import corrupt, looks, observe
+from armrace.kernels.handles import Handle
 from armrace.kernels.streams import Stream
-from armrace.kernels.unowned_arrays import Handle, opened
 
 __all__ = [
     "NOWHERE",
@@ -94,19 +94,18 @@ def attack_entries(code: str) -> tuple[Any, Any, Any]:
 
     @entry(code)
     def attack_corrupt(
-        handle: Handle, round: int, weights: Any, rewards: Any, arms: int, left: float
+        state: Any, round: int, weights: Any, rewards: Any, arms: int, left: float
     ) -> None:
-        state = opened(handle)
         shown, paid = numba.carray(weights, (arms,)), numba.carray(rewards, (arms,))
         corrupt(state.attack, round, shown, paid, left, state.stream)
 
     @entry(code)
-    def attack_observe(handle: Handle, round: int, arm: int, reward: float) -> None:
-        observe(opened(handle).attack, round, arm, reward)
+    def attack_observe(state: Any, round: int, arm: int, reward: float) -> None:
+        observe(state.attack, round, arm, reward)
 
     @entry(code)
-    def attack_looks(handle: Handle, round: int, rewards: Any, arms: int, left: float) -> int:
-        return int(looks(opened(handle).attack, round, numba.carray(rewards, (arms,)), left))
+    def attack_looks(state: Any, round: int, rewards: Any, arms: int, left: float) -> int:
+        return int(looks(state.attack, round, numba.carray(rewards, (arms,)), left))
 
     return attack_corrupt, attack_observe, attack_looks
 

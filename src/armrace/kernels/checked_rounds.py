@@ -16,7 +16,6 @@ import numpy.typing as npt
 from armrace.kernels.compiling import entry
 from armrace.kernels.generics import NO_LAYER, decide, learn
 from armrace.kernels.streams import Stream
-from armrace.kernels.unowned_arrays import borrow
 
 __all__ = ["make_checked_loop"]
 
@@ -42,7 +41,6 @@ def make_checked_loop(code: str) -> Callable[..., None]:
         Raises:
             IndexError: an arm or a layer does not exist, or an array is left.
         """
-        policy, stream = borrow(policy), borrow(stream)
         for row in range(table.shape[0]):
             ticket = decide(policy, stream)
             # An unsigned index is never negative, which would count from the end.

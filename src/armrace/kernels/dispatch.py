@@ -14,7 +14,6 @@ from numba.core import types
 from numba.extending import overload
 
 from armrace.kernels.compiling import CALLEE_OPTIONS, inlined
-from armrace.kernels.state_models import pass_whole
 
 __all__ = ["by_default", "dispatched", "find", "implement", "implementations", "implements"]
 
@@ -77,8 +76,6 @@ def implement(generic: Callable[..., Any], state_class: type) -> Callable[[F], F
                 f"define the class of the state again with the new one"
             )
         _REGISTRY[generic.__name__, state_class] = function
-        # Here, since nothing can have been compiled for a class without implementations.
-        pass_whole(state_class)
         return function
 
     return register

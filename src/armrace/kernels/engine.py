@@ -26,7 +26,6 @@ from armrace.kernels.laws import CHUNK, Drawn, make_drawn
 from armrace.kernels.ledger import Ledger, Record, book, charge, is_spent, pay, write_row
 from armrace.kernels.reward_pointers import Rewards, call_fill
 from armrace.kernels.streams import Stream
-from armrace.kernels.unowned_arrays import borrow
 
 __all__ = [
     "PLAYED",
@@ -233,9 +232,6 @@ def make_runner(code: str, checked: bool = False) -> Callable[..., None]:
         workspace: Workspace,
     ) -> None:
         """Play to the last checkpoint of ``record``, writing a row at each, until asked to stop."""
-        # The caller holds the arguments until this returns, so that borrowed arrays stay alive.
-        policy, stream, ledger = borrow(policy), borrow(stream), borrow(ledger)
-        record, workspace = borrow(record), borrow(workspace)
         first = 0
         for row in range(record.checkpoints.size):
             last = record.checkpoints[row]

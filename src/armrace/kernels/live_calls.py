@@ -45,7 +45,6 @@ from armrace.kernels.live import (
     ticket_fits,
 )
 from armrace.kernels.streams import tell
-from armrace.kernels.unowned_arrays import Handle, opened
 
 __all__ = ["LiveCalls", "live_entries", "make_live_calls"]
 
@@ -136,18 +135,16 @@ def live_entries(code: str) -> LiveCalls:
     """The functions behind a learner's calls, before they are compiled for a type of handle."""
 
     @entry(code, holds_lock=True)
-    def live_choose(handle: Handle) -> tuple[Any, ...]:
-        live = opened(handle)
+    def live_choose(live: Live) -> tuple[Any, ...]:
         return _unpacked(live, choose(live.policy, live.stream, None))
 
     @entry(code, holds_lock=True)
-    def live_choose_among(handle: Handle, eligible: npt.NDArray[np.bool_]) -> tuple[Any, ...]:
-        live = opened(handle)
+    def live_choose_among(live: Live, eligible: npt.NDArray[np.bool_]) -> tuple[Any, ...]:
         return _unpacked(live, choose(live.policy, live.stream, eligible))
 
     @entry(code, holds_lock=True)
     def live_assign(
-        handle: Handle,
+        live: Live,
         arm: int,
         layer: int,
         probability: float,
@@ -157,7 +154,6 @@ def live_entries(code: str) -> LiveCalls:
         inner_probability: float,
         inner_arm: int,
     ) -> Any:
-        live = opened(handle)
         if not has_place(live):
             return _no_decision()
         ticket = Ticket(
@@ -166,29 +162,26 @@ def live_entries(code: str) -> LiveCalls:
         return _made(live, assign_next(live, ticket))
 
     @entry(code, holds_lock=True)
-    def live_decide(handle: Handle) -> Any:
-        live = opened(handle)
+    def live_decide(live: Live) -> Any:
         if not has_place(live):
             return _no_decision()
         return _made(live, assign_next(live, choose(live.policy, live.stream, None)))
 
     @entry(code, holds_lock=True)
-    def live_learn(handle: Handle, decision: Any, reward: Any) -> int:
-        live = opened(handle)
+    def live_learn(live: Live, decision: Any, reward: Any) -> int:
         if _is_odd(live, decision) or not 0.0 <= reward.value <= 1.0:
             return ODD
         return learn_reward(live, decision.number, _ticket_in(decision), reward.value)
 
     @entry(code, holds_lock=True)
-    def live_drop(handle: Handle, decision: Any) -> int:
-        live = opened(handle)
+    def live_drop(live: Live, decision: Any) -> int:
         if _is_odd(live, decision):
             return ODD
         return drop_reward(live, decision.number, _ticket_in(decision))
 
     @entry(code, holds_lock=True)
-    def live_distribution(handle: Handle, out: npt.NDArray[np.float64]) -> None:
-        distribution(opened(handle).policy, out)
+    def live_distribution(live: Live, out: npt.NDArray[np.float64]) -> None:
+        distribution(live.policy, out)
 
     decide_many, learn_many, replay = _batch_entries(code)
     return LiveCalls(
@@ -209,9 +202,8 @@ def _batch_entries(code: str) -> tuple[Any, Any, Any]:
     """The functions behind the calls for many decisions or rewards."""
 
     @entry(code, holds_lock=True)
-    def live_decide_many(handle: Handle, out: Any) -> int:
+    def live_decide_many(live: Live, out: Any) -> int:
         """Make decisions until ``out`` is full or there is no room; return how many were made."""
-        live = opened(handle)
         for place in range(out.size):
             if not has_place(live):
                 return place
@@ -221,13 +213,12 @@ def _batch_entries(code: str) -> tuple[Any, Any, Any]:
 
     @entry(code, holds_lock=True)
     def live_learn_many(
-        handle: Handle, records: Any, rewards: npt.NDArray[np.float64]
+        live: Live, records: Any, rewards: npt.NDArray[np.float64]
     ) -> tuple[int, int]:
         """Learn rewards in order; stop at the first that is refused.
 
         Returns how many were learned, and the status of the one refused.
         """
-        live = opened(handle)
         for place in range(records.size):
             ticket = read_ticket(records[place])
             status = learn_reward(live, records[place].number, ticket, rewards[place])
@@ -237,7 +228,7 @@ def _batch_entries(code: str) -> tuple[Any, Any, Any]:
 
     @entry(code, holds_lock=True)
     def live_replay(
-        handle: Handle,
+        live: Live,
         records: Any,
         steps: npt.NDArray[np.int64],
         rewards: npt.NDArray[np.float64],
@@ -248,7 +239,6 @@ def _batch_entries(code: str) -> tuple[Any, Any, Any]:
         drops it if that is NaN. Returns how many steps were taken, and the status of the one
         refused.
         """
-        live = opened(handle)
         arms, layers, exact = live.shape[0], live.shape[1], live.shape[2] != 0
         for place in range(steps.size):
             step = steps[place]

@@ -19,8 +19,6 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.environment import lookup_environment
 from numba.core.typed_passes import NativeLowering
 
-from armrace.kernels.state_models import without_counting
-
 __all__ = ["CalleeCompiler", "EntryCompiler"]
 
 _ENVIRONMENT = "_ZN08NumbaEnv"
@@ -48,6 +46,18 @@ class _CalleeLibrary(JITCodeLibrary):  # type: ignore[misc]  # Numba is untyped
 
 class _EntryLibrary(JITCodeLibrary):  # type: ignore[misc]
     """The code of an entry with everything that it reaches."""
+
+    def add_ir_module(self, module: Any) -> None:
+        """Tell the compiler that nothing writes to the memory of states while the entry runs.
+
+        Not in callees, whose arguments are the entry's own: the compiler would have to keep track
+        of what it was told about each of them.
+        """
+        for function in module.functions:
+            for argument in function.args:
+                if argument.attributes.dereferenceable:  # a state, see handles
+                    argument.add_attribute("noalias")
+        super().add_ir_module(module)
 
     def finalize(self) -> None:
         """Link what the entry reaches, optimise all of it and make machine code."""
@@ -104,8 +114,7 @@ class _LowerCallee(NativeLowering):  # type: ignore[misc]
         flags, usual = state.flags, state.flags.no_compile
         flags.no_compile = True
         try:
-            with without_counting():
-                super().run_pass(state)
+            super().run_pass(state)
         finally:
             flags.no_compile = usual
         lowered = state["cr"]

@@ -25,7 +25,6 @@ from armrace.kernels.compiling import entry, inlined
 from armrace.kernels.generics import assign, choose, distribution, learn, make_ticket
 from armrace.kernels.ledger import Ledger, charge, is_spent
 from armrace.kernels.streams import Stream, uniform
-from armrace.kernels.unowned_arrays import borrow
 
 __all__ = [
     "ACCEPTED",
@@ -252,8 +251,6 @@ def make_replayer(code: str) -> Callable[..., None]:
             total: how many rows the whole log has.
             weighs: whether all rows are weighed, for which the distribution is computed.
         """
-        policy, stream, coins = borrow(policy), borrow(stream), borrow(coins)
-        ledger, tally = borrow(ledger), borrow(tally)
         looks = weighs or attack.sees_weights
         for row in range(arms.size):
             arm, reward, propensity = arms[row], rewards[row], propensities[row]
@@ -300,7 +297,6 @@ def make_auditor(code: str) -> Callable[..., None]:
         arms: npt.NDArray[np.int64],
         rewards: npt.NDArray[np.float64],
     ) -> None:
-        state = borrow(state)
         for row in range(arms.size):
             learn(state, assign(state, make_ticket(arms[row])), rewards[row])
 

@@ -19,6 +19,7 @@ from numba.extending import intrinsic
 
 from armrace.kernels.attack_pointers import address_of
 from armrace.kernels.compiling import entry, fingerprint
+from armrace.kernels.handles import Handle
 from armrace.kernels.laws import (
     Drawn,
     Law,
@@ -29,7 +30,6 @@ from armrace.kernels.laws import (
     flip_chunk,
     is_coins,
 )
-from armrace.kernels.unowned_arrays import Handle, opened
 
 __all__ = ["LiveRewards", "Rewards", "call_fill"]
 
@@ -66,14 +66,12 @@ def _address(code: str, kind: Any, coins: bool) -> int:
     """
 
     @entry(code)
-    def fill_chunk(handle: Handle, chunk: int, begin: int, end: int) -> None:
-        state = opened(handle)
+    def fill_chunk(state: Any, chunk: int, begin: int, end: int) -> None:
         draw_chunk(state.law, chunk, state.drawn)
         add_totals(state.law, state.drawn, begin, end, state.totals)
 
     @entry(code)
-    def flip_and_count(handle: Handle, chunk: int, begin: int, end: int) -> None:
-        state = opened(handle)
+    def flip_and_count(state: Any, chunk: int, begin: int, end: int) -> None:
         flip_chunk(state.law, chunk, state.drawn)
         count_totals(state.drawn, begin, end, state.totals)
 

@@ -23,11 +23,11 @@ from armrace.kernels.event_log import (
     make_log,
     ticket_of,
 )
+from armrace.kernels.handles import Handle
 from armrace.kernels.live import DECISIONS, REWARDS, SETTLED, Live
 from armrace.kernels.live_calls import make_live_calls
 from armrace.kernels.states import grow_state
 from armrace.kernels.streams import seek
-from armrace.kernels.unowned_arrays import Handle
 from armrace.online.events import Decision
 from armrace.online.snapshots import Snapshot, read_arrays
 from armrace.policies import Policy

@@ -16,6 +16,7 @@ from armrace.kernels import engine
 from armrace.kernels.attack_pointers import LiveAttack
 from armrace.kernels.compiling import fingerprint
 from armrace.kernels.dispatch import implementations
+from armrace.kernels.handles import call_entry
 from armrace.kernels.laws import Law
 from armrace.kernels.ledger import Ledger, Record, is_spent, make_ledger, make_record
 from armrace.kernels.reward_pointers import LiveRewards
@@ -229,7 +230,7 @@ def play_out(parts: Parts) -> None:
     if parts.leap is not None:
         arguments = (*before, parts.reward_stream, *after, parts.leap, parts.law)
     try:
-        runner_for(parts)(*arguments)
+        call_entry(runner_for(parts), *arguments)
     except IndexError as error:
         raise InvalidParameter(
             f"the policy with the state {type(parts.policy_state).__name__} left the bounds of an "

@@ -32,7 +32,6 @@ from armrace.kernels.ledger import Ledger, Record, is_spent, write_row
 from armrace.kernels.reward_pointers import Rewards
 from armrace.kernels.streams import Stream
 from armrace.kernels.sums import draw_reward, total_of
-from armrace.kernels.unowned_arrays import borrow
 from armrace.kernels.variates import binomial, geometric
 from armrace.policies.races.intervals import needs_squares
 from armrace.policies.races.race import (
@@ -265,13 +264,6 @@ def make_leaper(code: str, checked: bool = False) -> Callable[..., None]:
         law: Law,
     ) -> None:
         """Leap where the adversary is silent, and play round by round where it may act."""
-        race, stream, reward_stream, ledger = (
-            borrow(race),
-            borrow(stream),
-            borrow(reward_stream),
-            borrow(ledger),
-        )
-        record, workspace, leap, law = borrow(record), borrow(workspace), borrow(leap), borrow(law)
         position = 0
         for row in range(record.checkpoints.size):
             last = record.checkpoints[row]

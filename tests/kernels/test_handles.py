@@ -1,4 +1,4 @@
-"""Borrowed states: what may be in one."""
+"""States in memory: what may be in one, what compiled code reads, and who counts references."""
 
 import subprocess
 import sys
@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from armrace.kernels.compiling import entry, fingerprint
-from armrace.kernels.unowned_arrays import Handle, opened
+from armrace.kernels.compiling import entry, fingerprint, outlined
+from armrace.kernels.fingerprints import SCRIPT
+from armrace.kernels.handles import Handle, call_entry
 
 STATE_WITH_A_TEXT = """
 from typing import NamedTuple
@@ -69,6 +70,7 @@ class Mixed(NamedTuple):
     wide: np.ndarray
     number: int
     records: np.ndarray
+    plain: tuple
     last: bool
 
 
@@ -77,18 +79,18 @@ def test_compiled_code_reads_what_a_handle_stored():
     records["a"], records["b"] = [5, 6, 7], [0.5, 0.25, 0.125]
     wide = np.arange(24.0).reshape(2, 3, 4)[:, ::2, 1:]
     pair = Pair(np.array([1.5, 2.5]), np.array([3.5]))
-    state = Mixed(True, pair, np.float32(0.75), wide, -9, records, False)
+    state = Mixed(True, pair, np.float32(0.75), wide, -9, records, (4, np.ones(2), pair), False)
     handle = Handle(state)
 
     @entry(fingerprint([]))
-    def read(handle):
-        found = opened(handle)
+    def read(found):
         found.pair.one[0] = 10.0
         total = found.wide.sum() + found.wide[1, 1, 2] + found.pair.one[1] + found.pair.other[0]
+        total += found.plain[0] + found.plain[1].sum() + found.plain[2].one[0]
         return (found.flag, found.last, found.small, found.number, found.records[2].a,
                 found.records[1].b, found.wide.shape, total)  # fmt: skip
 
-    expected = wide.sum() + wide[1, 1, 2] + 2.5 + 3.5
+    expected = wide.sum() + wide[1, 1, 2] + 2.5 + 3.5 + 4 + 2.0 + 10.0
     assert read(handle) == (True, False, 0.75, -9, 7, 0.25, (2, 2, 3), expected)
     assert pair.one[0] == 10.0
 
@@ -112,3 +114,36 @@ def test_the_type_of_a_handle_is_that_of_its_state_whatever_was_seen_before():
         kind = Handle(state)._numba_type_
         assert kind.state == numba.typeof(state)
         assert Handle(Seen(numbers, 2))._numba_type_ is kind
+
+
+@outlined
+def _add(state, step):
+    for position in range(state[0].size):
+        state[0][position] += step
+
+
+def test_states_can_be_read_by_position_and_unpacked_and_leave_no_reference_behind():
+    @entry(SCRIPT)  # not kept on disk: compiled as the code is now
+    def add_twice(state, step):
+        one, other = state
+        _add(state, step)
+        one[0] += step  # what was loaded before a change still sees the change
+        return one[0] + other[-1] + len(state)
+
+    pair = Pair(np.zeros(3), np.ones(2))
+    assert call_entry(add_twice, pair, 1.0) == 2.0 + 1.0 + 2
+    handle = Handle(pair)
+    before = [sys.getrefcount(member) for member in pair]
+    for _ in range(1000):
+        add_twice(handle, 1.0)
+    assert [sys.getrefcount(member) for member in pair] == before
+    assert pair.one.tolist() == [2002.0, 1001.0, 1001.0]
+
+
+def test_a_handle_holds_the_address_that_numpy_gives():
+    numbers = np.arange(8.0)[2:]
+    pair = Pair(numbers, np.zeros((3, 0)))
+    handle = Handle(pair)
+    assert int(handle) == handle.memory.ctypes.data
+    assert handle.memory[:3].tolist() == [numbers.ctypes.data, 6, 8]
+    assert handle.memory[3:8].tolist() == [pair.other.ctypes.data, 3, 0, *pair.other.strides]
