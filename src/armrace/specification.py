@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import typing
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any, ClassVar, Self
 from weakref import WeakValueDictionary
@@ -30,7 +30,9 @@ __all__ = [
     "declarations",
     "defined_class",
     "display_name",
+    "is_importable",
     "is_list",
+    "with_nested",
 ]
 
 MAXIMAL_HORIZON = 10**15
@@ -272,6 +274,26 @@ def _write_identifiers(value: Any, data: Any) -> None:
         for item, written in zip(value, data, strict=True):
             if isinstance(item, (Specification, tuple, list)):
                 _write_identifiers(item, written)
+
+
+def with_nested(value: Any) -> Iterator[Specification]:
+    """Yield a specification and all those within it, in its fields and in lists of them."""
+    if isinstance(value, Specification):
+        yield value
+        for field in value.__struct_fields__:
+            yield from with_nested(getattr(value, field))
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from with_nested(item)
+
+
+def is_importable(specification: Specification) -> bool:
+    """Whether another process can import the classes of a specification and of those within it.
+
+    It cannot import what a script, a notebook or a function itself defines.
+    """
+    kinds = (type(each) for each in with_nested(specification))
+    return all(k.__module__ != "__main__" and "<locals>" not in k.__qualname__ for k in kinds)
 
 
 def _type_name(hint: Any) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from armrace.kernels.dispatch import implementations
 from armrace.kernels.fingerprints import file_digest, fingerprint, is_own, source_files
 from armrace.simulation.experiment import Experiment
-from armrace.specification import Specification
+from armrace.specification import Specification, with_nested
 
 __all__ = ["experiment_code", "package_code", "search_code"]
 
@@ -69,7 +69,5 @@ def experiment_code(experiment: Experiment) -> str:
 
 def _foreign(specification: Specification) -> list[type]:
     """Return the classes outside the package of a specification and of those within it."""
-    own = [] if is_own(type(specification)) else [type(specification)]
-    values = [getattr(specification, name) for name in specification.__struct_fields__]
-    within = [_foreign(value) for value in values if isinstance(value, Specification)]
-    return own + [each for classes in within for each in classes]
+    classes = (type(each) for each in with_nested(specification))
+    return [each for each in classes if not is_own(each)]
