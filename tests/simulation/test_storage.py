@@ -16,7 +16,7 @@ import pytest
 
 import armrace
 from armrace import files
-from armrace.environments import Table
+from armrace.environments import Deterministic, Table
 from armrace.errors import DamagedFile, InvalidParameter, UnwritableOutput
 from armrace.simulation import storage
 
@@ -65,6 +65,16 @@ def test_a_recorded_table_travels_within_the_specification(tmp_path):
     loaded = armrace.load(tmp_path / "result.parquet")
     environment = armrace.ENVIRONMENTS.make(loaded.spec["environment"])
     assert np.array_equal(environment.rewards, table.rewards)
+
+
+def test_a_result_of_whole_means_is_read_back(tmp_path):
+    """Their gaps would be whole numbers too, which a file of a result does not have."""
+    given = Deterministic(rewards=(1, 0))
+    result = armrace.simulate("ucb1", given, "swap-best", 3, horizon=20, replications=1)
+    result.save(tmp_path / "result.parquet")
+    loaded = armrace.load(tmp_path / "result.parquet")
+    assert loaded.rows.equals(result.rows)
+    assert loaded.means.tolist() == [1.0, 0.0]
 
 
 def test_an_interrupted_result_says_so_when_it_comes_back(result, tmp_path):

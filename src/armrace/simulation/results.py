@@ -66,7 +66,7 @@ class Result(ComparisonPresentation):
         self.seconds = seconds
         self.interrupted = interrupted
         self.audits = list(audits)
-        self.means = _means(spec) if means is None else np.array(means, dtype=np.float64)
+        self.means = np.array(_means(spec) if means is None else means, dtype=np.float64)
 
     @classmethod
     def from_outcomes(
@@ -97,7 +97,7 @@ class Result(ComparisonPresentation):
             seconds,
             interrupted,
             audits,
-            experiment.environment.mean_rewards(experiment.horizon).tolist(),
+            experiment.setting().means,
         )
 
     @property
