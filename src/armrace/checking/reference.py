@@ -34,6 +34,8 @@ class ReferenceRun:
     """A record of every round of a run."""
 
     clean: list[Floats] = field(default_factory=list)
+    proposed: list[Floats] = field(default_factory=list)
+    """The rewards as the attack left them, whether or not they could be applied."""
     paid: list[Floats] = field(default_factory=list)
     weights: list[Floats] = field(default_factory=list)
     arms: list[int] = field(default_factory=list)
@@ -115,14 +117,15 @@ def run_reference(experiment: Experiment, replication: int = 0) -> ReferenceRun:
         # 2. Every arm has a stochastic reward.
         clean = rewards[number]
         # 3. The adversary, which sees both and the past, changes the rewards.
-        paid = clean.copy()
+        paid = proposed = clean.copy()
         left = experiment.budget - run.spent
         if sees_arm and left < least:
             left = 0.0  # nothing that it does could be paid for any more
         if left > 0:
             # Copies, so that an attack which writes to what it is shown changes nothing here.
             shown = weights if experiment.adversary.sees_weights else np.zeros(arms)
-            corrupt(adversary, number, shown.copy(), paid, left, attacker)
+            corrupt(adversary, number, shown.copy(), proposed, left, attacker)
+            paid = proposed.copy()
             cost = float(np.abs(paid - clean).max())
             legal = bool(np.all((paid >= 0) & (paid <= 1)))
             if not legal or (not sees_arm and run.spent + cost > experiment.budget):
@@ -142,6 +145,7 @@ def run_reference(experiment: Experiment, replication: int = 0) -> ReferenceRun:
         if left > 0:
             observe(adversary, number, ticket.arm, reward)
         run.clean.append(clean)
+        run.proposed.append(proposed)
         run.paid.append(paid)
         run.weights.append(weights)
         run.arms.append(int(ticket.arm))
