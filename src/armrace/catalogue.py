@@ -89,6 +89,7 @@ class Catalogue(Mapping[str, type[S]], Generic[S]):
         self._members: dict[str, type[S]] = {}
         self._permanent: set[type[S]] = set()
         self._pending = bool(group)
+        self._loading = False
         self._lock = threading.RLock()
         for member in members:
             self._add(member)
@@ -124,7 +125,9 @@ class Catalogue(Mapping[str, type[S]], Generic[S]):
         """
         if not _is_subclass(member, self.base):
             raise InvalidParameter(f"only a subclass of {self.base.__name__} can be registered.")
-        self._load_entry_points()
+        # Without waiting for another thread that loads them: this may be the body of a module that
+        # the other thread is about to import, and each would wait for the other.
+        self._load_entry_points(wait=False)
         self._add(member)
         return member
 
@@ -143,15 +146,26 @@ class Catalogue(Mapping[str, type[S]], Generic[S]):
             )
         self._members[tag] = member
 
-    def _load_entry_points(self) -> None:
-        # The lock is re-entrant and the flag is cleared first: a module that is loaded here may
-        # itself register a class or look one up.
-        if not self._pending:
+    def _load_entry_points(self, *, wait: bool = True) -> None:
+        """Load the entry points, once; by default wait for another thread that is loading them."""
+        if not self._pending or not self._lock.acquire(blocking=wait):
             return
-        with self._lock:
-            pending, self._pending = self._pending, False
-            for point in entry_points(group=self.group) if pending else ():
+        try:
+            # The lock is re-entrant, since a module that is loaded here may itself register a class
+            # or look one up; it then finds what there is so far.
+            if self._pending and not self._loading:
+                self._load_all()
+        finally:
+            self._lock.release()
+
+    def _load_all(self) -> None:
+        self._loading = True
+        try:
+            for point in entry_points(group=self.group):
                 self._load(point)
+            self._pending = False
+        finally:
+            self._loading = False
 
     def _load(self, point: EntryPoint) -> None:
         """Add what an entry point names; a broken one is left out with a warning."""
