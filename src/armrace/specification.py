@@ -260,7 +260,7 @@ class Specification(
         place = re.search(r"at `\$\.(\w+)", str(error))
         if place:
             kind = _kind_in_words(declarations(cls)[place[1]][0])
-            return InvalidParameter(f"{place[1]} must be {kind}; got {values[place[1]]!r}.")
+            return InvalidParameter(f"{place[1]} must be {kind}; got {values[place[1]]!r:.100}.")
         return InvalidParameter(f"{cls.tag()}: {error}.")
 
 
@@ -327,6 +327,8 @@ def decode_special(kind: type, value: Any) -> Any:
     """Read an array back, or take one as it is."""
     if kind is np.ndarray or typing.get_origin(kind) is np.ndarray:
         if isinstance(value, dict):
+            if not {"shape", "float64"} <= value.keys():
+                raise ValueError("an array is written as its shape and its float64")
             numbers = np.frombuffer(msgspec.convert(value["float64"], bytes), dtype="<f8")
             return numbers.reshape(value["shape"]).astype(np.float64)
         return np.asarray(value, dtype=np.float64)

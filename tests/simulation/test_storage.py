@@ -17,7 +17,7 @@ import pytest
 import armrace
 from armrace import files
 from armrace.environments import Deterministic, Table
-from armrace.errors import DamagedFile, InvalidParameter, UnwritableOutput
+from armrace.errors import DamagedFile, InvalidParameter, UnknownName, UnwritableOutput
 from armrace.simulation import storage
 
 
@@ -362,6 +362,26 @@ def test_crafted_headers_are_refused(saved, header):
 def test_crafted_specifications_are_refused(saved, result, change):
     path = crafted(saved, header={"spec": {**result.spec, **change}})
     assert_damaged(path, path.read_bytes(), "is not a readable result of armrace")
+
+
+TABLES = {"no numbers": {"shape": [100, 3]}, "no shape": {"float64": "AAAA"}, "nothing": {}}
+
+
+@pytest.mark.parametrize("rewards", TABLES.values(), ids=TABLES)
+def test_a_crafted_file_without_means_whose_table_lacks_a_part_is_refused(saved, result, rewards):
+    spec = {**result.spec, "environment": {"name": "table", "rewards": rewards}}
+    path = crafted(saved, header={"spec": spec, "means": None})
+    assert_damaged(path, path.read_bytes(), "is not a readable result of armrace")
+
+
+def test_a_file_without_means_has_those_of_its_environment(saved, result):
+    assert armrace.load(crafted(saved, header={"means": None})).means.tolist() == [0.6, 0.5, 0.4]
+    other = {**result.spec, "environment": {"name": "bernoulli", "means": [0.5, 0.4]}}
+    path = crafted(saved, header={"spec": other, "means": None})
+    assert_damaged(path, path.read_bytes(), "is not a readable result of armrace")
+    unknown = {**result.spec, "environment": {"name": "bernouli"}}
+    with pytest.raises(UnknownName, match="did you mean 'bernoulli'"):
+        armrace.load(crafted(saved, header={"spec": unknown, "means": None}))
 
 
 def test_flipped_bytes_under_a_seal_that_fits_are_read_or_refused(saved):
