@@ -204,6 +204,8 @@ class Catalogue(Mapping[str, type[S]], Generic[S]):
         Raises:
             UnknownName: there is none; the sentence suggests the nearest name.
         """
+        if not isinstance(name, str):
+            raise UnknownName.among(self.kind, name, self)
         if name in self._members:
             return self._members[name]
         if ":" in name:

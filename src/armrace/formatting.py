@@ -1,12 +1,15 @@
 """Formatting of numbers for tables, pages, sentences and the terminal.
 
-Every function takes a number and returns text: :func:`figure` for a measured quantity,
+Most functions take a number and return text: :func:`figure` for a measured quantity,
 :func:`count` for a parameter or a count, :func:`short` for a number on an axis.
+:func:`number_repeats` makes names distinct.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Iterable
 
 __all__ = [
     "clicks",
@@ -14,6 +17,7 @@ __all__ = [
     "days_in_figures",
     "days_in_words",
     "figure",
+    "number_repeats",
     "percent",
     "round_down",
     "runs_in_words",
@@ -56,13 +60,15 @@ def count(number: float) -> str:
 def short(number: float) -> str:
     """A number in as few characters as possible, for axes and narrow cells.
 
-    >>> short(950), short(12_345), short(3_400_000)
-    ('950', '12.3k', '3.4M')
+    >>> short(950), short(12_345), short(3_400_000), short(999_999), short(10**15)
+    ('950', '12.3k', '3.4M', '1M', '1000T')
     """
-    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(number) >= size:
-            return f"{number / size:.3g}{letter}"
-    return f"{number:g}"
+    shown, letter = number, ""
+    for size, name in ((1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T")):
+        # Compared after rounding: 999,999 is 1M, not 1000k.
+        if math.isfinite(number) and abs(shown) >= 1000:
+            shown, letter = float(f"{number / size:.3g}"), name
+    return f"{shown:g}{letter}"
 
 
 def percent(share: float) -> str:
@@ -72,6 +78,20 @@ def percent(share: float) -> str:
     ('0.012%', '83.2%', '1,234%')
     """
     return f"{100 * share:,.0f}%" if share >= 1 else f"{100 * share:.3g}%"
+
+
+def number_repeats(names: Iterable[str]) -> list[str]:
+    """Number a name from its second occurrence on.
+
+    >>> number_repeats(["ucb1", "exp3", "ucb1"])
+    ['ucb1', 'exp3', 'ucb1 #2']
+    """
+    counts: Counter[str] = Counter()
+    numbered = []
+    for name in names:
+        counts[name] += 1
+        numbered.append(f"{name} #{counts[name]}" if counts[name] > 1 else name)
+    return numbered
 
 
 def round_down(number: float) -> str:

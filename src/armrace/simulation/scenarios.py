@@ -21,6 +21,7 @@ from armrace.adversaries import (
 )
 from armrace.environments import Bernoulli, Environment, FiniteSupport
 from armrace.errors import UnknownName
+from armrace.formatting import number_repeats
 from armrace.policies import POLICIES, Policy
 from armrace.simulation.experiment import Experiment, make_experiment, refresh_for
 
@@ -120,11 +121,8 @@ def label_policies(policies: Iterable[Policy]) -> dict[str, Policy]:
     >>> list(label_policies([POLICIES.make("ucb1"), POLICIES.make("ucb1")]))
     ['ucb1', 'ucb1 #2']
     """
-    found: dict[str, Policy] = {}
-    for policy in policies:
-        alike = sum(other.tag() == policy.tag() for other in found.values())
-        found[f"{policy.tag()} #{alike + 1}" if alike else policy.tag()] = policy
-    return found
+    listed = list(policies)
+    return dict(zip(number_repeats(each.tag() for each in listed), listed, strict=True))
 
 
 _ADS = Bernoulli(means=(0.03, 0.045, 0.02, 0.09, 0.04, 0.05, 0.025, 0.035, 0.04, 0.03))
