@@ -92,13 +92,15 @@ class Adversary(Specification, frozen=True):
     ``corrupt`` and ``observe`` for the class of its state.
 
     Every attack sees the round's honest rewards of all arms and fixes an answer for each of them
-    before the arm is drawn. Some also see the learner's distribution; none sees the arm.
+    before the arm is drawn. Some also see the learner's distribution. With ``account="seen"`` an
+    attack pays only for its answer for the arm that is drawn, as if it had seen that arm.
     """
 
     kind: ClassVar[str] = "attack"
     families: ClassVar[tuple[str, ...]] = ("paper", "literature", "daily life", "searched")
     sees_weights: ClassVar[bool] = False
-    """Whether it reads the learner's distribution, which is then computed in every round."""
+    """Whether it reads the learner's distribution, which is then computed in every round, except
+    where the attack's ``looks`` or the ``refresh`` of the experiment spare that."""
 
     def start(self, setting: Setting) -> Any:
         """The state before the first round.

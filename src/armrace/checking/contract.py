@@ -88,8 +88,8 @@ def compare_with_reference(experiment: Experiment, subject: Specification | None
         "pseudo-regret": (outcome.pseudo_regret[-1], reference.pseudo_regret(means)),
         "corruption": (outcome.corruption[-1], reference.corruption()),
         "corruption seen": (outcome.seen_corruption[-1], sum(reference.seen)),
-        "corruption an arm": (outcome.arm_corruption[-1], reference.arm_corruption()),
-        "corruption a layer": (
+        "corruption per arm": (outcome.arm_corruption[-1], reference.arm_corruption()),
+        "corruption per layer": (
             outcome.layer_corruption[-1],
             reference.layer_corruption(layers),
         ),

@@ -155,7 +155,7 @@ def run_arena(
 
     Args:
         grid: the cells.
-        folder: where each environment has an archive of results; it is made if need be.
+        folder: where each environment has an archive of results; it is made if it does not exist.
         workers: how many threads play at once; by default one per core.
         report: called with the number of finished cells and of all cells.
         executor: runs the replications in place of threads.

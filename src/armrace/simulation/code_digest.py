@@ -6,12 +6,13 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+from armrace.errors import InvalidParameter
 from armrace.kernels.dispatch import implementations
 from armrace.kernels.fingerprints import file_digest, fingerprint, is_own, source_files
 from armrace.simulation.experiment import Experiment
 from armrace.specification import Specification, with_nested
 
-__all__ = ["experiment_code", "package_code", "search_code"]
+__all__ = ["check_same_code", "experiment_code", "package_code", "search_code"]
 
 _PACKAGE = Path(__file__).parents[1]
 _SEARCHING = "red_team"
@@ -40,6 +41,21 @@ def package_code() -> str:
         if place.parts[0] not in _IDLE:
             digest.update(place.as_posix().encode() + file_digest(source))
     return digest.hexdigest()
+
+
+def check_same_code(code: str, place: str = "") -> None:
+    """Refuse another version of the package on the other side of an executor.
+
+    Args:
+        code: the :func:`package_code` of the other process.
+        place: where its workers are, if that is known.
+    """
+    if code != package_code():
+        workers = f"the workers at {place}" if place else "the workers"
+        raise InvalidParameter(
+            f"{workers} run another version of armrace than the caller, which could give other "
+            "figures; install the same version on all machines."
+        )
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Progress on standard error: a bar on a terminal, a line a minute elsewhere."""
+"""Progress on standard error: a bar on a terminal, a line per minute elsewhere."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def progress_bar(
     Args:
         title: the words in front of the bar.
         shown: whether to show a bar; None shows one on a terminal, and elsewhere, as in the log of
-            a server, a line a minute. A function is used in place of a bar.
+            a server, a line per minute. A function is used in place of a bar.
         seconds_for_speed: the time over which the speed is averaged, to estimate what is left.
 
     Yields:

@@ -235,10 +235,10 @@ class Result(ComparisonPresentation):
         return Comparison([self])
 
     def __repr__(self) -> str:
-        regret = self.figure("regret")
+        regret = self.figure("pseudo_regret")
         return (
             f"<Result of {self.policy}: {self.replications} x {self.horizon} rounds, "
-            f"regret {regret.mean:.1f} +- {regret.stderr:.1f}>"
+            f"pseudo-regret {regret.mean:.1f} +- {regret.stderr:.1f}>"
         )
 
 

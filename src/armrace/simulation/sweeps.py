@@ -55,7 +55,7 @@ def run_sweep(
 
     Args:
         cells: the cells, which are run one after the other.
-        folder: where results are stored; it is made if need be.
+        folder: where results are stored; it is made if it does not exist.
         executor: runs the replications in place of threads.
         workers: how many threads run at once; by default one per core.
         report: called with the number of finished cells and of all cells.
