@@ -99,7 +99,7 @@ class Catalogue(Mapping[str, type[S]], Generic[S]):
 
     @classmethod
     def of_package(cls, package: str, base: type[S], group: str = "") -> Catalogue[S]:
-        """The catalogue of what :func:`discover` finds in a package."""
+        """Return the catalogue of what :func:`discover` finds in a package."""
         return cls(base, discover(package, base), group)
 
     def __getitem__(self, name: str) -> type[S]:
@@ -199,7 +199,7 @@ class Catalogue(Mapping[str, type[S]], Generic[S]):
         return member in self._permanent
 
     def find(self, name: str) -> type[S]:
-        """The class with this name, or with this path as ``module:Class``.
+        """Return the class with this name, or with this path as ``module:Class``.
 
         Raises:
             UnknownName: there is none; the sentence suggests the nearest name.
@@ -259,7 +259,7 @@ class Catalogue(Mapping[str, type[S]], Generic[S]):
             ) from error
 
     def make(self, description: S | str | Mapping[str, Any]) -> S:
-        """A specification from itself, from a name, or from plain data with a ``name``."""
+        """Make a specification from itself, from a name, or from plain data with a ``name``."""
         if isinstance(description, self.base):
             return description
         if isinstance(description, str):
@@ -273,14 +273,14 @@ class Catalogue(Mapping[str, type[S]], Generic[S]):
         return self.find(str(values.pop("name", ""))).from_parameters(values)
 
     def class_named(self, name: str, module: str) -> type[S]:
-        """The class whose Python name this is, for the ``__getattr__`` of a package."""
+        """Return the class whose Python name this is, for the ``__getattr__`` of a package."""
         for member in self._permanent:
             if member.__name__ == name:
                 return member
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
     def class_names(self) -> list[str]:
-        """The Python names of the classes that come with the package."""
+        """Return the Python names of the classes that come with the package."""
         return sorted(m.__name__ for m in self._permanent if m.__module__.startswith("armrace."))
 
 

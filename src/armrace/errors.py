@@ -51,7 +51,7 @@ class UnknownName(ArmraceError, LookupError):
 
     @classmethod
     def among(cls, kind: str, name: str, known: Iterable[str]) -> UnknownName:
-        """The error for ``name``, with the nearest known name as a suggestion.
+        """Return the error for ``name``, with the nearest known name as a suggestion.
 
         Args:
             kind: what the name is of, such as ``policy``.

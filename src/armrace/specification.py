@@ -68,7 +68,7 @@ class Parameter(msgspec.Struct, frozen=True):
 
 @cache
 def declarations(owner: type[msgspec.Struct]) -> dict[str, tuple[Any, Limits | str | None]]:
-    """For each field its bare type and what its annotation says of it."""
+    """Return for each field its bare type and what its annotation says of it."""
     found: dict[str, tuple[Any, Limits | str | None]] = {}
     hints = typing.get_type_hints(owner, include_extras=True)
     for field in msgspec.structs.fields(owner):
@@ -88,12 +88,12 @@ imported, but the process that defined it can look it up here."""
 
 
 def defined_class(path: str) -> type[Specification] | None:
-    """The class with this path as ``module:Class``, if this process has defined it."""
+    """Return the class with this path as ``module:Class``, if this process has defined it."""
     return _DEFINED.get(path)
 
 
 def display_name(name: str) -> str:
-    """The name to show for a ``name`` in plain data: the tag of a class that is given by path.
+    """Return what to show for a ``name`` in plain data: the tag of a class given by its path.
 
     >>> display_name("ucb1"), display_name("no_such_module:Mine")
     ('ucb1', 'no_such_module:Mine')
@@ -185,28 +185,28 @@ class Specification(
 
     @classmethod
     def tag(cls) -> str:
-        """The name under which the catalogue lists it."""
+        """Return the name under which the catalogue lists it."""
         return str(cls.__struct_config__.tag)
 
     @classmethod
     def path(cls) -> str:
-        """Where the class is defined, as ``module:Class``."""
+        """Return where the class is defined, as ``module:Class``."""
         return f"{cls.__module__}:{cls.__qualname__}"
 
     @classmethod
     def identifier(cls) -> str:
-        """The name by which any process finds the class: its tag, or else its path."""
+        """Return the name by which any process finds the class: its tag, or else its path."""
         known = cls.catalogue is None or cls.catalogue.is_permanent(cls)
         return cls.tag() if known else cls.path()
 
     @classmethod
     def summary(cls) -> str:
-        """The first sentence of its documentation."""
+        """Return the first sentence of its documentation."""
         return (cls.__doc__ or "").strip().split("\n")[0]
 
     @classmethod
     def parameters(cls) -> list[Parameter]:
-        """Its parameters, as declared."""
+        """Return its parameters, as declared."""
         declared = declarations(cls)
         shown = []
         for field in msgspec.structs.fields(cls):
@@ -223,7 +223,7 @@ class Specification(
         return shown
 
     def to_builtins(self) -> dict[str, Any]:
-        """As plain data, ready for JSON; a class outside the catalogue is named by its path."""
+        """Return it as plain data for JSON; a class outside the catalogue is named by its path."""
         written = msgspec.json.encode(self, enc_hook=encode_special)
         data: dict[str, Any] = msgspec.json.decode(written)
         _write_identifiers(self, data)

@@ -47,15 +47,15 @@ class ReferenceRun:
     state: Any = None
 
     def regret(self) -> float:
-        """Best arm's total of the rewards paid out, minus what was collected of them."""
+        """Return the best arm's total of the rewards paid out, minus what was collected of them."""
         return _best_minus_collected(self.paid, self.arms)
 
     def clean_regret(self) -> float:
-        """The same on the rewards before corruption."""
+        """Return the same on the rewards before corruption."""
         return _best_minus_collected(self.clean, self.arms)
 
     def pseudo_regret(self, means: Floats) -> float:
-        """Sum of the gaps of the arms played.
+        """Return the sum of the gaps of the arms played.
 
         Args:
             means: the mean reward of every arm.
@@ -63,15 +63,15 @@ class ReferenceRun:
         return float(sum(means.max() - means[arm] for arm in self.arms))
 
     def corruption(self) -> float:
-        """The sum over rounds of the largest change."""
+        """Return the sum over rounds of the largest change."""
         return float(np.abs(np.array(self.paid) - np.array(self.clean)).max(axis=1).sum())
 
     def arm_corruption(self) -> Floats:
-        """Corruption of each arm's rewards."""
+        """Return the corruption of each arm's rewards."""
         return np.asarray(np.abs(np.array(self.paid) - np.array(self.clean)).sum(axis=0))
 
     def layer_corruption(self, layers: int) -> Floats:
-        """Corruption in what each layer learned from.
+        """Return the corruption in what each layer learned from.
 
         Args:
             layers: the number of layers.

@@ -62,7 +62,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         audit: float | None = None,
         refreshed: bool = False,
     ) -> list[Experiment]:
-        """One experiment per policy, on the same rewards.
+        """Make one experiment per policy, on the same rewards.
 
         With ``refreshed``, an attack that looks at a costly distribution sees one that is
         computed now and then; see :func:`armrace.simulation.experiment.refresh_for`.
@@ -92,7 +92,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
     def to_builtins(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
+        """Return it as plain data for JSON."""
         data = {field: getattr(self, field) for field in self.__struct_fields__}
         data["environment"] = self.environment.to_builtins()
         data["adversary"] = self.adversary.to_builtins()
@@ -238,7 +238,7 @@ SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in _ALL}
 
 
 def find_scenario(name: str) -> Scenario:
-    """The scenario of this name, or an error that suggests the nearest."""
+    """Return the scenario of this name, or raise an error that suggests the nearest."""
     if name not in SCENARIOS:
         raise UnknownName.among("scenario", name, SCENARIOS)
     return SCENARIOS[name]

@@ -81,7 +81,7 @@ def run_sweep(
 def finished_cells(
     cells: Sequence[Cell], folder: str | Path, *, curves: bool = True
 ) -> list[list[Result] | None]:
-    """The results of the cells that ``folder`` holds, and None for those that are not finished."""
+    """Return the results of the cells that ``folder`` holds, and None for unfinished ones."""
     return [
         _results([StoredResult(e, Path(folder), curves=curves) for e in cell]) for cell in cells
     ]
