@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -218,3 +219,67 @@ def test_a_specification_inside_another_is_written_by_its_path() -> None:
     pair = Pair(members=(Plain(), Ucb1()), table=np.zeros((1, 2)))
     names = [member["name"] for member in pair.to_builtins()["members"]]
     assert names == [PATH, "ucb1"]
+
+
+class Base(Specification, frozen=True):
+    """What the members of a catalogue of their own derive from."""
+
+    kind: ClassVar[str] = "base"
+
+
+class Late(Base, frozen=True, tag="late"):
+    """A member that an entry point adds."""
+
+
+class Other(Base, frozen=True, tag="other"):
+    """A member that another thread registers."""
+
+
+@pytest.fixture
+def loading(monkeypatch):
+    """A catalogue with an entry point, during whose loading another thread makes a call."""
+    catalogue = Catalogue(Base, group="none.of.ours")
+    found = []
+
+    def begin(call) -> list[str]:
+        thread = threading.Thread(target=lambda: found.append(call(catalogue)), daemon=True)
+
+        class Point:
+            name, value = "late", "late"
+
+            def load(self):
+                thread.start()
+                thread.join(0.1)  # returns at once if the other thread does not wait
+                found.append("loaded")
+                return Late
+
+        monkeypatch.setattr("armrace.catalogue.entry_points", lambda group: [Point()])
+        assert set(catalogue) >= {"late"}
+        thread.join(10)
+        return found
+
+    return begin
+
+
+def test_a_name_that_another_thread_is_loading_is_waited_for(loading) -> None:
+    assert loading(lambda catalogue: catalogue.find("late")) == ["loaded", Late]
+
+
+def test_registering_does_not_wait_for_another_thread(loading) -> None:
+    """The other thread may be about to import the module that registers."""
+    assert loading(lambda catalogue: catalogue.register(Other)) == [Other, "loaded"]
+
+
+def test_a_module_that_is_loaded_may_look_names_up(monkeypatch) -> None:
+    catalogue = Catalogue(Base, group="none.of.ours")
+
+    class Point:
+        name, value = "late", "late"
+
+        def load(self):
+            assert list(catalogue) == ["other"]
+            return Late
+
+    monkeypatch.setattr("armrace.catalogue.entry_points", lambda group: [Point()])
+    catalogue._add(Other)
+    assert list(catalogue) == ["other", "late"]

@@ -4,6 +4,7 @@ import pytest
 
 from armrace import errors
 from armrace.errors import ArmraceError, UnknownName
+from armrace.policies import POLICIES
 
 CODES = {
     "ArmraceError": "error",
@@ -56,6 +57,12 @@ def test_every_error_can_be_caught_as_what_python_would_raise(name, builtin):
 def test_an_unknown_name_suggests_the_nearest():
     error = UnknownName.among("policy", "ubc1", ["exp3", "ucb1"])
     assert str(error) == "there is no policy named 'ubc1'; did you mean 'ucb1'?"
+
+
+@pytest.mark.parametrize("name", [None, 5, ["ucb1"]])
+def test_a_name_that_is_no_text_is_unknown(name):
+    with pytest.raises(UnknownName, match="there is no policy named "):
+        POLICIES.find(name)
 
 
 def test_an_unknown_name_far_from_all_lists_them():

@@ -155,6 +155,15 @@ def test_a_table_survives_plain_data():
     assert np.array_equal(catalogue.make(table.to_builtins()).rewards, table.rewards)
 
 
+@pytest.mark.parametrize("rewards", [{}, {"shape": [1, 2]}, {"float64": "A" * 1000}])
+def test_a_table_without_a_part_is_refused(rewards):
+    with pytest.raises(
+        InvalidParameter, match="rewards must be of the type ndarray; got "
+    ) as refusal:
+        Catalogue(Environment, [Table]).make({"name": "table", "rewards": rewards})
+    assert len(str(refusal.value)) < 200
+
+
 def test_a_catalogue_finds_by_name_and_suggests_otherwise():
     catalogue = Catalogue(Sample, [Sample])
     assert catalogue.find("sample") is Sample

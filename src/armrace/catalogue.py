@@ -89,6 +89,7 @@ class Catalogue(Mapping[str, type[S]], Generic[S]):
         self._members: dict[str, type[S]] = {}
         self._permanent: set[type[S]] = set()
         self._pending = bool(group)
+        self._loading = False
         self._lock = threading.RLock()
         for member in members:
             self._add(member)
@@ -98,7 +99,7 @@ class Catalogue(Mapping[str, type[S]], Generic[S]):
 
     @classmethod
     def of_package(cls, package: str, base: type[S], group: str = "") -> Catalogue[S]:
-        """The catalogue of what :func:`discover` finds in a package."""
+        """Return the catalogue of what :func:`discover` finds in a package."""
         return cls(base, discover(package, base), group)
 
     def __getitem__(self, name: str) -> type[S]:
@@ -124,7 +125,9 @@ class Catalogue(Mapping[str, type[S]], Generic[S]):
         """
         if not _is_subclass(member, self.base):
             raise InvalidParameter(f"only a subclass of {self.base.__name__} can be registered.")
-        self._load_entry_points()
+        # Without waiting for another thread that loads them: this may be the body of a module that
+        # the other thread is about to import, and each would wait for the other.
+        self._load_entry_points(wait=False)
         self._add(member)
         return member
 
@@ -143,15 +146,26 @@ class Catalogue(Mapping[str, type[S]], Generic[S]):
             )
         self._members[tag] = member
 
-    def _load_entry_points(self) -> None:
-        # The lock is re-entrant and the flag is cleared first: a module that is loaded here may
-        # itself register a class or look one up.
-        if not self._pending:
+    def _load_entry_points(self, *, wait: bool = True) -> None:
+        """Load the entry points, once; by default wait for another thread that is loading them."""
+        if not self._pending or not self._lock.acquire(blocking=wait):
             return
-        with self._lock:
-            pending, self._pending = self._pending, False
-            for point in entry_points(group=self.group) if pending else ():
+        try:
+            # The lock is re-entrant, since a module that is loaded here may itself register a class
+            # or look one up; it then finds what there is so far.
+            if self._pending and not self._loading:
+                self._load_all()
+        finally:
+            self._lock.release()
+
+    def _load_all(self) -> None:
+        self._loading = True
+        try:
+            for point in entry_points(group=self.group):
                 self._load(point)
+            self._pending = False
+        finally:
+            self._loading = False
 
     def _load(self, point: EntryPoint) -> None:
         """Add what an entry point names; a broken one is left out with a warning."""
@@ -185,11 +199,13 @@ class Catalogue(Mapping[str, type[S]], Generic[S]):
         return member in self._permanent
 
     def find(self, name: str) -> type[S]:
-        """The class with this name, or with this path as ``module:Class``.
+        """Return the class with this name, or with this path as ``module:Class``.
 
         Raises:
             UnknownName: there is none; the sentence suggests the nearest name.
         """
+        if not isinstance(name, str):
+            raise UnknownName.among(self.kind, name, self)
         if name in self._members:
             return self._members[name]
         if ":" in name:
@@ -243,7 +259,7 @@ class Catalogue(Mapping[str, type[S]], Generic[S]):
             ) from error
 
     def make(self, description: S | str | Mapping[str, Any]) -> S:
-        """A specification from itself, from a name, or from plain data with a ``name``."""
+        """Make a specification from itself, from a name, or from plain data with a ``name``."""
         if isinstance(description, self.base):
             return description
         if isinstance(description, str):
@@ -257,14 +273,14 @@ class Catalogue(Mapping[str, type[S]], Generic[S]):
         return self.find(str(values.pop("name", ""))).from_parameters(values)
 
     def class_named(self, name: str, module: str) -> type[S]:
-        """The class whose Python name this is, for the ``__getattr__`` of a package."""
+        """Return the class whose Python name this is, for the ``__getattr__`` of a package."""
         for member in self._permanent:
             if member.__name__ == name:
                 return member
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
     def class_names(self) -> list[str]:
-        """The Python names of the classes that come with the package."""
+        """Return the Python names of the classes that come with the package."""
         return sorted(m.__name__ for m in self._permanent if m.__module__.startswith("armrace."))
 
 

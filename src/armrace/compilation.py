@@ -17,7 +17,7 @@ from armrace.policies import POLICIES, Policy
 from armrace.simulation.compilation import units_for
 from armrace.simulation.compilers import Unit, compile_units
 from armrace.simulation.experiment import make_experiment
-from armrace.specification import is_list
+from armrace.specification import is_importable, is_list
 
 __all__ = ["warm_up"]
 
@@ -100,8 +100,7 @@ def _learner_units(policies: Sequence[Policy], horizon: int) -> Iterator[Unit]:
         state = watch(policy.start(_ARMS, horizon), _ARMS, horizon)
         entries = live_entries(fingerprint(implementations(state)))
         if not (is_stored(entries.decide) and is_stored(entries.learn)):
-            # Another process cannot import a class that a script itself defines.
-            elsewhere = type(policy).__module__ != "__main__"
+            elsewhere = is_importable(policy)
             yield Unit(
                 "learner", policy.tag(), _SECONDS_A_LEARNER, compile_learner, policy, elsewhere
             )

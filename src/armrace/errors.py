@@ -51,7 +51,7 @@ class UnknownName(ArmraceError, LookupError):
 
     @classmethod
     def among(cls, kind: str, name: str, known: Iterable[str]) -> UnknownName:
-        """The error for ``name``, with the nearest known name as a suggestion.
+        """Return the error for ``name``, with the nearest known name as a suggestion.
 
         Args:
             kind: what the name is of, such as ``policy``.
@@ -59,7 +59,8 @@ class UnknownName(ArmraceError, LookupError):
             known: the names that exist.
         """
         known = sorted(known)
-        nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        # A caller of the library may give something else than text.
+        nearest = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
         hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(known)}."
         return cls(f"there is no {kind} named {name!r}; {hint}")
 
@@ -107,7 +108,7 @@ class TooManyOpen(ArmraceError, RuntimeError):
 
 
 class RequestFailed(ArmraceError, RuntimeError):
-    """A request met a defect, of a policy of one's own for instance; its cause is the error."""
+    """A request met a defect, such as one in a user's policy; its cause is the error."""
 
     code: ClassVar[str] = "request-failed"
 

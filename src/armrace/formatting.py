@@ -1,12 +1,15 @@
 """Formatting of numbers for tables, pages, sentences and the terminal.
 
-Every function takes a number and returns text: :func:`figure` for a measured quantity,
+Most functions take a number and return text: :func:`figure` for a measured quantity,
 :func:`count` for a parameter or a count, :func:`short` for a number on an axis.
+:func:`number_repeats` makes names distinct.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Iterable
 
 __all__ = [
     "clicks",
@@ -14,6 +17,7 @@ __all__ = [
     "days_in_figures",
     "days_in_words",
     "figure",
+    "number_repeats",
     "percent",
     "round_down",
     "runs_in_words",
@@ -23,7 +27,7 @@ __all__ = [
 
 
 def figure(number: float) -> str:
-    """A measured number with three significant digits, or without decimals from 100 on.
+    """Write a measured number with three significant digits, or without decimals from 100 on.
 
     >>> figure(98153.7), figure(-12.34), figure(0.5), figure(-0.0)
     ('98,154', '-12.3', '0.5', '0')
@@ -36,7 +40,7 @@ def figure(number: float) -> str:
 
 
 def span(low: float, high: float) -> str:
-    """An interval between two measured numbers.
+    """Write an interval between two measured numbers.
 
     >>> span(0.51234, 1234.5)
     '0.512 to 1,234'
@@ -45,7 +49,7 @@ def span(low: float, high: float) -> str:
 
 
 def count(number: float) -> str:
-    """A count, a budget or a length: whole numbers in full, others with six digits.
+    """Write a count, a budget or a length: whole numbers in full, others with six digits.
 
     >>> count(4_000_000), count(0.25), count(1234.5678)
     ('4,000,000', '0.25', '1,234.57')
@@ -54,19 +58,21 @@ def count(number: float) -> str:
 
 
 def short(number: float) -> str:
-    """A number in as few characters as possible, for axes and narrow cells.
+    """Write a number in as few characters as possible, for axes and narrow cells.
 
-    >>> short(950), short(12_345), short(3_400_000)
-    ('950', '12.3k', '3.4M')
+    >>> short(950), short(12_345), short(3_400_000), short(999_999), short(10**15)
+    ('950', '12.3k', '3.4M', '1M', '1000T')
     """
-    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(number) >= size:
-            return f"{number / size:.3g}{letter}"
-    return f"{number:g}"
+    shown, letter = number, ""
+    for size, name in ((1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T")):
+        # Compared after rounding: 999,999 is 1M, not 1000k.
+        if math.isfinite(number) and abs(shown) >= 1000:
+            shown, letter = float(f"{number / size:.3g}"), name
+    return f"{shown:g}{letter}"
 
 
 def percent(share: float) -> str:
-    """A share as a percentage with three significant digits.
+    """Write a share as a percentage with three significant digits.
 
     >>> percent(0.00012), percent(0.832), percent(12.34)
     ('0.012%', '83.2%', '1,234%')
@@ -74,8 +80,22 @@ def percent(share: float) -> str:
     return f"{100 * share:,.0f}%" if share >= 1 else f"{100 * share:.3g}%"
 
 
+def number_repeats(names: Iterable[str]) -> list[str]:
+    """Number a name from its second occurrence on.
+
+    >>> number_repeats(["ucb1", "exp3", "ucb1"])
+    ['ucb1', 'exp3', 'ucb1 #2']
+    """
+    counts: Counter[str] = Counter()
+    numbered = []
+    for name in names:
+        counts[name] += 1
+        numbered.append(f"{name} #{counts[name]}" if counts[name] > 1 else name)
+    return numbered
+
+
 def round_down(number: float) -> str:
-    """A positive lower bound with three digits, rounded so that it remains a lower bound.
+    """Write a positive lower bound with three digits, rounded so that it remains a lower bound.
 
     >>> round_down(264.68), round_down(1999.7), round_down(0.01239)
     ('264', '1,999', '0.0123')
@@ -87,7 +107,7 @@ def round_down(number: float) -> str:
 
 
 def clicks(number: float) -> str:
-    """A number of lost rewards.
+    """Write a number of lost rewards.
 
     >>> clicks(1234.5), clicks(6.81)
     ('1,234 clicks', '6.81 clicks')
@@ -96,7 +116,7 @@ def clicks(number: float) -> str:
 
 
 def days_in_figures(days: float) -> str:
-    """A number of days for a table.
+    """Write a number of days for a table.
 
     >>> [days_in_figures(days) for days in (0.0003, 0.123, 4.56, 1234.5)]
     ['<0.01', '0.12', '4.6', '1,234']
@@ -107,7 +127,7 @@ def days_in_figures(days: float) -> str:
 
 
 def days_in_words(days: float) -> str:
-    """A number of days for a sentence.
+    """Write a number of days for a sentence.
 
     >>> days_in_words(0.001), days_in_words(1), days_in_words(2.5)
     ('less than 0.01 days', '1 day', '2.5 days')
@@ -117,7 +137,7 @@ def days_in_words(days: float) -> str:
 
 
 def runs_in_words(right: int, runs: int) -> str:
-    """How many of the runs, for a sentence that gives a lower bound.
+    """Say how many of the runs, for a sentence that gives a lower bound.
 
     >>> runs_in_words(1, 1), runs_in_words(20, 20), runs_in_words(19, 20)
     ('the only run', 'all 20 runs', 'at least 19 of 20 runs')

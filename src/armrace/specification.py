@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import typing
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any, ClassVar, Self
 from weakref import WeakValueDictionary
@@ -30,7 +30,9 @@ __all__ = [
     "declarations",
     "defined_class",
     "display_name",
+    "is_importable",
     "is_list",
+    "with_nested",
 ]
 
 MAXIMAL_HORIZON = 10**15
@@ -66,7 +68,7 @@ class Parameter(msgspec.Struct, frozen=True):
 
 @cache
 def declarations(owner: type[msgspec.Struct]) -> dict[str, tuple[Any, Limits | str | None]]:
-    """For each field its bare type and what its annotation says of it."""
+    """Return for each field its bare type and what its annotation says of it."""
     found: dict[str, tuple[Any, Limits | str | None]] = {}
     hints = typing.get_type_hints(owner, include_extras=True)
     for field in msgspec.structs.fields(owner):
@@ -86,12 +88,12 @@ imported, but the process that defined it can look it up here."""
 
 
 def defined_class(path: str) -> type[Specification] | None:
-    """The class with this path as ``module:Class``, if this process has defined it."""
+    """Return the class with this path as ``module:Class``, if this process has defined it."""
     return _DEFINED.get(path)
 
 
 def display_name(name: str) -> str:
-    """The name to show for a ``name`` in plain data: the tag of a class that is given by path.
+    """Return what to show for a ``name`` in plain data: the tag of a class given by its path.
 
     >>> display_name("ucb1"), display_name("no_such_module:Mine")
     ('ucb1', 'no_such_module:Mine')
@@ -183,28 +185,28 @@ class Specification(
 
     @classmethod
     def tag(cls) -> str:
-        """The name under which the catalogue lists it."""
+        """Return the name under which the catalogue lists it."""
         return str(cls.__struct_config__.tag)
 
     @classmethod
     def path(cls) -> str:
-        """Where the class is defined, as ``module:Class``."""
+        """Return where the class is defined, as ``module:Class``."""
         return f"{cls.__module__}:{cls.__qualname__}"
 
     @classmethod
     def identifier(cls) -> str:
-        """The name by which any process finds the class: its tag, or else its path."""
+        """Return the name by which any process finds the class: its tag, or else its path."""
         known = cls.catalogue is None or cls.catalogue.is_permanent(cls)
         return cls.tag() if known else cls.path()
 
     @classmethod
     def summary(cls) -> str:
-        """The first sentence of its documentation."""
+        """Return the first sentence of its documentation."""
         return (cls.__doc__ or "").strip().split("\n")[0]
 
     @classmethod
     def parameters(cls) -> list[Parameter]:
-        """Its parameters, as declared."""
+        """Return its parameters, as declared."""
         declared = declarations(cls)
         shown = []
         for field in msgspec.structs.fields(cls):
@@ -221,7 +223,7 @@ class Specification(
         return shown
 
     def to_builtins(self) -> dict[str, Any]:
-        """As plain data, ready for JSON; a class outside the catalogue is named by its path."""
+        """Return it as plain data for JSON; a class outside the catalogue is named by its path."""
         written = msgspec.json.encode(self, enc_hook=encode_special)
         data: dict[str, Any] = msgspec.json.decode(written)
         _write_identifiers(self, data)
@@ -258,7 +260,7 @@ class Specification(
         place = re.search(r"at `\$\.(\w+)", str(error))
         if place:
             kind = _kind_in_words(declarations(cls)[place[1]][0])
-            return InvalidParameter(f"{place[1]} must be {kind}; got {values[place[1]]!r}.")
+            return InvalidParameter(f"{place[1]} must be {kind}; got {values[place[1]]!r:.100}.")
         return InvalidParameter(f"{cls.tag()}: {error}.")
 
 
@@ -272,6 +274,26 @@ def _write_identifiers(value: Any, data: Any) -> None:
         for item, written in zip(value, data, strict=True):
             if isinstance(item, (Specification, tuple, list)):
                 _write_identifiers(item, written)
+
+
+def with_nested(value: Any) -> Iterator[Specification]:
+    """Yield a specification and all those within it, in its fields and in lists of them."""
+    if isinstance(value, Specification):
+        yield value
+        for field in value.__struct_fields__:
+            yield from with_nested(getattr(value, field))
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from with_nested(item)
+
+
+def is_importable(specification: Specification) -> bool:
+    """Whether another process can import the classes of a specification and of those within it.
+
+    It cannot import what a script, a notebook or a function itself defines.
+    """
+    kinds = (type(each) for each in with_nested(specification))
+    return all(k.__module__ != "__main__" and "<locals>" not in k.__qualname__ for k in kinds)
 
 
 def _type_name(hint: Any) -> str:
@@ -305,6 +327,8 @@ def decode_special(kind: type, value: Any) -> Any:
     """Read an array back, or take one as it is."""
     if kind is np.ndarray or typing.get_origin(kind) is np.ndarray:
         if isinstance(value, dict):
+            if not {"shape", "float64"} <= value.keys():
+                raise ValueError("an array is written as its shape and its float64")
             numbers = np.frombuffer(msgspec.convert(value["float64"], bytes), dtype="<f8")
             return numbers.reshape(value["shape"]).astype(np.float64)
         return np.asarray(value, dtype=np.float64)

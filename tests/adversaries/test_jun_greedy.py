@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from armrace.adversaries import Setting
-from armrace.adversaries.attack_tally import deviation
-from armrace.adversaries.jun_greedy import JunGreedy, excess_over_allowed
+from armrace.adversaries.attack_tally import deviation, excess_over_allowed
+from armrace.adversaries.jun_greedy import JunGreedy
 from armrace.kernels.generics import observe
 from proposals import strike
 
@@ -22,7 +22,8 @@ def played(pulls=(400, 10_000, 5), sums=(200.0, 5000.0, 4.0)):
 def test_the_amount_is_the_published_one():
     state = played()
     allowed = 0.5 - 2 * deviation(10_000, 3, 0.05)
-    assert excess_over_allowed(state, 0, 1.0) == pytest.approx(201 - 401 * allowed)
+    found = excess_over_allowed(state.tally, 1, 0.0, state.delta, 0, 1.0)
+    assert found == pytest.approx(201 - 401 * allowed)
 
 
 def test_after_the_attack_the_mean_is_just_what_is_allowed():

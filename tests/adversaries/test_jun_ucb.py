@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from armrace.adversaries import Setting
-from armrace.adversaries.attack_tally import deviation
-from armrace.adversaries.jun_ucb import JunUcb, excess_over_allowed
+from armrace.adversaries.attack_tally import deviation, excess_over_allowed
+from armrace.adversaries.jun_ucb import JunUcb
 from armrace.errors import InvalidParameter
 from armrace.kernels.generics import observe
 from proposals import SETTING, ledger_of, strike
@@ -21,6 +21,10 @@ def played(pulls, clean_sums, **parameters):
     return state
 
 
+def excess(state):
+    return excess_over_allowed(state.tally, 1, state.margin, state.delta, 0, 0.9)
+
+
 @pytest.mark.parametrize(("pulls", "value"), [(10, 0.688654), (50, 0.356424), (100, 0.265425)])
 def test_deviations_as_computed_by_hand(pulls, value):
     assert deviation(pulls, 2, 0.05) == pytest.approx(value, abs=5e-7)
@@ -29,14 +33,14 @@ def test_deviations_as_computed_by_hand(pulls, value):
 def test_the_amount_is_the_published_one():
     """The tenth play of an arm with mean 0.9 throughout; the target has 100 plays of mean 0.5."""
     state = played((9, 100), (8.1, 50.0), margin=0.1)
-    assert excess_over_allowed(state, 0, 0.9) == pytest.approx(10.3085, abs=5e-5)
+    assert excess(state) == pytest.approx(10.3085, abs=5e-5)
 
 
 def test_the_margin_is_the_deviation_of_rewards_in_the_unit_interval_by_default():
     """9 - 10 (0.5 - 2 x 0.265425 - 0.5) = 14.3085."""
     assert JunUcb().margin == 0.5
     state = played((9, 100), (8.1, 50.0))
-    assert excess_over_allowed(state, 0, 0.9) == pytest.approx(14.3085, abs=5e-5)
+    assert excess(state) == pytest.approx(14.3085, abs=5e-5)
 
 
 def test_no_more_is_taken_than_the_reward_and_the_rest_is_carried():
@@ -46,7 +50,7 @@ def test_no_more_is_taken_than_the_reward_and_the_rest_is_carried():
     assert state.tally.clean_sums.tolist() == pytest.approx([9.0, 50.0])
     assert state.tally.paid_sums.tolist() == [8.1, 50.0]
     allowed = 0.5 - 0.5 - 2 * deviation(100, 2, 0.05)
-    assert excess_over_allowed(state, 0, 0.9) == pytest.approx(8.1 + 0.9 - 11 * allowed)
+    assert excess(state) == pytest.approx(8.1 + 0.9 - 11 * allowed)
 
 
 def test_no_more_is_taken_than_the_budget_has():

@@ -16,6 +16,7 @@ from armrace.adversaries.lower_bound_switch import (
     _mean_pulls,
     _mean_regrets,
 )
+from armrace.adversaries.rehearsals import Rehearsed
 from armrace.checking import check_adversary
 from armrace.checking.reference import run_reference
 from armrace.errors import InvalidParameter
@@ -98,7 +99,20 @@ def test_the_search_is_done_once(policy, search):
     [(Ucb1(), False), (KlUcb(), False), (Exp3(), True), (Thompson(), True)],
 )
 def test_it_finds_out_whether_the_learner_is_randomised(policy, randomised):
-    assert _is_randomised(policy, 2_000, (0.6, 0.4)) == randomised
+    assert _is_randomised(Rehearsed(policy), 2_000, (0.6, 0.4)) == randomised
+
+
+class Weighted(Ucb1, frozen=True, tag="weighted"):
+    """A policy with a parameter that cannot be a key."""
+
+    weights: list[float]
+
+
+def test_a_learner_with_a_list_is_rehearsed_once_too():
+    _mean_pulls.cache_clear()
+    for weights in ([1.0], [1.0], [2.0]):
+        LowerBoundSwitch(runs=2).start(PAPER._replace(policy=Weighted(weights)))
+    assert _mean_pulls.cache_info().misses == 2
 
 
 def regret_of_exp3(interval):
@@ -127,7 +141,7 @@ def test_against_a_randomised_learner_the_interval_costs_more_than_that_of_fewes
 def test_the_rehearsed_regret_is_that_of_a_simulation():
     attack = LowerBoundSwitch(epsilon=0.8, epsilon_prime=0.81, runs=40)
     state = attack.start(PAPER._replace(policy=Exp3()))
-    (rehearsed,) = _mean_regrets(Exp3(), 20_000, (2 / 3, 1 / 2), (state,), 40)
+    (rehearsed,) = _mean_regrets(Rehearsed(Exp3()), 20_000, (2 / 3, 1 / 2), (state,), 40)
     found = simulate(
         Exp3(),
         [2 / 3, 1 / 2],

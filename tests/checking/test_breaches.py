@@ -1,4 +1,4 @@
-"""Policies that break the contract are found out, each by the check that is meant for it."""
+"""Policies and attacks that break the contract are found out, each by the check meant for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from armrace.checking import ContractBroken
+from armrace.adversaries import Adversary, ZeroBest
+from armrace.checking import ContractBroken, adversaries, check_adversary, contract
 from armrace.checking.policies import extremes_leave_it_sound, specification_survives_json
 from armrace.checking.policy_choices import (
     choosing_leaves_no_trace,
@@ -39,6 +40,7 @@ from armrace.extending import (
     Ticket,
     assign,
     choose,
+    corrupt,
     count_play,
     distribution,
     implement,
@@ -235,3 +237,88 @@ def test_weights_that_are_not_declared_are_found_out():
     weights_are_declared(Even())
     with pytest.raises(ContractBroken, match="round 1, but does not declare draws_by_weights"):
         weights_are_declared(Undeclared())
+
+
+class Hidden(Even, frozen=True, tag="hidden"):
+    """Takes new arms, and shows none."""
+
+    def inspect(self, state):
+        return ()
+
+
+def test_a_policy_that_takes_new_arms_need_not_show_them():
+    new_arms_are_unknown(Hidden())
+    with pytest.raises(ContractBroken, match="never plays an arm that was added"):
+        new_arms_are_unknown(Hidden(fault=IGNORES_NEW_ARMS))
+
+
+class OneEyed(Even, frozen=True, tag="one-eyed"):
+    """Shows all arms but the last."""
+
+    def inspect(self, state):
+        return super().inspect(state)[:2]
+
+
+def test_a_policy_that_does_not_show_a_new_arm_is_named():
+    with pytest.raises(ContractBroken, match="shows 2 of 3 arms when one is added"):
+        new_arms_are_unknown(OneEyed())
+
+
+class BreachState(NamedTuple):
+    arm: int
+    amount: float
+    first: int
+
+
+class Breach(Adversary, frozen=True, tag="breach"):
+    """Pays an amount for an arm, and says that it does so from a round on."""
+
+    arm: int = 0
+    amount: float = 0.0
+    first: int = 0
+
+    def start(self, setting):
+        return BreachState(self.arm, self.amount, self.first)
+
+    def windows(self, state, horizon):
+        return [(state.first, horizon)]
+
+
+@implement(corrupt, BreachState)
+def pay_amount(state, round, weights, rewards, left, stream):
+    rewards[state.arm] = state.amount
+
+
+@pytest.mark.parametrize(
+    ("mistake", "check", "sentence"),
+    [
+        ({"arm": 3}, adversaries.indices_stay_in_bounds, "leaves the bounds of an array"),
+        ({"arm": 3}, adversaries.compiled_agrees, "leaves the bounds of an array"),
+        ({"amount": 1.5}, adversaries.proposals_are_rewards, r"rewards to \[1\.5, 1\.5, 1\.5\]"),
+        ({"amount": np.nan}, adversaries.proposals_are_rewards, r"rewards to \[nan"),
+        ({"first": 2}, adversaries.windows_are_kept, r"its windows, in the rounds \[0, 1\]"),
+        ({"amount": 1.5}, adversaries.budget_is_kept, "is refused 600 changes, with 0.0 of"),
+    ],
+)
+def test_a_mistake_of_an_attack_is_named(mistake, check, sentence):
+    with pytest.raises(ContractBroken, match=f"^breach .*{sentence}"):
+        check(Breach(**mistake))
+
+
+def test_an_index_out_of_bounds_is_found_before_compiled_code_runs_into_it():
+    with pytest.raises(ContractBroken, match=r"^breach leaves the bounds of an array: index 3"):
+        check_adversary(Breach(arm=3))
+
+
+def test_an_attack_that_differs_when_compiled_is_named(monkeypatch):
+    """The machine code of an attack is what its Python is, so the difference is made here."""
+    run = contract.run_replication
+    monkeypatch.setattr(
+        contract,
+        "run_replication",
+        lambda *given: (found := run(*given))._replace(corruption=found.corruption + 1),
+    )
+    with pytest.raises(
+        ContractBroken, match=r"^zero-best has the corruption 21\.0 compiled and 20"
+    ):
+        adversaries.compiled_agrees(ZeroBest())

@@ -27,6 +27,12 @@ MEANS = [
     (Deterministic(rewards=(0.125, 0.0)), [0.125, 0.0]),
     (Table(rewards=TABLE), [0.5, 0.625]),
 ]
+WHOLE = [
+    Bernoulli(means=(1, 0)),
+    Deterministic(rewards=(1, 0)),
+    Uniform(lows=(0, 0), highs=(1, 0)),
+    FiniteSupport(values=(0, 1), probabilities=((0, 1), (1, 0))),
+]
 
 
 @pytest.mark.parametrize(("environment", "means"), MEANS, ids=lambda given: str(given)[:20])
@@ -37,6 +43,12 @@ def test_means_are_exact(environment, means):
 @pytest.mark.parametrize(("environment", "means"), MEANS, ids=lambda given: str(given)[:20])
 def test_arms_are_counted(environment, means):
     assert environment.arms == len(means) == environment.law().kind.size
+
+
+@pytest.mark.parametrize("environment", WHOLE, ids=lambda given: str(given)[:20])
+def test_whole_numbers_are_means_as_all_others(environment):
+    assert environment.mean_rewards(4).dtype == np.float64
+    assert environment.law().cumulative.dtype == np.float64
 
 
 def test_every_environment_of_the_catalogue_is_tested_here():

@@ -2,7 +2,11 @@
 
 import textwrap
 import types
+from dataclasses import dataclass
+from functools import cache
 
+import msgspec
+import numpy as np
 import pytest
 
 from armrace.kernels.fingerprints import fingerprint
@@ -39,10 +43,58 @@ def test_the_layout_of_a_state_counts():
         "class B:\n    def start(self): return {}\nclass C(B): pass",
         "def g(): return {}\nclass C:\n    @property\n    def p(self): return g()",
         "def g(): return {}\nTABLE = dict(one=g)\nclass C:\n    def m(self): return TABLE",
+        "def g(): return {}\nUSED = {{g}}\nclass C:\n    def m(self): return USED",
+        "USED = {{1, {} + 2}}\nclass C:\n    def m(self): return USED",
+        "class C:\n    def m(self, x): return x in {{'one', '{}'}}",
+        "class S(Struct):\n    n: int\nUSED = S({})\nclass C:\n    def m(self): return USED.n",
+        "@dataclass\nclass S:\n    n: int\nUSED = S({})\nclass C:\n    def m(self): return USED",
+        "class S: pass\nUSED = S()\nUSED.n = {}\nclass C:\n    def m(self): return USED",
+        "class S:\n    def n(self): return {}\nUSED = S()\nclass C:\n    def m(self): return USED",
+        "@cache\ndef g(): return {}\nclass C:\n    def m(self): return g()",
+        "USED = array([object(), {}])\nclass C:\n    def m(self): return USED",
     ],
-    ids=["a method", "a constant", "a base", "a helper of a property", "a function in a table"],
+    ids=[
+        "a method",
+        "a constant",
+        "a base",
+        "a helper of a property",
+        "a function in a table",
+        "a function in a set",
+        "a set",
+        "a set among the constants",
+        "a struct",
+        "a dataclass",
+        "an object",
+        "the class of an object",
+        "a cached function",
+        "an array of objects",
+    ],
 )
 def test_a_class_counts_with(source):
-    one, again, two = (fingerprint([module_of(source.format(n)).C]) for n in (1, 1, 2))
+    used = {"Struct": msgspec.Struct, "dataclass": dataclass, "cache": cache, "array": np.array}
+    modules = [module_of(source.format(n), **used) for n in (1, 1, 2)]
+    one, again, two = (fingerprint([module.C]) for module in modules)
     assert one == again
     assert one != two
+
+
+def test_a_set_counts_alike_in_every_process():
+    """Two orders of the same items stand for the orders that two seeds of hashing give."""
+    # Multiples of 8 compete for one place in the table of a small set.
+    one, other = set(range(0, 64, 8)), set(range(56, -1, -8))
+    assert list(one) != list(other)
+    source = "class C:\n    def m(self): return USED"
+    assert len({fingerprint([module_of(source, USED=used).C]) for used in (one, other)}) == 1
+    code = module_of("def f(x): return x in {0, 8, 16, 24, 32, 40, 48, 56}").f
+    before = fingerprint([code])
+    constants = [
+        frozenset(other) if isinstance(c, frozenset) else c for c in code.__code__.co_consts
+    ]
+    code.__code__ = code.__code__.replace(co_consts=tuple(constants))
+    assert fingerprint([code]) == before
+
+
+def test_objects_that_hold_one_another_have_an_end():
+    source = "class S: pass\nUSED = S()\nUSED.own = {USED, f}\n"
+    source = "def f(): return USED\n" + source
+    assert fingerprint([module_of(source).f])

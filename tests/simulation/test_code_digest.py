@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import armrace
-from armrace.simulation.code_digest import _IDLE
+from armrace.policies import POLICIES, Policy
+from armrace.simulation import make_experiment
+from armrace.simulation.code_digest import _IDLE, experiment_code
 
 PROBE = """
 from armrace.kernels.compiling import fingerprint
@@ -156,3 +158,21 @@ print([name for name in sys.modules if name.startswith(tuple(f"armrace.{room}" f
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert answer.stdout.strip() == "[]"
+
+
+class Several(POLICIES["ucb1"], frozen=True, tag="several"):
+    """A policy with others in a list."""
+
+    others: tuple[Policy, ...] = ()
+
+
+class Renamed(POLICIES["ucb1"], frozen=True, tag="renamed"):
+    """A policy outside the package."""
+
+
+def test_classes_of_the_user_in_a_list_count():
+    one, two = (
+        experiment_code(make_experiment(policy=policy, environment=[0.5, 0.4], horizon=10))
+        for policy in (Several(others=(POLICIES.make("ucb1"),)), Several(others=(Renamed(),)))
+    )
+    assert one != two

@@ -12,8 +12,10 @@ import pytest
 import armrace
 from armrace.errors import InvalidParameter, UnknownName
 from armrace.kernels.machine_code import folders
+from armrace.policies import POLICIES
 from armrace.simulation import compilation, compilers, make_experiment
 from armrace.simulation.compilers import Unit, compile_units
+from armrace.specification import is_importable
 from forking import Nursery
 from processes import started
 
@@ -236,3 +238,20 @@ def test_a_policy_inside_another_is_compiled_ahead_too():
         for estimator in ("catoni", "truncated")
     }
     assert len(kinds) == 2
+
+
+def test_what_another_process_cannot_import_is_compiled_here():
+    class Local(POLICIES["ucb1"], frozen=True, tag="local"):
+        pass
+
+    class OfAScript(POLICIES["ucb1"], frozen=True, tag="of-a-script"):
+        pass
+
+    OfAScript.__module__, OfAScript.__qualname__ = "__main__", "OfAScript"
+    guarded = POLICIES["guarded"]
+    assert is_importable(guarded(base=POLICIES.make("ucb1")))
+    for own in (Local(), OfAScript()):
+        assert not is_importable(own)
+        assert not is_importable(guarded(base=own))
+        made = make_experiment(policy=guarded(base=own), environment=[0.5, 0.4], horizon=10)
+        assert not compilation._unit(made.policy, 1.0, print, made).elsewhere

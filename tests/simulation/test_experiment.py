@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import armrace
-from armrace.environments import Bernoulli, Table
+from armrace.environments import Bernoulli, Environment, Table
 from armrace.errors import ArmraceError, InvalidParameter, UnknownName
+from armrace.kernels import laws
 from armrace.policies import Ucb1
 from armrace.simulation.experiment import checkpoints_for, make_experiment
 
@@ -52,6 +53,61 @@ REFUSALS = [
     ),
     ({"adversary": "zero-best"}, "zero-best needs a budget, the most that it may spend."),
 ]
+
+
+class Own(Environment, frozen=True, tag="own-coins"):
+    """An environment whose parts are as given."""
+
+    means: list
+    parts: dict | None = None
+    rewards: list | None = None
+
+    def mean_rewards(self, horizon):
+        return np.array(self.means)
+
+    def support(self):
+        return None if self.rewards is None else np.array(self.rewards)
+
+    def law(self):
+        arrays = {name: np.array(part) for name, part in (self.parts or {}).items()}
+        kind = arrays.pop("kind", laws.BERNOULLI)
+        return laws.make_law(kind, 2, 0.5)._replace(**arrays)
+
+
+MISFITS = [
+    (Own([0.5]), "mean_rewards of own-coins must have an entry for each of its 2 arms; got 1."),
+    (Own([0.5, np.nan]), "mean_rewards of own-coins must be finite; got [0.5, nan]."),
+    (Own([0.5] * 2, {"first": [0.5]}), "first of own-coins must have an entry for each of its 2"),
+    (Own([0.5] * 2, {"kind": 9}), "the law of own-coins cannot be drawn: the kind of a law must"),
+    (Own([0.5] * 2, rewards=[[0, 1]]), "support of own-coins must have an entry for each of"),
+    (
+        Own([0.5] * 2, {"kind": laws.TABLE, "table": np.zeros((9, 2))}),
+        "horizon must be at most the 9 rounds in the table of own-coins; got 10.",
+    ),
+    (
+        Own([0.5] * 2, {"kind": laws.TABLE, "table": np.zeros((10, 3))}),
+        "each row of the table of own-coins must have an entry for each of its 2 arms; got 3.",
+    ),
+    (
+        Own([0.5] * 2, {"kind": laws.FINITE, "values": np.zeros((1, 3))}),
+        "values of own-coins must have an entry for each of its 2 arms; got 1.",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("environment", "sentence"), MISFITS, ids=[each[1][:30] for each in MISFITS]
+)
+def test_an_environment_whose_parts_do_not_fit_is_refused(environment, sentence):
+    with pytest.raises(InvalidParameter) as refusal:
+        make_experiment(**{**SMALL, "environment": environment})
+    assert str(refusal.value).startswith(sentence)
+
+
+def test_an_environment_may_give_whole_means():
+    made = make_experiment(**{**SMALL, "environment": Own([1, 0])})
+    assert made.setting().means.dtype == np.float64
+    assert made.setting().runner_up == 1
 
 
 @pytest.mark.parametrize(("change", "sentence"), REFUSALS, ids=str)

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from armrace.simulation import progress
-from armrace.simulation.progress import progress_bar
+from armrace.simulation.progress import compiling_bar, progress_bar
 
 
 def show(shown):
@@ -29,7 +29,11 @@ def test_nothing_is_said_of_a_short_run_or_if_not_wanted(capsys, monkeypatch, sh
     assert capsys.readouterr().err == ""
 
 
-def test_standard_error_may_be_closed(monkeypatch):
+def test_standard_error_may_be_closed(monkeypatch, capsys):
+    """Nothing is printed on standard output in its place, which a program may read as JSON."""
     monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
     monkeypatch.setattr(sys, "stderr", None)
     show(None)
+    with compiling_bar("ucb1", 10.0, None) as report:
+        report(0.5, "ucb1")
+    assert capsys.readouterr().out == ""

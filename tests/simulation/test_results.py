@@ -33,6 +33,11 @@ def test_curves_have_a_row_a_replication_and_checkpoint(result):
     assert result.curves["round"].to_list() == rounds * REPLICATIONS
 
 
+def test_it_shows_the_figure_that_policies_are_ranked_by(result):
+    mean, error = result.figure("pseudo_regret")[:2]
+    assert repr(result).endswith(f"4 x 400 rounds, pseudo-regret {mean:.1f} +- {error:.1f}>")
+
+
 def test_positive_regrets_are_the_positive_parts(result):
     for name in ("regret", "clean_regret"):
         regret = result.curves[name].to_numpy()

@@ -16,8 +16,8 @@ import pytest
 
 import armrace
 from armrace import files
-from armrace.environments import Table
-from armrace.errors import DamagedFile, InvalidParameter, UnwritableOutput
+from armrace.environments import Deterministic, Table
+from armrace.errors import DamagedFile, InvalidParameter, UnknownName, UnwritableOutput
 from armrace.simulation import storage
 
 
@@ -65,6 +65,16 @@ def test_a_recorded_table_travels_within_the_specification(tmp_path):
     loaded = armrace.load(tmp_path / "result.parquet")
     environment = armrace.ENVIRONMENTS.make(loaded.spec["environment"])
     assert np.array_equal(environment.rewards, table.rewards)
+
+
+def test_a_result_of_whole_means_is_read_back(tmp_path):
+    """Their gaps would be whole numbers too, which a file of a result does not have."""
+    given = Deterministic(rewards=(1, 0))
+    result = armrace.simulate("ucb1", given, "swap-best", 3, horizon=20, replications=1)
+    result.save(tmp_path / "result.parquet")
+    loaded = armrace.load(tmp_path / "result.parquet")
+    assert loaded.rows.equals(result.rows)
+    assert loaded.means.tolist() == [1.0, 0.0]
 
 
 def test_an_interrupted_result_says_so_when_it_comes_back(result, tmp_path):
@@ -352,6 +362,26 @@ def test_crafted_headers_are_refused(saved, header):
 def test_crafted_specifications_are_refused(saved, result, change):
     path = crafted(saved, header={"spec": {**result.spec, **change}})
     assert_damaged(path, path.read_bytes(), "is not a readable result of armrace")
+
+
+TABLES = {"no numbers": {"shape": [100, 3]}, "no shape": {"float64": "AAAA"}, "nothing": {}}
+
+
+@pytest.mark.parametrize("rewards", TABLES.values(), ids=TABLES)
+def test_a_crafted_file_without_means_whose_table_lacks_a_part_is_refused(saved, result, rewards):
+    spec = {**result.spec, "environment": {"name": "table", "rewards": rewards}}
+    path = crafted(saved, header={"spec": spec, "means": None})
+    assert_damaged(path, path.read_bytes(), "is not a readable result of armrace")
+
+
+def test_a_file_without_means_has_those_of_its_environment(saved, result):
+    assert armrace.load(crafted(saved, header={"means": None})).means.tolist() == [0.6, 0.5, 0.4]
+    other = {**result.spec, "environment": {"name": "bernoulli", "means": [0.5, 0.4]}}
+    path = crafted(saved, header={"spec": other, "means": None})
+    assert_damaged(path, path.read_bytes(), "is not a readable result of armrace")
+    unknown = {**result.spec, "environment": {"name": "bernouli"}}
+    with pytest.raises(UnknownName, match="did you mean 'bernoulli'"):
+        armrace.load(crafted(saved, header={"spec": unknown, "means": None}))
 
 
 def test_flipped_bytes_under_a_seal_that_fits_are_read_or_refused(saved):

@@ -14,6 +14,7 @@ import armrace
 from armrace.errors import DamagedFile, UnwritableOutput, WorkersLost
 from armrace.files.locks import locked
 from armrace.simulation import make_experiment, sweeps
+from armrace.simulation.replication import run_replication
 from armrace.simulation.result_store import StoredResult
 from armrace.simulation.simulate import run_experiments
 from armrace.simulation.sweeps import finished_cells, run_sweep
@@ -135,6 +136,19 @@ def test_pieces_are_put_together(tmp_path, eager, monkeypatch):
     kept.finish()
     assert_same([[kept.result()]], [[experiment]])
     assert [file.name for file in tmp_path.iterdir()] == [kept.whole.name]
+
+
+def test_replications_that_an_interruption_left_out_are_played_when_asked_for(tmp_path, played):
+    (many,) = cell(10.0, replications=6, policies=("ucb1",))
+    StoredResult(many, tmp_path).add({number: run_replication(many, number) for number in (0, 4)})
+    for replications, missing in ((3, [1, 2]), (5, [3]), (6, [5])):
+        asked = [cell(10.0, replications=replications, policies=("ucb1",))]
+        assert finished_cells(asked, tmp_path) == [None]
+        assert_same(run_sweep(asked, tmp_path), asked)
+        assert [number for _, number in played] == missing
+        played.clear()
+        (file,) = tmp_path.iterdir()
+        assert armrace.load(file).interrupted == (replications == 3)
 
 
 def audited(replications):

@@ -10,7 +10,15 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 
-__all__ = ["Tally", "deviation", "lower_reward", "make_tally", "remember_clean", "tally_play"]
+__all__ = [
+    "Tally",
+    "deviation",
+    "excess_over_allowed",
+    "lower_reward",
+    "make_tally",
+    "remember_clean",
+    "tally_play",
+]
 
 
 class Tally(NamedTuple):
@@ -75,6 +83,31 @@ def deviation(pulls: int, arms: int, delta: float) -> float:
     '0.688654 0.265425'
     """
     return math.sqrt(0.5 / pulls * math.log(math.pi**2 * arms * pulls * pulls / (3.0 * delta)))
+
+
+@inlined
+def excess_over_allowed(
+    tally: Tally, target: int, margin: float, delta: float, arm: int, reward: float
+) -> float:
+    """Return how far the sum of an arm that pays ``reward`` would exceed its goal.
+
+    The goal is a mean below that of the target by ``margin`` and twice its deviation.
+
+    Args:
+        tally: the plays so far; the target must have been played.
+        target: the arm to promote, which is never attacked.
+        margin: by how much the arm is to look worse.
+        delta: the probability with which the target's deviation may be larger.
+        arm: the arm to lower.
+        reward: what it would pay.
+    """
+    pulls = tally.pulls[target]
+    # The target is never attacked: its sums before and after corruption are the same.
+    allowed = tally.paid_sums[target] / pulls - margin
+    allowed -= 2.0 * deviation(pulls, tally.pulls.size, delta)
+    # Sums include the play to come, so that a deficit of earlier rounds is carried over to it.
+    excess: float = tally.paid_sums[arm] + reward - (tally.pulls[arm] + 1) * allowed
+    return excess
 
 
 @inlined

@@ -49,7 +49,7 @@ class Setting(NamedTuple):
         return int(np.argmax(others))
 
     def arm_or(self, default: int, name: str, arm: int | None) -> int:
-        """The arm given by parameter ``name``, checked; ``default`` if it is None.
+        """Return the arm given by parameter ``name``, checked; ``default`` if it is None.
 
         Args:
             default: the arm to take if none is given.
@@ -63,9 +63,9 @@ class Setting(NamedTuple):
         return arm
 
     def smallest_change(self, shown: Callable[[Floats], Floats], *arms: int) -> float:
-        """The smallest positive cost of paying ``shown(reward)`` instead of a reward of ``arms``.
+        """Return the smallest positive cost of paying ``shown(reward)`` for a reward of ``arms``.
 
-        Infinity if no change costs anything, and 0 if the possible rewards are not known.
+        It is infinite if no change costs anything, and 0 if the possible rewards are not known.
 
         Args:
             shown: what the attack pays in place of rewards.
@@ -92,16 +92,18 @@ class Adversary(Specification, frozen=True):
     ``corrupt`` and ``observe`` for the class of its state.
 
     Every attack sees the round's honest rewards of all arms and fixes an answer for each of them
-    before the arm is drawn. Some also see the learner's distribution; none sees the arm.
+    before the arm is drawn. Some also see the learner's distribution. With ``account="seen"`` an
+    attack pays only for its answer for the arm that is drawn, as if it had seen that arm.
     """
 
     kind: ClassVar[str] = "attack"
     families: ClassVar[tuple[str, ...]] = ("paper", "literature", "daily life", "searched")
     sees_weights: ClassVar[bool] = False
-    """Whether it reads the learner's distribution, which is then computed in every round."""
+    """Whether it reads the learner's distribution, which is then computed in every round, except
+    where the attack's ``looks`` or the ``refresh`` of the experiment spare that."""
 
     def start(self, setting: Setting) -> Any:
-        """The state before the first round.
+        """Return the state before the first round.
 
         Args:
             setting: what is known before the first round.
@@ -120,14 +122,14 @@ class Adversary(Specification, frozen=True):
         self.start(setting)
 
     def canonical(self) -> Adversary:
-        """The same attack, with defaults for parameters that do not matter to it.
+        """Return the same attack, with defaults for parameters that do not matter to it.
 
         A search uses it, so that it does not try the same attack twice under two descriptions.
         """
         return self
 
     def windows(self, state: Any, horizon: int) -> list[tuple[int, int]]:
-        """The intervals of rounds, ends excluded and in order, in which it may change rewards.
+        """Return the intervals of rounds in which it may change rewards, in order, ends excluded.
 
         Outside them it must never change any, since the simulator may skip those rounds.
 
@@ -138,7 +140,7 @@ class Adversary(Specification, frozen=True):
         return [(0, horizon)]
 
     def smallest_cost(self, state: Any, setting: Setting) -> float:
-        """A lower bound on the cost of a round in which it changes anything.
+        """Return a lower bound on the cost of a round in which it changes anything.
 
         With less than that left of the budget it is no longer called.
 

@@ -55,15 +55,14 @@ class ClickBots(Adversary, frozen=True, tag="click-bots"):
     ] = None
 
     def validate(self) -> None:
-        if self.period is not None and self.burst is not None and self.burst > self.period:
-            raise InvalidParameter(
-                f"burst must be at most period; got burst {self.burst} and period {self.period}."
-            )
+        if self.period is not None and self.burst is not None:
+            _require_room(self.period, self.burst)
 
     def start(self, setting: Setting) -> ClickBotsState:
         ad = setting.arm_or(setting.best, "ad", self.ad)
         period = max(1, setting.horizon // 100) if self.period is None else self.period
         burst = max(1, period // 5) if self.burst is None else self.burst
+        _require_room(period, burst)
         return ClickBotsState(ad, period, burst)
 
     def windows(self, state: ClickBotsState, horizon: int) -> list[tuple[int, int]]:
@@ -73,6 +72,13 @@ class ClickBots(Adversary, frozen=True, tag="click-bots"):
 
     def smallest_cost(self, state: ClickBotsState, setting: Setting) -> float:
         return setting.smallest_change(np.zeros_like, state.ad)
+
+
+def _require_room(period: int, burst: int) -> None:
+    if burst > period:
+        raise InvalidParameter(
+            f"burst must be at most period; got burst {burst} and period {period}."
+        )
 
 
 @implement(corrupt, ClickBotsState)

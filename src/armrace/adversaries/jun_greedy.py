@@ -6,14 +6,13 @@ from typing import ClassVar, NamedTuple
 
 from armrace.adversaries.attack_tally import (
     Tally,
-    deviation,
+    excess_over_allowed,
     lower_reward,
     make_tally,
     remember_clean,
     tally_play,
 )
 from armrace.adversaries.base import Adversary, Setting, Target
-from armrace.kernels.compiling import inlined
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Floats, corrupt, observe
 from armrace.kernels.streams import Stream
@@ -46,7 +45,7 @@ class JunGreedy(Adversary, frozen=True, tag="jun-greedy"):
     >>> state = JunGreedy(target=1).start(Setting(np.array([0.9, 0.5]), horizon=1000, budget=9))
     >>> state.tally.pulls[:] = 9, 100
     >>> state.tally.clean_sums[:] = state.tally.paid_sums[:] = 8.1, 50.0
-    >>> f"{excess_over_allowed(state, 0, 0.9):.4f}"
+    >>> f"{excess_over_allowed(state.tally, 1, 0.0, state.delta, 0, 0.9):.4f}"
     '9.3085'
     """
 
@@ -70,19 +69,6 @@ class JunGreedy(Adversary, frozen=True, tag="jun-greedy"):
         return JunGreedyState(target, self.delta, make_tally(setting.arms))
 
 
-@inlined
-def excess_over_allowed(state: JunGreedyState, arm: int, reward: float) -> float:
-    """Return how far the sum of an arm that pays ``reward`` would exceed its goal."""
-    tally, target = state.tally, state.target
-    pulls = tally.pulls[target]
-    # The target is never attacked: its sums before and after corruption are the same.
-    allowed = tally.paid_sums[target] / pulls
-    allowed -= 2.0 * deviation(pulls, tally.pulls.size, state.delta)
-    # Sums include the play to come, so that a deficit of earlier rounds is carried over to it.
-    excess: float = tally.paid_sums[arm] + reward - (tally.pulls[arm] + 1) * allowed
-    return excess
-
-
 @implement(corrupt, JunGreedyState)
 def spoil_likeliest(
     state: JunGreedyState, round: int, weights: Floats, rewards: Floats, left: float, stream: Stream
@@ -92,8 +78,10 @@ def spoil_likeliest(
     for arm in range(weights.size):
         if weights[arm] > weights[likeliest]:
             likeliest = arm
-    if likeliest != state.target and state.tally.pulls[state.target] > 0:
-        amount = excess_over_allowed(state, likeliest, rewards[likeliest])
+    tally, target = state.tally, state.target
+    if likeliest != target and tally.pulls[target] > 0:
+        reward = rewards[likeliest]
+        amount = excess_over_allowed(tally, target, 0.0, state.delta, likeliest, reward)
         lower_reward(rewards, likeliest, amount, left)
 
 

@@ -6,14 +6,13 @@ from typing import Annotated, ClassVar, NamedTuple
 
 from armrace.adversaries.attack_tally import (
     Tally,
-    deviation,
+    excess_over_allowed,
     lower_reward,
     make_tally,
     remember_clean,
     tally_play,
 )
 from armrace.adversaries.base import Adversary, Setting, Target
-from armrace.kernels.compiling import inlined
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Floats, corrupt, observe
 from armrace.kernels.streams import Stream
@@ -50,7 +49,7 @@ class JunUcb(Adversary, frozen=True, tag="jun-ucb"):
     >>> state = JunUcb(target=1).start(Setting(means=np.array([0.9, 0.5]), horizon=1000, budget=9))
     >>> state.tally.pulls[:] = 9, 100
     >>> state.tally.clean_sums[:] = state.tally.paid_sums[:] = 8.1, 50.0
-    >>> f"{excess_over_allowed(state, 0, 0.9):.4f}"
+    >>> f"{excess_over_allowed(state.tally, 1, state.margin, state.delta, 0, 0.9):.4f}"
     '14.3085'
     """
 
@@ -75,28 +74,20 @@ class JunUcb(Adversary, frozen=True, tag="jun-ucb"):
         return JunUcbState(target, float(self.margin), self.delta, make_tally(setting.arms))
 
 
-@inlined
-def excess_over_allowed(state: JunUcbState, arm: int, reward: float) -> float:
-    """Return how far the sum of an arm that pays ``reward`` would exceed its goal."""
-    tally, target = state.tally, state.target
-    pulls = tally.pulls[target]
-    allowed = tally.clean_sums[target] / pulls - state.margin
-    allowed -= 2.0 * deviation(pulls, tally.pulls.size, state.delta)
-    # Of sums, not of one reward: what earlier rewards could not give is taken from this one.
-    excess: float = tally.paid_sums[arm] + reward - (tally.pulls[arm] + 1) * allowed
-    return excess
-
-
 @implement(corrupt, JunUcbState)
 def keep_below_target(
     state: JunUcbState, round: int, weights: Floats, rewards: Floats, left: float, stream: Stream
 ) -> None:
     # Without a play of the target, there is no mean below which to keep the others.
-    remember_clean(state.tally, rewards)
-    if state.tally.pulls[state.target] > 0:
+    tally, target = state.tally, state.target
+    remember_clean(tally, rewards)
+    if tally.pulls[target] > 0:
         for arm in range(rewards.size):
-            if arm != state.target and weights[arm] > 0.0:
-                lower_reward(rewards, arm, excess_over_allowed(state, arm, rewards[arm]), left)
+            if arm != target and weights[arm] > 0.0:
+                amount = excess_over_allowed(
+                    tally, target, state.margin, state.delta, arm, rewards[arm]
+                )
+                lower_reward(rewards, arm, amount, left)
 
 
 @implement(observe, JunUcbState)

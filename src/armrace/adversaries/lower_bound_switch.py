@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from armrace.adversaries.base import Adversary, Setting
-from armrace.adversaries.rehearsals import plays_in_rehearsal
+from armrace.adversaries.rehearsals import Rehearsed, plays_in_rehearsal
 from armrace.errors import InvalidParameter
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Floats, corrupt
@@ -47,7 +47,7 @@ class LowerBoundSwitch(Adversary, frozen=True, tag="lower-bound-switch"):
     than the runner-up by ``gap``, counts the plays of that arm in the intervals
     ``[3^(i-1) T^epsilon, 3^i T^epsilon)`` and takes the one with the fewest, ``[C, 3C)``. That is
     the paper's choice, and the default for a learner that draws no random numbers. A randomised
-    one plays the bad arm rarely everywhere, and returns to it all the same: against it each ``C``
+    one plays the bad arm rarely everywhere, and returns to it anyway: against it each ``C``
     is rehearsed, and the one with the largest mean pseudo-regret is taken. In the first ``C``
     rounds each reward of the best arm becomes 0 with the probability that gives it the
     simulated mean (not below 0). After that all rewards are honest, but a learner that hardly plays
@@ -137,7 +137,7 @@ class LowerBoundSwitch(Adversary, frozen=True, tag="lower-bound-switch"):
         self, setting: Setting, attacks: tuple[LowerBoundSwitchState, ...]
     ) -> LowerBoundSwitchState:
         """Simulate the learner and choose an interval."""
-        learner, means = setting.policy, tuple(setting.means.tolist())
+        learner, means = Rehearsed(setting.policy), tuple(setting.means.tolist())
         by_regret = self.interval == "regret" or (
             self.interval == "auto" and _is_randomised(learner, setting.horizon, means)
         )
@@ -176,7 +176,7 @@ class LowerBoundSwitch(Adversary, frozen=True, tag="lower-bound-switch"):
             return ()
         shown = self.shown_means(setting)
         pulls = _mean_pulls(
-            setting.policy, setting.horizon, shown, setting.best, self.runs, borders
+            Rehearsed(setting.policy), setting.horizon, shown, setting.best, self.runs, borders
         )
         return tuple(map(Interval, borders, borders[1:], pulls))
 
@@ -198,7 +198,7 @@ class LowerBoundSwitch(Adversary, frozen=True, tag="lower-bound-switch"):
 # Cached, because every replication starts the attack again with the same search.
 @lru_cache(maxsize=256)
 def _mean_pulls(
-    policy: Any,
+    learner: Rehearsed,
     horizon: int,
     means: tuple[float, ...],
     arm: int,
@@ -208,18 +208,18 @@ def _mean_pulls(
     """Return the mean number of plays of ``arm`` between neighbouring borders, without attack."""
     total = np.zeros(len(borders) - 1)
     for run in range(runs):
-        pulls = plays_in_rehearsal(policy, horizon, means, _NO_ATTACK, 0.0, borders, run)
+        pulls = plays_in_rehearsal(learner.policy, horizon, means, _NO_ATTACK, 0.0, borders, run)
         total += np.diff(pulls[:, arm])
     return tuple((total / runs).tolist())
 
 
 @lru_cache(maxsize=256)
-def _is_randomised(policy: Any, horizon: int, means: tuple[float, ...]) -> bool:
+def _is_randomised(learner: Rehearsed, horizon: int, means: tuple[float, ...]) -> bool:
     """Whether other random numbers of the learner, on the same rewards, lead to other plays."""
     checkpoints = tuple(sorted({max(1, horizon // part) for part in (64, 16, 4, 2, 1)}))
     # The same rewards and other random numbers of the learner: only a randomised learner differs.
     one, other = (
-        plays_in_rehearsal(policy, horizon, means, _NO_ATTACK, 0.0, checkpoints, 0, luck)
+        plays_in_rehearsal(learner.policy, horizon, means, _NO_ATTACK, 0.0, checkpoints, 0, luck)
         for luck in (0, 1)
     )
     return not np.array_equal(one, other)
@@ -227,7 +227,7 @@ def _is_randomised(policy: Any, horizon: int, means: tuple[float, ...]) -> bool:
 
 @lru_cache(maxsize=256)
 def _mean_regrets(
-    policy: Any,
+    learner: Rehearsed,
     horizon: int,
     means: tuple[float, ...],
     attacks: tuple[LowerBoundSwitchState, ...],
@@ -240,7 +240,7 @@ def _mean_regrets(
             np.mean(
                 [
                     plays_in_rehearsal(
-                        policy, horizon, means, attack, attack.rounds, (horizon,), run
+                        learner.policy, horizon, means, attack, attack.rounds, (horizon,), run
                     )[-1]
                     @ gaps
                     for run in range(runs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -16,11 +17,32 @@ from armrace.kernels.handles import call_entry
 from armrace.kernels.ledger import make_ledger, make_record
 from armrace.kernels.reward_pointers import LiveRewards
 from armrace.randomness import MAXIMAL_SEED, Purpose, reward_place, stream_for
+from armrace.specification import Specification, with_nested
 
-__all__ = ["plays_in_rehearsal"]
+__all__ = ["Rehearsed", "plays_in_rehearsal"]
 
 _SEED = MAXIMAL_SEED + 1
 """No experiment can have this seed, so a rehearsal does not see any experiment's random numbers."""
+
+
+class Rehearsed:
+    """A policy as the key of a cache, also if its parameters are lists or arrays.
+
+    Args:
+        policy: the specification of the learner.
+    """
+
+    def __init__(self, policy: Specification) -> None:
+        self.policy = policy
+        # With the classes, since a class that is defined again has the name of the former.
+        classes = tuple(type(each) for each in with_nested(policy))
+        self._key = classes, msgspec.json.encode(policy.to_builtins(), order="sorted")
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rehearsed) and self._key == other._key
 
 
 def plays_in_rehearsal(

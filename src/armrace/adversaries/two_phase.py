@@ -176,8 +176,7 @@ class TwoPhase(Adversary, frozen=True, tag="two-phase"):
             float(getattr(self, f"{name}_{part}")) for part in ("low", "high", "visible", "margin")
         ]
         low, high, visible, margin = values
-        # Found out once: an attack that need not look spares the learner computing its
-        # distribution.
+        # Computed once: if the attack does not look, the distribution need not be computed.
         needs_decoy = action not in {_ZERO, _FREE_RIDE, _SPOIL} or margin > -1.0
         fixed = self.decoy != "likeliest" or not needs_decoy
         always = fixed and low == 0.0 and high == 1.0 and visible == 0.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import msgspec
@@ -19,6 +21,7 @@ __all__ = [
     "compare_with_reference",
     "expect",
     "require_round_trip",
+    "within_bounds",
 ]
 
 
@@ -41,6 +44,19 @@ def expect(kept: bool, subject: Specification, breach: str) -> None:
         raise ContractBroken(f"{subject.tag()} {breach}.")
 
 
+@contextmanager
+def within_bounds(subject: Specification) -> Iterator[None]:
+    """Turn an index out of bounds, in this context, into a :class:`ContractBroken`.
+
+    Args:
+        subject: the policy or attack whose code runs interpreted in the context.
+    """
+    try:
+        yield
+    except IndexError as error:
+        raise ContractBroken(f"{subject.tag()} leaves the bounds of an array: {error}.") from error
+
+
 def require_round_trip(subject: Specification) -> None:
     """Check that a specification written as JSON and read again is unchanged."""
     data = msgspec.json.decode(msgspec.json.encode(subject.to_builtins()))
@@ -49,13 +65,18 @@ def require_round_trip(subject: Specification) -> None:
     expect(again == subject, subject, f"comes back from JSON as {again}")
 
 
-def compare_with_reference(experiment: Experiment) -> None:
+def compare_with_reference(experiment: Experiment, subject: Specification | None = None) -> None:
     """Check that the compiled engine and the reference agree.
 
     The policy's final states must be equal to the last bit, totals up to the order of summation.
+
+    Args:
+        experiment: what both play.
+        subject: what is checked, and named if they differ; by default the policy.
     """
-    policy = experiment.policy
-    reference = run_reference(experiment)
+    subject = subject or experiment.policy
+    with within_bounds(subject):
+        reference = run_reference(experiment)
     outcome = run_replication(experiment, 0)
     layers = outcome.layer_corruption.shape[1]
     pulls = np.bincount(reference.arms, minlength=outcome.pulls.shape[1])
@@ -67,16 +88,16 @@ def compare_with_reference(experiment: Experiment) -> None:
         "pseudo-regret": (outcome.pseudo_regret[-1], reference.pseudo_regret(means)),
         "corruption": (outcome.corruption[-1], reference.corruption()),
         "corruption seen": (outcome.seen_corruption[-1], sum(reference.seen)),
-        "corruption an arm": (outcome.arm_corruption[-1], reference.arm_corruption()),
-        "corruption a layer": (
+        "corruption per arm": (outcome.arm_corruption[-1], reference.arm_corruption()),
+        "corruption per layer": (
             outcome.layer_corruption[-1],
             reference.layer_corruption(layers),
         ),
     }
     for name, (compiled, interpreted) in pairs.items():
         same = np.allclose(compiled, interpreted, rtol=1e-12, atol=1e-9)
-        expect(same, policy, f"has the {name} {compiled} compiled and {interpreted} interpreted")
+        expect(same, subject, f"has the {name} {compiled} compiled and {interpreted} interpreted")
     parts = make_parts(experiment, 0)
     play_out(parts)
     same = equal_states(parts.policy, reference.state)
-    expect(same, policy, "ends in another state compiled than interpreted")
+    expect(same, subject, "leads to another state compiled than interpreted")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from armrace.checking.contract import ContractBroken, expect
+from armrace.checking.contract import expect, within_bounds
 from armrace.checking.policy_stage import (
     ARMS,
     HORIZON,
@@ -58,7 +58,7 @@ def indices_stay_in_bounds(policy: Policy) -> None:
     layers = policy.layer_count(ARMS, HORIZON)
     state, stream = policy.start(ARMS, HORIZON), stream_for(12, Purpose.LEARNER, 0)
     coins = np.random.default_rng(12)
-    try:
+    with within_bounds(policy):
         for _ in range(HORIZON):
             weights_of(state)
             ticket = decide(state, stream)
@@ -67,9 +67,6 @@ def indices_stay_in_bounds(policy: Policy) -> None:
             sound = sound and NO_ARM <= ticket.inner_arm < ARMS
             expect(sound, policy, f"gives {ticket} where there are {ARMS} arms and {layers} layers")
             learn(state, ticket, float(coins.random() < MEANS[ticket.arm]))
-    except IndexError as error:
-        breach = f"leaves the bounds of an array: {error}"
-        raise ContractBroken(f"{policy.tag()} {breach}.") from error
 
 
 def distribution_is_one(policy: Policy) -> None:

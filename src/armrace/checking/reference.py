@@ -34,6 +34,8 @@ class ReferenceRun:
     """A record of every round of a run."""
 
     clean: list[Floats] = field(default_factory=list)
+    proposed: list[Floats] = field(default_factory=list)
+    """The rewards as the attack left them, whether or not they could be applied."""
     paid: list[Floats] = field(default_factory=list)
     weights: list[Floats] = field(default_factory=list)
     arms: list[int] = field(default_factory=list)
@@ -45,15 +47,15 @@ class ReferenceRun:
     state: Any = None
 
     def regret(self) -> float:
-        """Best arm's total of the rewards paid out, minus what was collected of them."""
+        """Return the best arm's total of the rewards paid out, minus what was collected of them."""
         return _best_minus_collected(self.paid, self.arms)
 
     def clean_regret(self) -> float:
-        """The same on the rewards before corruption."""
+        """Return the same on the rewards before corruption."""
         return _best_minus_collected(self.clean, self.arms)
 
     def pseudo_regret(self, means: Floats) -> float:
-        """Sum of the gaps of the arms played.
+        """Return the sum of the gaps of the arms played.
 
         Args:
             means: the mean reward of every arm.
@@ -61,15 +63,15 @@ class ReferenceRun:
         return float(sum(means.max() - means[arm] for arm in self.arms))
 
     def corruption(self) -> float:
-        """The sum over rounds of the largest change."""
+        """Return the sum over rounds of the largest change."""
         return float(np.abs(np.array(self.paid) - np.array(self.clean)).max(axis=1).sum())
 
     def arm_corruption(self) -> Floats:
-        """Corruption of each arm's rewards."""
+        """Return the corruption of each arm's rewards."""
         return np.asarray(np.abs(np.array(self.paid) - np.array(self.clean)).sum(axis=0))
 
     def layer_corruption(self, layers: int) -> Floats:
-        """Corruption in what each layer learned from.
+        """Return the corruption in what each layer learned from.
 
         Args:
             layers: the number of layers.
@@ -115,14 +117,15 @@ def run_reference(experiment: Experiment, replication: int = 0) -> ReferenceRun:
         # 2. Every arm has a stochastic reward.
         clean = rewards[number]
         # 3. The adversary, which sees both and the past, changes the rewards.
-        paid = clean.copy()
+        paid = proposed = clean.copy()
         left = experiment.budget - run.spent
         if sees_arm and left < least:
             left = 0.0  # nothing that it does could be paid for any more
         if left > 0:
             # Copies, so that an attack which writes to what it is shown changes nothing here.
             shown = weights if experiment.adversary.sees_weights else np.zeros(arms)
-            corrupt(adversary, number, shown.copy(), paid, left, attacker)
+            corrupt(adversary, number, shown.copy(), proposed, left, attacker)
+            paid = proposed.copy()
             cost = float(np.abs(paid - clean).max())
             legal = bool(np.all((paid >= 0) & (paid <= 1)))
             if not legal or (not sees_arm and run.spent + cost > experiment.budget):
@@ -142,6 +145,7 @@ def run_reference(experiment: Experiment, replication: int = 0) -> ReferenceRun:
         if left > 0:
             observe(adversary, number, ticket.arm, reward)
         run.clean.append(clean)
+        run.proposed.append(proposed)
         run.paid.append(paid)
         run.weights.append(weights)
         run.arms.append(int(ticket.arm))

@@ -144,7 +144,7 @@ def many_subjects_are_found(open_store: Opener) -> None:
         for subject in reversed(subjects):
             wanted += _records(turn.head, [b"found"], subject)
             turn.append(wanted[-1:])
-        turn.append(_records(turn.head, [b"not sought"], subjects[-1] + 1))
+        turn.append(_records(turn.head, [b"not searched"], subjects[-1] + 1))
         _expect([*turn.find_many(subjects)] == wanted, "does not find subjects of this turn")
     with store.turn() as turn:
         absent = [*subjects, subjects[-1] + 2, -1]

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.errors import InvalidParameter
-from armrace.kernels.laws import Law
+from armrace.kernels.laws import FINITE, TABLE, Law, check_kinds
 from armrace.specification import Specification
 
-__all__ = ["Environment", "require_arms", "require_equal_lengths"]
+__all__ = ["Environment", "check_sizes", "require_arms", "require_equal_lengths"]
 
 
 class Environment(Specification, frozen=True):
@@ -53,6 +53,52 @@ class Environment(Specification, frozen=True):
         Args:
             horizon: the number of rounds.
         """
+
+
+def check_sizes(
+    environment: Environment,
+    means: npt.NDArray[np.float64],
+    support: npt.NDArray[np.float64] | None,
+    horizon: int,
+) -> None:
+    """Refuse an environment whose law, means and support do not fit each other or the horizon.
+
+    Compiled code relies on it: it would read or write beyond the end of an array.
+
+    Args:
+        environment: the environment.
+        means: its mean rewards.
+        support: its possible rewards, if they can be listed.
+        horizon: the number of rounds.
+    """
+    law, name = environment.law(), environment.tag()
+    try:
+        check_kinds(law)
+    except ValueError as error:
+        raise InvalidParameter(f"the law of {name} cannot be drawn: {error}") from None
+    arms = law.kind.size
+    if arms < 2:
+        raise InvalidParameter(f"the law of {name} must have at least 2 arms; got {arms}.")
+    sizes = {"mean_rewards": means, "first": law.first, "second": law.second}
+    if support is not None:
+        sizes["support"] = support
+    if (law.kind == FINITE).any():
+        sizes |= {"values": law.values, "cumulative": law.cumulative}
+    if (law.kind == TABLE).any():
+        sizes["each row of the table"] = law.table.T
+        if len(law.table) < horizon:
+            raise InvalidParameter(
+                f"horizon must be at most the {len(law.table)} rounds in the table of {name}; "
+                f"got {horizon}."
+            )
+    for part, array in sizes.items():
+        if len(array) != arms:
+            raise InvalidParameter(
+                f"{part} of {name} must have an entry for each of its {arms} arms; "
+                f"got {len(array)}."
+            )
+    if not np.isfinite(means).all():
+        raise InvalidParameter(f"mean_rewards of {name} must be finite; got {means.tolist()}.")
 
 
 def require_arms(values: Sequence[Any], name: str) -> None:

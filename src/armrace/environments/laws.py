@@ -25,13 +25,13 @@ Floats = npt.NDArray[np.float64]
 class Bernoulli(Environment, frozen=True, tag="bernoulli"):
     """Each arm pays 1 with its own probability, else 0: clicks."""
 
-    means: Annotated[tuple[float, ...], Limits("probability of a 1, one an arm", 0, 1)]
+    means: Annotated[tuple[float, ...], Limits("probability of a 1, one per arm", 0, 1)]
 
     def validate(self) -> None:
         require_arms(self.means, "means")
 
     def mean_rewards(self, horizon: int) -> Floats:
-        return np.array(self.means)
+        return np.array(self.means, dtype=np.float64)
 
     def support(self) -> Floats:
         return np.tile([0.0, 1.0], (len(self.means), 1))
@@ -43,13 +43,13 @@ class Bernoulli(Environment, frozen=True, tag="bernoulli"):
 class Deterministic(Environment, frozen=True, tag="deterministic"):
     """Each arm always pays the same."""
 
-    rewards: Annotated[tuple[float, ...], Limits("the reward, one an arm", 0, 1)]
+    rewards: Annotated[tuple[float, ...], Limits("the reward, one per arm", 0, 1)]
 
     def validate(self) -> None:
         require_arms(self.rewards, "rewards")
 
     def mean_rewards(self, horizon: int) -> Floats:
-        return np.array(self.rewards)
+        return np.array(self.rewards, dtype=np.float64)
 
     def support(self) -> Floats:
         return np.array(self.rewards, dtype=np.float64)[:, np.newaxis]
@@ -61,8 +61,8 @@ class Deterministic(Environment, frozen=True, tag="deterministic"):
 class Uniform(Environment, frozen=True, tag="uniform"):
     """Each arm pays uniformly between its own two ends."""
 
-    lows: Annotated[tuple[float, ...], Limits("least reward, one an arm", 0, 1)]
-    highs: Annotated[tuple[float, ...], Limits("largest reward, one an arm", 0, 1)]
+    lows: Annotated[tuple[float, ...], Limits("least reward, one per arm", 0, 1)]
+    highs: Annotated[tuple[float, ...], Limits("largest reward, one per arm", 0, 1)]
 
     def validate(self) -> None:
         require_arms(self.lows, "lows")
@@ -78,7 +78,7 @@ class Uniform(Environment, frozen=True, tag="uniform"):
         return laws.make_law(laws.UNIFORM, len(self.lows), first=self.lows, second=self.highs)
 
 
-_SHAPE = Limits("shape of the Beta law, one an arm", 1e-3, 1e6)
+_SHAPE = Limits("shape of the Beta law, one per arm", 1e-3, 1e6)
 
 
 class Beta(Environment, frozen=True, tag="beta"):
@@ -104,7 +104,7 @@ class FiniteSupport(Environment, frozen=True, tag="finite-support"):
 
     values: Annotated[tuple[float, ...], Limits("the rewards that occur", 0, 1)]
     probabilities: Annotated[
-        tuple[tuple[float, ...], ...], "probability of each value, a row an arm"
+        tuple[tuple[float, ...], ...], "probability of each value, one row per arm"
     ]
 
     def validate(self) -> None:
@@ -123,7 +123,8 @@ class FiniteSupport(Environment, frozen=True, tag="finite-support"):
                 )
 
     def mean_rewards(self, horizon: int) -> Floats:
-        return np.asarray(np.array(self.probabilities) @ np.array(self.values))
+        probabilities = np.array(self.probabilities, dtype=np.float64)
+        return np.asarray(probabilities @ np.array(self.values, dtype=np.float64))
 
     def support(self) -> Floats:
         return np.tile(np.array(self.values, dtype=np.float64), (len(self.probabilities), 1))
@@ -134,5 +135,5 @@ class FiniteSupport(Environment, frozen=True, tag="finite-support"):
             laws.FINITE,
             arms,
             values=self.support(),
-            cumulative=np.cumsum(np.array(self.probabilities), axis=1),
+            cumulative=np.cumsum(np.array(self.probabilities, dtype=np.float64), axis=1),
         )

@@ -19,7 +19,7 @@ class Table(Environment, frozen=True, tag="table", eq=False):
     """Pays what a table says: an array of rounds x arms."""
 
     family: ClassVar[str] = "record"
-    rewards: Annotated[np.ndarray, "rewards in [0, 1], a row a round and a column an arm"]
+    rewards: Annotated[np.ndarray, "rewards in [0, 1], one row per round and one column per arm"]
 
     def validate(self) -> None:
         table = self.rewards

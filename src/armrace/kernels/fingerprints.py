@@ -3,11 +3,13 @@
 Code of this package counts by file: whatever a function names, directly or through others,
 contributes the whole file that defines it. The kernels always count, all of them. Code of the
 user counts by what it does: bytecode, constants, globals, closures and defaults are followed
-down to plain values, so that a change in a helper of a helper is noticed.
+down to plain values, so that a change in a helper of a helper is noticed. The fingerprint of the
+same code is the same in every process.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import hashlib
 import inspect
@@ -30,6 +32,8 @@ _PACKAGE = "armrace"
 _KERNELS = Path(__file__).parent
 _STABLE = {"numpy", "numba", "llvmlite", "msgspec", *sys.stdlib_module_names}
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_CACHED = type(cache(len))
+_PLAIN = (bool, int, float, complex, str, bytes, np.generic, type(None), type(...), range)
 
 
 def fingerprint(code: Collection[Callable[..., Any]]) -> str:
@@ -81,6 +85,12 @@ def _reached_by(code: Callable[..., Any]) -> bytes:
     return walk.digest()
 
 
+def _is_users(kind: type) -> bool:
+    """Whether a class is neither of this package nor of an installed library."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return not is_own(kind) and (file is None or "site-packages" not in Path(file).parts)
+
+
 def _root(module: str | None) -> str:
     return (module or "").partition(".")[0]
 
@@ -91,7 +101,8 @@ class _Walk:
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
         self._files: set[Path] = set()
-        self._seen: set[int] = set()
+        # By identity, since functions need not be hashable; held, so that no identity is reused.
+        self._seen: dict[int, Any] = {}
 
     def digest(self) -> bytes:
         for file in sorted(self._files):
@@ -100,34 +111,76 @@ class _Walk:
 
     def visit(self, value: Any, names: list[str]) -> None:
         """Add a value; of a module, the members called ``names``."""
-        # What Numba compiled counts by the Python function that it came from.
+        # What Numba compiled, or a cache wraps, counts by the Python function that it came from.
         value = getattr(value, "py_func", value)
+        if isinstance(value, _CACHED):
+            value = value.__wrapped__
         if isinstance(value, types.ModuleType):
             if self._counts(value.__name__):
                 for name in names:
                     if hasattr(value, name):
                         self.visit(getattr(value, name), names)
         elif isinstance(value, (types.FunctionType, type)):
-            # By identity: functions may name one another in a circle, and need not be hashable.
+            # Functions may name one another in a circle.
             if id(value) not in self._seen and self._counts(value.__module__):
-                self._seen.add(id(value))
+                self._seen[id(value)] = value
                 self._visit_definition(value)
         elif isinstance(value, (staticmethod, classmethod)):
             self.visit(value.__func__, names)
         elif isinstance(value, property):
             self.visit(value.fget, names)
         elif isinstance(value, (tuple, list)):
+            self._add(f"{type(value).__name__} of {len(value)}")
             for item in value:
                 self.visit(item, names)
+        elif isinstance(value, (set, frozenset)):
+            self._visit_set(value, names)
         elif isinstance(value, Mapping):
+            self._add(f"{type(value).__name__} of {len(value)}")
             for key, item in value.items():
-                self._add(repr(key))
+                self.visit(key, names)
                 self.visit(item, names)
         elif isinstance(value, np.ndarray):
             self._add(f"{value.dtype}{value.shape}")
-            self._digest.update(value.tobytes())
-        elif isinstance(value, (bool, int, float, complex, str, bytes, np.generic)):
+            if value.dtype.hasobject:  # its bytes are addresses
+                self.visit(value.tolist(), names)
+            else:
+                self._digest.update(value.tobytes())
+        elif isinstance(value, enum.Enum):
+            self.visit(type(value), names)
+            self._add(value.name)
+        elif isinstance(value, _PLAIN):
             self._add(repr(value))
+        elif id(value) not in self._seen and self._counts(type(value).__module__):
+            self._seen[id(value)] = value
+            self._visit_fields(value, names)
+
+    def _visit_set(self, items: Collection[Any], names: list[str]) -> None:
+        """Add the items in an order of their own: that of a set differs between processes."""
+        digests = []
+        for item in items:
+            walk = _Walk()
+            walk._seen = dict(self._seen)
+            walk.visit(item, names)
+            self._files |= walk._files
+            digests.append(walk._digest.digest())
+        self._add(f"set of {len(digests)}")
+        self._digest.update(b"".join(sorted(digests)))
+
+    def _visit_fields(self, value: Any, names: list[str]) -> None:
+        """Add what an object holds, and its class."""
+        if hasattr(value, "__struct_fields__"):  # as classes of msgspec have
+            fields = value.__struct_fields__
+        elif dataclasses.is_dataclass(value):
+            fields = tuple(field.name for field in dataclasses.fields(value))
+        elif _is_users(type(value)):
+            fields = tuple(getattr(value, "__dict__", ()))
+        else:  # a library's object may reach everything that the library has
+            return
+        self.visit(type(value), names)
+        for name in fields:
+            self._add(name)
+            self.visit(getattr(value, name, None), names)
 
     def _counts(self, module: str | None) -> bool:
         """Whether code of a module is followed; libraries and kernels are not."""
@@ -173,7 +226,9 @@ class _Walk:
                     self.visit(member, [])
 
     def _visit_annotations(self, owner: Any, scope: Mapping[str, Any]) -> None:
-        for name, annotation in getattr(owner, "__annotations__", {}).items():
+        found = getattr(owner, "__annotations__", None)
+        # Some classes of compiled libraries have a descriptor there.
+        for name, annotation in found.items() if isinstance(found, Mapping) else ():
             words = annotation if isinstance(annotation, str) else ""
             self._add(f"{name}: {words}")
             if isinstance(annotation, type):
@@ -195,8 +250,8 @@ class _Walk:
             if isinstance(constant, types.CodeType):
                 names += self._visit_code(constant)
             else:
-                self._add(repr(constant))
+                self.visit(constant, [])
         return names
 
     def _add(self, text: str) -> None:
-        self._digest.update(text.encode())
+        self._digest.update(text.encode() + b"\0")

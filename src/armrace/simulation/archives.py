@@ -108,7 +108,7 @@ def unpack(archive: Path, folder: Path) -> None:
 
 @contextmanager
 def unpacked(archive: Path) -> Iterator[Path]:
-    """A temporary folder with the members of ``archive``."""
+    """Yield a temporary folder with the members of ``archive``."""
     place = Path(tempfile.mkdtemp())
     try:
         unpack(archive, place)

@@ -77,7 +77,7 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
         return self.horizon < SHORTEST_JUDGED
 
     def cells(self) -> Iterator[Cell]:
-        """For each environment a cell without attack, and one for each attack and budget."""
+        """Return for each environment a cell without attack, and one for each attack and budget."""
         for environment in self.environments:
             yield Cell(self, environment, "none", 0.0)
             for attack in self.attacks:
@@ -155,7 +155,7 @@ def run_arena(
 
     Args:
         grid: the cells.
-        folder: where each environment has an archive of results; it is made if need be.
+        folder: where each environment has an archive of results; it is made if it does not exist.
         workers: how many threads play at once; by default one per core.
         report: called with the number of finished cells and of all cells.
         executor: runs the replications in place of threads.
@@ -207,7 +207,7 @@ def _put_away(loose: Path, archive: Path) -> None:
 
 
 def load_cells(grid: Grid, folder: Path) -> pl.DataFrame:
-    """The figures of the grid's cells that ``folder`` holds, without playing any."""
+    """Return the figures of the grid's cells that ``folder`` holds, without playing any."""
     frames = []
     for name in grid.environments:
         cells = _cells_of(grid, name)

@@ -6,12 +6,13 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+from armrace.errors import InvalidParameter
 from armrace.kernels.dispatch import implementations
 from armrace.kernels.fingerprints import file_digest, fingerprint, is_own, source_files
 from armrace.simulation.experiment import Experiment
-from armrace.specification import Specification
+from armrace.specification import Specification, with_nested
 
-__all__ = ["experiment_code", "package_code", "search_code"]
+__all__ = ["check_same_code", "experiment_code", "package_code", "search_code"]
 
 _PACKAGE = Path(__file__).parents[1]
 _SEARCHING = "red_team"
@@ -42,6 +43,21 @@ def package_code() -> str:
     return digest.hexdigest()
 
 
+def check_same_code(code: str, place: str = "") -> None:
+    """Refuse another version of the package on the other side of an executor.
+
+    Args:
+        code: the :func:`package_code` of the other process.
+        place: where its workers are, if that is known.
+    """
+    if code != package_code():
+        workers = f"the workers at {place}" if place else "the workers"
+        raise InvalidParameter(
+            f"{workers} run another version of armrace than the caller, which could give other "
+            "figures; install the same version on all machines."
+        )
+
+
 @cache
 def search_code() -> str:
     """Return a digest of the red team's own files: of its code and of its library."""
@@ -69,7 +85,5 @@ def experiment_code(experiment: Experiment) -> str:
 
 def _foreign(specification: Specification) -> list[type]:
     """Return the classes outside the package of a specification and of those within it."""
-    own = [] if is_own(type(specification)) else [type(specification)]
-    values = [getattr(specification, name) for name in specification.__struct_fields__]
-    within = [_foreign(value) for value in values if isinstance(value, Specification)]
-    return own + [each for classes in within for each in classes]
+    classes = (type(each) for each in with_nested(specification))
+    return [each for each in classes if not is_own(each)]

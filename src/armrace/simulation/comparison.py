@@ -13,6 +13,7 @@ import polars as pl
 
 from armrace.errors import InvalidParameter, UnknownName
 from armrace.files import as_path
+from armrace.formatting import number_repeats
 from armrace.simulation.presentation import ComparisonPresentation
 from armrace.simulation.results import MEASURES, Result
 from armrace.statistics import differences_to, indistinguishable_from, mean_interval
@@ -162,6 +163,5 @@ def _labels(results: Sequence[Result]) -> list[str]:
         if names[label] > 1:
             parameters = {k: v for k, v in result.spec["policy"].items() if k != "name"}
             label += " (" + ", ".join(f"{k}={v}" for k, v in parameters.items()) + ")"
-        alike = sum(other == label or other.startswith(f"{label} #") for other in labels)
-        labels.append(f"{label} #{alike + 1}" if alike else label)
-    return labels
+        labels.append(label)
+    return number_repeats(labels)

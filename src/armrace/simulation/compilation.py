@@ -2,8 +2,8 @@
 
 Machine code is stored on disk, so that a policy is compiled once and not in every process. Several
 policies are compiled at once in as many processes as there are cores, since the compiler holds a
-lock that admits one thread per process. Classes that the running script itself defines cannot be
-imported by other processes, and are compiled in this one.
+lock that admits one thread per process. Classes that other processes cannot import, such as those
+of the running script, are compiled in this one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from armrace.simulation.replication import (
     play_one_round,
     runner_for,
 )
-from armrace.specification import Specification
+from armrace.specification import Specification, is_importable
 
 __all__ = ["checked_parts", "compile_experiments", "first_parts", "is_compiled", "units_for"]
 
@@ -113,9 +113,7 @@ def compile_attack(experiment: Experiment) -> None:
 def _unit(
     what: Specification, seconds: float, call: Callable[..., None], experiment: Experiment
 ) -> Unit:
-    parts = experiment.policy, experiment.environment, experiment.adversary
-    elsewhere = all(type(part).__module__ != "__main__" for part in parts)
-    return Unit(what.kind, what.tag(), seconds, call, experiment, elsewhere)
+    return Unit(what.kind, what.tag(), seconds, call, experiment, is_importable(experiment))
 
 
 def _is_ready(compiled: Any) -> bool:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from armrace.adversaries import ADVERSARIES, Adversary, Setting
 from armrace.adversaries.none import NoAttack
 from armrace.environments import ENVIRONMENTS, Environment
+from armrace.environments.base import check_sizes
 from armrace.environments.laws import Bernoulli
 from armrace.errors import InvalidParameter
 from armrace.forensics.audit import LEVEL
@@ -70,7 +71,9 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
 
     def validate(self) -> None:
         self.environment.check_horizon(self.horizon)
-        self.adversary.check(self.setting())
+        setting = self.setting()
+        check_sizes(self.environment, setting.means, setting.support, self.horizon)
+        self.adversary.check(setting)
 
     def to_builtins(self) -> dict[str, Any]:
         """Return the arguments of ``simulate`` that run it again, as plain data."""
@@ -88,7 +91,9 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
 
     def setting(self) -> Setting:
         """Return the setting: what the adversary knows before the first round."""
-        means, support = self.environment.mean_rewards(self.horizon), self.environment.support()
+        # An environment of the user's may give whole numbers, or a list.
+        means = np.array(self.environment.mean_rewards(self.horizon), dtype=np.float64)
+        support = self.environment.support()
         return Setting(means, self.horizon, float(self.budget), self.policy, support)
 
 

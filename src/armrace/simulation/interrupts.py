@@ -15,7 +15,7 @@ def postponed_interrupts() -> Iterator[Callable[[], None]]:
     """Postpone Ctrl-C to the end of the context, or to the next call of what the context yields.
 
     Python raises an interrupt between any two instructions. The compiler would lose it or break,
-    and a lock that was just taken would be held for ever. Whatever handles interrupts outside the
+    and a lock that was just taken would be held forever. Whatever handles interrupts outside the
     context also handles the postponed one; if they are ignored there, nothing is postponed. Only
     the main thread is ever interrupted, so in other threads nothing is postponed either.
 

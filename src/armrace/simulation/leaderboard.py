@@ -61,7 +61,7 @@ def _geometric_mean(values: pl.Expr) -> pl.Expr:
 
 
 def worst_cases(figures: pl.DataFrame) -> pl.DataFrame:
-    """For each policy, the cell with the largest regret relative to the best policy there."""
+    """Return for each policy the cell with the largest regret relative to the best policy there."""
     best = pl.col("policy").sort_by("pseudo_regret_mean").first().over(CELL)
     columns = ["policy", *CELL, "pseudo_regret_mean", "relative", "best"]
     return (

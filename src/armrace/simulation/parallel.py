@@ -24,14 +24,14 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from armrace.errors import InvalidParameter, WorkersLost
+from armrace.errors import WorkersLost
 from armrace.kernels.engine import PLAYED, STOP
 from armrace.simulation.batches import Batch, Batches
-from armrace.simulation.code_digest import package_code
+from armrace.simulation.code_digest import check_same_code, package_code
+from armrace.simulation.executors import check_workers
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.interrupts import postponed_interrupts
 from armrace.simulation.replication import run_replication
-from armrace.specification import Limits, check_number
 
 __all__ = ["Finished", "Receive", "Task", "run_all", "run_missing", "shares_this_disk"]
 
@@ -47,7 +47,6 @@ _FIRST_TASKS, _TASKS_AT_ONCE = 16, 1000
 
 _LOSSES_IN_A_ROW = 5
 _LOST = "the workers died; perhaps they ran out of memory, and fewer of them would not."
-_WORKERS = Limits("threads", 1)
 
 Progress = Callable[[float], None]
 Row = list[Any]
@@ -131,8 +130,7 @@ def run_missing(
         receive: called with each batch that finishes.
         task: what is done with each replication.
     """
-    if workers is not None:
-        check_number("workers", workers, _WORKERS, whole=True)
+    check_workers(workers)
     if executor is not None:
         return _run_on_executor(experiments, missing, executor, progress, receive, task)
     threads = workers or os.cpu_count() or 1
@@ -148,11 +146,7 @@ def shares_this_disk(executor: Executor | None) -> bool:
 
 def run_batch(code: str, task: Task, experiment: Experiment, replications: Sequence[int]) -> _Timed:
     """Run a batch in a worker of an executor, after a check that it has the same code."""
-    if code != package_code():
-        raise InvalidParameter(
-            "the workers run another version of armrace than this process, which could give other "
-            "figures; install the same version on all machines."
-        )
+    check_same_code(code)
     started = time.perf_counter()
     outcomes = [task(experiment, number) for number in replications]
     return time.perf_counter() - started, outcomes
@@ -252,7 +246,7 @@ def _gather(
     waiting: dict[Future[_Timed], Batch] = {}
     try:
         # An interrupt in ``wait`` can leave the lock of a future taken; a thread of the executor
-        # that needs it would then wait for ever, and this process for the thread.
+        # that needs it would then wait forever, and this process for the thread.
         with postponed_interrupts() as deliver_interrupt:
             try:
                 _gather_all(submit, batches, room, receive, report, waiting, deliver_interrupt)

@@ -1,4 +1,4 @@
-"""Progress on standard error: a bar on a terminal, a line a minute elsewhere."""
+"""Progress on standard error: a bar on a terminal, a line per minute elsewhere."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def progress_bar(
     Args:
         title: the words in front of the bar.
         shown: whether to show a bar; None shows one on a terminal, and elsewhere, as in the log of
-            a server, a line a minute. A function is used in place of a bar.
+            a server, a line per minute. A function is used in place of a bar.
         seconds_for_speed: the time over which the speed is averaged, to estimate what is left.
 
     Yields:
@@ -86,11 +86,11 @@ def compiling_bar(
     told = shown is not False and not _visible(shown)
     started = time.monotonic()
     if told:
-        print(f"armrace: compiling {what}, once; about {seconds:.0f} s.", file=sys.stderr)
+        _print(f"compiling {what}, once; about {seconds:.0f} s.")
     with progress_bar("compiling, once", shown) as report:
         yield lambda share, now: report(share, f"compiling {now}, once".replace(" ,", ","))
     if told:
-        print(f"armrace: compiled in {time.monotonic() - started:.0f} s.", file=sys.stderr)
+        _print(f"compiled in {time.monotonic() - started:.0f} s.")
 
 
 def _make_lines(title: str) -> Callable[..., None]:
@@ -99,11 +99,20 @@ def _make_lines(title: str) -> Callable[..., None]:
 
     def report(share: float, words: str = title) -> None:
         nonlocal last
-        if time.monotonic() - last >= _SECONDS_BETWEEN_LINES and sys.stderr is not None:
+        if time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
             last = time.monotonic()
-            print(f"armrace: {words}, {share:.0%}", file=sys.stderr, flush=True)
+            _print(f"{words}, {share:.0%}")
 
     return report
+
+
+def _print(words: str) -> None:
+    """Print a line on standard error, unless it was closed.
+
+    It is then None, for which ``print`` would take the standard output.
+    """
+    if sys.stderr is not None:
+        print(f"armrace: {words}", file=sys.stderr, flush=True)
 
 
 def _visible(shown: bool | None) -> bool:

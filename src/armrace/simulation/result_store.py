@@ -54,9 +54,10 @@ class StoredResult:
             return None
         whole = _read(self.whole)
         asked = self.experiment.replications
-        if whole.replications < asked:
-            return None
         rows = whole.rows.filter(pl.col("replication") < asked)
+        # By number: an interruption may have left out some below the highest.
+        if rows["replication"].n_unique() < asked:
+            return None
         seconds = whole.seconds * asked / whole.replications
         audits = [found for number, found in _audits(whole).items() if number < asked]
         spec = self.experiment.to_builtins()
@@ -80,7 +81,7 @@ class StoredResult:
         save(Result(part.spec, rows, part.view, seconds, True, part.audits, part.means), target)
 
     def finish(self) -> None:
-        """Join the stored pieces into one file."""
+        """Join the stored pieces into one file, in which replications may still be missing."""
         parts = self._parts()
         if not parts:
             return
@@ -88,8 +89,10 @@ class StoredResult:
         rows = pl.concat([piece.rows for piece in pieces]).unique(["replication", "round"])
         view = next((piece.view for piece in pieces if piece.view), [])
         seconds = sum(piece.seconds for piece in pieces)
-        count = rows["replication"].n_unique()
-        spec = {**self.experiment.to_builtins(), "replications": count}
+        numbers = rows["replication"].unique()
+        reached = int(numbers.max()) + 1  # type: ignore[arg-type]  # a number, as there are rows
+        spec = {**self.experiment.to_builtins(), "replications": reached}
+        interrupted = len(numbers) < reached
         audits: dict[int, Audit] = {}
         for piece in pieces:
             audits.update(_audits(piece))
@@ -98,7 +101,7 @@ class StoredResult:
         means = pieces[0].means
         # Pieces are removed only after the whole is on disk. If the process is killed in between,
         # replications are stored twice, which ``unique`` above resolves the next time.
-        save(Result(spec, rows, view, seconds, audits=found, means=means), self.whole)
+        save(Result(spec, rows, view, seconds, interrupted, found, means), self.whole)
         for part in parts:
             part.unlink(missing_ok=True)
 

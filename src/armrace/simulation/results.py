@@ -66,7 +66,7 @@ class Result(ComparisonPresentation):
         self.seconds = seconds
         self.interrupted = interrupted
         self.audits = list(audits)
-        self.means = _means(spec) if means is None else np.array(means, dtype=np.float64)
+        self.means = np.array(_means(spec) if means is None else means, dtype=np.float64)
 
     @classmethod
     def from_outcomes(
@@ -97,7 +97,7 @@ class Result(ComparisonPresentation):
             seconds,
             interrupted,
             audits,
-            experiment.environment.mean_rewards(experiment.horizon).tolist(),
+            experiment.setting().means,
         )
 
     @property
@@ -235,10 +235,10 @@ class Result(ComparisonPresentation):
         return Comparison([self])
 
     def __repr__(self) -> str:
-        regret = self.figure("regret")
+        regret = self.figure("pseudo_regret")
         return (
             f"<Result of {self.policy}: {self.replications} x {self.horizon} rounds, "
-            f"regret {regret.mean:.1f} +- {regret.stderr:.1f}>"
+            f"pseudo-regret {regret.mean:.1f} +- {regret.stderr:.1f}>"
         )
 
 

@@ -21,6 +21,7 @@ from armrace.adversaries import (
 )
 from armrace.environments import Bernoulli, Environment, FiniteSupport
 from armrace.errors import UnknownName
+from armrace.formatting import number_repeats
 from armrace.policies import POLICIES, Policy
 from armrace.simulation.experiment import Experiment, make_experiment, refresh_for
 
@@ -61,7 +62,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         audit: float | None = None,
         refreshed: bool = False,
     ) -> list[Experiment]:
-        """One experiment per policy, on the same rewards.
+        """Make one experiment per policy, on the same rewards.
 
         With ``refreshed``, an attack that looks at a costly distribution sees one that is
         computed now and then; see :func:`armrace.simulation.experiment.refresh_for`.
@@ -91,7 +92,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
     def to_builtins(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
+        """Return it as plain data for JSON."""
         data = {field: getattr(self, field) for field in self.__struct_fields__}
         data["environment"] = self.environment.to_builtins()
         data["adversary"] = self.adversary.to_builtins()
@@ -120,11 +121,8 @@ def label_policies(policies: Iterable[Policy]) -> dict[str, Policy]:
     >>> list(label_policies([POLICIES.make("ucb1"), POLICIES.make("ucb1")]))
     ['ucb1', 'ucb1 #2']
     """
-    found: dict[str, Policy] = {}
-    for policy in policies:
-        alike = sum(other.tag() == policy.tag() for other in found.values())
-        found[f"{policy.tag()} #{alike + 1}" if alike else policy.tag()] = policy
-    return found
+    listed = list(policies)
+    return dict(zip(number_repeats(each.tag() for each in listed), listed, strict=True))
 
 
 _ADS = Bernoulli(means=(0.03, 0.045, 0.02, 0.09, 0.04, 0.05, 0.025, 0.035, 0.04, 0.03))
@@ -240,7 +238,7 @@ SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in _ALL}
 
 
 def find_scenario(name: str) -> Scenario:
-    """The scenario of this name, or an error that suggests the nearest."""
+    """Return the scenario of this name, or raise an error that suggests the nearest."""
     if name not in SCENARIOS:
         raise UnknownName.among("scenario", name, SCENARIOS)
     return SCENARIOS[name]

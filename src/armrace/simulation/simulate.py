@@ -73,7 +73,7 @@ def simulate(
             rounds where that is possible.
         workers: the number of threads, or of processes of a named executor; by default one per
             core.
-        progress: whether to show a progress bar; by default on a terminal, and a line a minute
+        progress: whether to show a progress bar; by default on a terminal, and a line per minute
             elsewhere.
         audit: the level at which every replication is audited at its end; by default no audit.
         account: what a round costs the attack: ``largest``, as in the paper, its largest change;

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import msgspec
 import polars as pl
 
-from armrace.errors import DamagedFile, InvalidParameter
+from armrace.errors import DamagedFile, InvalidParameter, UnknownName
 from armrace.files import atomic_path
 from armrace.forensics import Audit
 from armrace.policies import ArmView
@@ -77,6 +77,7 @@ def load(path: str | Path) -> Result:
 
     Raises:
         DamagedFile: the file is missing, damaged or not a result.
+        UnknownName: the file has no means, and the class of its environment is not known here.
     """
     if not isinstance(path, (str, Path)):
         raise InvalidParameter(f"path must be the path of a result file; got {path!r}.")
@@ -100,15 +101,19 @@ def load(path: str | Path) -> Result:
                 f"{path} has format {header.format}; this version reads {_FORMAT}, and its "
                 "specification runs it again."
             )
-        rows = _read_rows(data, header)
-        check_contents(header.spec, rows, len(header.audits), header.means, header.view)
-    except DamagedFile:
+        result = _make_result(header, _read_rows(data, header))
+        check_contents(result.spec, result.rows, len(result.audits), result.means, result.view)
+    except (DamagedFile, UnknownName):
         raise
     except Exception as error:
         raise DamagedFile(f"{path} is not a readable result of armrace.") from error
     # A panic of Polars derives from BaseException, so that the clause above does not catch it.
     except pl.exceptions.PanicException as error:
         raise DamagedFile(f"{path} is not a readable result of armrace.") from error
+    return result
+
+
+def _make_result(header: _Header, rows: pl.DataFrame) -> Result:
     return Result(
         header.spec,
         rows,

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from armrace.policies import ArmView
@@ -49,7 +50,7 @@ def check_contents(
     spec: Mapping[str, Any],
     rows: pl.DataFrame,
     audits: int,
-    means: Sequence[float] | None,
+    means: npt.NDArray[np.float64],
     views: Sequence[ArmView],
 ) -> None:
     """Raise a ValueError unless all contents fit the specification and each other.
@@ -58,14 +59,13 @@ def check_contents(
         spec: the specification in the file.
         rows: the ledger in the file.
         audits: the number of audits in the file.
-        means: the arms' true means; None in files that were stored without them.
+        means: the arms' true means.
         views: what the race's layers know of their arms, one for each cell of the file.
     """
     read = msgspec.convert(spec, _Spec)
     arms = _check_schema(rows.schema)
-    if means is not None:
-        _require(len(means) == arms, "means")
-        _require(bool(np.isfinite(means).all()), "means")
+    _require(means.size == arms, "means")
+    _require(bool(np.isfinite(means).all()), "means")
     _require(rows.height > 0, "rows")
     _check_numbers(rows)
     _check_rounds(rows, read)

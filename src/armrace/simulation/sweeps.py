@@ -55,7 +55,7 @@ def run_sweep(
 
     Args:
         cells: the cells, which are run one after the other.
-        folder: where results are stored; it is made if need be.
+        folder: where results are stored; it is made if it does not exist.
         executor: runs the replications in place of threads.
         workers: how many threads run at once; by default one per core.
         report: called with the number of finished cells and of all cells.
@@ -81,7 +81,7 @@ def run_sweep(
 def finished_cells(
     cells: Sequence[Cell], folder: str | Path, *, curves: bool = True
 ) -> list[list[Result] | None]:
-    """The results of the cells that ``folder`` holds, and None for those that are not finished."""
+    """Return the results of the cells that ``folder`` holds, and None for unfinished ones."""
     return [
         _results([StoredResult(e, Path(folder), curves=curves) for e in cell]) for cell in cells
     ]

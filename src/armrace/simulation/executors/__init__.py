@@ -10,7 +10,14 @@ from contextlib import contextmanager
 from armrace.errors import InvalidParameter, UnknownName
 from armrace.specification import Limits, check_number
 
-__all__ = ["CLUSTERS", "EXECUTORS", "check_executor", "chosen_executor", "running_executor"]
+__all__ = [
+    "CLUSTERS",
+    "EXECUTORS",
+    "check_executor",
+    "check_workers",
+    "chosen_executor",
+    "running_executor",
+]
 
 EXECUTORS = ("threads", "processes", "dask", "ray")
 CLUSTERS = ("dask", "ray")
@@ -37,6 +44,15 @@ def check_executor(name: str, address: str | None, workers: int | None) -> None:
         raise InvalidParameter(
             f"the cluster at {address} has its own workers; leave the number of workers out."
         )
+    check_workers(workers)
+
+
+def check_workers(workers: int | None) -> None:
+    """Refuse a number of workers below 1.
+
+    Args:
+        workers: the number of threads or processes; None is one per core.
+    """
     if workers is not None:
         check_number("workers", workers, _WORKERS, whole=True)
 
@@ -48,8 +64,8 @@ def chosen_executor(
     """Yield an executor by name; None stands for threads.
 
     With an ``address``, tasks go to the cluster of Dask or Ray that runs there, which is left
-    running. Without one, a cluster is started on this machine, by default with one worker a core,
-    and stopped in the end. The choice changes no figure.
+    running. Without one, a cluster is started on this machine, by default with one worker per
+    core, and stopped in the end. The choice changes no figure.
 
     Args:
         name: one of ``EXECUTORS``.

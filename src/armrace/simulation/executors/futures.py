@@ -6,7 +6,22 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from typing import Any
 
-__all__ = ["forwarded"]
+from armrace.errors import InvalidParameter
+
+__all__ = ["cannot_load", "forwarded"]
+
+
+def cannot_load(place: str, error: ImportError) -> InvalidParameter:
+    """Return the refusal of workers that lack what a task imports.
+
+    Args:
+        place: where the workers are.
+        error: what importing raised there.
+    """
+    return InvalidParameter(
+        f"the workers at {place} cannot load what they are to run ({error}); install the same "
+        "version of armrace there."
+    )
 
 
 def forwarded(
@@ -26,7 +41,7 @@ def forwarded(
     outer: Future[Any] = Future()
 
     def hand_on(done: Future[Any]) -> None:
-        # A cancelled future takes no result; its task may have ended all the same.
+        # A cancelled future takes no result; its task may have ended anyway.
         if outer.cancelled():
             return
         try:

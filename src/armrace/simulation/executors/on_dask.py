@@ -9,8 +9,8 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from armrace.errors import InvalidParameter, WorkersLost
-from armrace.simulation.code_digest import package_code
-from armrace.simulation.executors.futures import forwarded
+from armrace.simulation.code_digest import check_same_code, package_code
+from armrace.simulation.executors.futures import cannot_load, forwarded
 from armrace.simulation.executors.reachability import SECONDS_TO_ANSWER, is_reachable, within
 from armrace.simulation.interrupts import deaf_children
 
@@ -104,11 +104,7 @@ class DaskExecutor(Executor):
             raise WorkersLost(
                 f"the Dask scheduler at {self._place} has no worker; start some with dask worker."
             ) from error
-        if self.submit(package_code).result() != package_code():
-            raise InvalidParameter(
-                f"the workers of {self._place} run another version of armrace; install the same "
-                "on all machines, or the figures may differ."
-            )
+        check_same_code(self.submit(package_code).result(), self._place)
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         """Submit a task."""
@@ -129,8 +125,5 @@ class DaskExecutor(Executor):
                 "memory than they have."
             )
         if isinstance(error, ImportError):
-            return InvalidParameter(
-                f"the workers at {self._place} cannot load what they are to run ({error}); install "
-                "the same version of armrace there."
-            )
+            return cannot_load(self._place, error)
         return error

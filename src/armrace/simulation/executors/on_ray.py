@@ -14,7 +14,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from armrace.errors import InvalidParameter, WorkersLost
-from armrace.simulation.code_digest import package_code
+from armrace.simulation.code_digest import check_same_code, package_code
+from armrace.simulation.executors.futures import cannot_load
 from armrace.simulation.executors.ray_relay import ON_THIS_MACHINE, RUNNING_HERE
 from armrace.simulation.executors.reachability import is_reachable, monitor_address, within
 from armrace.simulation.interrupts import deaf_children
@@ -25,7 +26,7 @@ _NO_EXTRA = "the executor ray needs Ray; install it with: pip install 'armrace[r
 _RELAY = "armrace.simulation.executors.ray_relay"
 _SECONDS_TO_CONNECT = 40.0
 _SECONDS_TO_START = 120.0
-"""A cluster of one's own is there for certain, but may take long to start on a busy machine."""
+"""A cluster started here will answer, but may start slowly on a busy machine."""
 _SECONDS_TO_END = 15.0
 _SECONDS_FOR_A_WORKER = 120
 """Ray starts a worker for the first task, which imports this package."""
@@ -126,11 +127,7 @@ class RayExecutor(Executor):
             raise WorkersLost(
                 f"the cluster of Ray at {self._place} gives no worker for a task."
             ) from error
-        if code != package_code():
-            raise InvalidParameter(
-                f"the workers at {self._place} run another version of armrace, which could give "
-                "other figures; install the same version on all machines."
-            )
+        check_same_code(code, self._place)
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         """Submit a task."""
@@ -159,7 +156,7 @@ class RayExecutor(Executor):
                 future.set_exception(WorkersLost(f"the cluster of Ray at {self._place} is gone."))
 
     def _forget(self, number: int, done: Future[Any]) -> None:
-        """Stop waiting for a task; one that was cancelled is called off at the relay too."""
+        """Stop waiting for a task; one that was cancelled is also cancelled in the relay."""
         self._waiting.pop(number, None)
         if done.cancelled():
             self._tell(number, None)
@@ -197,8 +194,5 @@ class RayExecutor(Executor):
         if went_well:
             return found
         if isinstance(found, ImportError):
-            raise InvalidParameter(
-                f"the workers at {self._place} cannot load what they are to run ({found}); install "
-                "the same version of armrace there."
-            ) from found
+            raise cannot_load(self._place, found) from found
         raise found
