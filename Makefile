@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test test-long test-ray lint style types warm-up bench verify forensics torture worst grid locked pictures docs reference package clean
+.PHONY: help setup packages programs demo test test-long test-ray lint style types warm-up bench verify forensics torture worst grid locked pictures docs reference package clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -12,9 +12,16 @@ help: ## show what there is
 setup: $(READY) ## make .venv with everything for development
 
 $(READY): pyproject.toml constraints.txt
+	@$(MAKE) --no-print-directory --jobs=2 packages programs
+	@touch $@
+
+# Modules are compiled to bytecode when they are first imported: all of them would take 20 seconds.
+packages:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	@# The tests start a PostgreSQL, a chromium and an nginx of their own; root can install them on Debian.
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
+
+# The tests start a PostgreSQL, a chromium and an nginx of their own; root can install them on Debian.
+programs:
 	@missing=; \
 	  ls -d /usr/lib/postgresql/*/bin > /dev/null 2>&1 || command -v initdb > /dev/null || missing="$$missing postgresql"; \
 	  command -v chromium > /dev/null || command -v chromium-browser > /dev/null || missing="$$missing chromium"; \
@@ -24,7 +31,6 @@ $(READY): pyproject.toml constraints.txt
 	    apt-get update -q || true; \
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing; \
 	  else echo "Install$$missing to run all tests."; fi
-	@touch $@
 
 demo: setup ## compare policies under click fraud, and write a report
 	$(BIN)/armrace compare
