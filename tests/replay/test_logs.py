@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -252,6 +253,27 @@ def test_times_of_all_forms(tmp_path: Path) -> None:
     text = "t,ad,click\n" + "".join(f"{form},{n % 2},1\n" for n, form in enumerate(forms))
     log = open_log(write(tmp_path, text), arm="ad", reward="click", time="t")
     assert (log.rows, log.first_time, log.last_time) == (7, 1_700_000_000_000, 1_700_000_000_000)
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_whole_numbers_of_any_unit_give_the_same_times(unit: str) -> None:
+    moments = pl.Series([datetime(1979, 1, 1), datetime(2026, 5, 4, 3, 2, 1, 987_000)])
+    frame = pl.DataFrame({"t": moments.dt.epoch(unit), "ad": ["a", "b"], "click": [0, 1]})
+    log = open_log(frame, arm="ad", reward="click", time="t")
+    assert [log.first_time, log.last_time] == moments.dt.epoch("ms").to_list()
+
+
+def test_times_that_no_calendar_has_cannot_be_read() -> None:
+    numbers = [-62_135_596_800_000, 253_402_300_799_999, -62_135_596_800_001, 253_402_300_800_000]
+    dates = pl.Series(numbers).cast(pl.Datetime("ms"))
+    frame = pl.DataFrame({"t": dates, "ad": ["a", "b", "a", "b"], "click": [0, 1, 0, 1]})
+    assert reasons(open_log(frame, arm="ad", reward="click", time="t")) == {
+        "the time cannot be read": [3, 4]
+    }
+    far = frame.with_columns(t=pl.Series(["1e9", "0", "2.6e20", "-1e14"]))
+    assert reasons(open_log(far, arm="ad", reward="click", time="t")) == {
+        "the time cannot be read": [3, 4]
+    }
 
 
 def test_the_sample_has_its_attribution() -> None:

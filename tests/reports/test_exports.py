@@ -1,8 +1,10 @@
 """Pages, plots and figures from Python: the files they write, and what they refuse."""
 
+import inspect
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -301,7 +303,15 @@ def test_searches_and_verifications_say_how_to_run_them_again(
     assert results.verification.settings == {
         "policies": ["sharp-race"], "quick": True, "asymptotic": True, "seed": 0
     }  # fmt: skip
-    assert "armrace.verify(**specification)" in page_of(results.verification)
+    call = "from armrace.verification import verify; verify(**specification)"
+    assert f"<code>{call}</code>" in page_of(results.verification)
+    names: dict[str, Any] = {"specification": results.verification.settings, "bind": bind}
+    exec(call.replace("verify(", "bind(verify, "), names)
+
+
+def bind(function: Callable[..., Any], **arguments: Any) -> None:
+    """Check that a function takes these arguments, in place of a run of a minute."""
+    inspect.signature(function).bind(**arguments)
 
 
 def test_there_is_no_page_and_no_figure_of_anything_else() -> None:

@@ -25,7 +25,7 @@ class Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     propensity: str | None = None
     """The probability with which the logging system chose the arm that it showed."""
     time: str | None = None
-    """When it was shown: ISO 8601, or seconds or milliseconds since 1970."""
+    """When it was shown: ISO 8601, or seconds, milli-, micro- or nanoseconds since 1970."""
     source: str | None = None
     """Where the feedback came from."""
     unit: str | None = None

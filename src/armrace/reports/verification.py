@@ -14,6 +14,7 @@ from armrace.verification import Check, Verification
 
 __all__ = ["by_claim", "heading", "render_verification", "short_interval", "verification_plots"]
 
+_PYTHON = "from armrace.verification import verify; verify(**specification)"
 _COLUMNS = (
     "policy",
     "theorem",
@@ -34,7 +35,7 @@ def render_verification(found: Verification, command: str = "") -> str:
         _overview(found),
         *map(plot_section, verification_plots(found)),
         *_sections(found),
-        rerun_section(command, "armrace.verify(**specification)", [found.settings]),
+        rerun_section(command, _PYTHON, [found.settings]),
     ]
     return document("verification", sections)
 
