@@ -62,7 +62,8 @@ def render_arena(
         _environments_section(grid),
         rerun_section(
             command,
-            "armrace.simulation.arena.run_arena(Grid(**specification), folder)",
+            "from armrace.simulation.arena import Grid, run_arena; "
+            "run_arena(Grid(**specification), folder)",
             [msgspec.to_builtins(grid)],
             words="The same figures, bit for bit, on any machine; with the same folder, nothing is "
             "played twice",
@@ -129,7 +130,7 @@ def _worst_found_section(worst: pl.DataFrame, styles: dict[str, Style]) -> str:
             (
                 found["environment"],
                 figure(found["budget"]),
-                f"{figure(found['mean'])} ± {figure(1.96 * found['stderr'])}",
+                f"{figure(found['mean'])} ± {figure(found['high'] - found['mean'])}",
                 figure(found["p95"]),
                 figure(found["largest"]),
                 f'<td class="words">{escape(found["description"])}</td>',
