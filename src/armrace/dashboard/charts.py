@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from armrace.forensics.sentences import COUNTS, HIDDEN, STILL
 from armrace.formatting import count, figure
 from armrace.service.answers import Deletion, HistoryView, RulingView
 
@@ -237,7 +238,7 @@ def certificate_chart(history: HistoryView) -> Chart:
     return Chart(
         name="certificate",
         title="Certified corruption",
-        description="Lower bound on the corruption of the rewards, over time.",
+        description=f"{STILL} and {HIDDEN}, the line is a lower bound on C, which {COUNTS}.",
         unit="corruption",
         axis="corruption, in units of reward",
         times=history.times,

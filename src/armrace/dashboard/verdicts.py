@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from armrace.dashboard.charts import MISSING
-from armrace.forensics.sentences import HIDDEN, STILL
-from armrace.formatting import count, figure
+from armrace.forensics.sentences import COUNTS, HIDDEN, STILL
+from armrace.formatting import count, figure, round_down
 from armrace.service.answers import ExperimentView, HistoryView, RatioCheck
 from armrace.statistics import Interval, interval_for_all_times
 
@@ -102,7 +101,7 @@ def make_verdict(view: ExperimentView, history: HistoryView) -> Verdict:
     alarms, race = history.alarms[-1], _race(view, history)
     if alarms or race.failed:
         everyone = [row.arm for row in others]
-        standing = _doubt(alarms, history.certificates[-1])
+        standing = f"but nothing is guaranteed: {_RAISED.get(alarms, f'{alarms} alarms are up')}."
         return Verdict(rows, best, False, everyone, standing, _IN_DOUBT, race.sentence)
     rivals = [row.arm for row in others if row.high >= best.low]
     standing, sure = _sure(rivals, len(running))
@@ -119,16 +118,7 @@ _IN_DOUBT = (
     "Intervals assume honest rewards and means that stand still. The audit contradicts that, so no "
     "arm is ruled out."
 )
-
-
-def _doubt(alarms: int, certificate: float) -> str:
-    if certificate >= 1.0:
-        return (
-            f"but nothing is guaranteed: at least {count(math.floor(certificate))} of reward was "
-            "corrupted, or the world has moved."
-        )
-    raised = "an alarm is up" if alarms == 1 else f"{alarms} alarms are up"
-    return f"but nothing is guaranteed: {raised}."
+_RAISED = {0: "a layer that has settled has lost its guarantee", 1: "an alarm is up"}
 
 
 def _sure(rivals: list[str], arms: int) -> tuple[str, str]:
@@ -155,9 +145,8 @@ class _Standing(NamedTuple):
 def _race(view: ExperimentView, history: HistoryView) -> _Standing:
     """Say what the slowest settled layer has settled, which tolerates the most."""
     certificate = history.certificates[-1]
-    found = (
-        f"{STILL} and {HIDDEN}, at least {count(math.floor(certificate))} of reward was corrupted"
-    )
+    least = f"at least {round_down(certificate)}" if certificate >= 1.0 else ""
+    found = f"{STILL} and {HIDDEN}, C is {least}"
     active: dict[int, list[str]] = {}
     for each in view.layers if history.tolerated else ():
         active.setdefault(each.layer, [])
@@ -166,7 +155,7 @@ def _race(view: ExperimentView, history: HistoryView) -> _Standing:
     settled = [layer for layer, arms in active.items() if len(arms) == 1]
     if not settled:
         words = ["No layer of the race has settled on one arm yet."] if active else []
-        words += [f"{found}."] if certificate >= 1.0 else []
+        words += [f"{found}; C {COUNTS}."] if least else []
         return _Standing(False, " ".join(words))
     layer = max(settled)
     tolerated, delta = history.tolerated[layer], float(view.settings["policy"].get("delta", _LEVEL))
@@ -175,13 +164,13 @@ def _race(view: ExperimentView, history: HistoryView) -> _Standing:
         return _Standing(
             True,
             f"{found}: more than the {limit} that layer {layer} of the race tolerates, so nothing "
-            f"guarantees {active[layer][0]}, on which it has settled.",
+            f"guarantees {active[layer][0]}, on which it has settled. C {COUNTS}.",
         )
     return _Standing(
         False,
         f"Layer {layer} of the race has settled on {active[layer][0]}. {STILL} and {HIDDEN}, that "
-        f"is right with probability {100 * (1 - delta):g}%, as long as no more than {limit} of "
-        "reward was corrupted.",
+        f"is right with probability {100 * (1 - delta):g}%, as long as C is at most {limit}"
+        f"{least and f', and C is {least}'}; C {COUNTS}.",
     )
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from armrace.forensics.findings import Alarm
 
 __all__ = [
+    "COUNTS",
     "HIDDEN",
     "MOVED",
     "STILL",
@@ -36,6 +37,9 @@ HIDDEN = (
     "seeing its layer"
 )
 """What a certificate beyond the changes to learned rewards assumes as well."""
+
+COUNTS = "counts the largest change to any arm in each round, arms that were not played included"
+"""What C is, which is more than the changes to learned rewards."""
 
 _UNBELIEVABLE = 1e-12
 
@@ -82,7 +86,7 @@ def _describe_waves(alarm: Alarm) -> str:
 def _describe_failed_layer(alarm: Alarm) -> str:
     (layer,) = alarm.layers
     named = "Layer 0 has lost its" if layer == 0 else f"Layers 0 to {layer} have lost their"
-    return f"{named} guarantee: there was more corruption than that covers, {MOVED}."
+    return f"{named} guarantee: if {HIDDEN}, there was more corruption than that covers, {MOVED}."
 
 
 _DESCRIPTIONS = {
@@ -122,8 +126,7 @@ def certificate_sentences(seen: float, total: float) -> list[str]:
         )
     if total > seen:
         sentences.append(
-            f"{STILL} and {HIDDEN}, then C is at least {round_down(total)}; C counts the "
-            "largest change to any arm in each round, arms that were not played included."
+            f"{STILL} and {HIDDEN}, then C is at least {round_down(total)}; C {COUNTS}."
         )
     return sentences
 
@@ -160,8 +163,7 @@ def describe_report(level: float) -> str:
     return (
         "Each run was audited at its end from what the policy had learned, without knowledge of "
         f"the attack. An alarm says that rewards were corrupted, {MOVED}. {STILL} and {HIDDEN}, "
-        "a certificate is a lower bound on C, which counts the largest change to any arm in each "
-        "round, arms that were not played included. Alarms and certificates are wrong with a "
-        f"probability of at most {level:g}, over all times together: without an attack and with "
-        "fixed means, at most that share of runs may raise an alarm."
+        f"a certificate is a lower bound on C, which {COUNTS}. Alarms and certificates are wrong "
+        f"with a probability of at most {level:g}, over all times together: without an attack and "
+        "with fixed means, at most that share of runs may raise an alarm."
     )
