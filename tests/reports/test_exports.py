@@ -2,7 +2,6 @@
 
 import inspect
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +16,7 @@ from armrace.environments import Bernoulli, Environment
 from armrace.errors import DamagedFile, InvalidParameter, UnknownName, UnwritableOutput
 from armrace.kernels.laws import Law
 from armrace.red_team.efforts import EFFORTS
-from armrace.reports.arena import arena_plots
+from armrace.reports.arena import arena_plots, render_arena
 from armrace.reports.exports import page_of, plots_of
 from armrace.reports.page import comparison_plots, render_report
 from armrace.reports.planning import render_plan
@@ -303,15 +302,28 @@ def test_searches_and_verifications_say_how_to_run_them_again(
     assert results.verification.settings == {
         "policies": ["sharp-race"], "quick": True, "asymptotic": True, "seed": 0
     }  # fmt: skip
+
+
+def test_pages_name_calls_that_take_their_specifications(results: Results) -> None:
+    settings, plan = results.verification.settings, results.plan
+    asked, grid = plan.to_builtins()["question"], msgspec.to_builtins(GRID)
     call = "from armrace.verification import verify; verify(**specification)"
-    assert f"<code>{call}</code>" in page_of(results.verification)
-    names: dict[str, Any] = {"specification": results.verification.settings, "bind": bind}
-    exec(call.replace("verify(", "bind(verify, "), names)
+    _check_call(page_of(results.verification), call, specification=settings)
+    call = "from armrace.planning import plan; plan(**question)"
+    _check_call(page_of(plan), call, question=asked)
+    call = "from armrace.simulation.arena import Grid, run_arena; "
+    call += "run_arena(Grid(**specification), folder)"
+    page = render_arena(GRID, results.arena)
+    _check_call(page, call, specification=grid, folder=Path("cells"))
 
 
-def bind(function: Callable[..., Any], **arguments: Any) -> None:
-    """Check that a function takes these arguments, in place of a run of a minute."""
-    inspect.signature(function).bind(**arguments)
+def _check_call(page: str, call: str, **names: Any) -> None:
+    """Bind the arguments of a call that a page names, in place of a run of minutes."""
+    assert f"<code>{call}</code>" in page
+    loading, _, calling = call.partition("; ")
+    function, _, arguments = calling.partition("(")
+    names["signature"] = inspect.signature
+    exec(f"{loading}; signature({function}).bind({arguments}", names)
 
 
 def test_there_is_no_page_and_no_figure_of_anything_else() -> None:

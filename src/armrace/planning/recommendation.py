@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from armrace.formatting import clicks, days_in_words, figure, percent, runs_in_words
-from armrace.planning.guarantees import rounds_until_guarantee
+from armrace.planning.guarantees import COVERED, rounds_until_guarantee
 from armrace.planning.question import Question
 from armrace.policies import MultiLayerRace
 from armrace.simulation.experiment import USUAL_REFRESH, refresh_words
@@ -222,12 +222,12 @@ def _worth(question: Question) -> str:
 
 
 def _proven(question: Question, rows: list[Row]) -> str:
-    """Say what a theorem guarantees for any attack, if a race is among the policies."""
+    """Say what a theorem guarantees against all attacks, if a race is among the policies."""
     covered = [row for row in rows if row["guaranteed"] is not None]
     if covered:
         reaches = ", ".join(f"{r['policy']} up to C = {figure(r['guaranteed'])}" for r in covered)
         return (
-            "Proven for any attack, with probability 1 - delta: these lose less than by playing "
+            f"Proven for {COVERED}, with probability 1 - delta: these lose less than by playing "
             f"the next best arm throughout: {reaches}."
         )
     races = [each for each in question.policies if isinstance(each, MultiLayerRace)]
@@ -235,7 +235,7 @@ def _proven(question: Question, rows: list[Row]) -> str:
     if rounds is None:
         return ""
     return (
-        "Nothing is proven for any attack at this length: even without corruption, Theorem 3 says "
+        "Nothing is proven at this length: even without corruption, Theorem 3 says "
         "nothing about multi-layer-race before about "
         f"{days_in_words(question.days_of(rounds))}."
     )
