@@ -19,7 +19,6 @@ from armrace.reports.audits import AUDIT_COLUMNS, audit_rows
 from armrace.reports.descriptions import (
     cell_name,
     interval,
-    means_of,
     never_searched,
     own_worst_name,
     setting,
@@ -150,16 +149,13 @@ def _arms(result: Result) -> Table:
     """The most played arms first if there are too many to show them all."""
     pulls = result.summary()["pulls"]["mean"]
     corruption = result.final["arm_corruption"].to_numpy().mean(axis=0)
-    means = means_of(result)
     table = new_table("arm", "mean", "pulls", "share", "corruption")
     order = sorted(range(len(pulls)), key=lambda arm: -pulls[arm])
     for arm in sorted(order[:_SHOWN_ARMS]):
         share = f"{100 * pulls[arm] / result.horizon:.1f}%"
-        mean, best = "-", False
-        if means is not None:
-            mean, best = f"{means[arm]:.4g}", means[arm] == means.max()
-        row = (str(arm), mean, figure(pulls[arm]), share, figure(corruption[arm]))
-        table.add_row(*row, style="bold" if best else None)
+        mean = result.means[arm]
+        row = (str(arm), f"{mean:.4g}", figure(pulls[arm]), share, figure(corruption[arm]))
+        table.add_row(*row, style="bold" if mean == result.means.max() else None)
     if len(order) > _SHOWN_ARMS:
         table.add_row(f"and {len(order) - _SHOWN_ARMS} arms that were played less")
     return table

@@ -50,9 +50,9 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     estimator: str
     value: float | None
     """``None`` if no row bears on it."""
-    low: float | None
-    high: float | None
-    """The ends of the interval; ``None`` where they are not finite."""
+    low: float
+    high: float
+    """The ends of the interval, within the range of rewards."""
     method: Method
     """How the interval was made: ``exact`` holds for any number of rows, ``bootstrap`` for many."""
     rows: float
