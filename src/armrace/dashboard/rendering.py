@@ -22,8 +22,7 @@ from armrace.dashboard.drawing import (
     draw_interval,
     draw_sparkline,
 )
-from armrace.dashboard.verdicts import duration
-from armrace.formatting import count, figure, short
+from armrace.formatting import count, duration, figure, short
 from armrace.service.answers import LayerView
 
 __all__ = ["FORM_TOKEN", "address", "render"]

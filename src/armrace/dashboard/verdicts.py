@@ -9,7 +9,7 @@ import msgspec
 
 from armrace.dashboard.charts import MISSING
 from armrace.forensics.sentences import COUNTS, HIDDEN, STILL
-from armrace.formatting import count, figure, round_down
+from armrace.formatting import count, duration, figure, percent, round_down
 from armrace.service.answers import ExperimentView, HistoryView, RatioCheck
 from armrace.statistics import Interval, interval_for_all_times
 
@@ -113,7 +113,7 @@ def best_arm(known: Sequence[ArmRow]) -> ArmRow:
     return max(known, key=lambda row: (row.low, row.mean or 0.0))
 
 
-_CONFIDENCE = f"a confidence of {100 * (1 - _LEVEL):.0f}%"
+_CONFIDENCE = f"a confidence of {percent(1 - _LEVEL)}"
 _IN_DOUBT = (
     "Intervals assume honest rewards and means that stand still. The audit contradicts that, so no "
     "arm is ruled out."
@@ -211,15 +211,3 @@ def median_bin(delays: Sequence[int]) -> int | None:
         if total and 2 * seen >= total:
             return place
     return None
-
-
-def duration(seconds: float) -> str:
-    """Return a length of time in one unit.
-
-    >>> [duration(s) for s in (0.5, 8, 131, 5000, 200_000)]
-    ['0.5 s', '8 s', '2.2 min', '83 min', '2.3 d']
-    """
-    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= 1.5 * size:
-            return f"{seconds / size:.2g} {unit}"
-    return f"{seconds:.2g} s"

@@ -18,7 +18,7 @@ from armrace.forensics.audit import LEVEL, audit
 from armrace.forensics.audit_trail import watch
 from armrace.forensics.evidence import log_evidence
 from armrace.forensics.findings import Audit
-from armrace.forensics.sentences import MOVED
+from armrace.forensics.sentences import MOVED, describe_chance
 from armrace.formatting import count, figure
 from armrace.kernels.compiling import fingerprint
 from armrace.kernels.dispatch import implement, implementations
@@ -32,7 +32,6 @@ from armrace.specification import check_number
 __all__ = ["LogAudit", "SourceAlarm", "audit_log"]
 
 _FEWEST_ROWS = 16
-_TINY = 1e-12
 LIMITS = (
     "What this can show: that an arm's rewards changed at some time, or came in waves, or that one "
     "source pays differently from the others on the same arm. What it cannot show: forging that "
@@ -88,12 +87,11 @@ class SourceAlarm(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         """Say it in one sentence."""
-        likely = f"below {_TINY:g}" if self.chance < _TINY else f"of at most {self.chance:.2g}"
         return (
             f"Source {self.source} pays {figure(self.mean)} on arm {self.arm} ({count(self.rows)} "
             f"rows), all others {figure(self.other_mean)} ({count(self.other_rows)} rows). Its "
             f"rewards were forged, or its visitors differ, {MOVED} while it paid. Equal means "
-            f"give such a difference with a probability {likely}."
+            f"give such a difference with a probability {describe_chance(self.chance)}."
         )
 
 

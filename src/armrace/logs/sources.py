@@ -20,6 +20,7 @@ import msgspec
 import polars as pl
 
 from armrace.errors import InvalidParameter
+from armrace.formatting import count
 from armrace.logs.columns import Columns
 from armrace.logs.samples import PREFIX, sample_path
 
@@ -113,7 +114,9 @@ def _frame_pieces(frame: pl.LazyFrame, columns: Columns, name: str) -> Iterator[
 
 def _breaks_off(columns: Columns, first: int, error: BaseException) -> Piece:
     empty = pl.DataFrame(schema=dict.fromkeys(columns.named(), pl.String))
-    words = f"The file cannot be read any further after row {first - 1:,}: {_first_line(error)}."
+    words = (
+        f"The file cannot be read any further after row {count(first - 1)}: {_first_line(error)}."
+    )
     return Piece(empty, first, remark=words)
 
 
@@ -152,7 +155,9 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
             yield kept[:cut]
             kept = kept[cut:]
         elif len(kept) > 8 * _BLOCK:
-            raise InvalidParameter(f"lines of a log must be shorter than {8 * _BLOCK:,} bytes.")
+            raise InvalidParameter(
+                f"lines of a log must be shorter than {count(8 * _BLOCK)} bytes."
+            )
     if kept:
         yield kept
 

@@ -45,7 +45,7 @@ def read_traffic(log: Log, known: float | None = None) -> FromLog:
         if log.days < _LEAST_DAYS:
             raise InvalidParameter(
                 f"the log must span at least an hour for its traffic to be read; its times span "
-                f"{log.days * 24 * 60:.3g} minutes, so give --traffic."
+                f"{figure(log.days * 24 * 60)} minutes, so give --traffic."
             )
         traffic = log.rows / log.days
         words.append(

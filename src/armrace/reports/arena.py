@@ -215,6 +215,6 @@ def _arms(environment: Environment) -> str:
     means = environment.mean_rewards(1)
     listed = pl.Series(means).value_counts(sort=False).sort("", descending=True).rows()
     arms = ", ".join(
-        f"{mean:.3g}" + (f" ({times} arms)" if times > 1 else "") for mean, times in listed
+        figure(mean) + (f" ({times} arms)" if times > 1 else "") for mean, times in listed
     )
     return f"{environment.tag()}, {environment.arms} arms with the means {arms}"

@@ -6,7 +6,7 @@ from html import escape
 from itertools import groupby
 
 from armrace import __version__
-from armrace.formatting import count, figure, span
+from armrace.formatting import count, figure, percent, span
 from armrace.reports.growth import growth_plot
 from armrace.reports.layout import document, header, interval_mark, rerun_section, row, table
 from armrace.reports.plots import Plot, plot_section
@@ -82,9 +82,9 @@ def _setting(found: Verification) -> str:
         "named above its table, and misses it with a probability of at most "
         f"{found.error_probability:g} divided by {len(found.checks)}, the number of rows, so that "
         "all true claims hold together here with probability "
-        f"{1 - found.error_probability:.0%}. A row fails if its interval lies wholly on the wrong "
-        "side of its limit; where growth is to be shown, also if it does not lie wholly on the "
-        "right side."
+        f"{percent(1 - found.error_probability)}. A row fails if its interval lies wholly on the "
+        "wrong side of its limit; where growth is to be shown, also if it does not lie wholly on "
+        "the right side."
     )
 
 

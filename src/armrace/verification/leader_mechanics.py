@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from armrace.formatting import count
 from armrace.statistics import Interval
 from armrace.verification.betting import betting_interval
 from armrace.verification.checks import Claim, Judgement
@@ -95,7 +96,8 @@ class _Paths:
 
 def _setting(runs: int, rounds: int) -> str:
     means = ", ".join(f"{mean:g}" for mean in MEANS)
-    return f"means {means}; two arms swapped while the best is likely; T = {rounds:,}; {runs} runs"
+    attack = "two arms swapped while the best is likely"
+    return f"means {means}; {attack}; T = {count(rounds)}; {runs} runs"
 
 
 def _definition_claims(subject: LeaderSubject, paths: _Paths) -> Iterator[Claim]:

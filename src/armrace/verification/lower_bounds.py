@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from armrace.adversaries import LowerBoundSwitch
-from armrace.formatting import count
+from armrace.formatting import count, figure
 from armrace.policies import Policy, Ucb1
 from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.theory import (
@@ -134,7 +134,7 @@ def _promised(label: str, experiment: Experiment, rounds: int, promise: ForcedRe
 
     setting = (
         f"{_instance('lower-bound-switch')} after C = {count(rounds)} of T = 3C rounds; promised "
-        f"is a regret of {promise.regret:,.0f} with probability {promise.probability:.3f}"
+        f"is a regret of {figure(promise.regret)} with probability {promise.probability:.3f}"
     )
     return Claim(
         "the lower-bound adversary forces the regret that Theorem 4 promises",
@@ -157,7 +157,7 @@ def _clean(policy: Policy, experiment: Experiment, rounds: int) -> Claim:
 
     setting = (
         f"{_instance('lower-bound-switch')} after C = {count(rounds)} of T = 3C rounds; promised "
-        f"is gap (C - 8 ln T/gap^2 - 4.3) = {promise:,.0f}"
+        f"is gap (C - 8 ln T/gap^2 - 4.3) = {figure(promise)}"
     )
     return Claim(
         "the lower-bound adversary forces pseudo-regret of gap C less what is learned",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from armrace.formatting import count
+from armrace.formatting import count, figure
 from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.theory import gaps_of
 from armrace.verification.cells import ATTACKS, Cell, cells, describe
@@ -70,7 +70,7 @@ def below_bound(cell: Cell) -> Claim:
     most = bound(float(cell.experiment.budget))
     setting = (
         f"{cell.setting}; delta = {cell.subject.delta:g}; "
-        f"the bound is {most:,.0f} of {horizon * _GAPS[0]:,.0f}"
+        f"the bound is {figure(most)} of {figure(horizon * _GAPS[0])}"
     )
     return Claim(
         "the regret is below the theorem's bound",

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from armrace.formatting import count
 from armrace.simulation.experiment import make_experiment
 from armrace.statistics import Interval
 from armrace.theory import allowance_failure
@@ -53,7 +54,7 @@ def spending_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
     state = running_race(policy.start(ARMS, HORIZON))
     if state is None:
         return
-    setting = f"K = {ARMS}; T = {HORIZON:,}; delta = {_delta(policy):g}"
+    setting = f"K = {ARMS}; T = {count(HORIZON)}; delta = {_delta(policy):g}"
     setting += f"; told C = {TOLD:g}" if subject.told else ""
     yield _exact(
         "log terms spend no more than the intervals' part of delta",
@@ -183,7 +184,7 @@ def _computed(subject: Subject, policy: Any, rule: Rule, form: Form, seed: int) 
     return Claim(
         "intervals as computed spend no more than their part of delta",
         subject.label,
-        f"means {means}; no attack; T = {HORIZON:,}; delta = {_delta(policy):g}",
+        f"means {means}; no attack; T = {count(HORIZON)}; delta = {_delta(policy):g}",
         _MEASURE,
         (experiment,),
         judge,
