@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["INTERRUPTED", "end", "run", "run_cells", "say_how_to_go_on"]
 
 INTERRUPTED = 130
+"""The exit code after Ctrl-C: that of shells, 128 plus the number of SIGINT."""
 
 
 def run(

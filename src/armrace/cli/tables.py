@@ -23,7 +23,7 @@ from armrace.reports.descriptions import (
     own_worst_name,
     setting,
 )
-from armrace.reports.rows import MEASURE_NAMES, standings
+from armrace.reports.rows import LEADERBOARD_COLUMNS, MEASURE_NAMES, standings
 from armrace.simulation import Comparison, Result, Scenario
 from armrace.simulation.results import FIGURES_OF_A_RUN
 from armrace.statistics import mean_interval
@@ -39,17 +39,6 @@ __all__ = [
     "print_verdict",
     "print_worst_standings",
 ]
-
-_LEADERBOARD = {
-    "attacked": "attacked",
-    "quiet": "quiet",
-    "tail": "p95,\nattacked",
-    "worst": "worst\ncell",
-    "rank": "mean\nrank",
-    "wins": "cells\nwon",
-    "cells": "cells\nplayed",
-}
-
 
 _PAID = ("attack\nspent", "seen of\nthat")
 
@@ -225,9 +214,9 @@ def _half_width(comparison: Comparison, label: str) -> str:
 
 def print_leaderboard(board: pl.DataFrame) -> None:
     """The arena's policies, those first that lose least under attack."""
-    table = new_table("policy", *_LEADERBOARD.values())
+    table = new_table("policy", *(name.replace(" ", "\n") for name in LEADERBOARD_COLUMNS.values()))
     for row in board.iter_rows(named=True):
-        table.add_row(row["policy"], *(figure(row[name]) for name in _LEADERBOARD))
+        table.add_row(row["policy"], *(figure(row[name]) for name in LEADERBOARD_COLUMNS))
     print_tables(table)
 
 
