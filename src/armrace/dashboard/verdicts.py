@@ -11,7 +11,8 @@ from armrace.dashboard.charts import MISSING
 from armrace.forensics.sentences import COUNTS, HIDDEN, STILL
 from armrace.formatting import count, duration, figure, percent, round_down
 from armrace.service.answers import ExperimentView, HistoryView, RatioCheck
-from armrace.statistics import Interval, interval_for_all_times
+from armrace.statistics import interval_for_all_times
+from armrace.statistics.scales import Scale
 
 __all__ = ["ArmRow", "Verdict", "arm_rows", "describe_ratio", "make_verdict"]
 
@@ -58,15 +59,16 @@ class Verdict(msgspec.Struct, frozen=True):
 
 def arm_rows(view: ExperimentView, history: HistoryView) -> list[ArmRow]:
     """Return the arms with their shares of recent traffic, their means and intervals."""
-    low, high = view.settings["rewards"]
+    scale = Scale(*view.settings["rewards"])
     since = max(0, len(history.times) - 1 - _RECENT)
     recent = [counts[-1] - counts[since] for counts in history.decisions]
     whole = sum(recent)
     rows = []
     for place, summary in enumerate(view.arms):
         learned, earned = history.learned[place][-1], history.earned[place][-1]
-        total = min(max((earned - low * learned) / (high - low), 0.0), float(learned))
-        span = _scaled(interval_for_all_times(total, learned, _LEVEL / len(view.arms)), low, high)
+        total = (earned - scale.low * learned) / (scale.high - scale.low)
+        total = min(max(total, 0.0), float(learned))
+        span = scale.interval(interval_for_all_times(total, learned, _LEVEL / len(view.arms)))
         rows.append(
             ArmRow(
                 place,
@@ -82,10 +84,6 @@ def arm_rows(view: ExperimentView, history: HistoryView) -> list[ArmRow]:
             )
         )
     return rows
-
-
-def _scaled(span: Interval, low: float, high: float) -> Interval:
-    return Interval(low + (high - low) * span.low, low + (high - low) * span.high)
 
 
 def make_verdict(view: ExperimentView, history: HistoryView) -> Verdict:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from armrace.adversaries import NoAttack
-from armrace.evaluation.estimates import Scale, estimate_gain, estimates_of
+from armrace.evaluation.estimates import estimate_gain, estimates_of
 from armrace.evaluation.forms import PlannedRuns
 from armrace.evaluation.results import AttackOnLog, Gain, PolicyReplay, Verdict
 from armrace.kernels.replay import ACCEPTED, LOGGED, REPLAYED, TOTAL
 from armrace.randomness import Purpose, generator_for
+from armrace.statistics.scales import Scale
 
 __all__ = ["figures_of"]
 

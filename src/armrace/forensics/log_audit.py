@@ -28,6 +28,7 @@ from armrace.kernels.streams import Stream
 from armrace.logs import Log, RowReport
 from armrace.presentation import NotebookView
 from armrace.specification import check_number
+from armrace.statistics.scales import Scale
 
 __all__ = ["LogAudit", "SourceAlarm", "audit_log"]
 
@@ -174,6 +175,7 @@ def _differing(
     # Counted before any source is left out: the level is divided among all tests that may be made.
     tests = int(((rows >= _FEWEST_ROWS) & (pulls - rows >= _FEWEST_ROWS)).sum())
     found: list[SourceAlarm] = []
+    scale = Scale(*log.bounds)
     while len(found) < tests:
         source, arm, log_value = _most_striking(rows, sums, pulls, totals)
         chance = tests * math.exp(-log_value)
@@ -184,15 +186,14 @@ def _differing(
         pulls[arm] -= own
         totals[arm] -= paid
         rows[source, arm] = sums[source, arm] = 0.0
-        low, high = log.bounds
         found.append(
             SourceAlarm(
                 source=log.sources[source],
                 arm=log.arms[arm],
                 rows=int(own),
-                mean=low + (high - low) * paid / own,
+                mean=scale.low + scale.difference(paid) / own,
                 other_rows=int(pulls[arm]),
-                other_mean=low + (high - low) * float(totals[arm]) / float(pulls[arm]),
+                other_mean=scale.low + scale.difference(float(totals[arm])) / float(pulls[arm]),
                 chance=chance,
             )
         )

@@ -9,7 +9,7 @@ import numpy as np
 from armrace.errors import InvalidParameter
 from armrace.formatting import count, figure, span
 from armrace.logs import Log
-from armrace.statistics.martingales import bernstein_interval
+from armrace.statistics.bernstein import bernstein_interval
 from armrace.statistics.proportions import Interval, clopper_pearson
 
 __all__ = ["FromLog", "read_traffic"]

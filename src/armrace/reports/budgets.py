@@ -18,7 +18,7 @@ from armrace.reports.axes import (
 from armrace.reports.colours import GREY, Style
 from armrace.reports.plot_style import PAGE_WIDTH, add_legend, empty_figure, legend_lines, tidy
 from armrace.reports.plots import Plot
-from armrace.statistics import mean_margin
+from armrace.statistics.summaries import mean_margin
 
 __all__ = ["attack_plot", "draw_panels", "worst_plot"]
 

@@ -17,7 +17,7 @@ from armrace.reports.layout import fold, row, table
 from armrace.reports.plot_style import new_figure
 from armrace.reports.plots import Plot
 from armrace.reports.theme import LIGHT
-from armrace.statistics import mean_margin
+from armrace.statistics.summaries import mean_margin
 
 __all__ = [
     "CAPTION",

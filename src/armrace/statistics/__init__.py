@@ -4,13 +4,7 @@ from armrace.statistics.confidence_sequences import interval_for_all_times
 from armrace.statistics.growth import Growth, slope_of_growth
 from armrace.statistics.paired import Difference, differences_to, indistinguishable_from
 from armrace.statistics.proportions import Interval, binomial_tail, clopper_pearson
-from armrace.statistics.summaries import (
-    Summary,
-    mean_interval,
-    mean_margin,
-    standard_error,
-    summarise,
-)
+from armrace.statistics.summaries import Summary, mean_interval, standard_error, summarise
 
 __all__ = [
     "Difference",
@@ -23,7 +17,6 @@ __all__ = [
     "indistinguishable_from",
     "interval_for_all_times",
     "mean_interval",
-    "mean_margin",
     "slope_of_growth",
     "standard_error",
     "summarise",

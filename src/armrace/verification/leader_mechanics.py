@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from armrace.formatting import count
 from armrace.statistics import Interval
-from armrace.verification.betting import betting_interval
+from armrace.statistics.betting import betting_interval
 from armrace.verification.checks import Claim, Judgement
 from armrace.verification.forms import Form
 from armrace.verification.leader_guarantees import BarrierProof, LeaderSubject

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.simulation.experiment import Experiment, make_experiment
-from armrace.verification.betting import betting_interval
+from armrace.statistics.betting import betting_interval
 from armrace.verification.checks import Claim, Judgement
 from armrace.verification.forms import Form
 from armrace.verification.guarantees import Subject
