@@ -11,8 +11,8 @@ import pytest
 from armrace import compilation, planning, verification
 from armrace.adversaries import ADVERSARIES
 from armrace.cli import arena, compare, verify
+from armrace.cli.comparison_request import Request
 from armrace.cli.main import run
-from armrace.cli.requests import Request
 from armrace.environments import Beta
 from armrace.planning import Question
 from armrace.policies import POLICIES

@@ -13,8 +13,7 @@ import pytest
 
 from armrace.errors import InvalidParameter, UnknownName
 from armrace.logs import log as log_module
-from armrace.logs import open_log, read_columns
-from armrace.logs import sources as sources_module
+from armrace.logs import open_log, read_columns, readers
 
 GOOD = "when,ad,click,p\n2024-01-01,a,1,0.5\n2024-01-02,b,0,0.5\n2024-01-03,a,0,0.5\n"
 ROLES = {"arm": "ad", "reward": "click", "propensity": "p", "time": "when"}
@@ -134,7 +133,7 @@ def test_a_file_that_breaks_off_is_used_up_to_there(tmp_path: Path) -> None:
     packed = gzip.compress(("ad,click\n" + lines).encode())
     path = write(tmp_path, packed[:-2000], "log.csv.gz")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources_module, "_BLOCK", 50_000)
+        patch.setattr(readers, "_BLOCK", 50_000)
         log = open_log(path, arm="ad", reward="click")
     assert 0 < log.rows < 200_000
     assert any("cannot be read any further after row" in each for each in log.report.remarks)
@@ -154,7 +153,7 @@ def test_blocks_and_rereading_give_the_same_rows(tmp_path: Path, monkeypatch) ->
         writer(tmp_path / name)
         whole = open_log(tmp_path / name, arm="ad", reward="click")
         with monkeypatch.context() as patch:
-            patch.setattr(sources_module, "_BLOCK", 700)
+            patch.setattr(readers, "_BLOCK", 700)
             patch.setattr(log_module, "_KEPT_ROWS", 100)
             pieces = open_log(tmp_path / name, arm="ad", reward="click")
             parts = list(pieces.batches())
@@ -171,7 +170,7 @@ def test_blocks_and_rereading_give_the_same_rows(tmp_path: Path, monkeypatch) ->
     [
         (b"", "is empty"),
         (b"\n\n", "is empty"),
-        (b"\x00\x01\x02\x03" * 100, "is no CSV, NDJSON or Parquet file"),
+        (b"\x00\x01\x02\x03" * 100, "is not a CSV, NDJSON or Parquet file"),
         ("ad,click\na,1\n".encode("utf-16"), "is UTF-16; convert it to UTF-8"),
         (b"PAR1" + b"x" * 100, "cannot be read"),
         (b"\x1f\x8bgarbage", "cannot be read"),
@@ -235,7 +234,7 @@ def test_columns_come_from_toml_and_options_have_precedence(tmp_path: Path) -> N
     for content, words in {
         "arms = 'ad'": "did you mean 'arm'",
         "arm = 3": "must be the name of a column",
-        "arm = ": "is no TOML file",
+        "arm = ": "is not a TOML file",
     }.items():
         with pytest.raises((InvalidParameter, UnknownName), match=words):
             read_columns(write(tmp_path, content, "bad.toml"))

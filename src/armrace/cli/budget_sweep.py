@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import typer
 
+from armrace.cli.comparison_request import Request
 from armrace.cli.execution import INTERRUPTED, run_cells
-from armrace.cli.requests import Request
 
 if TYPE_CHECKING:
     from armrace.simulation import Comparison

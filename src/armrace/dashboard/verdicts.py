@@ -202,7 +202,7 @@ def median_delay(delays: Sequence[int]) -> str:
 
 
 def median_bin(delays: Sequence[int]) -> int | None:
-    """Return the first place at which half of the counts lie behind; ``None`` without any."""
+    """Return the index of the bin that holds the median; ``None`` without any counts."""
     total, seen = sum(delays), 0
     for place, number in enumerate(delays):
         seen += number

@@ -21,9 +21,9 @@ def figures_of(
     """Return the estimates of a policy, and what else is known of its runs.
 
     Args:
-        plan: the runs, which have met all rows.
+        plan: the runs, which have replayed all rows.
         scale: the range of the log's rewards.
-        floor: the smallest propensity that was taken at its word.
+        floor: smaller propensities were raised to this one.
         level: the probability with which an interval may be wrong.
         seed: the seed of the bootstrap.
         weighs: whether the runs have weighed all rows.

@@ -34,7 +34,7 @@ POLICIES_REPLAYED = ("optimistic-log-barrier", "sharp-race", "tsallis-inf", "ucb
 _MOST_BLOCKS = 1000
 _REPLICATIONS = Limits("runs of each policy", 1, 10_000)
 _LEVEL = Limits("probability that an interval is wrong", 0, 1, low_open=True, high_open=True)
-_FLOOR = Limits("smallest propensity that is taken at its word", 0, 1, low_open=True)
+_FLOOR = Limits("propensity to which smaller ones are raised", 0, 1, low_open=True)
 _BUDGET = Limits("budget of the attack", 0)
 _HORIZON = Limits("decisions that policies plan for", 1, MAXIMAL_HORIZON)
 _WORKERS = Limits("threads", 1)

@@ -65,7 +65,7 @@ class Run:
         self._replay_rows = make_replayer(fingerprint(implementations(self._state)))
 
     def take(self, batch: Batch, blocks: npt.NDArray[np.int64]) -> None:
-        """Meet some rows."""
+        """Replay a batch of rows."""
         self._replay_rows(
             self._state,
             self._attack.attack,

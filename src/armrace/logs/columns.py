@@ -80,7 +80,7 @@ def read_columns(path: Path | str) -> dict[str, str]:
     except OSError as error:
         raise InvalidParameter(f"cannot read {path}: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidParameter(f"{path} is no TOML file: {error}.") from None
+        raise InvalidParameter(f"{path} is not a TOML file: {error}.") from None
     table = data.get("columns", data)
     if not isinstance(table, dict):
         raise InvalidParameter(f"columns of {path} must be a table; got {table!r}.")

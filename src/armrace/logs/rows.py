@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import polars as pl
 
+from armrace.logs.readers import Piece
 from armrace.logs.row_report import RowReport
-from armrace.logs.sources import Piece
 
 __all__ = ["checked_rows"]
 

@@ -136,7 +136,7 @@ class Chain(msgspec.Struct, frozen=True):
     cells: tuple[Cell, ...]
 
     def lock(self, folder: Path) -> Path:
-        """The file that the process locks that searches this chain."""
+        """Return the lock file of this chain."""
         cell = self.cells[0]
         name = f"{cell.environment}-{cell.policy}-{self.campaign.horizon}.lock"
         return folder / _file_name(name)

@@ -179,7 +179,7 @@ def _parser_for(
         raise InvalidParameter(f"{path} is UTF-16; convert it to UTF-8.")
     text = block.removeprefix(_UTF8)
     if b"\0" in text[:4096]:
-        raise InvalidParameter(f"{path} is no CSV, NDJSON or Parquet file.")
+        raise InvalidParameter(f"{path} is not a CSV, NDJSON or Parquet file.")
     if not text.strip():
         raise InvalidParameter(f"{path} is empty.")
     endings = [ending.lower() for ending in path.suffixes]
@@ -211,7 +211,7 @@ class _CsvParser:
     def parse(self, block: bytes) -> tuple[pl.DataFrame, frozenset[int]]:
         """Return the rows of a block; missing values are null."""
         frame = self._attempt(block, '"', self._numbers)
-        if frame is None:  # something is no number: it stays text, to be reported row by row
+        if frame is None:  # something is not a number: it stays text, to be reported row by row
             frame = self._attempt(block, '"', {})
         if frame is None:  # a quote that is not closed: take quotes literally
             frame = self._read(block, None, {})
@@ -246,7 +246,7 @@ class _CsvParser:
 
 
 class _JsonParser:
-    """Parses blocks of NDJSON; a line that is no object becomes a row of nulls."""
+    """Parses blocks of NDJSON; a line that is not an object becomes a row of nulls."""
 
     def __init__(self, path: Path, block: bytes, columns: Columns) -> None:
         self._columns = columns.named()
