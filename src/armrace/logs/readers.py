@@ -74,6 +74,7 @@ def pieces_of(log: Path | str | pl.DataFrame | pl.LazyFrame, columns: Columns) -
 
 
 def _file_pieces(path: Path, columns: Columns) -> Iterator[Piece]:
+    """Choose how to read a file by its first bytes."""
     try:
         with path.open("rb") as file:
             start = file.read(4)
@@ -95,6 +96,7 @@ def _file_pieces(path: Path, columns: Columns) -> Iterator[Piece]:
 
 
 def _frame_pieces(frame: pl.LazyFrame, columns: Columns, name: str) -> Iterator[Piece]:
+    """Read a data frame, or a file of Parquet, batch by batch."""
     try:
         present = frame.collect_schema().names()
     except _BROKEN as error:
@@ -113,6 +115,7 @@ def _frame_pieces(frame: pl.LazyFrame, columns: Columns, name: str) -> Iterator[
 
 
 def _breaks_off(columns: Columns, first: int, error: BaseException) -> Piece:
+    """Return a piece without rows that says where the file breaks off."""
     empty = pl.DataFrame(schema=dict.fromkeys(columns.named(), pl.String))
     words = (
         f"The file cannot be read any further after row {count(first - 1)}: {_first_line(error)}."
@@ -121,6 +124,7 @@ def _breaks_off(columns: Columns, first: int, error: BaseException) -> Piece:
 
 
 def _first_line(error: BaseException) -> str:
+    """Return what an error says, in one short line."""
     return (str(error) or type(error).__name__).splitlines()[0][:200].rstrip(".")
 
 
@@ -128,6 +132,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def _text_pieces(path: Path, open_file: Any, columns: Columns) -> Iterator[Piece]:
+    """Read a file of CSV or NDJSON block by block."""
     first = 1
     parser: _CsvParser | _JsonParser | None = None
     try:
@@ -175,6 +180,7 @@ def _last_line_end(block: bytes) -> int:
 def _parser_for(
     path: Path, block: bytes, columns: Columns
 ) -> tuple[_CsvParser | _JsonParser, bytes]:
+    """Return the parser for a file, and the block after what the parser has read."""
     if block[:2] in _WIDE:
         raise InvalidParameter(f"{path} is UTF-16; convert it to UTF-8.")
     text = block.removeprefix(_UTF8)
@@ -285,10 +291,12 @@ class _JsonParser:
 
 
 def _keys(line: bytes) -> list[str]:
+    """Return the names in the JSON object of a line."""
     return list(_object(line) or {})
 
 
 def _object(line: bytes) -> dict[str, Any] | None:
+    """Return the JSON object of a line, or ``None`` if it holds no object."""
     try:
         found = msgspec.json.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -297,6 +305,7 @@ def _object(line: bytes) -> dict[str, Any] | None:
 
 
 def _text(value: Any) -> str | None:
+    """Return a value of JSON as text, as CSV would have it."""
     if value is None or isinstance(value, str):
         return value
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -71,6 +71,7 @@ def _exclude(
 
 
 def _mask(places: frozenset[int], size: int) -> np.ndarray:
+    """Return a mask that is true at these places."""
     mask = np.zeros(size, dtype=np.bool_)
     mask[list(places)] = True
     return mask
@@ -117,6 +118,7 @@ def _too_long(role: str, text: pl.Series) -> tuple[str, np.ndarray]:
 
 
 def _flags(mask: pl.Series) -> np.ndarray:
+    """Return a mask as an array; what is missing counts as false."""
     flags: np.ndarray = mask.fill_null(False).to_numpy()
     return flags
 
@@ -137,6 +139,7 @@ def _numbers(raw: pl.Series) -> pl.Series:
 
 
 def _missing(raw: pl.Series) -> np.ndarray:
+    """Return which values are missing or empty."""
     empty = raw.is_null()
     return _flags(empty | (raw.str.strip_chars() == "") if raw.dtype == pl.String else empty)
 

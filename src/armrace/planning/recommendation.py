@@ -58,6 +58,7 @@ def _suspicion(question: Question) -> str:
 
 
 def _stands(row: Row, question: Question) -> bool:
+    """Return whether a policy survives the suspected corruption."""
     return row["survives"] is not None and row["survives"] >= question.suspected
 
 
@@ -99,6 +100,7 @@ def _unproven(question: Question, stood: list[Row]) -> str:
 
 
 def _choice(question: Question, row: Row) -> str:
+    """Recommend a policy, with what it costs and survives."""
     quiet = (
         f"Without attack it costs {clicks(row['cost_a_day'])} a day"
         f"{_decided(row['decision_days'])}."
@@ -119,12 +121,14 @@ def _choice(question: Question, row: Row) -> str:
 
 
 def _decided(days: float | None) -> str:
+    """Say when most runs had decided."""
     if days is None:
         return ", and fewer than 95% of the runs came to a decision"
     return f", and 95% of the runs had decided after {days_in_words(days)}"
 
 
 def _reach(row: Row) -> str:
+    """Say how much corruption a policy survives, and what it is lost to."""
     words = f"It survives up to C = {figure(row['survives'])}"
     if row["lost_at"] is None:
         return f"{words}, the most that was tried."
@@ -185,6 +189,7 @@ def _cheapest(question: Question, rows: list[Row], stood: list[Row]) -> str:
 
 
 def _unfit(question: Question, rows: list[Row]) -> str:
+    """Name the policies that do not settle in time."""
     slow = [row["policy"] for row in rows if row["survives"] is None]
     if not slow:
         return ""
@@ -204,6 +209,7 @@ def _what_attacks_see(question: Question) -> str:
 
 
 def _worth(question: Question) -> str:
+    """Say what the evidence rests on."""
     length = f"{figure(question.horizon)} decisions"
     if question.is_cut:
         part = question.days_of(question.horizon)
