@@ -11,7 +11,7 @@ import numpy.typing as npt
 from armrace.formatting import count
 from armrace.statistics import Interval
 from armrace.statistics.betting import betting_interval
-from armrace.verification.checks import Claim, Judgement
+from armrace.verification.checks import Claim, Judgement, describe_means
 from armrace.verification.forms import Form
 from armrace.verification.leader_guarantees import BarrierProof, LeaderSubject
 from armrace.verification.leader_paths import MEANS, Path, replay, walk
@@ -95,9 +95,8 @@ class _Paths:
 
 
 def _setting(runs: int, rounds: int) -> str:
-    means = ", ".join(f"{mean:g}" for mean in MEANS)
     attack = "two arms swapped while the best is likely"
-    return f"means {means}; {attack}; T = {count(rounds)}; {runs} runs"
+    return f"{describe_means(MEANS)}; {attack}; T = {count(rounds)}; {runs} runs"
 
 
 def _definition_claims(subject: LeaderSubject, paths: _Paths) -> Iterator[Claim]:

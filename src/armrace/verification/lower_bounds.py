@@ -28,6 +28,7 @@ from armrace.theory import (
 from armrace.verification.checks import (
     Claim,
     Judgement,
+    describe_means,
     mean_at_least,
     rarely,
     slope_above,
@@ -227,4 +228,4 @@ def _hidden(label: str, policy: Policy, form: Form, seed: int) -> Claim:
 
 
 def _instance(attack: str) -> str:
-    return f"means {_MEANS[0]:g}, {_MEANS[1]:g}; {attack}"
+    return f"{describe_means(_MEANS)}; {attack}"
