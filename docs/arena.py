@@ -16,19 +16,9 @@ import polars as pl
 
 from armrace.formatting import count, figure
 from armrace.red_team.standings import WORST_CELL, worst_frame, worst_standings, worst_verdict
+from armrace.reports.rows import LEADERBOARD_COLUMNS
 from armrace.simulation.arena import FORMS, Grid, load_cells, run_arena
 from armrace.simulation.leaderboard import leaderboard, verdict, worst_cases
-
-_BOARD = {
-    "attacked": "attacked",
-    "quiet": "quiet",
-    "tail": "p95, attacked",
-    "worst": "worst cell",
-    "rank": "mean rank",
-    "wins": "cells won",
-    "cells": "cells played",
-}
-
 
 SHORT = Grid(horizon=20_000, replications=5)
 """All policies and attacks, in runs just long enough to rank policies."""
@@ -45,8 +35,11 @@ def main(form: str, folder: str) -> None:
         figures = load_cells(FORMS[form], Path(folder))
     board = leaderboard(figures)
     print(f"{verdict(board)}\n")
-    rows = [[row["policy"], *(figure(row[name]) for name in _BOARD)] for row in board.to_dicts()]
-    print_table(["policy", *_BOARD.values()], rows)
+    rows = [
+        [row["policy"], *(figure(row[name]) for name in LEADERBOARD_COLUMNS)]
+        for row in board.to_dicts()
+    ]
+    print_table(["policy", *LEADERBOARD_COLUMNS.values()], rows)
     print()
     columns = ["policy", "environment", "attack", "budget", "pseudo-regret", "times the best"]
     print_table([*columns, "best there"], _worst(worst_cases(figures)))

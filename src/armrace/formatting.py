@@ -16,6 +16,7 @@ __all__ = [
     "count",
     "days_in_figures",
     "days_in_words",
+    "duration",
     "figure",
     "number_repeats",
     "percent",
@@ -134,6 +135,18 @@ def days_in_words(days: float) -> str:
     """
     shown = days_in_figures(days).replace("<", "less than ")
     return "1 day" if shown == "1" else f"{shown} days"
+
+
+def duration(seconds: float) -> str:
+    """A length of time in one unit.
+
+    >>> [duration(s) for s in (0.5, 8, 131, 5000, 200_000)]
+    ['0.5 s', '8 s', '2.2 min', '83 min', '2.3 d']
+    """
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.2g} {unit}"
+    return f"{seconds:.2g} s"
 
 
 def runs_in_words(right: int, runs: int) -> str:

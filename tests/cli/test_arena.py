@@ -125,7 +125,7 @@ def test_ctrl_c_says_how_to_go_on(
     output, error = capsys.readouterr()
     assert output == ""
     assert error.count("\n") == 1
-    assert "the same command goes on from there." in error
+    assert "run the same command to continue." in error
 
 
 def test_forms_differ_in_length() -> None:

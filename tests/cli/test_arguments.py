@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from armrace import planning, verification
+from armrace import compilation, planning, verification
 from armrace.adversaries import ADVERSARIES
 from armrace.cli import arena, compare, verify
+from armrace.cli.comparison_request import Request
 from armrace.cli.main import run
-from armrace.cli.requests import Request
 from armrace.environments import Beta
 from armrace.planning import Question
 from armrace.policies import POLICIES
@@ -164,3 +164,15 @@ def test_all_are_all_in_a_verification(monkeypatch: pytest.MonkeyPatch) -> None:
     named = asked(monkeypatch, verification, "verify", ["verify", "--policy", "sharp-race"])
     assert named == ["sharp-race"]
     assert "--policy" not in verify._command(True, False, None, 0)
+
+
+def test_lists_of_a_warm_up_may_be_given_by_repeating_their_options(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(compilation, "warm_up", lambda *lists, **_: calls.append(lists))
+    repeated = ["--policies", "ucb1,moss", "--policies", "exp3", "--attacks", "none"]
+    assert run(["warm-up", *repeated, "--attacks", "outage"]) == 0
+    assert run(["warm-up"]) == run(["warm-up", "--policies", "all", "--attacks", "all"]) == 0
+    everything = (list(POLICIES), list(ADVERSARIES))
+    assert calls == [(["ucb1", "moss", "exp3"], ["none", "outage"]), everything, everything]

@@ -65,7 +65,7 @@ def test_ctrl_c_says_how_to_go_on(
     monkeypatch.setattr(sweeps, "run_missing", interrupt)
     assert run([*SMALL, "--folder", str(tmp_path / "sweep")]) == 130
     assert capsys.readouterr().err == (
-        f"armrace: interrupted; what is finished is in {tmp_path / 'sweep'}, and the same command "
-        "goes on from there.\n"
+        f"armrace: interrupted; finished results are in {tmp_path / 'sweep'}; run the same command "
+        "to continue.\n"
     )
     assert not list((tmp_path / "sweep").iterdir())

@@ -62,7 +62,10 @@ def test_ctrl_c_keeps_what_is_played(tmp_path, capsys, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr("armrace.red_team.ratings.run_missing", interrupt)
         assert run([*SMALL, "--budget", "30", "--folder", str(folder)]) == 130
-    assert f"what is finished is in {folder}" in capsys.readouterr().err
+    assert (
+        f"finished results are in {folder}; run the same command to continue."
+        in capsys.readouterr().err
+    )
     assert run([*SMALL, "--budget", "30", "--folder", str(folder)]) == 0
     assert len(list(folder.glob("*.ndjson"))) == 1
 

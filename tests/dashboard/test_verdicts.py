@@ -12,7 +12,7 @@ from armrace.dashboard.charts import certificate_chart, reward_chart, traffic_ch
 from armrace.dashboard.drawing import draw_chart
 from armrace.dashboard.rendering import _cell_html
 from armrace.dashboard.verdicts import describe_ratio, make_verdict, median_delay
-from armrace.forensics.sentences import HIDDEN, STILL
+from armrace.forensics.sentences import COUNTS, HIDDEN, STILL
 from armrace.service import MemoryStore, RatioCheck, Service
 from serving import Clock
 
@@ -80,7 +80,7 @@ def test_a_race_says_what_its_slowest_settled_layer_tolerates_and_assumes(race):
     layer, tolerated = slowest_settled(*race)
     assert make_verdict(*race).corruption == (
         f"Layer {layer} of the race has settled on a. {STILL} and {HIDDEN}, that is right with "
-        f"probability 95%, as long as no more than {tolerated:.0f} of reward was corrupted."
+        f"probability 95%, as long as C is at most {tolerated:.0f}; C {COUNTS}."
     )
 
 
@@ -96,13 +96,11 @@ def test_a_race_that_met_more_than_it_tolerates_guarantees_nothing(race):
     view, history = race
     layer, tolerated = slowest_settled(view, history)
     verdict = make_verdict(view, audited(history, 5, 779.9))
-    assert verdict.standing == (
-        "but nothing is guaranteed: at least 779 of reward was corrupted, or the world has moved."
-    )
+    assert verdict.standing == "but nothing is guaranteed: 5 alarms are up."
     assert verdict.corruption == (
-        f"{STILL} and {HIDDEN}, at least 779 of reward was corrupted: more than the "
-        f"{tolerated:.0f} that layer {layer} of the race tolerates, so nothing guarantees a, on "
-        "which it has settled."
+        f"{STILL} and {HIDDEN}, C is at least 779: more than the {tolerated:.0f} that layer "
+        f"{layer} of the race tolerates, so nothing guarantees a, on which it has settled. C "
+        f"{COUNTS}."
     )
     assert (verdict.decided, verdict.rivals) == (False, ["b", "c"])
 
@@ -113,6 +111,22 @@ def test_an_alarm_rules_no_arm_out_again(race):
     assert verdict.standing == "but nothing is guaranteed: an alarm is up."
     assert (verdict.decided, verdict.rivals) == (False, ["b", "c"])
     assert "no arm is ruled out" in verdict.sure
+
+
+def test_what_is_certified_is_said_of_c_with_all_that_it_assumes(race):
+    view, history = race
+    _, tolerated = slowest_settled(view, history)
+    settled = make_verdict(view, audited(history, 1, 2.5)).corruption
+    assert settled.endswith(f"C is at most {tolerated:.0f}, and C is at least 2.5; C {COUNTS}.")
+    unsettled = make_verdict(*_played_by_ucb1(certificate=26.19)).corruption
+    assert unsettled == f"{STILL} and {HIDDEN}, C is at least 26.1; C {COUNTS}."
+    for words in (STILL, HIDDEN, COUNTS):
+        assert words in certificate_chart(history).description
+
+
+def _played_by_ucb1(certificate):
+    view, history = play("ucb1", 1)
+    return view, audited(history, 1, certificate)
 
 
 @pytest.mark.parametrize("name", ["sharp-race", "multi-layer-race"])

@@ -81,3 +81,5 @@ def test_a_race_that_is_covered_is_said_to_be() -> None:
     reach = guaranteed_corruption(found.question, found.question.policies[0])
     assert found.table["guaranteed"].to_list() == [reach]
     assert f"multi-layer-race up to C = {reach:.3g}." in found.recommendation
+    assumed = "Proven for any attack that fixes its answer for every arm before the arm is drawn"
+    assert assumed in found.recommendation

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,7 @@ import pytest
 
 from armrace.errors import InvalidParameter, UnknownName
 from armrace.logs import log as log_module
-from armrace.logs import open_log, read_columns
-from armrace.logs import sources as sources_module
+from armrace.logs import open_log, read_columns, readers
 
 GOOD = "when,ad,click,p\n2024-01-01,a,1,0.5\n2024-01-02,b,0,0.5\n2024-01-03,a,0,0.5\n"
 ROLES = {"arm": "ad", "reward": "click", "propensity": "p", "time": "when"}
@@ -133,7 +133,7 @@ def test_a_file_that_breaks_off_is_used_up_to_there(tmp_path: Path) -> None:
     packed = gzip.compress(("ad,click\n" + lines).encode())
     path = write(tmp_path, packed[:-2000], "log.csv.gz")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources_module, "_BLOCK", 50_000)
+        patch.setattr(readers, "_BLOCK", 50_000)
         log = open_log(path, arm="ad", reward="click")
     assert 0 < log.rows < 200_000
     assert any("cannot be read any further after row" in each for each in log.report.remarks)
@@ -153,7 +153,7 @@ def test_blocks_and_rereading_give_the_same_rows(tmp_path: Path, monkeypatch) ->
         writer(tmp_path / name)
         whole = open_log(tmp_path / name, arm="ad", reward="click")
         with monkeypatch.context() as patch:
-            patch.setattr(sources_module, "_BLOCK", 700)
+            patch.setattr(readers, "_BLOCK", 700)
             patch.setattr(log_module, "_KEPT_ROWS", 100)
             pieces = open_log(tmp_path / name, arm="ad", reward="click")
             parts = list(pieces.batches())
@@ -170,7 +170,7 @@ def test_blocks_and_rereading_give_the_same_rows(tmp_path: Path, monkeypatch) ->
     [
         (b"", "is empty"),
         (b"\n\n", "is empty"),
-        (b"\x00\x01\x02\x03" * 100, "is no CSV, NDJSON or Parquet file"),
+        (b"\x00\x01\x02\x03" * 100, "is not a CSV, NDJSON or Parquet file"),
         ("ad,click\na,1\n".encode("utf-16"), "is UTF-16; convert it to UTF-8"),
         (b"PAR1" + b"x" * 100, "cannot be read"),
         (b"\x1f\x8bgarbage", "cannot be read"),
@@ -234,7 +234,7 @@ def test_columns_come_from_toml_and_options_have_precedence(tmp_path: Path) -> N
     for content, words in {
         "arms = 'ad'": "did you mean 'arm'",
         "arm = 3": "must be the name of a column",
-        "arm = ": "is no TOML file",
+        "arm = ": "is not a TOML file",
     }.items():
         with pytest.raises((InvalidParameter, UnknownName), match=words):
             read_columns(write(tmp_path, content, "bad.toml"))
@@ -252,6 +252,27 @@ def test_times_of_all_forms(tmp_path: Path) -> None:
     text = "t,ad,click\n" + "".join(f"{form},{n % 2},1\n" for n, form in enumerate(forms))
     log = open_log(write(tmp_path, text), arm="ad", reward="click", time="t")
     assert (log.rows, log.first_time, log.last_time) == (7, 1_700_000_000_000, 1_700_000_000_000)
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_whole_numbers_of_any_unit_give_the_same_times(unit: str) -> None:
+    moments = pl.Series([datetime(1979, 1, 1), datetime(2026, 5, 4, 3, 2, 1, 987_000)])
+    frame = pl.DataFrame({"t": moments.dt.epoch(unit), "ad": ["a", "b"], "click": [0, 1]})
+    log = open_log(frame, arm="ad", reward="click", time="t")
+    assert [log.first_time, log.last_time] == moments.dt.epoch("ms").to_list()
+
+
+def test_times_that_no_calendar_has_cannot_be_read() -> None:
+    numbers = [-62_135_596_800_000, 253_402_300_799_999, -62_135_596_800_001, 253_402_300_800_000]
+    dates = pl.Series(numbers).cast(pl.Datetime("ms"))
+    frame = pl.DataFrame({"t": dates, "ad": ["a", "b", "a", "b"], "click": [0, 1, 0, 1]})
+    assert reasons(open_log(frame, arm="ad", reward="click", time="t")) == {
+        "the time cannot be read": [3, 4]
+    }
+    far = frame.with_columns(t=pl.Series(["1e9", "0", "2.6e20", "-1e14"]))
+    assert reasons(open_log(far, arm="ad", reward="click", time="t")) == {
+        "the time cannot be read": [3, 4]
+    }
 
 
 def test_the_sample_has_its_attribution() -> None:

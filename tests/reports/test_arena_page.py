@@ -5,7 +5,9 @@ import re
 import polars as pl
 import pytest
 
-from armrace.reports.arena import render_arena
+from armrace.formatting import figure
+from armrace.red_team.standings import worst_frame
+from armrace.reports.arena import arena_plots, render_arena
 from armrace.reports.heatmap import STEPS, heat_class, heat_maps
 from armrace.simulation.arena import Grid, run_arena
 from armrace.simulation.leaderboard import relative_regret
@@ -18,6 +20,10 @@ GRID = Grid(
     attacks=("zero-best", "zero-best-when-likely"),
     policies=("ucb1", "exp3", "thompson"),
 )
+
+
+STUDENT = 12.7062
+"""The 0.975 quantile of Student's law with one degree of freedom: there are two replications."""
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +57,30 @@ def test_a_cell_that_was_not_played_is_left_white(figures: pl.DataFrame) -> None
 
 def test_the_page_says_what_attacks_see_of_thompson(figures: pl.DataFrame) -> None:
     assert "The attack sees the distribution of thompson" in render_arena(GRID, figures, "")
+
+
+def test_intervals_are_those_of_few_runs(figures: pl.DataFrame) -> None:
+    half = STUDENT * figures["pseudo_regret_stderr"]
+    text = render_arena(GRID, figures, "")
+    shown = re.findall(r"(\S+) ± (\S+), \S+ x best", text)
+    assert sorted(shown) == sorted(
+        zip(map(figure, figures["pseudo_regret_mean"]), map(figure, half), strict=True)
+    )
+    summary = {"mean": 30.0, "stderr": 1.0, "low": 17.3, "high": 42.7, "p95": 31.0, "max": 31.0}
+    worst = worst_frame(
+        [
+            {
+                "environment_name": "two-arms", "budget": 5, "policy_name": policy,
+                "attack": {"name": "swap-best"}, "held_out": summary, "all_lost": 40,
+                "best_builtin": {"attack": {"name": "swap-best"}, "held_out": summary},
+                "description": "swaps",
+            }
+            for policy in GRID.policies
+        ]
+    )  # fmt: skip
+    assert render_arena(GRID, figures, "", worst).count("<td>30 ± 12.7</td>") == 3
+    drawn = arena_plots(GRID, figures, worst)[0].data()
+    assert drawn.select("low", "high").unique().rows() == [(17.3, 42.7)]
 
 
 def test_same_figures_give_the_same_page(figures: pl.DataFrame) -> None:

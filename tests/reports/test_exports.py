@@ -1,8 +1,9 @@
 """Pages, plots and figures from Python: the files they write, and what they refuse."""
 
+import inspect
 import zipfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -15,7 +16,7 @@ from armrace.environments import Bernoulli, Environment
 from armrace.errors import DamagedFile, InvalidParameter, UnknownName, UnwritableOutput
 from armrace.kernels.laws import Law
 from armrace.red_team.efforts import EFFORTS
-from armrace.reports.arena import arena_plots
+from armrace.reports.arena import arena_plots, render_arena
 from armrace.reports.exports import page_of, plots_of
 from armrace.reports.page import comparison_plots, render_report
 from armrace.reports.planning import render_plan
@@ -76,6 +77,16 @@ def test_a_report_replaces_no_file_unless_told_to(comparison: Comparison, tmp_pa
     assert page.read_text() == "precious"
     comparison.report(page, overwrite=True)
     assert page.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_a_plot_replaces_no_file_unless_told_to(comparison: Comparison, tmp_path: Path) -> None:
+    file = tmp_path / "curves.svg"
+    file.write_text("precious")
+    with pytest.raises(UnwritableOutput, match="exists"):
+        comparison.plot(file)
+    assert file.read_text() == "precious"
+    comparison.results["ucb1"].plot(file, overwrite=True)
+    assert "<svg" in file.read_text()
 
 
 def test_a_single_result_has_a_report(comparison: Comparison, tmp_path: Path) -> None:
@@ -301,7 +312,28 @@ def test_searches_and_verifications_say_how_to_run_them_again(
     assert results.verification.settings == {
         "policies": ["sharp-race"], "quick": True, "asymptotic": True, "seed": 0
     }  # fmt: skip
-    assert "armrace.verify(**specification)" in page_of(results.verification)
+
+
+def test_pages_name_calls_that_take_their_specifications(results: Results) -> None:
+    settings, plan = results.verification.settings, results.plan
+    asked, grid = plan.to_builtins()["question"], msgspec.to_builtins(GRID)
+    call = "from armrace.verification import verify; verify(**specification)"
+    _check_call(page_of(results.verification), call, specification=settings)
+    call = "from armrace.planning import plan; plan(**question)"
+    _check_call(page_of(plan), call, question=asked)
+    call = "from armrace.simulation.arena import Grid, run_arena; "
+    call += "run_arena(Grid(**specification), folder)"
+    page = render_arena(GRID, results.arena)
+    _check_call(page, call, specification=grid, folder=Path("cells"))
+
+
+def _check_call(page: str, call: str, **names: Any) -> None:
+    """Bind the arguments of a call that a page names, in place of a run of minutes."""
+    assert f"<code>{call}</code>" in page
+    loading, _, calling = call.partition("; ")
+    function, _, arguments = calling.partition("(")
+    names["signature"] = inspect.signature
+    exec(f"{loading}; signature({function}).bind({arguments}", names)
 
 
 def test_there_is_no_page_and_no_figure_of_anything_else() -> None:

@@ -118,11 +118,11 @@ def test_the_heat_maps_of_the_whole_arena_are_legible(browser, tmp_path, size):
     grid = FORMS["usual"]
     policies = list(grid.policies)
     rows = [
-        (*cell[1:], policy, 10.0 * place, 1.0, 1.0 + place)
+        (*cell[1:], policy, grid.replications, 10.0 * place, 1.0, 1.0 + place)
         for cell in grid.cells()
         for place, policy in enumerate(policies)
     ]
-    columns = ["environment", "attack", "budget", "policy"]
+    columns = ["environment", "attack", "budget", "policy", "replications"]
     columns += ["pseudo_regret_mean", "pseudo_regret_stderr", "relative"]
     maps = heat_maps(pl.DataFrame(rows, schema=columns, orient="row"), policies)
     file = tmp_path / "heat.html"

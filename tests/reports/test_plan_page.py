@@ -37,6 +37,7 @@ def test_page_is_well_formed_and_self_contained(found: Plan) -> None:
     assert_only_own_script(text)
     assert "None" not in re.sub(r"<pre>.*?</pre>", "", text, flags=re.DOTALL)
     assert "suspected: 40" in text
+    assert "any attack that fixes its answer for every arm before the arm is drawn" in text
 
 
 def test_every_policy_and_every_figure_is_there(found: Plan) -> None:

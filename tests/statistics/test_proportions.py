@@ -4,6 +4,7 @@ from scipy import stats
 
 from armrace.errors import InvalidParameter
 from armrace.statistics import binomial_tail, clopper_pearson, slope_of_growth
+from armrace.statistics.proportions import wilson_interval
 
 
 @pytest.mark.parametrize("runs", [1, 7, 100, 20_000])
@@ -25,6 +26,13 @@ def test_intervals_agree_with_scipy(runs, level):
         high = stats.beta.isf(level / 2, successes + 1, others) if others else 1
         found = clopper_pearson(successes, runs, level)
         assert found == pytest.approx((low, high), rel=1e-8)
+
+
+@pytest.mark.parametrize("successes", [0, 3, 17, 40])
+@pytest.mark.parametrize("level", [0.3, 0.05])
+def test_wilsons_intervals_agree_with_scipy(successes, level):
+    expected = stats.binomtest(successes, 40).proportion_ci(1 - level, method="wilson")
+    assert wilson_interval(successes / 40, 40, level) == pytest.approx(tuple(expected), abs=1e-12)
 
 
 @pytest.mark.parametrize(("successes", "runs"), [(-1, 5), (6, 5), (0, 0)])

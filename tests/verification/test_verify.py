@@ -223,6 +223,24 @@ def test_nonsense_is_refused():
         verify([], quick=True)
 
 
+def test_an_executor_may_be_named(monkeypatch):
+    given = []
+
+    def stop(claims, executor, workers, progress):
+        given.append((executor, workers))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules[make_claims.__module__], "_play", stop)
+    for named in (None, "threads"):
+        with pytest.raises(KeyboardInterrupt):
+            verify(["sharp-race"], quick=True, executor=named, workers=2)
+    assert given == [(None, 2), (None, 2)]
+    with pytest.raises(UnknownName, match="did you mean 'processes'"):
+        verify(["sharp-race"], quick=True, executor="procceses")
+    with pytest.raises(InvalidParameter, match="executor must be one of threads, processes"):
+        verify(["sharp-race"], quick=True, executor=2)
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -101,7 +101,7 @@ def arena(
 
     Six environments, fourteen attacks and the budgets 0, T^(1/2) and T^(3/4). All policies meet
     the same rewards in a cell. After an interruption, the same command continues where it stopped.
-    A fixed list of attacks is no worst case: [bold]--worst[/bold] searches for one.
+    A fixed list of attacks is not a worst case: [bold]--worst[/bold] searches for one.
 
     An attack that looks at the policy's distribution sees that of Thompson sampling, which is
     costly, as it was when last computed: when an arm has 3% more plays and there are 1% more

@@ -103,7 +103,7 @@ def _audit_snapshot(place: str, key_file: Path | None, level: float) -> Any:
         raise InvalidParameter(f"cannot read {place!r}: its name is not valid.") from None
     if not data.lstrip()[:1] == b"{" and data[:1] < b"\x80":
         raise InvalidParameter(
-            f"{place} is no snapshot of a learner; for a log, give --arm and --reward."
+            f"{place} is not a snapshot of a learner; for a log, give --arm and --reward."
         )
     try:
         learner = Learner.restore(data, key=key, log=False)

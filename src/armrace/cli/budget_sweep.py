@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import typer
 
-from armrace.cli.execution import run_cells
-from armrace.cli.requests import Request
+from armrace.cli.comparison_request import Request
+from armrace.cli.execution import INTERRUPTED, run_cells
 
 if TYPE_CHECKING:
     from armrace.simulation import Comparison
@@ -53,7 +53,7 @@ def sweep(request: Request, comparison: Comparison) -> dict[float, Comparison]:
     ]
     results = run_cells(cells, request.workers, request.executor, request.folder)
     if results[0][0].interrupted:
-        raise typer.Exit(130)
+        raise typer.Exit(INTERRUPTED)
     compared = [Comparison(each, request.measure) for each in results]
     found = dict(zip(budgets, compared, strict=True))
     return {**found, quick.budget: comparison}

@@ -10,6 +10,7 @@ import typer
 from armrace.cli import options
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
 from armrace.errors import DamagedFile, InvalidParameter
+from armrace.formatting import count
 
 __all__ = ["EPILOG", "check"]
 
@@ -72,8 +73,8 @@ def check(
         raise typer.Exit(_DAMAGED)
     if json != STANDARD_OUTPUT:
         typer.echo(
-            f"The store is intact. Records: {found['records']:,}; experiments: "
-            f"{found['experiments']:,}; snapshots: {found['snapshots']:,}."
+            f"The store is intact. Records: {count(found['records'])}; experiments: "
+            f"{count(found['experiments'])}; snapshots: {count(found['snapshots'])}."
         )
 
 

@@ -9,6 +9,7 @@ import typer
 
 from armrace.cli import options
 from armrace.cli.budget_sweep import can_be_swept, sweep
+from armrace.cli.comparison_request import Overrides, Request, make_request
 from armrace.cli.completion import complete_scenarios
 from armrace.cli.execution import end, run_cells
 from armrace.cli.experiments import audit_level, warn_of_idle_attack, warn_of_long_run
@@ -22,7 +23,6 @@ from armrace.cli.outputs import (
     write_page,
 )
 from armrace.cli.own_worst import under_own_worst
-from armrace.cli.requests import Overrides, Request, make_request
 
 if TYPE_CHECKING:
     from armrace.simulation import Comparison, Experiment

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["INTERRUPTED", "end", "run", "run_cells", "say_how_to_go_on"]
 
 INTERRUPTED = 130
+"""The exit code after Ctrl-C: that of shells, 128 plus the number of SIGINT."""
 
 
 def run(
@@ -84,8 +85,8 @@ def say_how_to_go_on(folder: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         say(
-            f"armrace: interrupted; what is finished is in {folder}, and the same command goes on "
-            "from there."
+            f"armrace: interrupted; finished results are in {folder}; run the same command to "
+            "continue."
         )
         raise typer.Exit(INTERRUPTED) from None
 

@@ -63,7 +63,7 @@ Time = Annotated[
     typer.Option(
         "--time",
         metavar="COLUMN",
-        help="When: ISO 8601, or seconds or milliseconds since 1970.",
+        help="When: ISO 8601, or seconds, milli-, micro- or nanoseconds since 1970.",
         rich_help_panel=_PANEL,
     ),
 ]

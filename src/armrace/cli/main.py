@@ -33,13 +33,14 @@ from armrace.cli import (
     verify,
     warm_up,
 )
+from armrace.cli.execution import INTERRUPTED
 from armrace.cli.help_pages import Command, Group, help_text
 from armrace.cli.outputs import say
 from armrace.errors import ArmraceError, BrokenExtension
 
 __all__ = ["app", "main"]
 
-_BAD_INPUT, _INTERRUPTED = 2, 130
+_BAD_INPUT = 2
 
 UsageError: Any = typer.BadParameter.__bases__[0]
 """What a wrong command line raises; typer does not export the class."""
@@ -172,7 +173,7 @@ def _run(arguments: list[str]) -> int:
         place = "standard output" if error.filename is None else str(error.filename)
         return _refuse(f"cannot write {place}: {error.strerror or error}.")
     except (KeyboardInterrupt, typer.Abort):
-        return _INTERRUPTED
+        return INTERRUPTED
     return code if isinstance(code, int) else 0
 
 

@@ -9,7 +9,7 @@ from rich.markup import escape
 from armrace.cli.tables import new_table, print_tables
 from armrace.evaluation import ESTIMATORS, Estimate, Replay
 from armrace.evaluation.results import AS_LOGGED
-from armrace.formatting import count, figure
+from armrace.formatting import count, figure, span
 
 __all__ = ["print_replay"]
 
@@ -44,4 +44,4 @@ def _cell(estimate: Estimate) -> str:
     """The estimate above its interval; a question mark where nothing can be concluded."""
     value = "-" if estimate.value is None else figure(estimate.value)
     mark = "" if estimate.is_enough else "?"
-    return f"{value}{mark}\n{figure(estimate.low or 0)} to {figure(estimate.high or 0)}"
+    return f"{value}{mark}\n{span(estimate.low, estimate.high)}"

@@ -164,7 +164,7 @@ def _read(config: str | None) -> dict[str, Any]:
     except OSError as error:
         raise InvalidParameter(f"cannot read {config}: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidParameter(f"{config} is no TOML file: {error}.") from None
+        raise InvalidParameter(f"{config} is not a TOML file: {error}.") from None
     unknown = sorted(found.keys() - set(_SETTINGS))
     if unknown:
         raise InvalidParameter(f"{config} has the unknown setting {unknown[0]!r}.")

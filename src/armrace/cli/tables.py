@@ -19,12 +19,11 @@ from armrace.reports.audits import AUDIT_COLUMNS, audit_rows
 from armrace.reports.descriptions import (
     cell_name,
     interval,
-    means_of,
     never_searched,
     own_worst_name,
     setting,
 )
-from armrace.reports.rows import MEASURE_NAMES, standings
+from armrace.reports.rows import LEADERBOARD_COLUMNS, MEASURE_NAMES, standings
 from armrace.simulation import Comparison, Result, Scenario
 from armrace.simulation.results import FIGURES_OF_A_RUN
 from armrace.statistics import mean_interval
@@ -40,17 +39,6 @@ __all__ = [
     "print_verdict",
     "print_worst_standings",
 ]
-
-_LEADERBOARD = {
-    "attacked": "attacked",
-    "quiet": "quiet",
-    "tail": "p95,\nattacked",
-    "worst": "worst\ncell",
-    "rank": "mean\nrank",
-    "wins": "cells\nwon",
-    "cells": "cells\nplayed",
-}
-
 
 _PAID = ("attack\nspent", "seen of\nthat")
 
@@ -150,16 +138,13 @@ def _arms(result: Result) -> Table:
     """The most played arms first if there are too many to show them all."""
     pulls = result.summary()["pulls"]["mean"]
     corruption = result.final["arm_corruption"].to_numpy().mean(axis=0)
-    means = means_of(result)
     table = new_table("arm", "mean", "pulls", "share", "corruption")
     order = sorted(range(len(pulls)), key=lambda arm: -pulls[arm])
     for arm in sorted(order[:_SHOWN_ARMS]):
         share = f"{100 * pulls[arm] / result.horizon:.1f}%"
-        mean, best = "-", False
-        if means is not None:
-            mean, best = f"{means[arm]:.4g}", means[arm] == means.max()
-        row = (str(arm), mean, figure(pulls[arm]), share, figure(corruption[arm]))
-        table.add_row(*row, style="bold" if best else None)
+        mean = result.means[arm]
+        row = (str(arm), f"{mean:.4g}", figure(pulls[arm]), share, figure(corruption[arm]))
+        table.add_row(*row, style="bold" if mean == result.means.max() else None)
     if len(order) > _SHOWN_ARMS:
         table.add_row(f"and {len(order) - _SHOWN_ARMS} arms that were played less")
     return table
@@ -229,9 +214,9 @@ def _half_width(comparison: Comparison, label: str) -> str:
 
 def print_leaderboard(board: pl.DataFrame) -> None:
     """The arena's policies, those first that lose least under attack."""
-    table = new_table("policy", *_LEADERBOARD.values())
+    table = new_table("policy", *(name.replace(" ", "\n") for name in LEADERBOARD_COLUMNS.values()))
     for row in board.iter_rows(named=True):
-        table.add_row(row["policy"], *(figure(row[name]) for name in _LEADERBOARD))
+        table.add_row(row["policy"], *(figure(row[name]) for name in LEADERBOARD_COLUMNS))
     print_tables(table)
 
 

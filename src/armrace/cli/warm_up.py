@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from armrace.cli.arguments import names, whole
-from armrace.cli.completion import complete_attacks, complete_policies
+from armrace.cli import options
+from armrace.cli.arguments import ALL, names, whole
+from armrace.cli.completion import complete_attacks
 from armrace.cli.outputs import say
 
 __all__ = ["EPILOG", "warm_up"]
@@ -22,22 +23,13 @@ armrace warm-up --policies sharp-race,tsallis-inf --attacks none
 NUMBA_CACHE_DIR=/opt/armrace armrace warm-up --audit
 """
 
-Policies = Annotated[
-    str,
-    typer.Option(
-        "--policies",
-        metavar="NAMES",
-        autocompletion=complete_policies,
-        help="Which policies, between commas; or all.",
-    ),
-]
 Attacks = Annotated[
-    str,
+    list[str] | None,
     typer.Option(
         "--attacks",
         metavar="NAMES",
         autocompletion=complete_attacks,
-        help="Which attacks, between commas; or all.",
+        help="Which attacks, between commas, or [bold]all[/bold], as by default; may be repeated.",
     ),
 ]
 NoLearners = Annotated[
@@ -55,8 +47,8 @@ Horizon = Annotated[
 
 
 def warm_up(
-    policies: Policies = "all",
-    attacks: Attacks = "all",
+    policies: options.Policies = None,
+    attacks: Attacks = None,
     no_learners: NoLearners = False,
     audit: Audit = False,
     horizon: Horizon = "100000",
@@ -72,8 +64,8 @@ def warm_up(
     from armrace.policies import POLICIES
 
     compile_all(
-        None if policies == "all" else names("policies", policies, POLICIES),
-        None if attacks == "all" else names("attacks", attacks, ADVERSARIES),
+        names("policies", policies or ALL, POLICIES),
+        names("attacks", attacks or ALL, ADVERSARIES),
         learners=not no_learners,
         audit=audit,
         horizon=whole("horizon", horizon),

@@ -10,8 +10,11 @@ from typing import Literal
 
 import msgspec
 
+from armrace.forensics.sentences import COUNTS, HIDDEN, STILL
 from armrace.formatting import count, figure
 from armrace.service.answers import Deletion, HistoryView, RulingView
+from armrace.statistics.proportions import wilson_interval
+from armrace.statistics.scales import Scale
 
 __all__ = ["Chart", "Level", "Mark", "Series", "certificate_chart", "reward_chart", "traffic_chart"]
 
@@ -20,8 +23,6 @@ _TRAFFIC_POINTS, _REWARD_POINTS = 80, 40
 _LEAST_DECISIONS, _LEAST_REWARDS = 20, 25
 """Intervals of time with fewer are put together."""
 _LEVEL_GAP = 0.09
-_NORMAL = 1.959964
-"""The quantile of the normal law for intervals of 95%."""
 
 MISSING = "\N{EN DASH}"
 """Placeholder for a missing value."""
@@ -175,11 +176,11 @@ def rewards_text(number: int) -> str:
 def reward_chart(history: HistoryView, rewards: tuple[float, float]) -> Chart:
     """Return the mean reward of each arm over time, with an interval for each point."""
     ends = _ends(history, _REWARD_POINTS)
-    low, high = rewards
+    scale = Scale(*rewards)
     shown, _ = _most_played(history)
     series = []
     for arm in shown:
-        points = _means(history, arm, ends, low, high)
+        points = _means(history, arm, ends, scale)
         series.append(Series(history.arms[arm], arm, *map(list, zip(*points, strict=True))))
     seen = [value for each in series for value in (*each.low, *each.high) if value is not None]
     return Chart(
@@ -190,8 +191,8 @@ def reward_chart(history: HistoryView, rewards: tuple[float, float]) -> Chart:
         axis="mean reward",
         times=_middles(history, ends),
         series=series,
-        low=max(low, min(seen, default=low)),
-        high=min(high, max(seen, default=high)),
+        low=max(scale.low, min(seen, default=scale.low)),
+        high=min(scale.high, max(seen, default=scale.high)),
         marks=_ruling_marks(history),
     )
 
@@ -200,7 +201,7 @@ Point = tuple[float | None, float | None, float | None]
 """A mean with the ends of its interval."""
 
 
-def _means(history: HistoryView, arm: int, ends: list[int], low: float, high: float) -> list[Point]:
+def _means(history: HistoryView, arm: int, ends: list[int], scale: Scale) -> list[Point]:
     """Return the means of an arm between the ends, over as many as give enough rewards."""
     learned, earned = history.learned[arm], history.earned[arm]
     start, points = ends[0], list[Point]()
@@ -209,19 +210,11 @@ def _means(history: HistoryView, arm: int, ends: list[int], low: float, high: fl
         if number < _LEAST_REWARDS:
             points.append((None, None, None))
             continue
-        points.append(_wilson((earned[end] - earned[start]) / number, number, low, high))
+        mean = (earned[end] - earned[start]) / number
+        share = min(1.0, max(0.0, scale.share(mean)))
+        points.append((mean, *scale.interval(wilson_interval(share, number))))
         start = end
     return points or [(None, None, None)]
-
-
-def _wilson(mean: float, number: int, low: float, high: float) -> Point:
-    """Return a mean with Wilson's interval, conservative for rewards between the ends."""
-    share = min(1.0, max(0.0, (mean - low) / (high - low)))
-    squared = _NORMAL**2 / number
-    middle = (share + squared / 2) / (1 + squared)
-    half = math.sqrt(squared * share * (1 - share) + squared**2 / 4) / (1 + squared)
-    width = high - low
-    return mean, low + width * (middle - half), low + width * (middle + half)
 
 
 def certificate_chart(history: HistoryView) -> Chart:
@@ -237,7 +230,7 @@ def certificate_chart(history: HistoryView) -> Chart:
     return Chart(
         name="certificate",
         title="Certified corruption",
-        description="Lower bound on the corruption of the rewards, over time.",
+        description=f"{STILL} and {HIDDEN}, the line is a lower bound on C, which {COUNTS}.",
         unit="corruption",
         axis="corruption, in units of reward",
         times=history.times,

@@ -22,8 +22,7 @@ from armrace.dashboard.drawing import (
     draw_interval,
     draw_sparkline,
 )
-from armrace.dashboard.verdicts import duration
-from armrace.formatting import count, figure, short
+from armrace.formatting import count, duration, figure, short
 from armrace.service.answers import LayerView
 
 __all__ = ["FORM_TOKEN", "address", "render"]
@@ -99,6 +98,7 @@ def _figure(value: float | None, digits: int = 3) -> str:
 
 
 def _share(value: float | None) -> str:
+    """Return a share in whole percent."""
     if value is None:
         return MISSING
     if 0 < value < 0.01:
@@ -122,6 +122,7 @@ def _day(date: str) -> str:
 
 
 def _clock(time: int) -> str:
+    """Return a time in UTC for programs."""
     return datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="seconds")
 
 

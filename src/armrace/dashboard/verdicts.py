@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from armrace.dashboard.charts import MISSING
-from armrace.forensics.sentences import HIDDEN, STILL
-from armrace.formatting import count, figure
+from armrace.forensics.sentences import COUNTS, HIDDEN, STILL
+from armrace.formatting import count, duration, figure, percent, round_down
 from armrace.service.answers import ExperimentView, HistoryView, RatioCheck
-from armrace.statistics import Interval, interval_for_all_times
+from armrace.statistics import interval_for_all_times
+from armrace.statistics.scales import Scale
 
 __all__ = ["ArmRow", "Verdict", "arm_rows", "describe_ratio", "make_verdict"]
 
@@ -59,15 +59,16 @@ class Verdict(msgspec.Struct, frozen=True):
 
 def arm_rows(view: ExperimentView, history: HistoryView) -> list[ArmRow]:
     """Return the arms with their shares of recent traffic, their means and intervals."""
-    low, high = view.settings["rewards"]
+    scale = Scale(*view.settings["rewards"])
     since = max(0, len(history.times) - 1 - _RECENT)
     recent = [counts[-1] - counts[since] for counts in history.decisions]
     whole = sum(recent)
     rows = []
     for place, summary in enumerate(view.arms):
         learned, earned = history.learned[place][-1], history.earned[place][-1]
-        total = min(max((earned - low * learned) / (high - low), 0.0), float(learned))
-        span = _scaled(interval_for_all_times(total, learned, _LEVEL / len(view.arms)), low, high)
+        total = (earned - scale.low * learned) / (scale.high - scale.low)
+        total = min(max(total, 0.0), float(learned))
+        span = scale.interval(interval_for_all_times(total, learned, _LEVEL / len(view.arms)))
         rows.append(
             ArmRow(
                 place,
@@ -85,10 +86,6 @@ def arm_rows(view: ExperimentView, history: HistoryView) -> list[ArmRow]:
     return rows
 
 
-def _scaled(span: Interval, low: float, high: float) -> Interval:
-    return Interval(low + (high - low) * span.low, low + (high - low) * span.high)
-
-
 def make_verdict(view: ExperimentView, history: HistoryView) -> Verdict:
     """Say which arm is best so far, and how sure that is."""
     rows = arm_rows(view, history)
@@ -102,7 +99,7 @@ def make_verdict(view: ExperimentView, history: HistoryView) -> Verdict:
     alarms, race = history.alarms[-1], _race(view, history)
     if alarms or race.failed:
         everyone = [row.arm for row in others]
-        standing = _doubt(alarms, history.certificates[-1])
+        standing = f"but nothing is guaranteed: {_RAISED.get(alarms, f'{alarms} alarms are up')}."
         return Verdict(rows, best, False, everyone, standing, _IN_DOUBT, race.sentence)
     rivals = [row.arm for row in others if row.high >= best.low]
     standing, sure = _sure(rivals, len(running))
@@ -114,21 +111,12 @@ def best_arm(known: Sequence[ArmRow]) -> ArmRow:
     return max(known, key=lambda row: (row.low, row.mean or 0.0))
 
 
-_CONFIDENCE = f"a confidence of {100 * (1 - _LEVEL):.0f}%"
+_CONFIDENCE = f"a confidence of {percent(1 - _LEVEL)}"
 _IN_DOUBT = (
     "Intervals assume honest rewards and means that stand still. The audit contradicts that, so no "
     "arm is ruled out."
 )
-
-
-def _doubt(alarms: int, certificate: float) -> str:
-    if certificate >= 1.0:
-        return (
-            f"but nothing is guaranteed: at least {count(math.floor(certificate))} of reward was "
-            "corrupted, or the world has moved."
-        )
-    raised = "an alarm is up" if alarms == 1 else f"{alarms} alarms are up"
-    return f"but nothing is guaranteed: {raised}."
+_RAISED = {0: "a layer that has settled has lost its guarantee", 1: "an alarm is up"}
 
 
 def _sure(rivals: list[str], arms: int) -> tuple[str, str]:
@@ -155,9 +143,8 @@ class _Standing(NamedTuple):
 def _race(view: ExperimentView, history: HistoryView) -> _Standing:
     """Say what the slowest settled layer has settled, which tolerates the most."""
     certificate = history.certificates[-1]
-    found = (
-        f"{STILL} and {HIDDEN}, at least {count(math.floor(certificate))} of reward was corrupted"
-    )
+    least = f"at least {round_down(certificate)}" if certificate >= 1.0 else ""
+    found = f"{STILL} and {HIDDEN}, C is {least}"
     active: dict[int, list[str]] = {}
     for each in view.layers if history.tolerated else ():
         active.setdefault(each.layer, [])
@@ -166,7 +153,7 @@ def _race(view: ExperimentView, history: HistoryView) -> _Standing:
     settled = [layer for layer, arms in active.items() if len(arms) == 1]
     if not settled:
         words = ["No layer of the race has settled on one arm yet."] if active else []
-        words += [f"{found}."] if certificate >= 1.0 else []
+        words += [f"{found}; C {COUNTS}."] if least else []
         return _Standing(False, " ".join(words))
     layer = max(settled)
     tolerated, delta = history.tolerated[layer], float(view.settings["policy"].get("delta", _LEVEL))
@@ -175,13 +162,13 @@ def _race(view: ExperimentView, history: HistoryView) -> _Standing:
         return _Standing(
             True,
             f"{found}: more than the {limit} that layer {layer} of the race tolerates, so nothing "
-            f"guarantees {active[layer][0]}, on which it has settled.",
+            f"guarantees {active[layer][0]}, on which it has settled. C {COUNTS}.",
         )
     return _Standing(
         False,
         f"Layer {layer} of the race has settled on {active[layer][0]}. {STILL} and {HIDDEN}, that "
-        f"is right with probability {100 * (1 - delta):g}%, as long as no more than {limit} of "
-        "reward was corrupted.",
+        f"is right with probability {100 * (1 - delta):g}%, as long as C is at most {limit}"
+        f"{least and f', and C is {least}'}; C {COUNTS}.",
     )
 
 
@@ -215,22 +202,10 @@ def median_delay(delays: Sequence[int]) -> str:
 
 
 def median_bin(delays: Sequence[int]) -> int | None:
-    """Return the first place at which half of the counts lie behind; ``None`` without any."""
+    """Return the index of the bin that holds the median; ``None`` without any counts."""
     total, seen = sum(delays), 0
     for place, number in enumerate(delays):
         seen += number
         if total and 2 * seen >= total:
             return place
     return None
-
-
-def duration(seconds: float) -> str:
-    """Return a length of time in one unit.
-
-    >>> [duration(s) for s in (0.5, 8, 131, 5000, 200_000)]
-    ['0.5 s', '8 s', '2.2 min', '83 min', '2.3 d']
-    """
-    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= 1.5 * size:
-            return f"{seconds / size:.2g} {unit}"
-    return f"{seconds:.2g} s"

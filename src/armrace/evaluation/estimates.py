@@ -25,10 +25,11 @@ from armrace.kernels.replay import (
     WEIGHTED,
     Tally,
 )
-from armrace.statistics.martingales import bernstein_interval
+from armrace.statistics.bernstein import bernstein_interval
 from armrace.statistics.proportions import Interval
+from armrace.statistics.scales import Scale
 
-__all__ = ["ESTIMATORS", "Estimate", "Scale", "estimate_gain", "estimates_of"]
+__all__ = ["ESTIMATORS", "Estimate", "estimate_gain", "estimates_of"]
 
 ESTIMATORS = {
     "replay": "rejection replay",
@@ -50,9 +51,9 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     estimator: str
     value: float | None
     """``None`` if no row bears on it."""
-    low: float | None
-    high: float | None
-    """The ends of the interval; ``None`` where they are not finite."""
+    low: float
+    high: float
+    """The ends of the interval, within the range of rewards."""
     method: Method
     """How the interval was made: ``exact`` holds for any number of rows, ``bootstrap`` for many."""
     rows: float
@@ -66,21 +67,6 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     def is_enough(self) -> bool:
         """Whether there is enough data to conclude anything."""
         return not self.warning
-
-
-class Scale(msgspec.Struct, frozen=True):
-    """The range of rewards, which runs scale to [0, 1]."""
-
-    low: float = 0.0
-    high: float = 1.0
-
-    def reward(self, value: float) -> float:
-        """Return a reward of the log for one that was scaled."""
-        return self.low + (self.high - self.low) * value
-
-    def difference(self, value: float) -> float:
-        """Return a difference of rewards of the log for one that was scaled."""
-        return (self.high - self.low) * value
 
 
 def estimates_of(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from armrace.adversaries import NoAttack
-from armrace.evaluation.estimates import Scale, estimate_gain, estimates_of
+from armrace.evaluation.estimates import estimate_gain, estimates_of
 from armrace.evaluation.forms import PlannedRuns
 from armrace.evaluation.results import AttackOnLog, Gain, PolicyReplay, Verdict
 from armrace.kernels.replay import ACCEPTED, LOGGED, REPLAYED, TOTAL
 from armrace.randomness import Purpose, generator_for
+from armrace.statistics.scales import Scale
 
 __all__ = ["figures_of"]
 
@@ -20,9 +21,9 @@ def figures_of(
     """Return the estimates of a policy, and what else is known of its runs.
 
     Args:
-        plan: the runs, which have met all rows.
+        plan: the runs, which have replayed all rows.
         scale: the range of the log's rewards.
-        floor: the smallest propensity that was taken at its word.
+        floor: smaller propensities were raised to this one.
         level: the probability with which an interval may be wrong.
         seed: the seed of the bootstrap.
         weighs: whether the runs have weighed all rows.

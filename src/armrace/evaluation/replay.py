@@ -15,7 +15,6 @@ from armrace.adversaries import ADVERSARIES, Adversary, NoAttack
 from armrace.adversaries.base import Setting
 from armrace.errors import InvalidParameter, UnknownName
 from armrace.evaluation.doubts import doubts_of
-from armrace.evaluation.estimates import Scale
 from armrace.evaluation.figures import figures_of
 from armrace.evaluation.forms import Form, PlannedRuns
 from armrace.evaluation.results import AS_LOGGED, Replay
@@ -25,6 +24,7 @@ from armrace.policies import Policy
 from armrace.randomness import MAXIMAL_SEED
 from armrace.simulation.scenarios import label_policies, told_the_budget
 from armrace.specification import MAXIMAL_HORIZON, Limits, check_number, is_list
+from armrace.statistics.scales import Scale
 
 __all__ = ["POLICIES_REPLAYED", "replay"]
 
@@ -34,7 +34,7 @@ POLICIES_REPLAYED = ("optimistic-log-barrier", "sharp-race", "tsallis-inf", "ucb
 _MOST_BLOCKS = 1000
 _REPLICATIONS = Limits("runs of each policy", 1, 10_000)
 _LEVEL = Limits("probability that an interval is wrong", 0, 1, low_open=True, high_open=True)
-_FLOOR = Limits("smallest propensity that is taken at its word", 0, 1, low_open=True)
+_FLOOR = Limits("propensity to which smaller ones are raised", 0, 1, low_open=True)
 _BUDGET = Limits("budget of the attack", 0)
 _HORIZON = Limits("decisions that policies plan for", 1, MAXIMAL_HORIZON)
 _WORKERS = Limits("threads", 1)

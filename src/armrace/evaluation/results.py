@@ -11,7 +11,7 @@ import polars as pl
 from armrace.errors import UnknownName
 from armrace.evaluation.estimates import ESTIMATORS, Estimate
 from armrace.files import as_path, check_new, write_text
-from armrace.formatting import count, figure, percent
+from armrace.formatting import count, figure, percent, span
 from armrace.logs import RowReport
 from armrace.presentation import Presentation
 
@@ -96,13 +96,12 @@ class PolicyReplay(msgspec.Struct, frozen=True, kw_only=True):
             return f"{name}: {best.warning or _VERDICTS[self.verdict]}."
         if self.gain is None:
             return (
-                f"{name}: a mean of {figure(best.value or 0.0)} ({figure(best.low or 0.0)} to "
-                f"{figure(best.high or 0.0)}) a round; all estimators are needed to compare it "
-                "with the log."
+                f"{name}: a mean of {figure(best.value or 0.0)} ({span(best.low, best.high)}) "
+                "a round; all estimators are needed to compare it with the log."
             )
         return (
             f"{name}: {_VERDICTS[self.verdict]}; the difference a round is "
-            f"{figure(self.gain.value)} ({figure(self.gain.low)} to {figure(self.gain.high)})."
+            f"{figure(self.gain.value)} ({span(self.gain.low, self.gain.high)})."
         )
 
 

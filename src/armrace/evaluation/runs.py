@@ -66,7 +66,7 @@ class Run:
         self._replay_rows = make_replayer(fingerprint(implementations(self._state)))
 
     def take(self, batch: Batch, blocks: npt.NDArray[np.int64]) -> None:
-        """Meet some rows."""
+        """Replay a batch of rows."""
         call_entry(
             self._replay_rows,
             self._state,

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.forensics.blocks import SMALLEST_BLOCK, Blocks, block_size, end_blocks, make_blocks
-from armrace.forensics.waves import Waves, begin_waves, make_waves, ride_waves
+from armrace.forensics.waves import Waves, make_waves, record_play, record_reward
 from armrace.kernels.declarations import AMOUNT, CONSTANT, COUNT, Room, SumOf, declare, relation
 from armrace.kernels.dispatch import implement
 from armrace.kernels.forwarding import forwards
@@ -144,7 +144,7 @@ def watched_assign(state: Watched, ticket: Ticket) -> Ticket:
     completed = assign(state.inner, ticket)
     arm = ticket.arm
     outstanding = state.assigned[arm] - state.pulls[arm]
-    begin_waves(state.waves, arm, outstanding, state.pulls[arm], state.sums[arm])
+    record_play(state.waves, arm, outstanding, state.pulls[arm], state.sums[arm])
     state.assigned[arm] += 1
     return completed
 
@@ -153,7 +153,7 @@ def watched_assign(state: Watched, ticket: Ticket) -> Ticket:
 def watched_learn(state: Watched, ticket: Ticket, reward: float) -> None:
     learn(state.inner, ticket, reward)
     arm = ticket.arm
-    ride_waves(state.waves, arm, state.pulls[arm], state.sums[arm], reward)
+    record_reward(state.waves, arm, state.pulls[arm], state.sums[arm], reward)
     pulls, total = state.pulls[arm] + 1, state.sums[arm] + reward
     state.pulls[arm] = pulls
     state.sums[arm] = total

@@ -3,16 +3,25 @@
 If both samples have the mean ``m``, the product of their mixed likelihoods (Jeffreys' prior)
 divided by the likelihood of ``m`` has expectation at most 1, and dividing by the largest likelihood
 instead can only lower it.
+
+Compiled code looks at one pair of samples at a time, audits at many: what is computed for both
+stands here in both forms, one below the other.
 """
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
+import numpy.typing as npt
+
 from armrace.kernels.compiling import inlined
 from armrace.policies.common.divergence import kl
 
-__all__ = ["log_evidence", "nearest_sums"]
+__all__ = ["log_evidence", "mixture_costs", "nearest_sums", "nearest_sums_of_many"]
+
+Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
 
 
 @inlined
@@ -34,6 +43,19 @@ def log_evidence(pulls: float, total: float, other_pulls: float, other_total: fl
         divergence = pulls * kl(total / pulls, common)
         divergence += other_pulls * kl(other_total / other_pulls, common)
     return divergence - 0.5 * math.log(math.pi**2 * (pulls + 0.5) * (other_pulls + 0.5))
+
+
+def mixture_costs(pulls: Floats, other_pulls: Floats) -> Floats:
+    """Return what the mixtures cost in :func:`log_evidence`, for many pairs of samples.
+
+    It is ``ln(pi (n + 1/2))/2`` for each of the two samples: Lemma 2 of the theory page.
+
+    Args:
+        pulls: the sizes of the first samples.
+        other_pulls: the sizes of the second samples.
+    """
+    costs: Floats = 0.5 * np.log(np.pi**2 * (pulls + 0.5) * (other_pulls + 0.5))
+    return costs
 
 
 @inlined
@@ -63,3 +85,30 @@ def nearest_sums(
         return low, other_high
     common = max(low / pulls, other_low / other_pulls)
     return common * pulls, common * other_pulls
+
+
+def nearest_sums_of_many(
+    pulls: Counts,
+    low: Floats,
+    high: Floats,
+    other_pulls: Counts,
+    other_low: Floats,
+    other_high: Floats,
+) -> tuple[Floats, Floats]:
+    """Return what :func:`nearest_sums` returns, for many pairs of samples.
+
+    Args:
+        pulls: the sizes of the first samples.
+        low: their least possible sums.
+        high: their largest possible sums.
+        other_pulls: the sizes of the second samples.
+        other_low: their least possible sums.
+        other_high: their largest possible sums.
+    """
+    below = high * other_pulls <= other_low * pulls
+    above = low * other_pulls >= other_high * pulls
+    common = np.maximum(low / pulls, other_low / other_pulls)
+    return (
+        np.where(below, high, np.where(above, low, common * pulls)),
+        np.where(below, other_low, np.where(above, other_high, common * other_pulls)),
+    )

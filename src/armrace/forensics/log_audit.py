@@ -18,7 +18,7 @@ from armrace.forensics.audit import LEVEL, audit
 from armrace.forensics.audit_trail import watch
 from armrace.forensics.evidence import log_evidence
 from armrace.forensics.findings import Audit
-from armrace.forensics.sentences import MOVED
+from armrace.forensics.sentences import MOVED, describe_chance
 from armrace.formatting import count, figure
 from armrace.kernels.compiling import fingerprint
 from armrace.kernels.dispatch import implement, implementations
@@ -29,11 +29,11 @@ from armrace.kernels.streams import Stream
 from armrace.logs import Log, RowReport
 from armrace.presentation import NotebookView
 from armrace.specification import check_number
+from armrace.statistics.scales import Scale
 
 __all__ = ["LogAudit", "SourceAlarm", "audit_log"]
 
 _FEWEST_ROWS = 16
-_TINY = 1e-12
 LIMITS = (
     "What this can show: that an arm's rewards changed at some time, or came in waves, or that one "
     "source pays differently from the others on the same arm. What it cannot show: forging that "
@@ -89,12 +89,11 @@ class SourceAlarm(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         """Say it in one sentence."""
-        likely = f"below {_TINY:g}" if self.chance < _TINY else f"of at most {self.chance:.2g}"
         return (
             f"Source {self.source} pays {figure(self.mean)} on arm {self.arm} ({count(self.rows)} "
             f"rows), all others {figure(self.other_mean)} ({count(self.other_rows)} rows). Its "
             f"rewards were forged, or its visitors differ, {MOVED} while it paid. Equal means "
-            f"give such a difference with a probability {likely}."
+            f"give such a difference with a probability {describe_chance(self.chance)}."
         )
 
 
@@ -177,6 +176,7 @@ def _differing(
     # Counted before any source is left out: the level is divided among all tests that may be made.
     tests = int(((rows >= _FEWEST_ROWS) & (pulls - rows >= _FEWEST_ROWS)).sum())
     found: list[SourceAlarm] = []
+    scale = Scale(*log.bounds)
     while len(found) < tests:
         source, arm, log_value = _most_striking(rows, sums, pulls, totals)
         chance = tests * math.exp(-log_value)
@@ -187,15 +187,14 @@ def _differing(
         pulls[arm] -= own
         totals[arm] -= paid
         rows[source, arm] = sums[source, arm] = 0.0
-        low, high = log.bounds
         found.append(
             SourceAlarm(
                 source=log.sources[source],
                 arm=log.arms[arm],
                 rows=int(own),
-                mean=low + (high - low) * paid / own,
+                mean=scale.low + scale.difference(paid) / own,
                 other_rows=int(pulls[arm]),
-                other_mean=low + (high - low) * float(totals[arm]) / float(pulls[arm]),
+                other_mean=scale.low + scale.difference(float(totals[arm])) / float(pulls[arm]),
                 chance=chance,
             )
         )

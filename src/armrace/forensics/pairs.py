@@ -8,12 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from armrace.forensics.evidence import Counts, Floats, mixture_costs, nearest_sums_of_many
 from armrace.forensics.two_samples import TwoSamples, compare_samples
 
 __all__ = ["Pairs", "Samples", "join", "nearest_pairs", "pairs_of"]
-
-Floats = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.int64]
 
 _TRIED = 3
 """The number of pairs whose certificate is computed: those expected to give the largest ones.
@@ -120,8 +118,7 @@ def pairs_of(
     n, m = pulls.astype(np.float64), other_pulls.astype(np.float64)
     x, y = np.clip(sums, 0.0, n), np.clip(other_sums, 0.0, m)
     divergence = _entropy(n + m, x + y) - _entropy(n, x) - _entropy(m, y)
-    # Lemma 2 of the theory page for each of the two samples: (1/2) ln(pi (n + 1/2)).
-    price = 0.5 * np.log(np.pi**2 * (n + 0.5) * (m + 0.5))
+    price = mixture_costs(n, m)
     return Pairs(n, x, m, y, np.maximum(divergence, 0.0), price, np.zeros(n.size) + sharing)
 
 
@@ -141,14 +138,8 @@ def nearest_pairs(first: Samples, second: Samples, sharing: Floats | float = 0.0
     >>> found.sums.tolist(), found.other_sums.tolist()
     ([5.0], [7.0])
     """
-    n, m = first.pulls, second.pulls
-    below = first.high * m <= second.low * n
-    above = first.low * m >= second.high * n
-    # Where the ranges of the means overlap, any mean in both makes the divergence 0.
-    common = np.maximum(first.low / n, second.low / m)
-    sums = np.where(below, first.high, np.where(above, first.low, common * n))
-    others = np.where(below, second.low, np.where(above, second.high, common * m))
-    return pairs_of(n, sums, m, others, sharing)
+    sums, others = nearest_sums_of_many(*first, *second)
+    return pairs_of(first.pulls, sums, second.pulls, others, sharing)
 
 
 def join(*groups: Pairs) -> Pairs:

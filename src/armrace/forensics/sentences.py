@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from armrace.formatting import round_down
+from armrace.formatting import count, figure, round_down
 
 if TYPE_CHECKING:
     from armrace.forensics.findings import Alarm
 
 __all__ = [
+    "COUNTS",
     "HIDDEN",
     "MOVED",
     "STILL",
     "certificate_sentences",
     "describe_alarm",
+    "describe_chance",
     "describe_level",
     "describe_nothing",
     "describe_report",
@@ -37,7 +39,10 @@ HIDDEN = (
 )
 """What a certificate beyond the changes to learned rewards assumes as well."""
 
-_UNBELIEVABLE = 1e-12
+COUNTS = "counts the largest change to any arm in each round, arms that were not played included"
+"""What C is, which is more than the changes to learned rewards."""
+
+_TINY = 1e-12
 
 
 def describe_alarm(alarm: Alarm) -> str:
@@ -51,38 +56,38 @@ def describe_alarm(alarm: Alarm) -> str:
 
 def _describe_disagreement(alarm: Alarm) -> str:
     (fast, slow), (mean, other) = alarm.layers, alarm.means or (0.0, 0.0)
-    when = "" if alarm.since is None else f" by round {alarm.since:,}, when it deleted the arm"
+    when = "" if alarm.since is None else f" by round {count(alarm.since)}, when it deleted the arm"
     opposite = "up" if alarm.direction == "down" else "down"
     return (
-        f"Layers disagree on arm {alarm.arm}: layer {fast} saw it pay {mean:.3g}{when}, the "
-        f"slower layer {slow} sees {other:.3g}. Rewards were corrupted ({alarm.direction} in layer "
-        f"{fast} or {opposite} in layer {slow}), {MOVED}. {_odds(alarm.chance)}"
+        f"Layers disagree on arm {alarm.arm}: layer {fast} saw it pay {figure(mean)}{when}, the "
+        f"slower layer {slow} sees {figure(other)}. Rewards were corrupted ({alarm.direction} in "
+        f"layer {fast} or {opposite} in layer {slow}), {MOVED}. {_odds(alarm.chance)}"
     )
 
 
 def _describe_change(alarm: Alarm) -> str:
     (mean, other), (pulls, later) = alarm.means or (0.0, 0.0), alarm.pulls or (0, 0)
     return (
-        f"Feedback on arm {alarm.arm} went {alarm.direction} around round {alarm.since or 0:,}: it "
-        f"paid {mean:.3g} in the {pulls:,} plays before and {other:.3g} in the {later:,} plays up "
-        f"to round {alarm.until or 0:,}. One of the two stretches was corrupted, {MOVED}. "
-        f"{_odds(alarm.chance)}"
+        f"Feedback on arm {alarm.arm} went {alarm.direction} around round "
+        f"{count(alarm.since or 0)}: it paid {figure(mean)} in the {count(pulls)} plays before and "
+        f"{figure(other)} in the {count(later)} plays up to round {count(alarm.until or 0)}. One "
+        f"of the two stretches was corrupted, {MOVED}. {_odds(alarm.chance)}"
     )
 
 
 def _describe_waves(alarm: Alarm) -> str:
     mean, other = alarm.means or (0.0, 0.0)
     return (
-        f"Feedback on arm {alarm.arm} comes in waves: it pays {mean:.3g} after it has paid less "
-        f"than usual and {other:.3g} after it has paid more. Some of it was corrupted, in bursts, "
-        f"{MOVED}, more than once. {_odds(alarm.chance)}"
+        f"Feedback on arm {alarm.arm} comes in waves: it pays {figure(mean)} after it has paid "
+        f"less than usual and {figure(other)} after it has paid more. Some of it was corrupted, in "
+        f"bursts, {MOVED}, more than once. {_odds(alarm.chance)}"
     )
 
 
 def _describe_failed_layer(alarm: Alarm) -> str:
     (layer,) = alarm.layers
     named = "Layer 0 has lost its" if layer == 0 else f"Layers 0 to {layer} have lost their"
-    return f"{named} guarantee: there was more corruption than that covers, {MOVED}."
+    return f"{named} guarantee: if {HIDDEN}, there was more corruption than that covers, {MOVED}."
 
 
 _DESCRIPTIONS = {
@@ -94,10 +99,19 @@ _DESCRIPTIONS = {
 
 
 def _odds(chance: float) -> str:
-    likely = f"below {_UNBELIEVABLE:g}"
-    if chance >= _UNBELIEVABLE:
-        likely = f"of at most {chance:.2g}"
-    return f"Honest feedback with fixed means does so with a probability {likely}."
+    return f"Honest feedback with fixed means does so with a probability {describe_chance(chance)}."
+
+
+def describe_chance(chance: float) -> str:
+    """Say how small a probability is.
+
+    Args:
+        chance: an upper bound on the probability.
+
+    >>> describe_chance(0.0123), describe_chance(0.0)
+    ('of at most 0.012', 'below 1e-12')
+    """
+    return f"below {_TINY:g}" if chance < _TINY else f"of at most {chance:.2g}"
 
 
 def certificate_sentences(seen: float, total: float) -> list[str]:
@@ -122,8 +136,7 @@ def certificate_sentences(seen: float, total: float) -> list[str]:
         )
     if total > seen:
         sentences.append(
-            f"{STILL} and {HIDDEN}, then C is at least {round_down(total)}; C counts the "
-            "largest change to any arm in each round, arms that were not played included."
+            f"{STILL} and {HIDDEN}, then C is at least {round_down(total)}; C {COUNTS}."
         )
     return sentences
 
@@ -145,8 +158,8 @@ def describe_nothing(rounds: int, level: float) -> str:
         level: the level of the audit.
     """
     return (
-        f"Nothing in the {rounds:,} rounds so far is out of the ordinary for honest feedback with "
-        f"fixed means, at a level of {level:g} for all times together. That does not prove it "
+        f"Nothing in the {count(rounds)} rounds so far is out of the ordinary for honest feedback "
+        f"with fixed means, at a level of {level:g} for all times together. That does not prove it "
         "honest: a change that is the same in all rounds leaves no trace."
     )
 
@@ -160,8 +173,7 @@ def describe_report(level: float) -> str:
     return (
         "Each run was audited at its end from what the policy had learned, without knowledge of "
         f"the attack. An alarm says that rewards were corrupted, {MOVED}. {STILL} and {HIDDEN}, "
-        "a certificate is a lower bound on C, which counts the largest change to any arm in each "
-        "round, arms that were not played included. Alarms and certificates are wrong with a "
-        f"probability of at most {level:g}, over all times together: without an attack and with "
-        "fixed means, at most that share of runs may raise an alarm."
+        f"a certificate is a lower bound on C, which {COUNTS}. Alarms and certificates are wrong "
+        f"with a probability of at most {level:g}, over all times together: without an attack and "
+        "with fixed means, at most that share of runs may raise an alarm."
     )

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import COUNT, UNIT, SumOf, declare
 
-__all__ = ["Waves", "begin_waves", "make_waves", "ride_waves"]
+__all__ = ["Waves", "make_waves", "record_play", "record_reward"]
 
 _MEMORIES = np.array([4.0, 16.0, 64.0])
 
@@ -63,7 +63,7 @@ def _wave_side(recent: float, pulls: int, total: float) -> int:
 
 
 @inlined
-def begin_waves(waves: Waves, arm: int, outstanding: int, pulls: int, total: float) -> None:
+def record_play(waves: Waves, arm: int, outstanding: int, pulls: int, total: float) -> None:
     """Count a play as made in good or in bad times, according to the rewards before it."""
     waves.waiting[arm] = outstanding == 0
     if outstanding == 0 and pulls > 0:
@@ -73,7 +73,7 @@ def begin_waves(waves: Waves, arm: int, outstanding: int, pulls: int, total: flo
 
 
 @inlined
-def ride_waves(waves: Waves, arm: int, pulls: int, total: float, reward: float) -> None:
+def record_reward(waves: Waves, arm: int, pulls: int, total: float, reward: float) -> None:
     """Record a reward for the audit of waves, and update the means of the arm's latest rewards.
 
     If the reward is that of a counted play, it goes to the side (good or bad times) on which the

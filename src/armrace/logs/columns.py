@@ -25,7 +25,7 @@ class Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     propensity: str | None = None
     """The probability with which the logging system chose the arm that it showed."""
     time: str | None = None
-    """When it was shown: ISO 8601, or seconds or milliseconds since 1970."""
+    """When it was shown: ISO 8601, or seconds, milli-, micro- or nanoseconds since 1970."""
     source: str | None = None
     """Where the feedback came from."""
     unit: str | None = None
@@ -80,7 +80,7 @@ def read_columns(path: Path | str) -> dict[str, str]:
     except OSError as error:
         raise InvalidParameter(f"cannot read {path}: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidParameter(f"{path} is no TOML file: {error}.") from None
+        raise InvalidParameter(f"{path} is not a TOML file: {error}.") from None
     table = data.get("columns", data)
     if not isinstance(table, dict):
         raise InvalidParameter(f"columns of {path} must be a table; got {table!r}.")

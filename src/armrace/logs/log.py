@@ -14,9 +14,9 @@ import polars as pl
 from armrace.errors import InvalidParameter
 from armrace.formatting import count
 from armrace.logs.columns import Columns, make_columns
+from armrace.logs.readers import pieces_of
 from armrace.logs.row_report import RowReport
 from armrace.logs.rows import checked_rows
-from armrace.logs.sources import pieces_of
 from armrace.logs.survey import Survey, natural_key
 
 __all__ = ["Batch", "Log", "open_log"]

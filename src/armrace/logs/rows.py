@@ -7,15 +7,17 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import polars as pl
 
+from armrace.logs.readers import Piece
 from armrace.logs.row_report import RowReport
-from armrace.logs.sources import Piece
 
 __all__ = ["checked_rows"]
 
 _TRUTHS = {"true": "1", "false": "0"}
-_MILLISECONDS_FROM = 1e11
-"""Larger numbers are milliseconds since 1970, smaller ones seconds: as such, the year 5138."""
-_LATEST = 8.64e15
+_BEGIN, _END = -62_135_596_800_000, 253_402_300_800_000
+"""The years 1 to 9999 in milliseconds since 1970; no other date can be written."""
+_UNITS = ((1e11, 1e3), (_END, 1.0), (_END * 1e3, 1e-3), (_END * 1e6, 1e-6))
+"""Sizes below which numbers are seconds, milli-, micro- and nanoseconds since 1970, and how many
+milliseconds each has: from 1979 to 5138 no unit is mistaken for another."""
 _FORMATS = ("%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d")
 _LONGEST_NAME = 256
 
@@ -69,6 +71,7 @@ def _exclude(
 
 
 def _mask(places: frozenset[int], size: int) -> np.ndarray:
+    """Return a mask that is true at these places."""
     mask = np.zeros(size, dtype=np.bool_)
     mask[list(places)] = True
     return mask
@@ -115,6 +118,7 @@ def _too_long(role: str, text: pl.Series) -> tuple[str, np.ndarray]:
 
 
 def _flags(mask: pl.Series) -> np.ndarray:
+    """Return a mask as an array; what is missing counts as false."""
     flags: np.ndarray = mask.fill_null(False).to_numpy()
     return flags
 
@@ -135,6 +139,7 @@ def _numbers(raw: pl.Series) -> pl.Series:
 
 
 def _missing(raw: pl.Series) -> np.ndarray:
+    """Return which values are missing or empty."""
     empty = raw.is_null()
     return _flags(empty | (raw.str.strip_chars() == "") if raw.dtype == pl.String else empty)
 
@@ -177,21 +182,21 @@ def _read_time(raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Series, 
 
 
 def _milliseconds(raw: pl.Series) -> pl.Series:
+    """Times in milliseconds since 1970; missing where none can be read in the years 1 to 9999."""
     if raw.dtype == pl.Date:
         raw = raw.cast(pl.Datetime("ms"))
-    if isinstance(raw.dtype, pl.Datetime):
-        return raw.dt.epoch("ms")
+    times = raw.dt.epoch("ms") if isinstance(raw.dtype, pl.Datetime) else _read_numbers_or_text(raw)
+    return times.set(~times.is_between(_BEGIN, _END, closed="left"), None)
+
+
+def _read_numbers_or_text(raw: pl.Series) -> pl.Series:
+    """Milliseconds since 1970, of numbers of any unit and of dates in text."""
     numbers = _numbers(raw)
     size = numbers.abs()
-    plain = pl.select(
-        pl.when(size > _LATEST)
-        .then(None)
-        .when(size >= _MILLISECONDS_FROM)
-        .then(numbers)
-        .otherwise(numbers * 1000.0)
-        .round()
-        .cast(pl.Int64, strict=False)
-    ).to_series()
+    scaled = pl.lit(None, dtype=pl.Float64)
+    for limit, milliseconds in reversed(_UNITS):
+        scaled = pl.when(size < limit).then(numbers * milliseconds).otherwise(scaled)
+    plain = pl.select(scaled.round().cast(pl.Int64, strict=False)).to_series()
     if raw.dtype != pl.String or not _flags(numbers.is_null() & raw.is_not_null()).any():
         return plain
     written = raw.str.strip_chars().str.replace(" ", "T")

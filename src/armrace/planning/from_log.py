@@ -9,7 +9,7 @@ import numpy as np
 from armrace.errors import InvalidParameter
 from armrace.formatting import count, figure, span
 from armrace.logs import Log
-from armrace.statistics.martingales import bernstein_interval
+from armrace.statistics.bernstein import bernstein_interval
 from armrace.statistics.proportions import Interval, clopper_pearson
 
 __all__ = ["FromLog", "read_traffic"]
@@ -45,7 +45,7 @@ def read_traffic(log: Log, known: float | None = None) -> FromLog:
         if log.days < _LEAST_DAYS:
             raise InvalidParameter(
                 f"the log must span at least an hour for its traffic to be read; its times span "
-                f"{log.days * 24 * 60:.3g} minutes, so give --traffic."
+                f"{figure(log.days * 24 * 60)} minutes, so give --traffic."
             )
         traffic = log.rows / log.days
         words.append(

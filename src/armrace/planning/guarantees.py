@@ -14,7 +14,10 @@ from armrace.policies import Policy
 from armrace.specification import MAXIMAL_HORIZON
 from armrace.theory import agnostic_regret, gaps_of
 
-__all__ = ["guaranteed_corruption", "rounds_until_guarantee"]
+__all__ = ["COVERED", "guaranteed_corruption", "rounds_until_guarantee"]
+
+COVERED = "any attack that fixes its answer for every arm before the arm is drawn"
+"""Whom the theorems are about: who answers to the drawn arm pays less for the same harm."""
 
 
 def guaranteed_corruption(question: Question, policy: Policy) -> float | None:

@@ -61,7 +61,7 @@ class Plan(Presentation):
         Costs are mean pseudo-regrets; ``decision_days`` are the days after which 95% of the runs
         had decided. Columns that begin with ``suspected`` are at the suspected corruption, under
         the attack that is worst for the column. ``guaranteed`` is the largest corruption at which
-        a theorem still says something, for any attack; see :mod:`armrace.planning.guarantees`.
+        a theorem still says something; see :mod:`armrace.planning.guarantees`.
         """
         rows = [self._row(name) for name in self.question.learners()]
         return (

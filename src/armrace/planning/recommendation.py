@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from armrace.formatting import clicks, days_in_words, figure, percent, runs_in_words
-from armrace.planning.guarantees import rounds_until_guarantee
+from armrace.planning.guarantees import COVERED, rounds_until_guarantee
 from armrace.planning.question import Question
 from armrace.policies import MultiLayerRace
 from armrace.simulation.experiment import USUAL_REFRESH, refresh_words
@@ -58,6 +58,7 @@ def _suspicion(question: Question) -> str:
 
 
 def _stands(row: Row, question: Question) -> bool:
+    """Return whether a policy survives the suspected corruption."""
     return row["survives"] is not None and row["survives"] >= question.suspected
 
 
@@ -99,6 +100,7 @@ def _unproven(question: Question, stood: list[Row]) -> str:
 
 
 def _choice(question: Question, row: Row) -> str:
+    """Recommend a policy, with what it costs and survives."""
     quiet = (
         f"Without attack it costs {clicks(row['cost_a_day'])} a day"
         f"{_decided(row['decision_days'])}."
@@ -119,12 +121,14 @@ def _choice(question: Question, row: Row) -> str:
 
 
 def _decided(days: float | None) -> str:
+    """Say when most runs had decided."""
     if days is None:
         return ", and fewer than 95% of the runs came to a decision"
     return f", and 95% of the runs had decided after {days_in_words(days)}"
 
 
 def _reach(row: Row) -> str:
+    """Say how much corruption a policy survives, and what it is lost to."""
     words = f"It survives up to C = {figure(row['survives'])}"
     if row["lost_at"] is None:
         return f"{words}, the most that was tried."
@@ -185,6 +189,7 @@ def _cheapest(question: Question, rows: list[Row], stood: list[Row]) -> str:
 
 
 def _unfit(question: Question, rows: list[Row]) -> str:
+    """Name the policies that do not settle in time."""
     slow = [row["policy"] for row in rows if row["survives"] is None]
     if not slow:
         return ""
@@ -204,6 +209,7 @@ def _what_attacks_see(question: Question) -> str:
 
 
 def _worth(question: Question) -> str:
+    """Say what the evidence rests on."""
     length = f"{figure(question.horizon)} decisions"
     if question.is_cut:
         part = question.days_of(question.horizon)
@@ -222,12 +228,12 @@ def _worth(question: Question) -> str:
 
 
 def _proven(question: Question, rows: list[Row]) -> str:
-    """Say what a theorem guarantees for any attack, if a race is among the policies."""
+    """Say what a theorem guarantees against all attacks, if a race is among the policies."""
     covered = [row for row in rows if row["guaranteed"] is not None]
     if covered:
         reaches = ", ".join(f"{r['policy']} up to C = {figure(r['guaranteed'])}" for r in covered)
         return (
-            "Proven for any attack, with probability 1 - delta: these lose less than by playing "
+            f"Proven for {COVERED}, with probability 1 - delta: these lose less than by playing "
             f"the next best arm throughout: {reaches}."
         )
     races = [each for each in question.policies if isinstance(each, MultiLayerRace)]
@@ -235,7 +241,7 @@ def _proven(question: Question, rows: list[Row]) -> str:
     if rounds is None:
         return ""
     return (
-        "Nothing is proven for any attack at this length: even without corruption, Theorem 3 says "
+        "Nothing is proven at this length: even without corruption, Theorem 3 says "
         "nothing about multi-layer-race before about "
         f"{days_in_words(question.days_of(rounds))}."
     )

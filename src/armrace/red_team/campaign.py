@@ -21,6 +21,7 @@ from armrace.adversaries import ADVERSARIES, Adversary
 from armrace.environments import ENVIRONMENTS, Environment
 from armrace.files import make_folder, write_text
 from armrace.files.locks import locked
+from armrace.formatting import count
 from armrace.red_team.efforts import find_effort
 from armrace.red_team.hunt import hunt
 from armrace.red_team.library import Winner, kind_of
@@ -135,7 +136,7 @@ class Chain(msgspec.Struct, frozen=True):
     cells: tuple[Cell, ...]
 
     def lock(self, folder: Path) -> Path:
-        """The file that the process locks that searches this chain."""
+        """Return the lock file of this chain."""
         cell = self.cells[0]
         name = f"{cell.environment}-{cell.policy}-{self.campaign.horizon}.lock"
         return folder / _file_name(name)
@@ -202,7 +203,7 @@ def run_chain(
         verdicts: list[dict[str, Any]] = []
         given: list[Adversary] = []
         for done, cell in enumerate(chain.cells):
-            report(done, f"{cell.policy}, {cell.environment}, C = {cell.target.budget:g}")
+            report(done, f"{cell.policy}, {cell.environment}, C = {count(cell.target.budget)}")
             # The winners so far are part of the name: another attack at a smaller budget may lead
             # to another one here.
             file = cell.file(folder, chain.campaign, given)

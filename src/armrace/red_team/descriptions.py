@@ -89,10 +89,10 @@ def _phase(attack: TwoPhase, name: str) -> str:
 def _schedule(attack: TwoPhase) -> list[str]:
     sentences = []
     if attack.start_at > 0.0:
-        sentences.append(f"It waits for the first {_share(attack.start_at)} of the rounds.")
+        sentences.append(f"It waits for the first {percent(attack.start_at)} of the rounds.")
     if attack.wake_at > attack.start_at and attack.split < 1.0:
         sentences.append(
-            f"The second phase does not begin before {_share(attack.wake_at)} of the rounds."
+            f"The second phase does not begin before {percent(attack.wake_at)} of the rounds."
         )
     if attack.pace < 1.0:
         sentences.append(f"It spends at most {attack.pace:g} for each round since its start.")
@@ -101,10 +101,6 @@ def _schedule(attack: TwoPhase) -> list[str]:
             f"Once it strikes, it goes on until the probability is {attack.hysteresis:g} lower."
         )
     return sentences
-
-
-def _share(share: float) -> str:
-    return f"{100 * share:.3g}%"
 
 
 def _summary(attack: Adversary) -> str:

@@ -151,8 +151,8 @@ class Ratings:
     def _key(self, attack: Adversary) -> str:
         """Return a text that two attacks share if and only if they are the same.
 
-        It tells the code of an attack that is not the package's own, so that ratings of an attack
-        that was edited since are not taken from the notebook.
+        It includes a digest of the attack's code if that is not the package's own, so that ratings
+        of an attack that was edited since are not taken from the notebook.
         """
         kind = type(attack)
         if kind not in self._code:

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from armrace.adversaries import Adversary
+from armrace.formatting import figure
 from armrace.red_team.efforts import Effort
 from armrace.red_team.openings import opening_attacks
 from armrace.red_team.ratings import Ratings
@@ -70,7 +71,7 @@ class _Progress(NamedTuple):
         if not self.ratings.attacks():
             return "searching"
         best = Scores(self.ratings).best(1)[0]
-        return f"worst so far {self.ratings.value(best):,.0f} by {best.tag()}"
+        return f"worst so far {figure(self.ratings.value(best))} by {best.tag()}"
 
 
 def search(

@@ -23,6 +23,8 @@ WORST_COLUMNS = {
 }
 """The columns of the standings, and their headings."""
 
+_HELD_OUT = ("mean", "stderr", "low", "high", "p95")
+
 
 def worst_frame(verdicts: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """Return one row for each verdict of a campaign."""
@@ -33,7 +35,7 @@ def worst_frame(verdicts: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
                 "budget": float(found["budget"]),
                 "policy": found["policy_name"],
                 "attack": found["attack"]["name"],
-                **{name: float(found["held_out"][name]) for name in ("mean", "stderr", "p95")},
+                **{name: float(found["held_out"][name]) for name in _HELD_OUT},
                 "largest": float(found["held_out"]["max"]),
                 "all_lost": float(found["all_lost"]),
                 "builtin": found["best_builtin"]["attack"]["name"],

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.adversaries import Adversary
-from armrace.formatting import figure
+from armrace.formatting import count, figure
 from armrace.presentation import Presentation
 from armrace.red_team.descriptions import describe, replay_command
 from armrace.red_team.ratings import Ratings
@@ -142,7 +142,7 @@ class Verdict(msgspec.Struct, Presentation, frozen=True, kw_only=True):
         return (
             f"{target.policy.tag()}: mean {measure} {figure(found.mean)} ({figure(found.low)} to "
             f"{figure(found.high)}){limit}{tail}, with a budget of {figure(target.budget)} in "
-            f"{target.horizon:,} rounds{model} ({CAUTION})."
+            f"{count(target.horizon)} rounds{model} ({CAUTION})."
         )
 
     def to_builtins(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from armrace.reports.colours import Style, choose_styles
 from armrace.reports.heatmap import CAPTION, heat_maps, heat_plots, heat_tables, legend
 from armrace.reports.layout import document, fold, header, line_mark, rerun_section, row, table
 from armrace.reports.plots import Plot, plot_section
+from armrace.reports.rows import LEADERBOARD_COLUMNS
 from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA, Grid
 from armrace.simulation.experiment import USUAL_REFRESH, refresh_words
 from armrace.simulation.leaderboard import leaderboard, relative_regret, verdict, worst_cases
@@ -25,16 +26,6 @@ from armrace.simulation.leaderboard import leaderboard, relative_regret, verdict
 __all__ = ["arena_plots", "render_arena"]
 
 _SHOWN_ATTACKS = ("zero-best-when-likely", "swap-best", "adaptive-constant")
-
-_COLUMNS = {
-    "attacked": "attacked",
-    "quiet": "quiet",
-    "tail": "p95, attacked",
-    "worst": "worst cell",
-    "rank": "mean rank",
-    "wins": "cells won",
-    "cells": "cells played",
-}
 
 
 def render_arena(
@@ -62,7 +53,8 @@ def render_arena(
         _environments_section(grid),
         rerun_section(
             command,
-            "armrace.simulation.arena.run_arena(Grid(**specification), folder)",
+            "from armrace.simulation.arena import Grid, run_arena; "
+            "run_arena(Grid(**specification), folder)",
             [msgspec.to_builtins(grid)],
             words="The same figures, bit for bit, on any machine; with the same folder, nothing is "
             "played twice",
@@ -129,7 +121,7 @@ def _worst_found_section(worst: pl.DataFrame, styles: dict[str, Style]) -> str:
             (
                 found["environment"],
                 figure(found["budget"]),
-                f"{figure(found['mean'])} ± {figure(1.96 * found['stderr'])}",
+                f"{figure(found['mean'])} ± {figure(found['high'] - found['mean'])}",
                 figure(found["p95"]),
                 figure(found["largest"]),
                 f'<td class="words">{escape(found["description"])}</td>',
@@ -149,14 +141,14 @@ def _worst_found_section(worst: pl.DataFrame, styles: dict[str, Style]) -> str:
 
 def _leaderboard_section(board: pl.DataFrame, styles: dict[str, Style]) -> str:
     costly = [name for name in board["policy"] if not POLICIES.find(name).exact_tickets]
-    rows = _board_rows(board, _COLUMNS, styles)
+    rows = _board_rows(board, LEADERBOARD_COLUMNS, styles)
     note = (
         "Pseudo-regret relative to the best policy of each cell: geometric means over the cells "
         "with and without attack, the same of the 95th percentile, and the worst cell. Policies "
         "that take the corruption as a parameter are told the budget. "
         f"{refresh_words(costly, USUAL_REFRESH)}"
     )
-    listed = table(["policy", *_COLUMNS.values()], rows, "Leaderboard")
+    listed = table(["policy", *LEADERBOARD_COLUMNS.values()], rows, "Leaderboard")
     return f'<section><h2>Leaderboard</h2>{listed}<p class="note">{escape(note)}</p></section>'
 
 
@@ -214,6 +206,6 @@ def _arms(environment: Environment) -> str:
     means = environment.mean_rewards(1)
     listed = pl.Series(means).value_counts(sort=False).sort("", descending=True).rows()
     arms = ", ".join(
-        f"{mean:.3g}" + (f" ({times} arms)" if times > 1 else "") for mean, times in listed
+        figure(mean) + (f" ({times} arms)" if times > 1 else "") for mean, times in listed
     )
     return f"{environment.tag()}, {environment.arms} arms with the means {arms}"

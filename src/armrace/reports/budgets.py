@@ -18,7 +18,7 @@ from armrace.reports.axes import (
 from armrace.reports.colours import GREY, Style
 from armrace.reports.plot_style import PAGE_WIDTH, add_legend, empty_figure, legend_lines, tidy
 from armrace.reports.plots import Plot
-from armrace.statistics.student import student_quantile
+from armrace.statistics.summaries import mean_margin
 
 __all__ = ["attack_plot", "draw_panels", "worst_plot"]
 
@@ -51,11 +51,7 @@ def attack_plot(figures: pl.DataFrame, attack: str, styles: Mapping[str, Style])
 
 def worst_plot(worst: pl.DataFrame, styles: Mapping[str, Style]) -> Plot:
     """Describe the worst regret found against the budget."""
-    data = worst.select(
-        "environment", "policy", "budget", "mean", "stderr",
-        low=pl.col("mean") - 1.96 * pl.col("stderr"),
-        high=pl.col("mean") + 1.96 * pl.col("stderr"),
-    )  # fmt: skip
+    data = worst.select("environment", "policy", "budget", "mean", "stderr", "low", "high")
     return Plot(
         name="worst-found",
         heading="The worst attack found against each policy",
@@ -71,10 +67,7 @@ def worst_plot(worst: pl.DataFrame, styles: Mapping[str, Style]) -> Plot:
 
 def _with_intervals(data: pl.DataFrame) -> pl.DataFrame:
     """Add the ends of Student's 95% interval; a single run has none."""
-    factors = {
-        runs: student_quantile(0.975, runs - 1) if runs > 1 else 0.0
-        for runs in data["replications"].unique()
-    }
+    factors = {runs: mean_margin(1.0, runs) for runs in data["replications"].unique()}
     half = pl.col("stderr") * pl.col("replications").replace_strict(
         factors, return_dtype=pl.Float64
     )

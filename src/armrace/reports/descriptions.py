@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from armrace.formatting import count, span
 from armrace.red_team.library import was_searched
 from armrace.simulation import Comparison, Result, Scenario
@@ -18,7 +15,6 @@ from armrace.statistics import mean_interval
 __all__ = [
     "cell_name",
     "interval",
-    "means_of",
     "never_searched",
     "own_worst_name",
     "parameters",
@@ -44,11 +40,6 @@ def parameters(specification: Mapping[str, Any]) -> str:
     given = [f"{k}={v}" for k, v in specification.items() if k != "name" and v is not None]
     name = display_name(str(specification["name"]))
     return f"{name} ({', '.join(given)})" if given else name
-
-
-def means_of(result: Result) -> npt.NDArray[np.float64]:
-    """The true mean of each arm."""
-    return result.means
 
 
 def refresh_note(*comparisons: Comparison) -> str:

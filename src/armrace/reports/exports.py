@@ -125,7 +125,11 @@ def default_title(comparison: Comparison) -> str:
 
 
 def plot(
-    comparison: Comparison, target: str | Path | Axes | None = None, measure: str | None = None
+    comparison: Comparison,
+    target: str | Path | Axes | None = None,
+    measure: str | None = None,
+    *,
+    overwrite: bool = False,
 ) -> Axes:
     """Draw regret over time on axes, into a file or on a new figure; return the axes.
 
@@ -133,12 +137,16 @@ def plot(
         comparison: the figures.
         target: axes, a file whose suffix chooses the format, or None for a new figure.
         measure: the measure; by default that of the comparison.
+        overwrite: whether a file that exists is replaced; else it is refused.
     """
     if isinstance(target, Axes):
         draw_curves_on(target, comparison, measure)
         return target
+    file = None if target is None else as_path(target)
+    if file is not None:
+        check_new(file, overwrite=overwrite)
     with own_style():
         drawing = draw_curves(comparison, measure)
-        if target is not None:
-            save_figure(drawing, as_path(target))
+        if file is not None:
+            save_figure(drawing, file)
     return drawing.axes[0]

@@ -17,6 +17,7 @@ from armrace.reports.layout import fold, row, table
 from armrace.reports.plot_style import new_figure
 from armrace.reports.plots import Plot
 from armrace.reports.theme import LIGHT
+from armrace.statistics.summaries import mean_margin
 
 __all__ = [
     "CAPTION",
@@ -177,7 +178,7 @@ def _rectangle(
 
 
 def _tip(found: dict[str, Any]) -> str:
-    half = 1.96 * found["pseudo_regret_stderr"]
+    half = mean_margin(found["pseudo_regret_stderr"], found["replications"])
     return (
         f"{found['policy']}, {found['environment']}, {found['attack']}, budget "
         f"{count(found['budget'])}: {figure(found['pseudo_regret_mean'])} ± {figure(half)}, "

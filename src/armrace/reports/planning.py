@@ -9,6 +9,7 @@ import polars as pl
 
 from armrace.formatting import count, days_in_figures, days_in_words, figure, percent
 from armrace.planning import Plan, Question
+from armrace.planning.guarantees import COVERED
 from armrace.reports.colours import GREY, Style, choose_styles
 from armrace.reports.layout import (
     document,
@@ -39,9 +40,9 @@ _COLUMNS = {
     "lost a day at C": "mean pseudo-regret at the suspected C, under the attack that costs most",
     "decided at C": "as decided, at the suspected C, under the attack that delays most; the "
     "decision may be a wrong one",
-    "proven": "the largest C at which a theorem of the paper guarantees, for any attack, that the "
-    "policy loses less than the best arm that is not good enough would if it was always "
-    "played; a dash if there is none",
+    "proven": f"the largest C at which a theorem guarantees, for {COVERED}, that the policy loses "
+    "less than the best arm that is not good enough would if it was always played; a dash if "
+    "there is none",
 }
 
 
@@ -54,7 +55,7 @@ def render_plan(plan: Plan, command: str = "") -> str:
         f"<section><h2>Policies</h2>{plan_table(plan)}{_meanings()}</section>",
         *map(plot_section, plan_plots(plan)),
         _figures_section(plan),
-        rerun_section(command, "armrace.planning.plan(**question)", [question]),
+        rerun_section(command, "from armrace.planning import plan; plan(**question)", [question]),
     ]
     return document("a plan", sections)
 

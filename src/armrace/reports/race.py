@@ -14,7 +14,6 @@ from matplotlib.patches import Rectangle
 
 from armrace.formatting import figure, short
 from armrace.policies import ArmView
-from armrace.reports.descriptions import means_of
 from armrace.reports.plot_style import PAGE_WIDTH, new_figure
 from armrace.reports.plots import Plot, file_name
 from armrace.reports.theme import LIGHT
@@ -57,7 +56,7 @@ def race_plot(label: str, result: Result) -> Plot:
 
 def draw_race(result: Result, width: float = PAGE_WIDTH) -> Figure:
     """Layers by arms at the end of the first replication: mean and pulls in each square."""
-    return draw_layers(result.race.to_dicts(), means_of(result), width)
+    return draw_layers(result.race.to_dicts(), result.means, width)
 
 
 def draw_layers(

@@ -104,7 +104,7 @@ def draw_replay(found: Replay, width: float = PAGE_WIDTH) -> Figure:
     for place, each in enumerate(replay_data(found).iter_rows(named=True)):
         colour = style_of(each["policy"]).colour
         axes.plot(each["log"], place, "|", color=LIGHT["muted"], ms=14, mew=2)
-        if each["mean"] is None or each["low"] is None or each["high"] is None:
+        if each["mean"] is None:
             continue
         axes.plot([each["low"], each["high"]], [place, place], color=colour, lw=1.6)
         # A hollow mark warns of an estimate that rests on too few rows to conclude anything.
@@ -132,7 +132,7 @@ def _estimates_section(found: Replay) -> str:
                 count(round(each.rounds)),
                 ESTIMATORS[estimate.estimator],
                 "-" if estimate.value is None else figure(estimate.value),
-                f"{span(estimate.low or 0, estimate.high or 0)} ({estimate.method})",
+                f"{span(estimate.low, estimate.high)} ({estimate.method})",
                 figure(estimate.rows),
                 *([f'<td class="words">{escape(estimate.warning)}</td>'] if warned else []),
             ),

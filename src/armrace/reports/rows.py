@@ -9,7 +9,15 @@ from armrace.reports.colours import Style, choose_styles, style_of
 from armrace.reports.descriptions import interval
 from armrace.simulation import Comparison
 
-__all__ = ["MEASURE_NAMES", "Standing", "all_styles", "comparison_styles", "reading", "standings"]
+__all__ = [
+    "LEADERBOARD_COLUMNS",
+    "MEASURE_NAMES",
+    "Standing",
+    "all_styles",
+    "comparison_styles",
+    "reading",
+    "standings",
+]
 
 MEASURE_NAMES = {
     "pseudo_regret": "pseudo-regret",
@@ -18,6 +26,17 @@ MEASURE_NAMES = {
     "corruption": "attack spent",
 }
 """The ledger's measures as headings."""
+
+LEADERBOARD_COLUMNS = {
+    "attacked": "attacked",
+    "quiet": "quiet",
+    "tail": "p95, attacked",
+    "worst": "worst cell",
+    "rank": "mean rank",
+    "wins": "cells won",
+    "cells": "cells played",
+}
+"""The columns of the arena's leaderboard, and their headings."""
 
 
 class Standing(NamedTuple):

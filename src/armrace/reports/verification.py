@@ -6,7 +6,7 @@ from html import escape
 from itertools import groupby
 
 from armrace import __version__
-from armrace.formatting import count, figure, span
+from armrace.formatting import count, figure, percent, span
 from armrace.reports.growth import growth_plot
 from armrace.reports.layout import document, header, interval_mark, rerun_section, row, table
 from armrace.reports.plots import Plot, plot_section
@@ -14,6 +14,7 @@ from armrace.verification import Check, Verification
 
 __all__ = ["by_claim", "heading", "render_verification", "short_interval", "verification_plots"]
 
+_PYTHON = "from armrace.verification import verify; verify(**specification)"
 _COLUMNS = (
     "policy",
     "theorem",
@@ -34,7 +35,7 @@ def render_verification(found: Verification, command: str = "") -> str:
         _overview(found),
         *map(plot_section, verification_plots(found)),
         *_sections(found),
-        rerun_section(command, "armrace.verify(**specification)", [found.settings]),
+        rerun_section(command, _PYTHON, [found.settings]),
     ]
     return document("verification", sections)
 
@@ -81,9 +82,9 @@ def _setting(found: Verification) -> str:
         "named above its table, and misses it with a probability of at most "
         f"{found.error_probability:g} divided by {len(found.checks)}, the number of rows, so that "
         "all true claims hold together here with probability "
-        f"{1 - found.error_probability:.0%}. A row fails if its interval lies wholly on the wrong "
-        "side of its limit; where growth is to be shown, also if it does not lie wholly on the "
-        "right side."
+        f"{percent(1 - found.error_probability)}. A row fails if its interval lies wholly on the "
+        "wrong side of its limit; where growth is to be shown, also if it does not lie wholly on "
+        "the right side."
     )
 
 

@@ -53,14 +53,21 @@ class ComparisonPresentation(Presentation):
             sweeps=sweeps, worst=worst,
         )  # fmt: skip
 
-    def plot(self, target: str | Path | Any = None, measure: str | None = None) -> Any:
+    def plot(
+        self,
+        target: str | Path | Any = None,
+        measure: str | None = None,
+        *,
+        overwrite: bool = False,
+    ) -> Any:
         """Draw regret over time, and return the axes.
 
         Args:
             target: the axes of matplotlib to draw on; or a file, whose suffix chooses the
                 format; or None for a new figure.
             measure: a figure of the ledger; by default the comparison's own.
+            overwrite: whether a file that exists is replaced; else it is refused.
         """
         from armrace.reports.exports import plot
 
-        return plot(self._compared(), target, measure)
+        return plot(self._compared(), target, measure, overwrite=overwrite)

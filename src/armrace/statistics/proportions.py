@@ -1,14 +1,15 @@
-"""Exact inference about a probability from the number of successes."""
+"""Inference about a probability from the number of successes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from statistics import NormalDist
 from typing import NamedTuple
 
 from armrace.errors import InvalidParameter
 
-__all__ = ["Interval", "binomial_tail", "clopper_pearson"]
+__all__ = ["Interval", "binomial_tail", "clopper_pearson", "wilson_interval"]
 
 _HALVINGS = 200
 _NEGLIGIBLE = 1e-17
@@ -98,6 +99,27 @@ def clopper_pearson(successes: int, runs: int, level: float = 0.05) -> Interval:
     if successes < runs:
         high = 1 - _crossing(lambda p: binomial_tail(runs - successes, runs, p) < tail)
     return Interval(low, high)
+
+
+def wilson_interval(share: float, runs: int, level: float = 0.05) -> Interval:
+    """Return Wilson's interval of a probability, which misses it about as often as ``level``.
+
+    It takes far less time than the exact interval. Of means of numbers in [0, 1] other than 0 and 1
+    it is conservative, since their variance is smaller.
+
+    Args:
+        share: the share of successes, or the mean of numbers in [0, 1].
+        runs: the number of runs.
+        level: the probability with which the interval may miss.
+
+    >>> low, high = wilson_interval(0.1, 50)
+    >>> f"{low:.4f} {high:.4f}"
+    '0.0435 0.2136'
+    """
+    squared = NormalDist().inv_cdf(1 - level / 2) ** 2 / runs
+    middle = (share + squared / 2) / (1 + squared)
+    half = math.sqrt(squared * share * (1 - share) + squared**2 / 4) / (1 + squared)
+    return Interval(middle - half, middle + half)
 
 
 def _crossing(is_below: Callable[[float], bool]) -> float:

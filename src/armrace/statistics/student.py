@@ -7,6 +7,7 @@ powers of one over the degrees of freedom is several per cent too small.
 from __future__ import annotations
 
 import math
+from functools import cache
 from statistics import NormalDist
 
 __all__ = ["student_quantile", "student_tail"]
@@ -37,6 +38,7 @@ def student_quantile(probability: float, freedom: int) -> float:
     return _upper_quantile(1 - probability, freedom)
 
 
+@cache  # tables ask for few different ones, many times
 def _upper_quantile(tail: float, freedom: int) -> float:
     """The place, at least 0, that a Student variable exceeds with probability ``tail``."""
     if freedom == 1:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from armrace.statistics.student import student_quantile
 
-__all__ = ["Summary", "mean_interval", "standard_error", "summarise"]
+__all__ = ["Summary", "mean_interval", "mean_margin", "standard_error", "summarise"]
 
 
 class Summary(NamedTuple):
@@ -67,7 +67,19 @@ def mean_interval(sample: npt.NDArray[np.float64], level: float = 0.05) -> tuple
     '-0.4841 4.4841'
     """
     mean = float(sample.mean())
-    if sample.size < 2:
-        return mean, mean
-    margin = student_quantile(1 - level / 2, sample.size - 1) * standard_error(sample)
+    margin = mean_margin(standard_error(sample), sample.size, level)
     return mean - margin, mean + margin
+
+
+def mean_margin(stderr: float, size: int, level: float = 0.05) -> float:
+    """Return half the width of Student's interval of the mean; 0 for a single observation.
+
+    Args:
+        stderr: the standard error of the mean.
+        size: the number of observations.
+        level: the probability with which the interval may miss.
+
+    >>> f"{mean_margin(1.0, 2):.2f} {mean_margin(1.0, 10):.2f}"
+    '12.71 2.26'
+    """
+    return student_quantile(1 - level / 2, size - 1) * stderr if size > 1 else 0.0

@@ -18,7 +18,7 @@ from armrace.formatting import count
 from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.statistics import mean_interval, slope_of_growth
 from armrace.theory import gaps_of
-from armrace.verification.checks import Claim, Judgement, rarely, slope_at_most
+from armrace.verification.checks import Claim, Judgement, describe_means, rarely, slope_at_most
 from armrace.verification.guarantees import DELTA, Subject
 from armrace.verification.regrets import failure_measure
 from armrace.verification.runs import Runs
@@ -124,11 +124,11 @@ def _experiment(
 
 
 def _setting(series: Series) -> str:
-    means = ", ".join(f"{mean:g}" for mean in MEANS)
+    means = describe_means(MEANS)
     listed = f"{count(series.points[0])} to {count(series.points[-1])}"
     if series.axis == "T":
-        return f"means {means}; no attack; T = {listed}"
-    return f"means {means}; {ATTACK} with C = {listed}; T = {count(LONGEST)}"
+        return f"{means}; no attack; T = {listed}"
+    return f"{means}; {ATTACK} with C = {listed}; T = {count(LONGEST)}"
 
 
 def _below_bound(series: Series) -> Claim:

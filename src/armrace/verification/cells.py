@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from armrace.formatting import count
 from armrace.policies import Policy
 from armrace.simulation.experiment import Experiment, make_experiment
+from armrace.verification.checks import describe_means
 from armrace.verification.guarantees import Subject
 
 __all__ = ["ATTACKS", "Cell", "cells", "describe"]
@@ -74,10 +75,9 @@ def describe(experiment: Experiment) -> str:
     Args:
         experiment: the experiment.
     """
-    means = ", ".join(f"{mean:g}" for mean in experiment.environment.mean_rewards(1))
     told = getattr(experiment.policy, "corruption", None)
     parts = [
-        f"means {means}",
+        describe_means(experiment.environment.mean_rewards(1)),
         "no attack"
         if experiment.budget == 0
         else f"{experiment.adversary.tag()} with C = {count(experiment.budget)}",

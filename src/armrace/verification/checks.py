@@ -7,7 +7,7 @@ that *any* true claim is called refuted is at most that error probability.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from armrace.formatting import count
 from armrace.simulation.experiment import Experiment
 from armrace.statistics import Interval, clopper_pearson, mean_interval, slope_of_growth
 from armrace.verification.runs import Runs
@@ -23,6 +24,7 @@ __all__ = [
     "Check",
     "Claim",
     "Judgement",
+    "describe_means",
     "mean_at_least",
     "never",
     "rarely",
@@ -31,6 +33,18 @@ __all__ = [
 ]
 
 Floats = npt.NDArray[np.float64]
+
+
+def describe_means(means: Iterable[float]) -> str:
+    """Return the means of the arms as part of a setting.
+
+    Args:
+        means: the mean of each arm.
+
+    >>> describe_means([0.5, 0.25])
+    'means 0.5, 0.25'
+    """
+    return f"means {', '.join(map(count, means))}"
 
 
 class Judgement(NamedTuple):

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace import theory
+from armrace.formatting import count
 from armrace.policies import Guarded
 from armrace.simulation.experiment import make_experiment
 from armrace.statistics import Interval, mean_interval
 from armrace.verification.cells import Cell, cells
-from armrace.verification.checks import Claim, Judgement, rarely
+from armrace.verification.checks import Claim, Judgement, describe_means, rarely
 from armrace.verification.forms import Form
 from armrace.verification.guarantees import Subject
 from armrace.verification.lemmas import FAR
@@ -190,7 +191,7 @@ def _overhead(subject: Subject, form: Form, seed: int) -> Claim:
     return Claim(
         "without corruption a guard adds no more than its overhead to the base's regret",
         subject.label,
-        f"means {FAR[0]:g}, {FAR[1]:g}; no attack; T = {_COMPARED:,}",
+        f"{describe_means(FAR)}; no attack; T = {count(_COMPARED)}",
         "mean of the pseudo-regret beyond that of the base alone, at most the overhead",
         (guarded, alone),
         judge,

@@ -8,9 +8,10 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from armrace.formatting import count
 from armrace.statistics import Interval
-from armrace.verification.betting import betting_interval
-from armrace.verification.checks import Claim, Judgement
+from armrace.statistics.betting import betting_interval
+from armrace.verification.checks import Claim, Judgement, describe_means
 from armrace.verification.forms import Form
 from armrace.verification.leader_guarantees import BarrierProof, LeaderSubject
 from armrace.verification.leader_paths import MEANS, Path, replay, walk
@@ -94,8 +95,8 @@ class _Paths:
 
 
 def _setting(runs: int, rounds: int) -> str:
-    means = ", ".join(f"{mean:g}" for mean in MEANS)
-    return f"means {means}; two arms swapped while the best is likely; T = {rounds:,}; {runs} runs"
+    attack = "two arms swapped while the best is likely"
+    return f"{describe_means(MEANS)}; {attack}; T = {count(rounds)}; {runs} runs"
 
 
 def _definition_claims(subject: LeaderSubject, paths: _Paths) -> Iterator[Claim]:

@@ -10,11 +10,12 @@ import numpy as np
 from armrace import theory
 from armrace.adversaries.two_phase import TwoPhase
 from armrace.environments import Bernoulli
+from armrace.formatting import count, figure
 from armrace.red_team.library import winners_for
 from armrace.red_team.target import Target
 from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.statistics import Interval, mean_interval
-from armrace.verification.betting import betting_interval
+from armrace.statistics.betting import betting_interval
 from armrace.verification.cells import ATTACKS, describe
 from armrace.verification.checks import Claim, Judgement
 from armrace.verification.forms import Form
@@ -95,7 +96,7 @@ def _pseudo_regret_claim(
     yield Claim(
         "the expected pseudo-regret is at most its bound",
         subject.label,
-        f"{_described(experiment)}; the bound is {bound:,.0f} of {everything:,.0f}",
+        f"{_described(experiment)}; the bound is {figure(bound)} of {figure(everything)}",
         "mean pseudo-regret, at most the bound",
         (experiment,),
         judge,
@@ -143,7 +144,7 @@ def _any_rewards_claim(
     yield Claim(
         "for any rewards the expected regret against a fixed arm is at most its bound",
         subject.label,
-        f"{describe(experiment)}; the bound is {bound:,.0f} of {horizon:,.0f}",
+        f"{describe(experiment)}; the bound is {figure(bound)} of {count(horizon)}",
         "mean regret against the arm with the largest one, at most the bound",
         (experiment,),
         judge,

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from armrace.adversaries import LowerBoundSwitch
-from armrace.formatting import count
+from armrace.formatting import count, figure
 from armrace.policies import Policy, Ucb1
 from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.theory import (
@@ -28,6 +28,7 @@ from armrace.theory import (
 from armrace.verification.checks import (
     Claim,
     Judgement,
+    describe_means,
     mean_at_least,
     rarely,
     slope_above,
@@ -134,7 +135,7 @@ def _promised(label: str, experiment: Experiment, rounds: int, promise: ForcedRe
 
     setting = (
         f"{_instance('lower-bound-switch')} after C = {count(rounds)} of T = 3C rounds; promised "
-        f"is a regret of {promise.regret:,.0f} with probability {promise.probability:.3f}"
+        f"is a regret of {figure(promise.regret)} with probability {promise.probability:.3f}"
     )
     return Claim(
         "the lower-bound adversary forces the regret that Theorem 4 promises",
@@ -157,7 +158,7 @@ def _clean(policy: Policy, experiment: Experiment, rounds: int) -> Claim:
 
     setting = (
         f"{_instance('lower-bound-switch')} after C = {count(rounds)} of T = 3C rounds; promised "
-        f"is gap (C - 8 ln T/gap^2 - 4.3) = {promise:,.0f}"
+        f"is gap (C - 8 ln T/gap^2 - 4.3) = {figure(promise)}"
     )
     return Claim(
         "the lower-bound adversary forces pseudo-regret of gap C less what is learned",
@@ -227,4 +228,4 @@ def _hidden(label: str, policy: Policy, form: Form, seed: int) -> Claim:
 
 
 def _instance(attack: str) -> str:
-    return f"means {_MEANS[0]:g}, {_MEANS[1]:g}; {attack}"
+    return f"{describe_means(_MEANS)}; {attack}"

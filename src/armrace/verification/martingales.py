@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.simulation.experiment import Experiment, make_experiment
-from armrace.verification.betting import betting_interval
-from armrace.verification.checks import Claim, Judgement
+from armrace.statistics.betting import betting_interval
+from armrace.verification.checks import Claim, Judgement, describe_means
 from armrace.verification.forms import Form
 from armrace.verification.guarantees import Subject
 from armrace.verification.rules import Rule
@@ -108,7 +108,7 @@ def _reward_claim(subject: Subject, form: Form, seed: int) -> Claim:
     return Claim(
         "clean rewards of a layer are independent draws in the order of play",
         subject.label,
-        f"means {_MEAN:g}, {_MEAN:g}; no attack; T = {_REWARDED_ROUNDS}; "
+        f"{describe_means([_MEAN, _MEAN])}; no attack; T = {_REWARDED_ROUNDS}; "
         f"{name.get(rule.kind, 'an exponential')} of every layer's rewards",
         _MEASURE,
         (experiment,),

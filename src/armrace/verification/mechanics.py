@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from armrace.formatting import count
 from armrace.online import Learner
 from armrace.policies import Policy
 from armrace.simulation.experiment import make_experiment
@@ -64,7 +65,7 @@ def mechanics_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]
         replications=form.sampling_runs,
         seed=seed,
     )
-    setting = f"means 0.5, 0.5, 0.5; no attack; T = {_SHORT:,}"
+    setting = f"means 0.5, 0.5, 0.5; no attack; T = {count(_SHORT)}"
 
     def claim(
         text: str,
@@ -164,7 +165,7 @@ def deletion_claim(subject: Subject, policy: Policy, form: Form, seed: int) -> C
     return Claim(
         "arms are deleted at the play at which the prescribed intervals part",
         subject.label,
-        f"rewards always 1 and 0; {_REPLAYED:,} rounds of T = {_HORIZON:,}; "
+        f"rewards always 1 and 0; {count(_REPLAYED)} rounds of T = {count(_HORIZON)}; "
         f"{form.replayed_runs} runs",
         "share of the deletions that differ, which is 0",
         (),

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from armrace.formatting import count
+from armrace.formatting import count, figure
 from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.theory import gaps_of
 from armrace.verification.cells import ATTACKS, Cell, cells, describe
-from armrace.verification.checks import Claim, Judgement, rarely, slope_at_most
+from armrace.verification.checks import Claim, Judgement, describe_means, rarely, slope_at_most
 from armrace.verification.forms import Form
 from armrace.verification.guarantees import Subject
 from armrace.verification.lemmas import FAR
@@ -70,7 +70,7 @@ def below_bound(cell: Cell) -> Claim:
     most = bound(float(cell.experiment.budget))
     setting = (
         f"{cell.setting}; delta = {cell.subject.delta:g}; "
-        f"the bound is {most:,.0f} of {horizon * _GAPS[0]:,.0f}"
+        f"the bound is {figure(most)} of {figure(horizon * _GAPS[0])}"
     )
     return Claim(
         "the regret is below the theorem's bound",
@@ -117,8 +117,7 @@ def _linear(subject: Subject, attack: str, form: Form, seed: int) -> Claim:
     return Claim(
         "the regret grows linearly in C, no faster than its bound",
         subject.label,
-        f"means {FAR[0]:g}, {FAR[1]:g}; {attack} with C = {listed}; "
-        f"T = {count(form.growth_horizon)}",
+        f"{describe_means(FAR)}; {attack} with C = {listed}; T = {count(form.growth_horizon)}",
         "slope of the mean pseudo-regret per unit of C, at most the bound's",
         tuple(experiments),
         judge,

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from armrace.formatting import count
 from armrace.simulation.experiment import make_experiment
 from armrace.statistics import Interval
 from armrace.theory import allowance_failure
-from armrace.verification.checks import Claim, Judgement
+from armrace.verification.checks import Claim, Judgement, describe_means
 from armrace.verification.forms import Form
 from armrace.verification.guarantees import Subject
 from armrace.verification.rules import AT_ALL_TIMES, Rule, used_share
@@ -53,7 +54,7 @@ def spending_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
     state = running_race(policy.start(ARMS, HORIZON))
     if state is None:
         return
-    setting = f"K = {ARMS}; T = {HORIZON:,}; delta = {_delta(policy):g}"
+    setting = f"K = {ARMS}; T = {count(HORIZON)}; delta = {_delta(policy):g}"
     setting += f"; told C = {TOLD:g}" if subject.told else ""
     yield _exact(
         "log terms spend no more than the intervals' part of delta",
@@ -179,11 +180,10 @@ def _computed(subject: Subject, policy: Any, rule: Rule, form: Form, seed: int) 
         most = Interval(float(each.max()), float(each.max()))
         return Judgement(len(each), int(over.sum()), most, rule.intervals_part, not over.any())
 
-    means = ", ".join(f"{mean:g}" for mean in _MEANS)
     return Claim(
         "intervals as computed spend no more than their part of delta",
         subject.label,
-        f"means {means}; no attack; T = {HORIZON:,}; delta = {_delta(policy):g}",
+        f"{describe_means(_MEANS)}; no attack; T = {count(HORIZON)}; delta = {_delta(policy):g}",
         _MEASURE,
         (experiment,),
         judge,

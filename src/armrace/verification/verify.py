@@ -13,6 +13,7 @@ from armrace.errors import InvalidParameter
 from armrace.policies import Guarded, Policy
 from armrace.presentation import Presentation
 from armrace.simulation.compilation import compile_experiments
+from armrace.simulation.executors import running_executor
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.parallel import run_all
 from armrace.simulation.progress import Progress, progress_bar
@@ -21,6 +22,7 @@ from armrace.specification import is_list
 from armrace.verification.asymptotics import (
     RACES_THAT_LEAP,
     Curve,
+    Series,
     asymptotic_claims,
     asymptotic_series,
     draw_up,
@@ -110,7 +112,7 @@ def verify(
     quick: bool = False,
     asymptotic: bool = False,
     seed: int = 0,
-    executor: Executor | None = None,
+    executor: Executor | str | None = None,
     workers: int | None = None,
     progress: Progress = None,
 ) -> Verification:
@@ -123,12 +125,12 @@ def verify(
         policies: Races, guards and regularised leaders, by name, as specifications or as plain
             data with a ``name``. A policy of your own is held to the guarantee of the class that
             it derives from. By default all are tried, and UCB1 under the lower bounds.
-        quick: Take a minute and a half of processor time at most, in place of up to 20.
+        quick: Take a minute and a half of processor time at most, in place of half an hour.
         asymptotic: Show instead how the regret of races grows up to 10^12 rounds and a corruption
             of 10^6.
         seed: The seed of all runs; the same seed gives the same figures.
-        executor: Where runs are played; threads of this process by default.
-        workers: The number of threads; by default one for each core.
+        executor: See :func:`armrace.simulate`.
+        workers: See :func:`armrace.simulate`.
         progress: True or False to show a progress bar or not, or a function that is called with
             the share done.
 
@@ -136,15 +138,19 @@ def verify(
         The checks with their verdicts, and the growth curves of the asymptotic form.
     """
     form = QUICK if quick else FULL
-    if asymptotic:
-        found = _verify_growth(policies, form, seed, executor, workers, progress)
-    else:
-        claims = make_claims(policies, form, seed)
-        checks = try_claims(claims, executor, workers, progress, seed=seed, quick=quick)
-        found = Verification(checks, seed, quick)
+    series = _make_series(policies, form, seed) if asymptotic else []
+    growth = [claim for each in series for claim in asymptotic_claims(each)]
+    claims = growth if asymptotic else make_claims(policies, form, seed)
+    with running_executor(executor, workers) as running:
+        played = _play(claims, running, workers, progress)
     named = None if policies is None else [_plain(policy) for policy in policies]
-    settings = {"policies": named, "quick": quick, "asymptotic": asymptotic, "seed": seed}
-    return msgspec.structs.replace(found, settings=settings)
+    return Verification(
+        _judge_all(claims, played, seed, quick),
+        seed,
+        quick,
+        tuple(draw_up(each, played) for each in series),
+        settings={"policies": named, "quick": quick, "asymptotic": asymptotic, "seed": seed},
+    )
 
 
 def _plain(policy: Policy | str | Mapping[str, Any]) -> Any:
@@ -152,24 +158,13 @@ def _plain(policy: Policy | str | Mapping[str, Any]) -> Any:
     return policy.to_builtins() if isinstance(policy, Policy) else policy
 
 
-def _verify_growth(
-    policies: Policies,
-    form: Form,
-    seed: int,
-    executor: Executor | None,
-    workers: int | None,
-    progress: Progress,
-) -> Verification:
-    series = [
+def _make_series(policies: Policies, form: Form, seed: int) -> list[Series]:
+    """Return the runs of growing length and corruption of each race."""
+    return [
         each
         for race in _listed(policies, RACES_THAT_LEAP)
         for each in asymptotic_series(make_subject(race), form.asymptotic_runs, seed)
     ]
-    claims = [claim for each in series for claim in asymptotic_claims(each)]
-    played = _play(claims, executor, workers, progress)
-    curves = tuple(draw_up(each, played) for each in series)
-    quick = form is QUICK
-    return Verification(_judge_all(claims, played, seed, quick), seed, quick, curves)
 
 
 def _listed(policies: Policies, usual: Descriptions) -> Descriptions:

@@ -20,6 +20,7 @@ import msgspec
 import polars as pl
 
 from armrace.errors import InvalidParameter
+from armrace.formatting import count
 from armrace.logs.columns import Columns
 from armrace.logs.samples import PREFIX, sample_path
 
@@ -73,6 +74,7 @@ def pieces_of(log: Path | str | pl.DataFrame | pl.LazyFrame, columns: Columns) -
 
 
 def _file_pieces(path: Path, columns: Columns) -> Iterator[Piece]:
+    """Choose how to read a file by its first bytes."""
     try:
         with path.open("rb") as file:
             start = file.read(4)
@@ -94,6 +96,7 @@ def _file_pieces(path: Path, columns: Columns) -> Iterator[Piece]:
 
 
 def _frame_pieces(frame: pl.LazyFrame, columns: Columns, name: str) -> Iterator[Piece]:
+    """Read a data frame, or a file of Parquet, batch by batch."""
     try:
         present = frame.collect_schema().names()
     except _BROKEN as error:
@@ -112,12 +115,16 @@ def _frame_pieces(frame: pl.LazyFrame, columns: Columns, name: str) -> Iterator[
 
 
 def _breaks_off(columns: Columns, first: int, error: BaseException) -> Piece:
+    """Return a piece without rows that says where the file breaks off."""
     empty = pl.DataFrame(schema=dict.fromkeys(columns.named(), pl.String))
-    words = f"The file cannot be read any further after row {first - 1:,}: {_first_line(error)}."
+    words = (
+        f"The file cannot be read any further after row {count(first - 1)}: {_first_line(error)}."
+    )
     return Piece(empty, first, remark=words)
 
 
 def _first_line(error: BaseException) -> str:
+    """Return what an error says, in one short line."""
     return (str(error) or type(error).__name__).splitlines()[0][:200].rstrip(".")
 
 
@@ -125,6 +132,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def _text_pieces(path: Path, open_file: Any, columns: Columns) -> Iterator[Piece]:
+    """Read a file of CSV or NDJSON block by block."""
     first = 1
     parser: _CsvParser | _JsonParser | None = None
     try:
@@ -152,7 +160,9 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
             yield kept[:cut]
             kept = kept[cut:]
         elif len(kept) > 8 * _BLOCK:
-            raise InvalidParameter(f"lines of a log must be shorter than {8 * _BLOCK:,} bytes.")
+            raise InvalidParameter(
+                f"lines of a log must be shorter than {count(8 * _BLOCK)} bytes."
+            )
     if kept:
         yield kept
 
@@ -170,11 +180,12 @@ def _last_line_end(block: bytes) -> int:
 def _parser_for(
     path: Path, block: bytes, columns: Columns
 ) -> tuple[_CsvParser | _JsonParser, bytes]:
+    """Return the parser for a file, and the block after what the parser has read."""
     if block[:2] in _WIDE:
         raise InvalidParameter(f"{path} is UTF-16; convert it to UTF-8.")
     text = block.removeprefix(_UTF8)
     if b"\0" in text[:4096]:
-        raise InvalidParameter(f"{path} is no CSV, NDJSON or Parquet file.")
+        raise InvalidParameter(f"{path} is not a CSV, NDJSON or Parquet file.")
     if not text.strip():
         raise InvalidParameter(f"{path} is empty.")
     endings = [ending.lower() for ending in path.suffixes]
@@ -206,7 +217,7 @@ class _CsvParser:
     def parse(self, block: bytes) -> tuple[pl.DataFrame, frozenset[int]]:
         """Return the rows of a block; missing values are null."""
         frame = self._attempt(block, '"', self._numbers)
-        if frame is None:  # something is no number: it stays text, to be reported row by row
+        if frame is None:  # something is not a number: it stays text, to be reported row by row
             frame = self._attempt(block, '"', {})
         if frame is None:  # a quote that is not closed: take quotes literally
             frame = self._read(block, None, {})
@@ -241,7 +252,7 @@ class _CsvParser:
 
 
 class _JsonParser:
-    """Parses blocks of NDJSON; a line that is no object becomes a row of nulls."""
+    """Parses blocks of NDJSON; a line that is not an object becomes a row of nulls."""
 
     def __init__(self, path: Path, block: bytes, columns: Columns) -> None:
         self._columns = columns.named()
@@ -280,10 +291,12 @@ class _JsonParser:
 
 
 def _keys(line: bytes) -> list[str]:
+    """Return the names in the JSON object of a line."""
     return list(_object(line) or {})
 
 
 def _object(line: bytes) -> dict[str, Any] | None:
+    """Return the JSON object of a line, or ``None`` if it holds no object."""
     try:
         found = msgspec.json.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -292,6 +305,7 @@ def _object(line: bytes) -> dict[str, Any] | None:
 
 
 def _text(value: Any) -> str | None:
+    """Return a value of JSON as text, as CSV would have it."""
     if value is None or isinstance(value, str):
         return value
     return str(value).lower() if isinstance(value, bool) else str(value)

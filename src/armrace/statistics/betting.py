@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from armrace.statistics import Interval
+from armrace.statistics.proportions import Interval
 
 __all__ = ["betting_interval"]
 
