@@ -13,7 +13,7 @@ import pytest
 
 import armrace
 from armrace.cli.main import run
-from armrace.service import Service
+from armrace.service import Service, folding
 from armrace.service.keyring import Keyring
 from armrace.service.state import State, read_snapshot
 from armrace.service.stores.sqlite import SqliteStore
@@ -215,6 +215,27 @@ def test_damage_is_named_in_a_sentence_with_exit_code_1(store, capsys, damage, s
     told = json.loads(found.out)
     assert not told["intact"]
     assert sentence in told["problem"]
+
+
+def empty_file(store):
+    store.write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (flip_payload, "record 7 does not match its digest"),
+        (falsify_snapshot, "is not the fold of the log up to it"),
+        (empty_file, "is a database, but no store of armrace"),
+    ],
+)
+def test_a_damaged_copy_is_not_restored_nor_changed(store, monkeypatch, capsys, damage, sentence):
+    monkeypatch.setattr(folding, "_CHECKED_AT_ONCE", 5)  # as if the log were long
+    damage(store)
+    before = digests(store.parent)
+    assert run(["restore", str(store)]) != 0
+    assert sentence in capsys.readouterr().err
+    assert digests(store.parent) == before
 
 
 def test_a_backup_is_checked_without_its_mark(store, tmp_path, capsys):
