@@ -10,19 +10,23 @@ import msgspec
 
 from armrace.errors import InvalidParameter
 from armrace.logs.survey import natural_key
-from armrace.service.imports import LoggedRow
+from armrace.service.imports import LoggedRow, Rows
 
 __all__ = ["rows_of_export", "survey_export"]
 
 _NEEDED = ("time", "arm", "probability", "unit", "reward", "reward_time", "source", "suspicion")
 
 
-def rows_of_export(path: Path | str) -> Iterator[LoggedRow]:
+def rows_of_export(path: Path | str) -> Rows:
     """Return the rows of an export, whose ending says the format: .ndjson or .parquet.
 
     Raises:
-        InvalidParameter: the file is no export of a service.
+        InvalidParameter: as they are read, the file turns out to be no export of a service.
     """
+    return Rows(lambda: _read_rows(path))
+
+
+def _read_rows(path: Path | str) -> Iterator[LoggedRow]:
     for frame in _frames(Path(path)):
         for row in frame.iter_rows(named=True):
             try:

@@ -47,6 +47,9 @@ class Request(Protocol[T_co]):
     def perform(self, books: Books) -> T_co:
         """Check everything, then add events; return the answer.
 
+        It is called again if the turn is broken off, by another request for instance. What it has
+        done then is not kept, so that it must change nothing but the books.
+
         A request that is refused raises an :class:`ArmraceError` before it has added an event, or
         :class:`~armrace.service.books.KeptRefusal` if the events that it has added are to be kept.
         """
@@ -401,8 +404,10 @@ class Ledger:
             # Set before others may lead: those that still wait are refused with it.
             self._failure = self._failure or "the service is closed; open it again."
             self._state = None
-            self.store.close()
-            self._let_others_lead()
+            try:
+                self.store.close()
+            finally:
+                self._let_others_lead()
 
 
 def _for_others(error: BaseException) -> ArmraceError:

@@ -14,7 +14,15 @@ from armrace.online.arguments import check_arms, check_horizon, check_seed
 from armrace.policies import POLICIES, RECOMMENDED, Policy
 from armrace.service.rewards import RewardScale, check_range
 
-__all__ = ["DROP", "FIRST_HORIZON", "Settings", "check_label", "check_reason", "make_settings"]
+__all__ = [
+    "DROP",
+    "FIRST_HORIZON",
+    "Settings",
+    "check_label",
+    "check_name",
+    "check_reason",
+    "make_settings",
+]
 
 DROP: Literal["drop"] = "drop"
 """What :attr:`Settings.missing` says if a decision without a reward is to teach nothing."""
@@ -121,6 +129,18 @@ def check_label(what: str, label: Any) -> str:
         label: the name.
     """
     return _check_text(what, label, 1, _LONGEST_LABEL)
+
+
+def check_name(name: Any) -> str:
+    """Return the name of an experiment, or refuse one that no address could have.
+
+    Args:
+        name: the name.
+    """
+    check_label("name", name)
+    if "/" in name:
+        raise InvalidParameter(f"name must not have a slash; got {name!r:.100}.")
+    return str(name)
 
 
 def check_reason(reason: Any) -> str:
