@@ -70,9 +70,14 @@ class Keyring:
 
     Args:
         path: the file, which is written when something changes; ``None`` to keep nothing.
+        create: whether to make the file, with a new signing key, if there is none.
+
+    Raises:
+        UnknownName: there is no file, and none is to be made.
+        DamagedFile: the file cannot be read.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path | None = None, *, create: bool = True) -> None:
         self._path = path
         self._stamp: Any = None
         self.problem: str | None = None
@@ -80,6 +85,8 @@ class Keyring:
         if path is not None and path.exists():
             self._read()
             return
+        if not create:
+            raise UnknownName(f"there are no keys: {path} does not exist.")
         with nullcontext() if path is None else folder_locked(path.parent):
             if path is not None and path.exists():  # another process was faster
                 self._read()

@@ -87,15 +87,18 @@ def _missing(error: ModuleNotFoundError) -> ArmraceError:
     return InvalidParameter(f"this store needs the package {error.name}; install armrace[{extra}].")
 
 
-def keyring_of(place: Path | str, keys: Path | str | None = None) -> Keyring:
+def keyring_of(
+    place: Path | str, keys: Path | str | None = None, *, create: bool = True
+) -> Keyring:
     """Return the keyring of a store: the file ``keys``, or else the one beside the store.
 
     Args:
         place: the place of the store.
         keys: the file of secrets; needed if the store is a database.
+        create: whether to make the file if there is none.
     """
     if keys is not None:
-        return Keyring(Path(keys).absolute())
+        return Keyring(Path(keys).absolute(), create=create)
     if str(place) == MEMORY:
         return Keyring()
     if is_database(place):
@@ -103,4 +106,4 @@ def keyring_of(place: Path | str, keys: Path | str | None = None) -> Keyring:
             "keys must name a file if the store is a database: all processes must share it."
         )
     path = Path(place).absolute()
-    return Keyring(path.with_name(path.name + "-keys"))
+    return Keyring(path.with_name(path.name + "-keys"), create=create)
