@@ -146,7 +146,7 @@ class Access:
             )
 
     def refresh(self) -> None:
-        """Look now and then whether another process has changed the keys."""
+        """Reload the keys if their file has changed, at most ten times a second."""
         now = time.monotonic()
         if now - self._refreshed > _REFRESH_SECONDS:
             self._refreshed = now
