@@ -104,7 +104,7 @@ def make_settings(
         settle=settle,
         rewards=_reward_range(rewards),
         floors=_floors(floors, names),
-        quarantine=quarantine,
+        quarantine=None if quarantine is None else float(quarantine),
         most_open=int(most_open),
         seed=check_seed(seed),
     )

@@ -10,7 +10,8 @@ from types import TracebackType
 from typing import Literal, Self
 
 from armrace.service.answers import Decision, RewardAnswer
-from armrace.service.client.delivery import RewardItem, Send, check_item
+from armrace.service.arguments import RewardItem
+from armrace.service.client.delivery import Send, check_item
 from armrace.service.client.queue import RewardQueue
 
 __all__ = ["AsyncRewardQueue"]

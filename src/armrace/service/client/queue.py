@@ -11,11 +11,11 @@ from typing import Literal, Self
 
 from armrace.errors import ArmraceError, InvalidParameter, ServiceUnreachable, TooManyOpen
 from armrace.service.answers import Decision, RewardAnswer
+from armrace.service.arguments import RewardItem
 from armrace.service.client.delivery import (
     LARGEST_BATCH,
     PAUSE_SECONDS,
     Delivery,
-    RewardItem,
     Send,
     check_item,
     check_room,
