@@ -230,8 +230,11 @@ class SqliteStore(Store):
             copy = apsw.Connection(str(place))
             try:
                 self._copy_into(copy)
-            finally:
+            except BaseException:
                 copy.close()
+                place.unlink(missing_ok=True)  # half a copy looks like a whole one
+                raise
+            copy.close()
         except apsw.Error as error:
             raise UnwritableOutput(f"cannot write {place}: {error}.") from error
 
