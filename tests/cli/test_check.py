@@ -43,7 +43,7 @@ def original(tmp_path_factory):
     folder = tmp_path_factory.mktemp("original")
     clock = Clock()
     service = Service(SqliteStore(folder / "clicks.db"), Keyring(), clock=clock)
-    service.ledger._snapshot_events = 40
+    service.ledger.snapshot_events = 40
     fill(service, clock)
     service.close()
     return folder
@@ -158,7 +158,7 @@ def resurrect_snapshot(store):
     folder = store.parent / "other"
     folder.mkdir()
     service = Service(SqliteStore(folder / "clicks.db"), Keyring(), clock=clock)
-    service.ledger._snapshot_events = 10**9
+    service.ledger.snapshot_events = 10**9
     rule = service.retract
     kept = []
 

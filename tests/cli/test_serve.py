@@ -14,7 +14,7 @@ import pytest
 
 import armrace
 from armrace.cli.main import run
-from armrace.service.http.server import _without_password
+from armrace.service.http.server import ServerSettings, _without_password
 
 POSTGRES = ["--store", "postgresql://nobody:secret@127.0.0.1:9/none?password=secret"]
 
@@ -103,6 +103,11 @@ def test_a_port_that_is_taken_is_refused_before_the_store_is_made(tmp_path, caps
     assert "address already in use" in said
     assert "Listening" not in said
     assert not (tmp_path / "clicks.db").exists()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
+def test_links_to_a_server_can_be_opened(host):
+    assert ServerSettings(host=host.strip("[]"), port=80).address == f"http://{host}:80"
 
 
 def test_keys_are_created_listed_and_revoked(tmp_path, capsys):

@@ -174,7 +174,7 @@ def test_a_store_that_cannot_be_closed_lets_others_be_refused(clock, monkeypatch
 def test_old_snapshots_are_removed(clock):
     store = MemoryStore()
     service = Service(store, clock=clock)
-    service.ledger._snapshot_events = 10
+    service.ledger.snapshot_events = 10
     service.create("ads", ["a", "b"], 0, window=1)
     for _ in range(200):
         clock.move(1)

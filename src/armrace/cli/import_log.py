@@ -13,6 +13,7 @@ from armrace.cli.completion import complete_policies
 from armrace.cli.option_groups import expanded
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
 from armrace.errors import InvalidParameter
+from armrace.service.defaults import DEFAULT_TENANT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -118,7 +119,7 @@ def import_log(
     columns: log_options.ColumnOptions,
     floor: Floor = None,
     seed: options.Seed = "0",
-    tenant: Tenant = "main",
+    tenant: Tenant = DEFAULT_TENANT,
     json: options.Json = None,
     force: options.Force = False,
 ) -> None:
@@ -238,7 +239,7 @@ def export_log(
     name: Experiment,
     file: Target,
     store: From,
-    tenant: Tenant = "main",
+    tenant: Tenant = DEFAULT_TENANT,
     force: options.Force = False,
 ) -> None:
     """Write the decisions of an experiment with their rewards, one row each.

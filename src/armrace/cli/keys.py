@@ -11,6 +11,7 @@ import typer
 from armrace.cli.outputs import say
 from armrace.cli.serve import KeysFile, Place
 from armrace.errors import InvalidParameter
+from armrace.service.defaults import DEFAULT_TENANT
 
 __all__ = ["EPILOG", "keys"]
 
@@ -52,7 +53,7 @@ def keys(
     store: Place = None,
     keys: KeysFile = None,
     scopes: Scopes = "decide,reward",
-    tenant: Tenant = "main",
+    tenant: Tenant = DEFAULT_TENANT,
 ) -> None:
     """Manage the keys of the service.
 

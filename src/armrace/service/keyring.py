@@ -20,6 +20,7 @@ import msgspec
 from armrace.errors import AlreadyExists, DamagedFile, InvalidParameter, UnknownName
 from armrace.files import atomic_path
 from armrace.files.locks import folder_locked
+from armrace.service.defaults import DEFAULT_TENANT
 from armrace.service.settings import check_label
 from armrace.service.tokens import SigningKeys
 
@@ -204,7 +205,7 @@ class Keyring:
         """Whether there ever was a key: a service whose keys are all revoked stays closed."""
         return bool(self._content.keys)
 
-    def create(self, scopes: Iterable[str], tenant: str = "main") -> tuple[ApiKey, str]:
+    def create(self, scopes: Iterable[str], tenant: str = DEFAULT_TENANT) -> tuple[ApiKey, str]:
         """Create a key.
 
         Args:

@@ -100,7 +100,6 @@ class Ledger:
         store: where the log is kept.
         keys: returns the keys that sign the names of decisions.
         clock: returns the time in milliseconds.
-        snapshot_events: how many events are added from one snapshot to the next.
     """
 
     mode: ClassVar[str] = "exact"
@@ -111,12 +110,12 @@ class Ledger:
         store: Store,
         keys: Callable[[], SigningKeys],
         clock: Callable[[], int] | None = None,
-        snapshot_events: int = _SNAPSHOT_EVENTS,
     ) -> None:
         self.store = store
         self._keys = keys
         self._log_time = LogTime(clock)
-        self._snapshot_events = snapshot_events
+        self.snapshot_events = _SNAPSHOT_EVENTS
+        """How many events are added from one snapshot to the next."""
         self._waiting: deque[_Job] = deque()
         self._changed = threading.Condition()
         self._busy = False
@@ -364,7 +363,7 @@ class Ledger:
         if state.dormant:  # not all of the state is there; another server saves one
             return False
         # Open decisions are part of a snapshot, so many of them make snapshots rarer.
-        due = max(self._snapshot_events, 2 * state.open_decisions())
+        due = max(self.snapshot_events, 2 * state.open_decisions())
         return state.head.sequence - self._snapshot_at >= due
 
     @property

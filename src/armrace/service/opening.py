@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from armrace.errors import ArmraceError, InvalidParameter
+from armrace.service.defaults import DEFAULT_TENANT
 from armrace.service.keyring import Keyring
 from armrace.service.modes import Mode, ledger_of
-from armrace.service.service import DEFAULT_TENANT, Service
+from armrace.service.service import Service
 from armrace.service.stores.base import Store
 from armrace.service.stores.memory import MemoryStore
 

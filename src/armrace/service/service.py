@@ -32,6 +32,7 @@ from armrace.service.arguments import (
     check_list,
     check_rewards,
 )
+from armrace.service.defaults import AUDIT_LEVEL, DEFAULT_TENANT
 from armrace.service.exports import write_rows
 from armrace.service.keyring import Keyring
 from armrace.service.ledger import Request
@@ -54,8 +55,6 @@ from armrace.service.warming import warm_ahead
 __all__ = ["Service"]
 
 T = TypeVar("T")
-DEFAULT_TENANT = "main"
-
 
 _STATUSES: dict[str, Any] = {
     "reward-conflict": "conflict",
@@ -159,7 +158,7 @@ class Service:
                 a reward is missing does not depend on it; where silence means no click, give 0.
             policy: a policy, its name, or plain data with a ``name`` and parameters.
             horizon: the expected number of decisions. If it is ``None``, the policy starts with
-                10,000 and starts afresh whenever twice as many are reached.
+                10,000, and starts afresh with twice as many whenever they are reached.
             window: for how many seconds a decision can be rewarded.
             settle: ``"window"`` learns a decision when its window has closed, in the order of
                 decisions; ``"immediate"`` learns rewards as they come.
@@ -441,7 +440,7 @@ class Service:
 
     # --- inspection -----------------------------------------------------------------------
 
-    def audit(self, name: str, level: float = 0.05) -> Audit:
+    def audit(self, name: str, level: float = AUDIT_LEVEL) -> Audit:
         """Look for traces of corruption in what was learned in the current generation.
 
         Args:

@@ -31,6 +31,7 @@ from armrace.service.arguments import (
     check_rewards,
 )
 from armrace.service.client.delivery import check_item
+from armrace.service.defaults import AUDIT_LEVEL
 
 __all__ = ["Exchange"]
 
@@ -306,7 +307,7 @@ def _change_arm(name: str, arm: str, action: str) -> Exchange[ArmAnswer]:
     return Exchange("POST", path, None, ArmAnswer)
 
 
-def audit(name: str, level: float = 0.05) -> Exchange[dict[str, Any]]:
+def audit(name: str, level: float = AUDIT_LEVEL) -> Exchange[dict[str, Any]]:
     """Look for traces of corruption; return the alarms and certificates as plain data.
 
     Args:
@@ -323,7 +324,7 @@ def check_ratio(name: str) -> Exchange[RatioCheck]:
 
 
 def health() -> Exchange[list[ExperimentHealth]]:
-    """Return all experiments at a glance."""
+    """Return all experiments at a glance, without those whose policy the server still compiles."""
     return Exchange("GET", "/v1/health", None, list[ExperimentHealth])
 
 

@@ -97,14 +97,13 @@ async def _refuse_overload(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": content})
 
 
-def close_slow(connections: Iterable[Any], seconds: float = _HEAD_SECONDS) -> None:
+def close_slow(connections: Iterable[Any]) -> None:
     """Close connections whose head takes too long, or that have sent nothing at all.
 
     Args:
         connections: all connections of a server.
-        seconds: how long a head may take.
     """
-    earliest = time.monotonic() - seconds
+    earliest = time.monotonic() - _HEAD_SECONDS
     for each in list(connections):
         began = getattr(each, "head_began", None)
         if began is not None and began < earliest:
