@@ -202,7 +202,7 @@ def overwrite_head(store):
         (falsify_snapshot, "is not the fold of the log up to it"),
         (resurrect_snapshot, "has learned rewards that a later record rules out"),
         (overwrite_page, "is damaged"),
-        (overwrite_head, "is damaged or no database"),
+        (overwrite_head, "is damaged or not a database"),
     ],
 )
 def test_damage_is_named_in_a_sentence_with_exit_code_1(store, capsys, damage, sentence):
@@ -226,7 +226,7 @@ def empty_file(store):
     [
         (flip_payload, "record 7 does not match its digest"),
         (falsify_snapshot, "is not the fold of the log up to it"),
-        (empty_file, "is a database, but no store of armrace"),
+        (empty_file, "is a database, but not a store of armrace"),
     ],
 )
 def test_a_damaged_copy_is_not_restored_nor_changed(store, monkeypatch, capsys, damage, sentence):

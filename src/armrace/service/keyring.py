@@ -161,7 +161,7 @@ class Keyring:
         return self._signing
 
     def derived_secrets(self, purpose: str) -> list[bytes]:
-        """Return a secret for another purpose from each signing key, that which signs first.
+        """Derive a secret for another purpose from each signing key, the signer first.
 
         Args:
             purpose: a text that tells this use from all others.

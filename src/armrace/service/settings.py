@@ -161,7 +161,7 @@ def _check_text(what: str, text: Any, least: int, most: int) -> str:
 
 
 def _is_valid(text: str) -> bool:
-    """Whether a log can hold the text: half of a surrogate pair is no character."""
+    """Whether a log can hold the text: half of a surrogate pair is not a character."""
     if text.isascii():
         return True
     try:

@@ -300,7 +300,7 @@ def test_a_database_of_another_program_is_refused(tmp_path):
     connection = apsw.Connection(str(path))
     connection.execute("CREATE TABLE t (x)")
     connection.close()
-    with pytest.raises(DamagedFile, match="no store of armrace"):
+    with pytest.raises(DamagedFile, match="not a store of armrace"):
         armrace.open(path)
 
 

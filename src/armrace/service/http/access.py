@@ -169,7 +169,7 @@ def is_loopback(address: str) -> bool:
 def is_of_another_site(http: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> bool:
     """Whether a browser says that a page of another site sends this.
 
-    Links to pages of this service are no harm: the other site does not see where they lead.
+    Links to pages of this service do no harm: the other site does not see where they lead.
 
     Args:
         http: the request as ASGI describes it.

@@ -35,7 +35,7 @@ class Connection(HttpToolsProtocol):
     """A connection whose requests have a limited head.
 
     Between requests, uvicorn closes it after its own time. What uvicorn would refuse in plain text,
-    too many connections and what is no HTTP, is refused as JSON.
+    too many connections and what is not HTTP, is refused as JSON.
     """
 
     head_began: float | None = None
@@ -70,7 +70,7 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(BadRequest("the request is no valid HTTP."))
+        self._refuse(BadRequest("the request is not valid HTTP."))
 
     def _refuse(self, error: ArmraceError) -> None:
         """Answer what no endpoint will see, and close the connection."""

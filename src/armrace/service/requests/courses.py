@@ -24,7 +24,7 @@ from armrace.service.sources import DAY, SourceCounts, SourceDay
 __all__ = ["ListSources", "ReadHealth", "ReadHistory", "history_of"]
 
 _RECENT = 10
-"""Decisions since as many marks are recent."""
+"""Decisions since this many marks ago count as recent."""
 
 
 class ReadHistory(msgspec.Struct, frozen=True):
