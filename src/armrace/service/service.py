@@ -458,7 +458,7 @@ class Service:
         return self._ask(CheckRatio(self.tenant, name))
 
     def health(self) -> list[ExperimentHealth]:
-        """Return all experiments at a glance."""
+        """Return all experiments at a glance, without those whose policy is still compiled here."""
         return self._ask(ReadHealth(self.tenant))
 
     def history(self, name: str) -> HistoryView:
