@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -53,3 +54,19 @@ def folded_bytes(store: Store, snapshots: bool = True) -> bytes:
 def learned(service: Service, name: str = "ads") -> Any:
     """What the learner of an experiment knows, as plain data."""
     return service.ledger._state.find(service.tenant, name).generation.save().learner
+
+
+def take_turns_twice(
+    service: Service, monkeypatch: Any, between: Callable[[], None] = lambda: None
+) -> None:
+    """Let another request break off every turn, so that it is taken again, perhaps later."""
+
+    class Fails:
+        def perform(self, books: Any) -> None:
+            between()
+            raise RuntimeError("a defect")
+
+    submit = service.ledger.submit
+    monkeypatch.setattr(
+        service.ledger, "submit", lambda requests: submit([*requests, Fails()])[:-1]
+    )

@@ -13,7 +13,7 @@ import pytest
 
 import armrace
 from armrace.cli.main import run
-from armrace.service import Service
+from armrace.service import Service, folding
 from armrace.service.keyring import Keyring
 from armrace.service.state import State, read_snapshot
 from armrace.service.stores.sqlite import SqliteStore
@@ -43,7 +43,7 @@ def original(tmp_path_factory):
     folder = tmp_path_factory.mktemp("original")
     clock = Clock()
     service = Service(SqliteStore(folder / "clicks.db"), Keyring(), clock=clock)
-    service.ledger._snapshot_events = 40
+    service.ledger.snapshot_events = 40
     fill(service, clock)
     service.close()
     return folder
@@ -158,7 +158,7 @@ def resurrect_snapshot(store):
     folder = store.parent / "other"
     folder.mkdir()
     service = Service(SqliteStore(folder / "clicks.db"), Keyring(), clock=clock)
-    service.ledger._snapshot_events = 10**9
+    service.ledger.snapshot_events = 10**9
     rule = service.retract
     kept = []
 
@@ -202,7 +202,7 @@ def overwrite_head(store):
         (falsify_snapshot, "is not the fold of the log up to it"),
         (resurrect_snapshot, "has learned rewards that a later record rules out"),
         (overwrite_page, "is damaged"),
-        (overwrite_head, "is damaged or no database"),
+        (overwrite_head, "is damaged or not a database"),
     ],
 )
 def test_damage_is_named_in_a_sentence_with_exit_code_1(store, capsys, damage, sentence):
@@ -215,6 +215,27 @@ def test_damage_is_named_in_a_sentence_with_exit_code_1(store, capsys, damage, s
     told = json.loads(found.out)
     assert not told["intact"]
     assert sentence in told["problem"]
+
+
+def empty_file(store):
+    store.write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (flip_payload, "record 7 does not match its digest"),
+        (falsify_snapshot, "is not the fold of the log up to it"),
+        (empty_file, "is a database, but not a store of armrace"),
+    ],
+)
+def test_a_damaged_copy_is_not_restored_nor_changed(store, monkeypatch, capsys, damage, sentence):
+    monkeypatch.setattr(folding, "_CHECKED_AT_ONCE", 5)  # as if the log were long
+    damage(store)
+    before = digests(store.parent)
+    assert run(["restore", str(store)]) != 0
+    assert sentence in capsys.readouterr().err
+    assert digests(store.parent) == before
 
 
 def test_a_backup_is_checked_without_its_mark(store, tmp_path, capsys):

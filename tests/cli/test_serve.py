@@ -14,7 +14,7 @@ import pytest
 
 import armrace
 from armrace.cli.main import run
-from armrace.service.http.server import _without_password
+from armrace.service.http.server import ServerSettings, _without_password
 
 POSTGRES = ["--store", "postgresql://nobody:secret@127.0.0.1:9/none?password=secret"]
 
@@ -105,6 +105,11 @@ def test_a_port_that_is_taken_is_refused_before_the_store_is_made(tmp_path, caps
     assert not (tmp_path / "clicks.db").exists()
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
+def test_links_to_a_server_can_be_opened(host):
+    assert ServerSettings(host=host.strip("[]"), port=80).address == f"http://{host}:80"
+
+
 def test_keys_are_created_listed_and_revoked(tmp_path, capsys):
     place = ["--store", str(tmp_path / "clicks.db")]
     assert run(["keys", "create", *place, "--tenant", "shop"]) == 0
@@ -129,7 +134,10 @@ def test_keys_are_created_listed_and_revoked(tmp_path, capsys):
         (["keys", "create", *POSTGRES], "keys must name a file if the store is a database"),
         (["keys", "steal"], "action must be one of create, list, revoke, prepare, rotate"),
         (["keys", "revoke"], "revoke needs the id of a key"),
-        (["keys", "revoke", "x"], "there is no key 'x'"),
+        (["keys", "revoke", "x"], "there are no keys: "),
+        (["keys", "list"], "clicks.db-keys does not exist"),
+        (["keys", "rotate", "--keys", "none"], "none does not exist"),
+        (["keys", "create", "--store", ":memory:"], "keys must name a file if the store is :mem"),
         (["keys", "create", "--scopes", "all"], "scopes must be among"),
         (["serve", "--port", "0"], "port must be in"),
         (["serve", "--host", "0.0.0.0"], "must be a loopback address as long as there are no keys"),
@@ -146,6 +154,40 @@ def test_bad_input_is_refused_in_a_sentence(tmp_path, capsys, arguments, sentenc
     place = [] if "--store" in arguments else ["--store", str(tmp_path / "clicks.db")]
     assert run([*arguments, *place]) == 2
     assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["revoke", "x"], ["prepare"], ["rotate"]])
+def test_no_secrets_are_made_by_accident(tmp_path, capsys, arguments):
+    assert run(["keys", *arguments, "--store", str(tmp_path / "typo.db")]) == 2
+    assert "typo.db-keys does not exist" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_first_key_is_made_before_there_is_a_store_which_is_said(tmp_path, capsys):
+    store = tmp_path / "clicks.db"
+    for there in (False, True):
+        assert run(["keys", "create", "--store", str(store)]) == 0
+        told = capsys.readouterr()
+        assert told.out.startswith("armrace_")
+        assert (f"There is no store {store} yet" in told.err) is not there
+        store.touch()
+    assert run(["keys", "revoke", "x", "--store", str(store)]) == 2
+    assert "there is no key 'x'" in capsys.readouterr().err
+
+
+def test_a_copied_store_is_exported_and_imported_into_without_new_secrets(tmp_path):
+    store = tmp_path / "clicks.db"
+    with armrace.open(store, keys=tmp_path / "keys") as service:
+        service.create("ads", ["a", "b"], 0, policy="ucb1")
+        decision = service.decide("ads")
+    exported = str(tmp_path / "ads.ndjson")
+    assert run(["export", "ads", exported, "--from", str(store)]) == 0
+    arguments = ["--into", str(store), "--name", "copy", "--policy", "ucb1"]
+    # Refused or not: what is imported may be older than the log.
+    run(["import", exported, *arguments])
+    assert not (tmp_path / "clicks.db-keys").exists()
+    with armrace.open(store, keys=tmp_path / "keys") as service:
+        assert service.reward(decision, 1.0) == "accepted"
 
 
 def test_a_backup_is_restored_and_served(tmp_path, capsys):

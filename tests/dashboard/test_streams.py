@@ -8,14 +8,18 @@ import re
 import msgspec
 import pytest
 from starlette.requests import Request
+from starlette.testclient import TestClient
 
-from armrace.dashboard.contents import Content, Known, experiment_content
+from armrace.dashboard.contents import Content, Known, experiment_content, sources_content
 from armrace.dashboard.pages import Dashboard
 from armrace.dashboard.reading import Reading
+from armrace.dashboard.sessions import COOKIE
 from armrace.dashboard.shared_contents import SharedContents
 from armrace.errors import StoreFailed
 from armrace.service import MemoryStore, Service
+from armrace.service.http import operations
 from armrace.service.http.application import create_application
+from armrace.service.http.inside import Visitor
 from armrace.service.http.problems import NotFound
 from serving import LOCAL
 
@@ -173,3 +177,86 @@ def test_streams_that_look_at_the_same_time_share_one_page(inside):
     contents.forget()  # as after a retraction
     asyncio.run(contents.current("race", make, visitor, "race"))
     assert made == ["race", "race"]
+
+
+class Signed:
+    """The dashboard of a service with an admin key, and requests of who has signed in with it."""
+
+    def __init__(self, service, rate=None):
+        self.key, _ = service.keyring.create(["admin"])
+        found = []
+
+        def pages(inside):
+            found.append(Dashboard(inside, seconds=0.0, rest=0.0))
+            return found[0].routes()
+
+        application = create_application(service, rate=rate, pages=pages)
+        (self.dashboard,) = found
+        self.client = TestClient(application, base_url="http://127.0.0.1", client=LOCAL)
+        self.client.cookies.set(COOKIE, self.dashboard.sessions.begin(self.key))
+
+    def stream(self):
+        """Open a stream; return its response, with the events in ``body_iterator``."""
+        cookie = f"{COOKIE}={self.client.cookies[COOKIE]}".encode()
+        headers = [(b"host", b"127.0.0.1"), (b"cookie", cookie)]
+        scope = {"type": "http", **ASKED, "headers": headers, "query_string": b"name=race"}
+        return self.dashboard._stream("sources", sources_content)(Request(scope))
+
+
+def test_pages_and_streams_count_as_requests_of_their_key(service):
+    signed = Signed(service, rate=1)  # in bursts of two
+    pages = ["/experiment?name=race", "/sources/live?name=none", "/"]
+    found = [signed.client.get(page, follow_redirects=False).status_code for page in pages]
+    assert found == [200, 404, 429]
+
+
+def test_streams_of_pages_count_as_streams_of_their_key(service):
+    signed = Signed(service)
+    signed.dashboard._inside.streams._most = 2
+
+    async def open_three():
+        opened = [await signed.stream() for _ in range(2)]
+        for each in opened:
+            await anext(each.body_iterator)
+        refused = await signed.stream()
+        await opened[0].body_iterator.aclose()
+        return refused.status_code, (await signed.stream()).status_code
+
+    assert asyncio.run(open_three()) == (429, 200)
+
+
+def test_the_quarantine_is_read_only_when_it_may_have_changed(monkeypatch):
+    service = Service(MemoryStore())
+    service.create("race", ["a", "b"], 0, policy="ucb1", horizon=1000, quarantine=0.5)
+    signed = Signed(service)
+    reading = Reading(signed.dashboard._inside, seconds=0)
+    visitor, read = Visitor(service.tenant, signed.key), []
+    quarantine = operations.list_quarantine
+    monkeypatch.setattr(
+        operations, "list_quarantine", lambda *given: read.append(1) or quarantine(*given)
+    )
+
+    def held():
+        content = asyncio.run(sources_content(reading, visitor, "race"))
+        return content.parts["quarantine"].count("Release the reward"), len(read)
+
+    made = service.decide_many("race", 4)
+    assert held() == (0, 0)
+    service.reward(made[0], 1.0, suspicion=0.9)
+    assert held() == held() == (1, 1)
+    service.reward(made[1], 1.0)
+    assert held() == (1, 1)
+    service.reward(made[2], 1.0, suspicion=0.9)
+    assert held() == (2, 2)
+    service.release("race", [made[0]])  # one leaves and another one comes
+    service.reward(made[3], 1.0, suspicion=0.9)
+    assert held() == (2, 3)
+    reader = visitor._replace(key=msgspec.structs.replace(signed.key, scopes=("read",)))
+    content = asyncio.run(sources_content(reading, reader, "race"))
+    assert "Sign in with an admin key" in content.parts["quarantine"]
+
+
+def test_the_title_of_the_list_does_not_come_from_the_address(service):
+    page = Signed(service).client.get("/?name=x").text
+    assert "<title>Experiments" in page
+    assert "Experimentsx" not in page

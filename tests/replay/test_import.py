@@ -10,11 +10,14 @@ import pytest
 import armrace
 from armrace.cli.main import run
 from armrace.errors import AlreadyExists, InvalidParameter
+from armrace.service import imports
+from armrace.service.events import Decided, Rewarded, decode
 from armrace.service.exported import rows_of_export, survey_export
 from armrace.service.folding import load_state
 from armrace.service.imports import LoggedRow, import_rows, rows_of
 from armrace.service.settings import make_settings
 from replay_reference import make_log
+from serving import take_turns_twice
 
 MEANS = (0.3, 0.7)
 OWN = (
@@ -116,6 +119,50 @@ def test_a_fold_of_the_imported_log_is_the_live_state(tmp_path: Path) -> None:
             assert load_state(turn).save() == live
         after = service.decide("shop")
         assert after.arm in ("0", "1")
+
+
+def test_an_import_whose_turns_are_broken_off_has_the_same_log(monkeypatch) -> None:
+    monkeypatch.setattr(imports, "_CHUNK", 7)
+    settings = make_settings(arms=["a", "b"], missing="drop", policy="ucb1", seed=1)
+    rows = [
+        LoggedRow(1000 * n, "ab"[n % 2], reward=1.0, reward_time=1000 * n + 2500, counts=n % 5 != 0)
+        for n in range(20)
+    ]
+    found = []
+    for broken in (False, True):
+        with armrace.open(":memory:") as service:
+            if broken:
+                take_turns_twice(service, monkeypatch)
+            told = import_rows(service, "shop", rows, settings)
+            events = [decode(record.payload) for record in service.ledger.store.records]
+            made = [event for event in events if isinstance(event, Decided | Rewarded)]
+            found.append((told, made, service.ledger._state.experiments[0].generation.save()))
+    assert found[0] == found[1]
+    assert found[0][0].retracted == 4
+
+
+@pytest.mark.parametrize("name", ["a/b", "a" * 201, "", "\ud800"])
+def test_an_import_is_named_as_an_experiment_is(name: str) -> None:
+    settings = make_settings(arms=["a", "b"], missing="drop", policy="ucb1", seed=1)
+    with armrace.open(":memory:") as service:
+        with pytest.raises(InvalidParameter, match="name must") as created:
+            service.create(name, ["a", "b"], 0)
+        with pytest.raises(InvalidParameter) as imported:
+            import_rows(service, name, [LoggedRow(None, "a")], settings)
+        assert str(imported.value) == str(created.value)
+        assert service.names() == []
+
+
+@pytest.mark.parametrize("kind", [list, iter])
+def test_a_late_row_that_is_refused_leaves_nothing(monkeypatch, kind) -> None:
+    monkeypatch.setattr(imports, "_CHUNK", 2)
+    settings = make_settings(arms=["a", "b"], missing="drop", policy="ucb1", seed=1)
+    rows = [LoggedRow(None, "a", unit="u" * (201 if n == 5 else 200)) for n in range(6)]
+    with armrace.open(":memory:") as service:
+        with pytest.raises(InvalidParameter, match="unit of row 6 must be text of 1 to 200"):
+            import_rows(service, "shop", kind(rows), settings)
+        assert service.names() == []
+        assert import_rows(service, "shop", kind(rows[:5]), settings).rows == 5
 
 
 def test_imports_that_are_refused_leave_nothing(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from armrace.service import MemoryStore, Service, bulk, log_parts, rulings_aside
 from armrace.service.chain import Head, link
 from armrace.service.events import Rewarded, encode
 from armrace.service.folding import load_state
-from serving import Clock, experiment_bytes, folded_bytes, live_bytes
+from serving import Clock, experiment_bytes, folded_bytes, live_bytes, take_turns_twice
 
 SETTINGS = {
     "by window": {"policy": "ucb1", "horizon": 2000},
@@ -149,6 +149,21 @@ def test_a_ruling_that_comes_while_another_is_made_is_kept(clock, monkeypatch):
     monkeypatch.undo()
     assert live_bytes(service) == folded_bytes(service.ledger.store, snapshots=False)
     assert service.retract("ads", source="source 2").rewards == 0
+    assert service.retract("ads", source="source 1").rewards == 0
+
+
+def test_a_ruling_whose_turns_are_broken_off_is_made_once(clock, monkeypatch):
+    service = Service(MemoryStore(), clock=clock)
+    fill(service, clock, 2, policy="ucb1", horizon=2000)
+    expected = service.retract("ads", source="source 1", preview=True)
+    clock.move(10)  # windows close, so that the last turn has an event of its own before the ruling
+    for module in (log_parts, rulings_aside):
+        monkeypatch.setattr(module, "PART", 50)
+    take_turns_twice(service, monkeypatch, lambda: clock.move(1))
+    answer = service.retract("ads", source="source 1")
+    monkeypatch.undo()
+    assert answer.rewards == expected.rewards
+    assert live_bytes(service) == folded_bytes(service.ledger.store, snapshots=False)
     assert service.retract("ads", source="source 1").rewards == 0
 
 

@@ -100,7 +100,7 @@ def test_the_client_rules_changes_arms_and_inspects(application, clock):
         assert {each.source for each in client.sources("ads")} == {"bot", "web"}
         assert client.release("ads", source="web", preview=True).rewards == 1
         assert [each.source for each in client.quarantine("ads")] == ["web"]
-        with pytest.raises(InvalidParameter, match="is no file"):
+        with pytest.raises(InvalidParameter, match="is not a file"):
             client.back_up()
         assert client.finish("ads").phase == "finished"
 

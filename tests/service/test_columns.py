@@ -124,7 +124,7 @@ def test_bytes_that_are_no_event_are_left_unread_or_refused(garbage):
     try:
         expected = [msgspec.msgpack.decode(garbage, type=Event)]
     except (msgspec.MsgspecError, ValueError):
-        with pytest.raises(DamagedFile, match="no event"):
+        with pytest.raises(DamagedFile, match="not an event"):
             Columns.read(records_of([garbage]))
     else:
         assert Columns.read(records_of([garbage])).decode(np.arange(1)) == expected

@@ -20,8 +20,8 @@ _HEAD = (
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(bodies.Bodies.__init__, "__defaults__", (0.4,))
-    monkeypatch.setattr(connections.close_slow, "__defaults__", (0.4,))
+    monkeypatch.setattr(bodies, "_SECONDS", 0.4)
+    monkeypatch.setattr(connections, "_HEAD_SECONDS", 0.4)
 
 
 @pytest.fixture

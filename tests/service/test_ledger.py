@@ -149,10 +149,32 @@ def test_a_snapshot_saves_reading_the_log(clock):
         service.decide("ads")
 
 
+def test_a_store_that_cannot_be_closed_lets_others_be_refused(clock, monkeypatch):
+    store, told = MemoryStore(), []
+    service = Service(store, clock=clock)
+
+    def close():
+        raise StoreFailed("cannot write the mark.")
+
+    monkeypatch.setattr(store, "close", close)
+    with pytest.raises(StoreFailed, match="cannot write the mark"):
+        service.close()
+
+    def ask():
+        with pytest.raises(StoreFailed, match="closed") as refusal:
+            service.names()
+        told.append(refusal)
+
+    thread = threading.Thread(target=ask, daemon=True)  # which may wait for ever
+    thread.start()
+    thread.join(20)
+    assert len(told) == 1
+
+
 def test_old_snapshots_are_removed(clock):
     store = MemoryStore()
     service = Service(store, clock=clock)
-    service.ledger._snapshot_events = 10
+    service.ledger.snapshot_events = 10
     service.create("ads", ["a", "b"], 0, window=1)
     for _ in range(200):
         clock.move(1)

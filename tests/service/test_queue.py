@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import armrace
 from armrace.errors import ArmraceError, InvalidParameter, ServiceUnreachable, TooManyOpen
 from armrace.service import RewardAnswer
 from armrace.service.client import AsyncRewardQueue, RewardItem, RewardQueue
+from armrace.service.client import async_queue as async_queue_module
 from armrace.service.client import delivery as delivery_module
 from armrace.service.client import queue as queue_module
 
@@ -208,6 +210,67 @@ def test_the_queue_of_an_event_loop_waits_sends_and_tells():
 
     assert asyncio.run(work()) == [(RewardItem("7", 1.0, "web"), RewardAnswer("invalid"))]
     assert sorted(int(item.decision) for item in sent) == list(range(50))
+
+
+def test_puts_that_wait_leave_the_threads_of_the_event_loop_alone():
+    """A client that connects needs one of these threads, and so does the end of the queue."""
+    sent = []
+
+    async def send(batch):
+        await asyncio.get_running_loop().getaddrinfo("127.0.0.1", 80)
+        sent.extend(batch)
+        return [ACCEPTED] * len(batch)
+
+    async def work():
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        queue, held = AsyncRewardQueue(send, room=1), threading.Event()
+        await asyncio.wait_for(asyncio.gather(*[queue.put(str(n), 0.0) for n in range(20)]), 30)
+        while len(sent) < 20:
+            await asyncio.sleep(0.01)
+        busy = loop.run_in_executor(None, held.wait, 60)
+        await asyncio.wait_for(queue.close(), 30)
+        held.set()
+        await busy
+
+    asyncio.run(work())
+    assert sorted(int(item.decision) for item in sent) == list(range(20))
+
+
+def test_a_put_does_not_block_the_event_loop_if_a_thread_takes_the_last_room(monkeypatch):
+    gate = threading.Event()
+
+    async def send(batch):
+        while not gate.is_set():
+            await asyncio.sleep(0.01)
+        return [ACCEPTED] * len(batch)
+
+    async def work():
+        async with AsyncRewardQueue(send, room=1) as queue:
+            await queue.put("is being sent", 0.0)
+            while not queue._queue.has_room:
+                await asyncio.sleep(0.01)
+
+            def check_late(*arguments):
+                monkeypatch.undo()
+                thread = threading.Thread(target=queue._queue.put, args=("of a thread", 0.0))
+                thread.start()
+                thread.join()
+                return delivery_module.check_item(*arguments)
+
+            monkeypatch.setattr(queue_module, "check_item", check_late)
+            monkeypatch.setattr(async_queue_module, "check_item", check_late)
+            late = asyncio.create_task(queue.put("of the loop", 0.0))
+            await asyncio.sleep(0.05)
+            assert not late.done()
+            gate.set()
+            await late
+
+    # In a thread, so that a loop that is blocked for ever fails the test.
+    thread = threading.Thread(target=lambda: asyncio.run(work()), daemon=True)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive()
 
 
 def test_rewards_that_an_event_loop_left_behind_are_told():

@@ -381,7 +381,7 @@ def test_an_exact_server_shares_the_log_with_a_relaxed_one(pair, store, clock):
 def test_rulings_and_snapshots(pair, store, clock):
     begin(pair, window=1)
     for service in pair:
-        service.ledger._snapshot_events = 30
+        service.ledger.snapshot_events = 30
     mix(pair, clock, rounds=60)
     assert len(store.kept_snapshots) > 1
     rewarded = [row.decision for row in pair[0].rows("ads") if row.reward is not None]

@@ -194,11 +194,11 @@ def test_a_preview_changes_nothing_and_foretells_the_retraction(service, clock):
 
 def test_retractions_use_the_latest_snapshot_that_they_leave_valid(service, clock):
     decisions = play(service, clock, rounds=50)
-    service.ledger._snapshot_events = 1
+    service.ledger.snapshot_events = 1
     decisions += play(service, clock, rounds=50, seed=2)
     with service.ledger.store.turn() as turn:
         assert len(turn.snapshots()) > 1
-    service.ledger._snapshot_events = 10**6
+    service.ledger.snapshot_events = 10**6
     decisions += play(service, clock, rounds=50, seed=3)
     close_all(service, clock)
     service.retract("ads", [decisions[120]])

@@ -109,7 +109,7 @@ class _Visitors(_Writer):
 
     def _service(self, store: SqliteStore) -> Service:
         service = Service(store, self._keyring, clock=self._clock)
-        service.ledger._snapshot_events = 10
+        service.ledger.snapshot_events = 10
         return service
 
     def write(self, store: SqliteStore, rng: random.Random) -> None:

@@ -122,7 +122,7 @@ class Requests(RuleBasedStateMachine):
         self.service = Service(self.store, self.keyring, clock=self.clock, mode=self.mode)
         self.seen = self.clock.now
         self.latest = max(self.clock.now, self.service.ledger._state.time)
-        self.service.ledger._snapshot_events = 7
+        self.service.ledger.snapshot_events = 7
         if self.mode == "relaxed":
             self.service.ledger.lag = _LAG
 

@@ -262,7 +262,7 @@ class World:
     def make_service(self, mode: str, clock: Callable[[], int]) -> Service:
         """Return a service as a process begins with."""
         service = self._make_service(self.store, self.keyring, clock=clock, mode=mode)
-        service.ledger._snapshot_events = self.kinds.snapshot_events
+        service.ledger.snapshot_events = self.kinds.snapshot_events
         if mode == "relaxed":
             service.ledger.lag = LAG
         return service

@@ -39,7 +39,7 @@ def serve_demo(settings: dict[str, Any], speed: float) -> None:
         keyring = keyring_of(place)
         key, text = keyring.create(["admin"])
         wanted = ServerSettings(store=place, **settings)
-        link = f"http://{wanted.host}:{wanted.port}/sign-in?once={Sessions(keyring).invite(key)}"
+        link = f"{wanted.address}/sign-in?once={Sessions(keyring).invite(key)}"
 
         @contextmanager
         def visitors(service: Service) -> Iterator[None]:

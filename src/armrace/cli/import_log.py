@@ -13,11 +13,13 @@ from armrace.cli.completion import complete_policies
 from armrace.cli.option_groups import expanded
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
 from armrace.errors import InvalidParameter
+from armrace.service.defaults import DEFAULT_TENANT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from armrace.service.imports import Imported
+    from armrace.service.service import Service
 
 __all__ = ["EXPORT_EPILOG", "IMPORT_EPILOG", "export_log", "import_log"]
 
@@ -51,12 +53,6 @@ From = Annotated[
         metavar="PLACE",
         help="The store of the service: a file, or postgresql://...",
         show_default=False,
-    ),
-]
-KeysFile = Annotated[
-    str | None,
-    typer.Option(
-        "--keys", metavar="FILE", help="The file of secrets; by default beside the store."
     ),
 ]
 Name = Annotated[
@@ -123,8 +119,7 @@ def import_log(
     columns: log_options.ColumnOptions,
     floor: Floor = None,
     seed: options.Seed = "0",
-    tenant: Tenant = "main",
-    keys: KeysFile = None,
+    tenant: Tenant = DEFAULT_TENANT,
     json: options.Json = None,
     force: options.Force = False,
 ) -> None:
@@ -153,7 +148,7 @@ def import_log(
         seed=whole("seed", seed),
     )
     title = name or Path(log.removeprefix("sample:")).name.split(".")[0]
-    with _opened(into, tenant, keys) as service:
+    with _opened(into, tenant) as service:
         smallest = found.least_propensity if least is None else least
         imported = import_rows(service, title, found.rows, settings, smallest)
     _tell(imported, title, into, json)
@@ -212,14 +207,21 @@ def _plain(found: Imported) -> dict[str, Any]:
     return msgspec.structs.asdict(found)
 
 
-def _opened(store: str, tenant: str, keys: str | None) -> Any:
+def _opened(store: str, tenant: str) -> Service:
+    """Open a service that names no decisions, so that it needs no secrets and makes none."""
     try:
-        from armrace.service.opening import open_service
+        from armrace.service.opening import open_store
+        from armrace.service.service import Service
     except ModuleNotFoundError as error:
         raise InvalidParameter(
             f"the service needs the package {error.name}; install armrace[service]."
         ) from None
-    return open_service(store, tenant, keys)
+    opened = open_store(store)
+    try:
+        return Service(opened, tenant=tenant)
+    except BaseException:
+        opened.close()
+        raise
 
 
 Experiment = Annotated[
@@ -237,8 +239,7 @@ def export_log(
     name: Experiment,
     file: Target,
     store: From,
-    tenant: Tenant = "main",
-    keys: KeysFile = None,
+    tenant: Tenant = DEFAULT_TENANT,
     force: options.Force = False,
 ) -> None:
     """Write the decisions of an experiment with their rewards, one row each.
@@ -253,6 +254,6 @@ def export_log(
     if not is_database(store) and not Path(store).is_file():
         raise InvalidParameter(f"there is no store {store}.")
     check_targets(None, file, force=force)
-    with _opened(store, tenant, keys) as service:
+    with _opened(store, tenant) as service:
         service.export(name, file, overwrite=True)  # refused above, unless --force was given
     say(f"The decisions are in {file}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ import typer
 from armrace.cli.outputs import say
 from armrace.cli.serve import KeysFile, Place
 from armrace.errors import InvalidParameter
+from armrace.service.defaults import DEFAULT_TENANT
 
 __all__ = ["EPILOG", "keys"]
 
@@ -51,7 +53,7 @@ def keys(
     store: Place = None,
     keys: KeysFile = None,
     scopes: Scopes = "decide,reward",
-    tenant: Tenant = "main",
+    tenant: Tenant = DEFAULT_TENANT,
 ) -> None:
     """Manage the keys of the service.
 
@@ -59,13 +61,23 @@ def keys(
     second. A service that had a key stays closed when the last one is revoked.
     """
     from armrace.service.http.server import default_place
-    from armrace.service.opening import keyring_of
+    from armrace.service.opening import MEMORY, keyring_of
 
     if action not in _ACTIONS:
         raise InvalidParameter(f"action must be one of {', '.join(_ACTIONS)}; got {action!r}.")
-    keyring = keyring_of(default_place() if store is None else store, keys)
+    if action == "revoke" and identifier is None:
+        raise InvalidParameter("revoke needs the id of a key; see armrace keys list.")
+    if store == MEMORY and keys is None:
+        raise InvalidParameter(
+            f"keys must name a file if the store is {MEMORY}: no server would know the key."
+        )
+    place = default_place() if store is None else store
+    # The first key is made before there is a server, or a store: it cannot listen without one.
+    keyring = keyring_of(place, keys, create=action == "create")
     if action == "create":
         key, text = keyring.create([scope.strip() for scope in scopes.split(",")], tenant)
+        if keys is None and not Path(place).is_file():
+            say(f"There is no store {place} yet; serve it to use the key.")
         say(f"The key {key.id}, which is not shown again:")
         typer.echo(text)
     elif action == "list":
@@ -74,9 +86,7 @@ def keys(
             state = "revoked" if key.revoked else "valid"
             typer.echo(f"{key.id}  {key.tenant}  {','.join(key.scopes)}  {made}  {state}")
     elif action == "revoke":
-        if identifier is None:
-            raise InvalidParameter("revoke needs the id of a key; see armrace keys list.")
-        keyring.revoke(identifier)
+        keyring.revoke(identifier or "")
         say(f"The key {identifier} is revoked.")
     elif action == "prepare":
         keyring.prepare()

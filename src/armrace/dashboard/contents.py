@@ -16,7 +16,7 @@ from armrace.dashboard.pieces import Cut, change, cut
 from armrace.dashboard.reading import Reading
 from armrace.dashboard.rendering import render
 from armrace.dashboard.verdicts import describe_ratio, make_verdict, matrix_rows, median_delay
-from armrace.service.answers import ExperimentHealth, SourceView
+from armrace.service.answers import ExperimentHealth, QuarantinedReward, SourceView
 from armrace.service.http.inside import Visitor
 
 __all__ = [
@@ -140,7 +140,8 @@ async def experiment_content(reading: Reading, visitor: Visitor, name: str) -> C
 async def sources_content(reading: Reading, visitor: Visitor, name: str) -> Content:
     """Return where rewards come from, by day, and the quarantine."""
     sources: list[SourceView] = await reading.call(visitor, "GET", f"{_NAME}/sources", name)
-    held = await reading.call_if_allowed(visitor, "GET", f"{_NAME}/quarantine", name)
+    total = sum(day.quarantined for each in sources for day in each.days)
+    held = await _held(reading, visitor, name, total)
     view = await reading.call(visitor, "GET", _NAME, name)
     days = sorted({day.day for each in sources for day in each.days})
     if days and days[-1] == "earlier":
@@ -164,12 +165,32 @@ async def sources_content(reading: Reading, visitor: Visitor, name: str) -> Cont
                 name=name,
                 visitor=visitor,
                 held=None if held is None else held[::-1][:_MOST_QUARANTINED],
-                total=sum(day.quarantined for each in sources for day in each.days),
+                total=total,
                 threshold=view.settings["quarantine"],
             ),
         },
         [],
     )
+
+
+async def _held(
+    reading: Reading, visitor: Visitor, name: str, total: int
+) -> list[QuarantinedReward] | None:
+    """Return the rewards in quarantine; ``None`` for a visitor who may not see them.
+
+    They are read from the whole log, so that they are asked for only when they may have changed:
+    when there are more or fewer, or after a ruling.
+    """
+    if not visitor.may_change:
+        return None
+    if total == 0:
+        return []
+    history = await reading.recent(visitor, f"{_NAME}/history", name, None)
+    version = total, history.rulings[-1:]
+    found: list[QuarantinedReward] = await reading.unchanged(
+        visitor, f"{_NAME}/quarantine", name, version
+    )
+    return found
 
 
 def _source_rows(sources: list[SourceView], rewards: tuple[float, float]) -> list[dict[str, Any]]:

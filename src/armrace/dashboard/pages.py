@@ -82,7 +82,7 @@ class Dashboard:
     def routes(self) -> Sequence[BaseRoute]:
         """Return the routes."""
         return [
-            Route("/", self._page("list", "Experiments{name}", _make_list)),
+            Route("/", self._page("list", "Experiments", _make_list)),
             Route("/live", self._stream("list", _make_list)),
             Route("/experiment", self._page("experiment", "{name}", experiment_content)),
             Route("/experiment/live", self._stream("experiment", experiment_content)),
@@ -110,6 +110,12 @@ class Dashboard:
         if not key.allows("read"):
             raise Forbidden(f"the key {key.id} does not have the scope read.")
         return Visitor(key.tenant, key)
+
+    def _admitted(self, request: Request) -> Visitor:
+        """Return who asks, after the request was counted as one of their key."""
+        visitor = self._visitor(request)
+        self._inside.charge(visitor)
+        return visitor
 
     def _guarded(
         self, handle: Callable[[Request], Awaitable[Response]]
@@ -168,7 +174,7 @@ class Dashboard:
         self, template: str, title: str, make: Make
     ) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
-            visitor, name = self._visitor(request), request.query_params.get("name", "")
+            visitor, name = self._admitted(request), request.query_params.get("name", "")
             content = await make(self._reading, visitor, name)
             parts = self._own_parts(request, content)
             said = title.format(name=name)
@@ -177,7 +183,7 @@ class Dashboard:
         return self._guarded(handle)
 
     async def _preview(self, request: Request) -> Response:
-        visitor, query = self._visitor(request), request.query_params
+        visitor, query = self._admitted(request), request.query_params
         name, source = query.get("name", ""), query.get("source", "")
         content = await preview_content(self._reading, visitor, name, source)
         parts = self._own_parts(request, content)
@@ -198,18 +204,27 @@ class Dashboard:
     def _stream(self, kind: str, make: Make) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
             try:
-                visitor = self._visitor(request)
+                visitor = self._admitted(request)
+                self._inside.streams.check(visitor.key_id)
                 name = request.query_params.get("name", "")
                 # A page that is refused is refused here: a stream that began has no status.
                 await self._contents.current(kind, make, visitor, name)
             except ArmraceError as error:
                 return Response(str(error), status_of(error), headers=_HEADERS)
-            events = self._events(kind, make, request, name)
+            events = self._counted(visitor, self._events(kind, make, request, name))
             return StreamingResponse(
                 events, media_type="text/event-stream", headers=_STREAM_HEADERS
             )
 
         return handle
+
+    async def _counted(
+        self, visitor: Visitor, events: AsyncIterator[bytes]
+    ) -> AsyncIterator[bytes]:
+        """Yield the events of a stream, which counts as one of its key while it is open."""
+        with self._inside.streams.opened(visitor.key_id):
+            async for each in events:
+                yield each
 
     async def _events(
         self, kind: str, make: Make, request: Request, name: str
@@ -239,7 +254,7 @@ class Dashboard:
 
     async def _change(self, request: Request, action: str) -> Response:
         """Retract or release the rewards that a form names, and go back to the page."""
-        visitor, form = self._visitor(request), await read_form(request)
+        visitor, form = self._admitted(request), await read_form(request)
         self._check_token(request, form)
         name = form.get("name", "")
         body: dict[str, object] = {"reason": form.get("reason", "")[:1000]}

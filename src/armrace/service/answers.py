@@ -129,7 +129,7 @@ class Deletion(msgspec.Struct, frozen=True):
     """The layer whose evidence deleted it."""
     round: int
     time: int
-    """Approximate time in milliseconds since 1970, to the nearest mark."""
+    """The time of the next mark, in milliseconds since 1970."""
 
 
 class RulingView(msgspec.Struct, frozen=True):

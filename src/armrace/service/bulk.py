@@ -53,9 +53,9 @@ _STANDINGS: tuple[Standing, ...] = ("counted", "quarantined", "retracted")
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Do not look for cyclic garbage, of which many records and events have none.
+    """Turn the collection of cyclic garbage off: records and events have no cycles.
 
-    To look takes a third of the time in which they are read and applied.
+    It would take a third of the time in which they are read and applied.
     """
     enabled = gc.isenabled()
     gc.disable()

@@ -15,7 +15,7 @@ from armrace.service.open_decisions import OpenDecision
 __all__ = ["Lessons"]
 
 _NOWHERE = (-1, 0, *Ticket(0))
-"""The record of a decision of which the learner does not know."""
+"""The record of a decision that the learner does not know."""
 
 
 class Lessons:

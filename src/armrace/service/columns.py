@@ -32,7 +32,7 @@ class Columns(NamedTuple):
         """Read the events of records.
 
         Raises:
-            DamagedFile: some bytes are no event of this version.
+            DamagedFile: some bytes are not an event of this version.
         """
         payloads = [record[1] for record in records]
         content = b"".join(payloads)
@@ -45,7 +45,7 @@ class Columns(NamedTuple):
             try:
                 events["time"][place], events["experiment"][place] = event.time, event.experiment
             except OverflowError as error:
-                raise DamagedFile(f"the log holds what is no event: {error}.") from None
+                raise DamagedFile(f"the log holds bytes that are not an event: {error}.") from None
         return read
 
     @property
@@ -101,7 +101,7 @@ class Columns(NamedTuple):
             for text in dict.fromkeys(found):
                 texts[text] = text.decode()
         except UnicodeDecodeError as error:
-            raise DamagedFile(f"the log holds what is no event: {error}.") from None
+            raise DamagedFile(f"the log holds bytes that are not an event: {error}.") from None
         sources = [texts[text] for text in found]
         for place in np.flatnonzero(self.events["source_at"][places] < 0).tolist():
             sources[place] = None

@@ -31,7 +31,7 @@ def add_inner_arm(ticket: Ticket, arms: int) -> Ticket:
 
 
 def add_inner_arms(records: np.ndarray, arms: int) -> None:
-    """Do the same to tickets in records, which are changed.
+    """Convert tickets in records, in place, as :func:`add_inner_arm` does for one.
 
     Args:
         records: drawn tickets, as records of the type ``DECISION``.

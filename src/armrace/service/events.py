@@ -172,12 +172,12 @@ def decode(payload: bytes) -> Event:
     """Read an event back.
 
     Raises:
-        DamagedFile: the bytes are no event of this version.
+        DamagedFile: the bytes are not an event of this version.
     """
     try:
         event: Event = _decode(payload)
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
-        raise DamagedFile(f"the log holds what is no event: {error}.") from None
+        raise DamagedFile(f"the log holds bytes that are not an event: {error}.") from None
     return event
 
 
@@ -188,14 +188,14 @@ def decode_many(payloads: Sequence[bytes]) -> list[Event]:
     """Read many events back at once, which takes half the time of one by one.
 
     Raises:
-        DamagedFile: some bytes are no event of this version.
+        DamagedFile: some bytes are not an event of this version.
     """
     # A MessagePack list: its header with the number of members, then the members.
     content = b"\xdd" + len(payloads).to_bytes(4, "big") + b"".join(payloads)
     try:
         events: list[Event] = _decode_list(content)
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
-        raise DamagedFile(f"the log holds what is no event: {error}.") from None
+        raise DamagedFile(f"the log holds bytes that are not an event: {error}.") from None
     return events
 
 
@@ -214,7 +214,7 @@ def rulings_in(records: Iterable[Record]) -> dict[int, dict[int, bool]]:
     """Return the last ruling about each decision, by experiment.
 
     Args:
-        records: records of a log; those that are no rulings are left out.
+        records: records of a log; those that are not rulings are left out.
     """
     rulings: dict[int, dict[int, bool]] = {}
     for record in records:

@@ -10,26 +10,30 @@ import msgspec
 
 from armrace.errors import InvalidParameter
 from armrace.logs.survey import natural_key
-from armrace.service.imports import LoggedRow
+from armrace.service.imports import LoggedRow, Rows
 
 __all__ = ["rows_of_export", "survey_export"]
 
 _NEEDED = ("time", "arm", "probability", "unit", "reward", "reward_time", "source", "suspicion")
 
 
-def rows_of_export(path: Path | str) -> Iterator[LoggedRow]:
+def rows_of_export(path: Path | str) -> Rows:
     """Return the rows of an export, whose ending says the format: .ndjson or .parquet.
 
     Raises:
-        InvalidParameter: the file is no export of a service.
+        InvalidParameter: as they are read, the file turns out not to be an export of a service.
     """
+    return Rows(lambda: _read_rows(path))
+
+
+def _read_rows(path: Path | str) -> Iterator[LoggedRow]:
     for frame in _frames(Path(path)):
         for row in frame.iter_rows(named=True):
             try:
                 fields = {name: row[name] for name in (*_NEEDED, "counts")}
                 yield msgspec.convert(fields, LoggedRow)
             except msgspec.ValidationError as error:
-                raise InvalidParameter(f"{path} is no export of a service: {error}.") from None
+                raise InvalidParameter(f"{path} is not an export of a service: {error}.") from None
 
 
 def survey_export(path: Path | str) -> tuple[list[str], float]:
@@ -55,7 +59,7 @@ def _frames(path: Path) -> Iterator[Any]:
     missing = [name for name in (*_NEEDED, "counts") if name not in present]
     if missing:
         raise InvalidParameter(
-            f"{path} is no export of a service: it has no column {missing[0]!r}; for a log of "
+            f"{path} is not an export of a service: it has no column {missing[0]!r}; for a log of "
             "another system, give --arm and --reward."
         )
     try:

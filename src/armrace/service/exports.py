@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,6 +12,7 @@ import msgspec
 from armrace.errors import InvalidParameter
 from armrace.files import atomic_path
 from armrace.service.answers import DecisionRow
+from armrace.service.folding import in_parts
 
 __all__ = ["DEFAULT_FORMAT", "FORMATS", "write_rows"]
 
@@ -43,16 +43,10 @@ def write_rows(rows: Iterable[DecisionRow], path: Path | str) -> None:
             _write_parquet(rows, place)
 
 
-def _parts(rows: Iterable[DecisionRow]) -> Iterator[list[DecisionRow]]:
-    remaining = iter(rows)
-    while part := list(islice(remaining, _ROWS_AT_ONCE)):
-        yield part
-
-
 def _write_ndjson(rows: Iterable[DecisionRow], path: Path) -> None:
     encoder = msgspec.json.Encoder()
     with path.open("wb") as file:
-        for part in _parts(rows):
+        for part in in_parts(rows, _ROWS_AT_ONCE):
             file.write(encoder.encode_lines(part))
 
 
@@ -63,7 +57,7 @@ def _write_parquet(rows: Iterable[DecisionRow], path: Path) -> None:
     # Beside the target, where there is room for it: the usual place may be memory.
     with TemporaryDirectory(dir=path.parent) as folder:
         files = []
-        for number, part in enumerate(_parts(rows)):
+        for number, part in enumerate(in_parts(rows, _ROWS_AT_ONCE)):
             files.append(Path(folder) / f"{number}.parquet")
             _to_frame(part).write_parquet(files[-1])
         if files:

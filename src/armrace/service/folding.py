@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -36,11 +36,13 @@ __all__ = [
     "events_of",
     "fold",
     "fold_records",
+    "in_parts",
     "load_state",
     "refold",
     "shortened",
 ]
 
+T = TypeVar("T")
 _TOGETHER = 50_000
 """How many records are applied at once."""
 _CHECKED_AT_ONCE = 100_000
@@ -81,14 +83,20 @@ def fold_records(state: State, records: Iterable[Record], rulings: Mapping[int, 
     for experiment in state.experiments:
         experiment.foresee(rulings.get(experiment.number, {}))
     with uncollected():
-        for part in _parts(records, _TOGETHER):
+        for part in in_parts(records, _TOGETHER):
             _apply_part(state, part, rulings)
     for experiment in state.experiments:
         experiment.forget_rulings()
 
 
-def _parts(records: Iterable[Record], size: int) -> Iterator[list[Record]]:
-    remaining = iter(records)
+def in_parts(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Yield items in lists of at most ``size``.
+
+    Args:
+        items: the items.
+        size: the length of all lists but the last.
+    """
+    remaining = iter(items)
     while part := list(islice(remaining, size)):
         yield part
 
@@ -307,7 +315,7 @@ class Refolding:
 
     def finish(self, turn: Turn) -> Refolded:
         """Apply what is left of the log, and return the experiment."""
-        for part in _parts(turn.read(after=self.head.sequence), _TOGETHER):
+        for part in in_parts(turn.read(after=self.head.sequence), _TOGETHER):
             self.apply(part)
         experiment = self._found()
         experiment.forget_rulings()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from armrace.errors import ArmraceError
+from armrace.service.defaults import AUDIT_LEVEL
 
 if TYPE_CHECKING:
     from armrace.service.experiment import Experiment
@@ -28,9 +29,6 @@ __all__ = [
     "learned_of",
     "mark_of",
 ]
-
-LEVEL = 0.05
-"""The level of the audits of marks."""
 
 _FIRST_BUCKET = 1000
 _MOST_MARKS, _LEAST_MARKS, _MOST_COUNTS = 240, 48, 24_000
@@ -181,7 +179,7 @@ def learned_of(experiment: Experiment, totals: ArmTotals) -> tuple[int, int]:
         experiment: the experiment.
         totals: the totals of the arm.
     """
-    missing = experiment.settings.missing_steps()
+    missing = experiment.missing
     if missing is None:
         return totals.rewarded, totals.steps
     return totals.closed, totals.steps + missing * (totals.closed - totals.rewarded)
@@ -190,7 +188,7 @@ def learned_of(experiment: Experiment, totals: ArmTotals) -> tuple[int, int]:
 def audit_mark(experiment: Experiment, mark: Mark) -> None:
     """Write what an audit finds now into a mark."""
     try:
-        found = experiment.generation.learner.audit(LEVEL)
+        found = experiment.generation.learner.audit(AUDIT_LEVEL)
     except ArmraceError:  # a policy without a trail
         return
     mark.alarms, mark.certificate = len(found.alarms), found.certificate

@@ -10,13 +10,13 @@ after as many rounds of its own. All other rows are kept as decisions of which i
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from itertools import islice
-from typing import Any
 
 import msgspec
 
-from armrace.errors import AlreadyExists, ArmraceError, InvalidParameter
+from armrace.errors import AlreadyExists, InvalidParameter
 from armrace.kernels.streams import seek
 from armrace.logs import Log
 from armrace.service.books import Books
@@ -25,10 +25,10 @@ from armrace.service.events import Created, Decided, Rewarded
 from armrace.service.experiment import Experiment
 from armrace.service.rewards import RewardScale
 from armrace.service.service import Service
-from armrace.service.settings import Settings, check_label
+from armrace.service.settings import Settings, check_label, check_name
 from armrace.service.warming import warm_ahead
 
-__all__ = ["Imported", "LoggedRow", "import_rows", "rows_of"]
+__all__ = ["Imported", "LoggedRow", "Rows", "import_rows", "rows_of"]
 
 _CHUNK = 10_000
 _COINS = 0x1A0B
@@ -84,23 +84,27 @@ class _Begin(msgspec.Struct, frozen=True):
 
 
 class _Importer:
-    """A request that adds a chunk of rows; rewards that come later wait for the next chunk."""
+    """What was done so far, and how a chunk is added; late rewards wait for the next chunk."""
 
     def __init__(self, tenant: str, name: str, floor: float | None, started: int) -> None:
         self._tenant, self._name, self._floor = tenant, name, floor
         self._started = started
         self._waiting: list[tuple[int, int, Rewarded]] = []
-        self.rows: tuple[LoggedRow, ...] = ()
-        self.is_last = False
         self.done = self.learned = self.rewards = 0
         self.retracted: list[int] = []
 
-    def perform(self, books: Books) -> None:
-        """Add the events of the chunk in the order of their times."""
+    def copy(self) -> _Importer:
+        """Return an importer that goes on from here."""
+        made = copy(self)
+        made._waiting, made.retracted = self._waiting.copy(), self.retracted.copy()
+        return made
+
+    def add(self, books: Books, rows: tuple[LoggedRow, ...], is_last: bool) -> None:
+        """Add the events of a chunk in the order of their times."""
         experiment = books.experiment(self._tenant, self._name)
         places = {arm: place for place, arm in enumerate(experiment.arms)}
         taken = experiment.generation.learner.taken
-        for row in self.rows:
+        for row in rows:
             time = self._started if row.time is None else row.time
             self._pay(books, experiment, time)
             generation = experiment.generation
@@ -114,7 +118,7 @@ class _Importer:
             if row.reward is not None:
                 self._expect(experiment, sequence, row, time)
             self.done += 1
-        if self.is_last:
+        if is_last:
             self._pay(books, experiment, None)
         # Draws that made no decision are not in the log, so that a fold of it does not know them.
         # The stream goes back to where the log says it is: a fold gives the live state exactly.
@@ -158,6 +162,20 @@ class _Importer:
             books.add(heapq.heappop(self._waiting)[2])
 
 
+class _AddRows(msgspec.Struct, frozen=True):
+    """Add a chunk of rows; return the importer that has done so."""
+
+    importer: _Importer
+    rows: tuple[LoggedRow, ...]
+    is_last: bool
+
+    def perform(self, books: Books) -> _Importer:
+        # A copy: the turn may be taken again, and must then begin as it did.
+        importer = self.importer.copy()
+        importer.add(books, self.rows, self.is_last)
+        return importer
+
+
 def import_rows(
     service: Service,
     name: str,
@@ -170,7 +188,8 @@ def import_rows(
     Args:
         service: the service.
         name: the name of the new experiment.
-        rows: the decisions and their rewards.
+        rows: the decisions and their rewards, which are read twice; they are kept in memory if they
+            are an iterator, which can be read but once.
         settings: the settings of the experiment.
         floor: the smallest propensity of the log; ``None`` if all arms were equally likely.
 
@@ -181,32 +200,30 @@ def import_rows(
         AlreadyExists: there is an experiment of this name.
         InvalidParameter: the rows do not fit the settings, or are not in the order of time.
     """
+    check_name(name)
+    if isinstance(rows, Iterator):
+        rows = list(rows)
+    # All of them before anything is durable, so that what is refused leaves nothing behind.
+    for _ in _checked(rows, settings):
+        pass
     ordered = _checked(rows, settings)
     chunk = tuple(islice(ordered, _CHUNK))
     if not chunk:
         raise InvalidParameter("the log has no rows.")
     warm_ahead(settings, service.ledger.is_shared)
-    started = _submit(service, _Begin(service.tenant, name, settings, chunk[0].time))
+    started = service.ledger.ask(_Begin(service.tenant, name, settings, chunk[0].time))
     importer = _Importer(service.tenant, name, floor, started)
     while chunk:
-        importer.rows, chunk = chunk, tuple(islice(ordered, _CHUNK))
-        importer.is_last = not chunk
-        _submit(service, importer)
+        rows, chunk = chunk, tuple(islice(ordered, _CHUNK))
+        importer = service.ledger.ask(_AddRows(importer, rows, not chunk))
     if importer.retracted:
         service.retract(name, importer.retracted, reason="did not count in the imported log")
     counts = importer.done, importer.learned, importer.rewards, len(importer.retracted)
     return Imported(*counts)
 
 
-def _submit(service: Service, request: Any) -> Any:
-    (outcome,) = service.ledger.submit([request])
-    if isinstance(outcome, ArmraceError):
-        raise outcome
-    return outcome
-
-
 def _checked(rows: Iterable[LoggedRow], settings: Settings) -> Iterator[LoggedRow]:
-    """Refuse rows that the experiment cannot hold, before anything of their chunk is added."""
+    """Yield the rows; refuse one that the experiment cannot hold."""
     latest: int | None = None
     timed: bool | None = None
     arms, scale, window = set(settings.arms), settings.scale(), settings.window_milliseconds()
@@ -238,8 +255,26 @@ def _checked(rows: Iterable[LoggedRow], settings: Settings) -> Iterator[LoggedRo
         yield row
 
 
-def rows_of(log: Log) -> Iterator[LoggedRow]:
+class Rows:
+    """Rows that can be read more than once.
+
+    Args:
+        read: begins to read them.
+    """
+
+    def __init__(self, read: Callable[[], Iterator[LoggedRow]]) -> None:
+        self._read = read
+
+    def __iter__(self) -> Iterator[LoggedRow]:
+        return self._read()
+
+
+def rows_of(log: Log) -> Rows:
     """Return the usable rows of a log, with rewards of its own range."""
+    return Rows(lambda: _read_rows(log))
+
+
+def _read_rows(log: Log) -> Iterator[LoggedRow]:
     scale = RewardScale(*log.bounds)
     for frame in log.frames():
         for row in frame.iter_rows(named=True):

@@ -20,6 +20,7 @@ import msgspec
 from armrace.errors import AlreadyExists, DamagedFile, InvalidParameter, UnknownName
 from armrace.files import atomic_path
 from armrace.files.locks import folder_locked
+from armrace.service.defaults import DEFAULT_TENANT
 from armrace.service.settings import check_label
 from armrace.service.tokens import SigningKeys
 
@@ -70,9 +71,14 @@ class Keyring:
 
     Args:
         path: the file, which is written when something changes; ``None`` to keep nothing.
+        create: whether to make the file, with a new signing key, if there is none.
+
+    Raises:
+        UnknownName: there is no file, and none is to be made.
+        DamagedFile: the file cannot be read.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path | None = None, *, create: bool = True) -> None:
         self._path = path
         self._stamp: Any = None
         self.problem: str | None = None
@@ -80,6 +86,8 @@ class Keyring:
         if path is not None and path.exists():
             self._read()
             return
+        if not create:
+            raise UnknownName(f"there are no keys: {path} does not exist.")
         with nullcontext() if path is None else folder_locked(path.parent):
             if path is not None and path.exists():  # another process was faster
                 self._read()
@@ -153,7 +161,7 @@ class Keyring:
         return self._signing
 
     def derived_secrets(self, purpose: str) -> list[bytes]:
-        """Return a secret for another purpose from each signing key, that which signs first.
+        """Derive a secret for another purpose from each signing key, the signer first.
 
         Args:
             purpose: a text that tells this use from all others.
@@ -197,7 +205,7 @@ class Keyring:
         """Whether there ever was a key: a service whose keys are all revoked stays closed."""
         return bool(self._content.keys)
 
-    def create(self, scopes: Iterable[str], tenant: str = "main") -> tuple[ApiKey, str]:
+    def create(self, scopes: Iterable[str], tenant: str = DEFAULT_TENANT) -> tuple[ApiKey, str]:
         """Create a key.
 
         Args:

@@ -47,6 +47,9 @@ class Request(Protocol[T_co]):
     def perform(self, books: Books) -> T_co:
         """Check everything, then add events; return the answer.
 
+        It is called again if the turn is broken off, by another request for instance. What it has
+        done then is not kept, so that it must change nothing but the books.
+
         A request that is refused raises an :class:`ArmraceError` before it has added an event, or
         :class:`~armrace.service.books.KeptRefusal` if the events that it has added are to be kept.
         """
@@ -97,7 +100,6 @@ class Ledger:
         store: where the log is kept.
         keys: returns the keys that sign the names of decisions.
         clock: returns the time in milliseconds.
-        snapshot_events: how many events are added from one snapshot to the next.
     """
 
     mode: ClassVar[str] = "exact"
@@ -108,12 +110,12 @@ class Ledger:
         store: Store,
         keys: Callable[[], SigningKeys],
         clock: Callable[[], int] | None = None,
-        snapshot_events: int = _SNAPSHOT_EVENTS,
     ) -> None:
         self.store = store
         self._keys = keys
         self._log_time = LogTime(clock)
-        self._snapshot_events = snapshot_events
+        self.snapshot_events = _SNAPSHOT_EVENTS
+        """How many events are added from one snapshot to the next."""
         self._waiting: deque[_Job] = deque()
         self._changed = threading.Condition()
         self._busy = False
@@ -361,7 +363,7 @@ class Ledger:
         if state.dormant:  # not all of the state is there; another server saves one
             return False
         # Open decisions are part of a snapshot, so many of them make snapshots rarer.
-        due = max(self._snapshot_events, 2 * state.open_decisions())
+        due = max(self.snapshot_events, 2 * state.open_decisions())
         return state.head.sequence - self._snapshot_at >= due
 
     @property
@@ -401,8 +403,10 @@ class Ledger:
             # Set before others may lead: those that still wait are refused with it.
             self._failure = self._failure or "the service is closed; open it again."
             self._state = None
-            self.store.close()
-            self._let_others_lead()
+            try:
+                self.store.close()
+            finally:
+                self._let_others_lead()
 
 
 def _for_others(error: BaseException) -> ArmraceError:

@@ -37,7 +37,7 @@ class _Moment(msgspec.Struct, frozen=True):
 
 
 class _Look(msgspec.Struct, frozen=True):
-    """Look at an experiment, of which a list is wanted."""
+    """Return what a list needs to know of an experiment now."""
 
     tenant: str
     name: str

@@ -48,7 +48,7 @@ class OpenDecisions:
 
     def __init__(self, decisions: list[OpenDecision] | None = None) -> None:
         self.oldest_time: float = _NEVER
-        """When the decision was made that was made first; infinite if there is none."""
+        """When the oldest open decision was made; infinite if there is none."""
         self._order: deque[OpenDecision] = deque()
         self._by_sequence: dict[int, OpenDecision] = {}
         self._by_unit: dict[str, OpenDecision] = {}

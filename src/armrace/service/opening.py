@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from armrace.errors import ArmraceError, InvalidParameter
+from armrace.service.defaults import DEFAULT_TENANT
 from armrace.service.keyring import Keyring
 from armrace.service.modes import Mode, ledger_of
-from armrace.service.service import DEFAULT_TENANT, Service
+from armrace.service.service import Service
 from armrace.service.stores.base import Store
 from armrace.service.stores.memory import MemoryStore
 
@@ -87,15 +88,18 @@ def _missing(error: ModuleNotFoundError) -> ArmraceError:
     return InvalidParameter(f"this store needs the package {error.name}; install armrace[{extra}].")
 
 
-def keyring_of(place: Path | str, keys: Path | str | None = None) -> Keyring:
+def keyring_of(
+    place: Path | str, keys: Path | str | None = None, *, create: bool = True
+) -> Keyring:
     """Return the keyring of a store: the file ``keys``, or else the one beside the store.
 
     Args:
         place: the place of the store.
         keys: the file of secrets; needed if the store is a database.
+        create: whether to make the file if there is none.
     """
     if keys is not None:
-        return Keyring(Path(keys).absolute())
+        return Keyring(Path(keys).absolute(), create=create)
     if str(place) == MEMORY:
         return Keyring()
     if is_database(place):
@@ -103,4 +107,4 @@ def keyring_of(place: Path | str, keys: Path | str | None = None) -> Keyring:
             "keys must name a file if the store is a database: all processes must share it."
         )
     path = Path(place).absolute()
-    return Keyring(path.with_name(path.name + "-keys"))
+    return Keyring(path.with_name(path.name + "-keys"), create=create)

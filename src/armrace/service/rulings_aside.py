@@ -80,6 +80,9 @@ class _Work:
         self.scanned = 0
         """The last record that was searched."""
         self.refolding: Refolding | None = None
+        self.is_used = False
+        """Whether a turn has folded its own records into it, which were not kept if it is taken
+        again."""
         self._ruled: Rulings = collect_rulings(turn).get(self.experiment.number, {})
         self._chosen = rule.selection.chosen(books, rule.tenant)
         if self._chosen is not None:
@@ -141,8 +144,10 @@ class _Conclude(msgspec.Struct, frozen=True):
         work, rule = self.work, self.work.rule
         experiment = books.settled(rule.tenant, rule.name)
         turn = books.flush()
-        if collect_rulings(turn, after=work.began).get(experiment.number):
-            return rule.perform(books)  # another ruling came in between, which is rare
+        ruled = collect_rulings(turn, after=work.began).get(experiment.number)
+        if ruled or work.is_used:  # another ruling came in between, or the turn was broken off
+            return rule.perform(books)  # which takes longer, and is rare
+        work.is_used = True
         work.scan(list(turn.read(after=work.scanned)))
         changed = list(work.changed)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
-from armrace.errors import ArmraceError, InvalidParameter, NotReady
+from armrace.errors import ArmraceError, NotReady
 from armrace.files import check_new
 from armrace.forensics import Audit
 from armrace.policies import RECOMMENDED
@@ -25,6 +25,14 @@ from armrace.service.answers import (
     RulingAnswer,
     SourceView,
 )
+from armrace.service.arguments import (
+    RewardItem,
+    check_count,
+    check_decisions,
+    check_list,
+    check_rewards,
+)
+from armrace.service.defaults import AUDIT_LEVEL, DEFAULT_TENANT
 from armrace.service.exports import write_rows
 from armrace.service.keyring import Keyring
 from armrace.service.ledger import Request
@@ -47,8 +55,6 @@ from armrace.service.warming import warm_ahead
 __all__ = ["Service"]
 
 T = TypeVar("T")
-DEFAULT_TENANT = "main"
-
 
 _STATUSES: dict[str, Any] = {
     "reward-conflict": "conflict",
@@ -152,7 +158,7 @@ class Service:
                 a reward is missing does not depend on it; where silence means no click, give 0.
             policy: a policy, its name, or plain data with a ``name`` and parameters.
             horizon: the expected number of decisions. If it is ``None``, the policy starts with
-                10,000 and starts afresh whenever twice as many are reached.
+                10,000, and starts afresh with twice as many whenever they are reached.
             window: for how many seconds a decision can be rewarded.
             settle: ``"window"`` learns a decision when its window has closed, in the order of
                 decisions; ``"immediate"`` learns rewards as they come.
@@ -291,9 +297,7 @@ class Service:
         unit: str | None = None,
         request: str | None = None,
     ) -> Decide:
-        if isinstance(eligible, str):  # would be taken for a list of letters
-            raise InvalidParameter(f"eligible must be a list of arms; got {eligible!r:.100}.")
-        listed = None if eligible is None else list(eligible)
+        listed = None if eligible is None else check_list("eligible", "arms", eligible)
         return Decide(self.tenant, name, listed, unit, request)
 
     def decide_many(self, name: str, count: int) -> list[Decision]:
@@ -309,7 +313,7 @@ class Service:
         Raises:
             ArmraceError: none was made.
         """
-        outcomes = self._submit([self._decide(name)] * count)
+        outcomes = self._submit([self._decide(name)] * check_count(count))
         made = [each for each in outcomes if not isinstance(each, ArmraceError)]
         if outcomes and not made:
             raise outcomes[0]
@@ -353,18 +357,20 @@ class Service:
 
     def reward_many(
         self,
-        rewards: Iterable[tuple[Decision | str, float]],
+        rewards: Iterable[tuple[Decision | str, float] | RewardItem],
         source: str | None = None,
         suspicion: float | None = None,
     ) -> list[RewardAnswer]:
         """Say what many decisions earned, in one write; each reward has its own answer.
 
         Args:
-            rewards: pairs of a decision, or its signed name, and its reward.
-            source: where they come from, by which they can be retracted.
+            rewards: pairs of a decision, or its signed name, and its reward; a
+                :class:`armrace.service.client.RewardItem` may have a source and a suspicion of its
+                own.
+            source: where the other rewards come from, by which they can be retracted.
             suspicion: how suspicious they are, from 0 to 1.
         """
-        requests = [self._reward(*each, source, suspicion) for each in rewards]
+        requests = [self._reward(*item) for item in check_rewards(rewards, source, suspicion)]
         return [reward_answer(outcome) for outcome in self._submit(requests)]
 
     # --- rulings --------------------------------------------------------------------------
@@ -372,7 +378,7 @@ class Service:
     def retract(
         self,
         name: str,
-        decisions: Iterable[Decision | str | int] | None = None,
+        decisions: Iterable[Decision | str | int] | Decision | str | int | None = None,
         *,
         source: str | None = None,
         since: int | None = None,
@@ -384,7 +390,7 @@ class Service:
 
         Args:
             name: the experiment.
-            decisions: decisions whose rewards to retract.
+            decisions: decisions whose rewards to retract, or one.
             source: the source whose rewards to retract.
             since: only rewards that came at this time or later, in milliseconds since 1970.
             until: only rewards that came before this time.
@@ -401,7 +407,7 @@ class Service:
     def release(
         self,
         name: str,
-        decisions: Iterable[Decision | str | int] | None = None,
+        decisions: Iterable[Decision | str | int] | Decision | str | int | None = None,
         *,
         source: str | None = None,
         since: int | None = None,
@@ -413,7 +419,7 @@ class Service:
 
         Args:
             name: the experiment.
-            decisions: decisions whose rewards to release.
+            decisions: decisions whose rewards to release, or one.
             source: the source whose rewards to release.
             since: only rewards that came at this time or later, in milliseconds since 1970.
             until: only rewards that came before this time.
@@ -434,7 +440,7 @@ class Service:
 
     # --- inspection -----------------------------------------------------------------------
 
-    def audit(self, name: str, level: float = 0.05) -> Audit:
+    def audit(self, name: str, level: float = AUDIT_LEVEL) -> Audit:
         """Look for traces of corruption in what was learned in the current generation.
 
         Args:
@@ -452,7 +458,7 @@ class Service:
         return self._ask(CheckRatio(self.tenant, name))
 
     def health(self) -> list[ExperimentHealth]:
-        """Return all experiments at a glance."""
+        """Return all experiments at a glance, without those whose policy is still compiled here."""
         return self._ask(ReadHealth(self.tenant))
 
     def history(self, name: str) -> HistoryView:
@@ -525,12 +531,9 @@ def reward_answer(outcome: Any) -> RewardAnswer:
 
 
 def _selection(
-    decisions: Iterable[Decision | str | int] | None,
+    decisions: Iterable[Decision | str | int] | Decision | str | int | None,
     source: str | None,
     since: int | None,
     until: int | None,
 ) -> Selection:
-    names = None
-    if decisions is not None:
-        names = [each.decision if isinstance(each, Decision) else each for each in decisions]
-    return Selection(names, source, since, until)
+    return Selection(check_decisions(decisions), source, since, until)

@@ -14,7 +14,15 @@ from armrace.online.arguments import check_arms, check_horizon, check_seed
 from armrace.policies import POLICIES, RECOMMENDED, Policy
 from armrace.service.rewards import RewardScale, check_range
 
-__all__ = ["DROP", "FIRST_HORIZON", "Settings", "check_label", "check_reason", "make_settings"]
+__all__ = [
+    "DROP",
+    "FIRST_HORIZON",
+    "Settings",
+    "check_label",
+    "check_name",
+    "check_reason",
+    "make_settings",
+]
 
 DROP: Literal["drop"] = "drop"
 """What :attr:`Settings.missing` says if a decision without a reward is to teach nothing."""
@@ -96,7 +104,7 @@ def make_settings(
         settle=settle,
         rewards=_reward_range(rewards),
         floors=_floors(floors, names),
-        quarantine=quarantine,
+        quarantine=None if quarantine is None else float(quarantine),
         most_open=int(most_open),
         seed=check_seed(seed),
     )
@@ -123,6 +131,18 @@ def check_label(what: str, label: Any) -> str:
     return _check_text(what, label, 1, _LONGEST_LABEL)
 
 
+def check_name(name: Any) -> str:
+    """Return the name of an experiment, or refuse one that no address could have.
+
+    Args:
+        name: the name.
+    """
+    check_label("name", name)
+    if "/" in name:
+        raise InvalidParameter(f"name must not have a slash; got {name!r:.100}.")
+    return str(name)
+
+
 def check_reason(reason: Any) -> str:
     """Return why something is done as plain text, or refuse it.
 
@@ -141,7 +161,7 @@ def _check_text(what: str, text: Any, least: int, most: int) -> str:
 
 
 def _is_valid(text: str) -> bool:
-    """Whether a log can hold the text: half of a surrogate pair is no character."""
+    """Whether a log can hold the text: half of a surrogate pair is not a character."""
     if text.isascii():
         return True
     try:

@@ -69,7 +69,7 @@ class Sources(msgspec.Struct, array_like=True):
     """The rewards of all sources."""
 
     named: dict[str, SourceCounts] = msgspec.field(default_factory=dict)
-    """By source; rewards without one are under the empty text, which is no valid source."""
+    """By source; rewards without one are under the empty text, which is not a valid source."""
     others: SourceCounts = msgspec.field(default_factory=SourceCounts)
     """The rewards of sources that came when there were too many."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import islice
 
 import msgspec
 
@@ -14,15 +13,15 @@ from armrace.service.folding import (
     check_subjects,
     contradicts,
     fold_records,
+    in_parts,
     load_state,
     shortened,
 )
+from armrace.service.log_parts import PART
 from armrace.service.state import State
 from armrace.service.stores.base import Store, Turn
 
 __all__ = ["StoreReport", "check_store_content"]
-
-_PART = 20_000
 
 
 class StoreReport(msgspec.Struct, frozen=True):
@@ -105,7 +104,7 @@ class _Check:
     def _read(self, after: int, last: int, rulings: list[int] | None) -> Iterator[Record]:
         """Yield records; note which of them are rulings, after their subjects were checked."""
         records = self._turn.read(after, last - after)
-        while part := list(islice(records, _PART)):
+        for part in in_parts(records, PART):
             if rulings is not None:
                 verify(self._head, part)  # before anything else is read from the records
                 self._head = Head(part[-1].sequence, part[-1].digest)

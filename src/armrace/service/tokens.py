@@ -27,7 +27,7 @@ _BLOCK = 64
 """The block of SHA-256, in bytes; a secret is shorter."""
 _TO_URL = bytes.maketrans(b"+/", b"-_")
 _FROM_URL = bytes.maketrans(b"-_+/", b"+/--")
-"""Signs that are none of base64 for addresses become ones that no base64 has."""
+"""Characters outside the URL-safe alphabet of base64 become ones that base64 does not have."""
 _FORGED = "no decision of this service has this token."
 
 

@@ -31,7 +31,7 @@ def test_a_database_is_checked_while_it_is_used(place, tmp_path, capsys):
     assert run(["check", place]) == 2
     assert "the database holds no store of armrace" in capsys.readouterr().err
     with armrace.open(place, keys=tmp_path / "keys") as service:
-        service.ledger._snapshot_events = 100
+        service.ledger.snapshot_events = 100
         service.create("ads", ["a", "b"], 0, policy="ucb1", horizon=10_000)
         stopped = threading.Event()
 

@@ -21,8 +21,9 @@ from armrace.errors import (
     InvalidParameter,
     StoreFailed,
     StoreInUse,
+    UnwritableOutput,
 )
-from armrace.service import Service
+from armrace.service import Service, log_parts
 from armrace.service.events import decode, encode
 from armrace.service.http.application import create_application
 from armrace.service.stores.sqlite import SqliteStore, _SqliteTurn
@@ -299,7 +300,7 @@ def test_a_database_of_another_program_is_refused(tmp_path):
     connection = apsw.Connection(str(path))
     connection.execute("CREATE TABLE t (x)")
     connection.close()
-    with pytest.raises(DamagedFile, match="no store of armrace"):
+    with pytest.raises(DamagedFile, match="not a store of armrace"):
         armrace.open(path)
 
 
@@ -373,6 +374,29 @@ def test_a_backup_is_a_store(path, tmp_path):
     with Service(store, keyring) as restored:
         assert live_bytes(restored) == before
         assert folded_bytes(store, snapshots=False) == before
+
+
+def test_a_backup_that_fails_leaves_nothing(path, tmp_path, monkeypatch):
+    copy = tmp_path / "copy.db"
+
+    def fail(store, connection):
+        connection.execute("CREATE TABLE half (copied INTEGER)")
+        raise apsw.FullError("the disk is full")
+
+    monkeypatch.setattr(SqliteStore, "_copy_into", fail)
+    with armrace.open(path) as service:
+        with pytest.raises(UnwritableOutput, match="the disk is full"):
+            service.back_up(copy)
+        assert not list(tmp_path.glob("copy*"))
+        monkeypatch.undo()
+        service.back_up(copy)
+
+
+def test_a_store_that_cannot_be_backed_up_says_so_before_its_log_is_read(monkeypatch):
+    with armrace.open(":memory:") as service:
+        monkeypatch.setattr(log_parts, "verify_log", lambda ledger: pytest.fail("was read"))
+        with pytest.raises(InvalidParameter, match="back it up with the tools of its database"):
+            service.back_up("copy.db")
 
 
 def test_a_backup_is_written_over_http_while_others_decide(path, tmp_path, monkeypatch):

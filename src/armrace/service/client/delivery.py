@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from armrace.errors import ArmraceError, InvalidParameter, ServiceUnreachable
 from armrace.service.answers import Decision, RewardAnswer
+from armrace.service.arguments import RewardItem
 
-__all__ = ["LARGEST_BATCH", "PAUSE_SECONDS", "Delivery", "RewardItem", "check_item", "check_room"]
+__all__ = ["LARGEST_BATCH", "PAUSE_SECONDS", "Delivery", "Send", "check_item", "check_room"]
 
 LARGEST_BATCH = 500
 PAUSE_SECONDS = 0.5
 """How long to wait before a batch is sent again that the service did not answer."""
-
-
-class RewardItem(NamedTuple):
-    """A reward that is to be sent."""
-
-    decision: Decision | str
-    value: float
-    source: str | None = None
-    suspicion: float | None = None
 
 
 Send = Callable[[Sequence[RewardItem]], list[RewardAnswer]]

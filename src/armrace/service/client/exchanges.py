@@ -23,7 +23,15 @@ from armrace.service.answers import (
     RulingAnswer,
     SourceView,
 )
-from armrace.service.client.delivery import RewardItem
+from armrace.service.arguments import (
+    RewardItem,
+    check_count,
+    check_decisions,
+    check_list,
+    check_rewards,
+)
+from armrace.service.client.delivery import check_item
+from armrace.service.defaults import AUDIT_LEVEL
 
 __all__ = ["Exchange"]
 
@@ -67,7 +75,8 @@ def create(
         missing: what a reward counts as that never comes, or ``"drop"``.
         settings: as for :meth:`armrace.service.Service.create`.
     """
-    body = {"name": name, "arms": list(arms), "missing": missing, **settings}
+    listed = check_list("arms", "names", arms)
+    body = {"name": name, "arms": listed, "missing": missing, **settings}
     return Exchange("POST", "/v1/experiments", body, ExperimentView)
 
 
@@ -127,7 +136,7 @@ def decide(
         request: an identifier of this call, so that it can be repeated; made up if none is given.
     """
     body = {
-        "eligible": None if eligible is None else list(eligible),
+        "eligible": None if eligible is None else check_list("eligible", "arms", eligible),
         "unit": unit,
         "request": request or secrets.token_hex(16),
     }
@@ -141,7 +150,7 @@ def decide_many(name: str, count: int) -> Exchange[list[Decision]]:
         name: the experiment.
         count: how many decisions to make.
     """
-    body = {"decisions": [{"request": secrets.token_hex(16)} for _ in range(count)]}
+    body = {"decisions": [{"request": secrets.token_hex(16)} for _ in range(check_count(count))]}
     path = f"{_experiment(name)}/decide/batch"
     return Exchange("POST", path, body, _DecisionList, _DecisionList.made)
 
@@ -177,31 +186,22 @@ def reward_many(
         source: where the other rewards come from.
         suspicion: how suspicious they are.
     """
-    items = [RewardItem(*each) for each in rewards]
-    body = {
-        "rewards": [
-            _reward(
-                item.decision,
-                item.value,
-                source if item.source is None else item.source,
-                suspicion if item.suspicion is None else item.suspicion,
-            )
-            for item in items
-        ]
-    }
+    body = {"rewards": [_reward(*item) for item in check_rewards(rewards, source, suspicion)]}
     return Exchange("POST", "/v1/rewards/batch", body, _Rewards, itemgetter("rewards"))
 
 
 def _reward(
     decision: Decision | str, value: float, source: str | None, suspicion: float | None
 ) -> dict[str, Any]:
-    token = decision.decision if isinstance(decision, Decision) else decision
-    return {"decision": token, "value": value, "source": source, "suspicion": suspicion}
+    item = check_item(decision, value, source, suspicion)
+    named = item.decision
+    token = named.decision if isinstance(named, Decision) else named
+    return {**item._asdict(), "decision": token}
 
 
 def retract(
     name: str,
-    decisions: Iterable[Decision | str | int] | None = None,
+    decisions: Iterable[Decision | str | int] | Decision | str | int | None = None,
     *,
     source: str | None = None,
     since: int | None = None,
@@ -213,7 +213,7 @@ def retract(
 
     Args:
         name: the experiment.
-        decisions: decisions whose rewards to retract.
+        decisions: decisions whose rewards to retract, or one.
         source: the source whose rewards to retract.
         since: only rewards that came at this time or later, in milliseconds since 1970.
         until: only rewards that came before this time.
@@ -227,7 +227,7 @@ def retract(
 
 def release(
     name: str,
-    decisions: Iterable[Decision | str | int] | None = None,
+    decisions: Iterable[Decision | str | int] | Decision | str | int | None = None,
     *,
     source: str | None = None,
     since: int | None = None,
@@ -246,15 +246,13 @@ def _ruling(name: str, action: str, body: dict[str, Any]) -> Exchange[RulingAnsw
 
 
 def _selection(
-    decisions: Iterable[Decision | str | int] | None,
+    decisions: Iterable[Decision | str | int] | Decision | str | int | None,
     source: str | None,
     since: int | None,
     until: int | None,
     reason: str,
 ) -> dict[str, Any]:
-    chosen = None
-    if decisions is not None:
-        chosen = [each.decision if isinstance(each, Decision) else each for each in decisions]
+    chosen = check_decisions(decisions)
     given = {"decisions": chosen, "source": source, "since": since, "until": until}
     return {**given, "reason": reason}
 
@@ -309,7 +307,7 @@ def _change_arm(name: str, arm: str, action: str) -> Exchange[ArmAnswer]:
     return Exchange("POST", path, None, ArmAnswer)
 
 
-def audit(name: str, level: float = 0.05) -> Exchange[dict[str, Any]]:
+def audit(name: str, level: float = AUDIT_LEVEL) -> Exchange[dict[str, Any]]:
     """Look for traces of corruption; return the alarms and certificates as plain data.
 
     Args:
@@ -326,7 +324,7 @@ def check_ratio(name: str) -> Exchange[RatioCheck]:
 
 
 def health() -> Exchange[list[ExperimentHealth]]:
-    """Return all experiments at a glance."""
+    """Return all experiments at a glance, without those whose policy the server still compiles."""
     return Exchange("GET", "/v1/health", None, list[ExperimentHealth])
 
 

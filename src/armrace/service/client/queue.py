@@ -11,11 +11,11 @@ from typing import Literal, Self
 
 from armrace.errors import ArmraceError, InvalidParameter, ServiceUnreachable, TooManyOpen
 from armrace.service.answers import Decision, RewardAnswer
+from armrace.service.arguments import RewardItem
 from armrace.service.client.delivery import (
     LARGEST_BATCH,
     PAUSE_SECONDS,
     Delivery,
-    RewardItem,
     Send,
     check_item,
     check_room,
@@ -90,18 +90,37 @@ class RewardQueue:
         with self._changed:
             if self._blocks:
                 self._changed.wait_for(lambda: self.has_room or self._closed or self._error)
+            if not self.offer(item):
+                raise self.full()
+
+    def offer(self, item: RewardItem) -> bool:
+        """Take a reward if there is room, without waiting; return whether it was taken.
+
+        Args:
+            item: a reward that :func:`check_item` has returned.
+        """
+        with self._changed:
             self._raise_error()
             if self._closed:
                 raise InvalidParameter("the queue is closed.")
             if not self.has_room:
-                raise TooManyOpen(f"rewards that wait must be at most {self._room}.")
+                return False
             self._waiting.append(item)
             self._changed.notify_all()
+            return True
+
+    def full(self) -> TooManyOpen:
+        """Return the refusal of a reward for which there is no room."""
+        return TooManyOpen(f"rewards that wait must be at most {self._room}.")
 
     @property
     def has_room(self) -> bool:
         """Whether another reward may wait."""
         return len(self._waiting) < self._room
+
+    def _wake(self) -> None:
+        """Wake those who wait for room: there is some, or there will be none."""
+        self._changed.notify_all()
 
     def _raise_error(self) -> None:
         if self._error is not None:
@@ -125,7 +144,7 @@ class RewardQueue:
         """
         with self._changed:
             self._closed = True
-            self._changed.notify_all()
+            self._wake()
         self._thread.join(timeout)
         if self._thread.is_alive():
             raise ServiceUnreachable(
@@ -142,7 +161,7 @@ class RewardQueue:
         except BaseException as error:  # whatever it is, put and close must tell
             with self._changed:
                 self._error = error
-                self._changed.notify_all()
+                self._wake()
 
     def _take_batch(self) -> int:
         """Wait for rewards and return how many; none when the queue is closed and empty."""
@@ -150,7 +169,7 @@ class RewardQueue:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             batch = [self._waiting.popleft() for _ in range(min(LARGEST_BATCH, len(self._waiting)))]
             self._delivery.begin(batch)
-            self._changed.notify_all()
+            self._wake()
         return len(batch)
 
     def _deliver(self) -> None:

@@ -59,7 +59,7 @@ def judge(exchange: Exchange[T], status: int, content: bytes, retry_after: str |
         raise _ERRORS.get(problem["code"], ArmraceError)(problem["message"])
     except (msgspec.MsgspecError, KeyError):
         raise ServiceUnreachable(
-            f"what answers with status {status} is no service of armrace."
+            f"what answers with status {status} is not a service of armrace."
         ) from None
 
 

@@ -146,7 +146,7 @@ class Access:
             )
 
     def refresh(self) -> None:
-        """Look now and then whether another process has changed the keys."""
+        """Reload the keys if their file has changed, at most ten times a second."""
         now = time.monotonic()
         if now - self._refreshed > _REFRESH_SECONDS:
             self._refreshed = now
@@ -169,7 +169,7 @@ def is_loopback(address: str) -> bool:
 def is_of_another_site(http: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> bool:
     """Whether a browser says that a page of another site sends this.
 
-    Links to pages of this service are no harm: the other site does not see where they lead.
+    Links to pages of this service do no harm: the other site does not see where they lead.
 
     Args:
         http: the request as ASGI describes it.

@@ -26,13 +26,9 @@ class Bodies:
     """Reads bodies.
 
     One timer looks after all of them: a timer for each would take longer than reading one.
-
-    Args:
-        seconds: how long a client may take to send a body.
     """
 
-    def __init__(self, seconds: float = _SECONDS) -> None:
-        self._seconds = seconds
+    def __init__(self) -> None:
         self._began: dict[asyncio.Task[Any], float] = {}
         self._late: set[asyncio.Task[Any]] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -70,18 +66,18 @@ class Bodies:
             if task not in self._late:
                 raise
             task.uncancel()
-            raise TimedOut(f"the body must come within {self._seconds:g} seconds.") from None
+            raise TimedOut(f"the body must come within {_SECONDS:g} seconds.") from None
         finally:
             del self._began[task]
             self._late.discard(task)
 
     def _watch(self) -> None:
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self._seconds / 4, self._end_late_ones)
+        self._timer = loop.call_later(_SECONDS / 4, self._end_late_ones)
 
     def _end_late_ones(self) -> None:
         self._timer = None
-        earliest = time.monotonic() - self._seconds
+        earliest = time.monotonic() - _SECONDS
         for task, began in self._began.items():
             if began < earliest and task not in self._late:
                 self._late.add(task)

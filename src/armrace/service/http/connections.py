@@ -35,7 +35,7 @@ class Connection(HttpToolsProtocol):
     """A connection whose requests have a limited head.
 
     Between requests, uvicorn closes it after its own time. What uvicorn would refuse in plain text,
-    too many connections and what is no HTTP, is refused as JSON.
+    too many connections and what is not HTTP, is refused as JSON.
     """
 
     head_began: float | None = None
@@ -70,7 +70,7 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(BadRequest("the request is no valid HTTP."))
+        self._refuse(BadRequest("the request is not valid HTTP."))
 
     def _refuse(self, error: ArmraceError) -> None:
         """Answer what no endpoint will see, and close the connection."""
@@ -97,14 +97,13 @@ async def _refuse_overload(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": content})
 
 
-def close_slow(connections: Iterable[Any], seconds: float = _HEAD_SECONDS) -> None:
+def close_slow(connections: Iterable[Any]) -> None:
     """Close connections whose head takes too long, or that have sent nothing at all.
 
     Args:
         connections: all connections of a server.
-        seconds: how long a head may take.
     """
-    earliest = time.monotonic() - seconds
+    earliest = time.monotonic() - _HEAD_SECONDS
     for each in list(connections):
         began = getattr(each, "head_began", None)
         if began is not None and began < earliest:

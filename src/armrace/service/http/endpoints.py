@@ -17,6 +17,7 @@ from armrace.service.answers import (
     RulingAnswer,
     SourceView,
 )
+from armrace.service.defaults import AUDIT_LEVEL
 from armrace.service.exports import DEFAULT_FORMAT, FORMATS
 from armrace.service.http import operations
 from armrace.service.http.operations import Call
@@ -72,7 +73,7 @@ _NAME = "/v1/experiments/{name}"
 DECIDE, REWARD = f"{_NAME}/decide", "/v1/rewards"
 """The addresses that are asked for most often."""
 _LIST = list[QuarantinedReward]
-_LEVEL = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": 0.05}
+_LEVEL = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": AUDIT_LEVEL}
 _FORMAT = {"type": "string", "enum": [*FORMATS], "default": DEFAULT_FORMAT}
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", DECIDE, "decide", "Make a decision", Decision, operations.decide, DecideBody),

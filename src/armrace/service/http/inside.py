@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from armrace.errors import ArmraceError, DamagedFile, InvalidParameter, StoreFailed
+from armrace.errors import DamagedFile, InvalidParameter, StoreFailed
 from armrace.service.http.access import Access
 from armrace.service.http.endpoints import ENDPOINTS, Endpoint
 from armrace.service.http.front import Front
@@ -32,6 +32,11 @@ class Visitor(NamedTuple):
     def may_change(self) -> bool:
         """Whether the visitor may retract and release."""
         return self.key is not None and self.key.allows("admin")
+
+    @property
+    def key_id(self) -> str:
+        """What streams are counted by: the id of the key, empty if there is none."""
+        return "" if self.key is None else self.key.id
 
 
 class Inside:
@@ -63,8 +68,16 @@ class Inside:
         self._when_failed = when_failed
 
     def refresh(self) -> None:
-        """Look now and then whether another process has changed the keys."""
+        """Reload the keys if their file has changed, at most ten times a second."""
         self._access.refresh()
+
+    def charge(self, visitor: Visitor) -> None:
+        """Count a request of a visitor's key; refuse one that is too many.
+
+        Args:
+            visitor: who asks.
+        """
+        self._access.charge(visitor.key)
 
     def local_visitor(self, http: Mapping[str, Any]) -> Visitor:
         """Return who may read while there are no keys, or refuse a request from elsewhere.
@@ -103,13 +116,4 @@ class Inside:
             return await endpoint.handle(call)
         except (DamagedFile, StoreFailed):
             self._when_failed()
-            raise
-
-    async def call_if_allowed(self, visitor: Visitor, method: str, path: str, name: str) -> Any:
-        """As :meth:`call`, but ``None`` if the visitor may not."""
-        try:
-            return await self.call(visitor, method, path, name)
-        except ArmraceError as error:
-            if error.code == Forbidden.code:
-                return None
             raise

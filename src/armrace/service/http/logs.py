@@ -70,7 +70,7 @@ class RequestLog:
         self._print(self._encode(line))
 
     def note(self, message: str, error: BaseException | None = None) -> None:
-        """Write about something that is no request."""
+        """Write about something that is not a request."""
         if self._least < 1000:
             self._print(self._encode(_Note(round(time.time(), 3), message, _trace(error))))
 
@@ -98,7 +98,7 @@ UVICORN_LOGS: dict[str, Any] = {
     "handlers": {"json": {"class": "logging.StreamHandler", "formatter": "json"}},
     "loggers": {"uvicorn": {"handlers": ["json"], "level": "WARNING", "propagate": False}},
 }
-"""What uvicorn says of its own accord, as lines of JSON."""
+"""uvicorn's own messages, as lines of JSON."""
 
 
 def request_id(given: bytes | None) -> str:

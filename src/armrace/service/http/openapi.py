@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
+from armrace.service.defaults import DEFAULT_TENANT
 from armrace.service.http.endpoints import ENDPOINTS, Endpoint
 from armrace.service.http.problems import Problem
-from armrace.service.service import DEFAULT_TENANT
 
 __all__ = ["make_document", "make_page"]
 

@@ -14,6 +14,7 @@ import msgspec
 
 from armrace.errors import ArmraceError, InvalidParameter, NotReady
 from armrace.service.answers import ArmStatus, BackupAnswer, Decision, ExperimentView, Phase
+from armrace.service.defaults import AUDIT_LEVEL
 from armrace.service.exports import DEFAULT_FORMAT, FORMATS, write_rows
 from armrace.service.http.front import Front
 from armrace.service.http.problems import Overloaded
@@ -195,7 +196,7 @@ async def quarantine(call: Call) -> Any:
 
 async def audit(call: Call) -> Any:
     """Look for traces of corruption, at the level of the query."""
-    given = call.query.get("level", "0.05")
+    given = call.query.get("level", str(AUDIT_LEVEL))
     try:
         level = msgspec.convert(given, float, strict=False)
     except msgspec.ValidationError:

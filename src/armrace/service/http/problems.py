@@ -27,7 +27,7 @@ __all__ = [
 
 
 class BadRequest(ArmraceError):
-    """What came is no request of HTTP."""
+    """What came is not a request of HTTP."""
 
     code: ClassVar[str] = "bad-request"
 

@@ -101,6 +101,12 @@ class ServerSettings(NamedTuple):
     mode: Mode = "exact"
     """From which state decisions are drawn; ``"relaxed"`` is for several servers on PostgreSQL."""
 
+    @property
+    def address(self) -> str:
+        """Where the server is reached, as a link has it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
 
 def serve(
     settings: ServerSettings,
@@ -148,8 +154,7 @@ def serve(
         file = "" if keys is None else f" --keys {keys}"
         say("Make one with:")
         say(f"  armrace keys create --scopes admin --store {_without_password(where)}{file}")
-    shown = f"[{host}]" if ":" in host else host
-    say(f"Listening on http://{shown}:{port}; see /docs there. Ctrl-C stops the service.")
+    say(f"Listening on {settings.address}; see /docs there. Ctrl-C stops the service.")
     # The ledger works in a thread beside the event loop; by default either may hold the
     # interpreter for 5 ms while the other waits, which is longer than a turn takes.
     sys.setswitchinterval(0.0005)
@@ -182,7 +187,7 @@ def _check_free(host: str, port: int) -> None:
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     ):
         with socket.socket(family, kind, protocol) as probe:
-            # As uvicorn does: connections of an earlier server that still end are no hindrance.
+            # As uvicorn does: connections of an earlier server that still end do not matter.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind(address)

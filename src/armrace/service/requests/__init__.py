@@ -1,1 +1,4 @@
-"""What can be asked of the ledger, one module for each kind of request."""
+"""What can be asked of the ledger, by what it concerns.
+
+To describe an experiment is in ``views``; what reads a long log in parts has modules of its own.
+"""

@@ -15,15 +15,16 @@ from armrace.service.answers import (
     SourceView,
 )
 from armrace.service.books import Books
+from armrace.service.defaults import AUDIT_LEVEL
 from armrace.service.experiment import Experiment
-from armrace.service.history import LEVEL, Mark, current_mark, learned_of
+from armrace.service.history import Mark, current_mark, learned_of
 from armrace.service.rewards import GRID
 from armrace.service.sources import DAY, SourceCounts, SourceDay
 
 __all__ = ["ListSources", "ReadHealth", "ReadHistory", "history_of"]
 
 _RECENT = 10
-"""Decisions since as many marks are recent."""
+"""Decisions since this many marks ago count as recent."""
 
 
 class ReadHistory(msgspec.Struct, frozen=True):
@@ -58,7 +59,7 @@ def history_of(experiment: Experiment, time: int) -> HistoryView:
         earned=[[earned(mark, arm) for mark in marks] for arm in arms],
         alarms=[mark.alarms for mark in marks],
         certificates=[mark.certificate for mark in marks],
-        level=LEVEL,
+        level=AUDIT_LEVEL,
         tolerated=experiment.generation.learner.tolerated(),
         deletions=_deletions(experiment, marks),
         rulings=[RulingView(*msgspec.structs.astuple(note)) for note in history.rulings],
@@ -119,7 +120,7 @@ def _day(experiment: Experiment, number: int, day: SourceDay, final: int) -> Sou
 
 
 class ReadHealth(msgspec.Struct, frozen=True):
-    """Return all experiments of a tenant at a glance."""
+    """Return the experiments of a tenant that can be used in this process, at a glance."""
 
     tenant: str
 

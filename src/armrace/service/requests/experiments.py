@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from armrace.errors import AlreadyExists, InvalidParameter, NotRunning
+from armrace.errors import AlreadyExists, NotRunning
 from armrace.service.answers import Phase
 from armrace.service.books import Books
 from armrace.service.events import Created, PhaseChanged
-from armrace.service.settings import Settings, check_label
+from armrace.service.settings import Settings, check_name
 
 __all__ = ["ChangePhase", "Create", "ListNames"]
 
@@ -24,9 +24,7 @@ class Create(msgspec.Struct, frozen=True):
 
     def perform(self, books: Books) -> bool:
         """Check everything, then add events; return whether the experiment is new."""
-        check_label("name", self.name)
-        if "/" in self.name:
-            raise InvalidParameter(f"name must not have a slash; got {self.name!r:.100}.")
+        check_name(self.name)
         existing = books.state.get(self.tenant, self.name)
         if existing is not None:
             asked = self.settings

@@ -11,6 +11,7 @@ from armrace.forensics.audit import LEVEL
 from armrace.limits import check_number
 from armrace.service.answers import RatioCheck, RatioRow
 from armrace.service.books import Books
+from armrace.service.defaults import AUDIT_LEVEL
 from armrace.service.experiment import Experiment
 from armrace.service.totals import ArmTotals
 from armrace.statistics.chi_square import chi_square_tail
@@ -28,7 +29,7 @@ class AuditNow(msgspec.Struct, frozen=True):
 
     tenant: str
     name: str
-    level: float = 0.05
+    level: float = AUDIT_LEVEL
 
     def perform(self, books: Books) -> Audit:
         """Settle what is due, and return the audit, with the names of the arms."""

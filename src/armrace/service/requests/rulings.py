@@ -38,7 +38,7 @@ class Selection(msgspec.Struct, frozen=True):
     """Times in milliseconds since 1970; ``since`` is included, ``until`` is not."""
 
     def check(self, books: Books, tenant: str) -> None:
-        """Refuse a selection that gives nothing or what is no selection."""
+        """Refuse a selection that is empty or has invalid members."""
         if self == Selection():
             raise InvalidParameter("a selection must give decisions, a source or a time.")
         if self.source is not None:

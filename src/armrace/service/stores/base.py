@@ -11,7 +11,7 @@ every store, and :func:`armrace.checking.check_store` checks them:
 2. **Turns are serial.** A turn sees everything that earlier turns kept, in any process.
 3. **Records are numbered without gaps** from 1 in the order in which they were appended, and come
    back as they were given, bit for bit. Records that do not follow the head are refused.
-4. **Records are found by their subjects**, in order, and by their numbers: many by one question.
+4. **Records are found by their subjects**, in order, and by their numbers: many with one query.
 5. **Snapshots are kept by sequence number.** They belong to the same transaction as records.
 6. **A store that cannot keep its word raises** :class:`~armrace.errors.StoreFailed`, in the turn or
    at its end, and never returns as if it had.
@@ -146,7 +146,7 @@ class Store(ABC):
             target: the file, which must not exist.
         """
         raise InvalidParameter(
-            f"{type(self).__name__} is no file; back it up with the tools of its database."
+            f"{type(self).__name__} is not a file; back it up with the tools of its database."
         )
 
     @abstractmethod

@@ -204,7 +204,7 @@ class _Connection(psycopg.Connection[Any]):
         return super().wait(self._unless_silent(gen), *more, **named)
 
     def _unless_silent(self, waiting: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-        """Pass on what psycopg waits for and what comes, which is nothing from time to time."""
+        """Pass on what psycopg waits for and what arrives; time out if nothing has for too long."""
         heard = monotonic()
         try:
             wanted = next(waiting)

@@ -78,7 +78,7 @@ class SqliteStore(Store):
 
     Raises:
         StoreInUse: another process has opened the file.
-        DamagedFile: the file is no store, is damaged, or has lost acknowledged events.
+        DamagedFile: the file is not a store, is damaged, or has lost acknowledged events.
         StoreFailed: the file cannot be opened.
     """
 
@@ -133,7 +133,7 @@ class SqliteStore(Store):
 
     def _check_schema(self, version: int, application: int) -> None:
         if application != _APPLICATION:
-            raise DamagedFile(f"{self.path} is a database, but no store of armrace.")
+            raise DamagedFile(f"{self.path} is a database, but not a store of armrace.")
         if not 1 <= version <= _SCHEMA:
             raise DamagedFile(
                 f"{self.path} has the schema {version}; this version reads 1 to {_SCHEMA}."
@@ -230,8 +230,11 @@ class SqliteStore(Store):
             copy = apsw.Connection(str(place))
             try:
                 self._copy_into(copy)
-            finally:
+            except BaseException:
                 copy.close()
+                place.unlink(missing_ok=True)  # half a copy looks like a whole one
+                raise
+            copy.close()
         except apsw.Error as error:
             raise UnwritableOutput(f"cannot write {place}: {error}.") from error
 
@@ -347,6 +350,6 @@ def _errors_of(path: Path) -> Iterator[None]:
     except (apsw.BusyError, apsw.LockedError) as error:
         raise StoreInUse(f"{path} is in use by another process.") from error
     except _DAMAGE as error:
-        raise DamagedFile(f"{path} is damaged or no database: {error}.") from error
+        raise DamagedFile(f"{path} is damaged or not a database: {error}.") from error
     except apsw.Error as error:
         raise StoreFailed(f"{path} cannot be used: {error}.") from error
