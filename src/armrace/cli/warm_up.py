@@ -44,6 +44,9 @@ NoLearners = Annotated[
     bool, typer.Option("--no-learners", help="Leave out what the learner for live traffic needs.")
 ]
 Audit = Annotated[bool, typer.Option("--audit", help="Compile audited simulations too.")]
+Serving = Annotated[
+    bool, typer.Option("--serving", help="Compile what a server applies its log with too.")
+]
 Horizon = Annotated[
     str,
     typer.Option(
@@ -59,6 +62,7 @@ def warm_up(
     attacks: Attacks = "all",
     no_learners: NoLearners = False,
     audit: Audit = False,
+    serving: Serving = False,
     horizon: Horizon = "100000",
 ) -> None:
     """Compile policies and attacks ahead of use.
@@ -76,6 +80,7 @@ def warm_up(
         None if attacks == "all" else names("attacks", attacks, ADVERSARIES),
         learners=not no_learners,
         audit=audit,
+        serving=serving,
         horizon=whole("horizon", horizon),
     )
     say(f"The machine code is in {folders()[0]}.")
