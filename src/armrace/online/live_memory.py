@@ -84,7 +84,7 @@ class LiveMemory:
             rewarded=np.zeros(_FIRST_ROOM // 8, dtype=np.uint8),
             shape=self._shape(len(arms)),
             objects=find_objects(Decision, arms),
-            log=make_log(_FIRST_ROOM if log else 0, first=0),
+            log=make_log(_FIRST_ROOM if log else 0),
         )
         self._go_on_with(live, arms, state)
         code = fingerprint(implementations(kept))
