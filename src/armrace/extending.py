@@ -14,7 +14,8 @@ Parts for composed policies and serious attacks:
   than longer arrays;
 - races: :class:`Race`, :func:`make_race`, :func:`delete_arm`, :func:`fallback_arm`, and the members
   of :class:`Race`; of its layers :func:`layer_of`, :func:`cell_of`, :func:`layer_at`,
-  :func:`assign_to_layer`, :func:`arm_probability` and :data:`NEVER`;
+  :func:`assign_to_layer`, :func:`arm_probability`, :func:`arm_with_fewest_plays` and
+  :data:`NEVER`;
 - intervals of races: :func:`paper_rule`, :func:`sharp_rule` and :func:`make_rule` with the kinds
   :data:`PAPER` to :data:`KL_JEFFREYS`; :func:`ends` and, for a layer of a race,
   :func:`interval` of its :func:`evidence`;
@@ -106,6 +107,7 @@ from armrace.policies.leaders.estimates import (
     make_solution,
     power_weights,
 )
+from armrace.policies.races.choices import arm_with_fewest_plays
 from armrace.policies.races.intervals import (
     BERNSTEIN,
     HOEFFDING,
@@ -178,6 +180,7 @@ __all__ = [
     "Ticket",
     "add_loss",
     "arm_probability",
+    "arm_with_fewest_plays",
     "assign",
     "assign_to_layer",
     "barrier_weights",
