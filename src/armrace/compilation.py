@@ -7,12 +7,10 @@ from typing import Any
 
 from armrace.adversaries import ADVERSARIES, Adversary, NoAttack
 from armrace.errors import InvalidParameter
-from armrace.forensics.audit_trail import watch
-from armrace.kernels.compiling import fingerprint, is_stored
-from armrace.kernels.dispatch import implementations
-from armrace.kernels.generics import is_restrictable
-from armrace.kernels.live_calls import live_entries
+from armrace.kernels.compiling import is_stored
+from armrace.kernels.packed_events import make_reader
 from armrace.online import Learner
+from armrace.online.compilation import compile_learner, compile_reader, learner_is_stored
 from armrace.policies import POLICIES, Policy
 from armrace.simulation.compilation import units_for
 from armrace.simulation.compilers import Unit, compile_units
@@ -23,6 +21,7 @@ __all__ = ["warm_up"]
 
 _ARMS = 2
 _SECONDS_A_LEARNER = 8.0
+_SECONDS_THE_READER = 2.0
 
 
 def warm_up(
@@ -31,6 +30,7 @@ def warm_up(
     *,
     learners: bool = True,
     audit: bool = False,
+    serving: bool = False,
     horizon: int = 100_000,
     progress: bool | None = None,
 ) -> None:
@@ -44,6 +44,7 @@ def warm_up(
         adversaries: attacks, in the same forms; by default all of the catalogue.
         learners: whether to compile :class:`armrace.online.Learner` for the policies too.
         audit: whether to compile the simulation of audited policies too.
+        serving: whether to compile what a service reads and applies logs with too.
         horizon: the longest run that is planned; beyond ten million rounds, races use another
             loop, which skips rounds.
         progress: whether to show what is being compiled; by default a bar on a terminal, else two
@@ -68,7 +69,9 @@ def warm_up(
     ]
     units = units_for(experiments)
     if learners:
-        units += _learner_units(chosen, horizon)
+        units += _learner_units(chosen, horizon, serving)
+    elif serving:
+        raise InvalidParameter("learners must be true if serving is; got False.")
     compile_units(units, progress)
 
 
@@ -80,27 +83,23 @@ def _listed(name: str, given: Any, everything: Mapping[str, Any]) -> Sequence[An
     return list(given)
 
 
-def compile_learner(policy: Policy) -> None:
-    """Compile everything that a learner calls, by calling it once.
-
-    Args:
-        policy: the policy of the learner.
-    """
-    learner = Learner(policy, _ARMS, horizon=1000)
-    learner.distribution()
-    learner.learn(learner.decide(), 1.0)
-    learner.drop(learner.assign(learner.choose()))
-    learner.learn_many(learner.decide_many(1), [1.0])
-    if is_restrictable(policy.start(_ARMS, 1000)):
-        learner.choose(eligible=[0])
-
-
-def _learner_units(policies: Sequence[Policy], horizon: int) -> Iterator[Unit]:
+def _learner_units(policies: Sequence[Policy], horizon: int, serving: bool) -> Iterator[Unit]:
+    compile_one = _compile_served if serving else _compile_usual
     for policy in policies:
-        state = watch(policy.start(_ARMS, horizon), _ARMS, horizon)
-        entries = live_entries(fingerprint(implementations(state)))
-        if not (is_stored(entries.decide) and is_stored(entries.learn)):
+        if not learner_is_stored(policy, _ARMS, horizon, replays=serving):
             elsewhere = is_importable(policy)
-            yield Unit(
-                "learner", policy.tag(), _SECONDS_A_LEARNER, compile_learner, policy, elsewhere
-            )
+            yield Unit("learner", policy.tag(), _SECONDS_A_LEARNER, compile_one, policy, elsewhere)
+    if serving and not is_stored(make_reader()):
+        yield Unit("reader", "reader of logs", _SECONDS_THE_READER, _compile_reader, None, True)
+
+
+def _compile_usual(policy: Policy) -> None:
+    compile_learner(Learner(policy, _ARMS, horizon=1000))
+
+
+def _compile_served(policy: Policy) -> None:
+    compile_learner(Learner(policy, _ARMS, horizon=1000), replays=True)
+
+
+def _compile_reader(_: None) -> None:
+    compile_reader()

@@ -10,15 +10,20 @@ of them are compiled, and run at the speed of the built-in policies.
 Parts for composed policies and serious attacks:
 
 - counts: :class:`Counts`, :func:`make_counts`, :func:`count_play`, :func:`record`;
+- states that contain others: :func:`forwards`, and :func:`grown_by` where an added arm needs more
+  than longer arrays;
 - races: :class:`Race`, :func:`make_race`, :func:`delete_arm`, :func:`fallback_arm`, and the members
-  of :class:`Race`;
+  of :class:`Race`; of its layers :func:`layer_of`, :func:`cell_of`, :func:`layer_at`,
+  :func:`assign_to_layer`, :func:`arm_probability`, :func:`arm_with_fewest_plays` and
+  :data:`NEVER`;
 - intervals of races: :func:`paper_rule`, :func:`sharp_rule` and :func:`make_rule` with the kinds
   :data:`PAPER` to :data:`KL_JEFFREYS`; :func:`ends` and, for a layer of a race,
   :func:`interval` of its :func:`evidence`;
 - divergences: :func:`kl`, :func:`upper_kl`, :func:`lower_kl`;
-- regularised leaders: :func:`exponential_weights`, :func:`power_weights`, :func:`add_loss`,
-  :class:`Estimates`, :class:`Solution`;
-- indices: :func:`make_argmax`;
+- regularised leaders: :func:`exponential_weights`, :func:`power_weights`,
+  :func:`barrier_weights`, :func:`add_loss`, :class:`Estimates`, :class:`Solution`,
+  :func:`draws_from_solution`;
+- indices: :func:`make_argmax`, :func:`plays_next_arm`;
 - declarations of what a state may hold, checked when a snapshot is read: :func:`declare`,
   :func:`relation` and the constants that go with them;
 - attacks: :class:`Tally`, which keeps what an attacker sees of each arm, and :func:`looks`, by
@@ -53,6 +58,7 @@ from armrace.kernels.declarations import (
     relation,
 )
 from armrace.kernels.dispatch import implement
+from armrace.kernels.forwarding import forwards
 from armrace.kernels.generics import (
     NO_ARM,
     NO_LAYER,
@@ -81,12 +87,15 @@ from armrace.kernels.sampling import (
     restricted_probability,
     total_weight,
 )
+from armrace.kernels.states import grown_by
 from armrace.kernels.streams import Stream, uniform
 from armrace.policies import Policy
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
 from armrace.policies.common.divergence import kl, lower_kl, upper_kl
-from armrace.policies.indices.argmax import make_argmax
+from armrace.policies.indices.argmax import make_argmax, plays_next_arm
+from armrace.policies.leaders.barrier import barrier_weights
+from armrace.policies.leaders.drawing import draws_from_solution
 from armrace.policies.leaders.estimates import (
     LOGARITHMIC_BARRIER,
     TSALLIS_ENTROPY,
@@ -98,6 +107,7 @@ from armrace.policies.leaders.estimates import (
     make_solution,
     power_weights,
 )
+from armrace.policies.races.choices import arm_with_fewest_plays
 from armrace.policies.races.intervals import (
     BERNSTEIN,
     HOEFFDING,
@@ -110,7 +120,16 @@ from armrace.policies.races.intervals import (
     make_rule,
     paper_rule,
 )
-from armrace.policies.races.race import delete_arm, fallback_arm
+from armrace.policies.races.race import (
+    NEVER,
+    arm_probability,
+    assign_to_layer,
+    cell_of,
+    delete_arm,
+    fallback_arm,
+    layer_at,
+    layer_of,
+)
 from armrace.policies.races.race_policy import RacePolicy
 from armrace.policies.races.sharp_rule import sharp_rule
 from armrace.policies.races.state import Race, evidence, interval, make_race
@@ -130,6 +149,7 @@ __all__ = [
     "KL_MIXTURE",
     "LIMITED",
     "LOGARITHMIC_BARRIER",
+    "NEVER",
     "NO_ARM",
     "NO_LAYER",
     "PAPER",
@@ -159,7 +179,12 @@ __all__ = [
     "Tally",
     "Ticket",
     "add_loss",
+    "arm_probability",
+    "arm_with_fewest_plays",
     "assign",
+    "assign_to_layer",
+    "barrier_weights",
+    "cell_of",
     "choose",
     "choose_by_weights",
     "corrupt",
@@ -171,15 +196,20 @@ __all__ = [
     "distribution",
     "distribution_among",
     "draw_arm",
+    "draws_from_solution",
     "drop",
     "ends",
     "evidence",
     "exponential_weights",
     "fallback_arm",
+    "forwards",
+    "grown_by",
     "implement",
     "inlined",
     "interval",
     "kl",
+    "layer_at",
+    "layer_of",
     "learn",
     "looks",
     "lower_kl",
@@ -195,6 +225,7 @@ __all__ = [
     "observe",
     "outlined",
     "paper_rule",
+    "plays_next_arm",
     "power_weights",
     "record",
     "relation",

@@ -174,7 +174,7 @@ def test_damaged_files_are_compiled_again(machine):
     ids=["pipe", "endless device"],
 )
 def test_what_is_no_file_is_not_read(used_machine, replace):
-    """Reading a pipe waits for ever, and reading a device may never end."""
+    """Reading a pipe waits forever, and reading a device may never end."""
     for file in used_machine.files():
         file.unlink()
         replace(file)

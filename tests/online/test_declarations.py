@@ -95,7 +95,7 @@ def test_relations_and_members_of_members_are_checked():
         inner: Bare
 
     @relation(Outer)
-    def outer_that_disagrees(state, fresh, room):
+    def find_contradictions_in_outer(state, fresh, room):
         if state.inner.count[0] != state.records["place"].sum():
             yield "inner.count"
 

@@ -12,7 +12,8 @@ import pytest
 
 from armrace.errors import DamagedFile, ForeignTicket, InvalidParameter, UnknownName
 from armrace.kernels.states import equal_states
-from armrace.online import Decision, Learner, Snapshot, Ticket
+from armrace.online import Assigned, Decision, Learner, Snapshot, Ticket
+from armrace.policies import MultiLayerRace, Ucb1
 
 ARMS = ["red", "green", "blue"]
 
@@ -47,6 +48,16 @@ def test_a_dropped_decision_counts_as_never_made(learner):
         learner.learn(decisions[4], 1.0)
     with pytest.raises(ForeignTicket, match="decision 4 has had its reward already"):
         learner.drop(decisions[4])
+
+
+def test_other_policies_keep_counting_a_dropped_decision():
+    learner = Learner("ucb1", ARMS, 1000)
+    learner.learn_many(learner.decide_many(9), np.ones(9))
+    bounds = [view.upper for view in learner.inspect()]
+    learner.drop(learner.decide())
+    views = learner.inspect()
+    assert (sum(view.assigned for view in views), sum(view.pulls for view in views)) == (10, 9)
+    assert sum(view.upper < bound for view, bound in zip(views, bounds, strict=True)) == 1
 
 
 def test_order_of_rewards_does_not_matter_for_what_a_race_knows():
@@ -308,6 +319,78 @@ def test_many_threads_lose_and_repeat_nothing(learner):
     fallbacks = 4000 - sum(view.assigned for view in learner.inspect())
     assert sum(view.pulls for view in learner.inspect()) == 4000 - fallbacks
     assert len(learner.log) == 8000
+
+
+def test_eligible_arms_are_read_before_the_lock_is_taken(learner):
+    """A generator may ask the learner itself, which would wait for its own lock."""
+
+    def unlikely():
+        assert not learner._lock.locked()
+        weights = learner.distribution()
+        yield min(weights, key=weights.get)
+
+    assert learner.decide(unlikely()).arm == "green"
+    assert learner.choose(unlikely()).arm == 1
+
+
+def test_an_arm_added_in_the_meantime_is_not_eligible():
+    learner = Learner("ucb1", 2, 100)
+
+    def slowly():
+        assert not learner._lock.locked()
+        learner.add_arm("later")
+        yield 1
+
+    assert learner.decide(slowly()).arm == 1
+
+
+class AtTheLock:
+    """A lock that lets another thread's change happen just before it is taken."""
+
+    def __init__(self, lock, change):
+        self._lock, self._change = lock, change
+
+    def __enter__(self):
+        change, self._change = self._change, None
+        if change:
+            change()
+        self._lock.acquire()
+
+    def __exit__(self, *_):
+        self._lock.release()
+
+
+def test_what_another_thread_changes_before_the_lock_is_seen():
+    learner = Learner("ucb1", ["red", "green"], 100)
+    lock = learner._lock
+
+    def before_the_lock(change):
+        learner._lock = AtTheLock(lock, change)
+
+    before_the_lock(lambda: learner.add_arm("blue"))
+    with pytest.raises(InvalidParameter, match="must have a new name; 'blue' is there already"):
+        learner.add_arm("blue")
+    before_the_lock(lambda: learner.add_arm("pink"))
+    assert list(learner.distribution()) == learner.arms == ["red", "green", "blue", "pink"]
+    before_the_lock(learner.decide)
+    with pytest.raises(InvalidParameter, match="must assign decision 1; got 0"):
+        learner.apply(Assigned(0, Ticket(0)))
+    assert Learner.restore(learner.snapshot()).arms == learner.arms
+
+
+def test_a_snapshot_is_restored_with_its_own_policy_only():
+    learner = Learner(MultiLayerRace(delta=0.1), 2, 1000)
+    snapshot = learner.snapshot()
+    assert Learner.restore(snapshot, MultiLayerRace(delta=0.1)).snapshot() == snapshot
+    for other in (MultiLayerRace(delta=0.2), Ucb1()):
+        with pytest.raises(DamagedFile, match=r"is one of the policy .*'delta': 0.1.*; got "):
+            Learner.restore(snapshot, other)
+    # A class that has moved is taken from the caller, with the parameters that were saved.
+    moved = {**snapshot.policy, "name": "no_such_module:MultiLayerRace"}
+    elsewhere = msgspec.structs.replace(snapshot, policy=moved).sealed()
+    assert Learner.restore(elsewhere, MultiLayerRace(delta=0.1)).policy == learner.policy
+    with pytest.raises(DamagedFile, match="no_such_module"):
+        Learner.restore(elsewhere, MultiLayerRace(delta=0.2))
 
 
 def test_shares_that_add_to_more_than_one_are_not_held_against_a_decision():

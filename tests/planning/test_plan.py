@@ -9,6 +9,8 @@ import pytest
 
 from armrace.planning import Plan, budget_levels, make_question, plan
 from armrace.planning import planner as module
+from armrace.planning.guarantees import guaranteed_corruption
+from armrace.planning.recommendation import _proven
 
 ASKED: dict[str, Any] = {
     "means": [0.9, 0.5, 0.5],
@@ -172,8 +174,20 @@ def test_among_equals_the_policy_with_a_theorem_is_recommended() -> None:
     assert "thompson was cheaper here within chance, but without a proof." in found.recommendation
 
 
+def test_what_is_proven_without_corruption_only_is_not_called_proven_for_any_attack() -> None:
+    policies = ["active-arm-elimination", "ucb1"]
+    question = make_question([0.9, 0.1], traffic=1e5, days=1, policies=policies)
+    proven = [guaranteed_corruption(question, policy) for policy in question.policies]
+    assert proven == [0.0, None]
+    rows = [{"policy": p, "guaranteed": g} for p, g in zip(policies, proven, strict=True)]
+    assert _proven(question, rows) == (
+        "Proven without corruption only, with probability 1 - delta: these lose less than by "
+        "playing the next best arm throughout: active-arm-elimination."
+    )
+
+
 def test_a_recommendation_without_a_theorem_says_so() -> None:
     asked = {**SMALL, "policies": ["thompson"], "attacks": ["swap-best"]}
     words = plan(**asked).recommendation
     assert words.startswith("Take thompson")
-    assert "Nothing is proven for thompson under any corruption" in words
+    assert "Nothing is proven for thompson under this corruption" in words

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
 
+from armrace import extending
 from armrace.checking import check_policy
 from armrace.extending import (
     NO_ARM,
@@ -28,7 +31,8 @@ from armrace.extending import (
     unwrap_ticket,
     wrap_ticket,
 )
-from armrace.policies import POLICIES
+from armrace.policies import POLICIES, best_of_all_worlds
+from armrace.policies.guarded import guard
 
 EXPLORED = 1
 """The layer of a round that explores; the base policy's own rounds have layer 0."""
@@ -106,3 +110,17 @@ def mixed_learn(state: MixedState, ticket: Ticket, reward: float) -> None:
 @pytest.mark.parametrize("base", ["tsallis-inf", "exp3p"])
 def test_a_mixed_policy_keeps_the_contract(base):
     check_policy(Mixed(base=base))
+
+
+@pytest.mark.parametrize("module", [guard, best_of_all_worlds])
+def test_what_composed_policies_of_the_library_import_is_there_for_others(module):
+    """What else they import is of the policies that they contain."""
+    imports = [
+        node
+        for node in ast.walk(ast.parse(inspect.getsource(module)))
+        if isinstance(node, ast.ImportFrom)
+        and node.module.startswith(("armrace.kernels.", "armrace.policies.races."))
+    ]
+    names = {alias.name for node in imports for alias in node.names}
+    assert len(names) > 15
+    assert names <= set(extending.__all__)

@@ -32,7 +32,7 @@ from armrace.kernels.generics import (
 )
 from armrace.kernels.streams import Stream, uniform
 from armrace.online import Learned, Learner
-from armrace.policies import POLICIES, Exp3, Guarded, Policy, Thompson, TsallisInf, Ucb1
+from armrace.policies import POLICIES, Exp3, Guarded, Policy, Thompson, TsallisInf, Ucb1, guarded
 from armrace.policies.races.race import delete_arm
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import make_experiment, simulate
@@ -387,7 +387,7 @@ def test_a_composed_base_is_refused(used):
     with pytest.raises(
         InvalidParameter, match=r"^base must not be composed of other policies; got"
     ):
-        Guarded(base=Composed(used=used))
+        Guarded(base=Composed(used=used)).start(2, 100)
 
 
 def test_an_unknown_base_is_refused():
@@ -440,4 +440,14 @@ def test_how_a_base_draws_is_what_it_declares():
     assert Guarded(base=DrawsLate()).start(2, 100).weighted[0]
     assert not Guarded(base="ucb1").start(2, 100).weighted[0]
     with pytest.raises(InvalidParameter, match="base must declare that it draws_by_weights"):
-        Guarded(base=Silent())
+        Guarded(base=Silent()).start(2, 100)
+
+
+def test_to_describe_a_guard_plays_nothing(monkeypatch):
+    played = []
+    monkeypatch.setattr(guarded, "_play_short_run", played.append)
+    policy = Guarded(base={"name": "exp3", "learning_rate": 0.123})
+    assert played == []
+    policy.start(2, 100)
+    policy.start(3, 100)
+    assert played == [policy.base]

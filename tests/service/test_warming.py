@@ -17,7 +17,7 @@ ADS = {"name": "ads", "arms": ["a", "b"], "missing": 0, "policy": "ucb1", "horiz
 def compiled(monkeypatch):
     """What is compiled, or loaded from the disk, from now on."""
     live_calls.make_live_calls.cache_clear()
-    packed_events._make_reader.cache_clear()
+    packed_events.make_reader.cache_clear()
     monkeypatch.setattr(warming, "_warm", set())
     found, compile_one = [], live_calls._entry_point
 
@@ -39,7 +39,7 @@ def use(client, clock, service):
         clock.move(3600)
     answer = client.post("/v1/experiments/ads/retract", json={"source": "bot"})
     assert answer.json()["folded_again"]
-    assert len(packed_events._make_reader().signatures) == 1
+    assert len(packed_events.make_reader().signatures) == 1
 
 
 def test_a_new_experiment_is_compiled_before_it_is_created(service, clock, compiled):
@@ -48,7 +48,7 @@ def test_a_new_experiment_is_compiled_before_it_is_created(service, clock, compi
     ) as client:
         assert client.post("/v1/experiments", json=ADS).status_code == 201
         assert "live_replay" in compiled
-        assert len(packed_events._make_reader().signatures) == 1
+        assert len(packed_events.make_reader().signatures) == 1
         compiled.clear()
         use(client, clock, service)
     assert compiled == []
@@ -61,7 +61,7 @@ def test_known_experiments_are_compiled_before_the_service_is_ready(service, clo
     ) as client:
         assert client.get("/readyz").status_code == 200
         assert "live_replay" in compiled
-        assert len(packed_events._make_reader().signatures) == 1
+        assert len(packed_events.make_reader().signatures) == 1
         compiled.clear()
         use(client, clock, service)
     assert compiled == []

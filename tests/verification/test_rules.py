@@ -7,6 +7,7 @@ import pytest
 
 from armrace.online import Learner
 from armrace.policies import MultiLayerRace, SharpRace
+from armrace.verification.guarantees import CHECKED, make_subject
 from armrace.verification.mechanics import Deletion, prescribed_deletions
 from armrace.verification.rules import Rule, ends, race_rule, sharp_race_rule
 
@@ -73,3 +74,17 @@ def test_the_sharp_rule_is_the_compiled_one():
     assert np.array_equal(state.share, rule.share)
     assert rule.used_share[0] == 1
     assert (rule.lead, rule.pooled) == (2, True)
+
+
+@pytest.mark.parametrize("tag", CHECKED)
+def test_what_is_verified_is_what_the_policy_promises(tag):
+    subject, gaps, horizon, spent = make_subject(tag), [0.2, 0.5], 10**5, 30.0
+    if not subject.guarantee.robust:
+        assert subject.policy.guarantee(gaps, horizon, spent) is None
+        spent = 0.0
+    policy = subject.facing(spent)
+    promised = policy.guarantee(gaps, horizon, spent)
+    assert promised.pseudo_regret == subject.bound(gaps, horizon, spent).pseudo_regret
+    assert promised.failure == subject.regret_failure
+    if subject.told:
+        assert policy.guarantee(gaps, horizon, 2 * spent) is None

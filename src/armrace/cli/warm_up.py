@@ -36,6 +36,9 @@ NoLearners = Annotated[
     bool, typer.Option("--no-learners", help="Leave out what the learner for live traffic needs.")
 ]
 Audit = Annotated[bool, typer.Option("--audit", help="Compile audited simulations too.")]
+Serving = Annotated[
+    bool, typer.Option("--serving", help="Compile what a server applies its log with too.")
+]
 Horizon = Annotated[
     str,
     typer.Option(
@@ -51,6 +54,7 @@ def warm_up(
     attacks: Attacks = None,
     no_learners: NoLearners = False,
     audit: Audit = False,
+    serving: Serving = False,
     horizon: Horizon = "100000",
 ) -> None:
     """Compile policies and attacks ahead of use.
@@ -68,6 +72,7 @@ def warm_up(
         names("attacks", attacks or ALL, ADVERSARIES),
         learners=not no_learners,
         audit=audit,
+        serving=serving,
         horizon=whole("horizon", horizon),
     )
     say(f"The machine code is in {folders()[0]}.")

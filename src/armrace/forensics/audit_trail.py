@@ -73,7 +73,7 @@ class Watched(NamedTuple):
 
 
 @relation(Watched)
-def watched_that_disagrees(state: Watched, fresh: Watched, room: Room) -> Iterator[str]:
+def find_contradictions_in_watched(state: Watched, fresh: Watched, room: Room) -> Iterator[str]:
     """Check that marks and blocks are stretches of the rewards that came."""
     if state.rounds[0] != room.decisions:
         yield "rounds"

@@ -1,1 +1,1 @@
-"""The only room with Numba: generic functions, formulas, the engine's loops."""
+"""The only room with Numba: generic functions, random numbers, the engine's loops."""

@@ -120,7 +120,7 @@ make_attribute_wrapper(_GivenReward, "value", "value")
 
 @unbox(_GivenDecision)
 def _read_decision(kind: Any, decision: Any, c: Any) -> NativeValue:
-    """Generate what reads the numbers of a decision out of its tuples."""
+    """Generate code that reads the numbers of a decision out of its tuples."""
     given = cgutils.create_struct_proxy(kind)(c.context, c.builder)
     given.is_plain = cgutils.false_bit
     api, builder = c.pyapi, c.builder
@@ -154,7 +154,7 @@ _PYTHON_TYPES = {types.int64: "PyLong_Type", types.float64: "PyFloat_Type"}
 
 @unbox(_GivenReward)
 def _read_reward(kind: Any, reward: Any, c: Any) -> NativeValue:
-    """Generate what reads a reward: a float, or an int or bool as one."""
+    """Generate code that reads a reward: a float, or an int or bool as one."""
     given = cgutils.create_struct_proxy(kind)(c.context, c.builder)
     api, builder = c.pyapi, c.builder
     given.value = ir.Constant(ir.DoubleType(), float("nan"))
@@ -252,7 +252,7 @@ the decision, class of the ticket, number, label, members of the ticket)."""
 
 @box(_MadeDecision)
 def _write_decision(kind: Any, value: Any, c: Any) -> Any:
-    """Generate what makes the object of a decision, or None."""
+    """Generate code that makes the object of a decision, or None."""
     made = cgutils.create_struct_proxy(kind)(c.context, c.builder, value=value)
     api, builder = c.pyapi, c.builder
     found = cgutils.alloca_once_value(builder, api.borrow_none())

@@ -68,12 +68,11 @@ class Log(NamedTuple):
     counters: npt.NDArray[np.int64]
 
 
-def make_log(room: int, first: int) -> Log:
-    """Make an empty log with room for ``room`` decisions and their rewards.
+def make_log(room: int) -> Log:
+    """Make an empty log with room for ``room`` decisions, from the first one on, and their rewards.
 
     Args:
         room: the number of decisions.
-        first: the number of the first decision.
 
     Returns:
         The log.
@@ -83,7 +82,7 @@ def make_log(room: int, first: int) -> Log:
         kinds=np.zeros(2 * room, dtype=np.uint8),
         numbers=np.zeros(2 * room, dtype=np.int64),
         rewards=np.zeros(2 * room),
-        counters=np.array([first, 0, 0], dtype=np.int64),
+        counters=np.zeros(3, dtype=np.int64),
     )
 
 
@@ -131,7 +130,7 @@ def write_decision(record: Any, number: int, taken: int, ticket: Ticket) -> None
 
 @inlined
 def read_ticket(record: Any) -> Ticket:
-    """The ticket in a record."""
+    """The ticket in a record, or in a decision that Python passed."""
     return Ticket(
         record.arm,
         record.layer,

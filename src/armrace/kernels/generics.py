@@ -37,6 +37,7 @@ __all__ = [
     "observe",
     "stamped",
     "unwrap_ticket",
+    "weight_of_eligible",
     "wrap_ticket",
 ]
 
@@ -174,6 +175,22 @@ def distribution(state: State, out: Floats) -> None:
     find(distribution, type(state))(state, out)
 
 
+@inlined
+def weight_of_eligible(weights: Floats, eligible: npt.NDArray[np.bool_]) -> tuple[float, int]:
+    """Return the sum of the weights of the eligible arms, and how many these are.
+
+    Args:
+        weights: a number for each arm.
+        eligible: which arms count.
+    """
+    total, count = 0.0, 0
+    for arm in range(weights.size):
+        if eligible[arm]:
+            total += weights[arm]
+            count += 1
+    return total, count
+
+
 @dispatched
 def distribution_among(state: State, eligible: npt.NDArray[np.bool_], out: Floats) -> None:
     """Write into ``out`` the probability with which a choice among eligible arms draws each arm.
@@ -194,11 +211,7 @@ def _normalise_among(state: State, eligible: npt.NDArray[np.bool_], out: Floats)
     """Divide the weights of the eligible arms by their sum."""
     # This must be the law with which ``choose_by_weights`` draws among eligible arms.
     distribution(state, out)
-    total, count = 0.0, 0
-    for arm in range(out.size):
-        if eligible[arm]:
-            total += out[arm]
-            count += 1
+    total, count = weight_of_eligible(out, eligible)
     for arm in range(out.size):
         if not eligible[arm]:
             out[arm] = 0.0

@@ -102,21 +102,6 @@ def _made(live: Live, ticket: Ticket) -> Any:
 
 
 @inlined
-def _ticket_in(given: Any) -> Ticket:
-    """Return the ticket of a decision that Python passed."""
-    return Ticket(
-        given.arm,
-        given.layer,
-        given.probability,
-        given.phase,
-        given.memo,
-        given.inner_layer,
-        given.inner_probability,
-        given.inner_arm,
-    )
-
-
-@inlined
 def _is_odd(live: Live, given: Any) -> bool:
     """Whether Python has to look at a decision: it is not plain, or names another arm."""
     if not (given.is_plain and 0 <= given.arm < live.shape[0]):
@@ -171,13 +156,13 @@ def live_entries(code: str) -> LiveCalls:
     def live_learn(live: Live, decision: Any, reward: Any) -> int:
         if _is_odd(live, decision) or not 0.0 <= reward.value <= 1.0:
             return ODD
-        return learn_reward(live, decision.number, _ticket_in(decision), reward.value)
+        return learn_reward(live, decision.number, read_ticket(decision), reward.value)
 
     @entry(code, holds_lock=True)
     def live_drop(live: Live, decision: Any) -> int:
         if _is_odd(live, decision):
             return ODD
-        return drop_reward(live, decision.number, _ticket_in(decision))
+        return drop_reward(live, decision.number, read_ticket(decision))
 
     @entry(code, holds_lock=True)
     def live_distribution(live: Live, out: npt.NDArray[np.float64]) -> None:

@@ -121,7 +121,7 @@ def _short_digest(parts: Any) -> str:
 
 @cache
 def folders() -> list[Path]:
-    """Return the folders in which machine code is sought; the first writable one stores it."""
+    """Return the folders in which machine code is looked for; the first writable one stores it."""
     return [Path(numba.config.CACHE_DIR or _users_folder()), *_substitutes()]
 
 
@@ -178,7 +178,7 @@ def _trusted_folders() -> Iterator[Path]:
 def _payload(file: Path) -> bytes | None:
     """Return what a file stores, if it is there and matches its digest."""
     try:
-        if not file.is_file():  # a pipe or a device could be read for ever
+        if not file.is_file():  # a pipe or a device could be read forever
             return None
         data = file.read_bytes()
     except OSError:

@@ -16,10 +16,19 @@ from armrace.kernels.compiling import entry, fingerprint, inlined, outlined
 from armrace.kernels.event_log import DECISION, write_decision
 from armrace.kernels.generics import SAME_ARM, Ticket
 
-__all__ = ["CONTRADICTED", "DECIDED", "PACKED", "REWARDED", "TICKED", "UNREAD", "read_events"]
+__all__ = [
+    "CONTRADICTED",
+    "DECIDED",
+    "PACKED",
+    "REWARDED",
+    "TICKED",
+    "UNREAD",
+    "make_reader",
+    "read_events",
+]
 
 DECIDED, REWARDED, TICKED, CONTRADICTED = 1, 2, 8, 9
-"""The kinds of events that are read; of the last two nothing but their beginning."""
+"""The kinds of events that are read; of the last two, only the beginning is."""
 
 _DECIDED_AHEAD = 11
 """Decisions of the relaxed mode are read as decisions, without where their numbers come from."""
@@ -215,7 +224,7 @@ def _read_event(data: Any, at: int, end: int, event: Any, decision: Any) -> None
 
 
 @cache
-def _make_reader() -> Any:
+def make_reader() -> Any:
     """Return the compiled reader, which is made when it is first needed."""
 
     @entry(fingerprint([]))
@@ -243,5 +252,5 @@ def read_events(content: bytes, ends: np.ndarray) -> tuple[np.ndarray, np.ndarra
     events = np.zeros(ends.size, dtype=PACKED)
     decisions = np.zeros(ends.size, dtype=DECISION)
     data = np.frombuffer(content, dtype=np.uint8)
-    _make_reader()(data, ends, events.view(np.recarray), decisions.view(np.recarray))
+    make_reader()(data, ends, events.view(np.recarray), decisions.view(np.recarray))
     return events, decisions

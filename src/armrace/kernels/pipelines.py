@@ -174,7 +174,7 @@ class EntryCompiler(_Compiler):
     lowering = _LowerEntry
 
     def compile_extra(self, function: Any) -> Any:
-        """Compile while the garbage collector rests: it would search millions of live objects.
+        """Compile with the garbage collector off: it would search millions of live objects.
 
         Numba holds a lock of the whole process here, so that two compilations never overlap.
         """

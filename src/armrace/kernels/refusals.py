@@ -1,7 +1,7 @@
-"""Stretches of a thread in which nothing may be compiled.
+"""Blocks of code in which the current thread may not compile.
 
-A compilation takes seconds. Whoever holds what others wait for, a lock of a database for instance,
-must not start one: it is refused, and can be done when the lock is free.
+A compilation takes seconds. Code that holds a lock for which others wait, such as that of a
+database, must not start one. It is refused, and can be made up for when the lock is free.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _refused = _Refused()
 
 @contextmanager
 def compiling_refused() -> Iterator[None]:
-    """Let compilations of this thread raise :class:`NotCompiled` before they begin."""
+    """Make every compilation in this thread raise :class:`NotCompiled` before it begins."""
     _refused.depth += 1
     try:
         yield

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined, outlined
-from armrace.kernels.generics import Eligible, Ticket, make_ticket
+from armrace.kernels.generics import Eligible, Ticket, make_ticket, weight_of_eligible
 from armrace.kernels.streams import Stream, uniform
 
 __all__ = ["choose_by_weights", "draw_arm", "restricted_probability", "total_weight"]
@@ -71,7 +71,7 @@ def choose_by_weights(
     if eligible is None:
         arm = draw_arm(weights, total, stream)
         return make_ticket(arm, 0, weights[arm] / total)
-    eligible_weight, count = _weight_of_eligible(weights, eligible)
+    eligible_weight, count = weight_of_eligible(weights, eligible)
     level = uniform(stream) * (eligible_weight if eligible_weight > 0.0 else float(count))
     passed, last = 0.0, 0
     for arm in range(weights.size):
@@ -97,18 +97,5 @@ def restricted_probability(
     """
     if not eligible[arm]:
         return 0.0
-    eligible_weight, count = _weight_of_eligible(weights, eligible)
+    eligible_weight, count = weight_of_eligible(weights, eligible)
     return weights[arm] / eligible_weight if eligible_weight > 0.0 else 1.0 / count
-
-
-@inlined
-def _weight_of_eligible(
-    weights: npt.NDArray[np.float64], eligible: npt.NDArray[np.bool_]
-) -> tuple[float, int]:
-    """Return the sum of the weights of the eligible arms, and how many these are."""
-    total, count = 0.0, 0
-    for arm in range(weights.size):
-        if eligible[arm]:
-            total += weights[arm]
-            count += 1
-    return total, count

@@ -61,6 +61,9 @@ def grown_by(state_class: type) -> Callable[[F], F]:
     """Register what completes a grown state of this class, if a copy of its arrays does not.
 
     The decorated function is called with the grown state and the old one.
+
+    Args:
+        state_class: the class of the states.
     """
 
     def register(function: F) -> F:

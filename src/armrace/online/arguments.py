@@ -20,16 +20,18 @@ __all__ = [
     "check_arm",
     "check_arms",
     "check_batch",
+    "check_columns",
     "check_count",
     "check_decision",
     "check_flag",
     "check_horizon",
+    "check_is_new",
     "check_reward",
     "check_rewards",
     "check_seed",
     "check_taken",
     "check_ticket",
-    "eligible_mask",
+    "eligible_places",
 ]
 
 _HORIZON = Limits("expected number of decisions", 1, MAXIMAL_HORIZON)
@@ -90,23 +92,21 @@ def check_arms(arms: Any) -> list[str | int]:
     if not is_list(arms):
         labels.extend(range(count))
     else:
-        labels.extend(_label(arm) for arm in arms)
+        labels.extend(check_arm(arm) for arm in arms)
     if len(set(labels)) < len(labels):
         raise InvalidParameter("arms must have different names; some are equal.")
     return labels
 
 
-def check_arm(arm: Any, others: Sequence[str | int]) -> str | int:
-    """Return the name of a new arm as a plain value, or refuse it."""
-    label = _label(arm)
+def check_is_new(label: str | int, others: Sequence[str | int]) -> None:
+    """Refuse one more arm if another has its name, or if there are as many as a learner holds."""
     if label in others:
         raise InvalidParameter(f"arm must have a new name; {label!r} is there already.")
     if len(others) >= _MOST_ARMS:
-        raise InvalidParameter(f"arms must be at most {_MOST_ARMS}.")
-    return label
+        raise InvalidParameter(f"arms must be at most {_MOST_ARMS}; got {len(others) + 1}.")
 
 
-def _label(arm: Any) -> str | int:
+def check_arm(arm: Any) -> str | int:
     """Return a name as a plain type that survives JSON, so that a snapshot can be read again."""
     if isinstance(arm, str):
         if not _is_encodable(arm):
@@ -125,8 +125,8 @@ def _is_encodable(text: str) -> bool:
     return True
 
 
-def eligible_mask(eligible: Any, arms: Sequence[str | int]) -> np.ndarray:
-    """Return an array that marks the eligible arms.
+def eligible_places(eligible: Any, arms: Sequence[str | int]) -> list[int]:
+    """Return the places of the eligible arms among all arms.
 
     Args:
         eligible: names of arms, from the caller.
@@ -134,14 +134,14 @@ def eligible_mask(eligible: Any, arms: Sequence[str | int]) -> np.ndarray:
     """
     if isinstance(eligible, str) or not isinstance(eligible, Iterable):
         raise InvalidParameter(f"eligible must be a list of arms; got {eligible!r}.")
-    mask = np.zeros(len(arms), dtype=np.bool_)
+    places = []
     for arm in eligible:
         if not isinstance(arm, (str, *_INTEGERS)) or arm not in arms:
             raise InvalidParameter(f"eligible must name arms of this learner; got {arm!r}.")
-        mask[arms.index(arm)] = True
-    if not mask.any():
+        places.append(arms.index(arm))
+    if not places:
         raise InvalidParameter("eligible must name at least one arm; got none.")
-    return mask
+    return places
 
 
 def check_reward(reward: Any) -> float:
@@ -170,6 +170,34 @@ def check_rewards(rewards: Any, count: int) -> np.ndarray:
     if outside.any():
         raise InvalidParameter(f"rewards must be in [0, 1]; got {values[outside][0]:g}.")
     return values
+
+
+def check_columns(records: Any, steps: Any, rewards: Any) -> None:
+    """Refuse arrays that compiled code, which takes their types for granted, would misread."""
+    columns = {
+        "records": (records, DECISION),
+        "steps": (steps, np.dtype(np.int64)),
+        "rewards": (rewards, np.dtype(np.float64)),
+    }
+    for name, (column, kind) in columns.items():
+        if not (
+            isinstance(column, np.ndarray)
+            and column.dtype == kind
+            and column.ndim == 1
+            and column.flags.c_contiguous
+        ):
+            wanted = "DECISION" if kind == DECISION else kind
+            raise InvalidParameter(
+                f"{name} must be a contiguous array of {wanted} with one dimension; "
+                f"got {_in_short(column)}."
+            )
+
+
+def _in_short(column: Any) -> str:
+    if not isinstance(column, np.ndarray):
+        return type(column).__name__
+    layout = "contiguous" if column.flags.c_contiguous else "with gaps"
+    return f"{column.dtype} of the shape {column.shape}, {layout}"
 
 
 def check_decision(decision: Any, arms: Sequence[str | int]) -> Decision:

@@ -15,7 +15,9 @@ from armrace.kernels.streams import seek, tell
 from armrace.online.arguments import (
     check_arm,
     check_batch,
+    check_columns,
     check_decision,
+    check_is_new,
     check_reward,
     check_rewards,
     check_taken,
@@ -56,20 +58,14 @@ class Fold(LiveMemory):
         the remaining fields of its ticket.
 
         Args:
-            ticket: a ticket of :meth:`choose`, of this learner or of another one.
+            ticket: a ticket of :meth:`choose`, of this learner or of another one, or one of your
+                own: for ``thompson`` and ``thompson-cf`` with a random number from [0, 1) as its
+                ``memo``, by which a reward between 0 and 1 is rounded. With a memo of 0, all
+                rewards above 0 would count as 1.
         """
-        return self.count(check_ticket(ticket, self._live.shape))
-
-    def count(self, ticket: Ticket) -> Decision:
-        """Count a decision as :meth:`assign` does, without a check.
-
-        Args:
-            ticket: a ticket that this learner's :meth:`draw` has returned. Another one may lead
-                compiled code out of its bounds.
-
-        Returns:
-            The decision.
-        """
+        # The check takes longer than the call: what was drawn here just now is not checked.
+        if ticket is not self._drawn:
+            ticket = check_ticket(ticket, self._live.shape)
         with self._lock:
             return self._assign(ticket)
 
@@ -103,10 +99,12 @@ class Fold(LiveMemory):
             self._refuse(status, decision)
 
     def drop(self, decision: Decision) -> None:
-        """Give up on the reward of a decision, which then counts as never made.
+        """Give up on the reward of a decision, from which nothing is learned then.
 
         As long as a reward is outstanding, a race must allow for any value of it, and its intervals
-        are wider. Guarantees hold if whether a reward is missing does not depend on its value.
+        are wider. In races, ``guarded`` and ``best-of-all-worlds``, a dropped decision counts as
+        never made; all other policies go on counting the play, as they do while they wait for its
+        reward. Guarantees hold if whether a reward is missing does not depend on its value.
 
         Args:
             decision: a decision of this learner that has had no reward yet.
@@ -147,12 +145,13 @@ class Fold(LiveMemory):
         Args:
             arm: its name, which no other arm has.
         """
-        label = check_arm(arm, self.arms)
+        label = check_arm(arm)
         if not self.policy.takes_new_arms:
             raise InvalidParameter(
                 f"{self.policy.tag()} cannot add an arm while it runs; start a new learner."
             )
         with self._lock:
+            check_is_new(label, self.arms)
             self._add_arm(label)
 
     # --- events of a log ------------------------------------------------------------------
@@ -185,13 +184,13 @@ class Fold(LiveMemory):
         return None
 
     def _apply_assigned(self, event: Assigned) -> Decision:
-        if event.number != self.decisions:
-            raise InvalidParameter(
-                f"the next event must assign decision {self.decisions}; got {event.number}."
-            )
         ticket = check_ticket(event.ticket, self._live.shape)
         taken = check_taken(event.taken)
         with self._lock:
+            if event.number != self.decisions:
+                raise InvalidParameter(
+                    f"the next event must assign decision {self.decisions}; got {event.number}."
+                )
             # So that decisions after the replay draw the numbers that the original would draw.
             self._skip_to(taken)
             return self._assign(ticket)
@@ -203,13 +202,16 @@ class Fold(LiveMemory):
             records: decisions of the type ``DECISION`` of :mod:`armrace.kernels.event_log`: those
                 still to be assigned with their tickets, which are completed here, and those that
                 were assigned before with their numbers and completed tickets.
-            steps: what to do, in order: ``i`` assigns the record ``i``, ``-1 - i`` learns its
-                reward.
-            rewards: for each record its reward, or NaN if it is to be dropped.
+            steps: what to do, in order, as int64: ``i`` assigns the record ``i``, ``-1 - i`` learns
+                its reward.
+            rewards: for each record its reward as float64, or NaN if it is to be dropped.
 
         Raises:
             ForeignTicket: a decision could not have been made here, or has had its reward.
+            InvalidParameter: an array is not of its type, a step names no record, or a reward is
+                outside [0, 1].
         """
+        check_columns(records, steps, rewards)
         outside = (steps < -records.size) | (steps >= records.size)
         refused = ~(np.isnan(rewards) | ((rewards >= 0.0) & (rewards <= 1.0)))
         if outside.any() or refused.any() or rewards.size != records.size:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from armrace.errors import DamagedFile, InvalidParameter
+from armrace.errors import ArmraceError, DamagedFile, InvalidParameter
 from armrace.forensics import Audit, audit
 from armrace.forensics.layers import race_in
 from armrace.kernels.event_log import DECISION
@@ -21,7 +21,7 @@ from armrace.online.arguments import (
     check_flag,
     check_horizon,
     check_seed,
-    eligible_mask,
+    eligible_places,
 )
 from armrace.online.batches import DecisionBatch
 from armrace.online.events import Decision, Event
@@ -106,17 +106,30 @@ class Learner(Fold, NotebookView):
         Returns:
             The ticket, and how many random numbers have been taken by then.
         """
+        places = self._places(eligible)
         with self._lock:
-            values = self._choose(eligible)
+            values = self._choose(places)
         # tuple.__new__ is what Ticket calls, without its Python function
-        return _new(Ticket, values[1:]), values[0]
+        ticket = self._drawn = _new(Ticket, values[1:])
+        return ticket, values[0]
 
-    def _choose(self, eligible: Iterable[str | int] | None) -> tuple[Any, ...]:
+    def _places(self, eligible: Iterable[str | int] | None) -> list[int] | None:
+        """Return where the eligible arms are among the arms, before the lock is taken.
+
+        To read what the caller passed may run the caller's code, which may call this learner.
+        Arms are only ever appended, so that places stay right while others add some.
+        """
         if eligible is None:
-            return cast("tuple[Any, ...]", self._calls.choose(self._current.handle))
+            return None
         if not is_restrictable(self._state):
             raise InvalidParameter(f"{self.policy.tag()} cannot be restricted to eligible arms.")
-        mask = eligible_mask(eligible, self.arms)
+        return eligible_places(eligible, self.arms)
+
+    def _choose(self, places: list[int] | None) -> tuple[Any, ...]:
+        if places is None:
+            return cast("tuple[Any, ...]", self._calls.choose(self._current.handle))
+        mask = np.zeros(len(self.arms), dtype=np.bool_)
+        mask[places] = True
         return cast("tuple[Any, ...]", self._calls.choose_among(self._current.handle, mask))
 
     def decide(self, eligible: Iterable[str | int] | None = None) -> Decision:
@@ -128,9 +141,10 @@ class Learner(Fold, NotebookView):
         Returns:
             The decision: the arm to play, and what :meth:`learn` needs with the reward.
         """
+        places = self._places(eligible)
         with self._lock:
-            if eligible is not None:
-                return self._assign(self._choose(eligible)[1:])
+            if places is not None:
+                return self._assign(self._choose(places)[1:])
             decision: Decision | None = self._calls.decide(self._current.handle)
             while decision is None:
                 self._make_room(1)
@@ -185,13 +199,17 @@ class Learner(Fold, NotebookView):
 
     def distribution(self) -> dict[str | int, float]:
         """The probability with which the next decision will choose each arm."""
-        return dict(zip(self.arms, self.weights().tolist(), strict=True))
+        with self._lock:
+            return dict(zip(self.arms, self._weights().tolist(), strict=True))
 
     def weights(self) -> np.ndarray:
         """The probabilities of :meth:`distribution`, in the order of the arms."""
         with self._lock:
-            out = np.zeros(len(self._current.arms))
-            self._calls.distribution(self._current.handle, out)
+            return self._weights()
+
+    def _weights(self) -> np.ndarray:
+        out = np.zeros(len(self.arms))
+        self._calls.distribution(self._current.handle, out)
         return out
 
     def inspect(self) -> ArmViews:
@@ -226,8 +244,9 @@ class Learner(Fold, NotebookView):
             The alarms and certificates.
         """
         with self._lock:
-            kept = copy.deepcopy(self._live.policy)  # decisions need not wait for the audit
-        return audit(kept, level, self.arms)
+            # Decisions need not wait for the audit.
+            kept, arms = copy.deepcopy(self._live.policy), self.arms
+        return audit(kept, level, arms)
 
     # --- saving ---------------------------------------------------------------------------
 
@@ -272,7 +291,8 @@ class Learner(Fold, NotebookView):
 
         Args:
             data: a snapshot, its JSON or MessagePack form, or plain data parsed from JSON.
-            policy: needed only for a policy that cannot be found by its name.
+            policy: needed only for a policy that cannot be found by its name; it must be the one
+                that was saved, with its parameters.
             key: the secret with which the snapshot was sealed, if any.
             log: whether to keep a log from now on.
 
@@ -280,7 +300,8 @@ class Learner(Fold, NotebookView):
             The learner.
 
         Raises:
-            DamagedFile: the snapshot is damaged, or was sealed with another key.
+            DamagedFile: the snapshot is damaged, was sealed with another key, or is one of another
+                policy.
         """
         snapshot = Snapshot.read(data, key)
         made_with = snapshot.arms, snapshot.horizon, snapshot.seed, snapshot.watch
@@ -288,6 +309,9 @@ class Learner(Fold, NotebookView):
             learner = cls(policy or snapshot.policy, *made_with, check_flag("log", log))
         except InvalidParameter as error:
             raise DamagedFile(f"the snapshot describes no learner: {error}") from None
+        if not _is_saved_as(learner.policy, snapshot.policy):
+            given = learner.policy.to_builtins()
+            raise DamagedFile(f"the snapshot is one of the policy {snapshot.policy}; got {given}.")
         learner._resume(snapshot)
         return learner
 
@@ -299,6 +323,22 @@ class Learner(Fold, NotebookView):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore_copy, (self.snapshot().to_bytes(), self.policy, self._keeps_log)
+
+
+def _is_saved_as(policy: Policy, saved: Mapping[str, Any]) -> bool:
+    """Whether plain data describes a policy, as far as this process can find its class."""
+    try:
+        kind = POLICIES.find(str(saved.get("name")))
+    except ArmraceError:
+        kind = type(policy)  # the class has moved, or is known to the caller only
+    return isinstance(policy, kind) and _agrees(policy.to_builtins(), saved)
+
+
+def _agrees(given: Any, saved: Any) -> bool:
+    """Whether saved parameters have the given values; a later version may have further ones."""
+    if isinstance(given, Mapping) and isinstance(saved, Mapping):
+        return all(_agrees(given.get(key), saved[key]) for key in saved if key != "name")
+    return bool(given == saved)
 
 
 def _restore_copy(data: bytes, policy: Policy, log: bool) -> Learner:

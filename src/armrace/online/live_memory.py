@@ -23,6 +23,7 @@ from armrace.kernels.event_log import (
     make_log,
     ticket_of,
 )
+from armrace.kernels.generics import NO_ARM, Ticket
 from armrace.kernels.handles import Handle
 from armrace.kernels.live import DECISIONS, REWARDS, SETTLED, Live
 from armrace.kernels.live_calls import make_live_calls
@@ -73,6 +74,8 @@ class LiveMemory:
         self._stream = stream_for(seed, Purpose.LEARNER, replication=0)
         self._earlier = np.zeros(0, dtype=DECISION)
         """Decisions before the first of the log whose rewards were outstanding in a snapshot."""
+        self._drawn = Ticket(NO_ARM)
+        """What was drawn last."""
         state, kept = self._start(len(arms))
         live = Live(
             policy=kept,
@@ -81,7 +84,7 @@ class LiveMemory:
             rewarded=np.zeros(_FIRST_ROOM // 8, dtype=np.uint8),
             shape=self._shape(len(arms)),
             objects=find_objects(Decision, arms),
-            log=make_log(_FIRST_ROOM if log else 0, first=0),
+            log=make_log(_FIRST_ROOM if log else 0),
         )
         self._go_on_with(live, arms, state)
         code = fingerprint(implementations(kept))
@@ -138,7 +141,9 @@ class LiveMemory:
     @property
     def pending(self) -> int:
         """Decisions whose reward has not come."""
-        return self.decisions - self.rewards
+        # Read at once: others may decide and learn between two readings.
+        made, rewarded, _ = self._live.counters.tolist()
+        return int(made - rewarded)
 
     def _add_arm(self, label: str | int) -> None:
         # An interruption before the last line leaves the old learner intact.
@@ -188,6 +193,7 @@ class LiveMemory:
         return np.concatenate([earlier, logged])
 
     def _resume(self, snapshot: Snapshot) -> None:
+        """Take over what a snapshot holds; this memory must be as it was made."""
         live = self._live
         rewarded = snapshot.rewarded_bits()
         rewards = snapshot.settled + int(np.unpackbits(rewarded).sum())

@@ -88,8 +88,8 @@ def _unproven(question: Question, stood: list[Row]) -> str:
         return ""
     if not _has_bound(question, stood[0]):
         return (
-            f"Nothing is proven for {stood[0]['policy']} under any corruption: search for its "
-            "worst attack with armrace redteam before you rely on it."
+            f"Nothing is proven for {stood[0]['policy']} under this corruption: search for "
+            "its worst attack with armrace redteam before you rely on it."
         )
     cost = stood[0]["suspected_cost_a_day"]
     cheaper = [row["policy"] for row in stood[1:] if row["suspected_cost_a_day"] < cost]
@@ -230,11 +230,18 @@ def _worth(question: Question) -> str:
 def _proven(question: Question, rows: list[Row]) -> str:
     """Say what a theorem guarantees against all attacks, if a race is among the policies."""
     covered = [row for row in rows if row["guaranteed"] is not None]
-    if covered:
-        reaches = ", ".join(f"{r['policy']} up to C = {figure(r['guaranteed'])}" for r in covered)
+    robust = [row for row in covered if row["guaranteed"]]
+    if robust:
+        reaches = ", ".join(f"{r['policy']} up to C = {figure(r['guaranteed'])}" for r in robust)
         return (
             f"Proven for {COVERED}, with probability 1 - delta: these lose less than by playing "
             f"the next best arm throughout: {reaches}."
+        )
+    if covered:
+        names = ", ".join(row["policy"] for row in covered)
+        return (
+            "Proven without corruption only, with probability 1 - delta: these lose less than by "
+            f"playing the next best arm throughout: {names}."
         )
     races = [each for each in question.policies if isinstance(each, MultiLayerRace)]
     rounds = rounds_until_guarantee(question, races[0].delta) if races else None

@@ -37,13 +37,13 @@ from armrace.policies.races.intervals import paper_rule
 from armrace.policies.races.race import Race, arm_probability, delete_arm, layer_of, make_race
 from armrace.policies.races.race_policy import RacePolicy
 from armrace.policies.switching.arm_views import view_sapo
-from armrace.policies.switching.sapo import (
+from armrace.policies.switching.switching import AFTER_SWITCH, BEFORE_SWITCH
+from armrace.policies.switching.tested_eliminations import (
     SapoState,
     best_active,
     has_switched,
     make_sapo,
 )
-from armrace.policies.switching.switching import AFTER_SWITCH, BEFORE_SWITCH
 from armrace.specification import Confidence, Limits
 from armrace.theory import layer_tolerances
 

@@ -47,14 +47,14 @@ class BroadState(NamedTuple):
 
 
 @relation(BroadState)
-def broad_that_disagrees(state: BroadState, fresh: BroadState, room: Room) -> Iterator[str]:
+def find_contradictions_in_broad(state: BroadState, fresh: BroadState, room: Room) -> Iterator[str]:
     """Check that the rate is halved with each phase."""
     if state.learning_rate[0] != fresh.learning_rate[0] * 0.5 ** int(state.phase[0]):
         yield "learning_rate"
 
 
 class Broad(CountingPolicy, frozen=True, tag="broad"):
-    """Draws arms as ``log-barrier`` does, and restarts with half the rate as variation mounts.
+    """Draws arms as ``log-barrier`` does, and restarts with half the rate when losses vary much.
 
     A play of arm ``a`` with probabilities ``w`` and the loss ``l`` adds
     ``l^2 ((1 - w[a])^2 + sum of w[i]^2 over the others)`` to the phase's variation. When that

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import numpy as np
 
+from armrace.policies.base import Guarantee
 from armrace.policies.races.intervals import paper_rule
 from armrace.policies.races.race import Race, make_race
 from armrace.policies.races.race_policy import RacePolicy
 from armrace.specification import Confidence, Limits
+from armrace.theory import known_corruption_regret
 
 __all__ = ["EnlargedArmElimination"]
 
@@ -38,6 +41,12 @@ class EnlargedArmElimination(RacePolicy, frozen=True, tag="enlarged-arm-eliminat
 
     corruption: Annotated[float, Limits("bound on the total corruption, C", 0)] = 100.0
     delta: Confidence = 0.05
+
+    def guarantee(self, gaps: Sequence[float], horizon: int, corruption: float) -> Guarantee | None:
+        if corruption > self.corruption:
+            return None
+        bound = known_corruption_regret(gaps, horizon, self.delta, self.corruption)
+        return Guarantee(bound.pseudo_regret, self.delta)
 
     def start(self, arms: int, horizon: int) -> Race:
         log_term = math.log(2 * arms * horizon / self.delta)

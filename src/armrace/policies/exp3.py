@@ -37,7 +37,7 @@ class Exp3State(NamedTuple):
 
 
 @relation(Exp3State)
-def exp3_that_disagrees(state: Exp3State, fresh: Exp3State, room: Room) -> Iterator[str]:
+def find_contradictions_in_exp3(state: Exp3State, fresh: Exp3State, room: Room) -> Iterator[str]:
     """Check that losses are measured from one that none is below, and some weight is left."""
     if (state.losses < state.origin[0]).any():
         yield "origin"

@@ -38,17 +38,16 @@ class Exp3IxState(NamedTuple):
 class Exp3Ix(CountingPolicy, frozen=True, tag="exp3-ix"):
     """Draws arms as EXP3 does, from losses estimated by ``loss / (probability + exploration)``.
 
-    The exploration in the denominator biases estimates downwards a little and keeps their variance
-    in bounds, which is what a guarantee with high probability needs; no arm is drawn for
-    exploration's sake. With the horizon known, the learning rate is ``sqrt(2 ln K/(KT))`` and the
-    exploration half of it: with probability ``1 - delta``, for any ``delta``, the regret is at
-    most ``2 sqrt(2KT ln K) + (sqrt(2KT/ln K) + 1) ln(2/delta)``. With ``anytime`` the rate in
-    round ``t`` is ``sqrt(ln K/(Kt))`` and the bound
-    ``4 sqrt(KT ln K) + (2 sqrt(KT/ln K) + 1) ln(2/delta)``. The rates for a known horizon are as
-    restated by others from the paper, those with ``anytime`` from memory. Both bounds follow from
-    the paper's lemmas, which give them even with half the factor of ``ln(2/delta)`` under the
-    root; that the paper prints them as here is from memory. A late reward is weighed with the
-    exploration of its decision's round, the memo of its ticket.
+    The exploration in the denominator biases estimates downwards a little and limits their
+    variance, as a guarantee with high probability requires; no arm is drawn only to explore. With
+    the horizon known, the learning rate is ``sqrt(2 ln K/(KT))`` and the exploration half of it:
+    with probability ``1 - delta``, for any ``delta``, the regret is at most ``2 sqrt(2KT ln K) +
+    (sqrt(2KT/ln K) + 1) ln(2/delta)``. With ``anytime`` the rate in round ``t`` is ``sqrt(ln
+    K/(Kt))`` and the bound ``4 sqrt(KT ln K) + (2 sqrt(KT/ln K) + 1) ln(2/delta)``. The rates for a
+    known horizon are as restated by others from the paper, those with ``anytime`` from memory. Both
+    bounds follow from the paper's lemmas, which give them even with half the factor of
+    ``ln(2/delta)`` under the root; that the paper prints them as here is from memory. A late reward
+    is weighed with the exploration of its decision's round, the memo of its ticket.
 
     >>> state = Exp3Ix(learning_rate=0.1).start(arms=2, horizon=100)
     >>> learn(state, Ticket(arm=0, layer=0, probability=0.5, memo=0.05), reward=0.0)

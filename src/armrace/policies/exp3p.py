@@ -37,7 +37,7 @@ class Exp3PState(NamedTuple):
 
 
 @relation(Exp3PState)
-def exp3p_that_disagrees(state: Exp3PState, fresh: Exp3PState, room: Room) -> Iterator[str]:
+def find_contradictions_in_exp3p(state: Exp3PState, fresh: Exp3PState, room: Room) -> Iterator[str]:
     """Check that the rates are those of the start."""
     if not np.array_equal(state.exponential.rates, fresh.exponential.rates):
         yield "exponential.rates"

@@ -15,15 +15,11 @@ from armrace.kernels.generics import (
     Eligible,
     Ticket,
     assign,
-    choose,
-    distribution,
     learn,
-    make_ticket,
 )
-from armrace.kernels.streams import Stream
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
-from armrace.policies.indices.argmax import make_argmax
+from armrace.policies.indices.argmax import make_argmax, plays_next_arm
 
 __all__ = ["Moss"]
 
@@ -86,19 +82,14 @@ def _index(state: MossState, arm: int, term: float) -> float:
     return state.means[arm] + state.bonuses[arm]
 
 
-_next_arm = make_argmax(_index)
-"""The arm of the largest index. Indices of all arms have no term in common: it is passed as 0."""
+_arm_of_largest_index = make_argmax(_index)
 
 
-@implement(distribution, MossState)
-def moss_distribution(state: MossState, out: npt.NDArray[np.float64]) -> None:
-    out.fill(0.0)
-    out[_next_arm(state, 0.0, None)] = 1.0
-
-
-@implement(choose, MossState)
-def moss_choose(state: MossState, stream: Stream, eligible: Eligible = None) -> Ticket:
-    return make_ticket(_next_arm(state, 0.0, eligible))
+@plays_next_arm(MossState)
+@inlined
+def _next_arm(state: MossState, eligible: Eligible) -> int:
+    # Indices of all arms have no term in common.
+    return _arm_of_largest_index(state, 0.0, eligible)
 
 
 @implement(assign, MossState)

@@ -17,7 +17,7 @@ from armrace.kernels.states import grown_by
 from armrace.policies.base import Guarantee
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
-from armrace.policies.leaders.barrier import barrier_weights, least_place
+from armrace.policies.leaders.barrier import arm_of_least_loss, barrier_weights
 from armrace.policies.leaders.drawing import draws_from_solution
 from armrace.policies.leaders.estimates import Solution, add_loss
 from armrace.policies.leaders.optimism import (
@@ -251,7 +251,7 @@ def expect_new_arms(grown: OptimisticLogBarrierState, old: OptimisticLogBarrierS
     """Let new arms start as good as the best so far, with the probability 0 in the latest round."""
     _pose_problem(old)
     expected = old.scratch.expectation.losses
-    least = expected[least_place(expected)]
+    least = expected[arm_of_least_loss(expected)]
     for arm in range(old.variances.size, grown.variances.size):
         grown.estimates.losses[arm] = least - grown.estimates.predictions[arm]
         # It had no part in the latest decision, whose late rewards must not widen its barrier.

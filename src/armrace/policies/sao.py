@@ -83,7 +83,7 @@ class SaoState(NamedTuple):
 
 
 @relation(SaoState)
-def sao_that_disagrees(state: SaoState, fresh: SaoState, room: Room) -> Iterator[str]:
+def find_contradictions_in_sao(state: SaoState, fresh: SaoState, room: Room) -> Iterator[str]:
     """Until the switch, an arm is active or was set aside, and all share the probability."""
     if state.clock[_SEEN] < 0 or state.clock[_SEEN] > state.counts.pulls.sum():
         yield "clock"

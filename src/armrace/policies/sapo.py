@@ -7,14 +7,14 @@ from typing import Annotated, ClassVar
 
 from armrace.policies.base import ArmView, Policy
 from armrace.policies.switching.arm_views import view_sapo
-from armrace.policies.switching.sapo import SapoState, make_sapo
+from armrace.policies.switching.tested_eliminations import SapoState, make_sapo
 from armrace.specification import Limits
 
 __all__ = ["Sapo"]
 
 
 class Sapo(Policy, frozen=True, tag="sapo"):
-    """Eliminates arms, keeps testing them in phases, and switches to EXP3.P if they deceived it.
+    """Eliminates arms, keeps testing them in phases, and switches to EXP3.P if tests fail.
 
     Of an active arm, played ``n`` times in ``t`` rounds, the mean loss is known in two ways, up
     to ``sqrt(2 ln T/n)`` and, importance-weighted, up to ``sqrt(2 K ln T/t)``; ``U*`` is the

@@ -6,12 +6,9 @@ import threading
 from collections import deque
 
 import msgspec
-import numpy as np
 
-from armrace.kernels.event_log import DECISION
-from armrace.kernels.generics import is_restrictable
-from armrace.kernels.packed_events import read_events
-from armrace.online import Assigned, Learner
+from armrace.online import Learner
+from armrace.online.compilation import compile_learner, compile_reader
 from armrace.service.settings import FIRST_HORIZON, Settings
 
 __all__ = ["Warmer", "is_warm", "warm", "warm_ahead", "warm_for_serving"]
@@ -35,32 +32,21 @@ def warm_for_serving(settings: Settings) -> None:
     Args:
         settings: the settings of an experiment.
     """
-    nothing = np.empty(0, dtype=np.int64)
-    read_events(b"", nothing)
-    warm(settings).replay_many(np.empty(0, dtype=DECISION), nothing, np.empty(0))
+    compile_reader()
+    warm(settings, replays=True)
     _warm.add(_key(settings))
 
 
-def warm(settings: Settings) -> Learner:
-    """Compile, or load, what every experiment of these settings calls; return its learner.
+def warm(settings: Settings, replays: bool = False) -> None:
+    """Compile, or load, what every experiment of these settings calls.
 
     Args:
         settings: the settings of an experiment.
+        replays: whether long logs will be applied too.
     """
-    policy = settings.make_policy()
-    arms = [0, 1]
-    learner = Learner(policy, arms, settings.horizon or FIRST_HORIZON, log=False)
-    learner.distribution()
-    for number in range(2):
-        made = learner.apply(Assigned(number, learner.choose(), learner.taken))
-        assert made is not None
-        if number:
-            learner.drop(made)
-        else:
-            learner.learn(made, 1.0)
-    if is_restrictable(policy.start(len(arms), learner.horizon)):
-        learner.choose(eligible=[0])
-    return learner
+    horizon = settings.horizon or FIRST_HORIZON
+    learner = Learner(settings.make_policy(), 2, horizon, log=False)
+    compile_learner(learner, batches=False, replays=replays)
 
 
 def warm_ahead(settings: Settings, is_shared: bool) -> None:

@@ -60,12 +60,12 @@ def test_barrier_weights_are_found_for_any_losses_scales_and_start(problem, copi
     losses, scales, start = problem
     losses, scales = np.tile(losses, copies), np.tile(scales, copies)
     weights, steps = np.empty(losses.size), []
-    usual = barrier.lengthened
-    barrier.lengthened = lambda step, bend: steps.append(step) or usual(step, bend)
+    usual = barrier.corrected_step
+    barrier.corrected_step = lambda step, bend: steps.append(step) or usual(step, bend)
     try:
         x = barrier_weights(losses, scales, start, weights)
     finally:
-        barrier.lengthened = usual
+        barrier.corrected_step = usual
     assert weights.sum() == pytest.approx(1, abs=1e-11)
     assert np.all(weights > 0)
     # As x is rounded, test the weights against one another: reciprocals differ as losses do.

@@ -29,7 +29,7 @@ class Counts(NamedTuple):
 
 
 @relation(Counts)
-def counts_that_disagree(state: Counts, fresh: Counts, room: Room) -> Iterator[str]:
+def find_contradictions_in_counts(state: Counts, fresh: Counts, room: Room) -> Iterator[str]:
     """Check that each decision is counted for one arm; a reward comes after its decision."""
     if state.assigned.sum() != state.rounds[0]:
         yield "rounds"

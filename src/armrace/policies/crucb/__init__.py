@@ -25,15 +25,11 @@ from armrace.kernels.generics import (
     Eligible,
     Ticket,
     assign,
-    choose,
-    distribution,
     learn,
-    make_ticket,
 )
-from armrace.kernels.streams import Stream
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
 from armrace.policies.crucb.shorth import shorth
-from armrace.policies.indices.argmax import make_argmax
+from armrace.policies.indices.argmax import make_argmax, plays_next_arm
 from armrace.policies.indices.history_policy import HistoryPolicy
 from armrace.policies.indices.ordered import (
     Ordered,
@@ -85,7 +81,7 @@ class CrUcbState(NamedTuple):
 
 
 @relation(CrUcbState)
-def crucb_that_disagrees(state: CrUcbState, fresh: CrUcbState, room: Room) -> Iterator[str]:
+def find_contradictions_in_crucb(state: CrUcbState, fresh: CrUcbState, room: Room) -> Iterator[str]:
     """Check that no more rewards are kept than came, and what is trimmed leaves some of them."""
     sizes = state.ordered.sizes
     if (sizes > state.counts.pulls).any():
@@ -194,21 +190,11 @@ def _index(state: CrUcbState, arm: int, scale: float) -> float:
 _arm_of_largest_index = make_argmax(_index)
 
 
+@plays_next_arm(CrUcbState)
 @inlined
 def _next_arm(state: CrUcbState, eligible: Eligible) -> int:
     scale = bonus_scale(state.counts.rounds[0] + 1, state.alpha[0])
     return _arm_of_largest_index(state, scale, eligible)
-
-
-@implement(distribution, CrUcbState)
-def crucb_distribution(state: CrUcbState, out: npt.NDArray[np.float64]) -> None:
-    out.fill(0.0)
-    out[_next_arm(state, None)] = 1.0
-
-
-@implement(choose, CrUcbState)
-def crucb_choose(state: CrUcbState, stream: Stream, eligible: Eligible = None) -> Ticket:
-    return make_ticket(_next_arm(state, eligible))
 
 
 @implement(assign, CrUcbState)

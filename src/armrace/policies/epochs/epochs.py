@@ -64,7 +64,7 @@ class Epochs(NamedTuple):
 
 
 @relation(Epochs)
-def epochs_that_disagree(state: Epochs, fresh: Epochs, room: Room) -> Iterator[str]:
+def find_contradictions_in_epochs(state: Epochs, fresh: Epochs, room: Room) -> Iterator[str]:
     """Check that an epoch has a plan for each arm, and the smallest gap that its number allows."""
     # The arm that sets r* has a negative gap, so that the least gap is always the floor, exactly.
     if state.gaps.min() != 0.5 ** (int(state.number[0]) - 1):

@@ -11,14 +11,13 @@ from armrace.errors import InvalidParameter
 from armrace.kernels.generics import SAME_ARM, Ticket, decide, is_restrictable, learn
 from armrace.policies.base import ArmView, Guarantee, Policy
 from armrace.policies.guarded.guard import GuardState, make_guard
-from armrace.policies.guarded.posterior_law import posteriors_distribution_among
 from armrace.policies.races.race_policy import RacePolicy
 from armrace.policies.races.sharp_rule import make_pooled_race
 from armrace.randomness import Purpose, stream_for
 from armrace.specification import Confidence, Limits
 from armrace.theory import SharpLayer, guard_layers, guarded_regret
 
-__all__ = ["Guarded", "posteriors_distribution_among"]
+__all__ = ["Guarded"]
 
 _ARMS, _ROUNDS = 2, 64
 """The size of the run that shows whether a base can serve."""
@@ -108,7 +107,11 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
                 f"base must not be a race or contain one; got {base.tag()}, which deletes arms "
                 "itself."
             )
-        _require_base(base)
+        if not is_restrictable(base.start(_ARMS, _ROUNDS)):
+            raise InvalidParameter(
+                "base must be a policy whose choices can be restricted to some arms; "
+                f"got {base.tag()}."
+            )
         # From here on ``base`` is a policy, however it was given; the specification itself is
         # frozen.
         msgspec.structs.force_setattr(self, "base", base)
@@ -133,6 +136,7 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
             raise InvalidParameter(
                 f"base must be a policy with a single layer; got {self.base.tag()}."
             )
+        _require_base(self.base)
         return make_guard(
             base=self.base.start(arms, horizon),
             race=make_pooled_race(arms, self._layers(arms, horizon), self.lead),
@@ -162,10 +166,6 @@ def _require_base(base: Policy) -> None:
 def _play_short_run(base: Policy) -> None:
     """Play a short run, and refuse a base whose tickets are not what it declares."""
     state = base.start(_ARMS, _ROUNDS)
-    if not is_restrictable(state):
-        raise InvalidParameter(
-            f"base must be a policy whose choices can be restricted to some arms; got {base.tag()}."
-        )
     stream = stream_for(0, Purpose.LEARNER, 0)
     for number in range(_ROUNDS):
         ticket = decide(state, stream)

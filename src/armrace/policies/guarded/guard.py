@@ -46,6 +46,7 @@ from armrace.kernels.generics import (
 )
 from armrace.kernels.sampling import restricted_probability
 from armrace.kernels.streams import Stream, uniform
+from armrace.policies.races.choices import arm_with_fewest_plays
 from armrace.policies.races.race import (
     NEVER,
     Race,
@@ -80,7 +81,7 @@ class Scratch(NamedTuple):
 
 @declare(weighted=CONSTANT, exact=CONSTANT)
 class GuardState(NamedTuple):
-    """The base policy's state and the guard's race, whose shares sum to the labelled rounds'."""
+    """The base policy's state and the guard's race, whose shares sum to that of labelled rounds."""
 
     base: Any
     race: Race
@@ -234,12 +235,7 @@ def _turn_of(race: Race, label: int, eligible: Eligible) -> int:
     if eligible is None:
         return layer.turn
     # The cycle of turns may be at an arm that is not eligible, and must not move on by a choice.
-    fewest, least = NEVER, 0
-    for arm in range(race.cells.shape[1]):
-        cell = cell_of(race, label, arm)
-        if eligible[arm] and cell.active and (fewest == NEVER or cell.assigned < least):
-            fewest, least = arm, cell.assigned
-    return fewest
+    return arm_with_fewest_plays(race, label, eligible)
 
 
 @inlined

@@ -3,14 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.generics import Eligible
+from armrace.kernels.dispatch import implement
+from armrace.kernels.generics import Eligible, Ticket, choose, distribution, make_ticket
+from armrace.kernels.streams import Stream
 
-__all__ = ["make_argmax"]
+__all__ = ["comes_first", "make_argmax", "plays_next_arm"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def plays_next_arm(state_class: type) -> Callable[[F], F]:
+    """Register ``distribution`` and ``choose`` of a policy that draws nothing.
+
+    The decorated function is inlined, takes a state and which arms are eligible, or ``None``, and
+    returns the arm that is played next.
+
+    Args:
+        state_class: the class of the states.
+    """
+
+    def register(next_arm: F) -> F:
+        @implement(distribution, state_class)
+        def index_distribution(state: Any, out: npt.NDArray[np.float64]) -> None:
+            out.fill(0.0)
+            out[next_arm(state, None)] = 1.0
+
+        @implement(choose, state_class)
+        def index_choose(state: Any, stream: Stream, eligible: Eligible = None) -> Ticket:
+            return make_ticket(next_arm(state, eligible))
+
+        return next_arm
+
+    return register
+
+
+@inlined
+def comes_first(index: float, arm: int, best_index: float, best: int, tie: float) -> bool:
+    """Whether an arm is played before the best so far; of equal indices the lowest arm wins.
+
+    Args:
+        index: the arm's index.
+        arm: the arm.
+        best_index: the largest index so far.
+        best: its arm, which need not have been looked at in the order of arms.
+        tie: indices that differ by less are equal.
+    """
+    return index > best_index + tie or (index >= best_index - tie and arm < best)
 
 
 def make_argmax(

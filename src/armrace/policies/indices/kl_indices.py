@@ -23,15 +23,11 @@ from armrace.kernels.generics import (
     Eligible,
     Ticket,
     assign,
-    choose,
-    distribution,
     learn,
-    make_ticket,
 )
-from armrace.kernels.streams import Stream
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
 from armrace.policies.common.divergence import improve_upper_kl, upper_kl
-from armrace.policies.indices.argmax import make_argmax
+from armrace.policies.indices.argmax import comes_first, make_argmax, plays_next_arm
 
 __all__ = ["KlIndices", "exploration", "kl_index", "make_kl_indices"]
 
@@ -164,6 +160,7 @@ _first_guess = make_argmax(_bound)
 """The arm with the largest bound. If it is solved first, most others need not be solved."""
 
 
+@plays_next_arm(KlIndices)
 @inlined
 def _next_arm(state: KlIndices, eligible: Eligible) -> int:
     """The arm of the largest index."""
@@ -179,22 +176,10 @@ def _next_arm(state: KlIndices, eligible: Eligible) -> int:
             continue
         if arm != first and _bound(state, arm, threshold) >= best_index - _TIE:
             index = _solve(state, arm, threshold)
-            # The first arm of equal indices wins, whichever of them was solved first.
-            if index > best_index + _TIE or (index >= best_index - _TIE and arm < best):
+            if comes_first(index, arm, best_index, best, _TIE):
                 best = arm
             best_index = max(best_index, index)
     return best
-
-
-@implement(distribution, KlIndices)
-def kl_indices_distribution(state: KlIndices, out: npt.NDArray[np.float64]) -> None:
-    out.fill(0.0)
-    out[_next_arm(state, None)] = 1.0
-
-
-@implement(choose, KlIndices)
-def kl_indices_choose(state: KlIndices, stream: Stream, eligible: Eligible = None) -> Ticket:
-    return make_ticket(_next_arm(state, eligible))
 
 
 @implement(assign, KlIndices)

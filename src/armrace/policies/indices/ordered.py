@@ -57,7 +57,7 @@ class Ordered(NamedTuple):
 
 
 @relation(Ordered)
-def ordered_that_disagree(state: Ordered, fresh: Ordered, room: Room) -> Iterator[str]:
+def find_contradictions_in_ordered(state: Ordered, fresh: Ordered, room: Room) -> Iterator[str]:
     """Check that rewards are in order and counted, and cursors know the ranks of their pages."""
     if not ((state.pages.pool >= 0.0) & (state.pages.pool <= 1.0)).all():
         yield "pages.pool"

@@ -39,7 +39,7 @@ class Pages(NamedTuple):
 
 
 @relation(Pages)
-def pages_that_disagree(state: Pages, fresh: Pages, room: Room) -> Iterator[str]:
+def find_contradictions_in_pages(state: Pages, fresh: Pages, room: Room) -> Iterator[str]:
     """Check that directories do not overlap, and each page handed out is listed in one of them."""
     pages, entries = state.used.tolist()
     if not (0 <= pages <= state.pool.size // PAGE and 0 <= entries <= state.directory.size):

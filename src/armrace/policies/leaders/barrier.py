@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 
-__all__ = ["barrier_weights", "least_place", "lengthened"]
+__all__ = ["arm_of_least_loss", "barrier_weights", "corrected_step"]
 
 _LAST_STEP = 1e-4
 """After a step of this size, relative to the distance, the error is below 1e-12."""
@@ -32,7 +32,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @inlined
-def least_place(losses: Floats) -> int:
+def arm_of_least_loss(losses: Floats) -> int:
     """The first arm with the least loss."""
     best, least = 0, losses[0]
     for arm in range(1, losses.size):
@@ -42,7 +42,7 @@ def least_place(losses: Floats) -> int:
 
 
 @inlined
-def lengthened(step: float, bend: float) -> float:
+def corrected_step(step: float, bend: float) -> float:
     """A Newton step with the second term; ``bend`` is ``-f''/2f'``, which is not negative.
 
     Args:
@@ -68,7 +68,7 @@ def barrier_weights(expected: Floats, scales: Floats, normaliser: float, out: Fl
         normaliser: the ``x`` of the round before.
         out: an array with an entry for each arm, which is overwritten.
     """
-    best = least_place(expected)
+    best = arm_of_least_loss(expected)
     least = expected[best]
     low = scales[best]
     distance = min(max(least - normaliser, low), _FARTHEST)
@@ -85,7 +85,7 @@ def barrier_weights(expected: Floats, scales: Floats, normaliser: float, out: Fl
             slope += weight * root
             curvature += weight * root * root
         # With S' = -slope and S'' = 2 curvature: (1 - f)/f' and -f''/2f' for f = 1/S.
-        step = lengthened(total * (total - 1.0) / slope, curvature / slope - slope / total)
+        step = corrected_step(total * (total - 1.0) / slope, curvature / slope - slope / total)
         if abs(step) < _LAST_STEP * distance:
             break
         distance = max(distance + step, low)

@@ -47,7 +47,7 @@ class ExponentialGains(NamedTuple):
 
 
 @relation(ExponentialGains)
-def gains_that_disagree(
+def find_contradictions_in_gains(
     state: ExponentialGains, fresh: ExponentialGains, room: Room
 ) -> Iterator[str]:
     """Check that exploration is a probability."""

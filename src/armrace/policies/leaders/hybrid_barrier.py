@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined, outlined
-from armrace.policies.leaders.barrier import least_place
+from armrace.policies.leaders.barrier import arm_of_least_loss
 
 __all__ = ["hybrid_barrier_weights"]
 
@@ -110,7 +110,7 @@ def hybrid_barrier_weights(
         normaliser: the multiplier of the round before.
         out: an array with an entry for each arm, which is overwritten.
     """
-    least = expected[least_place(expected)]
+    least = expected[arm_of_least_loss(expected)]
     even = _hybrid_slope(1.0 / out.size, entropy)
     low, high = np.inf, -np.inf
     for arm in range(out.size):

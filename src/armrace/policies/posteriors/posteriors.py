@@ -22,6 +22,7 @@ from armrace.kernels.generics import (
     assign,
     choose,
     distribution,
+    distribution_among,
     learn,
     make_ticket,
 )
@@ -44,7 +45,9 @@ class Posteriors(NamedTuple):
 
 
 @relation(Posteriors)
-def posteriors_that_disagree(state: Posteriors, fresh: Posteriors, room: Room) -> Iterator[str]:
+def find_contradictions_in_posteriors(
+    state: Posteriors, fresh: Posteriors, room: Room
+) -> Iterator[str]:
     """Check that each reward is a success or a failure."""
     if (state.successes % 1.0).any():
         yield "successes"
@@ -83,6 +86,30 @@ def _draw_arm(state: Posteriors, stream: Stream, eligible: Eligible) -> int:
 @implement(distribution, Posteriors)
 def posteriors_distribution(state: Posteriors, out: npt.NDArray[np.float64]) -> None:
     law_of_largest(state.successes, state.failures, out)
+
+
+@implement(distribution_among, Posteriors)
+def posteriors_distribution_among(
+    state: Posteriors, eligible: npt.NDArray[np.bool_], out: npt.NDArray[np.float64]
+) -> None:
+    count = 0
+    for arm in range(eligible.size):
+        count += eligible[arm]
+    successes, failures, law = np.empty(count), np.empty(count), np.empty(count)
+    place = 0
+    for arm in range(eligible.size):
+        if eligible[arm]:
+            successes[place], failures[place] = state.successes[arm], state.failures[arm]
+            place += 1
+    # Dividing the probabilities among all arms by their sum would be wrong: posteriors are drawn
+    # and compared, not weighed.
+    law_of_largest(successes, failures, law)
+    place = 0
+    for arm in range(eligible.size):
+        out[arm] = 0.0
+        if eligible[arm]:
+            out[arm] = law[place]
+            place += 1
 
 
 @implement(choose, Posteriors)

@@ -11,7 +11,14 @@ from armrace.kernels.compiling import inlined, outlined
 from armrace.kernels.generics import NO_LAYER, Eligible, Ticket, make_ticket
 from armrace.policies.races.state import NEVER, Race, cell_of, layer_of
 
-__all__ = ["arm_probability", "choose_eligible", "fallback_arm", "next_arm", "next_arm_or"]
+__all__ = [
+    "arm_probability",
+    "arm_with_fewest_plays",
+    "choose_eligible",
+    "fallback_arm",
+    "next_arm",
+    "next_arm_or",
+]
 
 
 @inlined
@@ -47,14 +54,40 @@ def fallback_arm(state: Race) -> int:
     if layer == 0:
         return NEVER
     # The paper lets an empty layer play any active arm of this one (Algorithm 2, erratum 13).
+    return _best_mean(state, layer, None, True)
+
+
+@inlined
+def _best_mean(state: Race, number: int, eligible: Eligible, active: bool) -> int:
+    """Return the eligible arm with the best mean in a layer; only active arms if ``active``."""
     best, best_mean = NEVER, -1.0
     for arm in range(state.cells.shape[1]):
-        cell = cell_of(state, layer, arm)
-        if cell.active:
+        if eligible is not None and not eligible[arm]:
+            continue
+        cell = cell_of(state, number, arm)
+        if cell.active or not active:
             mean = cell.sums / cell.pulls if cell.pulls > 0 else 0.0
             if mean > best_mean:
                 best, best_mean = arm, mean
     return best
+
+
+@inlined
+def arm_with_fewest_plays(state: Race, number: int, eligible: npt.NDArray[np.bool_]) -> int:
+    """Return the eligible active arm with the fewest plays in a layer; NEVER if there is none.
+
+    Args:
+        state: the state of a race.
+        number: the layer, from 0.
+        eligible: which arms may be chosen.
+    """
+    fewest, least = NEVER, 0
+    for arm in range(state.cells.shape[1]):
+        cell = cell_of(state, number, arm)
+        # Strictly fewer, so that the lowest index wins among equals, as in the cycle of turns.
+        if eligible[arm] and cell.active and (fewest == NEVER or cell.assigned < least):
+            fewest, least = arm, cell.assigned
+    return fewest
 
 
 @inlined
@@ -106,35 +139,13 @@ def _eligible_arm(state: Race, number: int, eligible: npt.NDArray[np.bool_]) -> 
     if layer.active_count > 0:
         if layer.leads > 0 and layer.leader != NEVER and eligible[layer.leader]:
             return layer.leader, True
-        fewest = NEVER
-        for arm in range(state.cells.shape[1]):
-            cell = cell_of(state, number, arm)
-            if not (eligible[arm] and cell.active):
-                continue
-            # Strictly fewer, so that the lowest index wins among equals, as in the cycle of turns.
-            if fewest == NEVER or cell.assigned < cell_of(state, number, fewest).assigned:
-                fewest = arm
+        fewest = arm_with_fewest_plays(state, number, eligible)
         if fewest != NEVER:
             return fewest, True
     # Nothing is learned from a play in another layer's place: the layer's sample would no longer be
     # drawn by its own coin (erratum 13).
     for other in range(state.share.size):
-        arm = _best_eligible_mean(state, other, eligible, True)
+        arm = _best_mean(state, other, eligible, True)
         if arm != NEVER:
             return arm, False
-    return _best_eligible_mean(state, state.share.size - 1, eligible, False), False
-
-
-@inlined
-def _best_eligible_mean(
-    state: Race, number: int, eligible: npt.NDArray[np.bool_], active: bool
-) -> int:
-    """Return the eligible arm with the best mean in a layer; only active arms if ``active``."""
-    best, best_mean = NEVER, -1.0
-    for arm in range(state.cells.shape[1]):
-        cell = cell_of(state, number, arm)
-        if eligible[arm] and (cell.active or not active):
-            mean = cell.sums / cell.pulls if cell.pulls > 0 else 0.0
-            if mean > best_mean:
-                best, best_mean = arm, mean
-    return best
+    return _best_mean(state, state.share.size - 1, eligible, False), False

@@ -115,7 +115,13 @@ def race_assign(state: Race, ticket: Ticket) -> Ticket:
 
 @inlined
 def assign_to_layer(state: Race, number: int, arm: int) -> None:
-    """Count a play of an arm in a layer, and advance the turn if it was this arm's."""
+    """Count a play of an arm in a layer, and advance the turn if it was this arm's.
+
+    Args:
+        state: the state of a race.
+        number: the layer, from 0.
+        arm: the arm.
+    """
     layer, cell = layer_of(state, number), cell_of(state, number, arm)
     # Read before anything is written: after a choice of its own, compiled code then knows that
     # it is this arm's turn. It is not if the choice was restricted or made by another state.

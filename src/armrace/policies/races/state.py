@@ -270,14 +270,25 @@ def _halves(share: npt.NDArray[np.float64]) -> bool:
 
 @inlined
 def cell_of(state: Race, layer: int, arm: int) -> Any:
-    """Return the record of an arm in a layer."""
+    """Return the record of an arm in a layer.
+
+    Args:
+        state: the state of a race.
+        layer: the layer, from 0.
+        arm: the arm.
+    """
     # Unsigned indices spare compiled code the test for negative ones, which count from the end.
     return state.cells[np.uint64(layer), np.uint64(arm)]
 
 
 @inlined
 def layer_of(state: Race, layer: int) -> Any:
-    """Return the record of a layer."""
+    """Return the record of a layer.
+
+    Args:
+        state: the state of a race.
+        layer: the layer, from 0.
+    """
     return state.layers[np.uint64(layer)]
 
 

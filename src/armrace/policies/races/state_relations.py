@@ -9,11 +9,11 @@ import numpy as np
 from armrace.kernels.declarations import Room, relation
 from armrace.policies.races.state import NEVER, Race
 
-__all__ = ["race_that_disagrees"]
+__all__ = ["find_contradictions_in_race"]
 
 
 @relation(Race)
-def race_that_disagrees(state: Race, fresh: Race, room: Room) -> Iterator[str]:
+def find_contradictions_in_race(state: Race, fresh: Race, room: Room) -> Iterator[str]:
     """Active arms take turns, extremes are those of the intervals, and some arm is left."""
     cells, layers, active = state.cells, state.layers, state.active
     if (layers.active_count != active.sum(axis=1)).any():

@@ -60,7 +60,7 @@ class RobustUcb(HistoryPolicy, frozen=True, tag="robust-ucb"):
     source_kind: ClassVar[str] = "restated"
     source_note: ClassVar[str] = (
         "All three estimators and their widths agree with later papers that restate them; the "
-        "limit on the number of blocks is this library's."
+        "limit on the number of blocks is from memory."
     )
 
     estimator: Annotated[

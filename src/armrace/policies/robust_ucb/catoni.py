@@ -24,13 +24,10 @@ from armrace.kernels.generics import (
     Eligible,
     Ticket,
     assign,
-    choose,
-    distribution,
     learn,
-    make_ticket,
 )
-from armrace.kernels.streams import Stream
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.indices.argmax import comes_first, plays_next_arm
 from armrace.policies.indices.pages import PAGE, Pages, insert_page, make_pages, page_start
 
 __all__ = ["CatoniMeans", "catoni_index", "catoni_scale", "influence", "make_catoni_means"]
@@ -58,7 +55,9 @@ class CatoniMeans(NamedTuple):
 
 
 @relation(CatoniMeans)
-def catoni_that_disagrees(state: CatoniMeans, fresh: CatoniMeans, room: Room) -> Iterator[str]:
+def find_contradictions_in_catoni(
+    state: CatoniMeans, fresh: CatoniMeans, room: Room
+) -> Iterator[str]:
     """Check that all rewards kept are on pages."""
     if (state.kept > state.counts.pulls).any():
         yield "kept"
@@ -179,7 +178,7 @@ def _estimate(state: CatoniMeans, arm: int, alpha: float) -> tuple[float, float]
         return state.kept_sums[arm] / size, 1.0
     turn = alpha - reference[_ALPHA]
     step = (reference[_VALUE] + turn * reference[_TILT]) / (alpha * reference[_SLOPE])
-    # The remainder's bound needs to know how far away the root is, and that is what is sought. So
+    # The remainder's bound needs to know how far away the root is, and that is not known yet. So
     # guess a bound and verify it: if the remainder over the guessed range is within the guess,
     # the root lies in that range. If not, nothing is known, and 1 covers all of [0, 1].
     error = 2.0 * _remainder(turn, alpha, 2.0 * step)
@@ -231,6 +230,7 @@ def catoni_index(state: CatoniMeans, arm: int, logarithm: float, scale: float) -
     return estimate + scale * state.spread[arm]
 
 
+@plays_next_arm(CatoniMeans)
 @inlined
 def _next_arm(state: CatoniMeans, eligible: Eligible) -> int:
     """Return an arm with too few plays for the estimator if there is one, else the best index."""
@@ -255,21 +255,10 @@ def _next_arm(state: CatoniMeans, eligible: Eligible) -> int:
         estimate, error = _estimate(state, arm, alpha)
         if arm != first and estimate + error + scale * state.spread[arm] >= best_index - _TIE:
             index = catoni_index(state, arm, logarithm, scale)
-            if index > best_index + _TIE or (index >= best_index - _TIE and arm < best):
+            if comes_first(index, arm, best_index, best, _TIE):
                 best = arm
             best_index = max(best_index, index)
     return best
-
-
-@implement(distribution, CatoniMeans)
-def catoni_distribution(state: CatoniMeans, out: npt.NDArray[np.float64]) -> None:
-    out.fill(0.0)
-    out[_next_arm(state, None)] = 1.0
-
-
-@implement(choose, CatoniMeans)
-def catoni_choose(state: CatoniMeans, stream: Stream, eligible: Eligible = None) -> Ticket:
-    return make_ticket(_next_arm(state, eligible))
 
 
 @implement(assign, CatoniMeans)

@@ -23,14 +23,10 @@ from armrace.kernels.generics import (
     Eligible,
     Ticket,
     assign,
-    choose,
-    distribution,
     learn,
-    make_ticket,
 )
-from armrace.kernels.streams import Stream
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
-from armrace.policies.indices.argmax import make_argmax
+from armrace.policies.indices.argmax import make_argmax, plays_next_arm
 from armrace.policies.indices.pages import PAGE, Pages, insert_page, make_pages, page_start
 
 __all__ = ["MediansOfMeans", "make_medians_of_means", "median_of_means_index"]
@@ -63,7 +59,7 @@ class MediansOfMeans(NamedTuple):
 
 
 @relation(MediansOfMeans)
-def medians_that_disagree(
+def find_contradictions_in_medians(
     state: MediansOfMeans, fresh: MediansOfMeans, room: Room
 ) -> Iterator[str]:
     """Check that all sums kept are on pages, and none exceeds the number of rewards."""
@@ -145,20 +141,10 @@ def _sort(numbers: npt.NDArray[np.float64]) -> None:
 _arm_of_largest_index = make_argmax(median_of_means_index, least_plays=2)
 
 
+@plays_next_arm(MediansOfMeans)
 @inlined
 def _next_arm(state: MediansOfMeans, eligible: Eligible) -> int:
     return _arm_of_largest_index(state, math.log(state.counts.rounds[0] + 1), eligible)
-
-
-@implement(distribution, MediansOfMeans)
-def medians_distribution(state: MediansOfMeans, out: npt.NDArray[np.float64]) -> None:
-    out.fill(0.0)
-    out[_next_arm(state, None)] = 1.0
-
-
-@implement(choose, MediansOfMeans)
-def medians_choose(state: MediansOfMeans, stream: Stream, eligible: Eligible = None) -> Ticket:
-    return make_ticket(_next_arm(state, eligible))
 
 
 @implement(assign, MediansOfMeans)

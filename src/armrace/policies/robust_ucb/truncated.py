@@ -20,14 +20,10 @@ from armrace.kernels.generics import (
     Eligible,
     Ticket,
     assign,
-    choose,
-    distribution,
     learn,
-    make_ticket,
 )
-from armrace.kernels.streams import Stream
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
-from armrace.policies.indices.argmax import make_argmax
+from armrace.policies.indices.argmax import make_argmax, plays_next_arm
 
 __all__ = ["TruncatedMeans", "make_truncated_means", "truncated_index"]
 
@@ -97,20 +93,10 @@ def _recount(state: TruncatedMeans, arm: int, doubled: float) -> tuple[float, fl
 _arm_of_largest_index = make_argmax(truncated_index)
 
 
+@plays_next_arm(TruncatedMeans)
 @inlined
 def _next_arm(state: TruncatedMeans, eligible: Eligible) -> int:
     return _arm_of_largest_index(state, 2.0 * math.log(state.counts.rounds[0] + 1), eligible)
-
-
-@implement(distribution, TruncatedMeans)
-def truncated_distribution(state: TruncatedMeans, out: npt.NDArray[np.float64]) -> None:
-    out.fill(0.0)
-    out[_next_arm(state, None)] = 1.0
-
-
-@implement(choose, TruncatedMeans)
-def truncated_choose(state: TruncatedMeans, stream: Stream, eligible: Eligible = None) -> Ticket:
-    return make_ticket(_next_arm(state, eligible))
 
 
 @implement(assign, TruncatedMeans)

@@ -16,14 +16,10 @@ from armrace.kernels.generics import (
     Eligible,
     Ticket,
     assign,
-    choose,
-    distribution,
     learn,
-    make_ticket,
 )
-from armrace.kernels.streams import Stream
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
-from armrace.policies.indices.argmax import make_argmax
+from armrace.policies.indices.argmax import make_argmax, plays_next_arm
 from armrace.policies.indices.history_policy import HistoryPolicy
 from armrace.policies.indices.ordered import Ordered, insert, make_ordered, median
 from armrace.policies.rucb.deviation import median_deviation
@@ -62,7 +58,7 @@ class RUcbState(NamedTuple):
 
 
 @relation(RUcbState)
-def rucb_that_disagrees(state: RUcbState, fresh: RUcbState, room: Room) -> Iterator[str]:
+def find_contradictions_in_rucb(state: RUcbState, fresh: RUcbState, room: Room) -> Iterator[str]:
     """Check that no more rewards are kept than came."""
     if (state.ordered.sizes > state.counts.pulls).any():
         yield "ordered.sizes"
@@ -147,20 +143,10 @@ def _index(state: RUcbState, arm: int, logarithm: float) -> float:
 _arm_of_largest_index = make_argmax(_index)
 
 
+@plays_next_arm(RUcbState)
 @inlined
 def _next_arm(state: RUcbState, eligible: Eligible) -> int:
     return _arm_of_largest_index(state, math.log(max(1, state.counts.rounds[0])), eligible)
-
-
-@implement(distribution, RUcbState)
-def rucb_distribution(state: RUcbState, out: npt.NDArray[np.float64]) -> None:
-    out.fill(0.0)
-    out[_next_arm(state, None)] = 1.0
-
-
-@implement(choose, RUcbState)
-def rucb_choose(state: RUcbState, stream: Stream, eligible: Eligible = None) -> Ticket:
-    return make_ticket(_next_arm(state, eligible))
 
 
 @implement(assign, RUcbState)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from armrace.policies.base import ArmView
 from armrace.policies.common.counts import Counts
 from armrace.policies.races.race import NEVER
-from armrace.policies.switching.sapo import SapoState, has_switched
+from armrace.policies.switching.tested_eliminations import SapoState, has_switched
 
 __all__ = ["view_arms", "view_sapo"]
 

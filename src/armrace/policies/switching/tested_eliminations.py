@@ -129,7 +129,7 @@ class SapoState(NamedTuple):
 
 
 @relation(SapoState)
-def sapo_that_disagrees(state: SapoState, fresh: SapoState, room: Room) -> Iterator[str]:
+def find_contradictions_in_sapo(state: SapoState, fresh: SapoState, room: Room) -> Iterator[str]:
     """Until the switch some arm is active, and eliminated ones leave it a part of the rounds."""
     seen, switched_at, active = state.clock.tolist()
     if not 0 <= seen <= state.counts.pulls.sum() or switched_at > room.decisions:
