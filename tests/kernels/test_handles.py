@@ -144,6 +144,7 @@ def test_a_handle_holds_the_address_that_numpy_gives():
     numbers = np.arange(8.0)[2:]
     pair = Pair(numbers, np.zeros((3, 0)))
     handle = Handle(pair)
-    assert int(handle) == handle.memory.ctypes.data
-    assert handle.memory[:3].tolist() == [numbers.ctypes.data, 6, 8]
-    assert handle.memory[3:8].tolist() == [pair.other.ctypes.data, 3, 0, *pair.other.strides]
+    words = np.frombuffer(handle.memory, dtype=np.int64)
+    assert int(handle) == words.ctypes.data
+    assert words[:3].tolist() == [numbers.ctypes.data, 6, 8]
+    assert words[3:].tolist() == [pair.other.ctypes.data, 3, 0, *pair.other.strides]

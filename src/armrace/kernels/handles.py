@@ -17,9 +17,9 @@ handle.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
-from ctypes import c_void_p
-from struct import pack_into
+from collections.abc import Callable
+from ctypes import addressof, c_char, c_void_p
+from struct import Struct, pack_into
 from typing import Any
 
 import numba
@@ -53,8 +53,7 @@ class StateType(types.NamedTuple):
         state: Numba's type of the tuple that Python holds.
         size: the bytes of the state in memory.
         offsets: where each member begins, in bytes.
-        leaves: for each array and number, also of inner states, where it begins, and the NumPy type
-            of a number.
+        form: how all of it is stored, for :mod:`struct`.
     """
 
     def __init__(self, state: Any) -> None:
@@ -63,7 +62,7 @@ class StateType(types.NamedTuple):
         self.state = state
         starts = np.cumsum([0, *map(_size, members)])
         self.size, self.offsets = int(starts[-1]), tuple(starts[:-1].tolist())
-        self.leaves = tuple(_leaves(self, 0))
+        self.form = Struct("@" + "".join(map(_form, members))).format
         # The names of types are part of the names of functions: in full they would be longer than
         # the functions themselves.
         digest = hashlib.sha256(str(state).encode()).hexdigest()[:16]
@@ -84,9 +83,9 @@ def _member_type(kind: Any) -> Any:
     if isinstance(kind, types.BaseTuple):
         for member in kind.types:
             _member_type(member)
-    elif not isinstance(kind, (types.Array, types.Number, types.Boolean)):
+    elif not isinstance(kind, (types.Array, types.Integer, types.Float, types.Boolean)):
         # Lists or text would be freed while in use.
-        raise NumbaTypeError(f"a state holds arrays, numbers and tuples of them; got {kind}")
+        raise NumbaTypeError(f"a state holds arrays, real numbers and tuples of them; got {kind}")
     return kind
 
 
@@ -101,14 +100,14 @@ def _size(kind: Any) -> int:
     return -(-as_dtype(kind).itemsize // _WORD) * _WORD
 
 
-def _leaves(kind: Any, start: int) -> Iterator[tuple[int, Any]]:
-    """Yield where arrays and numbers of a member begin, and the NumPy types of numbers."""
+def _form(kind: Any) -> str:
+    """How a member is stored: of an array its address, its shape and its strides."""
     if isinstance(kind, types.BaseTuple):
-        for member in kind.types:
-            yield from _leaves(member, start)
-            start += _size(member)
-    else:
-        yield start, None if isinstance(kind, types.Array) else as_dtype(kind)
+        return "".join(map(_form, kind.types))
+    if isinstance(kind, types.Array):
+        return f"{1 + 2 * kind.ndim}q"
+    number = as_dtype(kind)
+    return f"{number.char}{_size(kind) - number.itemsize}x"
 
 
 @register_model(StateType)
@@ -190,10 +189,6 @@ def _load(builder: Any, state: Any, offset: int, kind: Any) -> Any:
     return loaded
 
 
-_FORMS = [f"@{1 + 2 * dimensions}q" for dimensions in range(65)]
-"""How the address, the shape and the strides of an array are stored, by its dimensions."""
-
-
 def _address_of(array: npt.NDArray[Any]) -> int:
     """Return where the data of an array begin.
 
@@ -212,23 +207,19 @@ class Handle(int):
     """
 
     state: Any
-    memory: npt.NDArray[np.int64]
+    memory: bytearray
     _numba_type_: StateType
 
     def __new__(cls, state: Any) -> Handle:
         """Store a state."""
-        kind = _type_of(state)
-        memory = np.zeros(max(1, kind.size // _WORD), dtype=np.int64)
-        view = memory.data.cast("B")
+        structure: list[Any] = []
+        values: list[Any] = []
         # Only addresses of arrays are written: what Python changes in them, compiled code sees.
-        for member, (place, number) in zip(_members(state), kind.leaves, strict=True):
-            if number is None:
-                words = _address_of(member), *member.shape, *member.strides
-                pack_into(_FORMS[member.ndim], view, place, *words)
-            else:
-                data = np.asarray(member, dtype=number).tobytes()
-                view[place : place + len(data)] = data
-        self = super().__new__(cls, memory.ctypes.data)
+        _flatten(state, structure, values)
+        kind = _type_of(state, tuple(structure))
+        memory = bytearray(max(_WORD, kind.size))
+        pack_into(kind.form, memory, 0, *values)
+        self = super().__new__(cls, addressof(c_char.from_buffer(memory)))
         self.state, self.memory, self._numba_type_ = state, memory, kind
         return self
 
@@ -252,41 +243,36 @@ _known_types: dict[tuple[Any, ...], StateType] = {}
 """Types of the states that handles were made of, by their structure."""
 
 
-def _type_of(state: Any) -> StateType:
+def _type_of(state: Any, structure: tuple[Any, ...]) -> StateType:
     """Return the type of a state behind a handle.
 
     Numba looks at every array of a state to find its type, which takes milliseconds for a policy
     with many of them. A service restores learners all the time, so the result is remembered.
     """
-    structure = tuple(_structure(state))
     if structure not in _known_types:
         _known_types[structure] = StateType(numba.typeof(state))
     return _known_types[structure]
 
 
-def _structure(state: tuple[Any, ...]) -> Iterator[Any]:
-    """Yield all that Numba's type of a nested tuple of arrays and numbers depends on."""
-    yield type(state)
+def _flatten(state: tuple[Any, ...], structure: list[Any], values: list[Any]) -> None:
+    """Collect all that Numba's type of a nested tuple depends on, and the values to be stored.
+
+    Both are collected in one pass, since short runs spend much of their time here.
+    """
+    structure.append(type(state))
     for member in state:
-        if isinstance(member, tuple):
-            yield tuple(_structure(member))
-        elif isinstance(member, np.ndarray):
-            yield member.dtype
-            yield member.ndim
-            yield member.flags.num
+        if isinstance(member, np.ndarray):
+            structure += (member.dtype, member.ndim, member.flags.num)
+            values.append(_address_of(member))
+            values += member.shape
+            values += member.strides
+        elif isinstance(member, tuple):
+            _flatten(member, structure, values)
         else:
             # Numba gives an integer beyond 63 bits another type than the others.
-            yield type(member)
-            yield isinstance(member, int) and member.bit_length() > 63
-
-
-def _members(state: tuple[Any, ...]) -> Iterator[Any]:
-    """The arrays and numbers of a nested tuple, in order."""
-    for member in state:
-        if isinstance(member, tuple):
-            yield from _members(member)
-        else:
-            yield member
+            structure += (type(member), isinstance(member, int) and member.bit_length() > 63)
+            values.append(member)
+    structure.append(None)  # where the tuple ends
 
 
 @unbox(StateType)

@@ -52,7 +52,8 @@ class Survey:
         if "propensity" in frame.columns and frame.height:
             propensities = frame["propensity"].to_numpy()
             self.least_propensity = min(self.least_propensity, float(propensities.min()))
-            self.inverse_propensities += float((1.0 / propensities).sum())
+            with np.errstate(over="ignore"):  # the inverse of the least numbers is infinite
+                self.inverse_propensities += float((1.0 / propensities).sum())
         if "time" in frame.columns and frame.height:
             self._add_times(frame["time"].to_numpy())
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate
 
 from armrace.theory.arguments import check_above_zero, check_at_least, check_open_unit
@@ -57,6 +58,11 @@ def corruption_allowance(rho: float, log_term: float) -> float:
     """
     check_above_zero("rho", rho)
     check_at_least("log_term", log_term, 0)
+    return _least_allowance(rho, log_term)
+
+
+@lru_cache(1000)  # every replication of a race asks for those of its layers
+def _least_allowance(rho: float, log_term: float) -> float:
     allowance = log_term + (math.e - 1) * rho
     for _ in range(_NEWTON_STEPS):
         slope = math.log(allowance / rho)
