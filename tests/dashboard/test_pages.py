@@ -320,7 +320,7 @@ def test_a_large_matrix_follows_its_race(browser):
         player.start()
         try:
             # How many a second depends on the machine: `python -m benchmarks.frames` judges that.
-            assert page.evaluate(_WAIT_FOR_UPDATES, 20) == 20
+            assert page.evaluate(_WAIT_FOR_UPDATES, 8) == 8
         finally:
             stop.set()
             player.join()

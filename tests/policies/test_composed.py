@@ -107,7 +107,7 @@ def mixed_learn(state: MixedState, ticket: Ticket, reward: float) -> None:
         learn(state.base, unwrap_ticket(ticket, 1), reward)
 
 
-@pytest.mark.parametrize("base", ["tsallis-inf", "exp3p"])
+@pytest.mark.parametrize("base", ["tsallis-inf", pytest.param("exp3p", marks=pytest.mark.long)])
 def test_a_mixed_policy_keeps_the_contract(base):
     check_policy(Mixed(base=base))
 

@@ -1,5 +1,6 @@
 """One small result of each kind and its page, made once for all tests of reports."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from armrace.simulation.arena import Grid, run_arena
 from armrace.verification import Verification, verify
 from browsing import chromium
 from cli.test_redteam import TINY
+from verification.test_mutants import SHORT
 
 POLICIES = ["multi-layer-race", "ucb1", "tsallis-inf"]
 GRID = Grid(
@@ -58,6 +60,8 @@ def _compare(budget: float) -> Comparison:
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(EFFORTS, "quick", TINY)
+        patch.setattr(sys.modules[verify.__module__], "QUICK", SHORT)
+        verification = verify(["sharp-race"], asymptotic=True, quick=True, progress=False)
         verdicts = [
             redteam("ucb1", [0.6, 0.4], budget, 1000, effort="quick", progress=False)
             for budget in (10, 40)
@@ -70,7 +74,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
             policies=["ucb1", "tsallis-inf", "barbat"], attacks=["swap-best"], progress=False,
         ),
         verdicts=verdicts,
-        verification=verify(["sharp-race"], asymptotic=True, quick=True, progress=False),
+        verification=verification,
         arena=run_arena(GRID, tmp_path_factory.mktemp("cells"), workers=1),
         replay=armrace.replay(
             "sample:open-bandit", ["ucb1", "tsallis-inf"], arm="item_id", reward="click",
