@@ -20,7 +20,7 @@ ENTRIES = {f"live_{name}" for name in LiveCalls._fields}
         ({"replays": True}, set()),
         ({"batches": False, "replays": True}, {"live_decide_many", "live_learn_many"}),
     ],
-    ids=str,
+    ids=["usually", "in a service", "without batches"],
 )
 def test_a_learner_is_compiled_by_calling_all_of_it(monkeypatch, asked, left_out):
     found, compile_one = set(), live_calls._entry_point
