@@ -41,8 +41,9 @@ def forwarded(
     outer: Future[Any] = Future()
 
     def hand_on(done: Future[Any]) -> None:
-        # A cancelled future takes no result; its task may have ended anyway.
-        if outer.cancelled():
+        # A cancelled future takes no result; its task may have ended anyway. From here on it cannot
+        # be cancelled: to ask first and answer later would leave time for another thread to do so.
+        if not outer.set_running_or_notify_cancel():
             return
         try:
             outer.set_result(done.result())
