@@ -93,5 +93,5 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Twice as many processes as cores: many tests wait for a server, a browser or a program."""
-    return 2 * (os.cpu_count() or 2)
+    """Three processes for two cores: many tests wait for a server, a browser or a program."""
+    return (3 * (os.cpu_count() or 2) + 1) // 2

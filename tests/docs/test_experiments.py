@@ -74,6 +74,7 @@ def test_only_what_is_fooled_by_moving_means_loses_by_them() -> None:
         assert found[fooled][moving] > 3 * found["tsallis-inf"][moving]
 
 
+@pytest.mark.long
 def test_observation_free_page_says_what_comes_out() -> None:
     page = rows((FOLDER / "observation-free.md").read_text(encoding="utf-8"))
     quick = rows(printed("observation_free.py", "--quick"))

@@ -69,7 +69,8 @@ def test_plays_as_the_theory_page_says(base):
     assert (textbook.told > 0) == (base == "exp3")
 
 
-@pytest.mark.parametrize("base", ["ucb1", pytest.param("thompson", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("base", ["ucb1", "thompson"])
 def test_a_guard_around_another_base_keeps_the_contract(base):
     """The catalogue's own test has the default base."""
     check_policy(Guarded(base=base))

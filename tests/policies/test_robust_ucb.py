@@ -140,9 +140,10 @@ def test_late_and_surplus_feedback(estimator):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("reward", [0.0, 1.0])
-def test_a_million_extreme_rounds_leave_it_sound(estimator, reward):
+def test_many_extreme_rounds_leave_it_sound(estimator, reward):
     environment = {"name": "deterministic", "rewards": (reward, reward, reward)}
-    horizon = 2 * 10**4 if estimator == "catoni" else 10**6  # catoni costs a pass over all rewards
+    # Catoni costs a pass over all rewards.
+    horizon = 10**4 if estimator == "catoni" else 2 * 10**5
     assert is_sound(final_state(RobustUcb(estimator=estimator), environment, horizon), 3)
 
 

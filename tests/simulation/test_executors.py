@@ -262,7 +262,10 @@ def test_a_script_that_starts_processes_when_it_is_imported_is_told(tmp_path):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize(
+    "seconds",
+    [0.3, *(pytest.param(seconds, marks=pytest.mark.long) for seconds in (0.0, 1.0))],
+)
 def test_ctrl_c_to_the_group_while_processes_start_is_answered_by_one_process(seconds):
     script = """
 import signal, sys

@@ -17,7 +17,7 @@ ROW = re.compile(r"^\| `([\w-]+)` \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 PUBLISHED = {(race, mistake): said for race, mistake, said in ROW.findall(GUIDE.read_text())}
 TRIED = list(mutants())
 GUARANTEED = {kind.tag() for kind in GUARANTEES}
-IN_THE_LONG_FORM = {"lb-inf", "exp3"}
+IN_THE_LONG_FORM = {"lb-inf", "exp3", "tsallis-inf"}
 """Leaders whose mistakes are also made in another leader here, and caught by the same claims."""
 
 

@@ -48,10 +48,12 @@ SMALL = QUICK._replace(
 
 
 SHORT = SMALL._replace(
+    runs=20,
+    sampling_runs=20,
     growth_runs=6,  # growth is shown at 1% divided by all rows, too little for 4 runs
     switch_rounds=QUICK.switch_rounds,
     computed_runs=4,
-    martingale_runs=200,
+    martingale_runs=120,
     replayed_runs=1,
 )
 """All claims about all races in half of the time of the quick form; ``make verify`` is longer."""
