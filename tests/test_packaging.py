@@ -172,7 +172,13 @@ def test_nothing_but_base_dependencies_is_there(environment: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("home", HOMES.values(), ids=HOMES.keys())
+@pytest.mark.parametrize(
+    "home",
+    [
+        pytest.param(HOMES["no home"], id="no home", marks=pytest.mark.long),
+        pytest.param(HOMES["a home that is not there"], id="a home that is not there"),
+    ],
+)
 def test_a_comparison_runs_without_a_home_where_nothing_can_be_written(
     environment: Path, temporary: Path, home: dict[str, str]
 ) -> None:

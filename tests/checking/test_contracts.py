@@ -10,9 +10,10 @@ from armrace.checking.policies import extremes_leave_it_sound
 from armrace.policies import POLICIES
 
 RELATED = {
-    "barbat", "broad", "exp3-ix", "kl-ucb-cf", "lb-inf-v", "log-barrier", "rucb", "thompson-cf"
+    "barbat", "best-of-all-worlds", "broad", "exp3-ix", "exp3-plus-plus", "kl-ucb-cf", "lb-inf-v",
+    "log-barrier", "moss", "rucb", "sao", "thompson-cf",
 }  # fmt: skip
-"""Policies that share the code of their sums and indices with another one of the catalogue."""
+"""Policies that share the code of their sums, indices or layers with others of the catalogue."""
 
 
 def tried(name, check):

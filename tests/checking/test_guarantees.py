@@ -9,7 +9,8 @@ from armrace.policies import POLICIES, SharpRace
 from armrace.policies.base import Guarantee
 
 NAMES = [
-    "sharp-race", "multi-layer-race", "guarded", "optimistic-log-barrier", "lb-inf", "tsallis-inf",
+    "sharp-race", "multi-layer-race", "guarded", "optimistic-log-barrier",
+    *(pytest.param(name, marks=pytest.mark.long) for name in ("lb-inf", "tsallis-inf")),
 ]  # fmt: skip
 
 

@@ -17,7 +17,9 @@ from armrace.cli.main import run as run_here
 from armrace.red_team.efforts import EFFORTS
 from armrace.simulation.arena import FORMS, Grid
 from armrace.simulation.scenarios import SCENARIOS
+from armrace.verification.verify import verify
 from cli.test_redteam import TINY
+from verification.test_mutants import SHORT
 
 ROOT = Path(__file__).parents[2]
 WORKED_EXAMPLE = ROOT / "docs" / "guide" / "your-own-policy-and-attack.md"
@@ -158,6 +160,7 @@ def test_commands_run(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(FORMS, "quick", SMALL_ARENA)
     monkeypatch.setitem(EFFORTS, "quick", TINY)
+    monkeypatch.setattr(sys.modules[verify.__module__], "QUICK", SHORT)
     for name, scenario in SHORT_SCENARIOS.items():
         monkeypatch.setitem(SCENARIOS, name, scenario)
     program, *arguments = shlex.split(command)

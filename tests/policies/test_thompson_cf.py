@@ -68,5 +68,6 @@ def test_a_million_extreme_rounds_leave_it_sound(reward):
     assert is_sound(final_state(policy, environment, horizon=10**6), 3)
 
 
+@pytest.mark.long  # the code is that of the contract with the default parameters
 def test_keeps_the_contract_where_feedback_is_mostly_false():
     check_policy(ThompsonCf(p00=0.1, p11=0.2))

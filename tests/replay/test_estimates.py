@@ -25,7 +25,9 @@ def replayed(log, policy, **options):
     return armrace.replay(log, [policy], **options)
 
 
-@pytest.mark.parametrize("policy", ["exp3", "sharp-race", "ucb1"])
+@pytest.mark.parametrize(
+    "policy", ["exp3", "sharp-race", pytest.param("ucb1", marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize("logging", [None, SKEWED], ids=["uniform", "skewed"])
 def test_compiled_loop_is_the_definition(policy, logging) -> None:
     log = make_log(600, MEANS, logging, seed=3)
@@ -53,7 +55,10 @@ def test_floor_accepts_more_rows_as_the_definition_says() -> None:
     assert any("Propensities below 0.3" in each for each in raised.warnings)
 
 
-@pytest.mark.parametrize("logging", [None, SKEWED], ids=["uniform", "skewed"])
+@pytest.mark.parametrize(
+    "logging",
+    [pytest.param(None, id="uniform", marks=pytest.mark.long), pytest.param(SKEWED, id="skewed")],
+)
 def test_rejection_replay_is_a_live_run_in_law(logging) -> None:
     """Its mean over many logs is that of simulated runs; wrong with probability below 1e-6."""
     logs, rows = 200, 1500

@@ -74,6 +74,7 @@ def test_law_is_that_of_scipy(above, below):
     assert law(above, below) == pytest.approx(expected / expected.sum(), abs=1e-10)
 
 
+@pytest.mark.long  # like the law of fewer arms, which a parametrised test has above
 def test_law_of_a_hundred_arms():
     above = np.random.default_rng(2).binomial(30, 0.6, size=100)
     expected = law_by_scipy(above, 30 - above)

@@ -88,7 +88,7 @@ def ask(address, path, body):
         return 0, None, None
 
 
-@pytest.mark.parametrize("mode", ["exact", "relaxed"])
+@pytest.mark.parametrize("mode", ["exact", pytest.param("relaxed", marks=pytest.mark.long)])
 def test_a_server_compiles_beside_its_turns(place, tmp_path, monkeypatch, mode):
     (tmp_path / "cold.py").write_text(POLICY)
     monkeypatch.syspath_prepend(tmp_path)
