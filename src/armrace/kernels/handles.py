@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from ctypes import addressof, c_char, c_void_p
-from struct import Struct, pack_into
+from struct import pack_into
 from typing import Any
 
 import numba
@@ -62,7 +62,7 @@ class StateType(types.NamedTuple):
         self.state = state
         starts = np.cumsum([0, *map(_size, members)])
         self.size, self.offsets = int(starts[-1]), tuple(starts[:-1].tolist())
-        self.form = Struct("@" + "".join(map(_form, members))).format
+        self.form = "@" + "".join(map(_form, members))
         # The names of types are part of the names of functions: in full they would be longer than
         # the functions themselves.
         digest = hashlib.sha256(str(state).encode()).hexdigest()[:16]
