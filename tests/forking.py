@@ -43,14 +43,15 @@ class Nursery:
 
     @classmethod
     @contextmanager
-    def started(cls, preparation: str) -> Iterator[Nursery]:
+    def started(cls, preparation: str, *options: str) -> Iterator[Nursery]:
         """Start one, and end it after use.
 
         Args:
             preparation: code that is run before all programs, such as imports. It must not read
                 what differs between programs, and must not start threads.
+            options: of Python, such as ``-W error``.
         """
-        command = [sys.executable, "-c", _START, preparation]
+        command = [sys.executable, *options, "-c", _START, preparation]
         folders = [str(Path(__file__).parent), *filter(None, sys.path)]
         with (
             tempfile.TemporaryDirectory() as folder,
@@ -69,26 +70,27 @@ class Nursery:
 
     def run(
         self,
-        script: str,
+        script: str | Path,
         *arguments: str,
         environment: Mapping[str, str] | None = None,
         folder: Path | None = None,
         path: Sequence[Path] = (),
         seconds: float = SECONDS,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a program as ``python -c`` would, and return what it wrote.
+        """Run a program as Python would, and return what it wrote.
 
         Args:
-            script: the program.
+            script: the program as ``python -c`` takes it, or the file that holds it.
             arguments: its arguments.
             environment: its environment; that of this process if there is none.
             folder: where it runs.
-            path: folders of modules that come before all others but the folder where it runs.
+            path: folders of modules that come before all others but that of the program.
             seconds: after this time it is killed, and the test fails.
         """
         outputs = self._folder / "output", self._folder / "errors"
         order = {
-            "script": script,
+            "file": str(script) if isinstance(script, Path) else None,
+            "script": script.read_text(encoding="utf-8") if isinstance(script, Path) else script,
             "arguments": arguments,
             "environment": dict(os.environ if environment is None else environment),
             "folder": str(folder or Path.cwd()),
@@ -103,21 +105,21 @@ class Nursery:
         code = int(answers.readline())
         output, errors = (each.read_text(encoding="utf-8") for each in outputs)
         assert code != -signal.SIGKILL, f"killed, perhaps after {seconds} seconds: {errors}"
-        return subprocess.CompletedProcess(script, code, output, errors)
+        return subprocess.CompletedProcess(str(script), code, output, errors)
 
 
 _START = """
 import sys
 from forking import _answer_orders
 
-script = _answer_orders(sys.argv.pop())
-if script is not None:
-    exec(compile(script, "<string>", "exec"), vars(sys.modules["__main__"]))
+program = _answer_orders(sys.argv.pop())
+if program is not None:
+    exec(program, vars(sys.modules["__main__"]))
 """
 """In a copy it goes on to run the program, so that the interpreter ends as it always does."""
 
 
-def _answer_orders(preparation: str) -> str | None:
+def _answer_orders(preparation: str) -> types.CodeType | None:
     """Prepare, then fork for each order; return None at the end, and a program in each copy."""
     exec(preparation, {"__name__": "preparation"})
     for line in sys.stdin:
@@ -125,7 +127,7 @@ def _answer_orders(preparation: str) -> str | None:
         child = os.fork()
         if child == 0:
             _become(order)
-            return str(order["script"])
+            return compile(order["script"], order["file"] or "<string>", "exec")
         print(_wait_for(child, order["seconds"]), flush=True)
     return None
 
@@ -143,17 +145,19 @@ def _wait_for(child: int, seconds: float) -> int:
 
 def _become(order: dict[str, Any]) -> None:
     """Take on the arguments, the environment and the place of a program."""
-    _, arguments, environment, folder, path, outputs, _ = order.values()
+    file, _, arguments, environment, folder, path, outputs, _ = order.values()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    for number, file in enumerate(outputs, start=1):
-        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
+    for number, output in enumerate(outputs, start=1):
+        os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
     tempfile.tempdir = None
-    sys.argv[:] = ["-c", *arguments]
-    sys.path[:] = ["", *path, *filter(None, sys.path)]
+    sys.argv[:] = [file or "-c", *arguments]
+    sys.path[:] = [str(Path(file).parent) if file else "", *path, *filter(None, sys.path)]
     sys.modules["__main__"] = types.ModuleType("__main__")
+    if file:
+        sys.modules["__main__"].__file__ = file  # which processes of its own begin with
     if "numba" in sys.modules:
         from numba.core import config
 

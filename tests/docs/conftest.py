@@ -1,13 +1,28 @@
-"""The documentation, built once for all tests that look at its pages."""
+"""The documentation, built once for all tests that look at its pages, and its programs."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from forking import Nursery
+
+RunFile = Callable[[Path, Path], str]
+"""Runs the program in a file, in a folder, and returns what it prints when it succeeds."""
+
+SECONDS = 240
+PREPARATION = """
+import armrace.online, armrace.reports.exports, armrace.service, armrace.simulation.simulate, numba
+
+numba.njit(lambda x: x + 1)(1)  # loads the compiler
+"""
+PORT_IN_USE = "ignore:Port 8787 is already in use"
+"""What a cluster of Dask says beside another one, such as that of a test in another process."""
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,3 +42,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     assert done.returncode == 0, done.stderr
     return folder
+
+
+@pytest.fixture(scope="session")
+def run_file() -> Iterator[RunFile]:
+    """Programs run as a reader would run them, with warnings as errors, but begin prepared."""
+    with Nursery.started(PREPARATION, "-W", "error", "-W", PORT_IN_USE) as nursery:
+
+        def run(file: Path, folder: Path) -> str:
+            done = nursery.run(file, folder=folder, seconds=SECONDS)
+            assert done.returncode == 0, f"{file}\n{done.stdout}\n{done.stderr}"
+            return done.stdout
+
+        yield run

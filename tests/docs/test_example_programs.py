@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from docs.conftest import RunFile
 
 FOLDER = Path(__file__).parents[2] / "examples"
 PROGRAMS = {
@@ -20,17 +20,9 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize(("name", "expected"), PROGRAMS.items())
-def test_program_runs(name: str, expected: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(FOLDER / f"{name}.py")],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert re.search(expected, done.stdout), done.stdout
+def test_program_runs(name: str, expected: str, tmp_path: Path, run_file: RunFile) -> None:
+    printed = run_file(FOLDER / f"{name}.py", tmp_path)
+    assert re.search(expected, printed), printed
     assert list(tmp_path.iterdir()) == []
 
 

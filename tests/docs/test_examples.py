@@ -19,6 +19,7 @@ from armrace.simulation.arena import FORMS, Grid
 from armrace.simulation.scenarios import SCENARIOS
 from armrace.verification.verify import verify
 from cli.test_redteam import TINY
+from docs.conftest import SECONDS, RunFile
 from verification.test_mutants import SHORT
 
 ROOT = Path(__file__).parents[2]
@@ -26,22 +27,9 @@ WORKED_EXAMPLE = ROOT / "docs" / "guide" / "your-own-policy-and-attack.md"
 TESTED_ELSEWHERE = {"experiments"}
 """Folders whose commands run long; their tests run short forms."""
 
-PAGES = [
-    ROOT / "README.md",
-    *(
-        page
-        for page in sorted((ROOT / "docs").rglob("*.md"))
-        if page.parent.name not in TESTED_ELSEWHERE
-        and ("\n```python\n" in page.read_text() or "\n```console\n" in page.read_text())
-    ),
-]
 BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE_NAME = re.compile(r"# (\w+\.py)\n")
 PRINTED = re.compile(r"print\(.*\)  # -> (.*)$", re.MULTILINE)
-SECONDS = 240
-PORT_IN_USE = "ignore:Port 8787 is already in use"
-"""What a cluster of Dask says beside another one, such as that of a test in another process."""
-
 INSTALLING = ("python -m pip install .", "python -m pip install '.[service]'")
 
 
@@ -53,6 +41,17 @@ def blocks(page: Path, language: str) -> list[str]:
 def commands(page: Path) -> list[str]:
     lines = "".join(blocks(page, "console")).splitlines()
     return [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+
+
+PAGES = [
+    ROOT / "README.md",
+    *(
+        page
+        for page in sorted((ROOT / "docs").rglob("*.md"))
+        if page.parent.name not in TESTED_ELSEWHERE
+        and (blocks(page, "python") or blocks(page, "console"))
+    ),
+]
 
 
 def write_examples(page: Path, folder: Path) -> str:
@@ -67,12 +66,12 @@ def write_examples(page: Path, folder: Path) -> str:
     return "\n".join(script)
 
 
-def run(command: list[str] | str, folder: Path) -> str:
-    """What a command prints when it succeeds, run as a reader with the package installed would."""
+def run(command: str, folder: Path) -> None:
+    """Run a command as a reader with the package installed would."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         command,
-        shell=isinstance(command, str),
+        shell=True,
         cwd=folder,
         env={**os.environ, "PATH": path},
         capture_output=True,
@@ -81,13 +80,12 @@ def run(command: list[str] | str, folder: Path) -> str:
         check=False,
     )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
 
 
-def run_script(text: str, folder: Path) -> str:
+def run_script(text: str, folder: Path, run_file: RunFile) -> str:
     script = folder / "example.py"
     script.write_text(text, encoding="utf-8")
-    return run([sys.executable, "-W", "error", "-W", PORT_IN_USE, script.name], folder)
+    return run_file(script, folder)
 
 
 SHORTER = {
@@ -103,10 +101,14 @@ sys.modules[verify.__module__].QUICK = QUICK._replace(
 """What makes the examples of a page shorter and shows the same."""
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_python_blocks_run_and_print_what_they_say(page: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.stem
+)
+def test_python_blocks_run_and_print_what_they_say(
+    page: Path, tmp_path: Path, run_file: RunFile
+) -> None:
     text = write_examples(page, tmp_path)
-    printed = iter(run_script(SHORTER.get(page.stem, "") + text, tmp_path).splitlines())
+    printed = iter(run_script(SHORTER.get(page.stem, "") + text, tmp_path, run_file).splitlines())
     for expected in PRINTED.findall(text):
         assert expected in printed, f"{page.name} does not print {expected!r} in its turn"
 
@@ -207,7 +209,7 @@ def test_worked_example_is_short(name: str, tmp_path: Path) -> None:
     assert len(code) < 40
 
 
-def test_worked_example_runs_compiled(tmp_path: Path) -> None:
+def test_worked_example_runs_compiled(tmp_path: Path, run_file: RunFile) -> None:
     write_examples(WORKED_EXAMPLE, tmp_path)
     probe = """
 import armrace, greedy, keep_down
@@ -225,4 +227,4 @@ runner = runner_for(make_parts(experiment, 0))
 assert len(runner.nopython_signatures) == 1, runner
 print("compiled")
 """
-    assert run_script(probe, tmp_path) == "compiled\n"
+    assert run_script(probe, tmp_path, run_file) == "compiled\n"
