@@ -2,8 +2,10 @@
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from armrace.cli import arena as command
@@ -11,8 +13,19 @@ from armrace.cli.main import run
 from armrace.red_team.efforts import EFFORTS, Effort
 from armrace.reports import arena as pages
 from armrace.simulation import sweeps
+from armrace.simulation.arena import FORMS
 
+ENVIRONMENTS = ("one-better", "two-arms")
 SMALL = ["arena", "--quick", "--policies", "ucb1,exp3", "--replications", "1"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_environments() -> Iterator[None]:
+    """A hundred arms take as long as all other environments of the quick form."""
+    with pytest.MonkeyPatch.context() as patch:
+        few = msgspec.structs.replace(FORMS["quick"], environments=ENVIRONMENTS)
+        patch.setitem(FORMS, "quick", few)
+        yield
 
 
 @pytest.fixture
@@ -55,8 +68,8 @@ def test_leaderboard_report_and_json(
     assert f"The report is in {tmp_path / 'arena.html'}." in error
     board = json.loads(figures.read_text())
     assert {entry["policy"] for entry in board} == {"ucb1", "exp3"}
-    assert {entry["cells"] for entry in board} == {3 * (1 + 2 * 14)}
-    assert len(list((tmp_path / "cells").iterdir())) == 3
+    assert {entry["cells"] for entry in board} == {len(ENVIRONMENTS) * (1 + 2 * 14)}
+    assert len(list((tmp_path / "cells").iterdir())) == len(ENVIRONMENTS)
     assert "leads" not in output + (tmp_path / "arena.html").read_text()
 
 
@@ -101,9 +114,9 @@ def test_each_policy_under_its_own_worst_attack(
         assert run([*command, "--json", "-"]) == 0
     board = json.loads(capsys.readouterr().out)
     found = board[0]["worst_found"]
-    assert len(found) == 3 * 5
-    assert {row["environment"] for row in found} == {"one-better", "hundred-arms", "two-arms"}
-    assert len(list((tmp_path / "cells" / "worst").iterdir())) == 2 * 3 * 5
+    assert len(found) == len(ENVIRONMENTS) * 5
+    assert {row["environment"] for row in found} == set(ENVIRONMENTS)
+    assert len(list((tmp_path / "cells" / "worst").iterdir())) == 2 * len(ENVIRONMENTS) * 5
     monkeypatch.setattr("armrace.red_team.campaign.hunt", None)
     assert run(command) == 0
     output = capsys.readouterr().out

@@ -88,22 +88,22 @@ def test_attacks_and_budgets_make_a_grid(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page, figures = tmp_path / "report.html", tmp_path / "figures.json"
-    more = ["--budget", "0,10,20", "--report", str(page), "--json", str(figures)]
+    more = ["--budget", "0,20", "--report", str(page), "--json", str(figures)]
     assert run([*GRID, *more]) == 0
     output = capsys.readouterr().out
-    assert output.count("has the least mean pseudo-regret") == 6
+    assert output.count("has the least mean pseudo-regret") == 4
     assert "swap-best, budget 20" in output
     entries = json.loads(figures.read_text())
     met = [(e["spec"]["adversary"]["name"], e["spec"]["budget"], e["policy"]) for e in entries]
     assert met == [
         (attack, budget, policy)
         for attack in ("zero-best", "swap-best")
-        for budget in (0.0, 10.0, 20.0)
+        for budget in (0.0, 20.0)
         for policy in ("multi-layer-race", "ucb1")
     ]
     text = page.read_text()
     assert text.count("Pseudo-regret against corruption") == 2
-    assert text.count('<section id="cell-') == 6
+    assert text.count('<section id="cell-') == 4
 
 
 def test_a_cell_of_a_grid_is_the_comparison_alone(capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,7 +119,7 @@ def test_a_grid_says_how_to_run_it_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pages = [tmp_path / "first.html", tmp_path / "second.html"]
-    assert run([*GRID, "--budget", "0,10", "--report", str(pages[0])]) == 0
+    assert run([*GRID[:-1], "zero-best", "--budget", "0,10", "--report", str(pages[0])]) == 0
     text = pages[0].read_text()
     words = shlex.split(text.split('<pre class="command"><code>')[1].split("</code>")[0])
     assert run([*words[1:], "--report", str(pages[1])]) == 0

@@ -126,10 +126,10 @@ IN_A_PROCESS = {command: page for command, page in RUNNABLE.items() if page == W
 
 
 SHORT_SCENARIOS = {
-    name: msgspec.structs.replace(each, horizon=each.horizon // 10)
+    name: msgspec.structs.replace(each, horizon=each.horizon // 200, replications=2)
     for name, each in SCENARIOS.items()
 }
-"""``armrace compare`` plays tens of millions of rounds. A tenth shows that it runs; ``make demo``
+"""``armrace compare`` plays tens of millions of rounds. A few show that it runs; ``make demo``
 plays all of them."""
 
 SMALL_ARENA = Grid(
