@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -75,11 +77,18 @@ class Run:
             self._coins,
             self.ledger,
             self.tally,
-            batch.arms,
-            batch.rewards,
-            batch.propensities,
-            blocks,
+            *map(_read_only, (batch.arms, batch.rewards, batch.propensities, blocks)),
             self._floor,
             self._rows,
             self._weighs,
         )
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a view that cannot be written: other arrays are compiled for once more.
+
+    Some columns of a data frame come as arrays that can be written, and others do not.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
