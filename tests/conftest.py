@@ -25,16 +25,14 @@ LONGEST = (
     "tests/docs/test_cluster.py",
     "tests/checking/test_contracts.py",
     "tests/simulation/test_compilation.py",
-    "tests/verification/test_verify.py",
+    "tests/verification",
     "tests/simulation/test_executors.py",
     "tests/kernels/test_machine_code.py",
-    "tests/verification/test_mutants.py",
     "tests/benchmarks/test_benchmarks.py",
     "tests/service/test_torture.py",
     "tests/docs/test_site.py",
     "tests/docs/test_two_files.py",
     "tests/docs/test_experiments.py",
-    "tests/forensics/test_audit.py",
     "tests/docs/test_example_programs.py",
     "tests/dashboard/test_pages.py",
     "tests/dashboard/test_demo.py",
@@ -42,8 +40,9 @@ LONGEST = (
 )
 """Files and folders that take long, the longest first, so that no process ends with one of them.
 
-The tests of a folder in this list share what is costly to make, and run in one process.
-Each takes some 20 seconds of processor time or more, or waits for long.
+The tests of a folder in this list share what is costly to make, and run in one process. Each takes
+some 20 seconds of processor time or more, or waits for long. Two files that compile the same are
+not both listed: they would do so at the same time.
 """
 
 
