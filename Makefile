@@ -38,6 +38,8 @@ demo: setup ## compare policies under click fraud, and write a report
 
 # Bytecode is kept even where the environment says otherwise: the tests start hundreds of programs.
 test: export PYTHONDONTWRITEBYTECODE :=
+# Beside the colorama of our tools, Numba colours thousands of messages that nobody sees.
+test: export NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING := 1
 test: setup ## lint, types, import contract, doctests, tests, the README's commands
 	@$(MAKE) --no-print-directory --jobs=2 types style warm-up
 	$(BIN)/pytest -n auto --dist loadfile

@@ -94,6 +94,7 @@ def shares(row: list[float]) -> list[float]:
     return row[1::2] if len(row) == 4 else row[-1:]
 
 
+@pytest.mark.long
 def test_forensics_page_says_what_comes_out() -> None:
     """The quick form has shorter runs; what is plain at both lengths must agree.
 

@@ -145,6 +145,6 @@ def test_refuses_a_horizon_that_no_memory_holds():
         CrUcb().start(arms=2, horizon=10**12)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("estimator", ["shorth", "median"])
 def test_keeps_the_contract(estimator):
     check_policy(CrUcb(estimator=estimator))

@@ -94,6 +94,6 @@ def test_a_million_extreme_rounds_leave_it_sound(tuned, reward):
     assert is_sound(final_state(RUcb(tuned=tuned), environment, horizon=10**6), 3)
 
 
-@pytest.mark.parametrize("tuned", [False, True])
-def test_keeps_the_contract(tuned):
-    check_policy(RUcb(tuned=tuned))
+@pytest.mark.long
+def test_keeps_the_contract_with_tuned_widths():
+    check_policy(RUcb(tuned=True))

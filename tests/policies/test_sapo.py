@@ -36,9 +36,8 @@ def run(policy, environment, horizon, seed=1):
     return parts
 
 
-@pytest.mark.parametrize("scale", [1.0, 0.02])
-def test_it_keeps_the_contract(scale):
-    check_policy(Sapo(scale=scale))
+def test_it_keeps_the_contract_when_scaled():
+    check_policy(Sapo(scale=0.02))
 
 
 @pytest.mark.parametrize(("arms", "horizon"), [(2, 2.2e6), (10, 1.2e7)])
