@@ -13,13 +13,13 @@ from pathlib import Path
 SWEEP = [
     *("compare", "--policies", "optimistic-log-barrier,ucb1", "--means", "0.6,0.4"),
     *("--attack", "zero-best,double-impact", "--horizon", "20000", "--replications", "10"),
-    *("--seed", "1", "--no-worst"),
+    *("--seed", "1", "--no-worst", "--no-report"),
 ]
 
 
 def sweep(folder: Path, budgets: str) -> None:
     """Run the sweep for some budgets; what the folder holds is not played again."""
-    options = ["--budget", budgets, "--folder", "runs", "--report", "sweep.html", "--force"]
+    options = ["--budget", budgets, "--folder", "runs"]
     command = [sys.executable, "-m", "armrace", *SWEEP, *options]
     subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL)
 

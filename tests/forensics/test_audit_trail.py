@@ -89,7 +89,10 @@ def test_marks_grow_from_eight_to_the_horizon(horizon):
     assert np.all(np.diff(marks) > 0)
 
 
-@pytest.mark.parametrize("policy", ["multi-layer-race", "thompson", "best-of-all-worlds"])
+@pytest.mark.parametrize(
+    "policy",
+    ["multi-layer-race", "best-of-all-worlds", pytest.param("thompson", marks=pytest.mark.long)],
+)
 @pytest.mark.parametrize("attack", ["zero-best-when-likely", "random-flips"])
 def test_an_audit_changes_no_other_figure(policy, attack):
     setting = {"adversary": attack, "budget": 50, "horizon": 1000, "replications": 3, "seed": 2}

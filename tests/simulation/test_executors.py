@@ -245,7 +245,9 @@ def test_what_is_no_executor_is_refused(executor, error, words):
 UNGUARDED = """
 import armrace
 try:
-    armrace.simulate("ucb1", [0.6, 0.4], horizon=10, replications=4, executor="processes")
+    armrace.simulate(
+        "ucb1", [0.6, 0.4], horizon=10, replications=4, executor="processes", workers=1
+    )
 except armrace.ArmraceError as error:
     print(error)
 """
