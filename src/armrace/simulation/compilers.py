@@ -53,7 +53,8 @@ def compile_units(units: Sequence[Unit], shown: bool | None = None) -> None:
         return
     cores = os.cpu_count() or 1
     movable = [unit for unit in units if unit.elsewhere]
-    processes = min(cores, len(movable)) if cores > 1 and len(movable) >= _WORTH_PROCESSES else 0
+    several = cores > 1 and len(movable) >= _WORTH_PROCESSES
+    processes = min(cores, len(_groups(movable))) if several else 0
     others = movable if processes else []
     here = [unit for unit in units if unit not in others]
     with compiling_bar(_words(units), _seconds(units, processes), shown) as bar:
@@ -133,9 +134,9 @@ class _Work:
 
 
 def _compile_elsewhere(units: Sequence[Unit], processes: int, work: _Work) -> None:
-    waiting: queue.SimpleQueue[Unit] = queue.SimpleQueue()
-    for unit in units:
-        waiting.put(unit)
+    waiting: queue.SimpleQueue[list[Unit]] = queue.SimpleQueue()
+    for group in _groups(units):
+        waiting.put(group)
     workers = [_start() for _ in range(processes)]
     feeders = [
         threading.Thread(target=_feed, args=(worker, waiting, work), daemon=True)
@@ -159,6 +160,20 @@ def _compile_elsewhere(units: Sequence[Unit], processes: int, work: _Work) -> No
                         pipe.close()
 
 
+def _groups(units: Sequence[Unit]) -> list[list[Unit]]:
+    """Put together what one process compiles: a policy's loop and its learner share most code.
+
+    >>> units = [("policy", "ucb1"), ("policy", "exp3"), ("learner", "ucb1")]
+    >>> groups = _groups([Unit(*each, 1.0, print, None, True) for each in units])
+    >>> [[unit.kind for unit in group] for group in groups]
+    [['policy', 'learner'], ['policy']]
+    """
+    groups: dict[str, list[Unit]] = {}
+    for unit in units:
+        groups.setdefault(unit.label, []).append(unit)
+    return list(groups.values())
+
+
 def _start() -> subprocess.Popen[bytes]:
     """Start a process that compiles the units it is sent and ignores Ctrl-C."""
     paths = os.pathsep.join(path for path in sys.path if path)
@@ -172,21 +187,23 @@ def _start() -> subprocess.Popen[bytes]:
         )
 
 
-def _feed(worker: subprocess.Popen[bytes], waiting: queue.SimpleQueue[Unit], work: _Work) -> None:
+def _feed(
+    worker: subprocess.Popen[bytes], waiting: queue.SimpleQueue[list[Unit]], work: _Work
+) -> None:
     """Send units to a process, one at a time, until none is left or the process ends."""
     pipe, answers = worker.stdin, worker.stdout
     if pipe is None or answers is None:
         return
     with suppress(OSError, ValueError, queue.Empty):
         while True:
-            unit = waiting.get_nowait()
-            with work.on(unit):
-                # Pickled twice: a class that the process cannot import must fail where the task is
-                # opened, not where the pipe is read.
-                pickle.dump(pickle.dumps((unit.call, unit.argument)), pipe)
-                pipe.flush()
-                if not answers.readline():
-                    return
+            for unit in waiting.get_nowait():
+                with work.on(unit):
+                    # Pickled twice: a class that the process cannot import must fail where the
+                    # task is opened, not where the pipe is read.
+                    pickle.dump(pickle.dumps((unit.call, unit.argument)), pipe)
+                    pipe.flush()
+                    if not answers.readline():
+                        return
 
 
 def serve() -> None:
