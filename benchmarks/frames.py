@@ -127,7 +127,8 @@ def _play(service: Service, stop: threading.Event) -> None:
 def _look(address: str) -> tuple[Seen, float]:
     """Return what was painted, and the seconds of processor time that it took."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"))
+        program = shutil.which("chromium") or shutil.which("chromium-headless-shell")
+        browser = playwright.chromium.launch(executable_path=program)
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.goto(address)
         session = page.context.new_cdp_session(page)

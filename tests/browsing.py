@@ -12,10 +12,14 @@ DESK = {"width": 1280, "height": 900}
 _SEVERE = ("serious", "critical")
 
 
+_PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser")
+"""The first takes a third of the time of the others to open a page in a new context."""
+
+
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """Start the machine's own chromium, which `make setup` installs, and stop it at the end."""
-    executable = shutil.which("chromium") or shutil.which("chromium-browser")
+    executable = next(filter(None, map(shutil.which, _PROGRAMS)), None)
     assert executable is not None, "These tests need chromium; `make setup` installs it as root."
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable)
