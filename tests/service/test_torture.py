@@ -11,7 +11,7 @@ from torture.breakages import BREAKAGES
 from torture.checker import Contradiction, check
 from torture.world import World
 
-SEEDS, FEWER = 70, 60
+SEEDS, FEWER = 50, 60
 
 
 def run(seed: int) -> World:
