@@ -22,7 +22,7 @@ packages:
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
 
 # The tests start a PostgreSQL, a chromium and an nginx of their own; root can install them on Debian.
-# The headless shell of chromium saves a minute of the tests; where there is none, a chromium will do.
+# The headless shell of chromium saves the tests a minute of processor time; else a chromium will do.
 APT_INSTALL := DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends
 programs:
 	@missing=; \
