@@ -36,7 +36,7 @@ def make_log(rows, means, logging=None, seed=0):
 
 def replay_by_hand(log, policy, arms, horizon, means, floor=None, seed=0):
     """Replay a log with ``choose``, ``assign``, ``learn`` and ``distribution`` of a learner."""
-    learner = Learner(policy, arms=arms, horizon=horizon, seed=seed, watch=False, log=False)
+    learner = Learner(policy, arms=arms, horizon=horizon, seed=seed, log=False)
     coins = stream_for(seed, Purpose.ACCEPTANCE, 0)
     least = float(log["propensity"].min()) if floor is None else floor
     counts, sums, logged = np.zeros(arms), np.zeros(arms), 0.0

@@ -1,15 +1,20 @@
 """``armrace verify --figures``: the growth for a paper, and a refusal where nothing is drawn."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from armrace.cli.main import run
+from armrace.verification import verify
+from armrace.verification.forms import QUICK
 
 
 def test_only_the_asymptotic_form_has_figures(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    few = QUICK._replace(asymptotic_runs=2)
+    monkeypatch.setattr(sys.modules[verify.__module__], "QUICK", few)
     folder = tmp_path / "figures"
     command = ["verify", "--quick", "--policy", "sharp-race", "--figures", str(folder)]
     assert run(command) == 2

@@ -91,7 +91,14 @@ def test_marks_grow_from_eight_to_the_horizon(horizon):
 
 @pytest.mark.parametrize(
     "policy",
-    ["multi-layer-race", "best-of-all-worlds", pytest.param("thompson", marks=pytest.mark.long)],
+    [
+        "multi-layer-race",
+        "tsallis-inf",
+        *(
+            pytest.param(name, marks=pytest.mark.long)
+            for name in ("best-of-all-worlds", "thompson")
+        ),
+    ],
 )
 @pytest.mark.parametrize("attack", ["zero-best-when-likely", "random-flips"])
 def test_an_audit_changes_no_other_figure(policy, attack):

@@ -2,6 +2,7 @@
 
 import math
 
+import numba
 import numpy as np
 import pytest
 from scipy import stats
@@ -17,13 +18,33 @@ def stream(number=0):
     return stream_for(11, Purpose.SKIPPED_ROUNDS, number)
 
 
+@numba.njit
+def binomials(source, coins, chance, count):
+    return np.array([binomial(source, coins, chance) for _ in range(count)])
+
+
+@numba.njit
+def geometrics(source, chance, most, count):
+    return np.array([geometric(source, chance, most) for _ in range(count)])
+
+
+def test_interpreted_they_draw_the_same():
+    """So that what is said of the compiled functions below is said of both."""
+    for coins, chance in ((20, 0.3), (300, 0.4), (10**12, 0.37)):
+        source = stream()
+        drawn = [binomial(source, coins, chance) for _ in range(20)]
+        assert drawn == binomials(stream(), coins, chance, 20).tolist()
+    source = stream()
+    drawn = [geometric(source, 0.01, 10**9) for _ in range(20)]
+    assert drawn == geometrics(stream(), 0.01, 10**9, 20).tolist()
+
+
 @pytest.mark.parametrize(
     ("coins", "chance"),
     [(1, 0.3), (24, 0.5), (25, 0.5), (100, 0.03), (1000, 0.97), (5000, 0.4), (300, 1e-3)],
 )
 def test_binomials_have_their_law(coins, chance):
-    source = stream()
-    drawn = np.array([binomial(source, coins, chance) for _ in range(3000)])
+    drawn = binomials(stream(), coins, chance, 3000)
     low, high = stats.binom.ppf([1e-9, 1 - 1e-9], coins, chance)
     values = np.arange(low, high + 1)
     expected = stats.binom.pmf(values, coins, chance) * drawn.size
@@ -40,12 +61,9 @@ def test_binomials_have_their_law(coins, chance):
 
 @pytest.mark.parametrize("coins", [10**9, 10**12, 10**15])
 def test_binomials_of_many_coins_have_the_right_mean_and_spread(coins):
-    source = stream(1)
     chance = 0.37
     deviation = math.sqrt(coins * chance * (1 - chance))
-    scores = np.array(
-        [(binomial(source, coins, chance) - coins * chance) / deviation for _ in range(2000)]
-    )
+    scores = (binomials(stream(1), coins, chance, 2000) - coins * chance) / deviation
     assert stats.kstest(scores, "norm").pvalue > SIGNIFICANCE
 
 
@@ -58,8 +76,7 @@ def test_certain_coins():
 
 @pytest.mark.parametrize("chance", [0.9, 0.3, 0.01])
 def test_geometrics_have_their_law(chance):
-    source = stream(3)
-    drawn = np.array([geometric(source, chance, 10**9) for _ in range(4000)])
+    drawn = geometrics(stream(3), chance, 10**9, 4000)
     expected_mean = (1 - chance) / chance
     error = math.sqrt(1 - chance) / chance / math.sqrt(drawn.size)
     assert abs(drawn.mean() - expected_mean) < 4 * error

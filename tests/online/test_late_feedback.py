@@ -12,10 +12,9 @@ import random
 import pytest
 from scipy import stats
 
-from armrace.kernels.generics import Ticket, assign, learn
+from armrace.kernels.generics import Ticket
 from armrace.online import Learner
 from armrace.policies import ActiveArmElimination, MultiLayerRace, SharpRace
-from armrace.policies.races.race import next_arm
 from armrace.policies.races.state import interval
 
 DELTA, HORIZON, RUNS = 0.2, 1000, 40
@@ -47,17 +46,18 @@ ADVERSARIES = [
 
 
 class LibraryRace:
-    """The race as it is, interpreted."""
+    """The race as it is."""
 
     def __init__(self):
-        self.state = ActiveArmElimination(delta=DELTA).start(2, HORIZON)
+        policy = ActiveArmElimination(delta=DELTA)
+        self.learner = Learner(policy, arms=2, horizon=HORIZON, log=False)
+        self.state = self.learner._state
 
     def play(self):
-        arm = int(next_arm(self.state.layers[0]))
-        return assign(self.state, Ticket(arm))
+        return self.learner.decide()
 
-    def learn(self, ticket, reward):
-        learn(self.state, ticket, reward)
+    def learn(self, decision, reward):
+        self.learner.learn(decision, reward)
 
     def seen(self, arm):
         return self.state.pulls[0, arm], self.state.sums[0, arm]

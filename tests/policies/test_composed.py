@@ -107,8 +107,10 @@ def mixed_learn(state: MixedState, ticket: Ticket, reward: float) -> None:
         learn(state.base, unwrap_ticket(ticket, 1), reward)
 
 
-@pytest.mark.parametrize("base", ["tsallis-inf", pytest.param("exp3p", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("base", ["tsallis-inf", "exp3p"])
 def test_a_mixed_policy_keeps_the_contract(base):
+    """In short, the composed policies of the catalogue do, in tests/checking/test_contracts.py."""
     check_policy(Mixed(base=base))
 
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 from armrace.kernels.generics import Ticket, assign, learn
 from armrace.policies.lb_inf_v import LbInfV
@@ -55,12 +56,12 @@ class Textbook:
 
     def weights(self):
         expected, scales = self.losses + self.predictions, self.scales()
-        low, high = expected.min() - 1e3, expected.min() + 1e3
-        for _ in range(55):
-            x = (low + high) / 2
-            below = self.inverse((x - expected) / scales).sum() < 1
-            low, high = (x, high) if below else (low, x)
-        return self.inverse((low - expected) / scales)
+        least = expected.min()
+        x = brentq(
+            lambda x: self.inverse((x - expected) / scales).sum() - 1, least - 1e3, least + 1e3,
+            xtol=1e-13,
+        )  # fmt: skip
+        return self.inverse((x - expected) / scales)
 
     def learn(self, arm, weights, reward):
         p, error = weights[arm], 1 - reward - self.predictions[arm]

@@ -60,7 +60,8 @@ def _compare(budget: float) -> Comparison:
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(EFFORTS, "quick", TINY)
-        patch.setattr(sys.modules[verify.__module__], "QUICK", SHORT)
+        few = SHORT._replace(asymptotic_runs=2)
+        patch.setattr(sys.modules[verify.__module__], "QUICK", few)
         verification = verify(["sharp-race"], asymptotic=True, quick=True, progress=False)
         verdicts = [
             redteam("ucb1", [0.6, 0.4], budget, 1000, effort="quick", progress=False)

@@ -93,9 +93,7 @@ def test_an_allowance_counts_for_what_is_stored_and_not_for_machine_code(package
     "parts",
     [
         ("__init__.py",),
-        ("randomness.py",),
         ("statistics", "summaries.py"),
-        ("forensics", "audit.py"),
         ("policies", "family", "new.py"),
     ],
     ids="/".join,

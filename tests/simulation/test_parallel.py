@@ -53,6 +53,7 @@ def test_processes_do_not_change_a_bit(expected, small_tasks):
         assert_same(armrace.simulate(**SETTING, executor=executor), expected)
 
 
+@pytest.mark.long  # in short: tests/docs/test_cluster.py, and a killed worker in test_executors.py
 def test_a_dask_cluster_does_not_change_a_bit(expected, small_tasks):
     from distributed import Client, LocalCluster
 

@@ -103,7 +103,7 @@ def walk(policy: Policy, read: Reader, rounds: int, seed: int) -> Path:
         seed: the seed of the rewards and of the decisions.
     """
     means, arms = np.array(MEANS), len(MEANS)
-    learner = _OpenLearner(policy, arms=arms, horizon=rounds, seed=seed, watch=False, log=False)
+    learner = _OpenLearner(policy, arms=arms, horizon=rounds, seed=seed, log=False)
     losses = (np.random.default_rng(seed).random((rounds, arms)) >= means).astype(np.float64)
     weights, updates = np.empty((rounds, arms)), np.empty((rounds, arms))
     played, stated = np.zeros((rounds, arms), dtype=np.bool_), np.empty(rounds)

@@ -181,7 +181,7 @@ def play_with_rewards(policy: Policy, seed: int) -> tuple[list[tuple[int, int]],
         policy: the race.
         seed: the seed of all runs.
     """
-    learner = Learner(policy, arms=len(REWARDS), horizon=_HORIZON, seed=seed, watch=False)
+    learner = Learner(policy, arms=len(REWARDS), horizon=_HORIZON, seed=seed)
     plays = []
     for _ in range(_REPLAYED):
         decision = learner.decide()
