@@ -92,6 +92,9 @@ def compiler(store, monkeypatch):
     made = Compiler(store, monkeypatch)
     yield made
     made.allowed.set()
+    for thread in threading.enumerate():  # what is left would make the next test's policy warm
+        if thread.name == "compiler":
+            thread.join(60)
 
 
 @pytest.fixture
