@@ -54,6 +54,22 @@ def test_a_wide_table_is_printed_in_parts_of_80_columns(
     assert sum(line.startswith("multi-layer-race") for line in lines) == 3
 
 
+def test_words_take_several_lines_before_a_word_is_lost(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    table = new_table("policy", "limit", "setting", words=("policy", "setting"))
+    policy = "multi-layer-race (intervals=kl-jeffreys, pool=True)"
+    setting = f"means 0.9, 0.5; {'lower-bound-switch after C = 320,000; ' * 3}promised at last"
+    table.add_row(policy, "31,751", setting)
+    print_tables(table)
+    page = capsys.readouterr().out
+    assert max(map(len, page.splitlines())) <= 80
+    assert page.count("limit") == 1  # in one part
+    assert sorted(page.split()) == sorted(["policy", "limit", "setting", *policy.split(),
+                                           "31,751", *setting.split()])  # fmt: skip
+
+
 def test_the_usual_comparison_fits_80_columns_in_one_part(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

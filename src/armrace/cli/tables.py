@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import polars as pl
 import typer
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Column, Table
@@ -41,15 +41,22 @@ __all__ = [
 ]
 
 _PAID = ("attack\nspent", "seen of\nthat")
+_WORDS_WIDTH = 28
+"""The width that a column of words is given before a table is printed in parts."""
 
 
-def new_table(*columns: str) -> Table:
-    """A table of figures, with names in its first column."""
+def new_table(*columns: str, words: Collection[str] = ()) -> Table:
+    """A table of figures, with names in its first column.
+
+    Args:
+        columns: their headings.
+        words: those whose cells may take several lines.
+    """
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    if columns:
-        table.add_column(columns[0], no_wrap=True)
-    for column in columns[1:]:
-        table.add_column(column, justify="right", no_wrap=True)
+    for place, column in enumerate(columns):
+        is_left = place == 0 or column in words
+        justify: JustifyMethod = "left" if is_left else "right"
+        table.add_column(column, justify=justify, no_wrap=column not in words)
     return table
 
 
@@ -72,17 +79,21 @@ def _parts(table: Table, console: Console) -> list[Table]:
     first, *others = table.columns
     groups: list[list[Column]] = [[]]
     for column in others:
-        together = _with_columns(table, [first, *groups[-1], column])
+        together = _with_columns(table, [first, *groups[-1], column], _WORDS_WIDTH)
         if groups[-1] and Measurement.get(console, wide, together).maximum > console.width:
             groups.append([])
         groups[-1].append(column)
     return [_with_columns(table, [first, *group]) for group in groups]
 
 
-def _with_columns(table: Table, columns: Sequence[Column]) -> Table:
+def _with_columns(table: Table, columns: Sequence[Column], most: int | None = None) -> Table:
+    """Some of the columns of a table; those of words take the width ``most`` if there is one."""
     part = new_table()
     for column in columns:
-        part.add_column(column.header, justify=column.justify, no_wrap=column.no_wrap)
+        part.add_column(
+            column.header, justify=column.justify, no_wrap=column.no_wrap,
+            max_width=None if column.no_wrap else most,
+        )  # fmt: skip
     texts = [list(column.cells) for column in columns]
     for position, row in enumerate(table.rows):
         part.add_row(*(cells[position] for cells in texts), style=row.style)

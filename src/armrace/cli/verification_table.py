@@ -13,14 +13,15 @@ from armrace.verification import Verification
 
 __all__ = ["print_verification"]
 
+_COLUMNS = ("policy", "runs", "failures", "interval", "limit", "verdict", "setting")
+
 
 def print_verification(found: Verification) -> None:
     """Print a table per claim, with a row per experiment, and the outcome; failures are bold."""
     console = Console(highlight=False)
     for claim, checks in by_claim(found).items():
         console.print(f"[bold]{heading(claim)}[/bold]")
-        table = new_table("policy", "runs", "failures", "interval", "limit", "verdict", "setting")
-        table.columns[-1].justify = "left"
+        table = new_table(*_COLUMNS, words=("policy", "setting"))
         for check in checks:
             table.add_row(
                 check.policy, count(check.runs), count(check.failures), short_interval(check),
