@@ -178,7 +178,7 @@ def test_steering_makes_intervals_fail_that_ignore_what_is_due(name):
 def test_the_best_arm_survives_an_adversary_that_steers(name, earlier):
     """An unlucky block arrives while ``earlier`` ones are outstanding, or is all there is."""
     policy, plays, _ = STEERED[name]
-    learner = Learner(policy, arms=2, horizon=10**6, watch=False, log=False)
+    learner = Learner(policy, arms=2, horizon=10**6, log=False)
     for _ in range(4 * plays):
         learner.learn(learner.assign(Ticket(OTHER)), 0.5)
     for _ in range(earlier * plays):
