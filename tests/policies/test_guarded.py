@@ -1,10 +1,8 @@
-"""The guard: as the theory page has it, around every kind of base, and what it refuses."""
+"""The guard: as the theory page has it, around every kind of base, and its tickets."""
 
 import copy
-import json
 import math
 from collections import Counter
-from typing import ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
@@ -12,15 +10,12 @@ import pytest
 
 from armrace.checking import check_policy
 from armrace.checking.policy_choices import restricted_choices_are_as_announced
-from armrace.cli.main import run
-from armrace.errors import ForeignTicket, InvalidParameter, UnknownName
-from armrace.kernels.dispatch import implement
+from armrace.errors import ForeignTicket, InvalidParameter
 from armrace.kernels.event_log import DECISION
 from armrace.kernels.generics import (
     NO_ARM,
     NO_LAYER,
     SAME_ARM,
-    Eligible,
     Ticket,
     assign,
     choose,
@@ -28,11 +23,10 @@ from armrace.kernels.generics import (
     distribution,
     distribution_among,
     learn,
-    make_ticket,
 )
-from armrace.kernels.streams import Stream, uniform
+from armrace.kernels.streams import uniform
 from armrace.online import Learned, Learner
-from armrace.policies import POLICIES, Exp3, Guarded, Policy, Thompson, TsallisInf, Ucb1, guarded
+from armrace.policies import Guarded, Thompson, TsallisInf
 from armrace.policies.races.race import delete_arm
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import make_experiment, simulate
@@ -100,7 +94,7 @@ def test_arms_are_played_as_announced_when_some_are_deleted(base, eligible):
     for arm in (1, 3):
         delete_arm(state.race, 0, arm)
     state.scratch.up_to_date[0] = False
-    draws, counts, announced = 300, np.zeros(4), np.zeros(4)
+    draws, counts, announced = 600, np.zeros(4), np.zeros(4)
     for _ in range(draws):
         ticket = choose(state, stream, eligible)
         counts[ticket.arm] += 1
@@ -230,75 +224,6 @@ def test_a_turn_teaches_the_base_nothing():
     assert turns == sum(int(plays.sum()) // 5 for plays in state.race.assigned)
 
 
-def test_a_base_is_given_by_name_by_data_or_as_itself():
-    named = Guarded(base="thompson")
-    assert named == Guarded(base={"name": "thompson"}) == Guarded(base=Thompson())
-    assert len({named, Guarded(base=Thompson()), Guarded()}) == 2
-    saved = json.loads(json.dumps(named.to_builtins()))
-    assert saved["base"] == {"name": "thompson"}
-    assert POLICIES.make(saved) == named
-    nested = Guarded(base={"name": "tsallis-inf", "estimator": "iw"})
-    assert nested.base.estimator == "iw"
-    assert POLICIES.make(nested.to_builtins()) == nested
-
-
-def test_a_base_says_whether_tickets_are_exact():
-    assert Guarded(base="ucb1").exact_tickets
-    assert not Guarded(base="thompson").exact_tickets
-
-
-def test_a_base_can_be_given_on_the_command_line(tmp_path):
-    path = tmp_path / "figures.json"
-    words = ["simulate", "guarded", "--means", "0.9,0.1", "--horizon", "200", "--replications", "1"]
-    words += ["--set", 'base={"name": "tsallis-inf", "estimator": "iw"}', "--set", "share=1"]
-    assert run([*words, "--json", str(path)]) == 0
-    policy = json.loads(path.read_text())["spec"]["policy"]
-    assert policy["base"] == {"name": "tsallis-inf", "estimator": "iw"}
-
-
-@pytest.mark.parametrize("base", ["sharp-race", "best-of-all-worlds", "guarded"])
-def test_races_are_their_own_guards(base):
-    with pytest.raises(
-        InvalidParameter, match=f"^base must not be a race or contain one; got {base}"
-    ):
-        Guarded(base=base)
-
-
-class Narrow(NamedTuple):
-    plays: np.ndarray
-
-
-class Unrestricted(Policy, frozen=True, tag="unrestricted"):
-    """Plays the first arm, whichever are eligible."""
-
-    def start(self, arms, horizon):
-        return Narrow(np.zeros(arms))
-
-
-@implement(choose, Narrow)
-def narrow_choose(state: Narrow, stream: Stream) -> Ticket:
-    return make_ticket(0)
-
-
-def test_a_base_whose_choices_cannot_be_restricted_is_refused():
-    with pytest.raises(
-        InvalidParameter, match=r"^base must be a policy whose choices can be restr"
-    ):
-        Guarded(base=Unrestricted())
-
-
-class Layered(Thompson, frozen=True, tag="layered"):
-    """Says that it has two layers."""
-
-    def layer_count(self, arms, horizon):
-        return 2
-
-
-def test_a_base_with_layers_is_refused():
-    with pytest.raises(InvalidParameter, match=r"^base must be a policy with a single layer; got"):
-        Guarded(base=Layered()).start(2, 100)
-
-
 def test_forged_tickets_stay_within_the_arrays():
     """Interpreted, a wrong index would raise an IndexError or reach another arm's numbers."""
     state = Guarded(base="ucb1").start(3, 100)
@@ -356,48 +281,6 @@ def test_a_decision_made_elsewhere_is_one_of_the_base():
     assert state.base.counts.pulls.tolist() == [0, 0, 1]
 
 
-INNER = {"layer": (1, 1.0, SAME_ARM), "probability": (0, 0.5, SAME_ARM), "arm": (0, 1.0, 0)}
-"""The layer, probability and arm of an inner policy, of which one says something."""
-
-
-class Nested(NamedTuple):
-    used: str
-
-
-class Composed(Policy, frozen=True, tag="composed"):
-    """Uses the fields of a ticket in which the guard keeps those of its base."""
-
-    used: str = "layer"
-
-    def start(self, arms, horizon):
-        return Nested(self.used)
-
-
-@implement(choose, Nested)
-def nested_choose(state: Nested, stream: Stream, eligible: Eligible = None) -> Ticket:
-    return Ticket(0, 0, 1.0, 0, 0.0, *INNER[state.used])
-
-
-@implement(assign, Nested)
-def nested_assign(state: Nested, ticket: Ticket) -> Ticket:
-    return ticket
-
-
-@pytest.mark.parametrize("used", INNER)
-def test_a_composed_base_is_refused(used):
-    with pytest.raises(
-        InvalidParameter, match=r"^base must not be composed of other policies; got"
-    ):
-        Guarded(base=Composed(used=used)).start(2, 100)
-
-
-def test_an_unknown_base_is_refused():
-    with pytest.raises(UnknownName, match="there is no policy named 'tompson'"):
-        Guarded(base="tompson")
-    with pytest.raises(InvalidParameter, match=r"^base must be a policy, its name, or its param"):
-        Guarded(base=3)
-
-
 def test_leaping_is_refused():
     with pytest.raises(InvalidParameter, match=r"^engine leap skips rounds of arm eliminations"):
         simulate(
@@ -422,33 +305,3 @@ def test_feedback_that_never_comes_leaves_no_trace_in_the_layers():
 
 def test_restricted_choices_of_a_posterior_are_eligible():
     restricted_choices_are_as_announced(Guarded(base="thompson", share=1))
-
-
-class DrawsLate(Ucb1, frozen=True, tag="draws-late"):
-    """Chooses as UCB1 does, and says that it will draw by weights, sooner or later."""
-
-    draws_by_weights: ClassVar[bool] = True
-
-
-class Silent(Exp3, frozen=True, tag="silent"):
-    """Draws by weights, and does not say so."""
-
-    draws_by_weights: ClassVar[bool] = False
-
-
-def test_how_a_base_draws_is_what_it_declares():
-    """However long it takes until its first draw: a short run would not show it."""
-    assert Guarded(base=DrawsLate()).start(2, 100).weighted[0]
-    assert not Guarded(base="ucb1").start(2, 100).weighted[0]
-    with pytest.raises(InvalidParameter, match="base must declare that it draws_by_weights"):
-        Guarded(base=Silent()).start(2, 100)
-
-
-def test_to_describe_a_guard_plays_nothing(monkeypatch):
-    played = []
-    monkeypatch.setattr(guarded, "_play_short_run", played.append)
-    policy = Guarded(base={"name": "exp3", "learning_rate": 0.123})
-    assert played == []
-    policy.start(2, 100)
-    policy.start(3, 100)
-    assert played == [policy.base]
