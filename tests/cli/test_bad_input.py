@@ -122,7 +122,9 @@ def test_is_refused_with_one_sentence(
     assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize("row", [0, 18, 47])
+@pytest.mark.parametrize(
+    "row", [0, 18, 47, *(pytest.param(row, marks=pytest.mark.long) for row in (5, 33, 49))]
+)
 def test_is_refused_by_the_program_itself(row: int) -> None:
     arguments, sentence = REFUSED[row]
     program = Path(sys.executable).with_name("armrace")

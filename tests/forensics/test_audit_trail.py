@@ -94,10 +94,8 @@ def test_marks_grow_from_eight_to_the_horizon(horizon):
     [
         "multi-layer-race",
         "tsallis-inf",
-        *(
-            pytest.param(name, marks=pytest.mark.long)
-            for name in ("best-of-all-worlds", "thompson")
-        ),
+        pytest.param("best-of-all-worlds", marks=pytest.mark.long),
+        pytest.param("thompson", marks=pytest.mark.long),
     ],
 )
 @pytest.mark.parametrize("attack", ["zero-best-when-likely", "random-flips"])

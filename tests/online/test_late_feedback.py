@@ -113,6 +113,15 @@ def deletes_the_best(race, is_late, seed):
     return BEST in race.deleted()
 
 
+def test_a_deletion_is_seen():
+    race = LibraryRace()
+    for _ in range(HORIZON):
+        decision = race.play()
+        race.learn(decision, float(decision.arm == OTHER))
+    assert race.deleted() == [BEST]
+    assert race.seen(OTHER)[0] == race.seen(OTHER)[1] > HORIZON / 2
+
+
 @pytest.mark.parametrize("is_late", ADVERSARIES)
 def test_the_best_arm_survives_an_adversary_that_delays(is_late):
     deletions = sum(deletes_the_best(LibraryRace(), is_late, seed) for seed in range(RUNS))

@@ -93,7 +93,9 @@ def test_an_allowance_counts_for_what_is_stored_and_not_for_machine_code(package
     "parts",
     [
         ("__init__.py",),
+        pytest.param(("randomness.py",), marks=pytest.mark.long),
         ("statistics", "summaries.py"),
+        pytest.param(("forensics", "audit.py"), marks=pytest.mark.long),
         ("policies", "family", "new.py"),
     ],
     ids="/".join,

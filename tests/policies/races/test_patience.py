@@ -73,7 +73,7 @@ def test_whatever_comes_in_whatever_order(given_plays, repeated, log_term, allow
 
 
 @pytest.mark.parametrize("log_term", [0.01, 0.1, 1.0])
-@pytest.mark.parametrize("before", [50, 200, 1000])
+@pytest.mark.parametrize("before", [50, 400, pytest.param(2000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("level", [0.2, 0.5, 0.9])
 def test_the_worst_that_can_come_is_noticed_at_once(log_term, before, level):
     """One arm pays all and the other nothing from now on; each turn in the other order as well."""
