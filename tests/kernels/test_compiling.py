@@ -9,7 +9,7 @@ import pytest
 
 import armrace
 from armrace.kernels.compiling import fingerprint
-from armrace.kernels.machine_code import folders
+from armrace.kernels.machine_code import trusted_folders
 from forking import Nursery
 
 
@@ -202,7 +202,7 @@ def cache(tmp_path_factory):
     """One cache for all tests, with rewards and attacks, which are the same for all policies."""
     armrace.simulate("ucb1", [0.5, 0.5, 0.5], horizon=10, replications=1)
     cache = tmp_path_factory.mktemp("cache")
-    for file in folders()[0].glob("*.nbc"):
+    for file in (file for folder in trusted_folders() for file in folder.glob("*.nbc")):
         if not file.name.startswith(("compiled_", "live_")):
             shutil.copy(file, cache)
     return cache
@@ -215,7 +215,9 @@ def run_in_a_process_of_its_own(tmp_path, cache, nursery):
     def run(script, arm):
         (tmp_path / "always.py").write_text(POLICY.replace("{arm}", str(arm)))
         before = set(cache.rglob("*compiled_run*.nbc"))
-        environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+        # Machine code may be among the temporary files too, left by a run without a home.
+        own = {"NUMBA_CACHE_DIR": str(cache), "TMPDIR": str(tmp_path)}
+        environment = {**os.environ, **own}
         answer = nursery.run(script, folder=tmp_path, environment=environment)
         assert answer.returncode == 0, answer.stderr
         return answer.stdout.strip(), len(set(cache.rglob("*compiled_run*.nbc")) - before)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from armrace.kernels.machine_code import folders
+from armrace.kernels.machine_code import trusted_folders
 from forking import Nursery
 
 SCRIPT = """
@@ -195,7 +195,7 @@ def test_a_full_disk_costs_the_cache_only(machine):
     assert found == "3 3.5 0 False"
     assert words == (
         f"armrace: cannot store compiled code in {machine.cache} (File too large), so every "
-        "process compiles again; set NUMBA_CACHE_DIR to a folder that can be written."
+        "process compiles again; set NUMBA_CACHE_DIR to a folder that only you can write."
     )
     assert not [file for file in machine.cache.iterdir() if file.stat().st_size]
 
@@ -208,7 +208,8 @@ def test_a_container_without_a_place_to_write_uses_a_temporary_folder(machine, c
     (substitute,) = machine.temporary.iterdir()
     assert words.startswith("armrace: cannot store compiled code in /proc/none")
     assert words.endswith(
-        f"so {substitute} takes its place; set NUMBA_CACHE_DIR to a folder that lasts."
+        f"so {substitute} takes its place; set NUMBA_CACHE_DIR to a folder that lasts and that "
+        "only you can write."
     )
     assert "\n" not in words
     assert substitute.stat().st_mode & 0o777 == 0o700
@@ -223,6 +224,37 @@ def test_a_temporary_folder_that_others_can_write_is_not_trusted(machine):
     found, words = machine.run(**nowhere)
     assert found.startswith("3 3.5 0")
     assert "every process compiles again" in words
+
+
+def test_a_cache_that_others_can_write_is_not_trusted(used_machine):
+    """What is read is executed, so that another user's file would run as this user."""
+    used_machine.cache.chmod(0o777)
+    found, words = used_machine.run()
+    assert found == COMPILED[0]
+    (substitute,) = used_machine.temporary.iterdir()
+    assert words == (
+        f"armrace: cannot store compiled code in {used_machine.cache} (other users can write to "
+        f"it), so {substitute} takes its place; set NUMBA_CACHE_DIR to a folder that lasts and "
+        "that only you can write."
+    )
+    assert used_machine.run() == LOADED
+
+
+def test_a_file_that_others_can_write_is_compiled_again(used_machine):
+    for file in used_machine.files():
+        file.chmod(0o666)
+    assert used_machine.run() == COMPILED
+    assert {file.stat().st_mode & 0o777 for file in used_machine.files()} == {0o600}
+    assert used_machine.run() == LOADED
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("given_away", ["folder", "files"])
+def test_what_another_user_owns_is_compiled_again(used_machine, given_away):
+    paths = used_machine.files() if given_away == "files" else [used_machine.cache]
+    for path in paths:
+        os.chown(path, 12345, -1)
+    assert used_machine.run()[0] == COMPILED[0]
 
 
 def test_code_in_a_folder_that_became_read_only_is_still_used(used_machine):
@@ -263,7 +295,8 @@ from armrace.cli.main import run
 sys.exit(run(["simulate", "ucb1", "--attack", "zero-best", "--budget", "5",
               "--horizon", "100", "--replications", "2", "--json", "-"]))
 """
-    usual = folders()[0]  # where the tests keep machine code, so that nothing is compiled for this
+    # Where the tests keep machine code, so that nothing is compiled for this.
+    usual = next(trusted_folders())
     good, words = machine.start(command, NUMBA_DISABLE_JIT="1", NUMBA_CACHE_DIR=str(usual))
     machine.cache.mkdir()
     damaged = {}

@@ -11,7 +11,7 @@ import pytest
 
 import armrace
 from armrace.errors import InvalidParameter, UnknownName
-from armrace.kernels.machine_code import folders
+from armrace.kernels.machine_code import trusted_folders
 from armrace.policies import POLICIES
 from armrace.simulation import compilation, compilers, make_experiment
 from armrace.simulation.compilers import Unit, compile_units
@@ -39,12 +39,15 @@ numba.njit(lambda x: x + 1)(1)  # loads the compiler
 
 
 @pytest.fixture(scope="module")
-def run():
+def run(tmp_path_factory):
     """Runs a script with a cache in a process of its own."""
+    # Machine code may be among the temporary files too, left by a run without a home.
+    temporary = tmp_path_factory.mktemp("temporary")
     with Nursery.started(PREPARATION) as nursery:
 
         def run(script, cache):
-            environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+            own = {"NUMBA_CACHE_DIR": str(cache), "TMPDIR": str(temporary)}
+            environment = {**os.environ, **own}
             answer = nursery.run(script, environment=environment)
             assert answer.returncode == 0, answer.stderr
             return answer
@@ -60,8 +63,9 @@ def probed(tmp_path_factory, run):
     """
     armrace.simulate("ucb1", [0.5, 0.4], horizon=10, replications=1)
     cache = tmp_path_factory.mktemp("cache")
-    for file in folders()[0].glob("flip_and_count*.nbc"):
-        shutil.copy(file, cache)
+    for folder in trusted_folders():
+        for file in folder.glob("flip_and_count*.nbc"):
+            shutil.copy(file, cache)
     return cache, run(PROBE, cache)
 
 

@@ -10,23 +10,27 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from armrace.errors import InvalidParameter, UnwritableOutput
+from armrace.files.private import create_private
 
 __all__ = ["as_path", "atomic_path", "check_new", "check_writable", "make_folder", "write_text"]
 
 
 @contextmanager
-def atomic_path(target: Path) -> Iterator[Path]:
+def atomic_path(target: Path, *, private: bool = False) -> Iterator[Path]:
     """Yield a path beside ``target`` to write to; move it there if all goes well, else remove it.
 
-    Where ``target`` is a link, the file behind it is replaced and the link stays.
+    Where ``target`` is a link, the file behind it is replaced and the link stays; if ``private``,
+    the link is replaced, and only this user can read the file.
     """
     temporary: Path | None = None
     with _refusals(target):
-        place = _place(target)
+        place = target if private else _place(target)
         try:
-            # Opened as any new file is, so that the process's umask applies.
             temporary = place.with_name(f".{place.name[:100]}.{uuid.uuid4().hex[:12]}")
-            temporary.open("xb").close()
+            if private:
+                os.close(create_private(temporary))
+            else:  # opened as any new file is, so that the process's umask applies
+                temporary.open("xb").close()
             yield temporary
             # Without this, a power failure could leave an empty file under the new name.
             _synchronise(temporary)

@@ -7,7 +7,8 @@ it depends on and sealed with a digest. What does not match its digest counts as
 what cannot be stored is compiled again by the next process.
 
 The folder is ``NUMBA_CACHE_DIR`` if that is set, else one in the user's cache directory. Where
-it cannot be written, a private folder among the temporary files takes its place.
+it cannot be written, or other users can write to it, a private folder among the temporary files
+takes its place. Files that another user could have written are not read: they would be executed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import hashlib
 import multiprocessing
 import os
 import pickle
-import stat
 import sys
 import tempfile
 import time
@@ -34,7 +34,14 @@ from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
-__all__ = ["MachineCode", "folders"]
+from armrace.files.private import (
+    check_private,
+    create_private,
+    make_private_folder,
+    open_private,
+)
+
+__all__ = ["MachineCode", "folders", "trusted_folders"]
 
 _SUFFIX = ".nbc"
 _MAGIC = b"armrace machine code 1\n"
@@ -58,7 +65,7 @@ class MachineCode(_Cache):  # type: ignore[misc]  # Numba is untyped
     def is_stored(self, codegen: Any) -> bool:
         """Whether the function is on disk for this process and processor, and undamaged."""
         start = self._start_of_names(codegen)
-        found = [file for folder in _trusted_folders() for file in _files(folder, start)]
+        found = [file for folder in trusted_folders() for file in _files(folder, start)]
         # The signature that will be asked for is not known here, so that no file may be damaged.
         return bool(found) and all(_payload(file) is not None for file in found)
 
@@ -153,34 +160,19 @@ def _files(folder: Path, start: str) -> Iterator[Path]:
         yield from folder.glob(f"{start}-*{_SUFFIX}")
 
 
-def _is_private(folder: Path) -> bool:
-    """Whether no other user can have written files there, since what is read is executed."""
-    try:
-        found = folder.lstat()
-    except OSError:
-        return False
-    if not hasattr(os, "getuid"):
-        return stat.S_ISDIR(found.st_mode)
-    return (
-        stat.S_ISDIR(found.st_mode)
-        and found.st_uid == os.getuid()
-        and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    )
-
-
-def _trusted_folders() -> Iterator[Path]:
-    """The folders from which code may be read, since what is read is executed."""
-    first, *others = folders()
-    yield first
-    yield from filter(_is_private, others)  # temporary folders are shared with other users
+def trusted_folders() -> Iterator[Path]:
+    """The folders that are there and that no other user can write."""
+    for folder in folders():
+        with suppress(OSError):
+            check_private(folder)
+            yield folder
 
 
 def _payload(file: Path) -> bytes | None:
     """Return what a file stores, if it is there and matches its digest."""
     try:
-        if not file.is_file():  # a pipe or a device could be read forever
-            return None
-        data = file.read_bytes()
+        with os.fdopen(open_private(file), "rb") as stored:
+            data = stored.read()
     except OSError:
         return None
     start = len(_MAGIC) + _DIGEST_SIZE
@@ -189,7 +181,7 @@ def _payload(file: Path) -> bytes | None:
 
 def _read(name: str) -> bytes | None:
     """Return what was stored under a name, if it is present and undamaged."""
-    for folder in _trusted_folders():
+    for folder in trusted_folders():
         payload = _payload(folder / name)
         if payload is not None:
             # The time of modification serves as that of the last use, by which files are pruned.
@@ -202,36 +194,33 @@ def _read(name: str) -> bytes | None:
 def _write(name: str, payload: bytes) -> None:
     """Store under a name in the first writable folder; warn once if that is a substitute."""
     data = _MAGIC + hashlib.sha256(payload).digest() + payload
-    first, *others = folders()
-    try:
-        _write_file(first / name, data)
-        _prune(first)
+    first, reason = folders()[0], ""
+    for folder in folders():
+        try:
+            make_private_folder(folder)
+            _write_file(folder / name, data)
+        except OSError as error:
+            reason = reason or error.strerror or str(error)
+            continue
+        _prune(folder)
+        if folder != first:
+            _say_once(
+                f"cannot store compiled code in {first} ({reason}), so {folder} takes its place; "
+                "set NUMBA_CACHE_DIR to a folder that lasts and that only you can write."
+            )
         return
-    except OSError as error:
-        reason = error.strerror or str(error)
-    for folder in others:
-        with suppress(OSError):
-            folder.mkdir(mode=0o700, exist_ok=True)
-            if _is_private(folder):
-                _write_file(folder / name, data)
-                _say_once(
-                    f"cannot store compiled code in {first} ({reason}), so {folder} takes its "
-                    "place; set NUMBA_CACHE_DIR to a folder that lasts."
-                )
-                return
     _say_once(
         f"cannot store compiled code in {first} ({reason}), so every process compiles again; set "
-        "NUMBA_CACHE_DIR to a folder that can be written."
+        "NUMBA_CACHE_DIR to a folder that only you can write."
     )
 
 
 def _write_file(file: Path, data: bytes) -> None:
     """Write a file whole or not at all."""
     # Renaming replaces atomically, so another process never reads half of a file.
-    file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_name(f"{uuid.uuid4().hex}.tmp")
     try:
-        with temporary.open("xb") as output:
+        with os.fdopen(create_private(temporary), "wb") as output:
             output.write(data)
         temporary.replace(file)
     except BaseException:

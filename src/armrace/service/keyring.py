@@ -126,10 +126,7 @@ class Keyring:
 
     def _write(self, content: _Content) -> None:
         if self._path is not None:
-            with atomic_path(self._path) as path:
-                # Before the secrets are in it, so that there is no moment in which others could
-                # read them.
-                path.chmod(0o600)
+            with atomic_path(self._path, private=True) as path:
                 path.write_bytes(msgspec.json.format(msgspec.json.encode(content)))
             self._stamp = _stamp(self._path)
         self._take(content)
