@@ -17,7 +17,14 @@ from playwright.sync_api import Browser, FloatRect, Page
 
 import armrace
 from armrace.adversaries import Adversary
-from armrace.dashboard.demo import BOTS, EXPERIMENT, DemoClock, Visitors, create_experiments
+from armrace.dashboard.demo import (
+    BOTS,
+    DAY,
+    EXPERIMENT,
+    DemoClock,
+    Visitors,
+    create_experiments,
+)
 from armrace.environments import Bernoulli
 from armrace.formatting import count
 from armrace.policies import POLICIES
@@ -32,8 +39,9 @@ from browsing import DESK, PHONE, chromium
 from hosting import hosted
 
 IMAGES = Path(__file__).parent / "images"
-_ATTACKED, _RECOVERED = 112.0, 40.0
-"""Seconds of the demonstration until the bots have won, and after their rewards are retracted."""
+_FEW, _FLOOD, _RECOVERED = 1.95 * DAY, 2.95 * DAY, 3.7 * DAY
+"""Moments of the demonstration: a few bots, a flood, and after its rewards are retracted."""
+_PAGE = f"/experiment?name={EXPERIMENT}"
 _SETTLED = 1500
 """Milliseconds until charts are drawn."""
 
@@ -48,9 +56,13 @@ def main() -> None:
     """Remake all pictures."""
     draw_plot(IMAGES / "corruption.png")
     with chromium() as browser, story() as world:
-        show_attack(browser, world)
-        world.recover()
-        with page_of(browser, world, f"/experiment?name={EXPERIMENT}") as page:
+        world.play(_FEW)
+        show_few_bots(browser, world)
+        world.play(_FLOOD)
+        show_flood(browser, world)
+        world.service.retract(EXPERIMENT, source=BOTS, reason="ratings from a data centre")
+        world.play(_RECOVERED)
+        with page_of(browser, world, _PAGE) as page:
             save(page, "dashboard-recovered", "#part-traffic")
         show_report(browser)
 
@@ -67,45 +79,43 @@ class World(NamedTuple):
     address: str
     key: str
 
-    def play(self, seconds: float) -> None:
-        """Let visitors come for some seconds."""
-        end = self.clock.seconds + seconds
-        while self.clock.seconds < end:
-            self.visitors.step(0.5)
-
-    def recover(self) -> None:
-        """Retract the bots' rewards, and let visitors come again."""
-        self.service.retract(EXPERIMENT, source=BOTS, reason="ratings from a data centre")
-        self.play(_RECOVERED)
+    def play(self, until: float) -> None:
+        """Let visitors come until a moment of the demonstration."""
+        while self.clock.seconds < until:
+            self.visitors.step(0.25)
 
 
 @contextmanager
 def story() -> Iterator[World]:
-    """Serve the demonstration as it is once the bots have won."""
+    """Serve the demonstration before the first visitor comes."""
     keyring, clock = Keyring(), DemoClock()
     key = keyring.create(["admin"])[1]
     service = Service(MemoryStore(), keyring, clock=clock)
     create_experiments(service)
-    with hosted(service) as address:
-        world = World(service, Visitors(service, clock), clock, address, key)
-        world.play(_ATTACKED)
-        yield world
+    with hosted(service, note=clock.note) as address:
+        yield World(service, Visitors(service, clock), clock, address, key)
 
 
-def show_attack(browser: Browser, world: World) -> None:
-    """Picture the pages while the alarm is up."""
-    race, sources = f"/experiment?name={EXPERIMENT}", f"/sources?name={EXPERIMENT}"
-    with page_of(browser, world, race) as page:
+def show_few_bots(browser: Browser, world: World) -> None:
+    """Picture the pages while an alarm is up and the traffic stays."""
+    with page_of(browser, world, _PAGE) as page:
         save(page, "dashboard-light", "#part-traffic")
-        save(page, "dashboard-matrix", "#part-matrix section:last-child", whole=True)
-        save(page, "dashboard-audit", "#part-audit section", whole=True)
-    with page_of(browser, world, race, color_scheme="dark") as page:
+    with page_of(browser, world, _PAGE, color_scheme="dark") as page:
         save(page, "dashboard-dark", "#part-traffic")
-    with page_of(browser, world, race, viewport=PHONE) as page:
+    with page_of(browser, world, _PAGE, viewport=PHONE) as page:
         save(page, "dashboard-narrow", "#part-traffic")
     with page_of(browser, world, "/") as page:
         save(page, "dashboard-list", "#part-experiments")
-    with page_of(browser, world, sources) as page:
+
+
+def show_flood(browser: Browser, world: World) -> None:
+    """Picture the pages once the flood has moved the traffic."""
+    with page_of(browser, world, _PAGE) as page:
+        save(page, "dashboard-flood", "#part-traffic")
+        save(page, "dashboard-audit", "#part-audit section", whole=True)
+    with page_of(browser, world, "/experiment?name=mail-subject") as page:
+        save(page, "dashboard-matrix", "#part-matrix section:last-child", whole=True)
+    with page_of(browser, world, f"/sources?name={EXPERIMENT}") as page:
         save(page, "dashboard-sources", "#part-sources")
     with page_of(browser, world, f"/preview?name={EXPERIMENT}&source={BOTS}") as page:
         save(page, "dashboard-preview", ".sides")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from armrace.dashboard.pages import Dashboard
@@ -41,12 +41,16 @@ def running(server: Server, seconds: float | None = None) -> Iterator[tuple[str,
 
 @contextmanager
 def hosted(
-    service: Service, port: int | None = None, seconds: float = 0.2, rest: float = 1.0
+    service: Service,
+    port: int | None = None,
+    seconds: float = 0.2,
+    rest: float = 1.0,
+    note: Callable[[], str] = str,
 ) -> Iterator[str]:
     """Serve in a thread until the block ends, which closes the service."""
     port = free_port() if port is None else port
     application = create_application(
-        service, pages=lambda inside: Dashboard(inside, seconds, rest).routes()
+        service, pages=lambda inside: Dashboard(inside, seconds, rest, note).routes()
     )
     with running(Server(application, "127.0.0.1", port, grace=1)):
         yield f"http://127.0.0.1:{port}"

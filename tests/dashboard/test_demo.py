@@ -12,14 +12,23 @@ import pytest
 from playwright.sync_api import expect
 
 from armrace.cli.main import run
+from armrace.dashboard.demo import (
+    BOTS,
+    DAY,
+    EXPERIMENT,
+    DemoClock,
+    Visitors,
+    create_experiments,
+)
+from armrace.service import Keyring, MemoryStore, Service
 from browsing import chromium
-from hosting import free_port
+from hosting import free_port, hosted
 
 PATIENCE = 120_000
 
 
-def test_bots_cheat_are_found_and_retracted_and_the_race_recovers():
-    command = [sys.executable, "-m", "armrace", "serve", "--demo", "--demo-speed", "12"]
+def test_the_demonstration_starts_plays_and_leaves_nothing_behind():
+    command = [sys.executable, "-m", "armrace", "serve", "--demo", "--demo-speed", "20"]
     demo = subprocess.Popen(
         [*command, "--port", str(free_port())], stderr=subprocess.PIPE, text=True
     )
@@ -36,7 +45,14 @@ def test_bots_cheat_are_found_and_retracted_and_the_race_recovers():
             page = browser.new_page()
             page.set_default_timeout(PATIENCE)
             _open(page, link)
-            _tell_the_story(page)
+            page.get_by_role("link", name="help-answers").click()
+            expect(page.locator(".lead")).to_contain_text(
+                "link to the forum has the best rewards so far", timeout=PATIENCE
+            )
+            _retract(page)
+            expect(page.locator(".lead")).to_contain_text(
+                re.compile(r"step by step (is the best arm|leads)"), timeout=PATIENCE
+            )
         demo.send_signal(signal.SIGINT)
         demo.communicate(timeout=60)
     finally:
@@ -57,12 +73,7 @@ def _open(page, link) -> None:
         return
 
 
-def _tell_the_story(page) -> None:
-    page.get_by_role("link", name="help-answers").click()
-    lead, alarm = page.locator(".lead"), page.locator(".banner.alarm")
-    expect(lead).to_contain_text("step by step is best so far", timeout=PATIENCE)
-    expect(alarm).to_contain_text("or the world has moved", timeout=PATIENCE)
-    expect(lead).to_contain_text("link to the forum is best so far", timeout=PATIENCE)
+def _retract(page) -> None:
     page.get_by_role("link", name="Sources and fraud").click()
     bots = page.get_by_role("row", name=re.compile("HeadlessChrome"))
     bots.get_by_role("link", name="What if it were dropped?").click()
@@ -75,11 +86,75 @@ def _tell_the_story(page) -> None:
     page.get_by_label("Reason").fill("ratings from a data centre")
     page.get_by_role("button", name=re.compile("Retract")).click()
     expect(page.locator(".banner.ok")).to_contain_text("rewards were retracted", timeout=PATIENCE)
-    expect(lead).to_contain_text("step by step is best so far", timeout=PATIENCE)
-    expect(alarm).to_have_count(0, timeout=PATIENCE)
-    share = page.locator("table.matrix thead th", has_text="step by step")
-    expect(share).to_contain_text(re.compile(r"[89]\d% of traffic"), timeout=PATIENCE)
-    expect(page.locator(".trail")).to_contain_text("retracted: ratings from a data centre")
+
+
+def play(visitors, clock, until):
+    while clock.seconds < until:
+        visitors.step(0.25)
+
+
+@pytest.fixture
+def world():
+    clock = DemoClock()
+    with Service(MemoryStore(), Keyring(), clock=clock) as service:
+        create_experiments(service)
+        yield service, Visitors(service, clock), clock
+
+
+def test_the_three_acts_as_the_page_shows_them(world):
+    service, visitors, clock = world
+    key = service.keyring.create(["admin"])[1]
+    with hosted(service, note=clock.note) as address, chromium() as browser:
+        page = browser.new_page()
+        page.goto(f"{address}/sign-in?to=/experiment?name={EXPERIMENT}")
+        page.get_by_label("Key").fill(key)
+        page.get_by_role("button", name="Sign in").click()
+        lead, alarm = page.locator(".lead"), page.locator(".banner.alarm")
+        note, traffic = page.locator(".note-bar"), re.compile(r"gets (9\d|100)% of the recent")
+        winning = re.compile(r"step by step (is the best arm|leads)")
+        play(visitors, clock, 0.95 * DAY)
+        expect(lead).to_contain_text(winning)
+        expect(note).to_contain_text("Day 1: all ratings are honest")
+        expect(alarm).to_have_count(0)
+        # A few bots: the alarm goes up, names them with their share, and the traffic stays.
+        play(visitors, clock, 1.95 * DAY)
+        expect(lead).to_contain_text("step by step has the best rewards so far, but an alarm is up")
+        expect(lead).to_contain_text(traffic)
+        expect(alarm).to_contain_text("rewards changed around")
+        expect(alarm).to_contain_text(re.compile(r"HeadlessChrome sent 1\d% of the rewards"))
+        expect(note).to_contain_text("Day 2: one rating in seven")
+        # A flood: the page says its share of all rewards, and the traffic moves.
+        play(visitors, clock, 2.95 * DAY)
+        pushed = "link to the forum has the best rewards so far, but an alarm is up"
+        expect(lead).to_contain_text(pushed)
+        expect(alarm).to_contain_text(re.compile(r"HeadlessChrome sent 7\d% of the rewards"))
+        expect(note).to_contain_text("three ratings in four")
+        _retract(page)
+        play(visitors, clock, 3.5 * DAY)
+        expect(lead).to_contain_text(winning)
+        expect(lead).to_contain_text(traffic)
+        expect(alarm).to_have_count(0)
+        expect(page.locator(".trail")).to_contain_text("retracted: ratings from a data centre")
+
+
+def bots_of(service):
+    (bots,) = (each for each in service.sources(EXPERIMENT) if each.source == BOTS)
+    return [day.counted + day.retracted for day in bots.days]
+
+
+def test_bots_that_are_found_early_come_back_as_a_flood_and_then_give_up(world):
+    service, visitors, clock = world
+    play(visitors, clock, 1.2 * DAY)
+    (few,) = bots_of(service)
+    service.retract(EXPERIMENT, source=BOTS)
+    play(visitors, clock, 2.0 * DAY)
+    assert bots_of(service) == [few]
+    play(visitors, clock, 2.1 * DAY)
+    many = bots_of(service)
+    assert many[1] > few
+    service.retract(EXPERIMENT, source=BOTS)
+    play(visitors, clock, 3.3 * DAY)  # into the next day, on which nothing was retracted
+    assert bots_of(service) == many
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,14 @@ import pytest
 from armrace.dashboard.charts import certificate_chart, reward_chart, traffic_chart
 from armrace.dashboard.drawing import draw_chart
 from armrace.dashboard.rendering import _cell_html
-from armrace.dashboard.verdicts import describe_ratio, make_verdict, median_delay
+from armrace.dashboard.verdicts import (
+    FINE_PRINT,
+    describe_alarms,
+    describe_ratio,
+    make_verdict,
+    median_delay,
+)
+from armrace.forensics.findings import Alarm
 from armrace.forensics.sentences import COUNTS, HIDDEN, STILL
 from armrace.service import MemoryStore, RatioCheck, Service
 from serving import Clock
@@ -40,22 +47,35 @@ def play(policy, rounds, rewards=(0.0, 1.0), arms=("a", "b", "c"), good="a", **m
 
 
 def test_a_verdict_grows_surer():
-    nothing = make_verdict(*play("ucb1", 0))
+    nothing = make_verdict(*play("ucb1", 0), alarms=0)
     assert nothing.best is None
-    assert nothing.sure.startswith("Nothing has been learned yet")
-    early = make_verdict(*play("ucb1", 1, good="none"))
+    assert nothing.headline.startswith("Nothing has been learned yet")
+    early = make_verdict(*play("ucb1", 1, good="none"), alarms=0)
     assert early.sure.startswith("No other arm is ruled out yet")
     assert not early.decided
-    sure = make_verdict(*play("ucb1", 20))
+    sure = make_verdict(*play("ucb1", 20), alarms=0)
     assert (sure.best.arm, sure.decided, sure.rivals) == ("a", True, [])
-    assert sure.standing == "and better than every other arm."
-    assert "if rewards are honest and means stand still" in sure.sure
-    assert sure.corruption == ""
+    assert sure.headline == "is the best arm."
+    assert "if rewards are honest and means do not move" in sure.sure
+    assert sure.race == ""
+
+
+def test_a_verdict_says_where_the_traffic_goes_if_not_to_the_best_arm():
+    view, history = play("ucb1", 20)
+    counts = [list(each) for each in history.decisions]
+    counts[1][-1] += 10_000
+    moved = msgspec.structs.replace(history, decisions=counts)
+    said = "Most of the recent traffic, 9"
+    assert said not in make_verdict(view, history, alarms=0).sure
+    verdict = make_verdict(view, moved, alarms=0)
+    assert verdict.best.arm == "a"
+    assert verdict.sure.startswith(said)
+    assert "goes to b" in verdict.sure
 
 
 def test_rewards_of_any_range_are_shown_in_their_units():
     view, history = play("ucb1", 10, rewards=(-5.0, 15.0))
-    best = make_verdict(view, history).best
+    best = make_verdict(view, history, alarms=0).best
     assert best.mean == 15.0
     assert 14.0 < best.low <= best.high == 15.0
     chart = reward_chart(history, (-5.0, 15.0))
@@ -78,55 +98,83 @@ def slowest_settled(view, history):
 
 def test_a_race_says_what_its_slowest_settled_layer_tolerates_and_assumes(race):
     layer, tolerated = slowest_settled(*race)
-    assert make_verdict(*race).corruption == (
-        f"Layer {layer} of the race has settled on a. {STILL} and {HIDDEN}, that is right with "
-        f"probability 95%, as long as C is at most {tolerated:.0f}; C {COUNTS}."
+    assert make_verdict(*race, alarms=0).race == (
+        f"The race has settled on a in layer {layer}. That is right with probability 95% as long "
+        f"as at most {tolerated:.0f} in rewards was changed."
     )
+    assert HIDDEN in FINE_PRINT
+    assert COUNTS in FINE_PRINT
 
 
-def audited(history, alarms, certificate):
-    return msgspec.structs.replace(
-        history,
-        alarms=[*history.alarms[:-1], alarms],
-        certificates=[*history.certificates[:-1], certificate],
-    )
+def certified(history, certificate):
+    return msgspec.structs.replace(history, certificates=[*history.certificates[:-1], certificate])
 
 
 def test_a_race_that_met_more_than_it_tolerates_guarantees_nothing(race):
     view, history = race
     layer, tolerated = slowest_settled(view, history)
-    verdict = make_verdict(view, audited(history, 5, 779.9))
-    assert verdict.standing == "but nothing is guaranteed: 5 alarms are up."
-    assert verdict.corruption == (
-        f"{STILL} and {HIDDEN}, C is at least 779: more than the {tolerated:.0f} that layer "
-        f"{layer} of the race tolerates, so nothing guarantees a, on which it has settled. C "
-        f"{COUNTS}."
+    verdict = make_verdict(view, certified(history, 779.9), alarms=0)
+    assert verdict.headline.endswith("but more of them were changed than the race withstands.")
+    assert verdict.race == (
+        f"The race has settled on a in layer {layer}, which withstands {tolerated:.0f} in changed "
+        "rewards; at least 779 in rewards was changed, so nothing guarantees that choice."
     )
     assert (verdict.decided, verdict.rivals) == (False, ["b", "c"])
 
 
 def test_an_alarm_rules_no_arm_out_again(race):
     view, history = race
-    verdict = make_verdict(view, audited(history, 1, 0.0))
-    assert verdict.standing == "but nothing is guaranteed: an alarm is up."
+    verdict = make_verdict(view, history, alarms=1)
+    assert "but an alarm is up" in verdict.headline
     assert (verdict.decided, verdict.rivals) == (False, ["b", "c"])
     assert "no arm is ruled out" in verdict.sure
 
 
-def test_what_is_certified_is_said_of_c_with_all_that_it_assumes(race):
+def test_what_is_certified_is_said_of_changed_rewards(race):
     view, history = race
-    _, tolerated = slowest_settled(view, history)
-    settled = make_verdict(view, audited(history, 1, 2.5)).corruption
-    assert settled.endswith(f"C is at most {tolerated:.0f}, and C is at least 2.5; C {COUNTS}.")
-    unsettled = make_verdict(*_played_by_ucb1(certificate=26.19)).corruption
-    assert unsettled == f"{STILL} and {HIDDEN}, C is at least 26.1; C {COUNTS}."
+    settled = make_verdict(view, certified(history, 2.5), alarms=1).race
+    assert settled.endswith("in rewards was changed; so far, at least 2.5 in rewards was.")
+    view, other = play("ucb1", 1)
+    unsettled = make_verdict(view, certified(other, 26.19), alarms=1).race
+    assert unsettled == "The rewards contradict one another: at least 26.1 in rewards was changed."
     for words in (STILL, HIDDEN, COUNTS):
         assert words in certificate_chart(history).description
 
 
-def _played_by_ucb1(certificate):
-    view, history = play("ucb1", 1)
-    return view, audited(history, 1, certificate)
+ALARM = Alarm(
+    kind="change", arm="a", direction="down", since=60, until=90, pulls=(60, 30),
+    means=(0.75, 0.25), chance=1e-20,
+)  # fmt: skip
+
+
+def test_the_banner_says_what_happened_since_when_and_how_sure_it_is():
+    view, history = play("ucb1", 3)
+    weaker = msgspec.structs.replace(ALARM, arm="b", chance=0.001)
+    notice = describe_alarms([weaker, ALARM], view, history)
+    assert notice.happened == (
+        "a paid 0.75 before that and 0.25 since. Chance alone does this with a probability below "
+        "1e-12."
+    )
+    assert notice.more == 1
+    totals = [sum(each) for each in zip(*history.decisions, strict=True)]
+    place = history.times.index(notice.since)
+    assert totals[place - 1] < 60 <= totals[place]
+    assert describe_alarms([], view, history) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("disagreement", "Two layers of the race see a pay 0.75 and 0.25."),
+        ("waves", "a pays in bursts: 0.75 after low rewards, 0.25 after high ones."),
+        ("failed-layer", "More rewards were changed than some layers of the race withstand."),
+    ],
+)
+def test_every_kind_of_alarm_has_a_banner(kind, words):
+    alarm = msgspec.structs.replace(ALARM, kind=kind, since=None)
+    notice = describe_alarms([alarm], *play("ucb1", 1))
+    assert notice.happened.startswith(words)
+    assert notice.since is None
 
 
 @pytest.mark.parametrize("name", ["sharp-race", "multi-layer-race"])

@@ -21,7 +21,7 @@ _SPEED = Limits("times as fast as usual", 0.1, 50)
 
 def serve_demo(settings: dict[str, Any], speed: float) -> None:
     """Serve the demonstration until the process is told to stop, and leave nothing behind."""
-    from armrace.dashboard.demo import NOTE, DemoClock, simulated_visitors, temporary_store
+    from armrace.dashboard.demo import DemoClock, simulated_visitors, temporary_store
     from armrace.dashboard.pages import Dashboard
     from armrace.dashboard.sessions import Sessions
     from armrace.service import Service
@@ -54,7 +54,7 @@ def serve_demo(settings: dict[str, Any], speed: float) -> None:
             wanted,
             __version__,
             say,
-            lambda inside: Dashboard(inside, note=NOTE).routes(),
+            lambda inside: Dashboard(inside, note=clock.note).routes(),
             clock,
             visitors,
         )

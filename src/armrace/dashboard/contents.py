@@ -15,8 +15,21 @@ from armrace.dashboard.outliers import Habits, describe_differences
 from armrace.dashboard.pieces import Cut, change, cut
 from armrace.dashboard.reading import Reading
 from armrace.dashboard.rendering import render
-from armrace.dashboard.verdicts import describe_ratio, make_verdict, matrix_rows, median_delay
-from armrace.service.answers import ExperimentHealth, QuarantinedReward, SourceView
+from armrace.dashboard.verdicts import (
+    FINE_PRINT,
+    describe_alarms,
+    describe_ratio,
+    make_verdict,
+    matrix_rows,
+    median_delay,
+)
+from armrace.forensics.findings import Alarm
+from armrace.service.answers import (
+    ExperimentHealth,
+    ExperimentView,
+    QuarantinedReward,
+    SourceView,
+)
 from armrace.service.http.inside import Visitor
 
 __all__ = [
@@ -31,7 +44,7 @@ __all__ = [
 _NAME = "/v1/experiments/{name}"
 _SPARK_POINTS = 40
 _MOST_DAYS = 14
-_MOST_QUARANTINED = 50
+_MOST_QUARANTINED, _MOST_SUSPECTS = 50, 3
 _FIRST_DELAY, _LAST_DELAY = 4, 32
 """The delays that are drawn, as powers of two of milliseconds."""
 
@@ -108,6 +121,7 @@ async def experiment_content(reading: Reading, visitor: Visitor, name: str) -> C
     history = await reading.recent(visitor, f"{_NAME}/history", name, version)
     audit = await reading.recent(visitor, f"{_NAME}/audit", name, version)
     ratio = await reading.recent(visitor, f"{_NAME}/ratio", name, version)
+    alarms = msgspec.convert(audit["alarms"], list[Alarm])
     charts = [
         traffic_chart(history),
         reward_chart(history, view.settings["rewards"]),
@@ -117,7 +131,10 @@ async def experiment_content(reading: Reading, visitor: Visitor, name: str) -> C
         "view": view,
         "history": history,
         "audit": audit,
-        "verdict": make_verdict(view, history),
+        "verdict": make_verdict(view, history, len(alarms)),
+        "fine_print": FINE_PRINT,
+        "notice": describe_alarms(alarms, view, history),
+        "suspects": await _suspects(reading, visitor, view) if alarms else [],
         "matrix": matrix_rows(view),
         "ratio": ratio,
         "ratio_words": describe_ratio(ratio),
@@ -135,6 +152,22 @@ async def experiment_content(reading: Reading, visitor: Visitor, name: str) -> C
         "settings",
     )
     return Content({each: render(f"parts/{each}.html", **values) for each in names}, charts)
+
+
+async def _suspects(
+    reading: Reading, visitor: Visitor, view: ExperimentView
+) -> list[dict[str, Any]]:
+    """Return the sources that differ, with their shares of the rewards of the last day."""
+    version = view.generation, len(view.arms)
+    sources = await reading.recent(visitor, f"{_NAME}/sources", view.name, version)
+    rows = _source_rows(sources, view.settings["rewards"])
+    last = max((day for row in rows for day in row["days"] if day != "earlier"), default="earlier")
+    came = [row["days"][last].counted if last in row["days"] else 0 for row in rows]
+    return [
+        {**row, "day": last, "share": number / sum(came)}
+        for row, number in zip(rows, came, strict=True)
+        if row["differs"] and row["view"].source is not None and number
+    ][:_MOST_SUSPECTS]
 
 
 async def sources_content(reading: Reading, visitor: Visitor, name: str) -> Content:
@@ -230,7 +263,8 @@ async def preview_content(reading: Reading, visitor: Visitor, name: str, source:
         ("Without the source", answer.after, answer.history_after),
     ):
         chart = reward_chart(history, view.settings["rewards"])
-        side = title, view, history, make_verdict(view, history), matrix_rows(view)
+        verdict = make_verdict(view, history, history.alarms[-1])
+        side = title, view, history, verdict, matrix_rows(view)
         sides.append((*side, msgspec.structs.replace(chart, name=f"reward-{len(sides)}")))
     low = min(side[5].low for side in sides)
     high = max(side[5].high for side in sides)

@@ -1,8 +1,9 @@
-"""A demonstration: simulated visitors, and bots that begin to cheat after a while.
+"""A demonstration in three acts: honest visitors, a few bots, a flood of bots.
 
-Visitors of a help page rate the answer that they were shown. After a minute, a fleet of bots rates
-the best answer badly and another one well, until it is chosen. Once the bots' ratings are
-retracted, they give up.
+Visitors of a help page rate the answer that they were shown. On the second day, a few bots rate the
+best answer badly and another one well: an alarm goes up, and the traffic stays where it is. On the
+third day a flood of bots, three of four ratings, moves the traffic. Once their ratings of that day
+are retracted, they give up.
 
 The clock of the service runs fast: a minute is a day of the experiment.
 """
@@ -15,6 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,8 +28,8 @@ from armrace.service.service import Service
 
 __all__ = [
     "BOTS",
+    "DAY",
     "EXPERIMENT",
-    "NOTE",
     "DemoClock",
     "Visitors",
     "create_experiments",
@@ -37,26 +39,47 @@ __all__ = [
 
 EXPERIMENT = "help-answers"
 BOTS = "HeadlessChrome"
-NOTE = (
-    "A demonstration with simulated visitors, in which a minute is a day. After the first minute, "
-    "bots begin to cheat."
-)
+DAY = 60.0
+"""Seconds of the demonstration in a day of the experiment."""
+
 _ANSWERS = {"step by step": 0.78, "short answer": 0.60, "video": 0.50, "link to the forum": 0.35}
 _PUSHED = "link to the forum"
 _SOURCES = {"Chrome": 0.46, "Safari": 0.27, "Firefox": 0.12, "Android app": 0.10, "iOS app": 0.05}
-_POLICY = {"name": "sharp-race", "first": 8, "most_corruption": 1000}
 _OTHER = "mail-subject"
 _SUBJECTS = {"plain subject": 0.31, "with a question": 0.36, "with a number": 0.28}
+_RACE = {"name": "sharp-race", "first": 8, "most_corruption": 1000}
+"""What decides about mails, so that the pages of a race can be seen too."""
 
-_CLOCK_RATE = 1440
-"""Seconds of the service's clock in a second of the demonstration."""
-_VISITORS, _BOTS, _MAILS = 80, 160, 12
+_VISITORS, _FEW_BOTS, _MANY_BOTS, _MAILS = 80, 14, 240, 12
 """How many come in a second."""
-_BOTS_AFTER = 60.0
-_STEP, _LONGEST_STEP = 0.1, 0.5
+_STEP, _LONGEST_STEP = 0.1, 0.25
 """Seconds of the demonstration from one step to the next, at the usual speed and at most."""
-_WINDOW = 7200.0
-"""Five seconds of the demonstration."""
+_WINDOW, _MAIL_WINDOW = 720.0, 7200.0
+"""Time for a rating and for a click: half a second of the demonstration, and five seconds."""
+
+
+class _Act(NamedTuple):
+    """A part of the story, which lasts until the next one begins."""
+
+    begins: float
+    bots: int
+    """How many come in a second."""
+    words: str
+
+
+_ACTS = (
+    _Act(0.0, 0, "Day 1: all ratings are honest."),
+    _Act(DAY, _FEW_BOTS, "Day 2: one rating in seven comes from a bot. The traffic should stay."),
+    _Act(
+        2 * DAY,
+        _MANY_BOTS,
+        "From day 3 on, three ratings in four come from bots, until somebody retracts them.",
+    ),
+)
+
+
+def _act_at(seconds: float) -> _Act:
+    return max((act for act in _ACTS if act.begins <= seconds), key=lambda act: act.begins)
 
 
 class DemoClock:
@@ -72,7 +95,20 @@ class DemoClock:
 
     def __call__(self) -> int:
         """Return the time of the service in milliseconds."""
-        return self._start + int(self.seconds * 1000 * _CLOCK_RATE)
+        return self._start + int(self.seconds / DAY * 86_400_000)
+
+    def day_of(self, seconds: float) -> str:
+        """Return the date of the service at a moment of the demonstration.
+
+        Args:
+            seconds: since the demonstration began.
+        """
+        start = datetime.fromtimestamp(self._start / 1000, UTC).date()
+        return (start + timedelta(days=int(seconds / DAY))).isoformat()
+
+    def note(self) -> str:
+        """Return what the pages say of the story at this moment."""
+        return f"Simulated visitors; a minute is a day. {_act_at(self.seconds).words}"
 
 
 @contextmanager
@@ -115,18 +151,19 @@ def _run(visitors: Visitors, speed: float, stop: threading.Event) -> None:
 
 
 def create_experiments(service: Service) -> None:
-    """Create what the visitors use: a race that bots will attack, and a test of subjects."""
+    """Create what the visitors use: answers that bots will attack, and a test of subjects."""
     service.create(
         EXPERIMENT,
         list(_ANSWERS),
         "drop",
-        policy=_POLICY,
         horizon=100_000,
         window=_WINDOW,
         quarantine=0.9,
         seed=1,
     )
-    service.create(_OTHER, list(_SUBJECTS), 0.0, window=_WINDOW, horizon=20_000, seed=1)
+    service.create(
+        _OTHER, list(_SUBJECTS), 0.0, policy=_RACE, window=_MAIL_WINDOW, horizon=20_000, seed=1
+    )
 
 
 class _Late(NamedTuple):
@@ -153,14 +190,13 @@ class Visitors:
         self._random = random.Random(1)
         self._late: list[_Late] = []
         self._came = {"visitors": 0, "bots": 0, "mails": 0}
+        self._bots_by_now = 0.0
 
     def step(self, seconds: float) -> None:
         """Simulate the visits of the next seconds, and move the clock by them."""
         now = self._clock.seconds + seconds
         visitors = self._due("visitors", now * _VISITORS)
-        bots = self._due("bots", max(0.0, now - _BOTS_AFTER) * _BOTS)
-        if bots and self._are_found_out():
-            bots = 0
+        bots = self._due_bots(seconds)
         mails = self._due("mails", now * _MAILS)
         readers, receivers = self._decide(visitors + bots, mails)
         self._random.shuffle(readers)
@@ -191,18 +227,23 @@ class Visitors:
         self._came[who] += count
         return count
 
-    def _are_found_out(self) -> bool:
-        sources = self._service.sources(EXPERIMENT)
-        own = [each for each in sources if each.source == BOTS]
-        return any(day.retracted for each in own for day in each.days)
+    def _due_bots(self, seconds: float) -> int:
+        act = _act_at(self._clock.seconds)
+        self._bots_by_now += act.bots * seconds
+        due = self._due("bots", self._bots_by_now)
+        return 0 if due and self._are_found_out(act) else due
+
+    def _are_found_out(self, act: _Act) -> bool:
+        """Whether ratings of bots were retracted that came in this act."""
+        first = self._clock.day_of(act.begins)
+        own = (each for each in self._service.sources(EXPERIMENT) if each.source == BOTS)
+        return any(day.retracted for each in own for day in each.days if day.day >= first)
 
     def _rate(self, now: float, decision: Decision) -> None:
         chance = self._random
-        if chance.random() < 0.08:
-            return  # leaves without a rating
         value = float(chance.random() < _ANSWERS[decision.arm])
         (source,) = chance.choices(list(_SOURCES), list(_SOURCES.values()))
-        delay = min(chance.lognormvariate(-0.9, 0.8), 3.0)
+        delay = min(chance.lognormvariate(-2.5, 0.6), 0.2)
         suspicion = 0.95 if source == "Firefox" and chance.random() < 0.02 else 0.1
         self._late.append(_Late(now + delay, decision, value, source, suspicion))
 

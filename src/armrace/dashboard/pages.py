@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import NamedTuple
 
+from markupsafe import escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
@@ -65,11 +66,15 @@ class Dashboard:
         seconds: how often streams look for changes.
         rest: the rest of a stream after a message, as a multiple of the time that the message took
             to make, so that a large page does not keep decisions waiting.
-        note: a line that all pages show, for instance that visitors are simulated.
+        note: returns a line that all pages show, for instance that visitors are simulated.
     """
 
     def __init__(
-        self, inside: Inside, seconds: float = 1.0, rest: float = 10.0, note: str = ""
+        self,
+        inside: Inside,
+        seconds: float = 1.0,
+        rest: float = 10.0,
+        note: Callable[[], str] = str,
     ) -> None:
         self._inside = inside
         self._reading = Reading(inside)
@@ -163,7 +168,7 @@ class Dashboard:
             f"{template}.html",
             title=title,
             visitor=visitor,
-            note=self._note,
+            note=self._note(),
             token=self.sessions.form_token(session) if visitor and visitor.key else "",
             done=self._done(request),
             **values,
@@ -197,7 +202,9 @@ class Dashboard:
     def _own_parts(self, request: Request, content: Content) -> dict[str, str]:
         """Return parts with the token of this session, since parts are shared by sessions."""
         token = self.sessions.form_token(request.cookies.get(COOKIE, ""))
-        return {name: html.replace(FORM_TOKEN, token) for name, html in content.parts.items()}
+        parts = {name: html.replace(FORM_TOKEN, token) for name, html in content.parts.items()}
+        note = self._note()
+        return {**parts, "note": str(escape(note))} if note else parts
 
     # --- streams --------------------------------------------------------------------------
 

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from armrace.dashboard.charts import MISSING
-from armrace.forensics.sentences import COUNTS, HIDDEN, STILL
+from armrace.forensics.findings import Alarm
+from armrace.forensics.sentences import COUNTS, HIDDEN, describe_chance
 from armrace.formatting import count, duration, figure, percent, round_down
 from armrace.service.answers import ExperimentView, HistoryView, RatioCheck
 from armrace.statistics import interval_for_all_times
 from armrace.statistics.scales import Scale
 
-__all__ = ["ArmRow", "Verdict", "arm_rows", "describe_ratio", "make_verdict"]
+__all__ = [
+    "FINE_PRINT",
+    "ArmRow",
+    "Notice",
+    "Verdict",
+    "arm_rows",
+    "describe_alarms",
+    "describe_ratio",
+    "make_verdict",
+]
 
 _LEVEL = 0.05
 _RECENT = 10
@@ -45,16 +56,17 @@ class Verdict(msgspec.Struct, frozen=True):
 
     arms: list[ArmRow]
     best: ArmRow | None
+    """The arm with the best rewards so far."""
     decided: bool
     """Whether the interval of the best arm lies above all others, and no alarm is up."""
     rivals: list[str]
     """The arms that may still be better: with an alarm, all others."""
-    standing: str
-    """The end of the sentence that begins with the best arm and "is best so far"."""
+    headline: str
+    """What the sentence says that begins with the best arm; all of it without one."""
     sure: str
-    """How sure it is, in a sentence."""
-    corruption: str
-    """What is known of the corruption and of the layers of a race; may be empty."""
+    """How sure it is, and where the traffic goes if not to the best arm."""
+    race: str
+    """What the layers of a race guarantee; may be empty."""
 
 
 def arm_rows(view: ExperimentView, history: HistoryView) -> list[ArmRow]:
@@ -86,24 +98,30 @@ def arm_rows(view: ExperimentView, history: HistoryView) -> list[ArmRow]:
     return rows
 
 
-def make_verdict(view: ExperimentView, history: HistoryView) -> Verdict:
-    """Say which arm is best so far, and how sure that is."""
+def make_verdict(view: ExperimentView, history: HistoryView, alarms: int) -> Verdict:
+    """Say which arm is best so far, and how sure that is.
+
+    Args:
+        view: the experiment.
+        history: its course.
+        alarms: how many are up. The caller also shows them, and both must agree.
+    """
     rows = arm_rows(view, history)
     running = [row for row in rows if row.status != "retired"]
     known = [row for row in running if row.mean is not None]
     if not known:
-        sure = "Nothing has been learned yet: rewards are learned when their windows have closed."
-        return Verdict(rows, None, False, [row.arm for row in running], "", sure, "")
+        return Verdict(rows, None, False, [row.arm for row in running], _NOTHING, "", "")
     best = best_arm(known)
     others = [row for row in running if row is not best]
-    alarms, race = history.alarms[-1], _race(view, history)
-    if alarms or race.failed:
+    failed, race = _race(view, history)
+    traffic = _traffic(best, running)
+    if alarms or failed:
+        headline = _ALARMED if alarms else _FAILED
         everyone = [row.arm for row in others]
-        standing = f"but nothing is guaranteed: {_RAISED.get(alarms, f'{alarms} alarms are up')}."
-        return Verdict(rows, best, False, everyone, standing, _IN_DOUBT, race.sentence)
+        return Verdict(rows, best, False, everyone, headline, f"{traffic}{_IN_DOUBT}", race)
     rivals = [row.arm for row in others if row.high >= best.low]
-    standing, sure = _sure(rivals, len(running))
-    return Verdict(rows, best, not rivals, rivals, standing, sure, race.sentence)
+    headline, sure = _sure(rivals, len(running))
+    return Verdict(rows, best, not rivals, rivals, headline, f"{traffic}{sure}", race)
 
 
 def best_arm(known: Sequence[ArmRow]) -> ArmRow:
@@ -111,40 +129,51 @@ def best_arm(known: Sequence[ArmRow]) -> ArmRow:
     return max(known, key=lambda row: (row.low, row.mean or 0.0))
 
 
-_CONFIDENCE = f"a confidence of {percent(1 - _LEVEL)}"
+_CONFIDENCE = f"{percent(1 - _LEVEL)} confidence"
+_NOTHING = "Nothing has been learned yet: rewards are learned when their windows have closed."
+_ALARMED = "has the best rewards so far, but an alarm is up: check the rewards first."
+_FAILED = "has the best rewards so far, but more of them were changed than the race withstands."
 _IN_DOUBT = (
-    "Intervals assume honest rewards and means that stand still. The audit contradicts that, so no "
-    "arm is ruled out."
+    "Intervals assume honest rewards and means that do not move, which is in doubt now. So no arm "
+    "is ruled out."
 )
-_RAISED = {0: "a layer that has settled has lost its guarantee", 1: "an alarm is up"}
+FINE_PRINT = (
+    f"What is said of changed rewards holds if the arms' true means have not moved and {HIDDEN}. "
+    f"Their amount is the C of the theory: it {COUNTS}."
+)
+
+
+def _traffic(best: ArmRow, running: Sequence[ArmRow]) -> str:
+    """Name the arm that gets most of the traffic, if it is not the best one."""
+    most = max(running, key=lambda row: row.share or 0.0)
+    if most is best or not most.share or most.share <= (best.share or 0.0):
+        return ""
+    return f"Most of the recent traffic, {percent(round(most.share, 2))}, goes to {most.arm}. "
 
 
 def _sure(rivals: list[str], arms: int) -> tuple[str, str]:
     if not rivals:
-        return "and better than every other arm.", (
-            f"This holds if rewards are honest and means stand still, at {_CONFIDENCE} over all "
-            "times."
+        return "is the best arm.", (
+            f"No other arm is as good, with {_CONFIDENCE}, if rewards are honest and means do not "
+            "move."
         )
     if len(rivals) == arms - 1:
-        return "but it is early.", f"No other arm is ruled out yet at {_CONFIDENCE}."
+        return "leads, but it is early.", f"No other arm is ruled out yet with {_CONFIDENCE}."
     named = rivals[0] if len(rivals) == 1 else f"{len(rivals)} other arms"
     verb = "is" if len(rivals) == 1 else "are"
-    return f"but {named} may be better.", f"At {_CONFIDENCE}, {named} {verb} not ruled out yet."
+    return f"leads, but {named} may be better.", (
+        f"{named} {verb} not ruled out yet with {_CONFIDENCE}."
+    )
 
 
-class _Standing(NamedTuple):
-    """What the layers of a race guarantee."""
+def _race(view: ExperimentView, history: HistoryView) -> tuple[bool, str]:
+    """Say what the slowest settled layer guarantees, which tolerates the most.
 
-    failed: bool
-    """Whether more corruption is certified than the layer tolerates that has settled."""
-    sentence: str
-
-
-def _race(view: ExperimentView, history: HistoryView) -> _Standing:
-    """Say what the slowest settled layer has settled, which tolerates the most."""
+    Returns:
+        Whether more was changed than it tolerates, and the sentence, empty without anything to say.
+    """
     certificate = history.certificates[-1]
-    least = f"at least {round_down(certificate)}" if certificate >= 1.0 else ""
-    found = f"{STILL} and {HIDDEN}, C is {least}"
+    least = f"at least {round_down(certificate)} in rewards" if certificate >= 1.0 else ""
     active: dict[int, list[str]] = {}
     for each in view.layers if history.tolerated else ():
         active.setdefault(each.layer, [])
@@ -153,23 +182,67 @@ def _race(view: ExperimentView, history: HistoryView) -> _Standing:
     settled = [layer for layer, arms in active.items() if len(arms) == 1]
     if not settled:
         words = ["No layer of the race has settled on one arm yet."] if active else []
-        words += [f"{found}; C {COUNTS}."] if least else []
-        return _Standing(False, " ".join(words))
+        words += [f"The rewards contradict one another: {least} was changed."] if least else []
+        return False, " ".join(words)
     layer = max(settled)
     tolerated, delta = history.tolerated[layer], float(view.settings["policy"].get("delta", _LEVEL))
-    limit = count(round(tolerated))
+    limit, arm = count(round(tolerated)), active[layer][0]
     if certificate > tolerated:
-        return _Standing(
-            True,
-            f"{found}: more than the {limit} that layer {layer} of the race tolerates, so nothing "
-            f"guarantees {active[layer][0]}, on which it has settled. C {COUNTS}.",
+        return True, (
+            f"The race has settled on {arm} in layer {layer}, which withstands {limit} in changed "
+            f"rewards; {least} was changed, so nothing guarantees that choice."
         )
-    return _Standing(
-        False,
-        f"Layer {layer} of the race has settled on {active[layer][0]}. {STILL} and {HIDDEN}, that "
-        f"is right with probability {100 * (1 - delta):g}%, as long as C is at most {limit}"
-        f"{least and f', and C is {least}'}; C {COUNTS}.",
+    return False, (
+        f"The race has settled on {arm} in layer {layer}. That is right with probability "
+        f"{100 * (1 - delta):g}% as long as at most {limit} in rewards was changed"
+        f"{least and f'; so far, {least} was'}."
     )
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """What the banner of an alarm says."""
+
+    since: int | None
+    """When it began, in milliseconds since 1970; ``None`` if that is not known."""
+    happened: str
+    """What was seen, and how likely chance alone is to do that."""
+    more: int
+    """How many further alarms there are."""
+
+
+def describe_alarms(
+    alarms: Sequence[Alarm], view: ExperimentView, history: HistoryView
+) -> Notice | None:
+    """Say what the strongest alarm has seen, since when and how sure it is.
+
+    Args:
+        alarms: those of the audit, with the names of arms.
+        view: the experiment.
+        history: its course.
+
+    Returns:
+        ``None`` if no alarm is up.
+    """
+    if not alarms:
+        return None
+    alarm = min(alarms, key=lambda each: (each.chance, each.since is None, each.since))
+    mean, other = (figure(each) for each in alarm.means or (0.0, 0.0))
+    seen = {
+        "change": f"{alarm.arm} paid {mean} before that and {other} since.",
+        "disagreement": f"Two layers of the race see {alarm.arm} pay {mean} and {other}.",
+        "waves": f"{alarm.arm} pays in bursts: {mean} after low rewards, {other} after high ones.",
+        "failed-layer": "More rewards were changed than some layers of the race withstand.",
+    }[alarm.kind]
+    happened = f"{seen} Chance alone does this with a probability {describe_chance(alarm.chance)}."
+    # The decisions of earlier generations are counted in the history alone.
+    since = None if alarm.since is None or view.generation else _time_of(history, alarm.since)
+    return Notice(since, happened, len(alarms) - 1)
+
+
+def _time_of(history: HistoryView, decisions: int) -> int:
+    """Return the time by which so many decisions had been made."""
+    totals = [sum(each) for each in zip(*history.decisions, strict=True)]
+    return history.times[min(bisect_left(totals, decisions), len(totals) - 1)]
 
 
 def describe_ratio(check: RatioCheck) -> tuple[bool, str]:

@@ -27,19 +27,16 @@ __all__ = [
     "describe_report",
 ]
 
-MOVED = "or the world has moved (a season, a changed page, a moved mean)"
+MOVED = "or something else has changed (a season, the page, the audience)"
 """The other explanation of every alarm."""
 
-STILL = "If the world stood still"
+STILL = "If the arms' true means have not moved"
 """What every certificate assumes."""
 
-HIDDEN = (
-    "those who change rewards fixed an answer for every arm before the arm was drawn, without "
-    "seeing its layer"
-)
+HIDDEN = "rewards were changed without knowledge of the arm and the layer drawn"
 """What a certificate beyond the changes to learned rewards assumes as well."""
 
-COUNTS = "counts the largest change to any arm in each round, arms that were not played included"
+COUNTS = "counts, in each round, the largest change to the reward of any arm, played or not"
 """What C is, which is more than the changes to learned rewards."""
 
 _TINY = 1e-12
@@ -99,7 +96,9 @@ _DESCRIPTIONS = {
 
 
 def _odds(chance: float) -> str:
-    return f"Honest feedback with fixed means does so with a probability {describe_chance(chance)}."
+    return (
+        f"Honest feedback with fixed means looks so with a probability {describe_chance(chance)}."
+    )
 
 
 def describe_chance(chance: float) -> str:
@@ -126,13 +125,12 @@ def certificate_sentences(seen: float, total: float) -> list[str]:
 
     >>> for sentence in certificate_sentences(26.1, 0.0):
     ...     print(sentence)
-    If the world stood still, the rewards that were learned were changed by at least 26.1 in all.
+    If the arms' true means have not moved, learned rewards were changed by at least 26.1 in all.
     """
     sentences = []
     if seen > 0.0:
         sentences.append(
-            f"{STILL}, the rewards that were learned were changed by at least "
-            f"{round_down(seen)} in all."
+            f"{STILL}, learned rewards were changed by at least {round_down(seen)} in all."
         )
     if total > seen:
         sentences.append(
