@@ -144,6 +144,7 @@ def test_keys_are_created_listed_and_revoked(tmp_path, capsys):
         (["serve", "--host", "nowhere"], "host must be an address or localhost"),
         (["serve", "--rate", "x"], "rate must be"),
         (["serve", "--rate", "0"], "rate must be at least 1"),
+        (["serve", "--per-address", "0"], "per-address must be at least 1; got 0"),
         (["serve", "--log", "some"], "log must be one of all, problems, none"),
         (["serve", "--mode", "some"], "mode must be one of exact, relaxed; got 'some'"),
         (["serve", "--mode", "relaxed"], "mode must be exact unless the store is a PostgreSQL"),

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from armrace.service.http import bodies, connections, server
+from armrace.service.http import connections, server
 from armrace.service.http.application import create_application
 from armrace.service.http.server import Server
 from hosting import running
@@ -20,8 +20,7 @@ _HEAD = (
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(bodies, "_SECONDS", 0.4)
-    monkeypatch.setattr(connections, "_HEAD_SECONDS", 0.4)
+    monkeypatch.setattr(connections, "_SECONDS", 0.4)
 
 
 @pytest.fixture
@@ -42,6 +41,12 @@ def received(connection) -> bytes:
     while part := connection.recv(65536):
         parts.append(part)
     return b"".join(parts)
+
+
+def asked(connection, path: str) -> bytes:
+    """The answer to a request without a key, which comes in one piece."""
+    connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    return connection.recv(65536)
 
 
 def test_a_body_that_does_not_come_is_answered_408(impatient, address):
@@ -76,9 +81,10 @@ def test_a_head_that_does_not_end_is_refused(address, part):
             pytest.fail("the server took it all")
 
 
-def test_a_head_that_is_too_large_is_told_so(address):
+@pytest.mark.parametrize("end", [b"", b"\r\n\r\n{}"], ids=["without an end", "whole"])
+def test_a_head_that_is_too_large_is_told_so(address, end):
     with connect(address) as greedy:
-        greedy.sendall(_HEAD + b"X-Long: " + b"x" * (connections._LARGEST_HEAD - len(_HEAD)))
+        greedy.sendall(_HEAD + b"X-Long: " + b"x" * 70_000 + end)
         answer = received(greedy)
     assert answer.startswith(b"HTTP/1.1 431")
     assert b'"code":"headers-too-large"' in answer
@@ -86,21 +92,20 @@ def test_a_head_that_is_too_large_is_told_so(address):
 
 def test_more_connections_than_allowed_are_told_to_come_back(service, monkeypatch):
     monkeypatch.setattr(server, "_MOST_CONNECTIONS", 3)
-    ask = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with (
         running(Server(create_application(service), "127.0.0.1", 0)) as address,
         ExitStack() as several,
     ):
-        some = [several.enter_context(connect(address)) for _ in range(3)]
-        answers = []
-        for one in some:
-            one.sendall(ask)
-            answers.append(one.recv(65536))
-    refused = [answer for answer in answers if answer.startswith(b"HTTP/1.1 503")]
-    assert refused
-    for answer in refused:
-        assert b"retry-after: 1" in answer
-        assert b'"code":"overloaded"' in answer
+        some = [several.enter_context(connect(address)) for _ in range(4)]
+        *answers, refused = [asked(one, "/v1/experiments") for one in some]
+        assert all(answer.startswith(b"HTTP/1.1 200") for answer in answers)
+        assert refused.startswith(b"HTTP/1.1 503")
+        assert b"retry-after: 1" in refused
+        assert b'"code":"overloaded"' in refused
+        for path in ("/healthz", "/readyz"):
+            with connect(address) as supervisor:
+                assert asked(supervisor, path).startswith(b"HTTP/1.1 200"), "room is reserved"
+        assert asked(some[0], "/v1/experiments").startswith(b"HTTP/1.1 200"), "it has its place"
 
 
 def test_what_is_no_http_is_told_so_in_the_same_shape(address):

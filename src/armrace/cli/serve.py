@@ -14,7 +14,7 @@ from armrace.errors import InvalidParameter
 
 __all__ = ["EPILOG", "KeysFile", "Place", "serve"]
 
-_SETTINGS = ("store", "keys", "host", "port", "rate", "log", "mode")
+_SETTINGS = ("store", "keys", "host", "port", "rate", "per_address", "log", "mode")
 
 EPILOG = """\
 [bold]Examples[/bold]
@@ -71,6 +71,16 @@ Rate = Annotated[
         help="How many events a second each key may send; by default no limit.",
     ),
 ]
+PerAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--per-address",
+        metavar="NUMBER",
+        envvar="ARMRACE_PER_ADDRESS",
+        help="How many connections that show no key may be open from one address of another "
+        "machine; by default 100.",
+    ),
+]
 Log = Annotated[
     str | None,
     typer.Option(
@@ -119,6 +129,7 @@ def serve(
     host: Host = None,
     port: Port = None,
     rate: Rate = None,
+    per_address: PerAddress = None,
     log: Log = None,
     mode: ModeName = None,
     config: Config = None,
@@ -139,7 +150,9 @@ def serve(
         raise InvalidParameter(
             f"the service needs the package {error.name}; install armrace[service]."
         ) from None
-    said = dict(zip(_SETTINGS, (store, keys, host, port, rate, log, mode), strict=True))
+    said = dict(
+        zip(_SETTINGS, (store, keys, host, port, rate, per_address, log, mode), strict=True)
+    )
     values = {**_read(config), **{name: value for name, value in said.items() if value is not None}}
     checked = _checked(values)
     if not demo:
@@ -182,6 +195,10 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
         found["rate"] = float(whole("rate", checked["rate"]))
         if found["rate"] <= 0:
             raise InvalidParameter(f"rate must be at least 1; got {found['rate']:g}.")
+    if "per_address" in checked:
+        found["per_address"] = whole("per-address", checked["per_address"])
+        if found["per_address"] < 1:
+            raise InvalidParameter(f"per-address must be at least 1; got {found['per_address']}.")
     if checked.get("log", "all") not in ("all", "problems", "none"):
         raise InvalidParameter(f"log must be one of all, problems, none; got {checked['log']!r}.")
     return found

@@ -8,7 +8,8 @@ from starlette.requests import Request
 
 from armrace.errors import InvalidParameter
 from armrace.service.http.access import is_of_another_site
-from armrace.service.http.problems import Forbidden, TooLarge
+from armrace.service.http.bodies import read_body
+from armrace.service.http.problems import Forbidden
 
 __all__ = ["decision_number", "page_to_return_to", "read_form"]
 
@@ -22,6 +23,7 @@ async def read_form(request: Request) -> dict[str, str]:
     Raises:
         Forbidden: a page of another site sent the form.
         TooLarge: the form is too long.
+        ClientGone: it did not come.
         InvalidParameter: it is not a form.
     """
     # Sign-in has no token yet: another site could sign a visitor in with a key of its own.
@@ -30,14 +32,9 @@ async def read_form(request: Request) -> dict[str, str]:
             "a form must be sent by a page of this service; a proxy must pass Host and "
             "X-Forwarded-Proto on."
         )
-    parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > _LONGEST_FORM:
-            raise TooLarge(f"the form must have at most {_LONGEST_FORM} bytes.")
-        parts.append(part)
+    content = await read_body(request.receive, _LONGEST_FORM, "form")
     try:
-        found = parse_qs(b"".join(parts).decode(), keep_blank_values=True, max_num_fields=20)
+        found = parse_qs(content.decode(), keep_blank_values=True, max_num_fields=20)
     except ValueError:
         raise InvalidParameter("the form cannot be read.") from None
     return {name: values[-1] for name, values in found.items()}

@@ -26,6 +26,8 @@ from armrace.dashboard.sessions import COOKIE, LIFETIME, Sessions
 from armrace.dashboard.shared_contents import Make, SharedContents
 from armrace.dashboard.static_files import STATIC_FILES, static_file
 from armrace.errors import ArmraceError
+from armrace.service.http.access import trust
+from armrace.service.http.bodies import ClientGone
 from armrace.service.http.endpoints import ENDPOINTS
 from armrace.service.http.inside import Inside, Visitor
 from armrace.service.http.problems import Forbidden, NotFound, Unauthorised, status_of
@@ -114,6 +116,7 @@ class Dashboard:
             raise Unauthorised("sign in with a key.")
         if not key.allows("read"):
             raise Forbidden(f"the key {key.id} does not have the scope read.")
+        trust(request.scope)
         return Visitor(key.tenant, key)
 
     def _admitted(self, request: Request) -> Visitor:
@@ -133,6 +136,8 @@ class Dashboard:
             except Unauthorised:
                 target = address("/sign-in", to=page_to_return_to(request))
                 return RedirectResponse(target, 303, headers=_HEADERS)
+            except ClientGone:
+                return Response(status_code=499)
             except ArmraceError as error:
                 return self._refusal(request, error)
 

@@ -12,7 +12,10 @@ from typing import Any, NamedTuple
 from armrace.service.http.problems import Forbidden, TooOften, Unauthorised
 from armrace.service.keyring import ApiKey, Keyring, Scope
 
-__all__ = ["Access", "Grant", "is_loopback", "is_of_another_site"]
+__all__ = ["TRUST", "Access", "Grant", "is_loopback", "is_of_another_site", "trust"]
+
+TRUST = "armrace.trust"
+"""Where a request has what to call when it is granted, so that its connection is trusted."""
 
 _REFRESH_SECONDS = 0.1
 _LOCAL_HOSTS = (b"127.0.0.1", b"localhost", b"[::1]")
@@ -101,6 +104,7 @@ class Access:
         self.refresh()
         if not self._keyring.has_keys:
             self.check_local(http, headers)
+            trust(http)
             return Grant(self._tenant, None)
         kind, _, text = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         key = self._keyring.find(text) if kind.lower() == "bearer" else None
@@ -110,6 +114,7 @@ class Access:
             raise Forbidden(f"the key {key.id} does not have the scope {scope}.")
         if operator and key.tenant != self._tenant:
             raise Forbidden(f"this concerns all tenants and needs a key of {self._tenant}.")
+        trust(http)
         return Grant(key.tenant, key)
 
     def check_local(self, http: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> None:
@@ -155,6 +160,17 @@ class Access:
             if problem is not None and problem != self._told:
                 self._tell(f"{problem} The keys that were known stay valid.")
             self._told = problem
+
+
+def trust(http: Mapping[str, Any]) -> None:
+    """Tell the connection of a request that the request is granted.
+
+    Args:
+        http: the request as ASGI describes it.
+    """
+    tell = http.get(TRUST)
+    if tell is not None:
+        tell()
 
 
 @lru_cache(256)

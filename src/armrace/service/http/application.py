@@ -16,7 +16,6 @@ from starlette.routing import BaseRoute, Route
 
 from armrace.errors import ArmraceError, RequestFailed, StoreFailed
 from armrace.service.http.access import Access
-from armrace.service.http.bodies import Bodies
 from armrace.service.http.endpoints import DECIDE, ENDPOINTS, REWARD
 from armrace.service.http.front import Front
 from armrace.service.http.handlers import Handler, Shortcut
@@ -83,7 +82,6 @@ class _Application:
         self._service = service
         self._front = Front(service.ledger)
         self._access = Access(service.keyring, rate, service.tenant, log.note)
-        self._bodies = Bodies()
         self._streams = Streams()
         self._metrics = Metrics()
         self._log = log
@@ -97,7 +95,6 @@ class _Application:
                 each,
                 self._front,
                 self._access,
-                self._bodies,
                 self._streams,
                 self._metrics,
                 self._log,

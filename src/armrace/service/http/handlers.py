@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from armrace.errors import ArmraceError, DamagedFile, RequestFailed, StoreFailed
 from armrace.service.http.access import Access, Grant
-from armrace.service.http.bodies import Bodies, ClientGone
+from armrace.service.http.bodies import ClientGone, read_json
 from armrace.service.http.endpoints import DECIDE, REWARD, Endpoint
 from armrace.service.http.front import Front
 from armrace.service.http.logs import RequestLog, request_id
@@ -48,7 +48,6 @@ class Handler:
         endpoint: what it does.
         front: performs requests of the ledger.
         access: who may do what.
-        bodies: reads bodies.
         streams: the event streams that are open.
         metrics: counts answers.
         log: writes about requests.
@@ -60,7 +59,6 @@ class Handler:
         endpoint: Endpoint,
         front: Front,
         access: Access,
-        bodies: Bodies,
         streams: Streams,
         metrics: Metrics,
         log: RequestLog,
@@ -70,7 +68,6 @@ class Handler:
         self._decoder = None if endpoint.body is None else msgspec.json.Decoder(endpoint.body)
         self._front = front
         self._access = access
-        self._bodies = bodies
         self._streams = streams
         self._metrics = metrics
         self._log = log
@@ -137,7 +134,7 @@ class Handler:
         if endpoint.events is None:
             self._access.charge(grant.key)
         if self._decoder is not None:
-            body = await self._bodies.read(receive, headers, endpoint.limit, self._decoder)
+            body = await read_json(receive, headers, endpoint.limit, self._decoder)
         if endpoint.events is not None:
             self._access.charge(grant.key, max(1, endpoint.events(body)))
         query = scope["query_string"]

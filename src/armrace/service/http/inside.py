@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from armrace.errors import DamagedFile, InvalidParameter, StoreFailed
-from armrace.service.http.access import Access
+from armrace.service.http.access import Access, trust
 from armrace.service.http.endpoints import ENDPOINTS, Endpoint
 from armrace.service.http.front import Front
 from armrace.service.http.operations import Call
@@ -86,6 +86,7 @@ class Inside:
             http: the request as ASGI describes it.
         """
         self._access.check_local(http, dict(http["headers"]))
+        trust(http)
         return Visitor(self._tenant, None)
 
     async def call(

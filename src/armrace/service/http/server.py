@@ -7,9 +7,12 @@ import ipaddress
 import os
 import socket
 import sys
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
+from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit, setrlimit
 from typing import Any, NamedTuple
 
 import uvicorn
@@ -17,7 +20,7 @@ import uvicorn
 from armrace.errors import InvalidParameter, StoreFailed
 from armrace.files import make_folder
 from armrace.service.http.application import Pages, create_application
-from armrace.service.http.connections import Connection, close_slow
+from armrace.service.http.connections import PER_ADDRESS, Connection, Crowd, close_slow
 from armrace.service.http.handlers import Shortcut
 from armrace.service.http.logs import UVICORN_LOGS, LogLevel, RequestLog
 from armrace.service.keyring import Keyring
@@ -29,7 +32,9 @@ __all__ = ["Server", "ServerSettings", "data_folder", "default_place", "serve"]
 
 _GRACE_SECONDS = 10
 _MOST_CONNECTIONS = 2000
-"""More are answered 503 at once."""
+"""With more than these that have a key, others are answered 503 at once."""
+_OTHER_FILES = 300
+"""Files that the process has open besides its connections, and places beyond the limit."""
 
 
 class Server(uvicorn.Server):
@@ -40,37 +45,60 @@ class Server(uvicorn.Server):
         host: where to listen.
         port: the port to listen on.
         grace: how many seconds requests have to end when it stops.
+        per_address: how many connections of one address may be open that have not shown a key.
     """
 
     def __init__(
-        self, application: Shortcut, host: str, port: int, grace: int = _GRACE_SECONDS
+        self,
+        application: Shortcut,
+        host: str,
+        port: int,
+        grace: int = _GRACE_SECONDS,
+        per_address: int = PER_ADDRESS,
     ) -> None:
         self._streams = application.streams
+        self._next_look = 0.0
+        most = _most_connections()
         super().__init__(
             uvicorn.Config(
                 application,
                 host=host,
                 port=port,
-                http=Connection,
+                http=partial(Connection, crowd=Crowd(most, per_address)),  # type: ignore[arg-type]  # makes one
                 ws="none",
                 log_config=UVICORN_LOGS,
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
-                limit_concurrency=_MOST_CONNECTIONS,
+                limit_concurrency=most,
                 timeout_graceful_shutdown=grace,
-                timeout_keep_alive=30,
+                timeout_keep_alive=30,  # connections look after their time themselves
             )
         )
 
     async def on_tick(self, counter: int) -> bool:
-        if counter % 10 == 0:  # a tick is a tenth of a second
+        # Not by counting ticks: a busy server has fewer of them.
+        if (now := time.monotonic()) >= self._next_look:
+            self._next_look = now + 1.0
             close_slow(self.server_state.connections)
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._streams.close()
         await super().shutdown(sockets)
+
+
+def _most_connections() -> int:
+    """Return how many connections there may be, after asking for as many files as they need."""
+    least, (soft, hard) = _MOST_CONNECTIONS + _OTHER_FILES, getrlimit(RLIMIT_NOFILE)
+    if RLIM_INFINITY != soft < least:
+        soft = least if hard == RLIM_INFINITY else min(least, hard)
+        setrlimit(RLIMIT_NOFILE, (soft, hard))
+    return (
+        _MOST_CONNECTIONS
+        if soft == RLIM_INFINITY
+        else min(_MOST_CONNECTIONS, max(1, soft - _OTHER_FILES))
+    )
 
 
 def data_folder() -> Path:
@@ -96,6 +124,8 @@ class ServerSettings(NamedTuple):
     port: int = 8380
     rate: float | None = None
     """How many events a second each key may send; ``None`` for no limit."""
+    per_address: int = PER_ADDRESS
+    """How many connections of one address may be open that have not shown a key."""
     log: LogLevel = "problems"
     """Which requests to write about on standard error."""
     mode: Mode = "exact"
@@ -144,7 +174,10 @@ def serve(
 
     log = RequestLog(settings.log)
     server = Server(
-        create_application(service, settings.rate, stop, version, log, pages), host, port
+        create_application(service, settings.rate, stop, version, log, pages),
+        host,
+        port,
+        per_address=settings.per_address,
     )
     say(f"The log is in {_without_password(where)}.")
     if settings.mode == "relaxed":
