@@ -14,7 +14,8 @@ import msgspec
 import armrace
 from armrace.files import write_text
 from armrace.red_team.campaign import newest_verdicts, winners_of
-from armrace.red_team.library import FORMAT, load_library
+from armrace.red_team.descriptions import changed_parameters
+from armrace.red_team.library import FORMAT, Winner, load_library
 
 PLACE = Path(__file__).parents[1] / "src" / "armrace" / "red_team" / "winners.json"
 
@@ -43,10 +44,17 @@ def main(*folders: str) -> None:
         "effort": known.effort,
         "seed": known.seed,
     }
-    lines = ",\n".join(msgspec.json.encode(winner).decode() for _, winner in sorted(kept.items()))
+    lines = ",\n".join(written(winner) for _, winner in sorted(kept.items()))
     opening = msgspec.json.encode(header).decode().removesuffix("}")
     write_text(PLACE, f'{opening},"winners":[\n{lines}\n]}}\n')
     print(f"{len(kept)} winners in {PLACE.name}")
+
+
+def written(winner: Winner) -> str:
+    """A winner as a line: its attack without the parameters that have their defaults."""
+    attack = winner.make()
+    short = {"name": attack.identifier(), **changed_parameters(attack)}
+    return msgspec.json.encode(msgspec.structs.replace(winner, attack=short)).decode()
 
 
 if __name__ == "__main__":

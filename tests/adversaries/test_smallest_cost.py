@@ -46,6 +46,7 @@ DECLARED = {  # of other attacks their own tests say what they declare
     "blind-two-phase": (1.0, 0.125, 0.125),
     "double-impact": (1.0, 0.125, 0.125),
     "free-ride": (1.0, 0.125, 0.125),
+    "strip": (1.0, 0.125, 0.125),
     "spoil-then-swap": (1.0, ANY, ANY),  # two rewards that are exchanged may be alike
 }
 """On clicks, on stars and where nothing is left to chance."""

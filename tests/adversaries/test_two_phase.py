@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import armrace
 from armrace.adversaries import BlindTwoPhase, TwoPhase
 from armrace.kernels.generics import corrupt, looks, observe
 from armrace.randomness import Purpose, stream_for
@@ -137,3 +138,82 @@ def test_what_it_does_in_a_round_without_a_look_does_not_depend_on_the_distribut
             ]
             assert all(each == shown[0] for each in shown)
     assert unseen > 50
+
+
+@pytest.mark.parametrize("low", [0.0, 0.2])
+def test_it_strikes_only_in_rounds_in_which_the_best_arm_pays_enough(low):
+    state = TwoPhase(first="free-ride", first_pays=0.5, first_low=low).start(SETTING)
+    assert strike(state, [1, 0.5, 0]) == [1, 0, 1]
+    assert strike(state, [1, 0.25, 0]) == [1, 0.25, 0]
+    assert not looked(state, [1, 0.25, 0])
+    assert looked(state, [1, 0.5, 0]) == (low > 0)
+
+
+@pytest.mark.parametrize("low", [0.0, 0.2])
+def test_a_strength_below_1_moves_rewards_a_part_of_the_way(low):
+    state = TwoPhase(first="free-ride", first_strength=0.25, first_low=low).start(SETTING)
+    assert strike(state, [0.0, 1.0, 0.5]) == [0.25, 0.75, 0.625]
+
+
+@pytest.mark.parametrize(
+    ("action", "shown"),
+    [
+        ("swap", [1.0, 0.25, 1.0]),
+        ("double-impact", [1.0, 0.0, 1.0]),
+        ("spoil-and-praise", [1.0, 0.0, 1.0]),
+        ("zero", [0.75, 0.0, 0.25]),
+    ],
+)
+@pytest.mark.parametrize("low", [0.0, 0.2])
+def test_all_other_arms_may_be_decoys_at_once(action, shown, low):
+    state = TwoPhase(first=action, first_low=low, decoy="all").start(SETTING)
+    assert strike(state, [0.75, 1.0, 0.25]) == shown
+
+
+def test_the_third_phase_begins_when_the_second_has_spent_its_share():
+    attack = TwoPhase(second="spoil", split=0.5, second_split=0.5, third="free-ride")
+    state = attack.start(SETTING)
+    assert strike(state, [1, 1, 1], left=0.26 * BUDGET) == [0, 0, 0]
+    assert strike(state, [1, 1, 1], left=0.25 * BUDGET) == [1, 0, 1]
+    assert attack.phases() == {"first": 0.5, "second": 0.25, "third": 0.25}
+
+
+def test_what_does_not_matter_has_its_default():
+    one = TwoPhase(third="spoil", third_low=0.3, second_split=0.4, second="swap", split=1.0)
+    assert one.canonical() == TwoPhase()
+    without_second = TwoPhase(split=0.5, second_split=0.0, second="swap", third="spoil")
+    assert without_second.canonical() == TwoPhase(split=0.5, second_split=0.0, third="spoil")
+
+
+def test_a_part_of_a_change_costs_a_part():
+    quarter = TwoPhase(first_strength=0.25)
+    setting = SETTING._replace(support=np.array([[0.0, 1.0]] * 3))
+    assert quarter.smallest_cost(quarter.start(setting), setting) == 0.25
+
+
+PINNED = [
+    (
+        {"first": "double-impact", "first_low": 0.5, "first_margin": -0.2, "hysteresis": 0.1},
+        [73.0, 95.4],
+    ),
+    (
+        {"first": "spoil", "second": "swap", "split": 0.4, "second_visible": 0.2}
+        | {"decoy": "likeliest"},
+        [32.8, 44.9],
+    ),
+]
+
+
+@pytest.mark.parametrize(("parameters", "regrets"), PINNED)
+def test_what_older_attacks_do_stays_as_it_was(parameters, regrets):
+    # Figures of version 0.2.0, which had no third phase and no parts of a change.
+    result = armrace.simulate(
+        "tsallis-inf",
+        [0.4, 0.6, 0.3],
+        {"name": "two-phase", **parameters},
+        budget=40,
+        horizon=3000,
+        replications=2,
+        seed=9,
+    )
+    assert result.sample("pseudo_regret").tolist() == pytest.approx(regrets, abs=1e-9)

@@ -7,11 +7,11 @@ import shlex
 import numpy as np
 import pytest
 
-from armrace.adversaries import TwoPhase
+from armrace.adversaries import Strip, TwoPhase
 from armrace.cli.experiments import make_environment, make_policy
 from armrace.environments import FiniteSupport, Table
 from armrace.policies import POLICIES
-from armrace.red_team.descriptions import replay_command
+from armrace.red_team.descriptions import describe, replay_command
 from armrace.simulation.experiment import make_experiment
 
 GRADES = FiniteSupport(values=(0.0, 0.5, 1.0), probabilities=((0.2, 0.3, 0.5), (0.5, 0.3, 0.2)))
@@ -65,3 +65,25 @@ def test_the_command_names_the_environment_with_its_parameters(environment):
 
 def test_a_table_that_no_command_line_takes_gives_no_command():
     assert words_of("ucb1", Table(rewards=np.full((20_000, 2), 0.3)), horizon=20_000) == []
+
+
+def test_three_phases_and_their_conditions_in_words():
+    attack = TwoPhase(
+        split=0.5,
+        second="double-impact",
+        second_strength=0.25,
+        second_split=0.5,
+        third="spoil",
+        third_pays=0.5,
+        decoy="all",
+    )
+    assert describe(attack) == (
+        "With the first 50% of the budget it shows 0 on the best arm. With the next 25% it shows 0 "
+        "on the best arm and 1 on all others, when it would pay at least 1/2, each reward moved by "
+        "25% of the way. With the rest it shows 0 on all arms, while the best arm would pay 0.5 or "
+        "more."
+    )
+    assert describe(Strip(edge=0.2)) == (
+        "It shows 0 on the best arm and 1 on all others, while the best arm would pay 0.5 or more "
+        "and the best arm has a probability of at least 0.2."
+    )

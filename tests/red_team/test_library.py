@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 import polars as pl
 import pytest
@@ -41,7 +40,7 @@ def test_every_winner_can_be_made_and_names_a_policy():
         assert winner.environment in ENVIRONMENTS_OF_THE_ARENA
         assert winner.policy in POLICIES
         assert winner.kind in KINDS
-        assert winner.make().to_builtins() == winner.attack
+        assert winner.attack.items() <= winner.make().to_builtins().items()
         assert winner.mean > 0
 
 
@@ -63,11 +62,11 @@ def test_the_kind_of_an_environment(environment, kind):
 def test_winners_of_the_same_policy_come_first():
     target = target_of("thompson", (0.4, 0.6))
     own = [
-        w.attack for w in load_library().winners if (w.policy, w.kind) == ("thompson", "two-arms")
+        w.make() for w in load_library().winners if (w.policy, w.kind) == ("thompson", "two-arms")
     ]
-    found = [attack.to_builtins() for attack in winners_for(target)]
+    found = winners_for(target)
     assert found[0] in own
-    assert len(found) == len({msgspec.json.encode(each) for each in found})
+    assert len(found) == len(set(found))
 
 
 def test_kinds_of_environments_come_by_their_similarity():
@@ -78,9 +77,9 @@ def test_kinds_of_environments_come_by_their_similarity():
         horizon=100_000,
     )
     winners = load_library().winners
-    attack = winners_for(many)[0].to_builtins()
+    attack = winners_for(many)[0]
     assert ("thompson", "several-arms") in {
-        (w.policy, w.kind) for w in winners if w.attack == attack
+        (w.policy, w.kind) for w in winners if w.make() == attack
     }
 
 

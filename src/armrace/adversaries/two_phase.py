@@ -1,4 +1,4 @@
-"""A family of attacks in two phases, wide enough to search for the worst member.
+"""A family of attacks in two phases or three, wide enough to search for the worst member.
 
 Every member is legal: it sees the past, the learner's distribution and the round's honest rewards,
 and fixes an answer for every arm before one is drawn. The search of :mod:`armrace.red_team` varies
@@ -21,7 +21,7 @@ from armrace.kernels.generics import Floats, corrupt, looks, observe
 from armrace.kernels.streams import Stream
 from armrace.specification import Limits
 
-__all__ = ["ACTIONS", "BlindTwoPhase", "NamedTwoPhase", "TwoPhase", "TwoPhaseState"]
+__all__ = ["ACTIONS", "CONDITIONS", "BlindTwoPhase", "NamedTwoPhase", "TwoPhase", "TwoPhaseState"]
 
 Action = Literal["zero", "swap", "double-impact", "free-ride", "spoil", "spoil-and-praise"]
 ACTIONS: tuple[Action, ...] = (
@@ -34,9 +34,12 @@ ACTIONS: tuple[Action, ...] = (
 )
 _ZERO, _SWAP, _DOUBLE_IMPACT, _FREE_RIDE, _SPOIL, _SPOIL_AND_PRAISE = range(len(ACTIONS))
 
-Decoy = Literal["runner-up", "worst", "likeliest"]
+Decoy = Literal["runner-up", "worst", "likeliest", "all"]
 _LIKELIEST = -1
 """The decoy is the arm, other than the best, that is most likely to be played."""
+
+CONDITIONS = ("low", "high", "visible", "margin", "pays", "strength")
+"""What a phase has besides its action: parameters ``first_low``, ``second_low`` and so on."""
 
 _STRIKING = 0
 """Position in ``TwoPhaseState.counts`` of a flag: whether the window is open."""
@@ -54,20 +57,27 @@ class Phase(NamedTuple):
     high: float
     visible: float
     margin: float
+    pays: float
+    strength: float
     always: bool
     """Whether the probabilities of the arms do not matter: all windows are open."""
 
 
 class TwoPhaseState(NamedTuple):
-    """The two phases, their schedule, and what was seen of the past."""
+    """The phases, their schedule, and what was seen of the past."""
 
     first: Phase
     second: Phase
+    third: Phase
     best: int
     decoy: int
+    crowd: bool
+    """Whether all arms but the best are decoys; ``decoy`` is then the one that margins go by."""
     looks: bool
     handover: float
     """The second phase begins when no more than this is left of the budget."""
+    last_handover: float
+    """The third phase begins when no more than this is left."""
     budget: float
     start: float
     wake: float
@@ -83,13 +93,14 @@ class TwoPhaseState(NamedTuple):
 
 
 class TwoPhase(Adversary, frozen=True, tag="two-phase"):
-    """Strikes in two phases, each with an action and conditions on when to strike.
+    """Strikes in two phases or three, each with an action and conditions on when to strike.
 
     The actions: ``zero`` the best arm; ``swap`` its reward with a decoy's; ``double-impact``: show
     0 on the best arm and 1 on the decoy, but only in rounds in which both changes are at least 1/2,
     so that one unit of budget moves the difference by up to 2; ``free-ride``: best arm to 0 and all
     others to 1, at the price of the largest change; ``spoil``: all arms to 0;
-    ``spoil-and-praise``: all to 0 except the decoy, which pays 1.
+    ``spoil-and-praise``: all to 0 except the decoy, which pays 1. A strength below 1 moves each
+    reward only a part of the way. There is no third phase unless ``second_split`` is below 1.
 
     >>> setting = Setting(np.array([0.9, 0.5]), horizon=1000, budget=100)
     >>> attack = TwoPhase(first="double-impact", first_low=0.5)
@@ -142,21 +153,50 @@ class TwoPhase(Adversary, frozen=True, tag="two-phase"):
         float,
         Limits("how far below its least value the probability falls before striking ends", 0, 1),
     ] = 0.0
-    decoy: Annotated[Decoy, "the arm that is praised or swapped with"] = "runner-up"
+    decoy: Annotated[Decoy, "the arm that is praised or swapped with, or all but the best"] = (
+        "runner-up"
+    )
+    first_pays: Annotated[
+        float, Limits("least honest reward of the best arm in a round that is struck", 0, 1)
+    ] = 0.0
+    first_strength: Annotated[
+        float, Limits("part of the way that the first phase moves a reward", 0, 1, low_open=True)
+    ] = 1.0
+    second_pays: Annotated[float, Limits("as first_pays, in the second phase", 0, 1)] = 0.0
+    second_strength: Annotated[
+        float, Limits("as first_strength, in the second phase", 0, 1, low_open=True)
+    ] = 1.0
+    second_split: Annotated[
+        float, Limits("share of what the first phase leaves that the second may spend", 0, 1)
+    ] = 1.0
+    third: Annotated[Action, "what the third phase does"] = "zero"
+    third_low: Annotated[float, Limits("as first_low, in the third phase", 0, 1)] = 0.0
+    third_high: Annotated[float, Limits("as first_high, in the third phase", 0, 1)] = 1.0
+    third_visible: Annotated[float, Limits("as first_visible, in the third phase", 0, 1)] = 0.0
+    third_margin: Annotated[float, Limits("as first_margin, in the third phase", -1, 1)] = -1.0
+    third_pays: Annotated[float, Limits("as first_pays, in the third phase", 0, 1)] = 0.0
+    third_strength: Annotated[
+        float, Limits("as first_strength, in the third phase", 0, 1, low_open=True)
+    ] = 1.0
 
     def start(self, setting: Setting) -> TwoPhaseState:
         decoy = {
             "runner-up": setting.runner_up,
             "worst": int(np.argmin(setting.means)),
             "likeliest": _LIKELIEST,
+            "all": setting.runner_up,
         }[self.decoy]
+        handover = (1.0 - self.split) * setting.budget
         return TwoPhaseState(
             first=self._phase("first"),
             second=self._phase("second"),
+            third=self._phase("third"),
             best=setting.best,
             decoy=setting.runner_up if decoy == setting.best else decoy,
+            crowd=self.decoy == "all",
             looks=self.sees_weights,
-            handover=(1.0 - self.split) * setting.budget,
+            handover=handover,
+            last_handover=(1.0 - self.second_split) * handover,
             budget=setting.budget,
             start=self.start_at * setting.horizon,
             wake=self.wake_at * setting.horizon,
@@ -172,26 +212,34 @@ class TwoPhase(Adversary, frozen=True, tag="two-phase"):
     def _phase(self, name: str) -> Phase:
         """Return the phase whose parameters start with ``name``."""
         action = ACTIONS.index(getattr(self, name))
-        values = [
-            float(getattr(self, f"{name}_{part}")) for part in ("low", "high", "visible", "margin")
-        ]
-        low, high, visible, margin = values
+        low, high, visible, margin, pays, strength = (
+            float(getattr(self, f"{name}_{part}")) for part in CONDITIONS
+        )
         # Computed once: if the attack does not look, the distribution need not be computed.
         needs_decoy = action not in {_ZERO, _FREE_RIDE, _SPOIL} or margin > -1.0
         fixed = self.decoy != "likeliest" or not needs_decoy
         always = fixed and low == 0.0 and high == 1.0 and visible == 0.0
-        return Phase(action, low, high, visible, margin, always)
+        return Phase(action, low, high, visible, margin, pays, strength, always)
+
+    def phases(self) -> dict[str, float]:
+        """The phases that take place, each with its share of the budget."""
+        rest = 1.0 - self.split
+        second, third = rest * self.second_split, rest * (1.0 - self.second_split)
+        shares = {"first": self.split, "second": second, "third": third}
+        return {name: share for name, share in shares.items() if share > 0.0}
 
     def canonical(self) -> TwoPhase:
-        idle = "second" if self.split == 1.0 else "first" if self.split == 0.0 else ""
         values = {field: getattr(self, field) for field in self.__struct_fields__}
         defaults = {field.name: field.default for field in msgspec.structs.fields(type(self))}
-        if idle:
-            values |= {name: defaults[name] for name in values if name.startswith(idle)}
+        for idle in {"first", "second", "third"} - set(self.phases()):
+            own = [idle, *(f"{idle}_{part}" for part in CONDITIONS)]
+            values |= {name: defaults[name] for name in own}
+        if self.split == 1.0:
+            values["second_split"] = defaults["second_split"]
         if self.split == 1.0 or self.wake_at <= self.start_at:
             values["wake_at"] = defaults["wake_at"]
         # Hysteresis acts at the lower end of a window, and without one there is nothing to leave.
-        if max(values["first_low"], values["second_low"]) == 0.0:
+        if max(values["first_low"], values["second_low"], values["third_low"]) == 0.0:
             values["hysteresis"] = defaults["hysteresis"]
         return type(self)(**values)
 
@@ -200,11 +248,13 @@ class TwoPhase(Adversary, frozen=True, tag="two-phase"):
 
     def smallest_cost(self, state: TwoPhaseState, setting: Setting) -> float:
         arms, possible = range(setting.arms), setting.support
-        if "swap" in {self.first, self.second}:
+        weakest = min(self.first_strength, self.second_strength, self.third_strength)
+        if "swap" in {self.first, self.second, self.third}:
             # The rewards of two arms may differ by little, unless all of them are 0 or 1.
-            return float(possible is not None and bool(np.isin(possible, (0.0, 1.0)).all()))
+            alike = possible is None or not bool(np.isin(possible, (0.0, 1.0)).all())
+            return 0.0 if alike else weakest
         to_zero = setting.smallest_change(np.zeros_like, *arms)
-        return min(to_zero, setting.smallest_change(np.ones_like, *arms))
+        return weakest * min(to_zero, setting.smallest_change(np.ones_like, *arms))
 
 
 class BlindTwoPhase(TwoPhase, frozen=True, tag="blind-two-phase"):
@@ -251,8 +301,8 @@ def strike_in_two_phases(
         return
     phase = _phase_of(state, left)
     if phase.always:
-        if _is_within_margin(state, phase, state.decoy):
-            _act(phase.action, state.best, state.decoy, rewards)
+        if rewards[state.best] >= phase.pays and _is_within_margin(state, phase, state.decoy):
+            _act(state, phase, state.decoy, rewards)
         return
     if not _may_strike(state, phase, rewards):
         return
@@ -261,9 +311,7 @@ def strike_in_two_phases(
     decoy = _decoy(state, weights)
     if not _is_within_margin(state, phase, decoy):
         return
-    for arm in range(rewards.size):
-        state.scratch[arm] = rewards[arm]
-    _act(phase.action, state.best, decoy, rewards)
+    _act(state, phase, decoy, rewards)
     visible = 0.0
     for arm in range(rewards.size):
         visible += _probability(state, weights, arm) * abs(rewards[arm] - state.scratch[arm])
@@ -293,9 +341,11 @@ def remember_play(state: TwoPhaseState, round: int, arm: int, reward: float) -> 
 
 @inlined
 def _phase_of(state: TwoPhaseState, left: float) -> Phase:
-    if left <= state.handover:
+    if left > state.handover:
+        return state.first
+    if left > state.last_handover:
         return state.second
-    return state.first
+    return state.third
 
 
 @inlined
@@ -314,6 +364,8 @@ def _may_strike(state: TwoPhaseState, phase: Phase, rewards: Floats) -> bool:
 
     These conditions come first, since they do not need the distribution.
     """
+    if rewards[state.best] < phase.pays:
+        return False
     if state.decoy != _LIKELIEST and not _is_within_margin(state, phase, state.decoy):
         return False
     best, action = state.best, phase.action
@@ -322,8 +374,8 @@ def _may_strike(state: TwoPhaseState, phase: Phase, rewards: Floats) -> bool:
     if action == _DOUBLE_IMPACT:
         if rewards[best] < 0.5:
             return False
-        return state.decoy == _LIKELIEST or rewards[state.decoy] <= 0.5
-    if action == _SWAP and state.decoy != _LIKELIEST:
+        return state.crowd or state.decoy == _LIKELIEST or rewards[state.decoy] <= 0.5
+    if action == _SWAP and state.decoy != _LIKELIEST and not state.crowd:
         return rewards[best] != rewards[state.decoy]
     return True
 
@@ -372,16 +424,20 @@ def _is_within_margin(state: TwoPhaseState, phase: Phase, decoy: int) -> bool:
 
 
 @inlined
-def _act(action: int, best: int, decoy: int, rewards: Floats) -> None:
-    """Change the rewards of a round as the action says."""
+def _act(state: TwoPhaseState, phase: Phase, decoy: int, rewards: Floats) -> None:
+    """Change the rewards of a round as the phase says; the honest ones are left in ``scratch``."""
+    best, action = state.best, phase.action
+    for arm in range(rewards.size):
+        state.scratch[arm] = rewards[arm]
     if action == _ZERO:
         rewards[best] = 0.0
     elif action == _SWAP:
-        rewards[best], rewards[decoy] = rewards[decoy], rewards[best]
+        _praise(state, decoy, rewards[best], rewards)
+        rewards[best] = state.scratch[decoy]
     elif action == _DOUBLE_IMPACT:
-        if rewards[best] >= 0.5 and rewards[decoy] <= 0.5:
+        if rewards[best] >= 0.5 and (state.crowd or rewards[decoy] <= 0.5):
+            _praise(state, decoy, 1.0, rewards)
             rewards[best] = 0.0
-            rewards[decoy] = 1.0
     elif action == _FREE_RIDE:
         for arm in range(rewards.size):
             rewards[arm] = 1.0
@@ -390,4 +446,19 @@ def _act(action: int, best: int, decoy: int, rewards: Floats) -> None:
         for arm in range(rewards.size):
             rewards[arm] = 0.0
         if action == _SPOIL_AND_PRAISE:
-            rewards[decoy] = 1.0
+            _praise(state, decoy, 1.0, rewards)
+            rewards[best] = 0.0
+    if phase.strength < 1.0:
+        for arm in range(rewards.size):
+            honest = state.scratch[arm]
+            rewards[arm] = honest + phase.strength * (rewards[arm] - honest)
+
+
+@inlined
+def _praise(state: TwoPhaseState, decoy: int, reward: float, rewards: Floats) -> None:
+    """Show a reward on the decoy, or on every arm if all are decoys."""
+    if not state.crowd:
+        rewards[decoy] = reward
+        return
+    for arm in range(rewards.size):
+        rewards[arm] = reward

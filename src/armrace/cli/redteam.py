@@ -64,6 +64,15 @@ Effort = Annotated[
         rich_help_panel="Run",
     ),
 ]
+Searcher = Annotated[
+    str,
+    typer.Option(
+        "--searcher",
+        metavar="NAME",
+        help="What varies the best attacks of the opening: evolution, or cmaes (extra search).",
+        rich_help_panel="Run",
+    ),
+]
 Objective = Annotated[
     str,
     typer.Option(
@@ -89,6 +98,7 @@ def redteam(
     account: options.Account = "largest",
     horizon: options.Horizon = "100000",
     effort: Effort = "usual",
+    searcher: Searcher = "evolution",
     seed: options.Seed = "0",
     computing: Computing,
     json: options.Json = None,
@@ -100,9 +110,9 @@ def redteam(
     """Search for the attack that costs a policy most, and confirm it on held-out seeds.
 
     Every built-in attack is tried, the winners of earlier searches, and a family of attacks with
-    two phases whose parameters are searched. The figure is the worst found: a lower bound on the
-    worst case. Without [bold]--budget[/bold], it is the square root of the horizon. Policies that
-    must know the corruption in advance are told the budget.
+    two phases or three whose parameters are searched. The figure is the worst found: a lower bound
+    on the worst case. Without [bold]--budget[/bold], it is the square root of the horizon. Policies
+    that must know the corruption in advance are told the budget.
     """
     from armrace.cli.tables import print_verdict
     from armrace.red_team import redteam as search
@@ -130,6 +140,7 @@ def redteam(
                     families=_families(family),
                     attacks=[verdict.attack for verdict in verdicts],
                     account=account,
+                    searcher=searcher,
                     seed=whole("seed", seed),
                     folder=folder,
                     executor=executor,
@@ -183,6 +194,7 @@ def _command(verdicts: list[Verdict]) -> str:
         "--measure": target.measure,
         "--account": target.account,
         "--effort": first.search.effort,
+        "--searcher": first.search.searcher,
         "--seed": str(first.search.seed),
     }
     flat = [word for pair in options.items() for word in pair]

@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 
 from armrace.adversaries import Adversary
-from armrace.adversaries.two_phase import NamedTwoPhase, TwoPhase
+from armrace.adversaries.two_phase import CONDITIONS, NamedTwoPhase, TwoPhase
 from armrace.environments import Bernoulli
 from armrace.errors import ArmraceError
 from armrace.formatting import percent
 from armrace.simulation.experiment import Experiment
 from armrace.specification import Specification
 
-__all__ = ["describe", "plain_number", "replay_command", "subject_words"]
+__all__ = ["changed_parameters", "describe", "plain_number", "replay_command", "subject_words"]
 
 _LONGEST_WORD = 100_000
 """Linux takes no word of a command that is longer than 128 KiB."""
@@ -25,6 +25,7 @@ _DECOYS = {
     "runner-up": "the second best arm",
     "worst": "the worst arm",
     "likeliest": "the likeliest other arm",
+    "all": "all others",
 }
 _ACTIONS = {
     "zero": "shows 0 on the best arm",
@@ -34,6 +35,12 @@ _ACTIONS = {
     "spoil": "shows 0 on all arms",
     "spoil-and-praise": "shows 0 on all arms except {decoy}, which shows 1",
 }
+_ACTIONS_ON_ALL = {
+    "swap": "shows the best arm's reward on all others, and the second best arm's on the best",
+    "double-impact": "shows 0 on the best arm and 1 on all others, when it would pay at least 1/2",
+    "spoil-and-praise": "shows 0 on the best arm and 1 on all others",
+}
+"""What actions do where all arms but the best are decoys, if that takes other words."""
 
 
 def describe(attack: Adversary) -> str:
@@ -47,25 +54,27 @@ the best arm has a probability of at least 0.5.'
         return describe(attack.member)
     if not isinstance(attack, TwoPhase):
         return _summary(attack)
-    if attack.split == 0.0:
-        sentences = [f"It {_phase(attack, 'second')}."]
-    elif attack.split == 1.0:
-        sentences = [f"It {_phase(attack, 'first')}."]
-    else:
-        sentences = [
-            f"With the first {percent(attack.split)} of the budget it {_phase(attack, 'first')}.",
-            f"With the rest it {_phase(attack, 'second')}.",
-        ]
+    shares = attack.phases()
+    opening = ["It"]
+    if len(shares) > 1:
+        spans = [percent(share) for share in shares.values()]
+        later = [f"With the next {span} it" for span in spans[1:-1]]
+        opening = [f"With the first {spans[0]} of the budget it", *later, "With the rest it"]
+    sentences = [
+        f"{begin} {_phase(attack, name)}." for begin, name in zip(opening, shares, strict=True)
+    ]
     return " ".join([*sentences, *_schedule(attack)])
 
 
 def _phase(attack: TwoPhase, name: str) -> str:
     """Say what a phase does, and when it strikes."""
-    low, high, visible, margin = (
-        getattr(attack, f"{name}_{part}") for part in ("low", "high", "visible", "margin")
+    low, high, visible, margin, pays, strength = (
+        getattr(attack, f"{name}_{part}") for part in CONDITIONS
     )
     decoy = _DECOYS[attack.decoy]
     conditions = []
+    if pays > 0.0:
+        conditions.append(f"the best arm would pay {pays:g} or more")
     arm = "the best arm has a probability"
     if not attack.sees_weights:
         arm = "the best arm has a share of the recent plays"
@@ -78,12 +87,22 @@ def _phase(attack: TwoPhase, name: str) -> str:
     if visible > 0.0:
         conditions.append(f"the expected change of the reward that is seen is at least {visible:g}")
     if margin > -1.0:
-        lead = f"leads {decoy} by at least {margin:g}"
+        rival = _DECOYS["runner-up"] if attack.decoy == "all" else decoy
+        lead = f"leads {rival} by at least {margin:g}"
         if margin <= 0.0:
-            lead = f"trails {decoy} by at most {-margin:g}"
+            lead = f"trails {rival} by at most {-margin:g}"
         conditions.append(f"the observed mean of the best arm {lead}")
-    action = _ACTIONS[getattr(attack, name)].format(decoy=decoy)
+    action = _action(getattr(attack, name), attack.decoy)
+    if strength < 1.0:
+        action += f", each reward moved by {percent(strength)} of the way"
     return action + (f", while {' and '.join(conditions)}" if conditions else "")
+
+
+def _action(action: str, decoy: str) -> str:
+    """Say what an action shows."""
+    if decoy == "all" and action in _ACTIONS_ON_ALL:
+        return _ACTIONS_ON_ALL[action]
+    return _ACTIONS[action].format(decoy=_DECOYS[decoy])
 
 
 def _schedule(attack: TwoPhase) -> list[str]:
@@ -96,7 +115,8 @@ def _schedule(attack: TwoPhase) -> list[str]:
         )
     if attack.pace < 1.0:
         sentences.append(f"It spends at most {attack.pace:g} for each round since its start.")
-    if attack.hysteresis > 0.0 and max(attack.first_low, attack.second_low) > 0.0:
+    lows = [getattr(attack, f"{name}_low") for name in attack.phases()]
+    if attack.hysteresis > 0.0 and max(lows) > 0.0:
         sentences.append(
             f"Once it strikes, it goes on until the probability is {attack.hysteresis:g} lower."
         )
@@ -106,12 +126,12 @@ def _schedule(attack: TwoPhase) -> list[str]:
 def _summary(attack: Adversary) -> str:
     """Return the first sentence of a class's description, and parameters that are not default."""
     first = " ".join((type(attack).__doc__ or attack.tag()).split()).split(". ")[0].rstrip(".")
-    changed = _changed(attack)
+    changed = changed_parameters(attack)
     told = ", ".join(f"{name} = {value}" for name, value in changed.items())
     return f"{first}{f' ({told})' if told else ''}."
 
 
-def _changed(specification: Specification) -> dict[str, Any]:
+def changed_parameters(specification: Specification) -> dict[str, Any]:
     """Return the parameters that do not have their default value, as plain data."""
     data = specification.to_builtins()
     fields = msgspec.structs.fields(type(specification))
@@ -138,7 +158,7 @@ def replay_command(experiment: Experiment) -> str:
     """
     words = ["armrace", "simulate", *subject_words(experiment)]
     words += ["--attack", experiment.adversary.identifier()]
-    words += _settings("--attack-set", _changed(experiment.adversary))
+    words += _settings("--attack-set", changed_parameters(experiment.adversary))
     words += ["--budget", plain_number(experiment.budget)]
     words += ["--horizon", str(experiment.horizon)]
     words += ["--replications", str(experiment.replications), "--seed", str(experiment.seed)]
@@ -165,14 +185,14 @@ def subject_words(experiment: Experiment, without: Collection[str] = ()) -> list
         experiment: what they are taken from.
         without: parameters of the policy that are left out.
     """
-    changed = _changed(experiment.policy)
+    changed = changed_parameters(experiment.policy)
     told = {name: value for name, value in changed.items() if name not in without}
     words = [experiment.policy.identifier(), *_settings("--set", told)]
     environment = experiment.environment
     if isinstance(environment, Bernoulli):
         return [*words, "--means", ",".join(f"{mean!r}" for mean in environment.means)]
     words += ["--environment", environment.identifier()]
-    return words + _settings("--environment-set", _changed(environment))
+    return words + _settings("--environment-set", changed_parameters(environment))
 
 
 def _settings(option: str, values: Mapping[str, Any]) -> list[str]:

@@ -19,7 +19,7 @@ from armrace.red_team.efforts import Effort, find_effort
 from armrace.red_team.notebook import Notebook
 from armrace.red_team.openings import builtin_attacks, families_for
 from armrace.red_team.ratings import Ratings, Stage
-from armrace.red_team.search import Report, Scores, search
+from armrace.red_team.search import Report, Scores, check_searcher, search
 from armrace.red_team.space import space_of
 from armrace.red_team.target import Target
 from armrace.red_team.verdict import SearchRecord, Verdict, held_out
@@ -45,6 +45,7 @@ def redteam(
     families: Sequence[type[Adversary] | str] = (),
     attacks: Sequence[Adversary | str | Mapping[str, Any]] = (),
     account: str = "largest",
+    searcher: str = "evolution",
     seed: int = 0,
     folder: str | Path | None = None,
     executor: Executor | str | None = None,
@@ -67,6 +68,8 @@ def redteam(
             the two-phase attacks. Every class whose parameters have limits can be searched.
         attacks: attacks that are tried in any case, next to the built-in ones.
         account: what a round costs the attack; see :func:`armrace.simulate`.
+        searcher: what varies the best attacks of the opening: ``evolution``, or ``cmaes``, for
+            which the extra ``search`` must be installed.
         seed: the seed of all randomness.
         folder: where replications are kept, so that an interrupted search can go on.
         executor: see :func:`armrace.simulate`.
@@ -93,6 +96,7 @@ def redteam(
         account=account,
     )
     plan = find_effort(effort)
+    check_searcher(searcher)
     searched = [_family(family) for family in families]
     given = [ADVERSARIES.make(attack) for attack in attacks]
     place = None if folder is None else Path(folder)
@@ -105,6 +109,7 @@ def redteam(
             seed,
             families=searched,
             given=given,
+            searcher=searcher,
             notebook=Notebook(target, seed, place),
             executor=running,
             workers=workers,
@@ -120,6 +125,7 @@ def hunt(
     *,
     families: Sequence[type[Adversary]] = (),
     given: Sequence[Adversary] = (),
+    searcher: str = "evolution",
     notebook: Notebook | None = None,
     executor: Executor | None = None,
     workers: int | None = None,
@@ -135,6 +141,7 @@ def hunt(
         seed: the seed of all randomness.
         families: the classes that are searched; by default the two-phase attacks.
         given: attacks that are tried in any case.
+        searcher: one of ``SEARCHERS``.
         notebook: where replications are kept; by default in memory.
         executor: runs the simulations in place of threads.
         workers: how many threads run at once; by default one per core.
@@ -153,16 +160,20 @@ def hunt(
     def told(share: float, words: str) -> None:
         report(share * plan.searching / plan.total, words)
 
-    search(searching, plan, families or families_for(target), seed, given, told)
+    searched = families or families_for(target)
+    search(searching, plan, searched, seed, given, told, searcher)
     winner, rival = _select(searching, selecting, plan, builtin)
-    # From here on the attack is frozen: whatever it achieves below is its figure.
+    # From here on both attacks are frozen: whatever they achieve below are their figures.
     report(1.0 - 2 * plan.confirming / plan.total, f"confirming {winner.tag()}")
     confirming.rate([winner, rival], plan.confirming)
+    if confirming.value(rival) > confirming.value(winner):
+        winner = rival  # the worst found is never below a figure that stands beside it
     return Verdict(
         target=target,
         attack=winner,
         search=SearchRecord(
             effort=effort,
+            searcher=searcher,
             seed=seed,
             families=tuple(family.identifier() for family in families),
             attacks=tuple(attack.to_builtins() for attack in given),

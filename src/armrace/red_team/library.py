@@ -58,6 +58,7 @@ class Winner(msgspec.Struct, frozen=True, kw_only=True):
     budget: float
     horizon: int
     attack: dict[str, Any]
+    """As plain data; parameters that are left out have their defaults."""
     mean: float
     stderr: float
     replications: int

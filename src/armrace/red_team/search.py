@@ -1,4 +1,4 @@
-"""The search for the worst attack: successive halving, then a small evolution strategy.
+"""The search for the worst attack: successive halving, then a small evolution strategy or CMA-ES.
 
 Every rating plays new replications, so that an attack that was lucky once does not stay ahead. The
 sequence of random numbers depends on the seed alone, and the result only on that and the ratings.
@@ -6,19 +6,24 @@ sequence of random numbers depends on the seed alone, and the result only on tha
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from armrace.adversaries import Adversary
+from armrace.errors import InvalidParameter, UnknownName
 from armrace.formatting import figure
 from armrace.red_team.efforts import Effort
 from armrace.red_team.openings import opening_attacks
 from armrace.red_team.ratings import Ratings
-from armrace.red_team.space import cross, mutate, sample
+from armrace.red_team.space import at_places, cross, mutate, places_of, sample
 
-__all__ = ["Report", "search"]
+__all__ = ["SEARCHERS", "Report", "Scores", "check_searcher", "search"]
+
+SEARCHERS = ("evolution", "cmaes")
+"""What varies the best attacks of the opening."""
 
 T = TypeVar("T")
 Report = Callable[[float, str], None]
@@ -29,6 +34,8 @@ _DOUBT = 2.0
 
 _CHANCE_OF_CROSSING, _CHANCE_OF_NEWCOMER = 0.35, 0.15
 _LARGEST_STEP, _SMALLEST_STEP = 0.3, 0.08
+_FIRST_SPREAD = 0.15
+"""The standard deviation of CMA-ES at its start, as a share of a parameter's range."""
 
 
 class Scores:
@@ -81,6 +88,7 @@ def search(
     seed: int,
     given: Sequence[Adversary] = (),
     report: Report = lambda share, words: None,
+    searcher: str = "evolution",
 ) -> None:
     """Search for attacks with a high rating; they are left in ``ratings``.
 
@@ -91,6 +99,7 @@ def search(
         seed: the seed of the search.
         given: attacks that are tried in any case.
         report: called with the finished share and the best attack so far.
+        searcher: one of ``SEARCHERS``.
     """
     # 0 is the number of no stage, so that ratings draw other numbers.
     generator = np.random.default_rng([seed, 0])
@@ -103,6 +112,9 @@ def search(
         if ratings.attacks():
             attacks = Scores(ratings).best(kept, attacks)
         progress.rate(attacks, added)
+    if searcher == "cmaes":
+        _adapt(progress, effort, families, seed)
+        return
     for generation in range(effort.generations):
         parents = Scores(ratings).best(effort.parents)
         late = generation / max(1, effort.generations - 1)
@@ -110,6 +122,45 @@ def search(
         step = _LARGEST_STEP * (_SMALLEST_STEP / _LARGEST_STEP) ** late
         children = [_child(parents, families, generator, step) for _ in range(effort.children)]
         progress.rate([*parents, *children], effort.replications)
+
+
+def check_searcher(name: str) -> None:
+    """Refuse a searcher that does not exist or is not installed."""
+    if name not in SEARCHERS:
+        raise UnknownName.among("searcher", name, SEARCHERS)
+    if name == "cmaes" and importlib.util.find_spec("cmaes") is None:
+        raise InvalidParameter(
+            "searcher cmaes needs the extra search: pip install 'armrace[search]'."
+        )
+
+
+def _adapt(
+    progress: _Progress, effort: Effort, families: Sequence[type[Adversary]], seed: int
+) -> None:
+    """Vary the best attack of the opening by CMA-ES, with as many replications as an evolution."""
+    from cmaes import CMA
+
+    ratings = progress.ratings
+    able = [a for a in ratings.attacks() if type(a) in families and len(places_of(a)) > 1]
+    if not able:
+        raise InvalidParameter("searcher cmaes needs a family with at least two parameters.")
+    start = Scores(ratings).best(1, able)[0]
+    mean = places_of(start)
+    strategy = CMA(
+        mean=mean,
+        sigma=_FIRST_SPREAD,
+        bounds=np.tile([0.0, 1.0], (mean.size, 1)),
+        population_size=effort.parents + effort.children,
+        seed=seed,
+    )
+    for _ in range(effort.generations):
+        asked = [strategy.ask() for _ in range(strategy.population_size)]
+        attacks = [at_places(start, places) for places in asked]
+        progress.rate(attacks, effort.replications)
+        # It minimises, and compares what was played in this generation alone.
+        latest = [ratings.sample(attack)[-effort.replications :] for attack in attacks]
+        values = [-ratings.target.cautious_value(sample) for sample in latest]
+        strategy.tell(list(zip(asked, values, strict=True)))
 
 
 def _child(

@@ -70,6 +70,8 @@ class SearchRecord(msgspec.Struct, frozen=True, kw_only=True):
     """How a search went."""
 
     effort: str
+    searcher: str = "evolution"
+    """What varied the best attacks of the opening."""
     seed: int
     families: tuple[str, ...]
     """The classes that were named to be searched; empty for those searched by default."""

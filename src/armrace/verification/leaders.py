@@ -109,7 +109,7 @@ def _described(experiment: Experiment) -> str:
     attack, setting = experiment.adversary, describe(experiment)
     if not isinstance(attack, TwoPhase):
         return setting
-    actions = attack.first if attack.split == 1 else f"{attack.first}, then {attack.second}"
+    actions = ", then ".join(getattr(attack, name) for name in attack.phases())
     return setting.replace(attack.tag(), f"{attack.tag()} ({actions})", 1)
 
 

@@ -1,0 +1,42 @@
+"""Strip: what it shows, and what it costs a policy that other attacks spare."""
+
+from __future__ import annotations
+
+import pytest
+
+import armrace
+from armrace.adversaries import Strip
+from proposals import BEST, SETTING
+
+
+@pytest.mark.parametrize(
+    ("paid", "probability", "shown"),
+    [
+        ([0.0, 1.0, 0.0], 0.6, [1.0, 0.0, 1.0]),
+        ([0.0, 1.0, 0.0], 0.4, [0.0, 1.0, 0.0]),
+        ([0.0, 0.0, 1.0], 0.6, [0.0, 0.0, 1.0]),
+    ],
+)
+def test_all_arms_change_when_the_best_pays_and_is_likely(paid, probability, shown):
+    weights = [(1 - probability) / 2] * 3
+    weights[BEST] = probability
+    assert Strip(edge=0.5).change_rewards(SETTING, paid, weights) == shown
+
+
+def test_where_rewards_are_rare_it_costs_more_than_a_free_ride():
+    clicks = [0.03] * 4 + [0.05] + [0.03] * 5
+    regrets = [
+        armrace.simulate(
+            "optimistic-log-barrier",
+            clicks,
+            attack,
+            budget=100,
+            horizon=100_000,
+            replications=20,
+            seed=4,
+        ).sample("pseudo_regret")
+        for attack in ("strip", "free-ride")
+    ]
+    # The same rewards in both, so differences of runs tell.
+    gain = regrets[0] - regrets[1]
+    assert gain.mean() > 3 * gain.std(ddof=1) / 20**0.5
