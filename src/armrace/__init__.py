@@ -25,7 +25,8 @@ _HOMES = {
     "armrace.evaluation": ("Replay", "replay"),
     "armrace.service.client": ("AsyncClient", "Client"),
     "armrace.service.opening": ("open",),
-    "armrace.simulation": ("Comparison", "Result", "compare", "load", "simulate"),
+    "armrace.loading": ("load",),
+    "armrace.simulation": ("Comparison", "Result", "compare", "simulate"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from armrace.red_team import Verdict, redteam
     from armrace.service.client import AsyncClient, Client
     from armrace.service.opening import open  # noqa: A004  as gzip.open and others do
-    from armrace.simulation import Comparison, Result, load
+    from armrace.simulation import Comparison, Result
     from armrace.simulation.simulate import compare, simulate
 
 __all__ = [

@@ -1,6 +1,9 @@
 """Pages, plots and figures from Python: the files they write, and what they refuse."""
 
+import html
 import inspect
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Annotated, Any
@@ -170,6 +173,51 @@ def test_a_comparison_is_saved_and_read_back(comparison: Comparison, tmp_path: P
         comparison.save(tmp_path / "runs.parquet")
 
 
+def test_armrace_loads_a_comparison(comparison: Comparison, tmp_path: Path) -> None:
+    comparison.save(tmp_path / "runs.zip")
+    again = armrace.load(tmp_path / "runs.zip")
+    assert isinstance(again, Comparison)
+    assert (again.spec, again.table().rows()) == (comparison.spec, comparison.table().rows())
+    (tmp_path / "other.json").write_text('{"log": 1}')
+    with pytest.raises(DamagedFile, match="is not a replay of armrace"):
+        armrace.load(tmp_path / "other.json")
+
+
+BOMB = """
+import sys
+from pathlib import Path
+from armrace.errors import DamagedFile
+from armrace.loading import load
+
+def peak():
+    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
+
+before = peak()
+try:
+    load(sys.argv[1])
+except DamagedFile as error:
+    print(error)
+print(peak() - before)
+"""
+
+
+def test_an_archive_that_unpacks_to_far_more_is_refused_before_it_is_unpacked(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "bomb.zip"
+    with (
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("000.parquet", "w") as member,
+    ):
+        for _ in range(400):
+            member.write(bytes(2**20))
+    command = [sys.executable, "-c", BOMB, str(file)]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    words, kilobytes = printed.splitlines()
+    assert words == (f"{file} would unpack to 400 MiB; a file of its size may unpack to 256 MiB.")
+    assert int(kilobytes) < 50 * 2**10
+
+
 def test_what_is_no_saved_comparison_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "runs.zip"
     with pytest.raises(DamagedFile, match="there is no comparison file"):
@@ -317,23 +365,25 @@ def test_searches_and_verifications_say_how_to_run_them_again(
 def test_pages_name_calls_that_take_their_specifications(results: Results) -> None:
     settings, plan = results.verification.settings, results.plan
     asked, grid = plan.to_builtins()["question"], msgspec.to_builtins(GRID)
-    call = "from armrace.verification import verify; verify(**specification)"
+    call = "from armrace.verification import verify\n\nverify(**specification)"
     _check_call(page_of(results.verification), call, specification=settings)
-    call = "from armrace.planning import plan; plan(**question)"
-    _check_call(page_of(plan), call, question=asked)
-    call = "from armrace.simulation.arena import Grid, run_arena; "
-    call += "run_arena(Grid(**specification), folder)"
+    call = "from armrace.planning import plan\n\nplan(**specification)"
+    _check_call(page_of(plan), call, specification=asked)
+    call = "from pathlib import Path\nfrom armrace.simulation.arena import Grid, run_arena\n\n"
+    call += "run_arena(Grid(**specification), Path('armrace-arena'))"
     page = render_arena(GRID, results.arena)
-    _check_call(page, call, specification=grid, folder=Path("cells"))
+    _check_call(page, call, specification=grid)
 
 
 def _check_call(page: str, call: str, **names: Any) -> None:
     """Bind the arguments of a call that a page names, in place of a run of minutes."""
-    assert f"<code>{call}</code>" in page
-    loading, _, calling = call.partition("; ")
+    loading, _, calling = call.partition("\n\n")
+    page = html.unescape(page)
+    assert f"<code>{loading}\n\nspecification = {{" in page
+    assert f"\nfound = {calling}</code>" in page
     function, _, arguments = calling.partition("(")
     names["signature"] = inspect.signature
-    exec(f"{loading}; signature({function}).bind({arguments}", names)
+    exec(f"{loading}\nsignature({function}).bind({arguments}", names)
 
 
 def test_there_is_no_page_and_no_figure_of_anything_else() -> None:

@@ -2,17 +2,21 @@
 
 import base64
 import hashlib
-import json
+import html
+import re
 from functools import cache
 from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 import armrace
+from armrace.errors import InvalidParameter
 from armrace.reports.colours import GREY
 from armrace.reports.curves import summary_curves
-from armrace.reports.page import render_grid, render_report, specification
+from armrace.reports.page import render_grid, render_report
 from armrace.reports.plot_style import inline_svg, new_figure, own_style
 from armrace.reports.race import draw_layers, has_layers
 from armrace.reports.rows import comparison_styles
@@ -109,11 +113,45 @@ def test_same_results_give_the_same_page() -> None:
     assert render(played(5.0)) == render(compared())
 
 
-def test_specification_runs_it_again() -> None:
+def programs(page: str) -> list[Any]:
+    """What the programs find that a page says run it again."""
+    shown = page.split("The whole program")[1]
+    names: list[dict[str, Any]] = []
+    for program in re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", shown, re.DOTALL):
+        names.append({})
+        exec(html.unescape(program), names[-1])
+    return [each["found"] for each in names]
+
+
+def test_the_program_of_a_page_runs_it_again() -> None:
     comparison = compared()
-    data = json.loads(json.dumps(specification(comparison)))
-    again = armrace.compare(**data, progress=False)
+    (again,) = programs(render(comparison))
     assert again.table().equals(comparison.table())
+    assert armrace.compare(**comparison.spec, progress=False).table().equals(comparison.table())
+    both = render_grid([played(5.0), played(0.0)], "t", "s", "c")
+    assert [each.spec["budget"] for each in programs(both)] == [5.0, 0.0]
+
+
+def test_policies_with_attacks_of_their_own_are_run_again_one_by_one() -> None:
+    results = [each.results[name] for each, name in ((played(5.0), "ucb1"), (played(0.0), "ucb1"))]
+    comparison = Comparison(results)
+    with pytest.raises(InvalidParameter, match="policies met different attacks or settings"):
+        comparison.spec  # noqa: B018
+    again = programs(render_report(comparison, "title"))
+    assert [each.rows.equals(r.rows) for each, r in zip(again, results, strict=True)] == [True] * 2
+
+
+def test_the_program_of_a_replay_runs_it_again(tmp_path: Path) -> None:
+    file = tmp_path / "a 'log'.csv"
+    rows = "".join(f"{'ab'[n % 2]},{n % 3 % 2},0.5\n" for n in range(200))
+    file.write_text("arm,reward,propensity\n" + rows)
+    columns = {"arm": "arm", "reward": "reward", "propensity": "propensity"}
+    found = armrace.replay(file, ["ucb1"], replications=2, **columns)
+    page = found.report(tmp_path / "page.html").read_text()
+    (again,) = programs(page)
+    assert again.table.equals(found.table)
+    found.save(tmp_path / "found.json")
+    assert armrace.load(tmp_path / "found.json") == found
 
 
 def test_best_policy_comes_first_in_the_table() -> None:

@@ -335,6 +335,14 @@ def test_crafted_rows_are_refused(saved, change):
     assert_damaged(path, path.read_bytes(), "is not a readable result of armrace")
 
 
+def test_rows_that_would_fill_the_memory_are_refused_before_they_are_read(saved, monkeypatch):
+    monkeypatch.setattr("armrace.files._UNPACKED_BYTES", 0)
+    monkeypatch.setattr("armrace.files._UNPACKED_TIMES", 0)
+    monkeypatch.setattr(pl, "read_parquet", None)
+    with pytest.raises(DamagedFile, match="would unpack to 0 MiB; a file of its size may unpack"):
+        armrace.load(saved)
+
+
 VIEW = {"layer": 0, "arm": 0, "assigned": 1, "pulls": 1, "mean": 0.5}
 
 FORGED_HEADERS = {

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import msgspec
 import polars as pl
 
-from armrace.errors import UnknownName
+from armrace.errors import DamagedFile, UnknownName
 from armrace.evaluation.estimates import ESTIMATORS, Estimate
 from armrace.files import as_path, check_new, write_text
 from armrace.formatting import count, figure, percent, span
@@ -196,6 +196,14 @@ class Replay(msgspec.Struct, Presentation, frozen=True, kw_only=True):
         check_new(as_path(path), overwrite=overwrite)
         text = msgspec.json.format(msgspec.json.encode(self.to_builtins()), indent=2).decode()
         write_text(as_path(path), text + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read what :meth:`save` wrote; see :func:`armrace.load`."""
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=cls)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise DamagedFile(f"{path} is not a replay of armrace: {error}.") from None
 
     def __str__(self) -> str:
         """Return the sentences, one a line."""

@@ -9,10 +9,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from armrace.errors import InvalidParameter, UnwritableOutput
+from armrace.errors import DamagedFile, InvalidParameter, UnwritableOutput
 from armrace.files.private import create_private
 
-__all__ = ["as_path", "atomic_path", "check_new", "check_writable", "make_folder", "write_text"]
+__all__ = [
+    "as_path",
+    "atomic_path",
+    "check_new",
+    "check_unpacked",
+    "check_writable",
+    "make_folder",
+    "write_text",
+]
+
+_UNPACKED_BYTES, _UNPACKED_TIMES = 2**28, 200
+"""What a file may unpack to: so much, or so many times its size, whichever is more.
+
+Results of many arms without an attack, whose columns are mostly zeros, unpack to 40 times theirs.
+"""
 
 
 @contextmanager
@@ -63,6 +77,21 @@ def check_new(target: Path, *, overwrite: bool) -> None:
         exists = target.is_file()
     if exists and not overwrite:
         raise UnwritableOutput(f"{target} exists; give another path, or overwrite=True.")
+
+
+def check_unpacked(path: Path, unpacked: int) -> None:
+    """Refuse a file that would unpack to far more than anything that armrace writes.
+
+    Args:
+        path: the file.
+        unpacked: the bytes that it would unpack to.
+    """
+    most = max(_UNPACKED_BYTES, _UNPACKED_TIMES * path.stat().st_size)
+    if unpacked > most:
+        raise DamagedFile(
+            f"{path} would unpack to {unpacked / 2**20:,.0f} MiB; a file of its size may unpack to "
+            f"{most / 2**20:,.0f} MiB."
+        )
 
 
 @contextmanager

@@ -53,8 +53,8 @@ def render_arena(
         _environments_section(grid),
         rerun_section(
             command,
-            "from armrace.simulation.arena import Grid, run_arena; "
-            "run_arena(Grid(**specification), folder)",
+            "from pathlib import Path; from armrace.simulation.arena import Grid, run_arena; "
+            "run_arena(Grid(**specification), Path('armrace-arena'))",
             [msgspec.to_builtins(grid)],
             words="The same figures, bit for bit, on any machine; with the same folder, nothing is "
             "played twice",

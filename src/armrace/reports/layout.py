@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
+from pprint import pformat
 from typing import Any
 
 import msgspec
@@ -189,11 +190,12 @@ def rerun_section(
     heading: str = "Run it again",
     words: str = "The same figures, bit for bit, on any machine",
 ) -> str:
-    """How to get the same figures: the command line, and a call in Python with its data.
+    """How to get the same figures: the command line, and a program in Python.
 
     Args:
         command: the command line; empty if there is none.
-        python: the call in Python that takes a specification; empty if there is none.
+        python: the call in Python that takes ``**specification``, after what it imports and a
+            semicolon; empty if there is none.
         specifications: the arguments of that call, or of several.
         heading: of the section.
         words: what running it again gives.
@@ -204,10 +206,18 @@ def rerun_section(
         parts.append(f"{escape(command)}</code></pre>")
     if python:
         opening = "or in Python" if command else f"{words}, in Python"
-        parts.append(f"<p>{escape(opening)}: <code>{escape(python)}</code></p>")
-        blocks = "".join(map(data_block, specifications))
-        parts.append(fold("The specification, as data", blocks))
+        *imports, call = python.split("; ")
+        parts.append(f"<p>{escape(opening)}: <code>{escape(call)}</code></p>")
+        blocks = "".join(_program(imports, call, each) for each in specifications)
+        parts.append(fold("The whole program, with the specification", blocks))
     return "".join([*parts, "</section>"])
+
+
+def _program(imports: Sequence[str], call: str, specification: Any) -> str:
+    """A program that can be copied and run."""
+    data = pformat(msgspec.to_builtins(specification), width=100, sort_dicts=False)
+    lines = [*(imports or ["import armrace"]), "", f"specification = {data}", f"found = {call}"]
+    return f'<pre tabindex="0"><code>{escape(chr(10).join(lines))}</code></pre>'
 
 
 def data_block(data: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from armrace.errors import InvalidParameter
 from armrace.formatting import count
 from armrace.reports.audits import audit_section
 from armrace.reports.corruption import sweep_plot
@@ -24,9 +25,7 @@ from armrace.reports.sections import (
 )
 from armrace.simulation import Comparison, Result
 
-__all__ = ["comparison_plots", "grid_plots", "render_grid", "render_report", "specification"]
-
-_PYTHON = "armrace.compare(**specification)"
+__all__ = ["comparison_plots", "grid_plots", "render_grid", "render_report"]
 
 
 def render_report(
@@ -63,7 +62,7 @@ def render_report(
         audit_section(comparison),
         *map(plot_section, shown[1:]),
         *(plot_section(plot, folded=True) for plot in layers),
-        rerun_section(command, _PYTHON, [specification(comparison)]),
+        _rerun_section(command, [comparison]),
     ]
     return document(title, sections)
 
@@ -99,7 +98,7 @@ def render_grid(cells: Sequence[Comparison], title: str, summary: str, command: 
         *map(plot_section, _sweep_plots(cells)),
         *(cell_section(cell, position) for position, cell in enumerate(cells)),
         f"<section>{meanings(cells[0].measure)}</section>",
-        rerun_section(command, _PYTHON, list(map(specification, cells))),
+        _rerun_section(command, cells),
     ]
     return document(title, sections)
 
@@ -155,8 +154,10 @@ def _interruption(result: Result) -> str:
     return f"Interrupted after {result.replications} of {result.spec['replications']} replications."
 
 
-def specification(comparison: Comparison) -> dict[str, object]:
-    """The arguments of ``armrace.compare`` that make this comparison."""
-    results = list(comparison.results.values())
-    shared = {k: v for k, v in results[0].spec.items() if k not in {"name", "policy"}}
-    return {"policies": [result.spec["policy"] for result in results], **shared}
+def _rerun_section(command: str, cells: Sequence[Comparison]) -> str:
+    try:
+        specs = [cell.spec for cell in cells]
+        return rerun_section(command, "armrace.compare(**specification)", specs)
+    except InvalidParameter:  # policies met different attacks
+        specs = [result.spec for cell in cells for result in cell.results.values()]
+        return rerun_section(command, "armrace.simulate(**specification)", specs)

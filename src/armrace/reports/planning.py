@@ -55,7 +55,9 @@ def render_plan(plan: Plan, command: str = "") -> str:
         f"<section><h2>Policies</h2>{plan_table(plan)}{_meanings()}</section>",
         *map(plot_section, plan_plots(plan)),
         _figures_section(plan),
-        rerun_section(command, "from armrace.planning import plan; plan(**question)", [question]),
+        rerun_section(
+            command, "from armrace.planning import plan; plan(**specification)", [question]
+        ),
     ]
     return document("a plan", sections)
 

@@ -205,9 +205,10 @@ def replay_specification(found: Replay) -> dict[str, Any]:
 
 
 def _rerun_section(found: Replay, command: str) -> str:
+    log = "frame" if found.log == "data frame" else repr(found.log)
     return rerun_section(
         command,
-        "armrace.replay(log, **specification)",
+        f"armrace.replay({log}, **specification)",
         [replay_specification(found)],
         words="The same log and seed give the same figures",
     )

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from armrace.errors import DamagedFile, InvalidParameter, UnwritableOutput
-from armrace.files import atomic_path, check_new, make_folder
+from armrace.files import atomic_path, check_new, check_unpacked, make_folder
 from armrace.simulation.comparison import Comparison
 from armrace.simulation.storage import load, save
 
@@ -94,11 +94,13 @@ def unpack(archive: Path, folder: Path) -> None:
         return
     try:
         with zipfile.ZipFile(archive) as members:
+            check_unpacked(archive, sum(member.file_size for member in members.infolist()))
             for name in members.namelist():
                 target = folder / Path(name).name  # a crafted name must not lead elsewhere
                 if not target.exists():
                     partial = target.with_name(f".{target.name}.partial")
-                    partial.write_bytes(members.read(name))
+                    with members.open(name) as packed, partial.open("wb") as whole:
+                        shutil.copyfileobj(packed, whole)
                     partial.replace(target)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise DamagedFile(f"{archive} is not a readable archive; remove it.") from error

@@ -39,6 +39,24 @@ class Comparison(ComparisonPresentation):
         self.results = dict(zip(_labels(results), results, strict=True))
         self.measure = measure
 
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The arguments of :func:`armrace.compare` that run it again, as plain data.
+
+        Raises:
+            InvalidParameter: policies met different attacks or settings, as each its own worst.
+        """
+        results = list(self.results.values())
+        shared, *others = (
+            {k: v for k, v in each.spec.items() if k not in {"name", "policy"}} for each in results
+        )
+        if any(other != shared for other in others):
+            raise InvalidParameter(
+                "no single call of armrace.compare makes this comparison, since its policies met "
+                "different attacks or settings; each of its results has its own spec."
+            )
+        return {"policies": [result.spec["policy"] for result in results], **shared}
+
     def table(self, measure: str | None = None) -> pl.DataFrame:
         """Return one row per policy for a measure: mean, 95% interval and quantiles, best first.
 
@@ -128,8 +146,7 @@ class Comparison(ComparisonPresentation):
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write all results to one ZIP archive of Parquet files, whole or not at all.
 
-        ``armrace.simulation.archives.load_comparison`` reads it back. A file that exists is
-        replaced with ``overwrite`` only.
+        :func:`armrace.load` reads it back. A file that exists is replaced with ``overwrite`` only.
 
         Args:
             path: the file to write.

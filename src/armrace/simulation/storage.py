@@ -16,11 +16,11 @@ import msgspec
 import polars as pl
 
 from armrace.errors import DamagedFile, InvalidParameter, UnknownName
-from armrace.files import atomic_path
+from armrace.files import atomic_path, check_unpacked
 from armrace.forensics import Audit
 from armrace.policies import ArmView
 from armrace.simulation.results import Result
-from armrace.simulation.stored_contents import check_contents, most_rows
+from armrace.simulation.stored_contents import check_contents, most_rows, row_bytes
 
 __all__ = ["load", "save"]
 
@@ -64,7 +64,7 @@ def save(result: Result, target: Path) -> None:
 
 
 def load(path: str | Path) -> Result:
-    """Read a result that :meth:`Result.save` wrote.
+    """Read a result that :meth:`Result.save` wrote; see :func:`armrace.load`.
 
     The digest is checked before the contents are parsed: a Parquet reader that trusts damaged
     lengths can crash the process.
@@ -101,7 +101,7 @@ def load(path: str | Path) -> Result:
                 f"{path} has format {header.format}; this version reads {_FORMAT}, and its "
                 "specification runs it again."
             )
-        result = _make_result(header, _read_rows(data, header))
+        result = _make_result(header, _read_rows(path, data, header))
         check_contents(result.spec, result.rows, len(result.audits), result.means, result.view)
     except (DamagedFile, UnknownName):
         raise
@@ -130,15 +130,17 @@ def _read_header(data: bytes) -> _Header:
     return msgspec.json.decode(header, type=_Header)
 
 
-def _read_rows(data: bytes, header: _Header) -> pl.DataFrame:
+def _read_rows(path: Path, data: bytes, header: _Header) -> pl.DataFrame:
     """Read a file's rows without trusting it: anyone can compute a valid digest.
 
-    The number of rows is checked before any is read, since readers allocate memory for as many
-    rows as a file announces, and an absurdly large number would end the process.
+    Columns and the number of rows are checked before any is read, since readers allocate memory for
+    as much as a file announces, and an absurd amount would end the process.
     """
-    announced = pl.scan_parquet(io.BytesIO(data)).select(pl.len()).collect().item()
-    if announced > most_rows(header.spec):
-        raise ValueError(f"{announced} rows are announced")
+    announced = pl.scan_parquet(io.BytesIO(data))
+    rows = announced.select(pl.len()).collect().item()
+    check_unpacked(path, rows * row_bytes(announced.collect_schema()))
+    if rows > most_rows(header.spec):
+        raise ValueError(f"{rows} rows are announced")
     return pl.read_parquet(io.BytesIO(data))
 
 

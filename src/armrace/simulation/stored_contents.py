@@ -15,7 +15,7 @@ from armrace.simulation.experiment import MAXIMAL_REPLICATIONS, checkpoints_for
 from armrace.simulation.results import FIGURES_OF_A_RUN
 from armrace.specification import MAXIMAL_HORIZON
 
-__all__ = ["check_contents", "most_rows"]
+__all__ = ["check_contents", "most_rows", "row_bytes"]
 
 _MOST_LAYERS = 1000
 """Layers that a view may have: far more than any policy has."""
@@ -44,6 +44,13 @@ def most_rows(spec: Mapping[str, Any]) -> int:
     """Return how many rows a whole result of this specification has."""
     read = msgspec.convert(spec, _Spec)
     return read.replications * checkpoints_for(read.horizon).size
+
+
+def row_bytes(schema: pl.Schema) -> int:
+    """Return the bytes of a row, or raise a ValueError if these are not a result's columns."""
+    _check_schema(schema)
+    numbers = (kind.shape[0] if isinstance(kind, pl.Array) else 1 for kind in schema.values())
+    return 8 * sum(numbers)
 
 
 def check_contents(
