@@ -71,8 +71,9 @@ def test_bounds_for_any_rewards_by_hand():
     [
         ("lb-inf", True),
         ({"name": "lb-inf", "prediction_rate": 0.0}, True),
-        ({"name": "lb-inf", "prediction_rate": 0.1}, False),
+        ({"name": "lb-inf", "prediction_rate": 0.1}, True),
         ({"name": "tsallis-inf", "estimator": "iw"}, True),
+        ("log-barrier", False),
     ],
 )
 def test_policies_guarantee_what_is_published_about_them(policy, says):

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from armrace.specification import Specification
+from armrace.theory.eliminations import gaps_of
 
 __all__ = ["ArmView", "Guarantee", "Policy"]
 
@@ -90,6 +91,20 @@ class Policy(Specification, frozen=True):
             corruption: the most that an attack spends, as the paper counts it.
         """
         return None
+
+    def guarantee_at(
+        self, means: Sequence[float], horizon: int, corruption: float
+    ) -> Guarantee | None:
+        """Return what is proven about the policy on arms whose mean rewards are known.
+
+        It is :meth:`guarantee` for their gaps, unless the policy has a theorem that uses means.
+
+        Args:
+            means: the mean rewards of the arms.
+            horizon: the number of rounds.
+            corruption: the most that an attack spends, as the paper counts it.
+        """
+        return self.guarantee(gaps_of(means), horizon, corruption)
 
     def inspect(self, state: Any) -> Sequence[ArmView]:
         """Return a view of each layer and arm; an empty one if the state cannot be inspected.

@@ -30,6 +30,7 @@ from armrace.policies.leaders.optimism import (
 )
 from armrace.specification import Limits
 from armrace.theory.barriers import barrier_regret, most_growth
+from armrace.theory.eliminations import gaps_of
 
 __all__ = ["OptimisticLogBarrier"]
 
@@ -95,12 +96,12 @@ class OptimisticLogBarrier(CountingPolicy, frozen=True, tag="optimistic-log-barr
     often, which suits few arms. *Balanced*, 0.5, lies between and is the default. Without optimism
     this is LB-INF with another prediction and slower scales.
 
-    Let ``Z = sum ln T/gap``, ``C`` the corruption and ``G = (K - 1)(first_scale ln T + 1)``. If the
-    best arm is unique, the expected pseudo-regret is at most
-    ``2 C + G + a^2 Z + a sqrt(Z (2 C + G))``, and for whatever rewards an adversary fixes the
-    expected regret is at most ``G + a sqrt(K T ln T)``, if ``first_scale > 1 + optimism/2``. The
-    factor ``a`` is constant without optimism and of order ``sqrt(ln T)`` with it. The theory page
-    proves this and says what is not proved.
+    Let ``Z = sum ln T/gap`` and ``C`` the corruption. If the best arm is unique and
+    ``first_scale > 1 + optimism/2``, the expected pseudo-regret is at most
+    ``2 C + G + A^2 + A sqrt(2 C + G)``, where ``A`` is a constant times ``sqrt(Z)`` and ``G`` one
+    times ``K ln T``. For whatever rewards an adversary fixes, the expected regret is at most ``G``
+    plus a constant times ``sqrt(K T ln T)``. The theory page proves this, with constants, and
+    smaller figures for given gaps and variances, which ``guarantee`` computes.
 
     Predictions are charged at the decision, and a ticket keeps that of its arm, so that a late
     reward leaves the estimate unbiased. The other arms' probabilities in ``v`` are those of the
@@ -140,6 +141,24 @@ class OptimisticLogBarrier(CountingPolicy, frozen=True, tag="optimistic-log-barr
     ] = 0.25
 
     def guarantee(self, gaps: Sequence[float], horizon: int, corruption: float) -> Guarantee | None:
+        return self._guarantee(gaps, horizon, corruption, None)
+
+    def guarantee_at(
+        self, means: Sequence[float], horizon: int, corruption: float
+    ) -> Guarantee | None:
+        # Rewards in [0, 1] with the mean m have a variance of at most m (1 - m).
+        best = max(means)
+        others = gaps_of(means)
+        variances = [mean * (1 - mean) for mean in (best, *(best - gap for gap in others))]
+        return self._guarantee(others, horizon, corruption, variances)
+
+    def _guarantee(
+        self,
+        gaps: Sequence[float],
+        horizon: int,
+        corruption: float,
+        variances: Sequence[float] | None,
+    ) -> Guarantee | None:
         if horizon < 2 * (len(gaps) + 1):
             return None  # the proof compares with a play of every arm now and then
         steps_are_small = self.first_scale > 1 + self.optimism / 2
@@ -148,7 +167,8 @@ class OptimisticLogBarrier(CountingPolicy, frozen=True, tag="optimistic-log-barr
         ):
             return None
         parameters = self.first_scale, self.scale_growth, self.optimism
-        return Guarantee(barrier_regret(gaps, horizon, corruption, *parameters), failure=0.0)
+        bound = barrier_regret(gaps, horizon, corruption, *parameters, variances)
+        return Guarantee(bound, failure=0.0)
 
     def start(self, arms: int, horizon: int) -> OptimisticLogBarrierState:
         return OptimisticLogBarrierState(

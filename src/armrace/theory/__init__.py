@@ -16,9 +16,11 @@ from armrace.theory.allowance import (
 )
 from armrace.theory.barriers import (
     barrier_any_rewards_regret,
+    barrier_closed_regret,
     barrier_curvature,
-    barrier_factor,
     barrier_regret,
+    lb_inf_barrier_regret,
+    optimism_factor,
 )
 from armrace.theory.eliminations import (
     elimination_log_term,
@@ -88,8 +90,8 @@ __all__ = [
     "agnostic_regret",
     "allowance_failure",
     "barrier_any_rewards_regret",
+    "barrier_closed_regret",
     "barrier_curvature",
-    "barrier_factor",
     "barrier_regret",
     "best_of_all_worlds_regret",
     "clean_regret_from",
@@ -113,10 +115,12 @@ __all__ = [
     "layer_shares",
     "layer_tolerances",
     "lb_inf_any_rewards_regret",
+    "lb_inf_barrier_regret",
     "lb_inf_regret",
     "most_labelled_rounds",
     "moves_until_deleted",
     "observed_corruption",
+    "optimism_factor",
     "papers_plays_until_deleted",
     "per_arm_regret",
     "plays_until_deleted",

@@ -1,12 +1,16 @@
-"""The bound of leaders with a logarithmic barrier, in expectation; the proof is in the theory page.
+"""The bounds of leaders with a logarithmic barrier, in expectation; the theory page proves them.
 
-It covers ``optimistic-log-barrier`` with ``first_scale > 1 + optimism/2``.
+They cover ``optimistic-log-barrier`` with ``first_scale > 1 + optimism/2``, and ``lb-inf``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from armrace.errors import InvalidParameter
 from armrace.theory.arguments import (
@@ -17,12 +21,26 @@ from armrace.theory.arguments import (
 )
 
 __all__ = [
+    "BarrierProof",
     "barrier_any_rewards_regret",
+    "barrier_closed_regret",
     "barrier_curvature",
-    "barrier_factor",
     "barrier_regret",
+    "lb_inf_barrier_regret",
+    "lb_inf_proof",
     "most_growth",
+    "optimism_factor",
 ]
+
+Floats = npt.NDArray[np.float64]
+Tangents = Callable[[Floats, float], tuple[float, Floats, float]]
+
+_LARGEST_VARIANCE = 0.25
+"""No reward in [0, 1] has a larger variance."""
+_LB_INF_SCALE = 2.0
+_SHARES = np.linspace(0.0, 0.99, 100)
+_STEPS = 100
+_SETTLED = 1e-6
 
 
 def barrier_curvature(first_scale: float, optimism: float = 0.0) -> float:
@@ -57,38 +75,274 @@ def most_growth(horizon: int, first_scale: float) -> float:
     return first_scale**2 * math.log(horizon)
 
 
-def barrier_factor(
-    horizon: int, first_scale: float = 2.0, scale_growth: float = 1.0, optimism: float = 0.0
-) -> float:
-    """The factor ``a`` of ``sqrt(ln T) * sum sqrt(plays)`` in the bound.
-
-    It is the least over all ways to divide a squared step between its two parts, with weights
-    ``1 + theta`` and ``1 + 1/theta``.
+def optimism_factor(arms: int, horizon: int) -> float:
+    """``W = 1 + ln(4 T^3/(K - 1))/4`` of barrier lemma 3.
 
     Args:
+        arms: the number of arms.
         horizon: the number of rounds.
-        first_scale: the scale of the barrier at first.
-        scale_growth: how fast scales grow; at most ``first_scale^2 ln T``.
-        optimism: how many deviations are subtracted from an estimated loss.
 
-    >>> round(barrier_factor(10**6), 2), round(barrier_factor(10**6, optimism=0.5), 2)
-    (4.09, 12.45)
+    >>> round(optimism_factor(2, 10**5), 2)
+    9.98
     """
-    check_at_least("horizon", horizon, 4)
+    return 1 + (math.log(4 / (arms - 1)) + 3 * math.log(horizon)) / 4
+
+
+class BarrierProof(NamedTuple):
+    """The constants of the theorem for a leader, a number of arms and a horizon."""
+
+    arms: int
+    horizon: int
+    first_scale: float
+    growth: float
+    """The number ``B`` by which squared scales grow with the variation."""
+    optimism: float = 0.0
+    largest_error: float = 1.0
+    """The largest error of a prediction."""
+    rooted: bool = False
+    """Whether scales are ``sqrt(g^2 + B N)``, as LB-INF's, and not ``g + sqrt(B N)``."""
+
+    @property
+    def covers(self) -> bool:
+        """Whether the theorem has been proved for these parameters."""
+        return self.longest_step < self.first_scale and 0 < self.growth <= self.first_scale**2
+
+    @property
+    def longest_step(self) -> float:
+        """The largest ``|w - x|``."""
+        return self.largest_error + self.optimism / 2
+
+    @property
+    def squares(self) -> float:
+        """The bound on the sum of squared steps of the optimism, barrier lemma 3 (b)."""
+        spread = optimism_factor(self.arms, self.horizon)
+        return self.optimism**2 * (spread / 4 + 1 / self.horizon)
+
+    def offset(self) -> float:
+        """What does not depend on plays, corruption and the division of squared steps."""
+        g, rounds, others = self.first_scale, self.horizon, self.arms - 1
+        bias = self.optimism * (1 + math.sqrt(2 * others / rounds))
+        best = (g + math.sqrt(self.growth * rounds)) * -math.log1p(-others / rounds)
+        return (
+            others * (g * math.log(rounds) + 1 + bias) + best - g * self.arms * math.log(self.arms)
+        )
+
+    def penalty(self, variation: Floats) -> tuple[Floats, Floats]:
+        """``(gamma - g) ln T`` at each variation, and its slope."""
+        g, logarithm = self.first_scale, math.log(self.horizon)
+        if not self.rooted:
+            roots = logarithm * np.sqrt(self.growth * variation)
+            return roots, roots / (2 * variation)
+        growth = self.growth * (1 + self.growth / (4 * g * g))
+        scales = np.sqrt(g * g + growth * variation)
+        return logarithm * (scales - g), logarithm * growth / (2 * scales)
+
+    def stability(self, variation: Floats | float) -> tuple[Floats, Floats]:
+        """``H`` at each variation, and its slope ``h``."""
+        step, g, start = self.longest_step, self.first_scale, self.first_scale
+        if self.rooted:
+            scales, start = np.sqrt(g * g + self.growth * np.asarray(variation)), 0.0
+        else:
+            scales = g + np.sqrt(self.growth * np.asarray(variation))
+        slopes = (-step - scales * np.log1p(-step / scales)) / step**2
+        area = _area(scales, step, start) - float(_area(np.asarray(g), step, start))
+        return 2 * area / (self.growth * step**2), slopes
+
+    def division(self, stability: float) -> float:
+        """The best ``theta``, by which squared steps are divided, if ``H`` sums to a number."""
+        first = float(self.stability(0.0)[1]) * self.arms
+        return math.sqrt(first * self.squares / (first + stability))
+
+    def first_steps(self, theta: float) -> float:
+        """What the squared steps of all arms add beyond ``(1 + theta) H``."""
+        optimism = (1 + 1 / theta) * self.squares if self.optimism else 0.0
+        return float(self.stability(0.0)[1]) * self.arms * (1 + theta + optimism)
+
+    def any_rewards_regret(self) -> float:
+        """Bound the expected regret against a fixed arm: plays are then equal at worst."""
+        others, variance = self.arms - 1, self.largest_error**2
+        variation = np.array([variance * self.horizon / others])
+        area, of_best = self.stability(variation)[0], self.stability(variance * self.horizon / 4)[0]
+        stability = float(others * area[0] + of_best)
+        theta = self.division(stability)
+        spread = optimism_factor(self.arms, self.horizon)
+        bias = self.optimism * math.sqrt(spread * others * self.horizon)
+        steps = self.first_steps(theta) + (1 + theta) * stability
+        return self.offset() + float(others * self.penalty(variation)[0][0]) + steps + bias
+
+
+def _area(scale: Floats, step: float, start: float) -> Floats:
+    """The integral of ``(s - start)(-step - s ln(1 - step/s))`` up to a scale, and a constant."""
+    s, c, logarithm = scale, step, np.log1p(-step / scale)
+    last = np.log(s - c)
+    cubic = (s**3 * logarithm - c * s**2 / 2 - c**2 * s - c**3 * last) / 3
+    square = (s**2 * logarithm - c * s - c**2 * last) / 2
+    return np.asarray(start * c * s - c * s**2 / 2 - cubic + start * square)
+
+
+class _Moments(NamedTuple):
+    """Bounds on the variation ``N`` and on the optimism's ``Q``, by plays ``P``.
+
+    ``E N_j <= shares_j P_j + r_j`` where all ``r`` sum to at most ``rest``, and
+    ``E Q_j <= spread P_j + root sqrt(P_j) + constant + r'_j`` where all ``r'`` sum to at most
+    ``optimism_rest``.
+    """
+
+    shares: Floats
+    rest: float = 0.0
+    spread: float = 1.0
+    root: float = 0.0
+    constant: float = 0.0
+    optimism_rest: float = 0.0
+
+
+def _moments(variances: Sequence[float], horizon: int, corruption: float) -> _Moments:
+    """The bounds V2 and V3 of the theory page; the best arm's variance comes first."""
+    each, arms = np.maximum(np.asarray(variances, dtype=np.float64), 1e-12), len(variances)
+    largest, logarithm = float(each.max()), math.log(horizon)
+    log, others = 1 + logarithm, each[1:]
+    mixed = largest**2 / (4 * np.maximum(largest - others, largest / 2))
+    bias = arms * math.pi**2 / 24 + logarithm * float(each.sum())
+    forged = 0.0
+    if corruption:
+        rounds = horizon / corruption
+        forged = 2 * corruption * (2 + _log_above_1(arms * rounds) + _log_above_1(rounds))
+        part = corruption / arms
+        forged += 4 * arms * log * min(part, 1 + _log_above_1(part))
+    return _Moments(
+        shares=np.where(largest <= 2 * others, others, mixed),
+        rest=2 * (math.sqrt(bias) + math.sqrt(2 * corruption)) ** 2 + 2 * corruption,
+        spread=largest,
+        root=2 * math.sqrt(largest * log),
+        constant=0.75 * log + largest * log**2 / 2,
+        optimism_rest=log * (0.25 + arms / 2) + arms * largest * log**2 / 2 + forged,
+    )
+
+
+def _log_above_1(number: float) -> float:
+    return math.log(max(number, 1.0))
+
+
+def _tangents(proof: BarrierProof, moments: _Moments) -> Tangents:
+    """Return the tangents to all that the regret is bounded by, at given plays of each arm.
+
+    From plays and ``theta``: the sum of what they are at 0, their slopes, and a better ``theta``.
+    """
+    factor = proof.optimism * math.sqrt(optimism_factor(proof.arms, proof.horizon))
+    offset = proof.offset()
+
+    def tangents(plays: Floats, theta: float) -> tuple[float, Floats, float]:
+        expected = moments.shares * plays
+        variation = _filled(expected, moments.rest)
+        of_best = max(float(expected.sum()), float(variation.min()))
+        penalty, penalty_slope = proof.penalty(variation)
+        area, area_slope = proof.stability(variation)
+        best_area, best_slope = proof.stability(of_best)
+        steep, best_steep = penalty_slope + (1 + theta) * area_slope, (1 + theta) * best_slope
+        total = offset + proof.first_steps(theta)
+        total += (penalty + (1 + theta) * area - steep * variation).sum()
+        total += (1 + theta) * best_area - best_steep * of_best
+        total += max(steep.max(), best_steep) * moments.rest
+        slopes = moments.shares * (steep + best_steep)
+        if factor:
+            own = moments.spread * plays + moments.root * np.sqrt(plays) + moments.constant
+            own_slope = moments.spread + moments.root / (2 * np.sqrt(plays))
+            squares = _filled(own, moments.optimism_rest)
+            bias = factor * np.sqrt(squares)
+            steepness = bias / (2 * squares)
+            total += (bias - steepness * (squares - own + own_slope * plays)).sum()
+            total += steepness.max() * moments.optimism_rest
+            slopes = slopes + steepness * own_slope
+        return float(total), slopes, proof.division(float(area.sum() + best_area))
+
+    return tangents
+
+
+def _filled(amounts: Floats, rest: float) -> Floats:
+    """Raise the smallest amounts to a common level with what is left to give.
+
+    >>> _filled(np.array([5.0, 1.0, 2.0]), 3.0)
+    array([5., 3., 3.])
+    """
+    levels = (rest + np.cumsum(np.sort(amounts))) / np.arange(1, amounts.size + 1)
+    return np.asarray(np.maximum(amounts, levels.min()))
+
+
+def _largest_regret(
+    tangents: Tangents, gaps: Floats, horizon: int, corruption: float, capped: bool
+) -> tuple[float, bool]:
+    """Bound the regret by tangents, and say whether the plays that meet the bound are too many.
+
+    Each step gives a valid bound: with slopes ``s_j``, ``X <= total + sum s_j P_j``, and
+    ``sum s_j P_j <= share X + T max(s_j - share gap_j)`` for every ``share`` in [0, 1). The plays
+    move towards those at which all tangents together are best.
+    """
+    best, theta, worth = math.inf, 1.0, np.maximum(gaps, 1 / horizon)
+    plays = np.full(gaps.size, horizon / gaps.size)
+    for step in range(_STEPS):
+        total, slopes, better = tangents(plays, theta)
+        total += 2 * corruption
+        ratio = float((slopes / worth).max())
+        shares = np.append(_SHARES, ratio) if ratio < 1 else _SHARES
+        surplus = np.maximum(slopes - shares[:, None] * gaps, 0.0).max(axis=1)
+        bounds = (total + horizon * surplus) / (1 - shares)
+        least, before = int(bounds.argmin()), best
+        best = min(best, float(bounds[least]))
+        if step > 8 and best > before * (1 - _SETTLED):
+            break
+        price = shares[least] * gaps + surplus[least] if capped else worth
+        mean = float((slopes * plays).sum() / (worth * plays).sum())
+        # Newton's step for the regret, or a large one as long as all tangents are too steep.
+        regret = total / (1 - mean) if mean < 0.99 else 4 * float((worth * plays).sum())
+        plays = plays * (slopes / price) ** 2
+        plays *= regret / (worth * plays).sum()
+        if capped:
+            plays *= min(1.0, horizon / plays.sum())
+        plays, theta = np.maximum(plays, 1e-9), better
+    return best, bool(plays.sum() > horizon)
+
+
+def _by_tangents(
+    proof: BarrierProof, moments: _Moments, gaps: Sequence[float], corruption: float
+) -> float:
+    tangents, widths = _tangents(proof, moments), np.asarray(gaps, dtype=np.float64)
+    bound, too_many = _largest_regret(tangents, widths, proof.horizon, corruption, capped=False)
+    if too_many:
+        bound = min(
+            bound, _largest_regret(tangents, widths, proof.horizon, corruption, capped=True)[0]
+        )
+    return bound
+
+
+def _regret(
+    proof: BarrierProof,
+    gaps: Sequence[float],
+    corruption: float,
+    variances: Sequence[float] | None = None,
+) -> float:
+    """The least of all bounds on the pseudo-regret."""
+    plain = _Moments(np.full(len(gaps), proof.largest_error**2))
+    bounds = [max(gaps) * proof.horizon, 2 * corruption + proof.any_rewards_regret()]
+    bounds.append(_by_tangents(proof, plain, gaps, corruption))
+    if variances is not None:
+        known = _moments(variances, proof.horizon, corruption)
+        bounds.append(_by_tangents(proof, known, gaps, corruption))
+    return min(bounds)
+
+
+def _optimistic_proof(
+    arms: int, horizon: int, first_scale: float, scale_growth: float, optimism: float
+) -> BarrierProof:
+    check_arms(arms)
+    check_at_least("horizon", horizon, 2 * arms)
     check_above_zero("scale_growth", scale_growth)
-    curvature, logarithm = barrier_curvature(first_scale, optimism), math.log(horizon)
+    barrier_curvature(first_scale, optimism)
     most = most_growth(horizon, first_scale)
     if scale_growth > most:
         raise InvalidParameter(
             f"scale_growth must be at most first_scale^2 ln T, {most:g}; got {scale_growth:g}."
         )
-    root = math.sqrt(scale_growth)
-    spread = math.log(8 * math.e * horizon) / math.sqrt(logarithm)
-    stability = 4 * curvature / root
-    bias = 2 * optimism * (1 + curvature * optimism / (2 * first_scale)) * spread
-    # theta * stability + mixed / theta is least where both are equal.
-    mixed = curvature * optimism**2 * spread / first_scale
-    return root + stability + bias + 2 * math.sqrt(stability * mixed)
+    return BarrierProof(arms, horizon, first_scale, scale_growth / math.log(horizon), optimism)
 
 
 def barrier_any_rewards_regret(
@@ -108,13 +362,51 @@ def barrier_any_rewards_regret(
         optimism: how many deviations are subtracted from an estimated loss.
 
     >>> f"{barrier_any_rewards_regret(2, 10**6):.0f}"
-    '15232'
+    '9136'
     """
-    check_arms(arms)
-    check_at_least("horizon", horizon, 2 * arms)
-    factor = barrier_factor(horizon, first_scale, scale_growth, optimism)
-    logarithm, others = math.log(horizon), arms - 1
-    return others * (first_scale * logarithm + 1) + factor * math.sqrt(others * horizon * logarithm)
+    proof = _optimistic_proof(arms, horizon, first_scale, scale_growth, optimism)
+    return proof.any_rewards_regret()
+
+
+def barrier_closed_regret(
+    gaps: Sequence[float],
+    horizon: int,
+    corruption: float = 0.0,
+    first_scale: float = 2.0,
+    scale_growth: float = 1.0,
+    optimism: float = 0.0,
+) -> float:
+    """Bound the expected pseudo-regret by the closed form of the barrier theorem.
+
+    Args:
+        gaps: the gap of each arm except the best, above 0.
+        horizon: the number of rounds, at least twice the number of arms.
+        corruption: the expected corruption.
+        first_scale: the scale of the barrier at first.
+        scale_growth: how fast scales grow.
+        optimism: how many deviations are subtracted from an estimated loss.
+
+    >>> f"{barrier_closed_regret([0.5], 10**6):.0f}"
+    '518'
+    """
+    check_gaps(gaps)
+    check_at_least("corruption", corruption, 0)
+    parameters = first_scale, scale_growth, optimism
+    proof = _optimistic_proof(len(gaps) + 1, horizon, *parameters)
+    curvature, logarithm = barrier_curvature(first_scale, optimism), math.log(horizon)
+    bias = optimism * math.sqrt(optimism_factor(proof.arms, horizon) / logarithm)
+    inverse, largest = math.sqrt(sum(1 / gap for gap in gaps)), math.sqrt(1 / min(gaps))
+
+    def bound(theta: float) -> float:
+        second = 2 * (1 + theta) * curvature / math.sqrt(scale_growth)
+        first = math.sqrt(scale_growth) + second + bias
+        root = math.sqrt(logarithm) * (first * inverse + second * largest)
+        rest = 2 * corruption + len(gaps) * (first_scale * logarithm + 1 + 2 * optimism)
+        if optimism:
+            rest += (1 + 1 / theta) * curvature * proof.arms * proof.squares / first_scale
+        return (root + math.sqrt(root * root + 4 * rest)) ** 2 / 4
+
+    return min(map(bound, np.geomspace(1e-4, 1e2, 2000))) if optimism else bound(0.0)
 
 
 def barrier_regret(
@@ -124,8 +416,9 @@ def barrier_regret(
     first_scale: float = 2.0,
     scale_growth: float = 1.0,
     optimism: float = 0.0,
+    variances: Sequence[float] | None = None,
 ) -> float:
-    """Bound the expected pseudo-regret.
+    """Bound the expected pseudo-regret, by the least of what the theory page proves.
 
     Args:
         gaps: the gap of each arm except the best; the bound without gaps applies if one is 0.
@@ -134,18 +427,51 @@ def barrier_regret(
         first_scale: the scale of the barrier at first.
         scale_growth: how fast scales grow.
         optimism: how many deviations are subtracted from an estimated loss.
+        variances: bounds on the variances of the arms' rewards: first the best arm's, then those
+            of the arms of ``gaps``. By default 1/4 each, which no reward in [0, 1] exceeds.
 
     >>> f"{barrier_regret([0.5], 10**6):.0f}", f"{barrier_regret([0.5], 10**6, 1000):.0f}"
-    ('518', '3255')
+    ('71', '2752')
     """
     check_gaps(gaps)
     check_at_least("corruption", corruption, 0)
-    parameters = first_scale, scale_growth, optimism
-    bound = 2 * corruption + barrier_any_rewards_regret(len(gaps) + 1, horizon, *parameters)
-    if min(gaps) > 0:
-        factor, logarithm = barrier_factor(horizon, *parameters), math.log(horizon)
-        offset = 2 * corruption + len(gaps) * (first_scale * logarithm + 1)
-        plays = factor * factor * sum(logarithm / gap for gap in gaps)
-        # The largest X with X <= offset + sqrt(plays X).
-        bound = min(bound, (math.sqrt(plays) + math.sqrt(plays + 4 * offset)) ** 2 / 4)
-    return min(bound, max(gaps) * horizon)
+    arms = len(gaps) + 1
+    proof = _optimistic_proof(arms, horizon, first_scale, scale_growth, optimism)
+    known = [_LARGEST_VARIANCE] * arms if variances is None else list(variances)
+    if len(known) != arms:
+        raise InvalidParameter(
+            f"variances must have an entry for each of the {arms} arms; got {len(known)}."
+        )
+    return _regret(proof, gaps, corruption, known)
+
+
+def lb_inf_proof(arms: int, horizon: int, predicts: bool = True) -> BarrierProof:
+    """The constants of the theorem for LB-INF.
+
+    Args:
+        arms: the number of arms.
+        horizon: the number of rounds.
+        predicts: whether predictions move; if they stay at 1/2, no error exceeds 1/2.
+    """
+    error, growth = (1.0 if predicts else 0.5), 1 / math.log(horizon)
+    return BarrierProof(arms, horizon, _LB_INF_SCALE, growth, 0.0, error, rooted=True)
+
+
+def lb_inf_barrier_regret(
+    gaps: Sequence[float], horizon: int, corruption: float = 0.0, predicts: bool = True
+) -> float:
+    """Bound the expected pseudo-regret of LB-INF by the barrier theorem.
+
+    Args:
+        gaps: the gap of each arm except the best; the bound without gaps applies if one is 0.
+        horizon: the number of rounds, at least twice the number of arms.
+        corruption: the expected corruption.
+        predicts: whether predictions move, or stay at 1/2.
+
+    >>> f"{lb_inf_barrier_regret([0.5], 10**6):.0f}"
+    '217'
+    """
+    check_gaps(gaps)
+    check_at_least("corruption", corruption, 0)
+    check_at_least("horizon", horizon, 2 * (len(gaps) + 1))
+    return _regret(lb_inf_proof(len(gaps) + 1, horizon, predicts), gaps, corruption)
