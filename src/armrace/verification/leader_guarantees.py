@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from armrace import theory
 from armrace.policies import Exp3, LbInf, OptimisticLogBarrier, Policy, TsallisInf
+from armrace.theory.barriers import BarrierProof, lb_inf_proof
 from armrace.verification.guarantees import label_of
-from armrace.verification.leader_paths import Reader, Reading
+from armrace.verification.leader_paths import MEANS, Reader, Reading
 from armrace.verification.prescribed_leaders import (
     PrescribedExp3,
     PrescribedLbInf,
@@ -31,30 +32,12 @@ __all__ = [
     "CHECKED_LEADERS",
     "CHECKED_LEADERS_AT_LENGTH",
     "LEADERS",
-    "BarrierProof",
     "LeaderGuarantee",
     "LeaderSubject",
     "find_leader",
 ]
 
 Floats = npt.NDArray[np.float64]
-
-_ITO_RATE = 0.25
-"""The prediction rate for which Ito bounds the regret for any rewards."""
-
-
-class BarrierProof(NamedTuple):
-    """What barrier lemmas 1 to 3 need to know about a leader, for a horizon."""
-
-    first_scale: float
-    growth: float
-    """The number ``B`` by which squared scales grow with the variation."""
-    optimism: float
-
-    @property
-    def covers(self) -> bool:
-        """Whether the lemmas have been proved for these parameters."""
-        return self.first_scale > 1 + self.optimism / 2 and 0 < self.growth <= self.first_scale**2
 
 
 class LeaderGuarantee(NamedTuple):
@@ -65,12 +48,12 @@ class LeaderGuarantee(NamedTuple):
     regulariser: Regulariser
     read: Reader
     pseudo_regret: Callable[[Any, Sequence[float], int, float], float | None]
-    """From policy, gaps, horizon and corruption, a bound on its expectation; None for none."""
+    """From policy, means, horizon and corruption, a bound on its expectation; None for none."""
     regret: Callable[[Any, int, int], float | None]
     """From policy, arms and horizon, a bound on the expected regret for any rewards."""
     theorem: str
     barrier: Callable[[Any, int], BarrierProof] | None = None
-    """From policy and horizon, the constants of the barrier's proof, if it applies."""
+    """From policy and horizon, the constants of the barrier's proof on paths, if it applies."""
 
 
 class LeaderSubject(NamedTuple):
@@ -112,27 +95,29 @@ def _unpredicted(losses: Floats, rate: float) -> Reading:
     return Reading(losses, nothing, nothing, np.full(losses.size, 1 / rate), nothing)
 
 
-def _published(policy: Any, gaps: Sequence[float], horizon: int, spent: float) -> float | None:
-    """Return what the policy's own ``guarantee`` says about the expectation."""
-    found = policy.guarantee(gaps, horizon, spent)
+def _published(policy: Any, means: Sequence[float], horizon: int, spent: float) -> float | None:
+    """Return what the policy's own ``guarantee_at`` says about the expectation."""
+    found = policy.guarantee_at(means, horizon, spent)
     return None if found is None or found.failure > 0 else float(found.pseudo_regret)
 
 
 def _optimistic_regret(policy: Any, arms: int, horizon: int) -> float | None:
-    if not _optimistic_proof(policy, horizon).covers:
-        return None
-    return theory.barrier_any_rewards_regret(
-        arms, horizon, policy.first_scale, policy.scale_growth, policy.optimism
-    )
+    proof = _optimistic_proof(policy, horizon, arms)
+    return proof.any_rewards_regret() if proof.covers else None
 
 
-def _optimistic_proof(policy: Any, horizon: int) -> BarrierProof:
+def _optimistic_proof(policy: Any, horizon: int, arms: int = len(MEANS)) -> BarrierProof:
     growth = policy.scale_growth / math.log(horizon)
-    return BarrierProof(policy.first_scale, growth, policy.optimism)
+    return BarrierProof(arms, horizon, policy.first_scale, growth, policy.optimism)
 
 
-def _exp3_pseudo_regret(policy: Any, gaps: Sequence[float], horizon: int, spent: float) -> float:
+def _lb_inf_proof(policy: Any, horizon: int, arms: int = len(MEANS)) -> BarrierProof:
+    return lb_inf_proof(arms, horizon, policy.prediction_rate > 0)
+
+
+def _exp3_pseudo_regret(policy: Any, means: Sequence[float], horizon: int, spent: float) -> float:
     """Bound it by the regret for any rewards, plus what corruption hides."""
+    gaps = theory.gaps_of(means)
     regret = theory.exp3_any_rewards_regret(len(gaps) + 1, horizon, policy.learning_rate)
     return min(regret + 2 * spent, max(gaps) * horizon)
 
@@ -152,13 +137,11 @@ LEADERS: Mapping[type[Policy], LeaderGuarantee] = {
         regulariser=BARRIER,
         read=_read_lb_inf,
         pseudo_regret=_published,
-        regret=lambda policy, arms, horizon: (
-            theory.lb_inf_any_rewards_regret(arms, horizon)
-            if policy.prediction_rate == _ITO_RATE
-            else None
-        ),
-        theorem="Ito (2021)",
-        barrier=lambda policy, horizon: BarrierProof(2.0, 1 / math.log(horizon), 0.0),
+        regret=lambda policy, arms, horizon: _lb_inf_proof(
+            policy, horizon, arms
+        ).any_rewards_regret(),
+        theorem="Barrier theorem",
+        barrier=_lb_inf_proof,
     ),
     TsallisInf: LeaderGuarantee(
         prescribed=PrescribedTsallisInf,

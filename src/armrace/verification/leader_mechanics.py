@@ -11,19 +11,23 @@ import numpy.typing as npt
 from armrace.formatting import count
 from armrace.statistics import Interval
 from armrace.statistics.betting import betting_interval
+from armrace.theory.barriers import BarrierProof
 from armrace.verification.checks import Claim, Judgement, describe_means
 from armrace.verification.forms import Form
-from armrace.verification.leader_guarantees import BarrierProof, LeaderSubject
+from armrace.verification.leader_guarantees import LeaderSubject
 from armrace.verification.leader_paths import MEANS, Path, replay, walk
 from armrace.verification.leader_proofs import (
     Sides,
     barrier_steps,
+    bias_of_best,
     bias_of_optimism,
     distance_from_solution,
     draws_by_change,
     draws_by_weight,
     errors_of_estimates,
+    errors_of_running_means,
     excess_variation,
+    regret_by_sums,
     regret_on_path,
     signed_errors_of_estimates,
     squares_of_optimism,
@@ -237,21 +241,37 @@ def _proof_claims(subject: LeaderSubject, paths: _Paths) -> Iterator[Claim]:
             "Barrier lemma 2",
         )
         yield _variation_claim(subject, paths)
+        yield _inequality(
+            "the regret on estimated losses is at most the sums of the theorem on every path",
+            subject,
+            paths,
+            lambda path: regret_by_sums(path, proof),
+            "Barrier theorem",
+        )
+    if proof is not None and not proof.rooted:
+        yield _inequality(
+            "the squared errors of the predictions are at most those from any fixed number",
+            subject,
+            paths,
+            errors_of_running_means,
+            "Lemma V1",
+        )
     if proof is not None and proof.optimism > 0:
-        yield _inequality(
-            "the bias of the optimism is at most its bound",
-            subject,
-            paths,
-            lambda path: bias_of_optimism(path, proof.optimism),
-            "Barrier lemma 3",
-        )
-        yield _inequality(
-            "the squared steps of the optimism sum to at most their bound",
-            subject,
-            paths,
-            lambda path: squares_of_optimism(path, proof.optimism),
-            "Barrier lemma 3",
-        )
+        for claim, sides in (
+            (
+                "the bias of the optimism is at most its bound",
+                lambda path: bias_of_optimism(path, proof.optimism),
+            ),
+            (
+                "the squared steps of the optimism sum to at most their bound",
+                lambda path: squares_of_optimism(path, proof),
+            ),
+            (
+                "the bias of the best arm's optimism is paid by its optimism at the end",
+                lambda path: bias_of_best(path, proof.optimism),
+            ),
+        ):
+            yield _inequality(claim, subject, paths, sides, "Barrier lemma 3")
 
 
 def _inequality(
@@ -282,7 +302,7 @@ def _inequality(
 
 def _steps_claim(subject: LeaderSubject, paths: _Paths, proof: BarrierProof) -> Claim:
     """Claim that no step is longer than the proof allows, neither of losses nor of optimism."""
-    limit = (1 + proof.optimism / 2) / proof.first_scale
+    limit = proof.longest_step / proof.first_scale
 
     def judge(runs: Sequence[Runs], level: float) -> Judgement:
         steps = [barrier_steps(path) for path in paths.long()]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from armrace.theory.barriers import BarrierProof, optimism_factor
 from armrace.verification.leader_paths import Path
 from armrace.verification.regularisers import Regulariser
 
@@ -20,13 +21,16 @@ __all__ = [
     "Sides",
     "Steps",
     "barrier_steps",
+    "bias_of_best",
     "bias_of_optimism",
     "comparators",
     "distance_from_solution",
     "draws_by_change",
     "draws_by_weight",
     "errors_of_estimates",
+    "errors_of_running_means",
     "excess_variation",
+    "regret_by_sums",
     "regret_on_path",
     "signed_errors_of_estimates",
     "squares_of_optimism",
@@ -215,26 +219,80 @@ def stability_of_scales(path: Path, growth: float) -> Sides:
 
 
 def bias_of_optimism(path: Path, optimism: float) -> Sides:
-    """Return the sides of the first part of barrier lemma 3 for each arm.
+    """Return the sides of barrier lemma 3 (a) for each arm.
 
     Args:
         path: the path.
         optimism: how many deviations are subtracted from an estimated loss.
     """
-    products = (path.before.spreads * path.weights * (1 - path.weights)).sum(axis=0)
-    logarithm = math.log(8 * math.e * len(path.weights))
-    return Sides(path.optimism_steps.sum(axis=0), optimism * logarithm * np.sqrt(products))
+    factor = optimism_factor(path.weights.shape[1], len(path.weights))
+    allowed = optimism * (1 + np.sqrt(factor * _squares(path)))
+    return Sides(path.optimism_steps.sum(axis=0), allowed)
 
 
-def squares_of_optimism(path: Path, optimism: float) -> Sides:
-    """Return the sides of the second part of barrier lemma 3 for each arm.
+def squares_of_optimism(path: Path, proof: BarrierProof) -> Sides:
+    """Return the sides of barrier lemma 3 (b) for each arm.
+
+    Args:
+        path: the path.
+        proof: the constants of the leader's proof.
+    """
+    left = (path.optimism_steps**2).sum(axis=0)
+    return Sides(left, np.full(left.size, proof.squares))
+
+
+def bias_of_best(path: Path, optimism: float) -> Sides:
+    """Return the sides of barrier lemma 3 (c) for each arm in the part of the best.
 
     Args:
         path: the path.
         optimism: how many deviations are subtracted from an estimated loss.
     """
-    bias = bias_of_optimism(path, optimism)
-    return Sides((path.optimism_steps**2).sum(axis=0), optimism / 2 * bias.right)
+    rounds, arms = path.weights.shape
+    share = (arms - 1) / rounds
+    left = path.optimism_steps.sum(axis=0) - (1 - share) * path.after.optimism
+    return Sides(left, np.full(arms, optimism * (arms - 1) * math.sqrt(2 * share)))
+
+
+def regret_by_sums(path: Path, proof: BarrierProof) -> Sides:
+    """Return the regret on estimated losses and what the theorem by tangents starts from.
+
+    Args:
+        path: the path.
+        proof: the constants of the leader's proof.
+    """
+    rounds, arms = path.weights.shape
+    variation = np.maximum((path.shares**2).sum(axis=0), _TINY)
+    stability = float(proof.stability(variation)[0].sum())
+    theta = proof.division(stability)
+    factor = optimism_factor(arms, rounds)
+    each = proof.penalty(variation)[0] + proof.optimism * np.sqrt(factor * _squares(path))
+    # A unit for each other arm is what the comparator costs; it is not part of the sums.
+    rest = proof.offset() - (arms - 1) + proof.first_steps(theta) + (1 + theta) * stability
+    left = [(path.updates * (path.weights - u)).sum() for u in comparators(arms, rounds)]
+    return Sides(np.array(left), rest + each.sum() - each)
+
+
+def errors_of_running_means(path: Path) -> Sides:
+    """Return the sides of lemma V1 for each arm, around several numbers.
+
+    Args:
+        path: the path of a leader that predicts by the mean of an arm's losses.
+    """
+    left, right = [], []
+    for arm in range(path.weights.shape[1]):
+        plays = path.arms == arm
+        seen, errors = path.losses[plays, arm], path.errors[plays]
+        weights = 1 + 1 / np.arange(1, seen.size + 1)
+        for centre in (0.0, 0.5, 1.0, float(seen.mean()) if seen.size else 0.0):
+            left.append((errors**2).sum())
+            right.append(2 * (0.5 - centre) ** 2 + (weights * (seen - centre) ** 2).sum())
+    return Sides(np.array(left), np.array(right))
+
+
+def _squares(path: Path) -> Floats:
+    """``Q`` of each arm: the sum of ``v p (1 - p)``."""
+    return np.asarray((path.before.spreads * path.weights * (1 - path.weights)).sum(axis=0))
 
 
 def excess_variation(path: Path) -> Floats:

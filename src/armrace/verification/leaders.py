@@ -73,7 +73,7 @@ def _pseudo_regret_claim(
     subject: LeaderSubject, attack: Any, budget: float, form: Form, seed: int
 ) -> Iterator[Claim]:
     horizon = form.horizon
-    bound = subject.guarantee.pseudo_regret(subject.policy, _GAPS, horizon, budget)
+    bound = subject.guarantee.pseudo_regret(subject.policy, FAR, horizon, budget)
     everything = max(_GAPS) * horizon
     if bound is None or bound >= everything:
         return
