@@ -59,7 +59,7 @@ _CORRUPTIONS = (0, 100, 1_000, 10_000)
 _POLICIES = """# Policies
 
 By name, with the parameters that `--set` and the classes of `armrace.policies` take. T is the
-horizon, K the number of arms, C the corruption; gap is what an arm's mean lacks of the best.
+horizon, K the number of arms, C the corruption; an arm's gap is the best arm's mean minus its own.
 Which one to take: [Choose a policy](../guide/choose-a-policy.md).
 """
 _ATTACKS = """# Attacks

@@ -44,7 +44,7 @@ def warm_up(
         adversaries: attacks, in the same forms; by default all of the catalogue.
         learners: whether to compile :class:`armrace.online.Learner` for the policies too.
         audit: whether to compile the simulation of audited policies too.
-        serving: whether to compile what a service reads and applies logs with too.
+        serving: whether to compile also what ``armrace serve`` needs.
         horizon: the longest run that is planned; beyond ten million rounds, races use another
             loop, which skips rounds.
         progress: whether to show what is being compiled; by default a bar on a terminal, else two

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 __all__ = [
     "clicks",
@@ -18,6 +18,7 @@ __all__ = [
     "days_in_words",
     "duration",
     "figure",
+    "listed",
     "number_repeats",
     "percent",
     "round_down",
@@ -79,6 +80,15 @@ def percent(share: float) -> str:
     ('0.012%', '83.2%', '1,234%')
     """
     return f"{100 * share:,.0f}%" if share >= 1 else f"{100 * share:.3g}%"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Write names in a sentence.
+
+    >>> listed(["ucb1"]), listed(["ucb1", "exp3", "moss"])
+    ('ucb1', 'ucb1, exp3 and moss')
+    """
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def number_repeats(names: Iterable[str]) -> list[str]:

@@ -17,7 +17,7 @@ from armrace.environments import Beta
 from armrace.planning import Question
 from armrace.policies import POLICIES
 from armrace.simulation import arena as played
-from armrace.simulation.scenarios import USUAL_POLICIES
+from armrace.simulation.scenarios import SCENARIOS
 
 EVERY_ATTACK = [name for name in ADVERSARIES if name != "none"]
 PLAN = ["plan", "--traffic", "1000", "--report"]
@@ -85,12 +85,12 @@ def test_all_are_all_in_a_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"--attack {','.join(EVERY_ATTACK)} " in found.command()
 
 
-def test_eight_policies_are_compared_unless_others_are_named(
+def test_the_policies_of_the_scenario_are_compared_unless_others_are_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    first = next(iter(SCENARIOS.values()))
     found: Request = asked(monkeypatch, compare, "_compare", ["compare", "--no-report"])
-    assert [policy["name"] for policy in found.policies] == list(USUAL_POLICIES)
-    assert len(USUAL_POLICIES) == 8
+    assert [policy["name"] for policy in found.policies] == list(first.policies)
     assert found.measure == "pseudo_regret"
 
 

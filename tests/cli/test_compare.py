@@ -9,11 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
+import armrace
 from armrace.cli import budget_sweep
 from armrace.cli.main import run
+from armrace.cli.own_worst import at_least_as_bad
 from armrace.cli.tables import new_table, print_story, print_tables
-from armrace.policies import POLICIES
-from armrace.simulation import SCENARIOS
+from armrace.policies import POLICIES, RECOMMENDED
+from armrace.simulation import SCENARIOS, Comparison
 
 SMALL = [
     "compare", "click-fraud", "--policies", "multi-layer-race,ucb1",
@@ -42,16 +44,46 @@ def test_each_policy_also_meets_the_worst_known_attack_on_it(
     command = [*SMALL[:-1], "--no-sweep", "--report", str(page), "--json", str(figures)]
     assert run(command) == 0
     output = capsys.readouterr().out
-    assert "each under the worst known attack on it, budget 20" in output
-    scenario, own = (json.loads(figures.read_text())[part] for part in (slice(2), slice(2, None)))
-    assert [entry["policy"] for entry in own] == ["multi-layer-race", "ucb1"]
+    assert "each under its own worst attack, budget 20, 4 runs" in output
+    entries = json.loads(figures.read_text())
+    scenario, own, quiet = entries[:2], entries[2:4], entries[4:]
+    for part in (scenario, own, quiet):
+        assert [entry["policy"] for entry in part] == ["multi-layer-race", "ucb1"]
     assert {e["spec"]["adversary"]["name"] for e in scenario} == {"zero-best-when-likely"}
-    assert all(e["spec"]["budget"] == 20 for e in own)
+    assert {e["spec"]["budget"] for e in own} == {20}
+    assert {e["spec"]["budget"] for e in quiet} == {0}
     text = page.read_text()
-    assert "<h2>Each under its own worst attack</h2>" in text
+    assert "<h2>Each policy under its own worst attack</h2>" in text
     assert "--no-worst" not in text
     assert run([*command, "--attack", "swap-best", "--force"]) == 0
-    assert "each under the worst" not in capsys.readouterr().out
+    assert "under the worst attack" not in capsys.readouterr().out
+
+
+def test_the_first_comparison_of_a_newcomer_is_won_by_the_recommended_policy(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["compare", "--replications", "12", "--no-report"]) == 0
+    output = " ".join(capsys.readouterr().out.split())
+    verdict = output.index("Under the worst attack known for each policy")
+    assert verdict < output.index("swap-best, budget 300, for all policies")
+    said = re.match(
+        r"[^:]*?, ([\w-]+) loses (\d+) of the 40,000 rewards that can be lost, the least"
+        r"(?: \(([\w-]+) cannot be told apart from it\))?, and thompson ([\d,]+);",
+        output[verdict:],
+    )
+    assert said is not None
+    assert RECOMMENDED in {said[1], said[3]}
+    assert 20 * int(said[2]) < int(said[4].replace(",", ""))
+
+
+def test_no_attack_costs_a_policy_more_than_the_one_that_is_called_its_worst() -> None:
+    spec: dict[str, Any] = {"environment": [0.9, 0.1], "horizon": 2000, "replications": 4}
+    shared = armrace.compare(["ucb1", "exp3"], adversary="zero-best", budget=200, **spec)
+    mild = armrace.compare(["ucb1", "exp3"], adversary="random-flips", budget=1, **spec)
+    harsh = mild.results["exp3"]
+    mixed = Comparison([mild.results["ucb1"], shared.results["exp3"]])
+    chosen = at_least_as_bad(mixed, Comparison([shared.results["ucb1"], harsh]))
+    assert list(chosen.results.values()) == list(shared.results.values())
 
 
 def test_report_says_how_to_run_it_again(
@@ -140,9 +172,9 @@ def test_the_sweep_plays_every_policy_whatever_the_plot_draws(
     page = tmp_path / "report.html"
     policies = "ucb1,exp3,moss,thompson,tsallis-inf,sao,kl-ucb,broad,rucb"
     short = ["--horizon", "200", "--replications", "2", "--budget", "5", "--policies", policies]
-    assert run(["compare", *short, "--report", str(page)]) == 0
-    assert played == [policies.split(",")] * 4
-    assert "The attack sees the distribution of thompson" in page.read_text()
+    assert run(["compare", "click-fraud", *short, "--report", str(page)]) == 0
+    assert played == [policies.split(",")] * 3
+    assert "Attacks see the probabilities of thompson slightly outdated" in page.read_text()
 
 
 RACE_AND_UCB = [

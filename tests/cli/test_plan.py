@@ -23,7 +23,7 @@ def test_table_words_page_and_json(tmp_path: Path, capsys: pytest.CaptureFixture
     assert run([*SMALL, "--report", str(page), "--json", str(figures)]) == 0
     output, error = capsys.readouterr()
     assert f"The report is in {page}." in error
-    for words in ("no attack", "survives", "sees the distribution of thompson", "rests on"):
+    for words in ("no attack", "survives", "see the probabilities of thompson", "rests on"):
         assert words in output
     assert max(map(len, output.splitlines())) <= 80
     data = json.loads(figures.read_text())

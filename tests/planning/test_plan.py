@@ -83,7 +83,7 @@ def test_recommendation_names_a_survivor_with_its_evidence(found: Plan) -> None:
     assert best in {"tsallis-inf", "thompson"}
     assert words.startswith(f"Take {best}: with C = 40 (1% of all rounds forged), all 10 runs")
     assert "This rests on 10 simulated runs of 4,000 decisions" in words
-    assert "The attack sees the distribution of thompson as it was" in words
+    assert "Attacks see the probabilities of thompson slightly outdated" in words
     assert not re.search(r"None|nan|inf\b", words.replace("tsallis-inf", ""))
 
 

@@ -57,7 +57,7 @@ def test_few_attacks_are_tried_and_the_given_one_is_among_them():
 @pytest.mark.parametrize(
     ("horizon", "budget", "tried"),
     [
-        (50_000, 80.0, [(50_000, 80.0)]),
+        (50_000, 80.0, [(50_000, 80.0), (50_000, 80.0)]),
         (10**9, 1e6, [(10**5, 100.0), (10**6, 1000.0)]),
     ],
 )

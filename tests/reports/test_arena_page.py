@@ -56,7 +56,7 @@ def test_a_cell_that_was_not_played_is_left_white(figures: pl.DataFrame) -> None
 
 
 def test_the_page_says_what_attacks_see_of_thompson(figures: pl.DataFrame) -> None:
-    assert "The attack sees the distribution of thompson" in render_arena(GRID, figures, "")
+    assert "Attacks see the probabilities of thompson" in render_arena(GRID, figures, "")
 
 
 def test_intervals_are_those_of_few_runs(figures: pl.DataFrame) -> None:

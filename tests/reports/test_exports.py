@@ -315,7 +315,7 @@ def test_a_report_takes_what_the_command_line_adds(results: Results, tmp_path: P
     found, sweeps = results.comparison, {0.0: results.quiet, 20.0: results.comparison}
     page = found.report(tmp_path / "page.html", sweeps=sweeps, worst=[found]).read_text()
     assert "against corruption: zero-best-when-likely" in page
-    assert "Each under its own worst attack" in page
+    assert "Each policy under its own worst attack" in page
 
 
 def test_the_specification_of_a_replay_gives_the_same_figures(results: Results) -> None:

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Locator, Page
 
 import armrace
 from armrace.reports.heatmap import heat_maps
 from armrace.reports.layout import document, rerun_section
 from armrace.reports.theme import DARK, LIGHT
 from armrace.simulation.arena import FORMS
-from armrace.simulation.scenarios import USUAL_POLICIES
+from armrace.simulation.scenarios import USUAL_POLICIES, find_scenario
 from browsing import DESK, PHONE, overflow, severe_violations
 
 KINDS = ["compare", "grid", "plan", "redteam", "verify", "arena", "replay"]
@@ -94,6 +94,27 @@ def test_a_page_can_be_read_on_a_phone(shown):
     assert shown.evaluate(_COLLISIONS) == []
     assert shown.evaluate(_SMALLEST_TEXT) >= 9
     assert severe_violations(shown) == []
+
+
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+def test_a_comparison_begins_with_a_sentence_a_picture_and_a_table_that_fits(
+    browser, tmp_path, size
+):
+    newcomers = find_scenario("helpful-answers")
+    spec = {"environment": newcomers.environment, "horizon": 400, "replications": 3}
+    found, quiet = (
+        armrace.compare(newcomers.policies, adversary="swap-best", budget=b, progress=False, **spec)
+        for b in (20, 0)
+    )
+    file = found.report(tmp_path / "page.html", title="story", sweeps={0.0: quiet}, worst=[found])
+    with opened(browser, file, size) as page:
+        first = page.locator("main > section").first
+        assert page.locator(".verdict p").count() == 1
+        assert first.locator("figure").count() == first.locator("table").count() == 1
+        frame = first.locator(".frame").evaluate("each => [each.clientWidth, each.scrollWidth]")
+        assert frame[0] == frame[1]
+        if size == DESK:
+            assert first.evaluate("each => each.getBoundingClientRect().bottom") <= DESK["height"]
 
 
 def test_a_command_breaks_between_its_words_and_is_copied_as_it_is(browser, tmp_path):
@@ -179,7 +200,7 @@ def rgb(colour: str) -> str:
 
 def test_a_table_is_sorted_by_keyboard(browser, pages):
     with opened(browser, pages["compare"], DESK) as page:
-        table = page.locator("table").first
+        table = full_table(page)
         heading = table.locator("thead th").filter(has_text="median")
         heading.locator("button").focus()
         page.keyboard.press("Enter")
@@ -196,8 +217,12 @@ def test_a_table_is_sorted_by_keyboard(browser, pages):
         assert names == sorted(names)
 
 
+def full_table(page: Page) -> Locator:
+    return page.locator("table").filter(has_text="median").first
+
+
 def column(page: Page, name: str) -> list[float]:
-    table = page.locator("table").first
+    table = full_table(page)
     heads = [text.split("\n")[0].strip() for text in table.locator("thead th").all_inner_texts()]
     place = heads.index(name)
     rows = table.locator("tbody tr").all()

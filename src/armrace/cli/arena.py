@@ -64,7 +64,7 @@ Folder = Annotated[
         "--folder",
         metavar="FOLDER",
         parser=place,
-        help="Where the results go, an archive per environment; what is there is not played again.",
+        help="Where results are stored, an archive for each environment; they are not run again.",
         rich_help_panel="Output",
     ),
 ]
@@ -103,9 +103,8 @@ def arena(
     the same rewards in a cell. After an interruption, the same command continues where it stopped.
     A fixed list of attacks is not a worst case: [bold]--worst[/bold] searches for one.
 
-    An attack that looks at the policy's distribution sees that of Thompson sampling, which is
-    costly, as it was when last computed: when an arm has 3% more plays and there are 1% more
-    rounds.
+    Attacks see the probabilities of Thompson sampling slightly outdated, since they are slow to
+    compute.
     """
     from armrace.simulation.leaderboard import leaderboard
 

@@ -37,7 +37,7 @@ Level = Annotated[
     typer.Option(
         "--level",
         metavar="NUMBER",
-        help="The probability with which any statement may be wrong, all of them together.",
+        help="The probability with which anything that the audit says may be wrong.",
     ),
 ]
 KeyFile = Annotated[

@@ -35,8 +35,8 @@ def budgets_around(budget: float) -> list[float]:
     return [0.0, *(float(budget * factor) for factor in _FACTORS)]
 
 
-def sweep(request: Request, comparison: Comparison) -> dict[float, Comparison]:
-    """Run the same comparison at each other budget, with fewer replications.
+def sweep(request: Request, known: dict[float, Comparison]) -> dict[float, Comparison]:
+    """Run the same comparison at the budgets that are not known yet, with fewer replications.
 
     All policies are played, even those that the plot leaves out. A distribution that is costly to
     compute is not refreshed in every round for attacks that read it.
@@ -46,7 +46,7 @@ def sweep(request: Request, comparison: Comparison) -> dict[float, Comparison]:
     asked = request.scenario.replications
     fewer = min(asked, max(2, asked // _SHARE_OF_REPLICATIONS))
     quick = msgspec.structs.replace(request.scenario, replications=fewer)
-    budgets = budgets_around(quick.budget)
+    budgets = [each for each in budgets_around(quick.budget) if each not in known]
     cells = [
         quick.experiments(request.policies, budget=each, seed=request.seed, refreshed=True)
         for each in budgets
@@ -55,5 +55,4 @@ def sweep(request: Request, comparison: Comparison) -> dict[float, Comparison]:
     if results[0][0].interrupted:
         raise typer.Exit(INTERRUPTED)
     compared = [Comparison(each, request.measure) for each in results]
-    found = dict(zip(budgets, compared, strict=True))
-    return {**found, quick.budget: comparison}
+    return {**known, **dict(zip(budgets, compared, strict=True))}

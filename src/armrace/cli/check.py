@@ -37,9 +37,7 @@ Place = Annotated[
 ]
 Backup = Annotated[
     bool,
-    typer.Option(
-        "--backup", help="The file is a copy that a backup has made, with no high-water mark."
-    ),
+    typer.Option("--backup", help="The file was made by a backup, so it has no high-water mark."),
 ]
 
 
@@ -48,10 +46,10 @@ def check(
 ) -> None:
     """Check that a store of the service is intact, and change nothing.
 
-    Every record is checked against the digests that chain them and is found by its subject, the log
-    reaches its high-water mark, each snapshot is the fold of the log up to it, and the state that a
-    server starts with is the fold of the whole log. A file must not be in use. A database may be:
-    it is read as it is at one moment, without a lock. The exit code is 1 if something is damaged.
+    It checks the chain of digests over all records, the index, the high-water mark, and that a
+    replay of the log gives every snapshot and the state that a server starts with. A file must not
+    be in use. A database may be: it is read as it is at one moment, without a lock. The exit code
+    is 1 if something is damaged.
     """
     from armrace.service.opening import MEMORY, is_database
 

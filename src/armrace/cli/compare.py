@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -22,7 +22,7 @@ from armrace.cli.outputs import (
     write_json,
     write_page,
 )
-from armrace.cli.own_worst import under_own_worst
+from armrace.cli.own_worst import at_least_as_bad, under_own_worst
 
 if TYPE_CHECKING:
     from armrace.simulation import Comparison, Experiment
@@ -69,14 +69,13 @@ PolicySet = Annotated[
 Report = Annotated[Path | None, options.usual_report(_PAGE)]
 NoReport = Annotated[
     bool,
-    typer.Option("--no-report", help="The table only, no page.", rich_help_panel="Output"),
+    typer.Option("--no-report", help="Print tables, write no report.", rich_help_panel="Output"),
 ]
 NoWorst = Annotated[
     bool,
     typer.Option(
         "--no-worst",
-        help="Leave out each policy under its own worst attack, which is played too unless "
-        "[bold]--attack[/bold] is given.",
+        help="Play the scenario's own attack only, not each policy's worst.",
         rich_help_panel="Attack",
     ),
 ]
@@ -84,7 +83,7 @@ NoSweep = Annotated[
     bool,
     typer.Option(
         "--no-sweep",
-        help="Leave regret against corruption out of the page; it takes half the time.",
+        help="Leave the plot of other budgets out of the report, which saves time.",
         rich_help_panel="Output",
     ),
 ]
@@ -93,7 +92,7 @@ NoSweep = Annotated[
 @expanded
 def compare(
     *,
-    scenario: ScenarioName = "click-fraud",
+    scenario: ScenarioName = "helpful-answers",
     policies: options.Policies = None,
     settings: PolicySet = None,
     measure: options.Measure = "pseudo_regret",
@@ -111,14 +110,14 @@ def compare(
     figures: options.Figures = None,
     force: options.Force = False,
 ) -> None:
-    """Compare policies on the same rewards under the same attacks, and write a report.
+    """Compare policies, each under the worst attack known for it, and write a report.
 
-    A scenario is a story with arms, an attack and a length; every part of it can be overridden.
-    Without [bold]--policies[/bold], eight that a user would weigh are compared. Several attacks or
-    budgets make a grid, with a table and a verdict for each pair of them. Policies that must know
-    the corruption in advance are told the attack's budget. One attack tells little of another, so a
-    second table shows each policy under the worst of some attacks that are tried on it, among them
-    those that searches have found.
+    A scenario has arms, an attack, its budget, a length and a list of policies; options replace any
+    part of it. The first table shows each policy under the worst of up to nine attacks that are
+    tried on it, among them those that searches have found, and what it loses without an attack. The
+    second shows all policies under the scenario's own attack. With [bold]--attack[/bold], only the
+    attacks that you name are played; several attacks or budgets get a table and a verdict each. A
+    policy that has to know the amount of corruption in advance is told the attack's budget.
     """
     from armrace.simulation.scenarios import find_scenario
 
@@ -138,18 +137,26 @@ def compare(
     check_targets(json, page, figures=figures, force=force)
     with computing.start() as executor:
         request = request._replace(executor=executor, folder=folder)
-        comparisons = _compare(request, cells, json, own_worst=own_worst)
+        found = _compare(request, cells, json, own_worst=own_worst)
         swept = can_be_swept(request) and not no_sweep
         if page is not None or figures is not None:
-            _write_files(page, figures, request, comparisons, swept=swept)
-    end(next(iter(comparisons[0].results.values())))
+            _write_files(page, figures, request, found, swept=swept)
+    end(next(iter(found.shared[0].results.values())))
+
+
+class _Found(NamedTuple):
+    """What was played: under the attacks that all share, under each policy's own, and quiet."""
+
+    shared: list[Comparison]
+    worst: list[Comparison]
+    quiet: list[Comparison]
 
 
 def _compare(
     request: Request, cells: list[list[Experiment]], json: Path | None, *, own_worst: bool
-) -> list[Comparison]:
+) -> _Found:
     """Run the comparison and show its figures."""
-    from armrace.cli.tables import print_comparisons, print_story
+    from armrace.cli.tables import print_comparisons, print_headlines, print_story
     from armrace.simulation import Comparison
 
     if not request.is_grid:
@@ -157,16 +164,23 @@ def _compare(
     warn_of_long_run([experiment for cell in cells for experiment in cell])
     if json != STANDARD_OUTPUT:
         print_story(request.scenarios)
+    played = [*cells]
     if own_worst:
-        cells = [*cells, _under_own_worst(request, cells[0])]
-    found = run_cells(cells, request.workers, request.executor, request.folder)
-    comparisons = [Comparison(results, request.measure) for results in found]
+        quiet = request.scenario.experiments(request.policies, budget=0.0, seed=request.seed)
+        played += [_under_own_worst(request, cells[0]), quiet]
+    results = run_cells(played, request.workers, request.executor, request.folder)
+    every = [Comparison(each, request.measure) for each in results]
+    found = _Found(every[: len(cells)], every[len(cells) :][:1], every[len(cells) + 1 :])
+    if own_worst:
+        found = found._replace(worst=[at_least_as_bad(found.worst[0], found.shared[0])])
     if json != STANDARD_OUTPUT:
-        shared = comparisons[:-1] if own_worst else comparisons
-        print_comparisons(shared, comparisons[len(shared) :])
+        if own_worst:
+            print_headlines(found.worst[0], found.shared[0], found.quiet[0])
+        print_comparisons(found.shared, alone=not own_worst)
     if json is not None:
-        write_json(json, [entry for each in comparisons for entry in each.to_builtins()])
-    return comparisons
+        told = [*found.shared, *found.worst, *found.quiet]
+        write_json(json, [entry for each in told for entry in each.to_builtins()])
+    return found
 
 
 def _under_own_worst(request: Request, cell: list[Experiment]) -> list[Experiment]:
@@ -184,32 +198,32 @@ def _write_files(
     page: Path | None,
     figures: Path | None,
     request: Request,
-    comparisons: list[Comparison],
+    found: _Found,
     *,
     swept: bool,
 ) -> None:
     """Write page and figures; an interruption costs them the sweep, not what came before."""
     from armrace.reports.page import comparison_plots, grid_plots, render_grid, render_report
 
-    interrupted = next(iter(comparisons[0].results.values())).interrupted
-    main, *worst = comparisons
-    sweeps: dict[float, Comparison] = {}
+    main = found.shared[0]
+    interrupted = next(iter(main.results.values())).interrupted
+    sweeps = dict.fromkeys([0.0], found.quiet[0]) if found.quiet else {}
     try:
         if swept and not interrupted:
-            sweeps = sweep(request, main)
+            sweeps = sweep(request, {**sweeps, request.scenario.budget: main})
     finally:
         story, command = request.scenario, request.command()
-        if request.could_show_worst and len(comparisons) == 1:
+        if request.could_show_worst and not found.worst:
             command += " --no-worst"
         if page is not None and request.is_grid:
-            write_page(page, render_grid(comparisons, story.name, story.summary, command))
+            write_page(page, render_grid(found.shared, story.name, story.summary, command))
         elif page is not None:
-            text = render_report(main, story.name, story.summary, command, sweeps, worst)
+            text = render_report(main, story.name, story.summary, command, sweeps, found.worst)
             write_page(page, text)
         if figures is not None:
             plots = (
-                grid_plots(comparisons)
+                grid_plots(found.shared)
                 if request.is_grid
-                else comparison_plots(main, sweeps, worst)
+                else comparison_plots(main, sweeps, found.worst)
             )
             write_figures(figures, plots)

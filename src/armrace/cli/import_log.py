@@ -90,7 +90,7 @@ Missing = Annotated[
     typer.Option(
         "--missing",
         metavar="REWARD",
-        help="What a reward counts as that never came: a reward, or drop.",
+        help="What to learn if no reward arrives: a number, or drop to learn nothing.",
     ),
 ]
 Floor = Annotated[
@@ -127,8 +127,8 @@ def import_log(
 
     Without columns, the log is what [bold]armrace export[/bold] wrote. The policy draws an arm for
     each row and learns only where that is the arm of the row, as in [bold]armrace replay[/bold], so
-    that it stands where it would after as many rounds of its own. All other rows are kept as
-    decisions of which it learns nothing. Rewards are kept on a grid of 2^-20 of their range.
+    that it has learned what it would have in as many rounds of its own. All other rows are kept as
+    decisions, and it learns nothing from them. Rewards are rounded to 2^-20 of their range.
     """
     from armrace.policies import RECOMMENDED
     from armrace.service.imports import import_rows

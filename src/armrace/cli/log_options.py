@@ -90,7 +90,7 @@ ColumnsFile = Annotated[
     typer.Option(
         "--columns",
         metavar="FILE",
-        help='A TOML file with the columns, such as arm = "item_id"; options have precedence.',
+        help='A TOML file with the columns, such as arm = "item_id"; options override it.',
         rich_help_panel=_PANEL,
     ),
 ]

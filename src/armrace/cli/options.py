@@ -70,7 +70,7 @@ Environment = Annotated[
         "--environment",
         metavar="NAME",
         autocompletion=complete_environments,
-        help="Another law than Bernoulli; see [bold]armrace environments[/bold].",
+        help="Arms with other rewards than 0 and 1; see [bold]armrace environments[/bold].",
         rich_help_panel=_ARMS,
     ),
 ]
@@ -137,8 +137,8 @@ Account = Annotated[
     typer.Option(
         "--account",
         metavar="NAME",
-        help="What a round costs the attack: largest, as in the paper, its largest change; seen, "
-        "the change of the drawn arm alone, for an attacker who sees the arm first.",
+        help="What a round costs the attack: largest, its largest change to any arm, as in the "
+        "paper; seen, its change to the arm that is played, for an attacker who sees that first.",
         rich_help_panel=_ATTACK,
     ),
 ]
@@ -147,8 +147,9 @@ Refresh = Annotated[
     typer.Option(
         "--refresh",
         metavar="NUMBER",
-        help="Show attacks a costly distribution, such as Thompson sampling's, computed again only "
-        "when an arm's plays have grown by this share; 0: in every round.",
+        help="Where the policy's probabilities are slow to compute, as in Thompson sampling, "
+        "compute them for the attack only when an arm's plays have grown by this share; 0: in "
+        "every round.",
         rich_help_panel=_ATTACK,
     ),
 ]
@@ -181,7 +182,7 @@ Measure = Annotated[
         "--measure",
         metavar="NAME",
         autocompletion=complete_measures,
-        help="Which figure is measured: pseudo_regret, regret, clean_regret or corruption.",
+        help="The figure that ranks: pseudo_regret, regret, clean_regret or corruption.",
     ),
 ]
 Horizon = Annotated[
@@ -237,8 +238,8 @@ Address = Annotated[
     typer.Option(
         "--address",
         metavar="ADDRESS",
-        help="A running cluster, for [bold]--executor[/bold] dask or ray; without, one is started "
-        "on this machine.",
+        help="The address of a running cluster, for [bold]--executor[/bold] dask or ray; by "
+        "default one is started on this machine.",
         rich_help_panel=_RUN,
     ),
 ]
@@ -248,7 +249,7 @@ Json = Annotated[
         "--json",
         metavar="FILE",
         parser=place,
-        help="Write the figures as JSON; - for standard output, and nothing else there.",
+        help="Write the figures as JSON to this file; - prints them, and nothing else.",
         rich_help_panel=_OUTPUT,
     ),
 ]
@@ -256,8 +257,8 @@ Audit = Annotated[
     bool,
     typer.Option(
         "--audit",
-        help="Say what the feedback of each run shows of corruption, next to the truth. Changes "
-        "no other figure; a race that is audited plays every round.",
+        help="Audit each run for signs of forged rewards, and show what the attack really did "
+        "beside it. Changes no other figure; a race that is audited plays every round.",
         rich_help_panel=_AUDIT,
     ),
 ]
@@ -266,8 +267,8 @@ AuditLevel = Annotated[
     typer.Option(
         "--audit-level",
         metavar="NUMBER",
-        help="The chance that an audit's alarms or certificate may be wrong, over all times; by "
-        "default 0.05. Asks for an audit.",
+        help="The probability with which an audit may raise a false alarm or certify too much at "
+        "any time of a run; 0.05 unless given. Implies [bold]--audit[/bold].",
         rich_help_panel=_AUDIT,
     ),
 ]
@@ -296,8 +297,8 @@ Folder = Annotated[
         "--folder",
         metavar="FOLDER",
         parser=place,
-        help="Keep what is played there; it is not played again, so that an interrupted command "
-        "goes on where it stopped.",
+        help="Store finished results in this folder; after an interruption, the same command "
+        "continues from there.",
         rich_help_panel=_OUTPUT,
     ),
 ]
@@ -307,8 +308,8 @@ Figures = Annotated[
         "--figures",
         metavar="FOLDER",
         parser=place,
-        help="Write each figure there for a paper, at column width: SVG, PDF and PNG, and its data "
-        "as CSV.",
+        help="Write each figure to this folder, at the width of a paper's column: SVG, PDF and "
+        "PNG, and its data as CSV.",
         rich_help_panel=_OUTPUT,
     ),
 ]
@@ -318,7 +319,7 @@ ReportOnRequest = Annotated[
         "--report",
         metavar="FILE",
         parser=place,
-        help="Write an HTML page.",
+        help="Write an HTML report to this file.",
         rich_help_panel=_OUTPUT,
     ),
 ]
@@ -334,6 +335,6 @@ def usual_report(name: str) -> Any:
         "--report",
         metavar="FILE",
         parser=place,
-        help=f"Where the HTML page goes; by default {name}, with a number if that exists.",
+        help=f"Write the HTML report to this file; by default {name}, or the next free number.",
         rich_help_panel=_OUTPUT,
     )

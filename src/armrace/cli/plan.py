@@ -54,7 +54,7 @@ Arms = Annotated[
     typer.Option(
         "--arms",
         metavar="NUMBER",
-        help="In place of the means: how many arms, of which one is better by the gap.",
+        help="Instead of the means: how many arms; one of them is better by the gap.",
         rich_help_panel=_ARMS,
     ),
 ]
@@ -63,8 +63,8 @@ Gap = Annotated[
     typer.Option(
         "--gap",
         metavar="NUMBER",
-        help="The smallest difference worth caring about; with [bold]--means[/bold], arms that "
-        "lack less are as good as the best.",
+        help="The smallest difference between means that matters to you; with "
+        "[bold]--means[/bold], arms closer than this to the best count as the best.",
         rich_help_panel=_ARMS,
     ),
 ]
@@ -91,11 +91,13 @@ Log = Annotated[
     typer.Option(
         "--log",
         metavar="LOG",
-        help="Read the means of the arms and the traffic out of a log: CSV, NDJSON or Parquet.",
+        help="Read the arms' means and the traffic from a log: CSV, NDJSON or Parquet.",
         rich_help_panel="Columns",
     ),
 ]
-Days = Annotated[str, typer.Option("--days", metavar="NUMBER", help="Days at most.")]
+Days = Annotated[
+    str, typer.Option("--days", metavar="NUMBER", help="The longest time that you would wait.")
+]
 Forged = Annotated[
     str | None,
     typer.Option(
@@ -112,7 +114,7 @@ ForgedClicks = Annotated[
     typer.Option(
         "--forged-clicks",
         metavar="SHARE",
-        help="In its place, the share of the clicks that may be forged. It is multiplied by the "
+        help="Or the share of the clicks that may be forged. It is multiplied by the "
         "click rate of the best arm: 10% of the clicks at a rate of 5% are 0.5% of the decisions. "
         "That is a lower bound on C unless every forged click is the bot's only visit; if bots "
         "wait for one item, use --bot-visitors.",
@@ -124,7 +126,7 @@ BotVisitors = Annotated[
     typer.Option(
         "--bot-visitors",
         metavar="SHARE",
-        help="In its place, the share of the visitors that may be bots. A bot decides about all "
+        help="Or the share of the visitors that may be bots. A bot decides about all "
         "feedback of its visit, click or not, so this is the same share of the decisions.",
         rich_help_panel=_ATTACK,
     ),
@@ -163,8 +165,8 @@ Rounds = Annotated[
     typer.Option(
         "--rounds",
         metavar="NUMBER",
-        help="The most decisions that are simulated, up to 1e7; if the days have more, the plan is "
-        "for the first of them.",
+        help="The most decisions that are simulated, up to 1e7; if the days have more, the plan "
+        "covers only the first of them.",
         rich_help_panel=_RUN,
     ),
 ]
@@ -204,18 +206,17 @@ def plan(
 ) -> None:
     """Find out how much corruption each policy survives on your arms and traffic, and its cost.
 
-    Budgets of corruption C are tried from small to large. A policy survives C if at that and all
-    smaller budgets, under every attack, at least 95% of the runs end right: in the last part of
-    the run (a quarter of it, up to 44%) more than half of the plays go to the best arm, or to one
-    that lacks less than the gap.
+    Amounts of corruption C are tried from small to large. A policy survives C if at least 95% of
+    the runs end right under every attack, at C and at everything smaller. A run ends right if more
+    than half of its last plays (a quarter to 44% of the run) go to the best arm, or to one that is
+    closer to it than the gap.
 
-    The cost is the mean pseudo-regret, in lost clicks a day; under attack that of the costliest
-    attack. A run has decided once it gives 90% of its plays to one arm until the end; the table
-    says after how many days 95% of the runs had.
+    The cost is the mean pseudo-regret in clicks a day, under the costliest attack. A run has
+    decided once one arm gets 90% of its plays until the end; the table says after how many days 95%
+    of the runs have.
 
-    An attack that looks at the policy's distribution sees that of Thompson sampling, which is
-    costly, as it was when last computed: when an arm has 3% more plays and there are 1% more
-    rounds.
+    Attacks see the probabilities of Thompson sampling slightly outdated, since they are slow to
+    compute.
 
     Rates, shares and probabilities may be given as 0.05 or as 5%.
     """

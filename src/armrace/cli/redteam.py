@@ -50,7 +50,7 @@ Families = Annotated[
         metavar="NAMES",
         autocompletion=complete_attacks,
         help="Attacks whose parameters are searched, between commas; may be repeated. By default "
-        "two-phase, and blind-two-phase where the policy's distribution is costly.",
+        "two-phase, and blind-two-phase where the policy's probabilities are slow to compute.",
         rich_help_panel="Attack",
     ),
 ]
@@ -79,7 +79,7 @@ Objective = Annotated[
         "--objective",
         metavar="NAME",
         autocompletion=complete_objectives,
-        help="What is made large: the mean, or p95, the 95th percentile.",
+        help="What the search makes as large as it can: mean, or p95, the 95th percentile.",
     ),
 ]
 

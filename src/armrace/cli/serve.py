@@ -87,7 +87,7 @@ Log = Annotated[
         "--log",
         metavar="WHICH",
         envvar="ARMRACE_LOG",
-        help="Which requests to write about: all, problems, none.",
+        help="Which requests to log: all, problems or none.",
     ),
 ]
 ModeName = Annotated[
@@ -106,20 +106,18 @@ Config = Annotated[
         "--config",
         metavar="FILE",
         envvar="ARMRACE_CONFIG",
-        help="A TOML file with these settings; flags and the environment have precedence.",
+        help="A TOML file with these settings; options and environment variables override it.",
     ),
 ]
 Demo = Annotated[
     bool,
     typer.Option(
-        "--demo", help="Show the dashboard with simulated visitors; nothing is kept in the end."
+        "--demo", help="Show the dashboard with simulated visitors; nothing is kept afterwards."
     ),
 ]
 DemoSpeed = Annotated[
     str,
-    typer.Option(
-        "--demo-speed", metavar="TIMES", help="How many times as fast as usual the demo goes."
-    ),
+    typer.Option("--demo-speed", metavar="TIMES", help="How many times faster the demo runs."),
 ]
 
 
@@ -138,7 +136,7 @@ def serve(
 ) -> None:
     """Serve decisions over HTTP, and a dashboard.
 
-    Answers leave when their events are on the disk. Without keys, only this machine is served.
+    An answer is sent once its event is on disk. Without keys, only this machine is served.
     """
     from armrace import __version__
 

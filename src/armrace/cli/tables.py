@@ -23,15 +23,23 @@ from armrace.reports.descriptions import (
     own_worst_name,
     setting,
 )
-from armrace.reports.rows import LEADERBOARD_COLUMNS, MEASURE_NAMES, standings
+from armrace.reports.rows import (
+    HEADLINE_COLUMNS,
+    LEADERBOARD_COLUMNS,
+    MEASURE_NAMES,
+    half_width,
+    headlines,
+    own_worst_verdict,
+    standings,
+)
 from armrace.simulation import Comparison, Result, Scenario
 from armrace.simulation.results import FIGURES_OF_A_RUN
-from armrace.statistics import mean_interval
 
 __all__ = [
     "new_table",
     "print_audits",
     "print_comparisons",
+    "print_headlines",
     "print_leaderboard",
     "print_result",
     "print_story",
@@ -168,25 +176,36 @@ def print_story(scenarios: Sequence[Scenario]) -> None:
     console.print(f"[dim]{escape(setting(*scenarios))}[/dim]\n")
 
 
-def print_comparisons(cells: Sequence[Comparison], own_worst: Sequence[Comparison] = ()) -> None:
+def print_comparisons(cells: Sequence[Comparison], *, alone: bool = True) -> None:
     """Many policies, for each attack and budget, and the verdict in words.
 
     Args:
         cells: comparisons under an attack that all policies share.
-        own_worst: comparisons in which each policy has an attack of its own.
+        alone: whether nothing but these cells is shown; a single one then needs no name.
     """
     console = Console(highlight=False)
-    names = [cell_name(next(iter(cell.results.values())).spec) for cell in cells]
-    names += map(own_worst_name, own_worst)
-    for name, cell in zip(names, [*cells, *own_worst], strict=True):
-        if len(names) > 1:
-            console.print(f"[bold]{escape(name)}[/bold]")
+    for cell in cells:
+        if len(cells) > 1 or not alone:
+            name = cell_name(next(iter(cell.results.values())).spec)
+            console.print(f"[bold]{escape(name)}, for all policies[/bold]")
         _print_comparison(cell)
         print_audits(cell.results)
-        if cell in own_worst and (note := never_searched(cell)):
-            console.print(f"{note}\n", markup=False)
         if len(cell.results) > 1:
-            console.print(f"{cell.verdict()}\n", markup=False)
+            opening = "" if alone else "Under this attack alone, "
+            console.print(f"{opening}{cell.verdict()}\n", markup=False)
+
+
+def print_headlines(worst: Comparison, shared: Comparison, quiet: Comparison) -> None:
+    """Print each policy under its own worst attack, and what it loses under others and none."""
+    console = Console(highlight=False)
+    console.print(f"[bold]{escape(own_worst_verdict(worst, quiet))}[/bold]\n")
+    console.print(f"{MEASURE_NAMES[worst.measure]}, {own_worst_name(worst)}", markup=False)
+    table = new_table(*(name.replace(" ", "\n") for name in HEADLINE_COLUMNS))
+    for row in headlines(worst, shared, quiet):
+        table.add_row(*row)
+    print_tables(table)
+    if note := never_searched(worst):
+        console.print(f"{note}\n", markup=False)
 
 
 def _print_comparison(comparison: Comparison) -> None:
@@ -201,7 +220,7 @@ def _print_comparison(comparison: Comparison) -> None:
         table.add_row(
             row.policy,
             row.mean,
-            _half_width(comparison, row.policy),
+            half_width(comparison, row.policy),
             row.excess,
             f"{row.p95} ({row.rank_p95})",
             row.corruption,
@@ -212,15 +231,6 @@ def _print_comparison(comparison: Comparison) -> None:
 
 def _heading(measure: str) -> str:
     return "mean\n" + MEASURE_NAMES[measure].replace("-", "-\n").replace(" ", "\n")
-
-
-def _half_width(comparison: Comparison, label: str) -> str:
-    """Half the 95% interval of the mean; a dash for a single run, which has none."""
-    result = comparison.results[label]
-    if result.replications < 2:
-        return "-"
-    low, high = mean_interval(result.sample(comparison.measure))
-    return figure((high - low) / 2)
 
 
 def print_leaderboard(board: pl.DataFrame) -> None:

@@ -33,18 +33,16 @@ Attacks = Annotated[
     ),
 ]
 NoLearners = Annotated[
-    bool, typer.Option("--no-learners", help="Leave out what the learner for live traffic needs.")
+    bool, typer.Option("--no-learners", help="Do not compile the learner for live decisions.")
 ]
-Audit = Annotated[bool, typer.Option("--audit", help="Compile audited simulations too.")]
-Serving = Annotated[
-    bool, typer.Option("--serving", help="Compile what a server applies its log with too.")
-]
+Audit = Annotated[bool, typer.Option("--audit", help="Also compile audited simulations.")]
+Serving = Annotated[bool, typer.Option("--serving", help="Also compile what armrace serve needs.")]
 Horizon = Annotated[
     str,
     typer.Option(
         "--horizon",
         metavar="ROUNDS",
-        help="The longest run; races beyond ten million rounds need another loop.",
+        help="The number of rounds you will simulate; above ten million, races run other code.",
     ),
 ]
 

@@ -23,7 +23,9 @@ _WINNERS = 5
 _EVERYWHERE = ("spoil-then-swap", "double-impact", "free-ride")
 _SHORT, _LONG = 100_000, 1_000_000
 """Trials have at most this many rounds, with the same share of the rounds as a budget."""
-_SHORT_TRIALS, _LONG_TRIALS, _FINALISTS = 4, 2, 2
+_FINALISTS = 2
+_FIRST_TRIALS, _MOST_TRIALS, _ROUNDS_OF_FINALS = 4, 16, 2_000_000
+"""Every attack is tried a few times, and the finalists more often the shorter the runs are."""
 
 
 def attacks_to_try(target: Target, given: Sequence[Adversary] = ()) -> list[Adversary]:
@@ -52,13 +54,12 @@ def worst_known(
         workers: the number of threads.
     """
     tried = attacks_to_try(target, given)
-    best = _ranked(_shortened(target, _SHORT), tried, _SHORT_TRIALS, seed, executor, workers)
-    if target.horizon <= _SHORT:
-        return best[0]
+    best = _ranked(_shortened(target, _SHORT), tried, _FIRST_TRIALS, seed, executor, workers)
     # What a small budget cannot do in few rounds, a large one may do in many.
     finalists = list(dict.fromkeys([*given, *best[:_FINALISTS]]))
     longer = _shortened(target, _LONG)
-    return _ranked(longer, finalists, _LONG_TRIALS, seed, executor, workers)[0]
+    trials = min(_MOST_TRIALS, _ROUNDS_OF_FINALS // longer.horizon)
+    return _ranked(longer, finalists, trials, seed, executor, workers)[0]
 
 
 def _ranked(

@@ -12,7 +12,6 @@ from matplotlib.transforms import ScaledTranslation
 from armrace.formatting import count
 from armrace.reports.axes import label_measure, scale_budgets, scale_regrets
 from armrace.reports.colours import GREY, Style
-from armrace.reports.descriptions import refresh_note
 from armrace.reports.plot_style import PAGE_WIDTH, End, is_narrow, name_lines, new_figure, tidy
 from armrace.reports.plots import Plot, file_name
 from armrace.reports.rows import MEASURE_NAMES
@@ -41,7 +40,6 @@ def sweep_plot(sweeps: Mapping[float, Comparison], styles: Mapping[str, Style]) 
     )
     if GREY in styles.values():
         caption += " Grey lines are the other policies of the table."
-    caption += f" {refresh_note(*sweeps.values())}".rstrip()
     return Plot(
         name=f"corruption-{file_name(attack)}",
         heading=f"{measure.capitalize()} against corruption: {attack}",

@@ -7,6 +7,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from armrace.formatting import count
 from armrace.reports.axes import label_measure, shorten_ticks
 from armrace.reports.colours import GREY
 from armrace.reports.plot_style import PAGE_WIDTH, End, is_narrow, name_lines, new_figure, tidy
@@ -42,11 +43,19 @@ def curves_data(comparison: Comparison, measure: str | None = None) -> pl.DataFr
     )
 
 
-def curves_plot(comparison: Comparison, name: str = "curves") -> Plot:
-    """Describe the figure of the measure that ranks, over time."""
+def curves_plot(comparison: Comparison, name: str = "curves", *, attack: str = "") -> Plot:
+    """Describe the figure of the measure that ranks, over time.
+
+    Args:
+        comparison: the figures.
+        name: the name of the figure, which must be unique on a page.
+        attack: which attack each policy meets, if not the same.
+    """
     measure = MEASURE_NAMES[comparison.measure]
+    under = f", each policy under {attack}" if attack else ""
+    runs = count(next(iter(comparison.results.values())).replications)
     caption = (
-        f"Lines are means of the {measure} over the replications; the bars at their ends are 95% "
+        f"Lines are means of the {measure} over {runs} runs; the bars at their ends are 95% "
         "intervals of the mean, and the bands reach from the 5% to the 95% quantile of the runs. "
         "A policy that loses the same amount in every round bends upwards on this axis."
     )
@@ -54,7 +63,7 @@ def curves_plot(comparison: Comparison, name: str = "curves") -> Plot:
         caption += " Grey lines are the other policies of the table."
     return Plot(
         name=name,
-        heading=f"{measure.capitalize()} over time",
+        heading=f"{measure.capitalize()} over time{under}",
         draw=lambda width: draw_curves(comparison, width=width),
         data=lambda: curves_data(comparison),
         description=f"{measure.capitalize()} against rounds, one line per policy. "

@@ -65,7 +65,8 @@ def cell_name(spec: Mapping[str, Any]) -> str:
 def own_worst_name(comparison: Comparison) -> str:
     """The name of a comparison in which every policy has an attack of its own."""
     first = next(iter(comparison.results.values()))
-    return f"each under the worst known attack on it, budget {count(first.spec['budget'])}"
+    runs = f"{count(first.replications)} runs"
+    return f"each under its own worst attack, budget {count(first.spec['budget'])}, {runs}"
 
 
 def never_searched(comparison: Comparison) -> str:

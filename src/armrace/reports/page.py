@@ -13,9 +13,9 @@ from armrace.reports.curves import curves_plot
 from armrace.reports.descriptions import cell_name, parameters
 from armrace.reports.dots import dots_plot
 from armrace.reports.layout import document, header, rerun_section, table
-from armrace.reports.plots import Plot, plot_section
+from armrace.reports.plots import Plot, plot_figure, plot_section
 from armrace.reports.race import has_layers, race_plot
-from armrace.reports.rows import comparison_styles
+from armrace.reports.rows import comparison_styles, own_worst_verdict
 from armrace.reports.sections import (
     cell_section,
     figures_section,
@@ -23,6 +23,7 @@ from armrace.reports.sections import (
     own_worst_section,
     verdict_of,
 )
+from armrace.reports.tables import comparison_table, headline_table
 from armrace.simulation import Comparison, Result
 
 __all__ = ["comparison_plots", "grid_plots", "render_grid", "render_report"]
@@ -48,17 +49,25 @@ def render_report(
     """
     first = _first(comparison)
     setting = (
-        f"{summary} Attack {parameters(first.spec['adversary'])} with a budget of "
+        f"{count(len(first.means))} arms; {parameters(first.spec['adversary'])}, budget "
         f"{count(first.spec['budget'])}; {_length(first)}."
-    ).lstrip()
+    )
     plots = {plot.name: plot for plot in comparison_plots(comparison, sweeps, worst)}
     layers = [plot for name, plot in plots.items() if name.startswith("layers-")]
     shown = [plot for plot in plots.values() if plot not in layers]
+    quiet, others = (sweeps or {}).get(0.0), [*worst, *(sweeps or {}).values()]
+    said = own_worst_verdict(worst[0], quiet) if worst else verdict_of(comparison)
+    figures = (
+        headline_table(worst[0], comparison, quiet)
+        if worst
+        else comparison_table(comparison, "What each policy loses", few=True)
+    )
     sections = [
-        header(title, verdict_of(comparison), setting, _interruption(first)),
-        *map(plot_section, shown[:1]),
-        figures_section(comparison),
+        header(title, said, setting, _interruption(first)),
+        f"<section>{plot_figure(shown[0])}{figures}</section>",
+        f"<section><h2>What was compared</h2><p>{escape(summary)}</p></section>" if summary else "",
         *map(own_worst_section, worst),
+        figures_section(comparison, others, verdict_of(comparison) if worst else ""),
         audit_section(comparison),
         *map(plot_section, shown[1:]),
         *(plot_section(plot, folded=True) for plot in layers),
@@ -73,7 +82,11 @@ def comparison_plots(
     worst: Sequence[Comparison] = (),
 ) -> list[Plot]:
     """All figures of a comparison; the arguments are those of :func:`render_report`."""
-    plots = [dots_plot(comparison, worst), curves_plot(comparison)]
+    quiet = [sweeps[0.0]] if sweeps and 0.0 in sweeps else []
+    curves = (
+        curves_plot(worst[0], attack="its own worst attack") if worst else curves_plot(comparison)
+    )
+    plots = [dots_plot(comparison, worst, quiet), curves]
     if sweeps and any(sweeps):
         plots.append(sweep_plot(sweeps, comparison_styles(comparison)))
     layered = {label: r for label, r in comparison.results.items() if has_layers(r)}
@@ -97,7 +110,7 @@ def render_grid(cells: Sequence[Comparison], title: str, summary: str, command: 
         _overview(cells),
         *map(plot_section, _sweep_plots(cells)),
         *(cell_section(cell, position) for position, cell in enumerate(cells)),
-        f"<section>{meanings(cells[0].measure)}</section>",
+        f"<section>{meanings(*cells)}</section>",
         _rerun_section(command, cells),
     ]
     return document(title, sections)

@@ -34,7 +34,7 @@ _COLUMNS = {
     "one arm until the end; a dash if fewer did",
     "survives": "the largest C tried at which, as at all smaller ones, at least 95% of the runs "
     "(a simple share) ended right under every attack: in the last part of the run, a quarter to "
-    "44% of it, more than half of the plays went to the best arm or to one that lacks less than "
+    "44% of it, more than half of the plays went to the best arm or to one closer to it than "
     "the gap; a dash if that failed even without attack",
     "right at C": "runs that ended right at the suspected C, under the worst attack by this count",
     "lost a day at C": "mean pseudo-regret at the suspected C, under the attack that costs most",

@@ -28,7 +28,7 @@ from armrace.reports.plot_style import (
     own_style,
 )
 
-__all__ = ["Plot", "file_name", "plot_section", "save_figure", "write_plots"]
+__all__ = ["Plot", "file_name", "plot_figure", "plot_section", "save_figure", "write_plots"]
 
 _FORMATS = ("svg", "pdf", "png")
 _DOTS_PER_INCH = 300
@@ -51,23 +51,27 @@ class Plot:
     """A sentence or two that say what it shows."""
 
 
+def plot_figure(plot: Plot) -> str:
+    """Render a figure with its caption, drawn for screens and for phones."""
+    with own_style():
+        wide = inline_svg(plot.draw(PAGE_WIDTH), plot.name, plot.description)
+    with own_style(PHONE_SIZE):
+        narrow = inline_svg(plot.draw(COLUMN_WIDTH), f"{plot.name}-narrow", plot.description)
+    return (
+        f'<figure><div class="at-desk">{wide}</div><div class="at-phone">{narrow}</div>'
+        f"<figcaption>{escape(plot.caption)}</figcaption></figure>"
+    )
+
+
 def plot_section(plot: Plot, level: int = 2, *, folded: bool = False) -> str:
-    """Render a figure below its heading, drawn for screens and for phones.
+    """Render a figure below its heading.
 
     Args:
         plot: the figure.
         level: the level of the heading.
         folded: whether the figure is hidden until the reader opens it.
     """
-    with own_style():
-        wide = inline_svg(plot.draw(PAGE_WIDTH), plot.name, plot.description)
-    with own_style(PHONE_SIZE):
-        narrow = inline_svg(plot.draw(COLUMN_WIDTH), f"{plot.name}-narrow", plot.description)
-    figure = (
-        f'<figure><div class="at-desk">{wide}</div><div class="at-phone">{narrow}</div>'
-        f"<figcaption>{escape(plot.caption)}</figcaption></figure>"
-    )
-    heading = escape(plot.heading)
+    figure, heading = plot_figure(plot), escape(plot.heading)
     if folded:
         return (
             f"<section><details><summary><h{level}>{heading}</h{level}></summary>{figure}"

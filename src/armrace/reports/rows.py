@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from armrace.formatting import figure, span
+from armrace.formatting import figure, listed, span
 from armrace.reports.colours import Style, choose_styles, style_of
 from armrace.reports.descriptions import interval
 from armrace.simulation import Comparison
+from armrace.statistics import mean_interval
 
 __all__ = [
+    "HEADLINE_COLUMNS",
     "LEADERBOARD_COLUMNS",
     "MEASURE_NAMES",
+    "Headline",
     "Standing",
     "all_styles",
     "comparison_styles",
+    "half_width",
+    "headlines",
+    "own_worst_verdict",
     "reading",
     "standings",
 ]
@@ -79,6 +85,74 @@ def standings(comparison: Comparison) -> list[Standing]:
             )
         )
     return rows
+
+
+class Headline(NamedTuple):
+    """What a policy loses under its own worst attack, under the shared one, and under none."""
+
+    policy: str
+    mean: str
+    """With half its 95% interval."""
+    p95: str
+    shared: str
+    quiet: str
+
+
+HEADLINE_COLUMNS = ("policy", "own worst attack", "p95", "same attack for all", "no attack")
+"""The headings of :class:`Headline`."""
+
+
+def headlines(worst: Comparison, shared: Comparison, quiet: Comparison | None) -> list[Headline]:
+    """One row per policy, ordered by the mean under its own worst attack."""
+
+    def mean(comparison: Comparison | None, label: str) -> str:
+        return figure(comparison.results[label].figure(worst.measure).mean) if comparison else "-"
+
+    return [
+        Headline(
+            row["policy"],
+            f"{figure(row['mean'])} +/- {half_width(worst, row['policy'])}",
+            figure(row["p95"]),
+            mean(shared, row["policy"]),
+            mean(quiet, row["policy"]),
+        )
+        for row in worst.table().iter_rows(named=True)
+    ]
+
+
+def half_width(comparison: Comparison, label: str) -> str:
+    """Half the 95% interval of a policy's mean; a dash for a single run, which has none."""
+    result = comparison.results[label]
+    if result.replications < 2:
+        return "-"
+    low, high = mean_interval(result.sample(comparison.measure))
+    return figure((high - low) / 2)
+
+
+def own_worst_verdict(worst: Comparison, quiet: Comparison | None) -> str:
+    """Say in one sentence which policies lose least and most, each under its own worst attack."""
+    means = dict(worst.table().select("policy", "mean").iter_rows())
+    best, last = (list(means)[place] for place in (0, -1))
+    tied = worst.tied()
+    equals = f" ({listed(tied)} cannot be told apart from it)" if tied else ""
+    first = worst.results[best]
+    all_lost = first.horizon * float(first.means.max() - first.means.min())
+    scale = (
+        ""
+        if worst.measure != "pseudo_regret"
+        else f" of the {figure(all_lost)} rewards that can be lost"
+    )
+    words = (
+        f"Under the worst attack known for each policy, {best} loses {figure(means[best])}{scale}"
+    )
+    if last != best:
+        words += f", the least{equals}, and {last} {figure(means[last])}"
+        if quiet is not None:
+            lost = [
+                figure(quiet.results[label].figure(worst.measure).mean) for label in (best, last)
+            ]
+            words += f"; without an attack they lose {lost[0]} and {lost[1]}"
+    return f"{words}."
 
 
 def _excesses(comparison: Comparison) -> dict[str, str]:

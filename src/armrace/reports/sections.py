@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 from armrace.adversaries import ADVERSARIES
@@ -29,8 +30,9 @@ _MEANINGS = {
 }
 
 
-def meanings(measure: str) -> str:
-    """Explain the columns, beginning with the measure that ranks the policies."""
+def meanings(*comparisons: Comparison) -> str:
+    """Explain the columns, beginning with the measure that ranks, and what attacks see."""
+    measure = comparisons[0].measure
     ranked = MEASURE_NAMES[measure]
     others = [other for other in _MEANINGS if other != measure]
     terms = {
@@ -41,6 +43,8 @@ def meanings(measure: str) -> str:
         "are safe, rather than good on average",
         **{MEASURE_NAMES[other]: _MEANINGS[other] for other in others},
     }
+    if note := refresh_note(*comparisons):
+        terms["attack"] = note.removesuffix(".")
     return meanings_list((name, f"{text}.") for name, text in terms.items())
 
 
@@ -50,19 +54,26 @@ def verdict_of(comparison: Comparison) -> str:
     return " ".join(part for part in said if part)
 
 
-def figures_section(comparison: Comparison, heading: str = "All figures at the end") -> str:
-    """The table, what attacks see and policies are told, and an explanation of the columns."""
+def figures_section(comparison: Comparison, others: Sequence[Comparison], verdict: str) -> str:
+    """All figures under the attack that policies share, and an explanation of the columns.
+
+    Args:
+        comparison: the figures.
+        others: what else the page shows, to which the explanation applies.
+        verdict: what is said of the figures, if the page does not begin with that.
+    """
+    attack = cell_name(next(iter(comparison.results.values())).spec)
+    words = f"<p>{escape(verdict)}</p>" if verdict else ""
     return (
-        f"<section><h2>{escape(heading)}</h2>{comparison_table(comparison)}{_notes(comparison)}"
-        f"{meanings(comparison.measure)}</section>"
+        f"<section><h2>All policies under {escape(attack)}</h2>{words}"
+        f"{comparison_table(comparison)}{_notes(comparison)}{meanings(comparison, *others)}"
+        "</section>"
     )
 
 
 def _notes(comparison: Comparison) -> str:
     told = [label for label, r in comparison.results.items() if "corruption" in r.spec["policy"]]
-    notes = [f"Told the budget in advance: {', '.join(told)}."] if told else []
-    notes += [note] if (note := refresh_note(comparison)) else []
-    return "".join(map(_note, notes))
+    return _note(f"Told the budget in advance: {', '.join(told)}." if told else "")
 
 
 def _note(words: str) -> str:
@@ -76,16 +87,16 @@ def own_worst_section(comparison: Comparison) -> str:
         for label, result in comparison.results.items()
     ]
     words = (
-        "One attack tells little of another. Here each policy meets the attack that cost it most "
-        "in a few trial runs, of those that searches have found for it in similar settings and "
-        "some others, with the same budget and on the same rewards: a lower bound on its worst "
-        "case. armrace redteam searches in this very setting."
+        "Each policy meets the attack that costs it most of those that were tried on it: the "
+        "worst that searches have found for it in similar settings, and some others, all with the "
+        "same budget and on the same rewards. A worse attack may exist; armrace redteam searches "
+        "for one in exactly this setting."
     )
     note = never_searched(comparison)
     label = "Figures under each policy's own worst attack"
     attacks = table(("policy", "attack"), rows, "What the attacks do")
     return (
-        f"<section><h2>Each under its own worst attack</h2><p>{escape(words)}</p>"
+        f"<section><h2>Each policy under its own worst attack</h2><p>{escape(words)}</p>"
         f"{comparison_table(comparison, label)}{_note(note)}"
         f"{fold('What the attacks do', attacks)}</section>"
     )

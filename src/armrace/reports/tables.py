@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from armrace.reports.descriptions import parameters
 from armrace.reports.layout import line_mark, row, table
-from armrace.reports.rows import MEASURE_NAMES, comparison_styles, standings
+from armrace.reports.rows import (
+    HEADLINE_COLUMNS,
+    MEASURE_NAMES,
+    comparison_styles,
+    headlines,
+    standings,
+)
 from armrace.simulation import Comparison
 
-__all__ = ["comparison_table"]
+__all__ = ["comparison_table", "headline_table"]
 
 _RANKED = {
-    "rank": "rank",
     "mean": "mean {measure}",
     "interval": "95% interval",
     "excess": "above the best",
@@ -24,15 +29,36 @@ _BEST = '<td data-value="0">best</td>'
 """The best policy exceeds itself by nothing, which is where its row is sorted."""
 
 
-def comparison_table(comparison: Comparison, label: str = "Figures at the end") -> str:
-    """One row per policy, marked with the line that it has in the plots."""
+_FEW = ("mean", "interval", "excess", "p95")
+
+
+def headline_table(worst: Comparison, shared: Comparison, quiet: Comparison | None) -> str:
+    """What each policy loses under its own worst attack, under the shared one and under none."""
+    styles = comparison_styles(shared)
+    rows = [
+        row(each.policy, each[1:], line_mark(styles[each.policy]))
+        for each in headlines(worst, shared, quiet)
+    ]
+    return table(HEADLINE_COLUMNS, rows, "What each policy loses", "headline")
+
+
+def comparison_table(
+    comparison: Comparison, label: str = "Figures at the end", *, few: bool = False
+) -> str:
+    """One row per policy, marked with the line that it has in the plots.
+
+    Args:
+        comparison: the figures.
+        label: what the table holds, for screen readers.
+        few: whether only the columns are shown that fit beside each other on every screen.
+    """
     styles = comparison_styles(comparison)
-    others = {key: name for key, name in MEASURE_NAMES.items() if key != comparison.measure}
     ranked = MEASURE_NAMES[comparison.measure]
-    columns = {
-        **{key: heading.format(measure=ranked) for key, heading in _RANKED.items()},
-        **others,
-    }
+    columns = {key: heading.format(measure=ranked) for key, heading in _RANKED.items()}
+    if few:
+        columns = {key: columns[key] for key in _FEW}
+    else:
+        columns |= {key: name for key, name in MEASURE_NAMES.items() if key != comparison.measure}
     rows = []
     for standing in standings(comparison):
         name = standing.policy

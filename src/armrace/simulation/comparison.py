@@ -13,7 +13,7 @@ import polars as pl
 
 from armrace.errors import InvalidParameter, UnknownName
 from armrace.files import as_path
-from armrace.formatting import number_repeats
+from armrace.formatting import listed, number_repeats
 from armrace.simulation.presentation import ComparisonPresentation
 from armrace.simulation.results import MEASURES, Result
 from armrace.statistics import differences_to, indistinguishable_from, mean_interval
@@ -102,6 +102,18 @@ class Comparison(ComparisonPresentation):
         schema = {"policy": pl.String, "mean": pl.Float64, "low": pl.Float64, "high": pl.Float64}
         return pl.DataFrame(rows, schema=schema).sort("mean")
 
+    def tied(self, measure: str | None = None) -> list[str]:
+        """Return the policies that cannot be told apart from the best (5% level, jointly).
+
+        Args:
+            measure: the measure; by default that of the comparison, :attr:`measure`.
+        """
+        measure = measure or self.measure
+        best = self.best(measure)
+        if self.results[best].replications < 2:
+            return []
+        return indistinguishable_from(best, self._samples(measure))
+
     def verdict(self, measure: str | None = None) -> str:
         """Say which policy has the least mean, and which ones cannot be told apart from it.
 
@@ -113,10 +125,10 @@ class Comparison(ComparisonPresentation):
         replications = self.results[best].replications
         if replications < 2:
             return f"{best} has the least {_words(measure)} in the one replication that was run."
-        tied = indistinguishable_from(best, self._samples(measure))
+        tied = self.tied(measure)
         if tied:
             return (
-                f"{best} has the least mean {_words(measure)}; {_listed(tied)} cannot be told "
+                f"{best} has the least mean {_words(measure)}; {listed(tied)} cannot be told "
                 f"apart from it by these {replications} replications (5% level, jointly)."
             )
         return (
@@ -165,10 +177,6 @@ class Comparison(ComparisonPresentation):
 
 def _words(measure: str) -> str:
     return measure.replace("_", "-")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _labels(results: Sequence[Result]) -> list[str]:

@@ -164,15 +164,14 @@ def refresh_for(policy: Policy, attack: Adversary) -> float:
 def refresh_words(labels: Sequence[str], growth: float) -> str:
     """Say in words what attacks see of policies whose distribution is not computed every round.
 
-    >>> refresh_words(["thompson"], 0.03)[:57]
-    'The attack sees the distribution of thompson as it was wh'
+    >>> refresh_words(["thompson"], 0.03)[:59]
+    'Attacks see the probabilities of thompson slightly outdated'
     """
     if not labels:
         return ""
     return (
-        f"The attack sees the distribution of {', '.join(labels)} as it was when it was last "
-        f"computed, which happens when an arm has {percent(growth)} more plays and there are "
-        f"{percent(growth / 3)} more rounds: less than an adversary may see."
+        f"Attacks see the probabilities of {', '.join(labels)} slightly outdated, since they are "
+        f"slow to compute: anew only when an arm has {percent(growth)} more plays."
     )
 
 

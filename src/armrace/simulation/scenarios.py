@@ -41,6 +41,17 @@ USUAL_POLICIES = (
 """What a user would weigh first: robust races, best of both worlds, and what most people use."""
 
 
+_FIRST_POLICIES = (
+    "optimistic-log-barrier",
+    "tsallis-inf",
+    "sharp-race",
+    "multi-layer-race",
+    "thompson",
+    "ucb1",
+)
+"""Fewer, for the comparisons that are run first: each policy takes seconds to compile."""
+
+
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """Arms, an attack, a length, and the policies that are compared unless others are named."""
 
@@ -155,21 +166,39 @@ the mean rate, since a handful of clicks an item says little about it."""
 
 _ALL = (
     Scenario(
+        name="helpful-answers",
+        summary=(
+            "Five versions of an assistant's answers, which 35 to 75 per cent of the readers rate "
+            "helpful; up to 300 of 100,000 ratings are forged. Under the worst attack known for "
+            "each, the optimistic log barrier and Tsallis-INF lose about 650 helpful answers, the "
+            "sharp race 2,500, UCB1 10,000 and Thompson sampling 23,000; the multi-layer race is "
+            "still exploring. The attack that all policies meet, swap-best, praises the second "
+            "best version from the start and does not aim at any policy: Thompson sampling loses "
+            "least to it. One attack says little about another."
+        ),
+        environment=Bernoulli(means=(0.55, 0.35, 0.75, 0.45, 0.65)),
+        adversary=SwapBest(),
+        budget=300,
+        horizon=100_000,
+        replications=100,
+        policies=_FIRST_POLICIES,
+    ),
+    Scenario(
         name="click-fraud",
         summary=(
-            "Ten ads with click rates of 2 to 9 per cent; a competitor's bots hide up to 1,000 "
-            "clicks on the best ad, each when it is likely to be shown. About 20 hidden clicks "
-            "make KL-UCB abandon it for the rest of a million rounds, and 760 UCB1. Thompson "
-            "sampling loses least to this attack, which does not aim at it: a hundred forged "
-            "rewards ruin it where rates are larger. The optimistic log barrier comes next, then "
-            "Tsallis-INF. The sharp race loses four times as much, and the multi-layer race "
-            "explores nearly all the time: for it a million rounds are too few."
+            "Ten ads with click rates of 2 to 9 per cent; bots hide up to 100 clicks among 100,000 "
+            "views on the best ad, each when it is likely to be shown. At such rates Thompson "
+            "sampling is at least as good as the optimistic log barrier, without an attack (130 "
+            "clicks lost, 190) and under the worst attack known for each (290, 350). "
+            "Tsallis-INF loses 650, the sharp race 1,300 and UCB1 2,200. The multi-layer race is "
+            "still exploring."
         ),
         environment=_ADS,
         adversary=ZeroBestWhenLikely(),
-        budget=1_000,
-        horizon=1_000_000,
-        replications=4,
+        budget=100,
+        horizon=100_000,
+        replications=50,
+        policies=_FIRST_POLICIES,
     ),
     Scenario(
         name="quiet",
