@@ -4,7 +4,7 @@
 and prints the tables of ``docs/arena.md``. A search starts from the built-in attacks, the shipped
 winners of other searches and members of the second family (``docs/locked_attacks.py``), and varies
 the best of them. Each cell is one file, and what is in the folder is not searched again.
-``--print`` only prints.
+``--leaders`` searches the leaders alone, and ``--print`` only prints.
 """
 
 from __future__ import annotations
@@ -130,10 +130,11 @@ def label(description: str | dict[str, Any]) -> str:
     return f"{description['name']}, optimism {description['optimism']:g}"
 
 
-def play(folder: Path) -> None:
+def play(folder: Path, only_leaders: bool) -> None:
     """Search the cells that the folder does not hold."""
     make_folder(folder)
-    everything = list(cells())
+    leaders = {label(description) for description in LEADERS}
+    everything = [cell for cell in cells() if not only_leaders or cell.policy in leaders]
     for done, cell in enumerate(everything):
         file = cell.file(folder)
         spent = time.process_time()
@@ -146,7 +147,7 @@ def play(folder: Path) -> None:
         if not file.exists():
             write_text(file, msgspec.json.encode(cell.search()).decode())
     quiet = folder / "quiet.parquet"
-    if not quiet.exists():
+    if not quiet.exists() and not only_leaders:
         quiet_regrets().write_parquet(quiet)
 
 
@@ -185,6 +186,8 @@ def report(folder: Path) -> None:
     few = frame.filter(~pl.col("environment").is_in(MANY_ARMS))
     for part in (few, frame.filter(~pl.col("policy").is_in(SLOW))):
         print_part(part)
+    if not (folder / "quiet.parquet").exists():
+        return
     quiet = pl.read_parquet(folder / "quiet.parquet")
     reference = quiet.filter(pl.col("policy") == "thompson").select("environment", least="mean")
     ratios = (
@@ -215,5 +218,5 @@ def print_part(frame: pl.DataFrame) -> None:
 if __name__ == "__main__":
     place = Path(sys.argv[1])
     if "--print" not in sys.argv[2:]:
-        play(place)
+        play(place, "--leaders" in sys.argv[2:])
     report(place)

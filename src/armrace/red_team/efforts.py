@@ -47,13 +47,14 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
 
 EFFORTS: dict[str, Effort] = {
     "quick": Effort(
-        rungs=((56, 1), (24, 2), (10, 4)),
+        # Two replications of each attack at first: one alone often drops the best.
+        rungs=((56, 2), (16, 4), (6, 8)),
         parents=3,
-        children=5,
-        generations=4,
+        children=4,
+        generations=3,
         replications=4,
         finalists=3,
-        selecting=20,
+        selecting=24,
         confirming=60,
     ),
     "usual": Effort(
