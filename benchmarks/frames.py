@@ -91,7 +91,9 @@ def main() -> int:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
     application = create_application(
-        service, pages=lambda inside: Dashboard(inside, 1 / _UPDATES, rest=0.0).routes()
+        service,
+        pages=lambda inside: Dashboard(inside, 1 / _UPDATES, rest=0.0).routes(),
+        declared_open=True,
     )
     server = uvicorn.Server(uvicorn.Config(application, port=port, log_level="error", ws="none"))
     serving = threading.Thread(target=server.run)

@@ -50,7 +50,9 @@ def hosted(
     """Serve in a thread until the block ends, which closes the service."""
     port = free_port() if port is None else port
     application = create_application(
-        service, pages=lambda inside: Dashboard(inside, seconds, rest, note).routes()
+        service,
+        pages=lambda inside: Dashboard(inside, seconds, rest, note).routes(),
+        declared_open=True,
     )
     with running(Server(application, "127.0.0.1", port, grace=1)):
         yield f"http://127.0.0.1:{port}"

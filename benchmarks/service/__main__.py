@@ -115,7 +115,7 @@ def server(command: list[str], port: int) -> Iterator[subprocess.Popen[bytes]]:
 
 def own(port: int, *more: str) -> list[str]:
     """Return the command that serves."""
-    return [sys.executable, "-m", "armrace", "serve", "--port", str(port), *more]
+    return [sys.executable, "-m", "armrace", "serve", "--open", "--port", str(port), *more]
 
 
 def create(port: int) -> None:

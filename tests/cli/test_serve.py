@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import subprocess
@@ -10,11 +11,13 @@ import time
 import urllib.error
 import urllib.request
 
+import httpx
 import pytest
 
 import armrace
 from armrace.cli.main import run
 from armrace.service.http.server import ServerSettings, _without_password
+from processes import started
 
 POSTGRES = ["--store", "postgresql://nobody:secret@127.0.0.1:9/none?password=secret"]
 
@@ -37,10 +40,10 @@ def get(url: str, key: str = "") -> int:
         return 0
 
 
-def test_a_server_starts_takes_a_key_on_and_stops_gracefully(tmp_path, capsys):
+def test_an_open_server_takes_a_key_on_and_stops_gracefully(tmp_path, capsys):
     store, port = str(tmp_path / "clicks.db"), free_port()
-    command = [sys.executable, "-m", "armrace", "serve", "--store", store, "--port", str(port)]
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", "armrace", "serve", "--open", "--store", store]
+    server = subprocess.Popen([*command, "--port", str(port)], stderr=subprocess.PIPE, text=True)
     address = f"http://127.0.0.1:{port}"
     try:
         for _ in range(600):
@@ -62,16 +65,65 @@ def test_a_server_starts_takes_a_key_on_and_stops_gracefully(tmp_path, capsys):
     finally:
         server.kill()
         server.wait()
-    assert "There are no keys yet" in said
+    assert "Open: every program on this machine may do everything, without a key." in said
+    assert "A proxy in front of this port opens it to the world." in said
     assert key not in said
+    assert run(["serve", "--open", "--store", store, "--port", str(port)]) == 2
+    assert "open must be left out: the store has keys." in capsys.readouterr().err
+
+
+def test_the_first_start_makes_a_key_with_which_programs_and_people_are_let_in(tmp_path):
+    store, port = tmp_path / "clicks.db", free_port()
+    address = f"http://127.0.0.1:{port}"
+    told = []
+    for _ in range(2):
+        command = [sys.executable, "-m", "armrace", "serve", "--store", str(store)]
+        with started([*command, "--port", str(port)], stderr=subprocess.PIPE, text=True) as server:
+            assert server.stderr is not None
+            said = ""
+            while "Listening" not in said:
+                said += server.stderr.readline()
+            told.append(said)
+            while get(f"{address}/readyz") != 200:
+                assert server.poll() is None
+                time.sleep(0.05)
+            (key,) = re.findall(r"^  export ARMRACE_KEY=(\S+)$", told[0], re.MULTILINE)
+            assert get(f"{address}/v1/experiments") == 401
+            assert get(f"{address}/v1/experiments", key) == 200
+            with httpx.Client(base_url=address, follow_redirects=True) as browser:
+                assert browser.get("/").url.path == "/sign-in"
+                page = browser.post("/sign-in", data={"key": key, "to": "/"})
+                assert (page.status_code, page.url.path) == (200, "/")
+                assert "admin key" in page.text
+            with armrace.Client(address, key=key) as client:
+                if not client.names():
+                    client.create("ads", ["a", "b"], 0, policy="ucb1")
+            server.send_signal(signal.SIGTERM)
+            server.communicate(timeout=60)
+    assert "ARMRACE_KEY" not in told[1], "a key is shown once"
+    assert key not in (tmp_path / "clicks.db-keys").read_text()
+
+
+@pytest.mark.parametrize("open_", [[], ["--open"]])
+def test_a_log_without_its_file_of_keys_is_not_served(tmp_path, capsys, open_):
+    """Otherwise whoever removes the file would open the service, or get an admin key."""
+    store = tmp_path / "clicks.db"
+    with armrace.open(store) as service:
+        service.create("ads", ["a", "b"], 0, policy="ucb1")
+    file = tmp_path / "clicks.db-keys"
+    file.unlink()
+    assert run(["serve", *open_, "--store", str(store), "--port", str(free_port())]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{file} does not exist, although the log has events; put the file back" in said
+    assert not file.exists()
 
 
 def test_ctrl_c_ends_a_server_with_open_streams_at_once_and_quietly(tmp_path):
     store, port = str(tmp_path / "clicks.db"), free_port()
     with armrace.open(store) as service:
         service.create("ads", ["a", "b"], 0)
-    command = [sys.executable, "-m", "armrace", "serve", "--store", store, "--port", str(port)]
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", "armrace", "serve", "--open", "--store", store]
+    server = subprocess.Popen([*command, "--port", str(port)], stderr=subprocess.PIPE, text=True)
     try:
         for _ in range(1200):
             if get(f"http://127.0.0.1:{port}/readyz") == 200:
@@ -140,7 +192,7 @@ def test_keys_are_created_listed_and_revoked(tmp_path, capsys):
         (["keys", "create", "--store", ":memory:"], "keys must name a file if the store is :mem"),
         (["keys", "create", "--scopes", "all"], "scopes must be among"),
         (["serve", "--port", "0"], "port must be in"),
-        (["serve", "--host", "0.0.0.0"], "must be a loopback address as long as there are no keys"),
+        (["serve", "--open", "--host", "0.0.0.0"], "host must be a loopback address with open"),
         (["serve", "--host", "nowhere"], "host must be an address or localhost"),
         (["serve", "--rate", "x"], "rate must be"),
         (["serve", "--rate", "0"], "rate must be at least 1"),

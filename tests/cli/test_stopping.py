@@ -38,8 +38,8 @@ def wait_until_ready(address: str, server: subprocess.Popen) -> None:
 
 def test_a_server_that_is_told_to_stop_saves_a_snapshot_and_ends_by_the_signal(tmp_path):
     store, port = tmp_path / "clicks.db", free_port()
-    command = [sys.executable, "-m", "armrace", "serve", "--store", str(store), "--port", str(port)]
-    server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "armrace", "serve", "--open", "--store", str(store)]
+    server = subprocess.Popen([*command, "--port", str(port)], stderr=subprocess.DEVNULL)
     address = f"http://127.0.0.1:{port}"
     try:
         wait_until_ready(address, server)

@@ -6,13 +6,14 @@ import hashlib
 import re
 from importlib.resources import files
 
+import msgspec
 import pytest
 from starlette.testclient import TestClient
 
 from armrace.dashboard import sessions as sessions_module
 from armrace.dashboard.pages import Dashboard
 from armrace.dashboard.sessions import COOKIE, Sessions
-from armrace.errors import RewardConflict
+from armrace.errors import RewardConflict, UnwritableOutput
 from armrace.reports.theme import theme_css
 from armrace.service import Keyring, MemoryStore, Service
 from armrace.service.http.application import create_application
@@ -41,7 +42,7 @@ def test_sessions_are_signed_and_end_with_their_key():
     for place in range(0, len(session), 7):
         forged = session[:place] + ("0" if session[place] != "0" else "1") + session[place + 1 :]
         assert sessions.key_of(forged) is None
-    for text in ("", ".", "a.b.c", "é.1.2.3", session + "x", sessions.invite(key)):
+    for text in ("", ".", "a.b.c", "é.1.2.3", session + "x", sessions.form_token(session)):
         assert sessions.key_of(text) is None
     keyring.rotate()
     assert sessions.key_of(session) == key  # as decisions of the secret before
@@ -59,14 +60,47 @@ def test_sessions_end_after_some_time(monkeypatch):
     assert sessions.key_of(sessions.begin(keyring.create(["read"])[0])) is None
 
 
-def test_an_invitation_is_accepted_once():
+def test_a_session_that_was_ended_is_over_everywhere(tmp_path):
+    keyring = Keyring(tmp_path / "keys")
+    key, _ = keyring.create(["admin"])
+    one, other = Sessions(keyring), Sessions(Keyring(tmp_path / "keys"))
+    first, second = one.begin(key), one.begin(key)
+    one.end(first)
+    assert (one.key_of(first), one.key_of(second)) == (None, key)
+    other._keyring.refresh()
+    assert (other.key_of(first), other.key_of(second)) == (None, key)
+    # Also after a restart; what has expired is forgotten.
+    later = Keyring(tmp_path / "keys")
+    assert Sessions(later).key_of(first) is None
+    later.end_session("x", 1)
+    one.end(second)
+    assert set(msgspec.json.decode((tmp_path / "keys").read_bytes())["ended"]) == {
+        text.split(".")[2] for text in (first, second)
+    }
+
+
+def test_a_session_is_ended_even_if_the_file_cannot_be_written(tmp_path, monkeypatch):
     keyring = Keyring()
     key, _ = keyring.create(["admin"])
     sessions = Sessions(keyring)
-    invitation = sessions.invite(key)
-    assert sessions.accept(sessions.begin(key)) is None
-    assert sessions.accept(invitation) == key
-    assert sessions.accept(invitation) is None
+    session = sessions.begin(key)
+
+    def fail(content):
+        raise UnwritableOutput("read-only.")
+
+    monkeypatch.setattr(keyring, "_write", fail)
+    sessions.end(session)
+    assert sessions.key_of(session) is None
+
+
+def test_a_copy_of_the_cookie_is_of_no_use_after_signing_out(client, keyring):
+    sign_in(client, keyring, "admin")
+    token, cookie = token_in(client.get("/").text), client.cookies[COOKIE]
+    assert client.post("/sign-out", data={"token": token}).status_code == 303
+    client.cookies.clear()
+    client.cookies.set(COOKIE, cookie)
+    assert client.get("/").headers["location"].startswith("/sign-in")
+    assert client.post("/retract", data={"token": token, "name": "ads"}).status_code == 303
 
 
 @pytest.fixture
@@ -84,7 +118,9 @@ def service(keyring):
 
 @pytest.fixture
 def client(service):
-    application = create_application(service, pages=lambda inside: Dashboard(inside).routes())
+    application = create_application(
+        service, pages=lambda inside: Dashboard(inside).routes(), declared_open=True
+    )
     with TestClient(
         application, base_url="http://127.0.0.1", client=LOCAL, follow_redirects=False
     ) as client:
@@ -101,15 +137,34 @@ def token_in(page):
     return page.partition('name="token" value="')[2].partition('"')[0]
 
 
-def test_without_keys_the_page_can_be_read_and_changes_nothing(client):
+def test_a_service_that_is_open_says_so_and_its_pages_can_change_it(client):
     page = client.get("/")
-    assert "open for reading to this machine alone" in page.text
-    assert "programs on this machine may do everything" in page.text
-    assert client.get("/sources?name=ads").status_code == 200
-    assert client.get("/preview?name=ads&source=web").status_code == 403
-    assert client.post("/retract", data={"name": "ads", "source": "web"}).status_code == 403
+    assert "every program on this machine may do everything" in page.text
+    assert "A proxy in front of it opens it to the world." in page.text
     assert client.get("/sign-in").headers["location"] == "/"
     assert client.get("/", headers={"host": "evil.example"}).status_code == 403
+    form = {"name": "ads", "source": "web"}
+    assert client.post("/retract", data=form).status_code == 403, "without the token of a page"
+    form["token"] = token_in(client.get("/preview?name=ads&source=web").text)
+    site = {"origin": "http://evil.example"}
+    assert client.post("/retract", data=form, headers=site).status_code == 403
+    assert (
+        "1 reward was retracted"
+        in client.get(client.post("/retract", data=form).headers["location"]).text
+    )
+
+
+def test_without_keys_a_service_that_is_not_open_is_closed(service):
+    """So that a file of keys that is replaced by an empty one opens nothing."""
+    pages = lambda inside: Dashboard(inside).routes()  # noqa: E731
+    with TestClient(
+        create_application(service, pages=pages), base_url="http://127.0.0.1", client=LOCAL
+    ) as client:
+        assert client.get("/v1/experiments").status_code == 401
+        assert client.get("/metrics").status_code == 401
+        page = client.get("/")
+        assert (page.status_code, page.url.path) == (200, "/sign-in")
+        assert client.get("/live").status_code == 401
 
 
 POLICY = (

@@ -39,7 +39,9 @@ def service():
 @pytest.fixture
 def inside(service):
     found = []
-    application = create_application(service, pages=lambda inside: found.append(inside) or [])
+    application = create_application(
+        service, pages=lambda inside: found.append(inside) or [], declared_open=True
+    )
     assert application is not None
     return found[0]
 
@@ -190,7 +192,7 @@ class Signed:
             found.append(Dashboard(inside, seconds=0.0, rest=0.0))
             return found[0].routes()
 
-        application = create_application(service, rate=rate, pages=pages)
+        application = create_application(service, rate=rate, pages=pages, declared_open=True)
         (self.dashboard,) = found
         self.client = TestClient(application, base_url="http://127.0.0.1", client=LOCAL)
         self.client.cookies.set(COOKIE, self.dashboard.sessions.begin(self.key))

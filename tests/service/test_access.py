@@ -29,7 +29,7 @@ def _always_fresh(monkeypatch):
 
 
 def client_of(service, address=LOCAL, **more):
-    application = create_application(service, **more)
+    application = create_application(service, **more, declared_open=True)
     return TestClient(application, base_url=HERE, client=address)
 
 
@@ -216,7 +216,7 @@ def test_a_stream_ends_with_its_key_and_with_the_server(service, monkeypatch):
     other = service.keyring.create(["read"])[1]
 
     async def follow():
-        application = create_application(service)
+        application = create_application(service, declared_open=True)
         first, sent = events_of(application, [(b"authorization", f"Bearer {text}".encode())])
         second, _ = events_of(application, [(b"authorization", f"Bearer {other}".encode())])
         assert (await sent.get())["status"] == 200

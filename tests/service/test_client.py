@@ -48,7 +48,9 @@ class Network(httpx.BaseTransport):
 
 @pytest.fixture
 def application(service):
-    with TestClient(create_application(service), base_url=ADDRESS, client=LOCAL) as client:
+    with TestClient(
+        create_application(service, declared_open=True), base_url=ADDRESS, client=LOCAL
+    ) as client:
         yield client
 
 
@@ -217,7 +219,7 @@ def test_the_asynchronous_client(service):
     service.create("ads", ["a", "b"], 0)
 
     async def work():
-        transport = httpx.ASGITransport(create_application(service))
+        transport = httpx.ASGITransport(create_application(service, declared_open=True))
         async with armrace.AsyncClient(ADDRESS, transport=transport) as client:
             made = await asyncio.gather(*[client.decide("ads") for _ in range(20)])
             answers = await client.reward_many([(each, 1.0) for each in made])

@@ -27,7 +27,9 @@ def impatient(monkeypatch):
 def address(service):
     service.create("ads", ["a", "b"], 0)
     # In less than the grace: streams must end by themselves.
-    with running(Server(create_application(service), "127.0.0.1", 0), seconds=5) as address:
+    with running(
+        Server(create_application(service, declared_open=True), "127.0.0.1", 0), seconds=5
+    ) as address:
         yield address
 
 
@@ -93,7 +95,7 @@ def test_a_head_that_is_too_large_is_told_so(address, end):
 def test_more_connections_than_allowed_are_told_to_come_back(service, monkeypatch):
     monkeypatch.setattr(server, "_MOST_CONNECTIONS", 3)
     with (
-        running(Server(create_application(service), "127.0.0.1", 0)) as address,
+        running(Server(create_application(service, declared_open=True), "127.0.0.1", 0)) as address,
         ExitStack() as several,
     ):
         some = [several.enter_context(connect(address)) for _ in range(4)]

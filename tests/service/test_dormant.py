@@ -296,7 +296,9 @@ def test_over_http_the_experiment_alone_is_answered_503(pair, clock, compiler, m
     one, other = pair
     cold, warm = one.decide_many("cold", 2), one.decide_many("warm", 2)
     batch = {"rewards": [{"decision": each.decision, "value": 1} for each in (cold[0], warm[0])]}
-    with TestClient(create_application(other), base_url="http://localhost", client=LOCAL) as client:
+    with TestClient(
+        create_application(other, declared_open=True), base_url="http://localhost", client=LOCAL
+    ) as client:
         # Without a request for it: the server looks for experiments of others.
         wait_until(lambda: other.ledger._warmer._known)
         for path, body in {

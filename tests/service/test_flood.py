@@ -137,7 +137,7 @@ def test_a_newcomer_takes_the_place_of_the_oldest_stranger(service, monkeypatch)
     """And a connection that has shown a key is not counted."""
     monkeypatch.setattr(connections, "is_loopback", lambda address: False)
     _, key = service.keyring.create(["admin"])
-    server = Server(create_application(service), "127.0.0.1", 0, per_address=3)
+    server = Server(create_application(service, declared_open=True), "127.0.0.1", 0, per_address=3)
     ask = f"GET /v1/experiments HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
     with running(server, seconds=5) as address, ExitStack() as several:
 

@@ -27,7 +27,7 @@ ADS = {"policy": "ucb1", "horizon": 1000, "seed": 1, "window": 10}
 def client(service):
     service.create("ads", ["a", "b"], 0, **ADS)
     with TestClient(
-        create_application(service), base_url="http://127.0.0.1", client=LOCAL
+        create_application(service, declared_open=True), base_url="http://127.0.0.1", client=LOCAL
     ) as client:
         yield client
 
@@ -71,7 +71,9 @@ def test_a_deep_policy_is_refused(client):
 def address(service):
     """A server on a port of this machine."""
     service.create("ads", ["a", "b"], 0, **ADS)
-    with running(Server(create_application(service), "127.0.0.1", 0)) as address:
+    with running(
+        Server(create_application(service, declared_open=True), "127.0.0.1", 0)
+    ) as address:
         yield address
 
 

@@ -26,7 +26,7 @@ ADS = {"name": "ads", "arms": ["a", "b"], "missing": 0, "window": 10, "policy": 
 @pytest.fixture
 def client(service):
     with TestClient(
-        create_application(service), base_url="http://127.0.0.1", client=LOCAL
+        create_application(service, declared_open=True), base_url="http://127.0.0.1", client=LOCAL
     ) as client:
         client.post("/v1/experiments", json={**ADS, "horizon": 1000, "quarantine": 0.5})
         yield client
@@ -219,7 +219,9 @@ def test_keys_open_what_their_scopes_say(service):
     admin = service.keyring.create(["admin"])[1]
     decider = service.keyring.create(["decide"])[1]
     stranger = service.keyring.create(["admin"], tenant="other")[1]
-    with TestClient(create_application(service), base_url="http://shop.example") as client:
+    with TestClient(
+        create_application(service, declared_open=True), base_url="http://shop.example"
+    ) as client:
 
         def ask(key, method, path, **more):
             headers = {"Authorization": f"Bearer {key}"}
@@ -243,13 +245,15 @@ def test_keys_open_what_their_scopes_say(service):
 
 
 def test_without_keys_only_this_machine_is_answered(service):
-    with TestClient(create_application(service), base_url="http://evil.example") as client:
+    with TestClient(
+        create_application(service, declared_open=True), base_url="http://evil.example"
+    ) as client:
         assert client.get("/v1/experiments").status_code == 403
 
 
 def test_keys_are_limited_in_their_rate(service):
     key = service.keyring.create(["admin"])[1]
-    application = create_application(service, rate=0.5)
+    application = create_application(service, rate=0.5, declared_open=True)
     with TestClient(application, headers={"Authorization": f"Bearer {key}"}) as client:
         statuses = [client.get("/v1/experiments").status_code for _ in range(3)]
     assert statuses == [200, 429, 429]
@@ -314,7 +318,7 @@ def test_the_state_is_followed_as_it_changes(service):
 def test_the_log_has_request_ids_and_no_secrets(service):
     key = service.keyring.create(["admin"])[1]
     file = io.StringIO()
-    application = create_application(service, log=RequestLog("all", file))
+    application = create_application(service, log=RequestLog("all", file), declared_open=True)
     headers = {"Authorization": f"Bearer {key}", "X-Request-Id": "abc"}
     with TestClient(application, headers=headers) as client:
         response = client.post("/v1/experiments/secret-name/decide?token=secret", json={})

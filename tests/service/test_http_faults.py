@@ -37,7 +37,9 @@ def test_a_store_that_fails_for_good_stops_the_process(clock, error):
 
     store, stopped = Failing(), []
     service = Service(store, clock=clock)
-    application = create_application(service, when_failed=lambda: stopped.append(True))
+    application = create_application(
+        service, when_failed=lambda: stopped.append(True), declared_open=True
+    )
     with TestClient(application, base_url="http://localhost", client=LOCAL) as client:
         assert client.get("/readyz").status_code == 200
         store.fails = True
@@ -62,7 +64,10 @@ def test_a_defect_is_answered_logged_and_hurts_no_other_request(service, monkeyp
     stopped, file = [], io.StringIO()
     service.create("ads", ["a", "b"], 0)
     application = create_application(
-        service, when_failed=lambda: stopped.append(True), log=RequestLog("problems", file)
+        service,
+        when_failed=lambda: stopped.append(True),
+        log=RequestLog("problems", file),
+        declared_open=True,
     )
     with TestClient(application, base_url="http://localhost", client=LOCAL) as client:
         before = live_bytes(service)
@@ -125,6 +130,7 @@ def test_a_store_that_fails_in_a_page_stops_the_process_too(service):
         service,
         when_failed=lambda: stopped.append(True),
         pages=lambda inside: found.append(inside) or [],
+        declared_open=True,
     )
     (inside,) = found
 
@@ -150,7 +156,7 @@ def test_backups_are_written_one_at_a_time(tmp_path):
             begun.set()
             assert end.wait(30)
 
-    application = create_application(Service(Slow()))
+    application = create_application(Service(Slow()), declared_open=True)
     with TestClient(application, base_url="http://localhost", client=LOCAL) as client:
         answers = []
         first = threading.Thread(target=lambda: answers.append(client.post("/v1/backup")))

@@ -126,8 +126,8 @@ def wait_until_ready(client: httpx.Client, status: int = 200) -> None:
 def place(tmp_path):
     """Where the service listens, and how it is started."""
     port, store = free_port(), tmp_path / "clicks.db"
-    serve = [sys.executable, "-m", "armrace", "serve", "--store", str(store), "--port", str(port)]
-    return port, store, serve
+    serve = [sys.executable, "-m", "armrace", "serve", "--open", "--store", str(store)]
+    return port, store, [*serve, "--port", str(port)]
 
 
 @pytest.fixture
@@ -174,6 +174,7 @@ def test_everything_works_behind_nginx(proxy, place):
         assert ended.wait(30)
         follower.join()
         assert client.get("/readyz").status_code == 502
+        serve.remove("--open")  # there are keys by now
         check_clients_outlast_a_restart(proxy, key, serve)
 
 

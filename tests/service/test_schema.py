@@ -20,7 +20,7 @@ from serving import LOCAL
 
 service = Service(MemoryStore())
 service.create("ads", ["a", "b"], 0, policy="ucb1", horizon=1000, seed=1)
-application = create_application(service)
+application = create_application(service, declared_open=True)
 DOCUMENT = make_document("")
 del DOCUMENT["security"]  # without keys, a request without one is no invalid request
 

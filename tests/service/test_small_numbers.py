@@ -14,7 +14,7 @@ from serving import JSON, LOCAL, folded_bytes, live_bytes
 @pytest.fixture
 def client(service):
     service.create("ads", ["a", "b"], 0, policy="ucb1", horizon=1000, seed=1, window=10)
-    application = create_application(service)
+    application = create_application(service, declared_open=True)
     with TestClient(application, base_url="http://127.0.0.1", client=LOCAL) as client:
         yield client
 

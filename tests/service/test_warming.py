@@ -44,7 +44,7 @@ def use(client, clock, service):
 
 def test_a_new_experiment_is_compiled_before_it_is_created(service, clock, compiled):
     with TestClient(
-        create_application(service), base_url="http://localhost", client=LOCAL
+        create_application(service, declared_open=True), base_url="http://localhost", client=LOCAL
     ) as client:
         assert client.post("/v1/experiments", json=ADS).status_code == 201
         assert "live_replay" in compiled
@@ -57,7 +57,7 @@ def test_a_new_experiment_is_compiled_before_it_is_created(service, clock, compi
 def test_known_experiments_are_compiled_before_the_service_is_ready(service, clock, compiled):
     service.create(**ADS)
     with TestClient(
-        create_application(service), base_url="http://localhost", client=LOCAL
+        create_application(service, declared_open=True), base_url="http://localhost", client=LOCAL
     ) as client:
         assert client.get("/readyz").status_code == 200
         assert "live_replay" in compiled

@@ -124,7 +124,7 @@ def _serve(store: str, port: int) -> None:
     from armrace.cli.main import run
 
     usual, sys.stderr = sys.stderr, io.StringIO()
-    code = run(["serve", "--store", store, "--port", str(port)])
+    code = run(["serve", "--open", "--store", store, "--port", str(port)])
     print(f"the server ends with {code}: {sys.stderr.getvalue()}", file=usual, flush=True)
 
 

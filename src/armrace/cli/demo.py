@@ -23,10 +23,8 @@ def serve_demo(settings: dict[str, Any], speed: float) -> None:
     """Serve the demonstration until the process is told to stop, and leave nothing behind."""
     from armrace.dashboard.demo import DemoClock, simulated_visitors, temporary_store
     from armrace.dashboard.pages import Dashboard
-    from armrace.dashboard.sessions import Sessions
     from armrace.service import Service
     from armrace.service.http.server import ServerSettings, serve
-    from armrace.service.opening import keyring_of
 
     check_number("demo-speed", speed, _SPEED)
     for name in ("store", "keys"):
@@ -36,18 +34,14 @@ def serve_demo(settings: dict[str, Any], speed: float) -> None:
     signal.signal(signal.SIGTERM, _leave)
     clock = DemoClock()
     with temporary_store() as place:
-        keyring = keyring_of(place)
-        key, text = keyring.create(["admin"])
-        wanted = ServerSettings(store=place, **settings)
-        link = f"{wanted.address}/sign-in?once={Sessions(keyring).invite(key)}"
+        wanted = ServerSettings(store=place, **{**settings, "open": True})
 
         @contextmanager
         def visitors(service: Service) -> Iterator[None]:
             with simulated_visitors(service, clock, speed):
                 say("")
-                say("Open this link, which signs you in as admin once:")
-                say(f"  {link}")
-                say(f"The admin key is {text}")
+                say("Watch it here:")
+                say(f"  {wanted.address}/")
                 yield
 
         serve(

@@ -100,6 +100,13 @@ ModeName = Annotated[
         "from a state that may be up to a second old; by default exact.",
     ),
 ]
+Open = Annotated[
+    bool,
+    typer.Option(
+        "--open",
+        help="Need no key of programs on this machine; a proxy in front opens it to the world.",
+    ),
+]
 Config = Annotated[
     str | None,
     typer.Option(
@@ -130,13 +137,14 @@ def serve(
     per_address: PerAddress = None,
     log: Log = None,
     mode: ModeName = None,
+    open: Open = False,
     config: Config = None,
     demo: Demo = False,
     demo_speed: DemoSpeed = "1",
 ) -> None:
     """Serve decisions over HTTP, and a dashboard.
 
-    An answer is sent once its event is on disk. Without keys, only this machine is served.
+    An answer is sent once its event is on disk. The first start makes a key and prints it.
     """
     from armrace import __version__
 
@@ -155,7 +163,7 @@ def serve(
     checked = _checked(values)
     if not demo:
         run(
-            ServerSettings(**checked),
+            ServerSettings(**checked, open=open),
             __version__,
             say,
             lambda inside: Dashboard(inside).routes(),

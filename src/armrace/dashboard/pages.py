@@ -109,7 +109,7 @@ class Dashboard:
 
     def _visitor(self, request: Request) -> Visitor:
         self._inside.refresh()
-        if not self._inside.keyring.has_keys:
+        if self._inside.is_open:
             return self._inside.local_visitor(request.scope)
         key = self.sessions.key_of(request.cookies.get(COOKIE, ""))
         if key is None:
@@ -174,7 +174,7 @@ class Dashboard:
             title=title,
             visitor=visitor,
             note=self._note(),
-            token=self.sessions.form_token(session) if visitor and visitor.key else "",
+            token=self.sessions.form_token(session) if visitor else "",
             done=self._done(request),
             **values,
         )
@@ -299,20 +299,15 @@ class Dashboard:
 
     def _check_token(self, request: Request, form: dict[str, str]) -> None:
         session = request.cookies.get(COOKIE, "")
-        if not session or not self.sessions.is_form_token(session, form.get("token", "")):
+        if not self.sessions.is_form_token(session, form.get("token", "")):
             raise Forbidden("the form does not belong to this session; open the page again.")
 
     # --- signing in -----------------------------------------------------------------------
 
     async def _show_sign_in(self, request: Request) -> Response:
         self._inside.refresh()
-        if not self._inside.keyring.has_keys:
+        if self._inside.is_open:
             return RedirectResponse("/", 303, headers=_HEADERS)
-        if once := request.query_params.get("once"):
-            key = self.sessions.accept(once)
-            if key is not None:
-                return self._signed_in(request, self.sessions.begin(key), "/")
-            return self._ask_to_sign_in(request, "/", "The link has been used or is too old.", 403)
         return self._ask_to_sign_in(request, request.query_params.get("to", "/"))
 
     def _ask_to_sign_in(
@@ -348,6 +343,7 @@ class Dashboard:
 
     async def _sign_out(self, request: Request) -> Response:
         self._check_token(request, await read_form(request))
+        self.sessions.end(request.cookies.get(COOKIE, ""))
         response = RedirectResponse("/sign-in", 303, headers=_HEADERS)
         response.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return response

@@ -2,7 +2,7 @@
 
 A session is a signed text in a cookie. It names the key and ends with it: whether the key is still
 valid, and what it may do, is looked up in every request. All servers that share a file of keys
-accept the sessions of one another.
+accept the sessions of one another, and end them together.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from __future__ import annotations
 import hmac
 import secrets
 import time
+from contextlib import suppress
 
+from armrace.errors import ArmraceError
 from armrace.service.keyring import ApiKey, Keyring
 
 __all__ = ["COOKIE", "Sessions"]
 
 COOKIE = "armrace-session"
 LIFETIME = 12 * 3600
-_INVITATION_LIFETIME = 24 * 3600
-_SESSION, _INVITATION, _TOKEN, _SEAL = "session", "invitation", "form", "seal"
+_SESSION, _TOKEN, _SEAL = "session", "form", "seal"
 
 
 class Sessions:
@@ -30,27 +31,29 @@ class Sessions:
 
     def __init__(self, keyring: Keyring) -> None:
         self._keyring = keyring
-        self._used: set[str] = set()
+        self._ended: set[str] = set()
 
     def begin(self, key: ApiKey) -> str:
         """Return the text of a new session."""
-        return self._sign(_SESSION, key.id, LIFETIME)
+        text = f"{key.id}.{int(time.time()) + LIFETIME}.{secrets.token_hex(8)}"
+        return f"{text}.{self._signatures(_SESSION, text)[0]}"
 
     def key_of(self, session: str) -> ApiKey | None:
-        """Return the key of a session, unless it is forged, has expired, or its key is revoked."""
-        return self._read(_SESSION, session)
-
-    def invite(self, key: ApiKey) -> str:
-        """Return a text that begins a session once, for a link."""
-        return self._sign(_INVITATION, key.id, _INVITATION_LIFETIME)
-
-    def accept(self, invitation: str) -> ApiKey | None:
-        """Return the key of an invitation that is valid and has not been used."""
-        key = self._read(_INVITATION, invitation)
-        if key is None or invitation in self._used:
+        """Return the key of a session, unless it is forged or over, or its key is revoked."""
+        text, _, signature = session.rpartition(".")
+        if not session.isascii() or not _is_among(signature, self._signatures(_SESSION, text)):
             return None
-        self._used.add(invitation)
-        return key
+        key, end, name = text.split(".")
+        over = time.time() >= int(end) or name in self._ended or self._keyring.has_ended(name)
+        return None if over else self._keyring.get(key)
+
+    def end(self, session: str) -> None:
+        """End a session, so that its text is of no use any more."""
+        if self.key_of(session) is not None:
+            _, end, name, _ = session.split(".")
+            self._ended.add(name)
+            with suppress(ArmraceError, OSError):  # of a file that cannot be written
+                self._keyring.end_session(name, int(end))
 
     def form_token(self, session: str) -> str:
         """Return the session's CSRF token, which its forms must send."""
@@ -67,17 +70,6 @@ class Sessions:
     def is_seal(self, session: str, seal: str, *words: str) -> bool:
         """Whether words were sealed in a session."""
         return _is_among(seal, self._signatures(_SEAL, "\0".join((session, *words))))
-
-    def _sign(self, purpose: str, key: str, lifetime: int) -> str:
-        text = f"{key}.{int(time.time()) + lifetime}.{secrets.token_hex(8)}"
-        return f"{text}.{self._signatures(purpose, text)[0]}"
-
-    def _read(self, purpose: str, signed: str) -> ApiKey | None:
-        text, _, signature = signed.rpartition(".")
-        if not signed.isascii() or not _is_among(signature, self._signatures(purpose, text)):
-            return None
-        key, end, _ = text.split(".")
-        return self._keyring.get(key) if time.time() < int(end) else None
 
     def _signatures(self, purpose: str, text: str) -> list[str]:
         """Return the signatures of a text by all keys that are accepted, the one in use first."""

@@ -58,6 +58,8 @@ class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     format: int = 1
     signer: int | msgspec.UnsetType = msgspec.UNSET
     """The key that signs, as long as a newer one is prepared; otherwise the newest signs."""
+    ended: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
+    """Sessions that were ended before their time, and that time in seconds."""
 
     @property
     def signs(self) -> int:
@@ -190,6 +192,29 @@ class Keyring:
                 signing = {**signing, max(signing) + 1: _new_secret()}
             latest = {number: signing[number] for number in sorted(signing)[-max(1, kept) :]}
             self._write(msgspec.structs.replace(content, signing=latest, signer=msgspec.UNSET))
+
+    # --- sessions -------------------------------------------------------------------------
+
+    def has_ended(self, session: str) -> bool:
+        """Whether a session was ended before its time.
+
+        Args:
+            session: its name.
+        """
+        ended = self._content.ended
+        return ended is not msgspec.UNSET and session in ended
+
+    def end_session(self, session: str, until: int) -> None:
+        """End a session before its time, for all servers that share the file.
+
+        Args:
+            session: its name.
+            until: when it would have ended, in seconds.
+        """
+        with self._changing() as content:
+            ended = {} if content.ended is msgspec.UNSET else content.ended
+            kept = {name: end for name, end in ended.items() if end > time.time()}
+            self._write(msgspec.structs.replace(content, ended={**kept, session: until}))
 
     # --- API keys -------------------------------------------------------------------------
 

@@ -101,7 +101,7 @@ def test_a_server_compiles_beside_its_turns(place, tmp_path, monkeypatch, mode):
         # Into a file: a pipe that nobody reads would fill up and stop the server.
         with (tmp_path / "log").open("w") as log:
             second = subprocess.Popen(
-                [*command, "--port", str(port), "--mode", mode], cwd=tmp_path, stderr=log
+                [*command, "--open", "--port", str(port), "--mode", mode], cwd=tmp_path, stderr=log
             )
         try:
             _check(first, second, address, place)

@@ -413,7 +413,9 @@ def test_a_backup_is_written_over_http_while_others_decide(path, tmp_path, monke
         other.start()
         try:
             with TestClient(
-                create_application(service), base_url="http://127.0.0.1", client=LOCAL
+                create_application(service, declared_open=True),
+                base_url="http://127.0.0.1",
+                client=LOCAL,
             ) as client:
                 answer = client.post("/v1/backup").json()
                 done.set()

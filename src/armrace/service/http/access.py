@@ -50,15 +50,16 @@ class Grant(NamedTuple):
 
     tenant: str
     key: ApiKey | None
-    """``None`` as long as the service never had a key."""
+    """``None`` if the service is open."""
 
 
 class Access:
     """Decides whether a request may pass.
 
-    A service that never had a key is open to programs on this machine: to connections from a
-    loopback address to a local name, neither through a proxy nor from a web page of another site.
-    Once there was a key, nothing passes without one, even if all are revoked.
+    Nothing passes without a key, even if all are revoked, unless the service was declared open and
+    never had one. It is then open to programs on this machine: to connections from a loopback
+    address to a local name, neither from a web page of another site nor through a proxy that says
+    so. One that does not say so cannot be told from a local program.
 
     Args:
         keyring: the keys.
@@ -66,6 +67,7 @@ class Access:
         tenant: whose experiments requests reach while there is no key. Its keys are the
             operator's.
         tell: called with a sentence when the file of keys can no longer be read.
+        declared_open: whether the service needs no key as long as it has none.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Access:
         rate: float | None,
         tenant: str,
         tell: Callable[[str], None] = lambda sentence: None,
+        declared_open: bool = False,
     ) -> None:
         self._keyring = keyring
         self._rate = rate
@@ -82,6 +85,12 @@ class Access:
         self._refreshed = time.monotonic()
         self._tell = tell
         self._told: str | None = None
+        self._declared_open = declared_open
+
+    @property
+    def is_open(self) -> bool:
+        """Whether programs on this machine need no key."""
+        return self._declared_open and not self._keyring.has_keys
 
     def check(
         self,
@@ -102,7 +111,7 @@ class Access:
             The tenant and the key.
         """
         self.refresh()
-        if not self._keyring.has_keys:
+        if self.is_open:
             self.check_local(http, headers)
             trust(http)
             return Grant(self._tenant, None)
@@ -138,7 +147,7 @@ class Access:
         """Count the events of a key; refuse those that are too many.
 
         Args:
-            key: the key; ``None`` as long as there are none.
+            key: the key; ``None`` if the service is open.
             events: how many events to count.
         """
         if self._rate is None or key is None:

@@ -55,6 +55,7 @@ def create_application(
     version: str = "",
     log: RequestLog | None = None,
     pages: Pages = lambda inside: (),
+    declared_open: bool = False,
 ) -> Shortcut:
     """Return the application of a service.
 
@@ -65,23 +66,25 @@ def create_application(
         version: the version of the package, for the OpenAPI document.
         log: writes about requests; by default about those of status 500 and above.
         pages: returns routes beside the endpoints.
+        declared_open: whether programs on this machine need no key as long as there is none.
     """
     log = log or RequestLog()
-    return _Application(service, rate, when_failed, version, log).with_shortcut(pages)
+    access = Access(service.keyring, rate, service.tenant, log.note, declared_open)
+    return _Application(service, access, when_failed, version, log).with_shortcut(pages)
 
 
 class _Application:
     def __init__(
         self,
         service: Service,
-        rate: float | None,
+        access: Access,
         when_failed: Callable[[], None],
         version: str,
         log: RequestLog,
     ) -> None:
         self._service = service
         self._front = Front(service.ledger)
-        self._access = Access(service.keyring, rate, service.tenant, log.note)
+        self._access = access
         self._streams = Streams()
         self._metrics = Metrics()
         self._log = log

@@ -26,12 +26,12 @@ class Visitor(NamedTuple):
 
     tenant: str
     key: ApiKey | None
-    """``None`` as long as the service never had a key: pages can be read on this machine."""
+    """``None`` if the service is open."""
 
     @property
     def may_change(self) -> bool:
         """Whether the visitor may retract and release."""
-        return self.key is not None and self.key.allows("admin")
+        return self.key is None or self.key.allows("admin")
 
     @property
     def key_id(self) -> str:
@@ -44,9 +44,9 @@ class Inside:
 
     Args:
         front: performs requests.
-        access: checks the host while there are no keys.
+        access: checks who may use a service that is open.
         keyring: the keys.
-        tenant: whose experiments are reached while there are no keys.
+        tenant: whose experiments are reached without a key.
         streams: the event streams, which end when the server stops.
         when_failed: called when the store has failed.
     """
@@ -67,6 +67,11 @@ class Inside:
         self._tenant = tenant
         self._when_failed = when_failed
 
+    @property
+    def is_open(self) -> bool:
+        """Whether visitors on this machine need no key."""
+        return self._access.is_open
+
     def refresh(self) -> None:
         """Reload the keys if their file has changed, at most ten times a second."""
         self._access.refresh()
@@ -80,7 +85,7 @@ class Inside:
         self._access.charge(visitor.key)
 
     def local_visitor(self, http: Mapping[str, Any]) -> Visitor:
-        """Return who may read while there are no keys, or refuse a request from elsewhere.
+        """Return a visitor of a service that is open, or refuse a request from elsewhere.
 
         Args:
             http: the request as ASGI describes it.
@@ -103,8 +108,7 @@ class Inside:
         """
         endpoint = _FOUND[method, path]
         key = visitor.key
-        allowed = endpoint.scope == "read" if key is None else key.allows(endpoint.scope)
-        if not allowed:
+        if key is not None and not key.allows(endpoint.scope):
             raise Forbidden(f"this needs a key with the scope {endpoint.scope}.")
         content = None
         if endpoint.body is not None:

@@ -9,7 +9,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit, setrlimit
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import uvicorn
 
-from armrace.errors import InvalidParameter, StoreFailed
+from armrace.errors import InvalidParameter, StoreFailed, UnknownName
 from armrace.files import make_folder
 from armrace.service.http.application import Pages, create_application
 from armrace.service.http.connections import PER_ADDRESS, Connection, Crowd, close_slow
@@ -27,6 +27,7 @@ from armrace.service.keyring import Keyring
 from armrace.service.modes import Mode, ledger_of
 from armrace.service.opening import is_database, keyring_of, open_store
 from armrace.service.service import Service
+from armrace.service.stores.base import Store
 
 __all__ = ["Server", "ServerSettings", "data_folder", "default_place", "serve"]
 
@@ -128,6 +129,8 @@ class ServerSettings(NamedTuple):
     """How many connections of one address may be open that have not shown a key."""
     log: LogLevel = "problems"
     """Which requests to write about on standard error."""
+    open: bool = False
+    """Whether programs on this machine need no key; there must be none then."""
     mode: Mode = "exact"
     """From which state decisions are drawn; ``"relaxed"`` is for several servers on PostgreSQL."""
 
@@ -159,13 +162,16 @@ def serve(
     Raises:
         StoreFailed: the store has failed; the next start replays its log.
     """
-    keys, host, port = settings.keys, settings.host, settings.port
+    host, port = settings.host, settings.port
     where = default_place() if settings.store is None else settings.store
     ledger_of(settings.mode, is_database(where))
-    keyring = keyring_of(where, keys)
-    _check_host(host, keyring)
+    _check_host(settings)
     _check_free(host, port)
-    service = Service(open_store(where), keyring, clock=clock, mode=settings.mode)
+    store, keyring = _open(where, settings)
+    say(f"The log is in {_without_password(where)}.")
+    if not settings.open and not keyring.has_keys:
+        _say_first_key(keyring.create(["admin"])[1], settings, say)
+    service = Service(store, keyring, clock=clock, mode=settings.mode)
     failed: list[bool] = []
 
     def stop() -> None:
@@ -174,19 +180,16 @@ def serve(
 
     log = RequestLog(settings.log)
     server = Server(
-        create_application(service, settings.rate, stop, version, log, pages),
+        create_application(service, settings.rate, stop, version, log, pages, settings.open),
         host,
         port,
         per_address=settings.per_address,
     )
-    say(f"The log is in {_without_password(where)}.")
     if settings.mode == "relaxed":
         say("Mode relaxed: decisions are drawn from a state that may be a little behind the log.")
-    if not keyring.has_keys:
-        say("There are no keys yet: programs on this machine may do everything, others nothing.")
-        file = "" if keys is None else f" --keys {keys}"
-        say("Make one with:")
-        say(f"  armrace keys create --scopes admin --store {_without_password(where)}{file}")
+    if settings.open:
+        say("Open: every program on this machine may do everything, without a key.")
+        say("A proxy in front of this port opens it to the world.")
     say(f"Listening on {settings.address}; see /docs there. Ctrl-C stops the service.")
     # The ledger works in a thread beside the event loop; by default either may hold the
     # interpreter for 5 ms while the other waits, which is longer than a turn takes.
@@ -201,17 +204,51 @@ def serve(
         raise StoreFailed("the store has failed; the service stops, and replays its log next time.")
 
 
-def _check_host(host: str, keyring: Keyring) -> None:
+def _open(place: Path | str, settings: ServerSettings) -> tuple[Store, Keyring]:
+    """Open a store with its secrets, which are made if the log is empty."""
+    keyring = None
+    with suppress(UnknownName):  # before the store, which may be far away
+        keyring = keyring_of(place, settings.keys, create=False)
+    store = open_store(place)
+    try:
+        if keyring is None:
+            with store.turn() as turn:
+                is_new = turn.head.sequence == 0
+            keyring = _secrets_of(place, settings, is_new)
+        if settings.open and keyring.has_keys:
+            raise InvalidParameter("open must be left out: the store has keys.")
+    except BaseException:
+        store.close()
+        raise
+    return store, keyring
+
+
+def _secrets_of(place: Path | str, settings: ServerSettings, is_new: bool) -> Keyring:
+    try:
+        return keyring_of(place, settings.keys, create=is_new)
+    except UnknownName as error:
+        raise UnknownName(
+            f"{str(error).rstrip('.')}, although the log has events; put the file back, or make "
+            "another with armrace keys create, which does not recognise decisions made until now."
+        ) from None
+
+
+def _say_first_key(text: str, settings: ServerSettings, say: Callable[[str], None]) -> None:
+    say("This store had no key. Here is one that may do everything; it is not shown again.")
+    say(f"Sign in with it at {settings.address}/, and give it to programs:")
+    say(f"  export ARMRACE_KEY={text}")
+
+
+def _check_host(settings: ServerSettings) -> None:
+    host = settings.host
     try:
         local = host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         raise InvalidParameter(
             f"host must be an address or localhost; got {host!r:.100}."
         ) from None
-    if not local and not keyring.has_keys:
-        raise InvalidParameter(
-            f"host must be a loopback address as long as there are no keys; got {host}."
-        )
+    if settings.open and not local:
+        raise InvalidParameter(f"host must be a loopback address with open; got {host}.")
 
 
 def _check_free(host: str, port: int) -> None:
