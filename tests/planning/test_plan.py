@@ -9,7 +9,7 @@ import pytest
 
 from armrace.planning import Plan, budget_levels, make_question, plan
 from armrace.planning import planner as module
-from armrace.planning.guarantees import guaranteed_corruption
+from armrace.planning.guarantees import VACUOUS, guaranteed_corruption
 from armrace.planning.recommendation import _proven
 
 ASKED: dict[str, Any] = {
@@ -171,7 +171,26 @@ def test_among_equals_the_policy_with_a_theorem_is_recommended() -> None:
     found = plan(**asked)
     assert found.table["policy"].to_list() == policies
     assert found.recommendation.startswith("Take optimistic-log-barrier: with C = 40")
-    assert "thompson was cheaper here within chance, but without a proof." in found.recommendation
+    assert "thompson was cheaper here within chance, but no bound is proven" in found.recommendation
+    learner = found.question.learners()["optimistic-log-barrier"]
+    bound = learner.guarantee_at(found.question.means, 4000, 40.0).pseudo_regret
+    assert f"it loses at most {bound:,.0f} on average, of 1,600 that can" in found.recommendation
+    assert found.table["proven"].to_list() == ["no bound", f"{bound:,.0f}"]
+
+
+def test_a_bound_above_all_that_can_be_lost_is_no_reason_for_a_policy() -> None:
+    """Among equals the cheapest is taken if no theorem says anything, and the plan says so."""
+    policies = ["thompson", "optimistic-log-barrier"]
+    asked = {**ASKED, "policies": policies, "attacks": ["swap-best"], "progress": False}
+    found = plan(**{**asked, "days": 0.2, "forged": 0.05})
+    assert found.table["proven"].to_list() == ["no bound", VACUOUS]
+    words = found.recommendation
+    assert words.startswith("Take thompson:")
+    assert "Nothing is proven for thompson under this corruption: search" in words
+    alone = plan(**{**asked, "days": 0.2, "forged": 0.05, "policies": policies[1:]})
+    assert f"What is proven for optimistic-log-barrier at this C is {VACUOUS}" in (
+        alone.recommendation
+    )
 
 
 def test_what_is_proven_without_corruption_only_is_not_called_proven_for_any_attack() -> None:

@@ -1,23 +1,75 @@
-"""Proven guarantees: the largest corruption at which a theorem's bound is not vacuous.
+"""Proven guarantees: what a policy loses at most, and up to which corruption that says something.
 
-A bound on the pseudo-regret is vacuous unless it lies below ``D T``, the cost of playing in every
-round the best arm that is not good enough; ``D`` is the gap of that arm.
+What a policy loses at most says something if it is below all that can be lost, the largest gap in
+every round. The largest corruption is that at which it is below the cost of playing in every round
+the best arm that is not good enough.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from armrace.formatting import count
 from armrace.planning.question import Question
 from armrace.policies import Policy
+from armrace.policies.base import Guarantee
 from armrace.specification import MAXIMAL_HORIZON
 from armrace.theory import agnostic_regret, gaps_of
 
-__all__ = ["COVERED", "guaranteed_corruption", "rounds_until_guarantee"]
+__all__ = [
+    "COVERED",
+    "VACUOUS",
+    "guaranteed_corruption",
+    "proven_guarantee",
+    "proven_loss",
+    "rounds_until_guarantee",
+]
 
 COVERED = "any attack that fixes its answer for every arm before the arm is drawn"
 """Whom the theorems are about: who answers to the drawn arm pays less for the same harm."""
+
+
+VACUOUS = "more than all that can be lost"
+
+
+def proven_guarantee(
+    policy: Policy, means: Sequence[float], horizon: int, corruption: float
+) -> Guarantee | None:
+    """Return a policy's guarantee; None if there is none below all that can be lost.
+
+    Args:
+        policy: the policy.
+        means: the mean rewards of the arms.
+        horizon: the number of rounds.
+        corruption: the most that an attack spends.
+    """
+    found = policy.guarantee_at(means, horizon, corruption)
+    most = max(gaps_of(means)) * horizon
+    return None if found is None or found.pseudo_regret > most * (1 - 1e-9) else found
+
+
+def proven_loss(policy: Policy, means: Sequence[float], horizon: int, corruption: float) -> str:
+    """Say what a policy is proven to lose at most, in rewards.
+
+    Args:
+        policy: the policy.
+        means: the mean rewards of the arms.
+        horizon: the number of rounds.
+        corruption: the most that an attack spends.
+
+    >>> from armrace.policies import OptimisticLogBarrier, Thompson
+    >>> proven_loss(OptimisticLogBarrier(), [0.6, 0.4], 100_000, 100)
+    '733'
+    >>> proven_loss(OptimisticLogBarrier(), [0.6, 0.4], 100_000, 10_000)
+    'more than all that can be lost'
+    >>> proven_loss(Thompson(), [0.6, 0.4], 100_000, 100)
+    'no bound'
+    """
+    found = proven_guarantee(policy, means, horizon, corruption)
+    if found is not None:
+        return count(round(found.pseudo_regret))
+    return VACUOUS if policy.guarantee_at(means, horizon, corruption) else "no bound"
 
 
 def guaranteed_corruption(question: Question, policy: Policy) -> float | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from armrace.planning.guarantees import guaranteed_corruption
+from armrace.planning.guarantees import guaranteed_corruption, proven_loss
 from armrace.planning.question import Question
 from armrace.planning.recommendation import recommend
 from armrace.planning.run_metrics import REQUIRED
@@ -33,6 +33,7 @@ _SCHEMA: dict[str, type[pl.DataType]] = {
     "suspected_attack": pl.String,
     "suspected_decision_days": pl.Float64,
     "guaranteed": pl.Float64,
+    "proven": pl.String,
 }
 
 
@@ -61,7 +62,8 @@ class Plan(Presentation):
         Costs are mean pseudo-regrets; ``decision_days`` are the days after which 95% of the runs
         had decided. Columns that begin with ``suspected`` are at the suspected corruption, under
         the attack that is worst for the column. ``guaranteed`` is the largest corruption at which
-        a theorem still says something; see :mod:`armrace.planning.guarantees`.
+        a theorem with high probability still says something, and ``proven`` what the policy is
+        proven to lose at most at the suspected one; see :mod:`armrace.planning.guarantees`.
         """
         rows = [self._row(name) for name in self.question.learners()]
         return (
@@ -105,7 +107,7 @@ class Plan(Presentation):
         return self.cells.filter(pl.col("budget") == self.question.suspected)
 
     def _row(self, name: str) -> dict[str, Any]:
-        asked = self.question
+        asked, learner = self.question, self.question.learners()[name]
         own = self.cells.filter(pl.col("policy") == name)
         quiet = own.filter(pl.col("budget") == 0).row(0, named=True)
         a_day = asked.traffic / asked.horizon
@@ -118,7 +120,8 @@ class Plan(Presentation):
             "decision_days": self._days(quiet["decision_p95"]),
             **_survival(own),
             **self._under_suspicion(own, a_day),
-            "guaranteed": guaranteed_corruption(asked, asked.learners()[name]),
+            "guaranteed": guaranteed_corruption(asked, learner),
+            "proven": proven_loss(learner, asked.means, asked.horizon, asked.suspected),
         }
 
     def _days(self, rounds: float | None) -> float | None:

@@ -10,7 +10,13 @@ import numpy.typing as npt
 import polars as pl
 
 from armrace.formatting import clicks, days_in_words, figure, percent, runs_in_words
-from armrace.planning.guarantees import COVERED, rounds_until_guarantee
+from armrace.planning.guarantees import (
+    COVERED,
+    VACUOUS,
+    proven_guarantee,
+    proven_loss,
+    rounds_until_guarantee,
+)
 from armrace.planning.question import Question
 from armrace.policies import MultiLayerRace
 from armrace.simulation.experiment import USUAL_REFRESH, refresh_words
@@ -38,8 +44,8 @@ def recommend(question: Question, table: pl.DataFrame, samples: Samples) -> str:
     rows = table.to_dicts()
     stood = _proven_first(question, [row for row in rows if _stands(row, question)], samples)
     if stood:
-        choice, rivals = _choice(question, stood[0]), _rivals(stood, samples)
-        rivals = " ".join(part for part in (rivals, _unproven(question, stood)) if part)
+        choice = f"{_choice(question, stood[0])} {_proven_for(question, stood[0])}".rstrip()
+        rivals = " ".join(filter(None, (_rivals(stood, samples), _cheaper(question, stood))))
     else:
         choice, rivals = _none_stands(question, rows), ""
     paragraphs = (
@@ -77,26 +83,46 @@ def _proven_first(question: Question, stood: list[Row], samples: Samples) -> lis
 
 
 def _has_bound(question: Question, row: Row) -> bool:
-    """Whether there is a theorem on the policy under the suspected corruption."""
-    policy, gaps = question.learners()[row["policy"]], gaps_of(question.means)
-    return policy.guarantee(gaps, question.horizon, question.suspected) is not None
+    """Whether a theorem on the policy says something under the suspected corruption."""
+    policy = question.learners()[row["policy"]]
+    found = proven_guarantee(policy, question.means, question.horizon, question.suspected)
+    return found is not None
 
 
-def _unproven(question: Question, stood: list[Row]) -> str:
-    """Say of a choice that nothing is proven for it, or of which cheaper ones nothing is."""
+def _proven_for(question: Question, row: Row) -> str:
+    """Say what is proven about a choice in this setting, against attacks of any kind."""
+    policy, name = question.learners()[row["policy"]], row["policy"]
+    setting = question.means, question.horizon, question.suspected
+    found = proven_guarantee(policy, *setting)
+    if found is not None:
+        how = f"with probability {percent(1 - found.failure)}" if found.failure else "on average"
+        most = figure(max(gaps_of(question.means)) * question.horizon)
+        return (
+            f"Proven for {name} at C = {figure(question.suspected)}, under {COVERED}: it loses at "
+            f"most {proven_loss(policy, *setting)} {how}, of {most} that can be lost."
+        )
     if not question.suspected:
         return ""
-    if not _has_bound(question, stood[0]):
-        return (
-            f"Nothing is proven for {stood[0]['policy']} under this corruption: search for "
-            "its worst attack with armrace redteam before you rely on it."
-        )
+    if policy.guarantee_at(*setting) is not None:
+        said = f"What is proven for {name} at this C is {VACUOUS}"
+    else:
+        said = f"Nothing is proven for {name} under this corruption"
+    return f"{said}: search for its worst attack with armrace redteam before you rely on it."
+
+
+def _cheaper(question: Question, stood: list[Row]) -> str:
+    """Name the cheaper policies that a proven one was preferred to."""
     cost = stood[0]["suspected_cost_a_day"]
+    if not question.suspected or not _has_bound(question, stood[0]):
+        return ""
     cheaper = [row["policy"] for row in stood[1:] if row["suspected_cost_a_day"] < cost]
     if not cheaper:
         return ""
     verb = "was" if len(cheaper) == 1 else "were"
-    return f"{' and '.join(cheaper)} {verb} cheaper here within chance, but without a proof."
+    return (
+        f"{' and '.join(cheaper)} {verb} cheaper here within chance, but no bound is proven that "
+        "says anything here."
+    )
 
 
 def _choice(question: Question, row: Row) -> str:

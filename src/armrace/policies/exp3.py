@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,9 +15,11 @@ from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn
 from armrace.kernels.sampling import choose_by_weights, total_weight
 from armrace.kernels.streams import Stream
+from armrace.policies.base import Guarantee
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
 from armrace.specification import Limits
+from armrace.theory import exp3_any_rewards_regret
 
 __all__ = ["Exp3"]
 
@@ -77,6 +79,11 @@ class Exp3(CountingPolicy, frozen=True, tag="exp3"):
     learning_rate: Annotated[
         float | None, Limits("step size; by default sqrt(2 ln K / (TK))", 0, low_open=True)
     ] = None
+
+    def guarantee(self, gaps: Sequence[float], horizon: int, corruption: float) -> Guarantee | None:
+        # The regret for any rewards, and what corruption hides of it.
+        regret = exp3_any_rewards_regret(len(gaps) + 1, horizon, self.learning_rate)
+        return Guarantee(min(regret + 2 * corruption, max(gaps) * horizon), failure=0.0)
 
     def start(self, arms: int, horizon: int) -> Exp3State:
         rate = self.learning_rate

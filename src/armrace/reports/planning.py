@@ -40,9 +40,8 @@ _COLUMNS = {
     "lost a day at C": "mean pseudo-regret at the suspected C, under the attack that costs most",
     "decided at C": "as decided, at the suspected C, under the attack that delays most; the "
     "decision may be a wrong one",
-    "proven": f"the largest C at which a theorem guarantees, for {COVERED}, that the policy loses "
-    "less than the best arm that is not good enough would if it was always played; a dash if "
-    "there is none",
+    "proven": f"what the policy is proven to lose at most in all, at the suspected C and under "
+    f"{COVERED}",
 }
 
 
@@ -130,8 +129,8 @@ def plan_table(plan: Plan) -> str:
     styles = _styles(plan)
     rows = []
     for found, cells in zip(plan.table.iter_rows(named=True), plan_cells(plan), strict=True):
-        name, proven = found["policy"], _or_dash(found["guaranteed"], count)
-        rows.append(row(name, (*cells[1:], proven), line_mark(styles[name])))
+        name = found["policy"]
+        rows.append(row(name, (*cells[1:], found["proven"]), line_mark(styles[name])))
     return table(list(_COLUMNS), rows, "Policies")
 
 

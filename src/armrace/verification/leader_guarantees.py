@@ -115,13 +115,6 @@ def _lb_inf_proof(policy: Any, horizon: int, arms: int = len(MEANS)) -> BarrierP
     return lb_inf_proof(arms, horizon, policy.prediction_rate > 0)
 
 
-def _exp3_pseudo_regret(policy: Any, means: Sequence[float], horizon: int, spent: float) -> float:
-    """Bound it by the regret for any rewards, plus what corruption hides."""
-    gaps = theory.gaps_of(means)
-    regret = theory.exp3_any_rewards_regret(len(gaps) + 1, horizon, policy.learning_rate)
-    return min(regret + 2 * spent, max(gaps) * horizon)
-
-
 LEADERS: Mapping[type[Policy], LeaderGuarantee] = {
     OptimisticLogBarrier: LeaderGuarantee(
         prescribed=PrescribedOptimisticLogBarrier,
@@ -157,7 +150,7 @@ LEADERS: Mapping[type[Policy], LeaderGuarantee] = {
         prescribed=PrescribedExp3,
         regulariser=ENTROPY,
         read=_read_exp3,
-        pseudo_regret=_exp3_pseudo_regret,
+        pseudo_regret=_published,
         regret=lambda policy, arms, horizon: theory.exp3_any_rewards_regret(
             arms, horizon, policy.learning_rate
         ),
