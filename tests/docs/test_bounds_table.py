@@ -7,6 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from armrace.planning import make_question
+from armrace.planning.guarantees import VACUOUS, proven_loss
+from armrace.planning.recommendation import _proven_for
+from armrace.policies import POLICIES
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -21,3 +26,57 @@ def test_the_table_of_bounds_is_what_the_script_prints(
     specification.loader.exec_module(module)
     module.print_bounds()
     assert capsys.readouterr().out in (DOCS / "theory.md").read_text(encoding="utf-8")
+
+
+ADS = [0.06, 0.05, 0.04, 0.03, 0.02]
+
+
+def proven(tag: str) -> list[str]:
+    """What a policy is proven to lose on the ad server's scale, without and with an attack."""
+    return [proven_loss(POLICIES.make(tag), ADS, 200_000, c) for c in (0.0, 1000.0)]
+
+
+def rows(page: str, heading: str) -> dict[str, str]:
+    """The last cell of each row of the first table below a heading, by the first policy named."""
+    below = (DOCS.parent / page).read_text(encoding="utf-8").split(f"\n{heading}\n")[1]
+    lines = below[below.index("\n|") + 1 :].split("\n\n")[0].splitlines()[2:]
+    return {line.split("`")[1]: line.strip("|").split("|")[-1] for line in lines if "`" in line}
+
+
+@pytest.mark.parametrize(
+    ("page", "heading"),
+    [
+        ("README.md", "## Which policy"),
+        ("docs/guide/choose-a-policy.md", "## One recommendation for each situation"),
+    ],
+)
+def test_what_is_proven_stands_beside_each_recommendation(page: str, heading: str) -> None:
+    found = rows(page, heading)
+    assert len(found) >= 5
+    for tag, cell in found.items():
+        quiet, attacked = proven(tag)
+        said = quiet if quiet == attacked else f"{quiet} / {attacked}"
+        assert cell.strip().split(": ")[-1] == said
+
+
+def test_the_guide_to_live_use_says_what_is_proven() -> None:
+    page = " ".join((DOCS / "guide" / "live-use.md").read_text(encoding="utf-8").split())
+    leaders = [proven(tag) for tag in ("optimistic-log-barrier", "tsallis-inf", "lb-inf")]
+    (a, b, c), (d, e, f) = zip(*leaders, strict=True)
+    assert f"by {a}, {b} and {c} of the 8,000 that can be lost" in page
+    assert f"with 1,000 views forged by {d}, {e} and {f}" in page
+
+
+def test_the_guide_to_planning_quotes_what_a_plan_says() -> None:
+    question = make_question(
+        [0.05, 0.045, 0.04, 0.04, 0.035, 0.03],
+        traffic=200_000,
+        days=5,
+        forged_clicks=0.0024,
+        policies=["optimistic-log-barrier", "sharp-race"],
+    )
+    said = _proven_for(question, {"policy": "optimistic-log-barrier"})
+    page = " ".join((DOCS / "guide" / "planning.md").read_text(encoding="utf-8").split())
+    assert said in page
+    race = question.learners()["sharp-race"]
+    assert proven_loss(race, question.means, question.horizon, question.suspected) == VACUOUS
