@@ -48,6 +48,8 @@ class UnknownName(ArmraceError, LookupError):
     """No policy, attack, environment or scenario has this name."""
 
     code: ClassVar[str] = "unknown-name"
+    brief: str | None = None
+    """The sentence without the names that exist, for those who may not know them."""
 
     @classmethod
     def among(cls, kind: str, name: str, known: Iterable[str]) -> UnknownName:
@@ -61,8 +63,13 @@ class UnknownName(ArmraceError, LookupError):
         known = sorted(known)
         # A caller of the library may give something else than text.
         nearest = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
-        hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(known)}."
-        return cls(f"there is no {kind} named {name!r}; {hint}")
+        hint = f"there are {', '.join(known) or 'none'}."
+        if nearest:
+            hint = f"did you mean {nearest[0]!r}?"
+        sentence = f"there is no {kind} named {name!r}"
+        found = cls(f"{sentence}; {hint}")
+        found.brief = f"{sentence}."
+        return found
 
 
 class UnwritableOutput(ArmraceError, OSError):

@@ -117,6 +117,19 @@ def test_both_clients_have_the_same_methods_with_the_same_descriptions():
     coroutine.close()
 
 
+@pytest.mark.parametrize("dots", [".", "..", "a/../../b"])
+def test_names_that_would_lead_elsewhere_are_not_sent(application, dots):
+    """``.../ads/arms/../pause`` is the address that pauses the experiment."""
+    with connect(application) as client:
+        client.create("ads", ["a", "b"], 0, policy="ucb1")
+        for change in (client.pause_arm, client.retire_arm, client.resume_arm, client.add_arm):
+            with pytest.raises(InvalidParameter, match="arm must not have . or .. as a part"):
+                change("ads", dots)
+        with pytest.raises(InvalidParameter, match="name must not have . or .. as a part"):
+            client.pause(dots)
+        assert client.describe("ads").phase == "running"
+
+
 def test_refusals_are_the_errors_of_python(application):
     with connect(application) as client:
         client.create("ads", ["a", "b"], 0)

@@ -193,6 +193,9 @@ def test_bad_bodies_are_refused_in_one_shape(client, body, status):
         ({"policy": "nonsense"}, 404, "there is no policy named"),
         ({"arms": ["a"]}, 422, "refused"),
         ({"name": "a/b"}, 422, "must not have a slash"),
+        ({"name": ".."}, 422, "name must not have . or .. as a part; got '..'"),
+        ({"arms": ["a", "."]}, 422, "names of arms must not have . or .. as a part"),
+        ({"arms": ["a", "b/../c"]}, 422, "names of arms must not have . or .. as a part"),
         ({"missing": 7}, 422, "missing must be"),
         ({"arms": ["x", "y"]}, 409, "other settings"),
     ],
@@ -242,6 +245,24 @@ def test_keys_open_what_their_scopes_say(service):
         assert client.get("/metrics").status_code == 401
         service.keyring.revoke(service.keyring.list()[1].id)
         assert ask(decider, "POST", "/v1/experiments/ads/decide") == 401
+
+
+@pytest.mark.parametrize(
+    ("path", "body"), [("decide", {}), ("decide/batch", {"decisions": [{}, {}]})]
+)
+def test_a_key_that_may_not_read_is_told_no_names(service, path, body):
+    service.create("secret-sale", ["a", "b"], 0, policy="ucb1")
+    with TestClient(create_application(service), base_url="http://shop.example") as client:
+
+        def told(scope, name):
+            headers = {"Authorization": f"Bearer {service.keyring.create([scope])[1]}"}
+            answer = client.post(f"/v1/experiments/{name}/{path}", json=body, headers=headers)
+            assert answer.status_code == 404
+            return answer.json()["message"]
+
+        for name in ("secret-sole", "x"):  # near, and far from all
+            assert told("decide", name) == f"there is no experiment named '{name}'."
+            assert "secret-sale" in told("admin", name)
 
 
 def test_without_keys_only_this_machine_is_answered(service):

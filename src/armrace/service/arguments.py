@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 from armrace.errors import InvalidParameter
 from armrace.service.answers import Decision
 
-__all__ = ["RewardItem", "check_count", "check_decisions", "check_list", "check_rewards"]
+__all__ = [
+    "RewardItem",
+    "check_count",
+    "check_decisions",
+    "check_list",
+    "check_part",
+    "check_rewards",
+]
 
 
 class RewardItem(NamedTuple):
@@ -35,6 +42,18 @@ def check_list(name: str, members: str, values: Any) -> list[Any]:
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise InvalidParameter(f"{name} must be a list of {members}; got {values!r:.100}.")
     return list(values)
+
+
+def check_part(what: str, name: str) -> str:
+    """Return a name that can be a part of an address; refuse dots, which lead elsewhere.
+
+    Args:
+        what: what the name is called in the sentence of a refusal.
+        name: the name.
+    """
+    if any(part in (".", "..") for part in name.split("/")):
+        raise InvalidParameter(f"{what} must not have . or .. as a part; got {name!r:.100}.")
+    return name
 
 
 def check_decisions(

@@ -12,12 +12,14 @@ from armrace.errors import ArmraceError, InvalidParameter
 from armrace.limits import Limits, check_number
 from armrace.online.arguments import check_arms, check_horizon, check_seed
 from armrace.policies import POLICIES, RECOMMENDED, Policy
+from armrace.service.arguments import check_part
 from armrace.service.rewards import RewardScale, check_range
 
 __all__ = [
     "DROP",
     "FIRST_HORIZON",
     "Settings",
+    "check_arm",
     "check_label",
     "check_name",
     "check_reason",
@@ -88,7 +90,7 @@ def make_settings(
     Raises:
         ArmraceError: a setting is refused; the message names it, its limits and its value.
     """
-    names = [check_label("names of arms", arm) for arm in check_arms(arms)]
+    names = [check_arm("names of arms", arm) for arm in check_arms(arms)]
     check_number("window", window, _WINDOW)
     check_number("most_open", most_open, _OPEN, whole=True)
     if settle not in ("window", "immediate"):
@@ -131,13 +133,23 @@ def check_label(what: str, label: Any) -> str:
     return _check_text(what, label, 1, _LONGEST_LABEL)
 
 
+def check_arm(what: str, arm: Any) -> str:
+    """Return the name of an arm, or refuse one that no address could have.
+
+    Args:
+        what: what the name is called in the sentence of a refusal.
+        arm: the name.
+    """
+    return check_part(what, check_label(what, arm))
+
+
 def check_name(name: Any) -> str:
     """Return the name of an experiment, or refuse one that no address could have.
 
     Args:
         name: the name.
     """
-    check_label("name", name)
+    check_part("name", check_label("name", name))
     if "/" in name:
         raise InvalidParameter(f"name must not have a slash; got {name!r:.100}.")
     return str(name)

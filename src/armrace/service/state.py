@@ -71,8 +71,6 @@ class State:
         found = self.get(tenant, name)
         if found is None:
             known = [known for owner, known in self._by_name if owner == tenant]
-            if not known:
-                raise UnknownName(f"there is no experiment named {name!r:.100}; there are none.")
             raise UnknownName.among("experiment", str(name)[:100], known)
         return _awake(found)
 

@@ -28,6 +28,7 @@ from armrace.service.arguments import (
     check_count,
     check_decisions,
     check_list,
+    check_part,
     check_rewards,
 )
 from armrace.service.client.delivery import check_item
@@ -303,7 +304,7 @@ def retire_arm(name: str, arm: str) -> Exchange[ArmAnswer]:
 
 
 def _change_arm(name: str, arm: str, action: str) -> Exchange[ArmAnswer]:
-    path = f"{_experiment(name)}/arms/{quote(arm, safe='')}/{action}"
+    path = f"{_experiment(name)}/arms/{quote(check_part('arm', arm), safe='')}/{action}"
     return Exchange("POST", path, None, ArmAnswer)
 
 
@@ -362,4 +363,4 @@ def back_up() -> Exchange[str]:
 def _experiment(name: str) -> str:
     if not isinstance(name, str) or not name:
         raise InvalidParameter(f"name must be the name of an experiment; got {name!r:.100}.")
-    return f"/v1/experiments/{quote(name, safe='')}"
+    return f"/v1/experiments/{quote(check_part('name', name), safe='')}"

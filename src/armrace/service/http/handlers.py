@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from armrace.errors import ArmraceError, DamagedFile, RequestFailed, StoreFailed
+from armrace.errors import ArmraceError, DamagedFile, RequestFailed, StoreFailed, UnknownName
 from armrace.service.http.access import Access, Grant
 from armrace.service.http.bodies import ClientGone, read_json
 from armrace.service.http.endpoints import DECIDE, REWARD, Endpoint
@@ -78,6 +78,7 @@ class Handler:
         headers = dict(scope["headers"])
         name = request_id(headers.get(b"x-request-id"))
         status, more = self._endpoint.status, {}
+        grant = None
         try:
             grant = self._grant(scope, headers)
             answer = await self._answer(grant, scope, headers, receive)
@@ -96,7 +97,7 @@ class Handler:
         except Exception as error:
             refusal = error if isinstance(error, ArmraceError) else RequestFailed.because_of(error)
             status, code, more = status_of(refusal), refusal.code, headers_of(refusal)
-            content = _encode(Problem(refusal.code, str(refusal)))
+            content = _encode(Problem(refusal.code, _sentence(refusal, grant)))
             self._metrics.count_problem(refusal.code)
             defect = refusal.__cause__ if isinstance(refusal, RequestFailed) else None
             if isinstance(refusal, (DamagedFile, StoreFailed)):
@@ -160,6 +161,13 @@ class Handler:
                     yield message
 
         return follow()
+
+
+def _sentence(error: ArmraceError, grant: Grant | None) -> str:
+    """Return what an error says, without names that the key may not read."""
+    blind = grant is not None and grant.key is not None and not grant.key.allows("read")
+    brief = error.brief if blind and isinstance(error, UnknownName) else None
+    return brief or str(error)
 
 
 class Shortcut:

@@ -9,7 +9,7 @@ from armrace.service.answers import ArmAnswer, ArmStatus
 from armrace.service.books import Books
 from armrace.service.events import ArmAdded, ArmChanged
 from armrace.service.experiment import Experiment
-from armrace.service.settings import check_label
+from armrace.service.settings import check_arm
 
 __all__ = ["AddArm", "ChangeArm"]
 
@@ -42,7 +42,7 @@ class AddArm(msgspec.Struct, frozen=True):
     def perform(self, books: Books) -> ArmAnswer:
         """Check everything, then add events; return the answer."""
         experiment = books.experiment(self.tenant, self.name)
-        check_label("arm", self.arm)
+        check_arm("arm", self.arm)
         before = experiment.generation.number
         if self.arm not in experiment.arms:
             if len(experiment.arms) >= _MOST_ARMS:
