@@ -123,9 +123,9 @@ def test_names_that_would_lead_elsewhere_are_not_sent(application, dots):
     with connect(application) as client:
         client.create("ads", ["a", "b"], 0, policy="ucb1")
         for change in (client.pause_arm, client.retire_arm, client.resume_arm, client.add_arm):
-            with pytest.raises(InvalidParameter, match="arm must not have . or .. as a part"):
+            with pytest.raises(InvalidParameter, match=r"arm must not have \. or \.\. as a part"):
                 change("ads", dots)
-        with pytest.raises(InvalidParameter, match="name must not have . or .. as a part"):
+        with pytest.raises(InvalidParameter, match=r"name must not have \. or \.\. as a part"):
             client.pause(dots)
         assert client.describe("ads").phase == "running"
 
