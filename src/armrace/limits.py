@@ -10,7 +10,10 @@ import numpy as np
 
 from armrace.errors import InvalidParameter
 
-__all__ = ["Limits", "check_number"]
+__all__ = ["MOST_ARMS", "Limits", "check_number"]
+
+MOST_ARMS = 10_000
+"""How many arms an experiment of the service or a log may have."""
 
 
 @dataclass(frozen=True)

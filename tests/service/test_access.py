@@ -151,6 +151,31 @@ def test_a_batch_counts_by_its_members_and_the_answer_says_when_to_come_back(ser
         assert service.describe("ads").decisions == 17
 
 
+def test_requests_that_cost_more_count_more(service, monkeypatch):
+    charged = []
+    monkeypatch.setattr(
+        access_module.Access, "charge", lambda access, key, events=1: charged.append(events)
+    )
+    service.create("ads", [f"arm {place}" for place in range(300)], 0)
+    names, ads = {"eligible": [f"arm {place}" for place in range(290)]}, "/v1/experiments/ads"
+    headers = bearer(service.keyring.create(["admin"])[1])
+    with client_of(service) as client:
+        for method, path, body in (
+            ("POST", f"{ads}/decide", {}),
+            ("POST", f"{ads}/decide", names),
+            ("POST", f"{ads}/decide/batch", {"decisions": [names, {}]}),
+            ("GET", "/v1/experiments", None),
+            ("GET", ads, None),
+            ("GET", f"{ads}/audit", None),
+            ("GET", f"{ads}/history", None),
+            ("GET", f"{ads}/export", None),
+            ("POST", f"{ads}/retract/preview", {"source": "bots"}),
+        ):
+            answer = client.request(method, path, json=body, headers=headers)
+            assert answer.status_code == 200, answer.text
+    assert charged == [1, 3, 4, 1, 5, 20, 20, 200, 200]
+
+
 def test_a_batch_larger_than_the_limit_passes_and_is_paid_for_later(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(access_module.time, "monotonic", lambda: now[0])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
-from armrace.service import MemoryStore, Service
+from armrace.online import Learner
+from armrace.service import MemoryStore, Service, history
 from armrace.service import sources as source_counts
 from serving import folded_bytes, live_bytes
 
@@ -156,3 +159,42 @@ def test_health_names_the_favoured_arm(ads, clock):
     assert 0.9 < after.share <= 1.0
     assert after.mean == 1.0
     assert after.traffic[-1] == after.decisions == 400
+
+
+def test_audits_and_courses_are_not_made_by_the_thread_that_serves(ads, clock, monkeypatch):
+    threads = set()
+    audit = Learner.audit
+
+    def noted(learner, level):
+        threads.add(threading.current_thread().name.partition("_")[0])
+        return audit(learner, level)
+
+    monkeypatch.setattr(Learner, "audit", noted)
+    play(ads, clock, 10)  # marks are audited meanwhile
+    ads.audit("ads")
+    ads.history("ads")
+    ads.retract("ads", source="web", preview=True)
+    ads.ledger._state.find("main", "ads").audits.wait()
+    assert threads == {"aside"}
+
+
+def test_marks_that_follow_an_audit_get_what_it_finds_whenever_it_ends(monkeypatch):
+    may_end, findings = threading.Event(), history._findings
+    learner = Learner("ucb1", 2, 1000)
+    for reward in (0.0, 1.0):
+        for _ in range(100):
+            learner.learn(learner.decide(), reward)
+    expected = findings(learner)
+    monkeypatch.setattr(history, "_findings", lambda still: may_end.wait(30) and findings(still))
+    first, second, other = (history.Mark(0, n, 200, [], [], [], 0, 0.0) for n in (0, 0, 1))
+    audits = history.MarkAudits()
+    audits.begin(first, learner)
+    learner.learn(learner.decide(), 0.0)  # which the audit must not see
+    audits.follow(first, second)
+    audits.follow(second, other)
+    assert audits.is_busy
+    may_end.set()
+    audits.wait()
+    assert expected[0] > 0
+    assert [(each.alarms, each.certificate) for each in (first, second)] == [expected] * 2
+    assert other.alarms == 0

@@ -8,7 +8,7 @@ honest rewards do not change over time. The arms share the first and the last eq
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -18,13 +18,26 @@ from armrace.forensics.audit_trail import Watched
 from armrace.forensics.changes import examine_time
 from armrace.forensics.findings import Alarm, Audit, Finding
 from armrace.forensics.layers import examine_layers, failed_layers, race_in
+from armrace.forensics.screening import Screen
 from armrace.policies.races.race import Race
 from armrace.specification import Limits, check_number, is_list
 
-__all__ = ["LEVEL", "audit"]
+__all__ = ["LEVEL", "Screens", "audit", "audit_state"]
 
 LEVEL = Limits("chance that an audit is wrong", 1e-300, 1, high_open=True)
 """The level is divided among many tests; below this, some of them would get 0."""
+
+
+class Screens(NamedTuple):
+    """What audits of one learner keep for the next."""
+
+    layers: Screen
+    time: Screen
+
+    @classmethod
+    def fresh(cls) -> Screens:
+        """Return screens of a learner that was not audited yet."""
+        return cls(Screen(), Screen())
 
 
 def audit(state: Any, level: float = 0.05, arms: Sequence[str | int] | None = None) -> Audit:
@@ -44,6 +57,20 @@ def audit(state: Any, level: float = 0.05, arms: Sequence[str | int] | None = No
         if arms is not None:
             raise InvalidParameter("a live learner has names for its arms; leave arms out.")
         return _audit_learner(state, level)
+    return audit_state(state, level, arms, Screens.fresh())
+
+
+def audit_state(
+    state: Any, level: float, arms: Sequence[str | int] | None, screens: Screens
+) -> Audit:
+    """As :func:`audit` for a state, with what earlier audits of the same learner have kept.
+
+    Args:
+        state: the state of a policy.
+        level: as for :func:`audit`.
+        arms: the arms' names.
+        screens: what earlier audits have kept.
+    """
     check_number("level", level, LEVEL)
     race, watched = race_in(state), state if isinstance(state, Watched) else None
     if race is None and watched is None:
@@ -53,7 +80,7 @@ def audit(state: Any, level: float = 0.05, arms: Sequence[str | int] | None = No
         )
     # A restored state may hold arbitrary numbers; a NaN must not raise an alarm.
     with np.errstate(all="ignore"):
-        found = _examine(race, watched, float(level))
+        found = _examine(race, watched, float(level), screens)
     return _named(found, arms)
 
 
@@ -62,7 +89,7 @@ def _audit_learner(learner: Any, level: float) -> Audit:
     return found
 
 
-def _examine(race: Race | None, watched: Watched | None, level: float) -> Audit:
+def _examine(race: Race | None, watched: Watched | None, level: float, screens: Screens) -> Audit:
     """Combine the findings of all tests.
 
     Certificates of different arms add up: each round plays one arm, and the corruption of a round
@@ -72,9 +99,9 @@ def _examine(race: Race | None, watched: Watched | None, level: float) -> Audit:
     claims = 2 * (race is not None) + (watched is not None)
     findings: list[Finding] = []
     if race is not None:
-        findings.append(examine_layers(race, level / claims, claims))
+        findings.append(examine_layers(race, level / claims, claims, screens.layers))
     if watched is not None:
-        findings.append(examine_time(watched, level / claims, claims))
+        findings.append(examine_time(watched, level / claims, claims, screens.time))
     by_arm = np.max([finding.by_arm for finding in findings], axis=0)
     certificate = max(float(by_arm.sum()), *(finding.total for finding in findings))
     alarms = sorted((a for f in findings for a in f.alarms), key=lambda alarm: alarm.chance)

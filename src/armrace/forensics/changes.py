@@ -13,6 +13,7 @@ up to the outstanding rewards of both.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from armrace.forensics.audit_trail import Watched
 from armrace.forensics.blocks import block_size, log_block_weight
 from armrace.forensics.findings import Alarm, Finding, direction_of
 from armrace.forensics.pairs import Pairs, Samples, join, nearest_pairs
+from armrace.forensics.screening import Arms, Screen, in_parts
 
 __all__ = ["Change", "examine_time", "find_change", "find_waves", "least_change"]
 
@@ -41,18 +43,21 @@ class Change(NamedTuple):
     means: tuple[float, float]
 
 
-def examine_time(watched: Watched, level: float, claims: int) -> Finding:
+def examine_time(watched: Watched, level: float, claims: int, screen: Screen) -> Finding:
     """Look for a change in every arm at ``level``, one of ``claims`` equal shares.
 
     Args:
         watched: what was recorded of a run.
         level: the probability of a false alarm, of all arms together.
         claims: the number of equal shares of the level of the whole audit.
+        screen: what earlier audits have kept.
     """
     arms = watched.pulls.size
     log_term = math.log(arms / level)
     alarms, by_arm = [], np.zeros(arms)
-    for arm in range(arms):
+    counts = np.stack([watched.assigned, watched.pulls])
+    bounds_of = partial(_bounds, watched)
+    for arm in screen.suspects(counts, watched.assigned, bounds_of, log_term):
         found = find_change(watched, arm)
         # Only without a change: a change makes rewards resemble their neighbours, and would be
         # reported a second time as waves.
@@ -275,8 +280,52 @@ def _wave_pairs(watched: Watched, arm: int) -> tuple[npt.NDArray[np.intp], Pairs
     return both, nearest_pairs(bad, good, math.log(_SHARES * waves.pulls.shape[1]))
 
 
-def _wave_samples(watched: Watched, arm: int, memories: npt.NDArray[np.intp], side: int) -> Samples:
+def _wave_samples(
+    watched: Watched, arm: int | Arms, memories: npt.NDArray[np.intp], side: int
+) -> Samples:
     waves = watched.waves
     pulls, sums = waves.pulls[arm, memories, side], waves.sums[arm, memories, side]
     unknown = np.maximum(waves.assigned[arm, memories, side] - pulls, 0)
     return Samples(pulls + unknown, sums, sums + unknown)
+
+
+def _bounds(watched: Watched, arms: Arms) -> npt.NDArray[np.float64]:
+    """Upper bounds on the evidence of some arms for a change or for waves."""
+    waves, blocks = watched.waves, watched.blocks.evidence
+    rows, memories = np.nonzero(waves.pulls[arms].min(axis=2))
+    bad, good = (_wave_samples(watched, arms[rows], memories, side) for side in (0, 1))
+    in_waves = np.full(arms.size, -np.inf)
+    sharing = math.log(_SHARES * waves.pulls.shape[1])
+    np.maximum.at(in_waves, rows, nearest_pairs(bad, good, sharing).evidence)
+    in_blocks = blocks[arms].max(axis=1) - math.log(_SHARES * blocks.shape[1])
+    found: npt.NDArray[np.float64] = np.fmax(in_waves, in_blocks)
+    return np.fmax(found, _mark_bounds(watched, arms), out=found)
+
+
+def _mark_bounds(watched: Watched, arms: Arms) -> npt.NDArray[np.float64]:
+    """As :func:`_mark_pairs` for arms that have passed equally many marks, with the present."""
+    marks, found = watched.marks, np.full(arms.size, -np.inf)
+    sharing = math.log(_SHARES * marks.pulls.size)
+    reached = np.minimum(marks.reached[arms], marks.pulls.size)
+    for count in np.unique(reached[reached > 0]).tolist():
+        first, last = np.triu_indices(count + 1, k=1)
+        for rows in in_parts(np.flatnonzero(reached == count), first.size):
+            arm = arms[rows]
+            now = np.maximum(watched.assigned[arm] - watched.pulls[arm], 0)
+            passed = np.broadcast_to(marks.pulls[:count], (arm.size, count))
+            pulls = np.column_stack([passed, watched.pulls[arm]])
+            sums = np.column_stack([marks.sums[arm, :count], watched.sums[arm]])
+            outstanding = np.column_stack([marks.outstanding[arm, :count], now])
+            stretches = _Stretches(
+                pulls[:, first],
+                sums[:, first],
+                pulls[:, last] - pulls[:, first],
+                sums[:, last] - sums[:, first],
+                outstanding[:, first],
+                outstanding[:, last],
+            )
+            evidence = stretches.pairs(sharing).evidence
+            evidence[stretches.plays <= 0] = -np.inf
+            # The e-value of a mark is a sum over the moments before it, of which there are as many.
+            found[rows] = evidence.max(axis=1) + math.log(count)
+    return found

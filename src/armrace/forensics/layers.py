@@ -8,6 +8,7 @@ it, which freezes their sample; slower layers keep playing the arm and see a dif
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy.typing as npt
 
 from armrace.forensics.findings import Alarm, Finding, direction_of
 from armrace.forensics.pairs import Pairs, Samples, nearest_pairs
+from armrace.forensics.screening import Arms, Screen, in_parts
 from armrace.forensics.two_samples import TwoSamples
 from armrace.policies.races.race import NEVER, Race
 from armrace.theory.allowance import corruption_allowance
@@ -97,20 +99,23 @@ def exposure_of(race: Race, level: float) -> Exposure:
     return Exposure(race.share, (best_rate, _SMALL_RATE), log_term)
 
 
-def examine_layers(race: Race, level: float, claims: int) -> Finding:
+def examine_layers(race: Race, level: float, claims: int, screen: Screen) -> Finding:
     """Compare all pairs of layers in all arms at ``level``, one of ``claims`` equal shares.
 
     Args:
         race: the state of a race.
         level: the probability of a false alarm, of all pairs together.
         claims: the number of equal shares of the level of the whole audit.
+        screen: what earlier audits have kept.
     """
     layers, arms = race.pulls.shape
     # All pairs share the level, with rewards or not: which have some depends on the rewards.
     log_term = math.log(arms * layers * (layers - 1) / 2 / level)
     exposure = exposure_of(race, level)
     alarms, by_arm, total = [], np.zeros(arms), 0.0
-    for arm in range(arms):
+    counts = np.concatenate([race.assigned, race.pulls])
+    plays = np.maximum(race.assigned, race.pulls).sum(axis=0)
+    for arm in screen.suspects(counts, plays, partial(_bounds, race), log_term):
         found = _pairs_of_layers(race, arm)
         rejected = np.flatnonzero(found.pairs.evidence > log_term)
         if rejected.size:
@@ -138,7 +143,19 @@ def _pairs_of_layers(race: Race, arm: int) -> _LayerPairs:
     return _LayerPairs(fast, slow, nearest_pairs(samples.at(fast), samples.at(slow)))
 
 
-def _samples(race: Race, arm: int) -> Samples:
+def _bounds(race: Race, arms: Arms) -> npt.NDArray[np.float64]:
+    """The largest evidence of any pair of layers, for some arms."""
+    first, second = np.triu_indices(race.pulls.shape[0], k=1)
+    found = np.zeros(arms.size)
+    for part in in_parts(np.arange(arms.size), first.size):
+        samples = _samples(race, arms[part])
+        evidence = nearest_pairs(samples.at(first), samples.at(second)).evidence
+        seen = race.pulls[:, arms[part]] > 0
+        found[part] = np.where(seen[first] & seen[second], evidence, -np.inf).max(axis=0)
+    return found
+
+
+def _samples(race: Race, arm: int | Arms) -> Samples:
     """All plays of an arm that each layer has assigned.
 
     They are a prefix in the order of decisions, whichever of their rewards are late.

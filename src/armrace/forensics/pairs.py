@@ -119,7 +119,7 @@ def pairs_of(
     x, y = np.clip(sums, 0.0, n), np.clip(other_sums, 0.0, m)
     divergence = _entropy(n + m, x + y) - _entropy(n, x) - _entropy(m, y)
     price = mixture_costs(n, m)
-    return Pairs(n, x, m, y, np.maximum(divergence, 0.0), price, np.zeros(n.size) + sharing)
+    return Pairs(n, x, m, y, np.maximum(divergence, 0.0), price, np.zeros(n.shape) + sharing)
 
 
 def nearest_pairs(first: Samples, second: Samples, sharing: Floats | float = 0.0) -> Pairs:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["SCRATCH", "equal_states", "grow_state", "grown_by", "lasting_arrays"]
+__all__ = ["SCRATCH", "equal_states", "grow_state", "grown_by", "lasting_arrays", "raw_arrays"]
 
 F = TypeVar("F", bound=Callable[[Any, Any], None])
 
@@ -93,3 +93,18 @@ def _complete(state: Any, grown: Any) -> None:
             _complete(old, member)
     if type(grown) in _GROWN_BY:
         _GROWN_BY[type(grown)](grown, state)
+
+
+def raw_arrays(state: Any) -> list[np.ndarray]:
+    """Return all arrays of a state as bytes, scratch space included: it fits the rest.
+
+    Args:
+        state: the state.
+    """
+    found: list[np.ndarray] = []
+    for member in state:
+        if isinstance(member, np.ndarray):
+            found.append(np.asarray(member).reshape(-1).view(np.uint8))
+        elif hasattr(member, "_fields"):
+            found += raw_arrays(member)
+    return found

@@ -13,6 +13,7 @@ import polars as pl
 
 from armrace.errors import InvalidParameter
 from armrace.formatting import count
+from armrace.limits import MOST_ARMS
 from armrace.logs.columns import Columns, make_columns
 from armrace.logs.readers import pieces_of
 from armrace.logs.row_report import RowReport
@@ -21,7 +22,6 @@ from armrace.logs.survey import Survey, natural_key
 
 __all__ = ["Batch", "Log", "open_log"]
 
-_MOST_ARMS = 10_000
 _KEPT_ROWS = 10_000_000
 """Up to this many rows are kept in memory, some 30 bytes each; longer logs are read again."""
 _DAY = 86_400_000.0
@@ -132,9 +132,9 @@ class Log:
         found, kept = Survey(), self._kept
         for frame in self.frames(self.report):
             found.add_names(frame)
-            if len(found.arms) > _MOST_ARMS:
+            if len(found.arms) > MOST_ARMS:
                 raise InvalidParameter(
-                    f"the column {self.columns.arm} must have at most {count(_MOST_ARMS)} "
+                    f"the column {self.columns.arm} must have at most {count(MOST_ARMS)} "
                     f"different arms; got more in the first {count(self.report.rows)} rows."
                 )
             batch = self._batch(frame, found.arms, found.sources)

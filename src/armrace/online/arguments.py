@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -125,20 +125,20 @@ def _is_encodable(text: str) -> bool:
     return True
 
 
-def eligible_places(eligible: Any, arms: Sequence[str | int]) -> list[int]:
+def eligible_places(eligible: Any, place_of: Mapping[Any, int]) -> list[int]:
     """Return the places of the eligible arms among all arms.
 
     Args:
         eligible: names of arms, from the caller.
-        arms: the names of all arms, in order.
+        place_of: the place of each arm, by its name.
     """
     if isinstance(eligible, str) or not isinstance(eligible, Iterable):
         raise InvalidParameter(f"eligible must be a list of arms; got {eligible!r}.")
     places = []
     for arm in eligible:
-        if not isinstance(arm, (str, *_INTEGERS)) or arm not in arms:
+        if not isinstance(arm, (str, *_INTEGERS)) or arm not in place_of:
             raise InvalidParameter(f"eligible must name arms of this learner; got {arm!r}.")
-        places.append(arms.index(arm))
+        places.append(place_of[arm])
     if not places:
         raise InvalidParameter("eligible must name at least one arm; got none.")
     return places

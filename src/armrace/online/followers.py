@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from armrace.errors import InvalidParameter
+from armrace.kernels.states import raw_arrays
 from armrace.kernels.streams import seek
 from armrace.online.learner import Learner
 
@@ -53,19 +54,8 @@ class Follower(Learner):
         self._live.counters[:] = 0  # of decisions since then, which need no more room than that
 
     def _pair(self, leading: Any) -> None:
-        pairs = list(zip(_arrays(self._live.policy), _arrays(leading), strict=True))
+        pairs = list(zip(raw_arrays(self._live.policy), raw_arrays(leading), strict=True))
         if any(mine.size != other.size for mine, other in pairs):
             raise InvalidParameter("the leader has other arms by now; make a new follower.")
         self._pairs, self._copied = pairs, leading
         self.size = sum(mine.size for mine, _ in pairs)
-
-
-def _arrays(state: Any) -> list[np.ndarray]:
-    """Return all arrays of a state as bytes, scratch space included: it fits the rest."""
-    found: list[np.ndarray] = []
-    for member in state:
-        if isinstance(member, np.ndarray):
-            found.append(np.asarray(member).reshape(-1).view(np.uint8))
-        elif hasattr(member, "_fields"):
-            found += _arrays(member)
-    return found

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import copy
+import threading
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 
 from armrace.errors import ArmraceError, DamagedFile, InvalidParameter
-from armrace.forensics import Audit, audit
+from armrace.forensics import Audit
+from armrace.forensics.audit import Screens, audit_state
 from armrace.forensics.layers import race_in
 from armrace.kernels.event_log import DECISION
 from armrace.kernels.generics import Ticket, is_restrictable
 from armrace.kernels.live import SETTLED
+from armrace.kernels.states import raw_arrays
 from armrace.kernels.streams import tell
 from armrace.online.arguments import (
     check_arms,
@@ -83,6 +87,9 @@ class Learner(Fold, NotebookView):
             log=check_flag("log", log),
             policy=POLICIES.make(policy),
         )
+        self._screens = Screens.fresh()
+        self._spares: list[tuple[Any, Any]] = []
+        """States of learners that stood still, each with the state of which it was a copy."""
 
     # --- deciding -------------------------------------------------------------------------
 
@@ -123,7 +130,7 @@ class Learner(Fold, NotebookView):
             return None
         if not is_restrictable(self._state):
             raise InvalidParameter(f"{self.policy.tag()} cannot be restricted to eligible arms.")
-        return eligible_places(eligible, self.arms)
+        return eligible_places(eligible, self._current.place_of)
 
     def _choose(self, places: list[int] | None) -> tuple[Any, ...]:
         if places is None:
@@ -246,7 +253,35 @@ class Learner(Fold, NotebookView):
         with self._lock:
             # Decisions need not wait for the audit.
             kept, arms = copy.deepcopy(self._live.policy), self.arms
-        return audit(kept, level, arms)
+        return audit_state(kept, level, arms, self._screens)
+
+    def still(self) -> Learner:
+        """Return the learner as it is now, to be inspected while this one goes on.
+
+        It must not decide or learn: it shares the random stream and what audits keep.
+        """
+        with self._lock:
+            still, live = object.__new__(type(self)), self._live
+            vars(still).update(vars(self), _lock=threading.Lock())
+            kept = self._copied(live.policy)
+            state = kept.inner if self.watch else kept
+            still._go_on_with(
+                live._replace(policy=kept, counters=live.counters.copy()), self.arms, state
+            )
+        weakref.finalize(still, self._spares.append, (live.policy, kept)).atexit = False
+        return still
+
+    def _copied(self, policy: Any) -> Any:
+        """Return a copy of a state, in the arrays of one that is not needed any more.
+
+        New arrays would take ten times as long, since the system must find the memory.
+        """
+        spare, self._spares[:] = [kept for made_of, kept in self._spares if made_of is policy], []
+        if not spare:
+            return copy.deepcopy(policy)
+        for mine, other in zip(raw_arrays(spare[0]), raw_arrays(policy), strict=True):
+            mine[...] = other
+        return spare[0]
 
     # --- saving ---------------------------------------------------------------------------
 

@@ -43,6 +43,7 @@ class _Current(NamedTuple):
     """The parts of a learner that are replaced together, which an interruption cannot split."""
 
     arms: list[str | int]
+    place_of: dict[str | int, int]
     state: Any
     """The policy's own state, without a watch."""
     handle: Handle
@@ -101,7 +102,12 @@ class LiveMemory:
 
     def _go_on_with(self, live: Live, arms: list[str | int], state: Any) -> None:
         """Replace everything that compiled code works on, in one step."""
-        self._current = _Current(arms, state, Handle(live))
+        current = getattr(self, "_current", None)
+        if current is not None and current.arms is arms:
+            place_of = current.place_of
+        else:
+            place_of = {arm: place for place, arm in enumerate(arms)}
+        self._current = _Current(arms, place_of, state, Handle(live))
 
     @property
     def arms(self) -> list[str | int]:

@@ -23,7 +23,7 @@ from armrace.service.bulk_lessons import Lessons
 from armrace.service.columns import Columns
 from armrace.service.events import Decided
 from armrace.service.experiment import Experiment
-from armrace.service.history import Mark, audit_mark, mark_of
+from armrace.service.history import Mark, mark_of
 from armrace.service.open_decisions import OpenDecision, OpenDecisions
 from armrace.service.sources import DAY, DELAY_BINS, Standing
 
@@ -282,9 +282,9 @@ class _Run:
 
             def audit(mark: Mark, at: int = at) -> None:
                 lessons.go_on_until(at, closed_at(mark.time))
-                audit_mark(experiment, mark)
+                experiment.begin_audit(mark)
 
-            history.catch_up(int(self._times[at]), mark_at, audit)
+            history.catch_up(int(self._times[at]), mark_at, experiment.audits, audit)
 
     def _keep_open(self, settled: int, rewarded: np.ndarray, lessons: Lessons) -> None:
         """Keep the decisions that are not settled, which are the last ones, as objects."""

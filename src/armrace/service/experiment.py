@@ -17,7 +17,7 @@ contradicts what was learned, in which case the log must be folded again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
+from copy import copy
 from typing import ClassVar
 
 import msgspec
@@ -40,7 +40,7 @@ from armrace.service.events import (
     Ticked,
 )
 from armrace.service.generation import Generation, GenerationData, can_restrict
-from armrace.service.history import History, Mark, audit_mark, mark_of
+from armrace.service.history import History, Mark, MarkAudits, mark_of
 from armrace.service.open_decisions import OpenDecision, OpenDecisions
 from armrace.service.settings import FIRST_HORIZON, Settings, read_settings
 from armrace.service.sources import Sources, standing_of
@@ -104,6 +104,8 @@ class Experiment:
         self._prepare()
 
     def _prepare(self) -> None:
+        self.audits = MarkAudits()
+        self.place_of = {arm: place for place, arm in enumerate(self.arms)}
         self.scale = self.settings.scale()
         self.window = self.settings.window_milliseconds()
         self.restrictable = can_restrict(self.settings)
@@ -163,8 +165,12 @@ class Experiment:
         # Marks first: each must see the state of its own time, before what is due later is settled
         # (docs/decisions/023).
         if time >= self.history.due:
-            self.history.catch_up(time, self._mark_at, partial(audit_mark, self))
+            self.history.catch_up(time, self._mark_at, self.audits, self.begin_audit)
         self.settle_until(time)
+
+    def begin_audit(self, mark: Mark) -> None:
+        """Audit what was learned so far, for a mark."""
+        self.audits.begin(mark, self.generation.learner)
 
     def _mark_at(self, time: int) -> Mark:
         self.settle_until(time)
@@ -278,6 +284,7 @@ class Experiment:
         return self.is_immediate and decision.steps is not None and decision.learned != counts
 
     def _arm_added(self, arm: str) -> None:
+        self.place_of[arm] = len(self.arms)
         self.arms.append(arm)
         self.statuses.append("active")
         self.totals.add_arm()
@@ -335,9 +342,8 @@ class Experiment:
         if eligible is None and self.statuses.count("active") == len(self.generation.places):
             return None
         wanted = self._wanted_places(eligible)
-        own = self.generation.places
-        allowed = [place for place in own if place in wanted and self.statuses[place] == "active"]
-        if len(allowed) == len(own):
+        allowed = sorted(place for place in wanted if self.statuses[place] == "active")
+        if len(allowed) == len(self.generation.places):
             return None
         if not allowed:
             raise InvalidParameter("eligible must name at least one active arm; got none.")
@@ -350,19 +356,31 @@ class Experiment:
     def _wanted_places(self, eligible: Iterable[str] | None) -> set[int]:
         if eligible is None:
             return set(range(len(self.arms)))
-        wanted = set()
-        for arm in eligible:
-            if arm not in self.arms:
-                raise InvalidParameter(
-                    f"eligible must name arms of this experiment; got {arm!r:.100}."
-                )
-            wanted.add(self.arms.index(arm))
-        return wanted
+        try:
+            return {self.place_of[arm] for arm in eligible}
+        except (KeyError, TypeError):
+            known = self.place_of
+            arm = next(a for a in eligible if not isinstance(a, str) or a not in known)
+            raise InvalidParameter(
+                f"eligible must name arms of this experiment; got {arm!r:.100}."
+            ) from None
+
+    def still(self) -> Experiment:
+        """Return the experiment as it is now, to be shown while this one goes on.
+
+        It shares the open decisions and the sources, which must not be looked at.
+        """
+        still = copy(self)
+        still.arms, still.statuses = [*self.arms], [*self.statuses]
+        still.totals, still.generation = self.totals.still(), self.generation.still()
+        still.history = msgspec.structs.replace(self.history, marks=[*self.history.marks])
+        return still
 
     # --- saving ---------------------------------------------------------------------------
 
     def save(self) -> ExperimentData:
         """Return the experiment as plain data; equal states give equal data."""
+        self.audits.wait()
         return ExperimentData(
             self.number,
             self.tenant,

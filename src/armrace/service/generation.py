@@ -145,6 +145,10 @@ class Generation:
         else:
             self.learner.learn(made, RewardScale.learned(steps))
 
+    def still(self) -> Generation:
+        """Return the generation as it is now, to be inspected while this one goes on."""
+        return Generation(self.number, self.places, self.learner.still())
+
     def save(self) -> GenerationData:
         """Return the generation as plain data."""
         self._skip()

@@ -8,23 +8,28 @@ rewards yields the course that would have been seen without them.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from armrace.errors import ArmraceError
+from armrace.service.aside import run_aside
 from armrace.service.defaults import AUDIT_LEVEL
 
 if TYPE_CHECKING:
+    from armrace.online import Learner
     from armrace.service.experiment import Experiment
     from armrace.service.totals import ArmTotals
 
 __all__ = [
     "History",
     "Mark",
+    "MarkAudits",
     "RulingNote",
-    "audit_mark",
     "current_mark",
     "learned_of",
     "mark_of",
@@ -85,18 +90,21 @@ class History(msgspec.Struct, array_like=True):
         """Return the history of an experiment that is created at ``time``."""
         return cls(time, time + _FIRST_BUCKET)
 
-    def catch_up(self, time: int, mark_at: MarkAt, audit: Callable[[Mark], None]) -> None:
+    def catch_up(
+        self, time: int, mark_at: MarkAt, audits: MarkAudits, audit: Callable[[Mark], None]
+    ) -> None:
         """Make the marks that are due at ``time``, before the event of that time is applied.
 
         Args:
             time: of the event.
             mark_at: returns a mark of a time, after what is due then is settled.
-            audit: writes what an audit finds into the latest mark.
+            audits: the audits that were begun.
+            audit: begins an audit, whose findings go into the latest mark.
         """
-        self._add(mark_at(self.due), audit)
+        self._add(mark_at(self.due), audits, audit)
         reached = time - (time - self.start) % self.bucket
         if reached > self.due:  # nothing happened in between, which the course must show
-            self._add(mark_at(reached), audit)
+            self._add(mark_at(reached), audits, audit)
         self.due = self.due_after(time)
 
     def audited_from(self, generation: int) -> float:
@@ -108,11 +116,11 @@ class History(msgspec.Struct, array_like=True):
         """Return the earliest time after ``time`` at which a mark can be due."""
         return time - (time - self.start) % self.bucket + self.bucket
 
-    def _add(self, mark: Mark, audit: Callable[[Mark], None]) -> None:
+    def _add(self, mark: Mark, audits: MarkAudits, audit: Callable[[Mark], None]) -> None:
         needed = self.audited_from(mark.generation)
         last = self.marks[-1] if self.marks else None
         if last is not None and last.generation == mark.generation:
-            mark.alarms, mark.certificate = last.alarms, last.certificate
+            audits.follow(last, mark)
         elif last is not None:
             self.audited = 0
         if mark.rounds >= needed:
@@ -149,10 +157,55 @@ class History(msgspec.Struct, array_like=True):
         self.rulings = [*self.rulings[1 - _MOST_RULINGS :], note]
 
 
+class MarkAudits:
+    """Audits of an experiment's marks, one at a time, made aside.
+
+    What an audit finds is determined by the mark. So a state is the same whenever the audit ends,
+    and is saved only when it has.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._marks: list[Mark] = []
+        """What the findings go into: the mark that is audited, and those that follow it."""
+        self._audit: Future[None] | None = None
+
+    def begin(self, mark: Mark, learner: Learner) -> None:
+        """Audit what a learner knows now; wait if the last audit has not ended yet."""
+        self.wait()
+        self._marks = [mark]
+        self._audit = run_aside(partial(self._run, learner.still()))
+
+    def follow(self, last: Mark, mark: Mark) -> None:
+        """Give a mark what the last one has, now or when its audit has ended."""
+        with self._lock:
+            mark.alarms, mark.certificate = last.alarms, last.certificate
+            if self._marks and self._marks[0].generation == mark.generation:
+                self._marks.append(mark)
+
+    def _run(self, learner: Learner) -> None:
+        found = _findings(learner)
+        with self._lock:
+            for mark in self._marks:
+                mark.alarms, mark.certificate = found
+            self._marks = []
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an audit has not ended."""
+        return self._audit is not None and not self._audit.done()
+
+    def wait(self) -> None:
+        """Wait until what was begun has ended."""
+        if self._audit is not None:
+            audit, self._audit = self._audit, None
+            audit.result()
+
+
 def current_mark(experiment: Experiment, time: int) -> Mark:
     """Return the totals of an experiment now, with a fresh audit."""
     mark = mark_of(experiment, time)
-    audit_mark(experiment, mark)
+    mark.alarms, mark.certificate = _findings(experiment.generation.learner)
     return mark
 
 
@@ -185,10 +238,10 @@ def learned_of(experiment: Experiment, totals: ArmTotals) -> tuple[int, int]:
     return totals.closed, totals.steps + missing * (totals.closed - totals.rewarded)
 
 
-def audit_mark(experiment: Experiment, mark: Mark) -> None:
-    """Write what an audit finds now into a mark."""
+def _findings(learner: Learner) -> tuple[int, float]:
+    """Return the number of alarms and the certificate of an audit now."""
     try:
-        found = experiment.generation.learner.audit(AUDIT_LEVEL)
+        found = learner.audit(AUDIT_LEVEL)
     except ArmraceError:  # a policy without a trail
-        return
-    mark.alarms, mark.certificate = len(found.alarms), found.certificate
+        return 0, 0.0
+    return len(found.alarms), found.certificate

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from armrace.errors import ArmraceError, DamagedFile, RequestFailed, StoreFailed, StoreInUse
 from armrace.kernels.refusals import NotCompiled, compiling_refused
+from armrace.service.aside import Later, run_aside
 from armrace.service.books import Books, KeptRefusal
 from armrace.service.folding import catch_up, check_short_log, load_state
 from armrace.service.log_time import LogTime
@@ -34,6 +35,7 @@ __all__ = ["Ledger", "Request"]
 _SNAPSHOT_EVENTS = 50_000
 _KEPT_SNAPSHOTS = 4
 """A ruling about the past folds from the latest snapshot before it, so that some are kept."""
+_MANY_ARMS = 100
 _WAIT_SECONDS = 0.5
 """How long a call waits for a compiler before it asks again whether its policy is ready."""
 
@@ -44,8 +46,8 @@ T_co = TypeVar("T_co", covariant=True)
 class Request(Protocol[T_co]):
     """Something that is asked of the ledger, and the type of its answer."""
 
-    def perform(self, books: Books) -> T_co:
-        """Check everything, then add events; return the answer.
+    def perform(self, books: Books) -> T_co | Later[T_co]:
+        """Check everything, then add events; return the answer, or what works it out later.
 
         It is called again if the turn is broken off, by another request for instance. What it has
         done then is not kept, so that it must change nothing but the books.
@@ -145,7 +147,7 @@ class Ledger:
         (outcome,) = self.submit([request])
         if isinstance(outcome, ArmraceError):
             raise outcome
-        answer: T_co = outcome
+        answer: T_co = run_aside(outcome.finish).result() if isinstance(outcome, Later) else outcome
         return answer
 
     def submit(self, requests: Sequence[Request[Any]]) -> list[Any]:
@@ -361,6 +363,10 @@ class Ledger:
 
     def _needs_snapshot(self, state: State) -> bool:
         if state.dormant:  # not all of the state is there; another server saves one
+            return False
+        # Saving waits for audits, which are short unless there are many arms.
+        many = (each for each in state.experiments if len(each.arms) > _MANY_ARMS)
+        if any(each.audits.is_busy for each in many):
             return False
         # Open decisions are part of a snapshot, so many of them make snapshots rarer.
         due = max(self.snapshot_events, 2 * state.open_decisions())

@@ -16,6 +16,7 @@ from operator import attrgetter
 import msgspec
 
 from armrace.service.answers import RulingAnswer
+from armrace.service.aside import Later
 from armrace.service.books import Books
 from armrace.service.chain import Record
 from armrace.service.experiment import Experiment, Rulings
@@ -140,7 +141,7 @@ class _Conclude(msgspec.Struct, frozen=True):
 
     work: _Work
 
-    def perform(self, books: Books) -> RulingAnswer:
+    def perform(self, books: Books) -> RulingAnswer | Later[RulingAnswer]:
         work, rule = self.work, self.work.rule
         experiment = books.settled(rule.tenant, rule.name)
         turn = books.flush()

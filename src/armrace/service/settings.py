@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from armrace.errors import ArmraceError, InvalidParameter
-from armrace.limits import Limits, check_number
+from armrace.limits import MOST_ARMS, Limits, check_number
 from armrace.online.arguments import check_arms, check_horizon, check_seed
 from armrace.policies import POLICIES, RECOMMENDED, Policy
 from armrace.service.arguments import check_part
@@ -20,6 +20,7 @@ __all__ = [
     "FIRST_HORIZON",
     "Settings",
     "check_arm",
+    "check_arm_count",
     "check_label",
     "check_name",
     "check_reason",
@@ -91,6 +92,7 @@ def make_settings(
         ArmraceError: a setting is refused; the message names it, its limits and its value.
     """
     names = [check_arm("names of arms", arm) for arm in check_arms(arms)]
+    check_arm_count(len(names))
     check_number("window", window, _WINDOW)
     check_number("most_open", most_open, _OPEN, whole=True)
     if settle not in ("window", "immediate"):
@@ -121,6 +123,16 @@ def _policy_data(policy: Any) -> dict[str, Any]:
         return POLICIES.make(policy).to_builtins()
     except RecursionError:  # policies that contain policies, hundreds of levels deep
         raise InvalidParameter("policy must not be nested as deep as this.") from None
+
+
+def check_arm_count(arms: int) -> None:
+    """Refuse more arms than others could be served beside.
+
+    Args:
+        arms: how many there would be.
+    """
+    if arms > MOST_ARMS:
+        raise InvalidParameter(f"arms must be at most {MOST_ARMS}; got {arms}.")
 
 
 def check_label(what: str, label: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 import msgspec
 import numpy as np
@@ -57,6 +58,10 @@ class Totals:
         """What was counted of each arm."""
         self._add_shares()
         return self._arms
+
+    def still(self) -> Totals:
+        """Return a copy."""
+        return Totals([copy(each) for each in self.arms])
 
     def save(self) -> TotalsData:
         """Return the totals as plain data."""

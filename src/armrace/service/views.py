@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 
 from armrace.service.answers import ArmSummary, ExperimentView, LayerView
+from armrace.service.aside import Later
 from armrace.service.books import Books
 from armrace.service.experiment import Experiment
 from armrace.service.rewards import GRID
 
 __all__ = ["Describe", "view_of"]
 
+_AT_ONCE = 50
+"""With so many arms, the state of an experiment is shown in a millisecond or two."""
 _IMMEDIATE = (
     "Rewards are learned as they come. Where rewards that come late differ from those that come at "
     "once, as clicks differ from their absence, means are biased, and neither the guarantee nor "
@@ -24,13 +29,21 @@ class Describe(msgspec.Struct, frozen=True):
     tenant: str
     name: str
 
-    def perform(self, books: Books) -> ExperimentView:
+    def perform(self, books: Books) -> ExperimentView | Later[ExperimentView]:
         """Settle what is due, and return the state."""
-        return view_of(books.settled(self.tenant, self.name))
+        experiment = books.settled(self.tenant, self.name)
+        if len(experiment.arms) <= _AT_ONCE:
+            return view_of(experiment)
+        return Later(partial(view_of, experiment.still(), len(experiment.open)))
 
 
-def view_of(experiment: Experiment) -> ExperimentView:
-    """Return the state of an experiment as plain data."""
+def view_of(experiment: Experiment, opened: int | None = None) -> ExperimentView:
+    """Return the state of an experiment as plain data.
+
+    Args:
+        experiment: the experiment, or how it was.
+        opened: how many decisions were open; by default as many as are now.
+    """
     settings = msgspec.to_builtins(experiment.settings)
     del settings["seed"]  # with the seed, decisions can be predicted
     return ExperimentView(
@@ -41,7 +54,7 @@ def view_of(experiment: Experiment) -> ExperimentView:
         experiment.generation.number,
         experiment.generation.horizon,
         experiment.decisions,
-        len(experiment.open),
+        len(experiment.open) if opened is None else opened,
         _arms(experiment),
         _layers(experiment),
         [_IMMEDIATE] if experiment.settings.settle == "immediate" else [],

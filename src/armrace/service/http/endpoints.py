@@ -39,6 +39,8 @@ from armrace.service.keyring import Scope
 __all__ = ["DECIDE", "ENDPOINTS", "REWARD", "Endpoint"]
 
 _ONE, _BATCH = 4096, 2**20
+_STATE, _HISTORY, _LOG = 5, 20, 200
+"""What it costs to describe an experiment, to look through its history, and to read its log."""
 
 
 class Parameter(NamedTuple):
@@ -64,6 +66,8 @@ class Endpoint(NamedTuple):
     media: tuple[str, ...] = ("application/json",)
     events: Callable[[Any], int] | None = None
     """Returns how many events a body carries, if they are not one."""
+    cost: int = 1
+    """How many events a request counts as that carries none, by what it costs the server."""
     operator: bool = False
     """Whether it concerns all tenants."""
     query: tuple[Parameter, ...] = ()
@@ -76,7 +80,16 @@ _LIST = list[QuarantinedReward]
 _LEVEL = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": AUDIT_LEVEL}
 _FORMAT = {"type": "string", "enum": [*FORMATS], "default": DEFAULT_FORMAT}
 ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint("POST", DECIDE, "decide", "Make a decision", Decision, operations.decide, DecideBody),
+    Endpoint(
+        "POST",
+        DECIDE,
+        "decide",
+        "Make a decision",
+        Decision,
+        operations.decide,
+        DecideBody,
+        events=lambda body: body.cost,
+    ),
     Endpoint(
         "POST",
         REWARD,
@@ -95,7 +108,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         operations.decide_batch,
         DecideBatch,
         _BATCH,
-        events=lambda body: len(body.decisions),
+        events=lambda body: sum(each.cost for each in body.decisions),
     ),
     Endpoint(
         "POST",
@@ -121,7 +134,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint("GET", "/v1/experiments", "read", "List experiments", Names, operations.list_names),
     Endpoint(
-        "GET", _NAME, "read", "Show the state of an experiment", ExperimentView, operations.describe
+        "GET",
+        _NAME,
+        "read",
+        "Show the state of an experiment",
+        ExperimentView,
+        operations.describe,
+        cost=_STATE,
     ),
     Endpoint(
         "POST",
@@ -183,6 +202,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         operations.rule(False),
         RuleBody,
         _BATCH,
+        cost=_LOG,
     ),
     Endpoint(
         "POST",
@@ -193,6 +213,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         operations.rule(False, preview=True),
         RuleBody,
         _BATCH,
+        cost=_LOG,
     ),
     Endpoint(
         "POST",
@@ -203,6 +224,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         operations.rule(True),
         RuleBody,
         _BATCH,
+        cost=_LOG,
     ),
     Endpoint(
         "POST",
@@ -213,9 +235,16 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         operations.rule(True, preview=True),
         RuleBody,
         _BATCH,
+        cost=_LOG,
     ),
     Endpoint(
-        "GET", f"{_NAME}/quarantine", "admin", "List the quarantine", _LIST, operations.quarantine
+        "GET",
+        f"{_NAME}/quarantine",
+        "admin",
+        "List the quarantine",
+        _LIST,
+        operations.quarantine,
+        cost=_LOG,
     ),
     Endpoint(
         "GET",
@@ -225,6 +254,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         Any,
         operations.audit,
         query=(Parameter("level", "The probability of a false alarm.", _LEVEL),),
+        cost=_HISTORY,
     ),
     Endpoint(
         "GET",
@@ -241,6 +271,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "Show all at a glance",
         list[ExperimentHealth],
         operations.health,
+        cost=_STATE,
     ),
     Endpoint(
         "GET",
@@ -249,6 +280,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "Show the course over time",
         HistoryView,
         operations.history,
+        cost=_HISTORY,
     ),
     Endpoint(
         "GET",
@@ -257,6 +289,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "List where rewards come from, by day",
         list[SourceView],
         operations.sources,
+        cost=_STATE,
     ),
     Endpoint(
         "GET",
@@ -276,6 +309,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         operations.export,
         media=tuple(FORMATS.values()),
         query=(Parameter("format", "The format of the file.", _FORMAT),),
+        cost=_LOG,
     ),
     Endpoint(
         "POST",
@@ -285,6 +319,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         BackupAnswer,
         operations.back_up,
         operator=True,
+        cost=_LOG,
     ),
 )
 """In the order in which they are matched, the most frequent first."""

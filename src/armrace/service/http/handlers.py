@@ -5,6 +5,7 @@ They do not use Starlette's objects for requests and responses, which take longe
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Callable
@@ -19,6 +20,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from armrace.errors import ArmraceError, DamagedFile, RequestFailed, StoreFailed, UnknownName
+from armrace.service.aside import run_aside
 from armrace.service.http.access import Access, Grant
 from armrace.service.http.bodies import ClientGone, read_json
 from armrace.service.http.endpoints import DECIDE, REWARD, Endpoint
@@ -38,6 +40,7 @@ __all__ = ["Handler", "Shortcut"]
 _encode = msgspec.json.Encoder().encode
 _JSON = b"application/json"
 _PART = 2**18
+_PART_ITEMS = 200
 _PREFIX, _SUFFIX = DECIDE.split("{name}")
 
 
@@ -91,7 +94,7 @@ class Handler:
                 await _send_file(answer, name, scope, receive, send)
                 self._note(name, status, time.perf_counter() - began, None)
                 return
-            content = _encode(answer)
+            content = await _encoded(answer)
         except ClientGone:
             status, content = 499, b""
         except Exception as error:
@@ -133,7 +136,7 @@ class Handler:
     ) -> Any:
         endpoint, body = self._endpoint, None
         if endpoint.events is None:
-            self._access.charge(grant.key)
+            self._access.charge(grant.key, endpoint.cost)
         if self._decoder is not None:
             body = await read_json(receive, headers, endpoint.limit, self._decoder)
         if endpoint.events is not None:
@@ -197,6 +200,27 @@ class Shortcut:
                 scope["path_params"] = {"name": name}
                 return await self._decide(scope, receive, send)
         return await self.app(scope, receive, send)
+
+
+async def _encoded(answer: Any) -> bytes:
+    """Return an answer as JSON; a long one is written aside, in parts."""
+    if len(getattr(answer, "arms", ())) < _PART_ITEMS:
+        return _encode(answer)
+    return await asyncio.wrap_future(run_aside(partial(_encode_in_parts, answer)))
+
+
+def _encode_in_parts(answer: Any) -> bytes:
+    """As ``_encode``, but others get the interpreter in between."""
+    parts: list[bytes] = []
+    for name, value in msgspec.structs.asdict(answer).items():
+        parts.append(b"," + _encode(name) + b":")
+        if isinstance(value, list) and value:
+            begins = range(0, len(value), _PART_ITEMS)
+            inner = (_encode(value[begin : begin + _PART_ITEMS])[1:-1] for begin in begins)
+            parts.append(b"[" + b",".join(inner) + b"]")
+        else:
+            parts.append(_encode(value))
+    return b"{" + b"".join(parts)[1:] + b"}"
 
 
 async def _stream(

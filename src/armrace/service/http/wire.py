@@ -88,6 +88,11 @@ class DecideBody(_Body, frozen=True):
         """Return the request of the ledger."""
         return Decide(tenant, name, self.eligible, self.unit, self.request)
 
+    @property
+    def cost(self) -> int:
+        """How many plain decisions it counts as: one more for each hundred arms that it names."""
+        return 1 + len(self.eligible or ()) // 100
+
 
 class DecideBatch(_Body, frozen=True):
     """Several decisions in one write."""

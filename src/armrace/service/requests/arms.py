@@ -9,11 +9,10 @@ from armrace.service.answers import ArmAnswer, ArmStatus
 from armrace.service.books import Books
 from armrace.service.events import ArmAdded, ArmChanged
 from armrace.service.experiment import Experiment
-from armrace.service.settings import check_arm
+from armrace.service.settings import check_arm, check_arm_count
 
 __all__ = ["AddArm", "ChangeArm"]
 
-_MOST_ARMS = 100_000
 _CONTINUES = (
     "The policy goes on: an arm that was never played is the same to it whenever it comes. Regret "
     "counts against the new arm only from now on."
@@ -45,8 +44,7 @@ class AddArm(msgspec.Struct, frozen=True):
         check_arm("arm", self.arm)
         before = experiment.generation.number
         if self.arm not in experiment.arms:
-            if len(experiment.arms) >= _MOST_ARMS:
-                raise InvalidParameter(f"arms must be at most {_MOST_ARMS}.")
+            check_arm_count(len(experiment.arms) + 1)
             _check_unfinished(experiment)
             books.add(ArmAdded(books.time, experiment.number, self.arm))
         elif experiment.statuses[experiment.arms.index(self.arm)] == "retired":

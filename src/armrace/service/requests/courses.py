@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 
 import msgspec
 
@@ -14,6 +15,7 @@ from armrace.service.answers import (
     SourceDayView,
     SourceView,
 )
+from armrace.service.aside import Later
 from armrace.service.books import Books
 from armrace.service.defaults import AUDIT_LEVEL
 from armrace.service.experiment import Experiment
@@ -33,9 +35,9 @@ class ReadHistory(msgspec.Struct, frozen=True):
     tenant: str
     name: str
 
-    def perform(self, books: Books) -> HistoryView:
+    def perform(self, books: Books) -> HistoryView | Later[HistoryView]:
         """Settle what is due, and return the course."""
-        return history_of(books.settled(self.tenant, self.name), books.time)
+        return Later(partial(history_of, books.settled(self.tenant, self.name).still(), books.time))
 
 
 def history_of(experiment: Experiment, time: int) -> HistoryView:

@@ -10,9 +10,9 @@ from armrace.forensics import Audit
 from armrace.forensics.audit import LEVEL
 from armrace.limits import check_number
 from armrace.service.answers import RatioCheck, RatioRow
+from armrace.service.aside import Later
 from armrace.service.books import Books
 from armrace.service.defaults import AUDIT_LEVEL
-from armrace.service.experiment import Experiment
 from armrace.service.totals import ArmTotals
 from armrace.statistics.chi_square import chi_square_tail
 
@@ -31,22 +31,20 @@ class AuditNow(msgspec.Struct, frozen=True):
     name: str
     level: float = AUDIT_LEVEL
 
-    def perform(self, books: Books) -> Audit:
+    def perform(self, books: Books) -> Audit | Later[Audit]:
         """Settle what is due, and return the audit, with the names of the arms."""
         check_number("level", self.level, LEVEL)
         experiment = books.settled(self.tenant, self.name)
-        found = experiment.generation.learner.audit(self.level)
-        return _named(found, experiment)
+        learner, arms = experiment.generation.learner.still(), [*experiment.arms]
+        return Later(lambda: _named(learner.audit(self.level), arms))
 
 
-def _named(audit: Audit, experiment: Experiment) -> Audit:
+def _named(audit: Audit, arms: list[str]) -> Audit:
     alarms = [
-        msgspec.structs.replace(alarm, arm=experiment.arms[int(alarm.arm)])
-        if alarm.arm is not None
-        else alarm
+        msgspec.structs.replace(alarm, arm=arms[int(alarm.arm)]) if alarm.arm is not None else alarm
         for alarm in audit.alarms
     ]
-    names: list[str | int] = [experiment.arms[int(place)] for place in audit.arms]
+    names: list[str | int] = [arms[int(place)] for place in audit.arms]
     return msgspec.structs.replace(audit, alarms=alarms, arms=names)
 
 

@@ -9,6 +9,7 @@ import msgspec
 from armrace.errors import InvalidParameter
 from armrace.limits import Limits, check_number
 from armrace.service.answers import RulingAnswer
+from armrace.service.aside import Later
 from armrace.service.books import Books
 from armrace.service.chain import Record
 from armrace.service.events import RULINGS, Released, Retracted, Rewarded, decode
@@ -110,7 +111,7 @@ class Rule(msgspec.Struct, frozen=True):
         check_reason(self.reason)
         self.selection.check(books, self.tenant)
 
-    def perform(self, books: Books) -> RulingAnswer:
+    def perform(self, books: Books) -> RulingAnswer | Later[RulingAnswer]:
         """Check everything, then add events; return the answer."""
         self.check(books)
         # Settled first: the event of this ruling must find decisions as they are looked at here.
@@ -127,7 +128,7 @@ class Rule(msgspec.Struct, frozen=True):
         experiment: Experiment,
         changed: list[int],
         refold: Callable[[], Refolded],
-    ) -> RulingAnswer:
+    ) -> RulingAnswer | Later[RulingAnswer]:
         """Add the event of this ruling; return the answer.
 
         Args:
@@ -138,14 +139,17 @@ class Rule(msgspec.Struct, frozen=True):
         """
         again = experiment.overrules(changed, self.counts)
         if self.preview:
-            after = refold().experiment
-            return RulingAnswer(
-                len(changed),
-                again,
-                view_of(experiment),
-                view_of(after),
-                history_of(experiment, books.time),
-                history_of(after, books.time),
+            after, before, time = refold().experiment, experiment.still(), books.time
+            opened = len(experiment.open)
+            return Later(
+                lambda: RulingAnswer(
+                    len(changed),
+                    again,
+                    view_of(before, opened),
+                    view_of(after),
+                    history_of(before, time),
+                    history_of(after, time),
+                )
             )
         if again:
             # Before the event is added: the replacement is folded from the log, which does not have
