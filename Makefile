@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup packages programs demo test test-long test-ray lint style types warm-up bench verify forensics torture worst grid locked pictures docs reference package clean
+.PHONY: help setup packages programs demo test test-long lint style types warm-up bench verify forensics torture worst grid locked pictures docs reference package clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -53,11 +53,6 @@ test: setup ## lint, types, import contract, doctests, tests, the README's comma
 
 test-long: setup ## the long forms of checks that `make test` has in a short form
 	$(BIN)/pytest -n auto --dist loadfile -m long
-
-test-ray: ## the tests on Ray, which is large, in an environment of its own
-	$(PYTHON) -m venv $(VENV)-ray
-	$(VENV)-ray/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,ray]'
-	$(VENV)-ray/bin/pytest tests/simulation/test_on_ray.py
 
 lint: style types ## style, types and the import contract
 
@@ -125,5 +120,5 @@ package: setup ## build the package into dist/ and try it in an empty environmen
 	rm -rf $(VENV)-package
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(VENV)-ray $(VENV)-package build site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-package build site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -21,9 +21,9 @@ def figures(text: str) -> list[object]:
     ("options", "sentence"),
     [
         ("--executor bask", "there is no executor named 'bask'; did you mean 'dask'?"),
-        ("--address x:1", "an address is that of a cluster of dask or ray; threads have none."),
+        ("--address x:1", "an address is that of a cluster of dask; threads have none."),
         (
-            "--executor ray --address x:1 --workers 2",
+            "--executor dask --address x:1 --workers 2",
             "the cluster at x:1 has its own workers; leave the number of workers out.",
         ),
         (

@@ -1,12 +1,10 @@
 """Workers that are lost, versions that differ, clusters that are not there."""
 
 import os
-import pickle
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from multiprocessing import get_context
@@ -20,7 +18,6 @@ from armrace.planning import plan
 from armrace.simulation import parallel
 from armrace.simulation.executors import chosen_executor, on_dask, reachability
 from armrace.simulation.executors.futures import forwarded
-from armrace.simulation.executors.on_ray import RayExecutor
 from armrace.simulation.simulate import run_experiments
 from processes import started
 from shared_experiments import EXPERIMENTS
@@ -133,7 +130,7 @@ def test_workers_with_other_code_are_refused():
     ("choice", "error", "words"),
     [
         (("threds",), UnknownName, "there is no executor named 'threds'; did you mean 'threads'?"),
-        (("processes", "x:1"), InvalidParameter, "an address is that of a cluster of dask or ray"),
+        (("processes", "x:1"), InvalidParameter, "an address is that of a cluster of dask"),
         (("dask", "x:1", 2), InvalidParameter, "leave the number of workers out"),
         (("processes", None, 0), InvalidParameter, "workers must be at least 1; got 0."),
         (("dask", "127.0.0.1:1"), WorkersLost, "no Dask scheduler answers at 127.0.0.1:1"),
@@ -160,56 +157,12 @@ def test_a_server_that_is_no_scheduler_is_refused_within_seconds(monkeypatch):
         assert time.monotonic() - started < 10
 
 
-@pytest.fixture
-def short_silence(monkeypatch):
-    monkeypatch.setattr(reachability, "_SECONDS_BETWEEN_TRIES", 0.05)
-    monkeypatch.setattr(reachability, "_SECONDS_OF_SILENCE", 0.5)
-
-
-def test_a_vigil_tells_once_nobody_answers_any_more(short_silence):
-    told = threading.Event()
-    server = socket.create_server(("127.0.0.1", 0))
-    with reachability.monitor_address(f"127.0.0.1:{server.getsockname()[1]}", told.set):
-        assert not told.wait(1.5)
-        server.close()
-        assert told.wait(10)
-
-
-def test_a_vigil_that_has_ended_tells_nothing(short_silence):
-    told = threading.Event()
-    with reachability.monitor_address("127.0.0.1:1", told.set):
-        pass
-    assert not told.wait(1)
-
-
 def test_what_takes_too_long_to_connect_is_given_up():
     with pytest.raises(TimeoutError):
         reachability.within(0.1, lambda: time.sleep(1))
 
 
-def test_tasks_fail_with_the_process_that_talks_to_ray():
-    program = "import sys; sys.stdin.buffer.read(1)"
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}
-    with started([sys.executable, "-c", program], **pipes) as relay:
-        executor = RayExecutor(relay, "here:1", pickle.dumps)
-        for _ in range(2):  # the second finds nobody there
-            with pytest.raises(WorkersLost, match=r"^the cluster of Ray at here:1 is gone\.$"):
-                executor.submit(os.getpid).result(30)
-            relay.wait(30)
-
-
-def test_tasks_fail_when_a_cluster_of_ray_is_given_up():
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}
-    with started([sys.executable, "-c", "input()"], **pipes) as relay:
-        executor = RayExecutor(relay, "here:1", pickle.dumps)
-        waiting = executor.submit(os.getpid)
-        executor.give_up()
-        for future in (waiting, executor.submit(os.getpid)):
-            with pytest.raises(WorkersLost, match="is gone"):
-                future.result(30)
-
-
-@pytest.mark.parametrize(("name", "module"), [("dask", "distributed"), ("ray", "ray")])
+@pytest.mark.parametrize(("name", "module"), [("dask", "distributed")])
 def test_a_missing_extra_says_how_to_install_it(monkeypatch, name, module):
     monkeypatch.setitem(sys.modules, module, None)
     refused = pytest.raises(InvalidParameter, match=rf"pip install 'armrace\[{name}\]'\.$")
@@ -229,7 +182,7 @@ def test_executors_can_be_named():
     ("executor", "error", "words"),
     [
         ("process", UnknownName, "did you mean 'processes'"),
-        (4, InvalidParameter, "executor must be one of threads, processes, dask, ray"),
+        (4, InvalidParameter, "executor must be one of threads, processes, dask"),
         (ProcessPoolExecutor, InvalidParameter, "executor must be"),
     ],
 )

@@ -229,7 +229,7 @@ Executor = Annotated[
         "--executor",
         metavar="NAME",
         autocompletion=complete_executors,
-        help="What runs the simulations: threads, processes, dask or ray. Changes no figure.",
+        help="What runs the simulations: threads, processes or dask. Changes no figure.",
         rich_help_panel=_RUN,
     ),
 ]
@@ -238,7 +238,7 @@ Address = Annotated[
     typer.Option(
         "--address",
         metavar="ADDRESS",
-        help="The address of a running cluster, for [bold]--executor[/bold] dask or ray; by "
+        help="The address of a running cluster, for [bold]--executor[/bold] dask; by "
         "default one is started on this machine.",
         rich_help_panel=_RUN,
     ),

@@ -199,7 +199,11 @@ class Replay(msgspec.Struct, Presentation, frozen=True, kw_only=True):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read what :meth:`save` wrote; see :func:`armrace.load`."""
+        """Read what :meth:`save` wrote; see :func:`armrace.load`.
+
+        Args:
+            path: the file.
+        """
         try:
             return msgspec.json.decode(path.read_bytes(), type=cls)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

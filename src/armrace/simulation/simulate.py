@@ -66,7 +66,7 @@ def simulate(
         replications: the number of independent runs.
         seed: the seed of all randomness.
         executor: what runs the replications: None for threads, an executor such as those of
-            ``concurrent.futures``, or one of ``threads``, ``processes``, ``dask`` and ``ray``,
+            ``concurrent.futures``, or one of ``threads``, ``processes`` and ``dask``,
             which is then started for this call.
         engine: ``plain`` plays every round; ``leap`` skips rounds that cannot matter, and draws
             different random numbers from the same distribution; ``auto`` leaps beyond ten million

@@ -1,4 +1,4 @@
-"""Executors by name: threads, processes, or a cluster of Dask or Ray."""
+"""Executors by name: threads, processes, or a cluster of Dask."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from armrace.errors import InvalidParameter, UnknownName
 from armrace.specification import Limits, check_number
 
 __all__ = [
-    "CLUSTERS",
     "EXECUTORS",
     "check_executor",
     "check_workers",
@@ -19,9 +18,7 @@ __all__ = [
     "running_executor",
 ]
 
-EXECUTORS = ("threads", "processes", "dask", "ray")
-CLUSTERS = ("dask", "ray")
-"""Executors that may be running already, at an address."""
+EXECUTORS = ("threads", "processes", "dask")
 
 _WORKERS = Limits("threads or processes", 1)
 
@@ -36,10 +33,8 @@ def check_executor(name: str, address: str | None, workers: int | None) -> None:
     """
     if name not in EXECUTORS:
         raise UnknownName.among("executor", name, EXECUTORS)
-    if address is not None and name not in CLUSTERS:
-        raise InvalidParameter(
-            f"an address is that of a cluster of {' or '.join(CLUSTERS)}; {name} have none."
-        )
+    if address is not None and name != "dask":
+        raise InvalidParameter(f"an address is that of a cluster of dask; {name} have none.")
     if address is not None and workers is not None:
         raise InvalidParameter(
             f"the cluster at {address} has its own workers; leave the number of workers out."
@@ -63,13 +58,13 @@ def chosen_executor(
 ) -> Iterator[Executor | None]:
     """Yield an executor by name; None stands for threads.
 
-    With an ``address``, tasks go to the cluster of Dask or Ray that runs there, which is left
+    With an ``address``, tasks go to the cluster of Dask that runs there, which is left
     running. Without one, a cluster is started on this machine, by default with one worker per
     core, and stopped in the end. The choice changes no figure.
 
     Args:
         name: one of ``EXECUTORS``.
-        address: where a cluster of Dask or Ray runs; None starts one on this machine.
+        address: where a cluster of Dask runs; None starts one on this machine.
         workers: the number of workers of what is started; by default one per core.
     """
     check_executor(name, address, workers)
@@ -83,11 +78,6 @@ def chosen_executor(
         from armrace.simulation.executors.on_dask import dask_executor
 
         with dask_executor(address, count) as executor:
-            yield executor
-    elif name == "ray":
-        from armrace.simulation.executors.on_ray import ray_executor
-
-        with ray_executor(address, count) as executor:
             yield executor
     else:
         yield None

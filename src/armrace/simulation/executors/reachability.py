@@ -1,22 +1,16 @@
-"""Checks whether a server answers at an address, once or repeatedly during a context."""
+"""Checks whether a server answers at an address."""
 
 from __future__ import annotations
 
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["SECONDS_TO_ANSWER", "is_reachable", "monitor_address", "within"]
+__all__ = ["SECONDS_TO_ANSWER", "is_reachable", "within"]
 
 SECONDS_TO_ANSWER = 5.0
-
-_SECONDS_BETWEEN_TRIES = 1.0
-_SECONDS_OF_SILENCE = 10.0
-"""Longer than a short network failure, shorter than the minute after which Ray ends the process."""
 
 
 def is_reachable(address: str) -> bool:
@@ -53,24 +47,3 @@ def within(seconds: float, connect: Callable[[], Any]) -> Any:
 
     threading.Thread(target=attempt, daemon=True).start()
     return client.result(seconds)
-
-
-@contextmanager
-def monitor_address(address: str, tell: Callable[[], None]) -> Iterator[None]:
-    """Try an address every second in this context; call ``tell`` when it stops answering."""
-    ended = threading.Event()
-
-    def monitor() -> None:
-        heard = time.monotonic()
-        while not ended.wait(_SECONDS_BETWEEN_TRIES):
-            if is_reachable(address):
-                heard = time.monotonic()
-            elif time.monotonic() - heard > _SECONDS_OF_SILENCE:
-                tell()
-                return
-
-    threading.Thread(target=monitor, daemon=True).start()
-    try:
-        yield
-    finally:
-        ended.set()
