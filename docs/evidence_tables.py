@@ -1,12 +1,24 @@
-"""The tables of the page on choosing a policy: rows of the pages with the evidence, and bounds."""
+"""Tables between markers of a page: copies of rows of other pages, bounds, headline tables.
+
+``docs/generate.py`` copies rows to the page on choosing a policy. As a program,
+``python docs/evidence_tables.py``, it plays the headline tables of README and *Live use* again,
+which takes minutes, and writes them.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
+
+from armrace.cli.execution import run_cells
+from armrace.cli.own_worst import at_least_as_bad, under_own_worst
 from armrace.planning.guarantees import VACUOUS, proven_loss
 from armrace.policies import POLICIES
+from armrace.simulation import Comparison, Result, Scenario
+from armrace.simulation.scenarios import find_scenario
 
 _DOCS = Path(__file__).parent
 _SHOWN = (
@@ -60,13 +72,17 @@ def with_evidence(text: str) -> str:
     """The page with its tables between their markers."""
     tables = {title: _table(_DOCS / page, head) for title, (page, head) in _BLOCKS.items()}
     for title, lines in {**tables, "Proven figures": _proven()}.items():
-        table = "\n".join(lines)
-        pattern = rf"(<!-- {title}: .*? -->\n).*?(<!-- End of {title.lower()}\. -->)"
-        text, found = re.subn(
-            pattern, lambda m, t=table: f"{m[1]}\n{t}\n\n{m[2]}", text, flags=re.DOTALL
-        )
-        if found != 1:
-            raise ValueError(f"the page has no block named {title}.")
+        text = with_block(text, title, lines)
+    return text
+
+
+def with_block(text: str, title: str, lines: Iterable[str]) -> str:
+    """The page with a table between the markers of a title."""
+    table = "\n".join(lines)
+    pattern = rf"(<!-- {title}: .*? -->\n).*?(<!-- End of {title.lower()}\. -->)"
+    text, found = re.subn(pattern, lambda m: f"{m[1]}\n{table}\n\n{m[2]}", text, flags=re.DOTALL)
+    if found != 1:
+        raise ValueError(f"the page has no block named {title}.")
     return text
 
 
@@ -76,3 +92,78 @@ def _table(page: Path, heading: str) -> list[str]:
     lines = below[below.index("\n|") + 1 :].split("\n\n")[0].splitlines()
     rows = {line.split("`")[1]: line for line in lines[2:]}
     return [*lines[:2], *(rows[name] for name in _SHOWN if name in rows)]
+
+
+# --- the headline tables ------------------------------------------------------------------
+
+_RUNS, _SEED = 200, 1
+_NOTES = {
+    "optimistic-log-barrier": "the default",
+    "tsallis-inf": "needs no horizon",
+    "lb-inf": "learns fastest where rates are near 0 or 1",
+    "sharp-race": "decisions that you can inspect",
+    "multi-layer-race": "the paper's algorithm; it is still exploring at this scale",
+    "thompson": "the least without an attack; ruined by a few hundred forged ratings",
+    "ucb1": "the textbook's choice; ruined as well",
+}
+
+
+def play_headlines() -> None:
+    """Play the headline tables, and write them to their pages."""
+    answers = find_scenario("helpful-answers")
+    clicks = msgspec.structs.replace(
+        answers,
+        environment=type(answers.environment)(means=(0.02, 0.03, 0.04, 0.05, 0.06)),
+        budget=1_000,
+        horizon=200_000,
+    )
+    _write(
+        _DOCS.parent / "README.md",
+        "Answers lost",
+        ["| | no attack | own worst attack | | proven |", "|---|---:|---:|---|---:|"],
+        [
+            [f"`{name}`", quiet, own, _NOTES[name], proven_in(answers, name)]
+            for name, quiet, _, own in _played(answers)
+        ],
+    )
+    _write(
+        _DOCS / "guide" / "live-use.md",
+        "Clicks lost",
+        ["| clicks lost | no attack | `swap-best` | own worst attack |", "|---|---:|---:|---:|"],
+        [[f"`{name}`", *cells] for name, *cells in _played(clicks)],
+    )
+
+
+def proven_in(scenario: Scenario, name: str) -> str:
+    """What a policy is proven to lose at most: without an attack / with the scenario's budget."""
+    means, policy = scenario.environment.to_builtins()["means"], POLICIES.make(name)
+    said = [proven_loss(policy, means, scenario.horizon, c) for c in (0.0, scenario.budget)]
+    return " / ".join(dict.fromkeys(said))
+
+
+def _played(scenario: Scenario) -> list[tuple[str, str, str, str]]:
+    """For each policy its means without an attack, under the shared one and under its own worst."""
+    longer = msgspec.structs.replace(scenario, replications=_RUNS, policies=tuple(_NOTES))
+    shared = longer.experiments(seed=_SEED)
+    quiet = longer.experiments(budget=0.0, seed=_SEED)
+    own = under_own_worst(shared, None, 1)
+    calm, same, worst = map(Comparison, run_cells([quiet, shared, own], 1))
+    worst = at_least_as_bad(worst, same)
+    return [(name, *(_mean(each.results[name]) for each in (calm, same, worst))) for name in _NOTES]
+
+
+def _mean(result: Result) -> str:
+    """The mean pseudo-regret and its standard error."""
+    found = result.figure("pseudo_regret")
+    return f"{found.mean:,.0f} \u00b1 {found.stderr:,.0f}"
+
+
+def _write(page: Path, title: str, head: list[str], rows: list[list[str]]) -> None:
+    lines = [*head, *(f"| {' | '.join(cells)} |" for cells in rows)]
+    print("\n".join(lines))
+    text = page.read_text(encoding="utf-8")
+    page.write_text(with_block(text, title, lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    play_headlines()

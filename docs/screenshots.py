@@ -1,22 +1,24 @@
 """Remake the pictures of ``docs/images``: ``make pictures``.
 
 The dashboard shows the story of ``armrace serve --demo``, stepped through at once instead of over
-minutes. The plot shows what policies lose under the worst attacks that searches have found for
-them. Pictures end where a section of the page ends. It needs chromium and playwright.
+minutes. The plot shows what policies lose under the worst attack known for each. Pictures end
+where a section of the page ends. It needs chromium and playwright.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from playwright.sync_api import Browser, FloatRect, Page
 
-import armrace
-from armrace.adversaries import Adversary
+from armrace.cli.execution import run_cells
+from armrace.cli.main import run
+from armrace.cli.own_worst import under_own_worst
 from armrace.dashboard.demo import (
     BOTS,
     DAY,
@@ -25,16 +27,14 @@ from armrace.dashboard.demo import (
     Visitors,
     create_experiments,
 )
-from armrace.environments import Bernoulli
 from armrace.formatting import count
-from armrace.policies import POLICIES
-from armrace.red_team.library import winners_for
-from armrace.red_team.target import Target
 from armrace.reports.colours import style_of
 from armrace.reports.plot_style import PAGE_WIDTH, End, name_lines, new_figure, own_style, tidy
 from armrace.reports.theme import LIGHT
 from armrace.service import Keyring, MemoryStore, Service
-from armrace.simulation.results import Result
+from armrace.simulation import Scenario
+from armrace.simulation.scenarios import find_scenario
+from armrace.statistics import mean_interval
 from browsing import DESK, PHONE, chromium
 from hosting import hosted
 
@@ -45,11 +45,8 @@ _PAGE = f"/experiment?name={EXPERIMENT}"
 _SETTLED = 1500
 """Milliseconds until charts are drawn."""
 
-_MEANS, _HORIZON, _REPLICATIONS = [0.6, 0.4], 100_000, 20
-_BUDGETS = (0, 25, 50, 100, 200)
+_BUDGETS, _RUNS = (0, 50, 100, 200, 300), 100
 _POLICIES = ("optimistic-log-barrier", "tsallis-inf", "ucb1", "thompson")
-_CANDIDATES = 6
-"""Winners of searches that are tried on each policy, of which the worst is shown."""
 
 
 def main() -> None:
@@ -156,16 +153,12 @@ def save(page: Page, name: str, last: str, *, whole: bool = False) -> None:
 
 
 def show_report(browser: Browser) -> None:
-    """Picture the beginning of a report."""
-    found = armrace.compare(
-        _POLICIES, _MEANS, "spoil-then-swap", budget=100, horizon=_HORIZON,
-        replications=_REPLICATIONS, seed=1, progress=False,
-    )  # fmt: skip
+    """Picture the first screen of the report of ``armrace compare``."""
     file = IMAGES / "report.html"
-    found.report(file, overwrite=True)
+    run(["compare", "--no-sweep", "--report", str(file), "--force"])
     page = browser.new_page(viewport=DESK)
     page.goto(file.as_uri())
-    save(page, "report", "main section:nth-of-type(2)")
+    save(page, "report", "main section:nth-of-type(1)")
     page.close()
     file.unlink()
 
@@ -174,19 +167,22 @@ def show_report(browser: Browser) -> None:
 
 
 def draw_plot(file: Path) -> None:
-    """Draw what each policy loses under the worst attack of the library, against the budget."""
+    """Draw what each policy loses under the worst attack known for it, against the budget."""
+    answers = find_scenario("helpful-answers")
+    means = answers.environment.to_builtins()["means"]
+    most = (max(means) - min(means)) * answers.horizon
     with own_style(11):
         drawing, axes = new_figure(PAGE_WIDTH, 3.6)
-        ends, most = [], (_MEANS[0] - _MEANS[1]) * _HORIZON
+        ends = []
         for name in _POLICIES:
             style = style_of(name)
-            losses = [worst_loss(name, budget) for budget in _BUDGETS]
-            means = [float(each.mean()) for each in losses]
-            low, high = np.array([np.quantile(each, (0.05, 0.95)) for each in losses]).T
+            losses = [worst_loss(answers, name, budget) for budget in _BUDGETS]
+            heights = [float(each.mean()) for each in losses]
+            low, high = np.array([mean_interval(each) for each in losses]).T
             axes.fill_between(_BUDGETS, low, high, color=style.colour, alpha=0.14, lw=0)
-            axes.plot(_BUDGETS, means, color=style.colour, ls=style.line, lw=2, marker="o", ms=4)
-            ends.append(End(means[-1], name, style))
-            print(name, dict(zip(_BUDGETS, map(round, means), strict=True)))
+            axes.plot(_BUDGETS, heights, color=style.colour, ls=style.line, lw=2, marker="o", ms=4)
+            ends.append(End(heights[-1], name, style))
+            print(name, dict(zip(_BUDGETS, map(round, heights), strict=True)))
         axes.axhline(most, color=LIGHT["rule-strong"], lw=1, ls=":")
         axes.annotate(
             f"{count(most)}: all there is to lose", (0, most), xytext=(0, 4),
@@ -195,36 +191,20 @@ def draw_plot(file: Path) -> None:
         axes.set_xlim(0, _BUDGETS[-1])
         axes.set_ylim(0, 1.12 * most)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-        axes.set_xlabel(f"forged rewards among {_HORIZON:,} rounds")
-        axes.set_ylabel("pseudo-regret (in rewards)")
+        axes.set_xlabel(f"forged among {answers.horizon:,} ratings (means of {_RUNS} runs)")
+        axes.set_ylabel("helpful answers lost")
         tidy(axes)
         name_lines(axes, _BUDGETS[-1], ends)
         drawing.savefig(file, dpi=150, facecolor=LIGHT["paper"])
 
 
-def worst_loss(policy: str, budget: int) -> Any:
-    """Return the pseudo-regrets under the worst of the winners, on seeds that did not choose it."""
-    if not budget:
-        return play(policy, "none", 0, seed=2)
-    target = Target(
-        policy=POLICIES.make(policy),
-        environment=Bernoulli(means=tuple(_MEANS)),
-        budget=budget,
-        horizon=_HORIZON,
-    )
-    candidates = winners_for(target)[:_CANDIDATES]
-    worst = max(candidates, key=lambda attack: play(policy, attack, budget, seed=1).mean())
-    return play(policy, worst, budget, seed=2)
-
-
-def play(policy: str, attack: Adversary | str, budget: int, seed: int) -> Any:
-    """Return the pseudo-regret of each replication."""
-    found: Mapping[str, Result] = armrace.compare(
-        [policy], _MEANS, attack, budget=budget, horizon=_HORIZON, replications=_REPLICATIONS,
-        seed=seed, progress=False,
-    ).results  # fmt: skip
-    (result,) = found.values()
-    return result.sample("pseudo_regret")
+def worst_loss(answers: Scenario, policy: str, budget: int) -> Any:
+    """Return the pseudo-regrets under the worst attack known, on seeds that did not choose it."""
+    longer = msgspec.structs.replace(answers, replications=_RUNS)
+    shared = longer.experiments([policy], budget=budget, seed=2)
+    cells = [under_own_worst(shared, None, 1), shared] if budget else [shared]
+    samples = [cell[0].sample("pseudo_regret") for cell in run_cells(cells, 1)]
+    return max(samples, key=np.mean)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from armrace.planning import make_question
 from armrace.planning.guarantees import VACUOUS, proven_loss
 from armrace.planning.recommendation import _proven_for
 from armrace.policies import POLICIES
+from armrace.simulation.scenarios import find_scenario
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -31,9 +33,19 @@ def test_the_table_of_bounds_is_what_the_script_prints(
 ADS = [0.06, 0.05, 0.04, 0.03, 0.02]
 
 
+ANSWERS = find_scenario("helpful-answers")
+
+
 def proven(tag: str) -> list[str]:
     """What a policy is proven to lose on the ad server's scale, without and with an attack."""
     return [proven_loss(POLICIES.make(tag), ADS, 200_000, c) for c in (0.0, 1000.0)]
+
+
+def proven_of_answers(tag: str) -> list[str]:
+    """The same in the scenario with which a newcomer begins."""
+    means = ANSWERS.environment.to_builtins()["means"]
+    policy, rounds = POLICIES.make(tag), ANSWERS.horizon
+    return [proven_loss(policy, means, rounds, c) for c in (0.0, ANSWERS.budget)]
 
 
 def rows(page: str, heading: str) -> dict[str, str]:
@@ -44,17 +56,19 @@ def rows(page: str, heading: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("page", "heading"),
+    ("page", "heading", "bounds"),
     [
-        ("README.md", "## Which policy"),
-        ("docs/guide/choose-a-policy.md", "## One recommendation for each situation"),
+        ("README.md", "## Which policy", proven_of_answers),
+        ("docs/guide/choose-a-policy.md", "## One recommendation for each situation", proven),
     ],
 )
-def test_what_is_proven_stands_beside_each_recommendation(page: str, heading: str) -> None:
+def test_what_is_proven_stands_beside_each_recommendation(
+    page: str, heading: str, bounds: Callable[[str], list[str]]
+) -> None:
     found = rows(page, heading)
     assert len(found) >= 5
     for tag, cell in found.items():
-        quiet, attacked = proven(tag)
+        quiet, attacked = bounds(tag)
         said = quiet if quiet == attacked else f"{quiet} / {attacked}"
         assert cell.strip().split(": ")[-1] == said
 

@@ -50,8 +50,13 @@ def test_few_attacks_are_tried_and_the_given_one_is_among_them():
     given = ADVERSARIES.make("outage")
     tried = attacks_to_try(target, [given])
     assert tried[0] == given
-    assert {attack.tag() for attack in tried} >= {"spoil-then-swap", "double-impact", "free-ride"}
-    assert len(tried) <= 9
+    assert {attack.tag() for attack in tried} >= {
+        "spoil-then-swap",
+        "double-impact",
+        "free-ride",
+        "strip",
+    }
+    assert len(tried) <= 10
 
 
 @pytest.mark.parametrize(

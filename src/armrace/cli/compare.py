@@ -113,7 +113,7 @@ def compare(
     """Compare policies, each under the worst attack known for it, and write a report.
 
     A scenario has arms, an attack, its budget, a length and a list of policies; options replace any
-    part of it. The first table shows each policy under the worst of up to nine attacks that are
+    part of it. The first table shows each policy under the worst of up to ten attacks that are
     tried on it, among them those that searches have found, and what it loses without an attack. The
     second shows all policies under the scenario's own attack. With [bold]--attack[/bold], only the
     attacks that you name are played; several attacks or budgets get a table and a verdict each. A
@@ -207,7 +207,7 @@ def _write_files(
 
     main = found.shared[0]
     interrupted = next(iter(main.results.values())).interrupted
-    sweeps = dict.fromkeys([0.0], found.quiet[0]) if found.quiet else {}
+    sweeps = {0.0: found.quiet[0]} if found.quiet else {}
     try:
         if swept and not interrupted:
             sweeps = sweep(request, {**sweeps, request.scenario.budget: main})

@@ -12,7 +12,7 @@ from armrace.reports.axes import label_measure, shorten_ticks
 from armrace.reports.colours import GREY
 from armrace.reports.plot_style import PAGE_WIDTH, End, is_narrow, name_lines, new_figure, tidy
 from armrace.reports.plots import Plot
-from armrace.reports.rows import MEASURE_NAMES, comparison_styles, reading
+from armrace.reports.rows import MEASURE_NAMES, comparison_styles
 from armrace.simulation import Comparison, Result
 from armrace.statistics import mean_interval
 
@@ -67,7 +67,7 @@ def curves_plot(comparison: Comparison, name: str = "curves", *, attack: str = "
         draw=lambda width: draw_curves(comparison, width=width),
         data=lambda: curves_data(comparison),
         description=f"{measure.capitalize()} against rounds, one line per policy. "
-        f"{reading(comparison)}",
+        f"{comparison.verdict()}",
         caption=caption,
     )
 

@@ -14,14 +14,12 @@ __all__ = [
     "HEADLINE_COLUMNS",
     "LEADERBOARD_COLUMNS",
     "MEASURE_NAMES",
-    "Headline",
     "Standing",
     "all_styles",
     "comparison_styles",
     "half_width",
     "headlines",
     "own_worst_verdict",
-    "reading",
     "standings",
 ]
 
@@ -87,29 +85,20 @@ def standings(comparison: Comparison) -> list[Standing]:
     return rows
 
 
-class Headline(NamedTuple):
-    """What a policy loses under its own worst attack, under the shared one, and under none."""
-
-    policy: str
-    mean: str
-    """With half its 95% interval."""
-    p95: str
-    shared: str
-    quiet: str
-
-
 HEADLINE_COLUMNS = ("policy", "own worst attack", "p95", "same attack for all", "no attack")
-"""The headings of :class:`Headline`."""
+"""The headings of :func:`headlines`."""
 
 
-def headlines(worst: Comparison, shared: Comparison, quiet: Comparison | None) -> list[Headline]:
-    """One row per policy, ordered by the mean under its own worst attack."""
+def headlines(
+    worst: Comparison, shared: Comparison, quiet: Comparison | None
+) -> list[tuple[str, ...]]:
+    """What each policy loses under its own worst attack, under the shared one and under none."""
 
     def mean(comparison: Comparison | None, label: str) -> str:
         return figure(comparison.results[label].figure(worst.measure).mean) if comparison else "-"
 
     return [
-        Headline(
+        (
             row["policy"],
             f"{figure(row['mean'])} +/- {half_width(worst, row['policy'])}",
             figure(row["p95"]),
@@ -137,21 +126,14 @@ def own_worst_verdict(worst: Comparison, quiet: Comparison | None) -> str:
     equals = f" ({listed(tied)} cannot be told apart from it)" if tied else ""
     first = worst.results[best]
     all_lost = first.horizon * float(first.means.max() - first.means.min())
-    scale = (
-        ""
-        if worst.measure != "pseudo_regret"
-        else f" of the {figure(all_lost)} rewards that can be lost"
-    )
-    words = (
-        f"Under the worst attack known for each policy, {best} loses {figure(means[best])}{scale}"
-    )
+    scale = f" of the {figure(all_lost)} rewards that can be lost"
+    words = f"Under the worst attack known for each policy, {best} loses {figure(means[best])}"
+    words += scale if worst.measure == "pseudo_regret" else ""
     if last != best:
         words += f", the least{equals}, and {last} {figure(means[last])}"
         if quiet is not None:
-            lost = [
-                figure(quiet.results[label].figure(worst.measure).mean) for label in (best, last)
-            ]
-            words += f"; without an attack they lose {lost[0]} and {lost[1]}"
+            calm = (quiet.results[label].figure(worst.measure).mean for label in (best, last))
+            words += f"; without an attack they lose {' and '.join(map(figure, calm))}"
     return f"{words}."
 
 
@@ -171,15 +153,3 @@ def comparison_styles(comparison: Comparison) -> dict[str, Style]:
 def all_styles(comparison: Comparison) -> dict[str, Style]:
     """The style of each policy where all can be in colour, such as rows of their own."""
     return {label: style_of(label) for label in comparison.results}
-
-
-def reading(comparison: Comparison) -> str:
-    """Say in one sentence what the range of the means is."""
-    figures = comparison.table()
-    if figures.height < 2:
-        return ""
-    best, worst = figures.row(0, named=True), figures.row(-1, named=True)
-    return (
-        f"The mean {MEASURE_NAMES[comparison.measure]} ranges from {figure(best['mean'])} "
-        f"({best['policy']}) to {figure(worst['mean'])} ({worst['policy']})."
-    )

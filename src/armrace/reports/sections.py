@@ -13,7 +13,7 @@ from armrace.reports.descriptions import cell_name, never_searched, refresh_note
 from armrace.reports.dots import dots_plot
 from armrace.reports.layout import fold, meanings_list, row, table
 from armrace.reports.plots import plot_section
-from armrace.reports.rows import MEASURE_NAMES, reading
+from armrace.reports.rows import MEASURE_NAMES
 from armrace.reports.tables import comparison_table
 from armrace.simulation import Comparison, Result
 
@@ -50,8 +50,7 @@ def meanings(*comparisons: Comparison) -> str:
 
 def verdict_of(comparison: Comparison) -> str:
     """What the comparison shows, in words; empty for a single policy."""
-    said = (comparison.verdict(), reading(comparison)) if len(comparison.results) > 1 else ()
-    return " ".join(part for part in said if part)
+    return comparison.verdict() if len(comparison.results) > 1 else ""
 
 
 def figures_section(comparison: Comparison, others: Sequence[Comparison], verdict: str) -> str:

@@ -36,8 +36,8 @@ def headline_table(worst: Comparison, shared: Comparison, quiet: Comparison | No
     """What each policy loses under its own worst attack, under the shared one and under none."""
     styles = comparison_styles(shared)
     rows = [
-        row(each.policy, each[1:], line_mark(styles[each.policy]))
-        for each in headlines(worst, shared, quiet)
+        row(policy, cells, line_mark(styles[policy]))
+        for policy, *cells in headlines(worst, shared, quiet)
     ]
     return table(HEADLINE_COLUMNS, rows, "What each policy loses", "headline")
 
