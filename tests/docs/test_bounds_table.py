@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from armrace.planning.guarantees import VACUOUS, proven_loss
 from armrace.planning.recommendation import _proven_for
 from armrace.policies import POLICIES
 from armrace.simulation.scenarios import find_scenario
+from armrace.theory import barrier_regret, gaps_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -94,3 +96,34 @@ def test_the_guide_to_planning_quotes_what_a_plan_says() -> None:
     assert said in page
     race = question.learners()["sharp-race"]
     assert proven_loss(race, question.means, question.horizon, question.suspected) == VACUOUS
+
+
+BARRIER = ((0.0, 0), (0.1, 0), (0.5, 0), (0.5, 100), (0.5, 1000), (0.5, 10_000))
+"""Optimism and corruption of the columns of the barrier's tables."""
+
+
+def test_the_tables_of_the_barrier_are_what_the_function_returns() -> None:
+    page = (DOCS / "theory.md").read_text(encoding="utf-8")
+    section = page.split("### What the barrier's bound says")[1].split("\n### ")[0]
+    compared = 0
+    for line in section.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        equal = re.match(r"(\d+), ([\d.]+), \$10\^(\d)\$", cells[0])
+        rates = re.match(r"(\d%.*); ([\d,]+)", cells[0])
+        if equal:
+            arms, gap, horizon = int(equal[1]), float(equal[2]), 10 ** int(equal[3])
+            gaps, variances = [gap] * (arms - 1), None
+        elif rates:
+            parts = [part.strip() for part in rates[1].replace("nine of 3%", "3%, " * 9).split(",")]
+            means = [float(part.strip("%")) / 100 for part in parts if part]
+            gaps, variances = gaps_of(means), [mean * (1 - mean) for mean in means]
+            horizon, cells = int(rates[2].replace(",", "")), cells[1:]
+            assert cells[0] == f"{max(gaps) * horizon:,.0f}"
+        else:
+            continue
+        for cell, (optimism, corruption) in zip(cells[1:], BARRIER, strict=False):
+            bound = barrier_regret(gaps, horizon, corruption, 2.0, 0.25, optimism, variances)
+            vacuous = bound > max(gaps) * horizon * (1 - 1e-9)
+            assert cell == ("-" if vacuous else f"{bound:,.0f}")
+            compared += 1
+    assert compared == 7 * 6 + 3 * 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -126,6 +127,45 @@ def test_a_leader_of_ones_own_is_held_to_the_promises_of_its_class(monkeypatch):
         "no step of the losses or of the optimism is longer than the proof allows",
         "a second implementation publishes the same probabilities for the same plays",
     }
+
+
+class Altered(OptimisticLogBarrier, frozen=True, tag="altered"):
+    """A leader with a wrong number in its running state."""
+
+    part: Literal["optimism", "predictions", "spreads"] = "optimism"
+
+    def start(self, arms, horizon):
+        state = super().start(arms, horizon)
+        if self.part == "optimism":
+            return state._replace(optimism=4 * self.optimism)
+        if self.part == "predictions":
+            state.estimates.predictions[:] = 0.0
+        else:
+            state.spreads.own[:] = 16.0
+        return state
+
+
+@pytest.mark.parametrize(
+    ("part", "claims"),
+    [
+        (
+            "optimism",
+            {
+                "the bias of the optimism is at most its bound",
+                "the squared steps of the optimism sum to at most their bound",
+            },
+        ),
+        (
+            "predictions",
+            {"the squared errors of the predictions are at most those from any fixed number"},
+        ),
+        ("spreads", {"the squared steps of the optimism sum to at most their bound"}),
+    ],
+)
+def test_a_wrong_number_breaks_the_lemma_that_is_about_it(part, claims):
+    subject = find_leader(Altered(part=part))
+    checks = try_claims(list(leader_mechanics_claims(subject, SMALL, 0)), progress=False)
+    assert claims <= {check.claim for check in checks if check.verdict == "fails"}
 
 
 class Another:
