@@ -20,6 +20,7 @@ import msgspec
 from armrace.errors import AlreadyExists, DamagedFile, InvalidParameter, UnknownName
 from armrace.files import atomic_path
 from armrace.files.locks import folder_locked
+from armrace.files.private import check_private
 from armrace.service.defaults import DEFAULT_TENANT
 from armrace.service.settings import check_label
 from armrace.service.tokens import SigningKeys
@@ -100,6 +101,7 @@ class Keyring:
         assert self._path is not None
         try:
             self._stamp = _stamp(self._path)
+            check_private(self._path)
             content = msgspec.json.decode(self._path.read_bytes(), type=_Content)
         except (msgspec.MsgspecError, ValueError) as error:
             raise DamagedFile(f"the keys in {self._path} cannot be read: {error}.") from None

@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 from armrace.errors import DamagedFile, StoreFailed
+from armrace.files.private import check_private
 from armrace.service.chain import Head
 
 __all__ = ["HighWaterMark"]
@@ -59,7 +60,7 @@ class HighWaterMark:
     def create(cls, path: Path, head: Head) -> HighWaterMark:
         """Write a mark into a new file, whole or not at all, in place of an existing one."""
         new = path.with_name(path.name + ".new")
-        file = _open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        file = _open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_TRUNC)
         try:
             # Both slots, so that later writes do not change the length.
             os.write(file, 2 * _slot(head))
@@ -105,7 +106,11 @@ class HighWaterMark:
 
 def _open(path: Path, flags: int) -> int:
     try:
-        return os.open(path, flags, 0o600)
+        if flags & os.O_CREAT:
+            path.unlink(missing_ok=True)  # what a loss of power has left, or another user's link
+        else:
+            check_private(path)
+        return os.open(path, flags | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise _failure("open", path, error) from error
 

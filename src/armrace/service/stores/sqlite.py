@@ -9,6 +9,7 @@ locked for this process alone. Beside it lies the :mod:`high-water mark
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -26,6 +27,7 @@ from armrace.errors import (
     StoreInUse,
     UnwritableOutput,
 )
+from armrace.files.private import check_private, create_private
 from armrace.service.chain import BEGINNING, Head, Record
 from armrace.service.stores.base import Store, Turn, check_continues
 from armrace.service.stores.high_water import HighWaterMark
@@ -95,6 +97,7 @@ class SqliteStore(Store):
         self._lock = threading.RLock()
         self._interrupted = False
         """Whether the last turn has not ended, so that its records may be kept or not."""
+        self._secure(read_only)
         with _errors_of(self.path):
             flags = apsw.SQLITE_OPEN_READWRITE | (0 if read_only else apsw.SQLITE_OPEN_CREATE)
             self._connection = apsw.Connection(str(self.path), flags, vfs)
@@ -111,6 +114,20 @@ class SqliteStore(Store):
         except BaseException:
             self.close()
             raise
+
+    def _secure(self, read_only: bool) -> None:
+        """Refuse files that another user could have written; let no other user read them."""
+        try:
+            for ending in ("", "-wal", "-journal"):
+                file = self.path.with_name(self.path.name + ending)
+                if file.is_file() or file.is_symlink():
+                    check_private(file)
+                    if not read_only:
+                        file.chmod(0o600)
+                elif not ending and not read_only and not file.exists():
+                    os.close(create_private(file))
+        except OSError as error:
+            raise StoreFailed(f"{file} cannot be used: {error.strerror}.") from error
 
     def _prepare(self, synchronous: str) -> None:
         pragma = self._connection.pragma
@@ -224,8 +241,12 @@ class SqliteStore(Store):
 
     def back_up(self, target: Path | str) -> None:
         place = Path(target)
-        if place.exists():
-            raise InvalidParameter(f"a backup must be a new file; {place} exists.")
+        try:
+            os.close(create_private(place))
+        except FileExistsError:
+            raise InvalidParameter(f"a backup must be a new file; {place} exists.") from None
+        except OSError as error:
+            raise UnwritableOutput(f"cannot write {place}: {error.strerror}.") from error
         try:
             copy = apsw.Connection(str(place))
             try:
