@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -220,3 +221,17 @@ def test_rows_have_a_time_all_or_none(tmp_path: Path, times: tuple[int | None, .
         ):
             import_rows(service, "shop", rows, settings)
         service.create("other", ["a", "b"], 0)  # the service goes on
+
+
+@pytest.mark.parametrize(("field", "value", "wanted"), [
+    ("probability", [0.5], "a number"), ("arm", ["a"], "text"), ("probability", "half", "a number"),
+])  # fmt: skip
+def test_an_export_with_a_value_of_another_kind_is_refused_with_its_row(
+    tmp_path, field, value, wanted
+):
+    row = dict.fromkeys(("unit", "reward", "reward_time", "source", "suspicion", "counts"))
+    row |= {"decision": 1, "time": 1_700_000_000_000, "arm": "a", "probability": 0.5}
+    lines = [json.dumps({**row, field: None}), json.dumps({**row, field: value})]
+    (tmp_path / "log.ndjson").write_text("\n".join(lines))
+    with pytest.raises(InvalidParameter, match=rf"{field} must be {wanted}; got .* \(row 2\)\.$"):
+        survey_export(tmp_path / "log.ndjson")

@@ -244,3 +244,16 @@ def test_many_late_rewards_ask_the_store_once(clock, monkeypatch, mode):
     expected = ["duplicate"] * 3 + ["expired"] * 3 + ["unknown"] + ["accepted"] * 2 + ["conflict"]
     assert statuses == expected
     assert asked == ["read_many", "find_many"]
+
+
+@pytest.mark.parametrize("rewards", [(0, 5e-324), (-1e-300, 1e-300), (1, 1 + 1e-12), (-5e-324, 0)])
+def test_a_range_too_narrow_for_its_grid_is_refused(service, rewards):
+    with pytest.raises(InvalidParameter, match=r"^rewards must be a range at least .* wide; got"):
+        service.create("ads", ["a", "b"], 0, rewards=rewards)
+
+
+@pytest.mark.parametrize("rewards", [(0, 1e-280), (1e9, 1e9 + 1), (-1e308, 1e308)])
+def test_narrow_and_wide_ranges_have_a_grid(service, rewards):
+    service.create("ads", ["a", "b"], "drop", rewards=rewards, settle="immediate")
+    for reward in rewards:
+        assert service.reward(service.decide("ads"), reward) == "accepted"

@@ -195,9 +195,12 @@ def _tell(found: Imported, title: str, into: str, json: Path | None) -> None:
     if json is not None:
         write_json(json, {"experiment": title, **_plain(found)})
     if json != STANDARD_OUTPUT:
+        from armrace.service.opening import without_password
+
         typer.echo(
             f"{found.rows:,} decisions with {found.rewards:,} rewards are in the experiment "
-            f"{title!r} of {into}; the policy has learned from {found.learned:,} of them."
+            f"{title!r} of {without_password(into)}; the policy has learned from "
+            f"{found.learned:,} of them."
         )
 
 

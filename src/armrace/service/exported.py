@@ -27,23 +27,39 @@ def rows_of_export(path: Path | str) -> Rows:
 
 
 def _read_rows(path: Path | str) -> Iterator[LoggedRow]:
+    number = 0
     for frame in _frames(Path(path)):
         for row in frame.iter_rows(named=True):
+            number += 1
             try:
                 fields = {name: row[name] for name in (*_NEEDED, "counts")}
                 yield msgspec.convert(fields, LoggedRow)
             except msgspec.ValidationError as error:
-                raise InvalidParameter(f"{path} is not an export of a service: {error}.") from None
+                raise InvalidParameter(
+                    f"{path} is not an export of a service: {error} (row {number})."
+                ) from None
 
 
 def survey_export(path: Path | str) -> tuple[list[str], float]:
     """Return the arms of an export in natural order, and its smallest probability."""
     arms: set[str] = set()
-    least = 1.0
+    least, rows = 1.0, 0
     for frame in _frames(Path(path)):
+        kinds: dict[str, Any] = {"arm": str, "probability": (int, float)}
+        for name, kind in kinds.items():
+            column = frame[name]
+            # Polars gives all values of a column one type: the first says what the others are.
+            place = int(column.is_not_null().arg_max() or 0)
+            if len(column) and not isinstance(column[place], (kind, type(None))):
+                wanted = "text" if kind is str else "a number"
+                raise InvalidParameter(
+                    f"{path} is not an export of a service: {name} must be {wanted}; got "
+                    f"{frame.row(place, named=True)[name]!r:.100} (row {rows + place + 1})."
+                )
         arms |= set(frame["arm"].drop_nulls().unique().to_list())
         smallest = frame["probability"].drop_nulls().min()
         least = least if smallest is None else min(least, smallest)
+        rows += frame.height
     return sorted(arms, key=natural_key), least
 
 

@@ -395,6 +395,11 @@ class Ledger:
         known = [] if state is None else state.experiments
         return [each.settings for each in known if not each.is_dormant]
 
+    @property
+    def failure(self) -> str | None:
+        """Why the store cannot be used any more."""
+        return self._failure
+
     def close(self) -> None:
         """Save a snapshot, so that the next start is fast, and close the store."""
         with self._changed:
@@ -404,6 +409,9 @@ class Ledger:
             if self._failure is None and self._state is not None:
                 with suppress(NotCompiled), self._turn() as turn:
                     self._save_snapshot(self._current(turn), turn, wanted=True)
+        except StoreFailed as error:
+            self._failure = str(error)
+            raise
         finally:
             self._warmer.close()
             # Set before others may lead: those that still wait are refused with it.

@@ -12,7 +12,7 @@ from armrace.service.service import Service
 from armrace.service.stores.base import Store
 from armrace.service.stores.memory import MemoryStore
 
-__all__ = ["is_database", "keyring_of", "open", "open_service", "open_store"]
+__all__ = ["is_database", "keyring_of", "open", "open_service", "open_store", "without_password"]
 
 MEMORY = ":memory:"
 
@@ -81,6 +81,21 @@ def is_database(place: Path | str) -> bool:
         place: a file or an address.
     """
     return str(place).startswith(("postgresql://", "postgres://"))
+
+
+def without_password(place: Path | str) -> str:
+    """Return a place that may be shown: of a database without user, password and parameters.
+
+    Args:
+        place: the place of a store.
+    """
+    text = str(place)
+    if not is_database(text):
+        return text
+    scheme, _, rest = text.partition("://")
+    shown, _, more = rest.partition("?")
+    # With an unusual password, what comes after the last @ may be a part of it.
+    return f"{scheme}://{'...' if '@' in more else shown.rpartition('@')[2]}"
 
 
 def _missing(error: ModuleNotFoundError) -> ArmraceError:

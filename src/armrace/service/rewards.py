@@ -21,6 +21,10 @@ GRID = 2**20
 """Steps of the grid between the smallest and the largest reward."""
 
 
+_NARROWEST, _NARROWEST_SHARE = 1e-290, 2.0**-32
+"""How wide the range of rewards must be, at least and in parts of its larger end."""
+
+
 class RewardScale(msgspec.Struct, frozen=True):
     """The map between rewards as the user states them and steps of the grid.
 
@@ -69,7 +73,7 @@ class RewardScale(msgspec.Struct, frozen=True):
 
 
 def check_range(low: float, high: float) -> None:
-    """Refuse a range that is empty or not finite.
+    """Refuse a range that is empty, not finite, or too narrow for the grid.
 
     Args:
         low: the smallest reward.
@@ -78,4 +82,10 @@ def check_range(low: float, high: float) -> None:
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise InvalidParameter(
             f"rewards must be a range of two finite numbers, the smaller first; got {low}, {high}."
+        )
+    # Else neighbours on the grid, of which there are a million, would be the same number.
+    least = max(_NARROWEST, _NARROWEST_SHARE * max(abs(low), abs(high)))
+    if high / 2 - low / 2 < least / 2:
+        raise InvalidParameter(
+            f"rewards must be a range at least {least:g} wide; got {low}, {high}."
         )

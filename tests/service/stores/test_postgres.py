@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from armrace.checking import STORE_CHECKS
-from armrace.errors import DamagedFile, StoreFailed
+from armrace.errors import DamagedFile, InvalidParameter, StoreFailed
 from armrace.service import Service
 from armrace.service.stores.postgres import PostgresStore
 from serving import folded_bytes, live_bytes
@@ -148,3 +148,13 @@ def test_a_dump_is_a_backup(postgres, schema, tmp_path):
     with Service(PostgresStore(place, schema), keyring) as restored:
         assert live_bytes(restored) == before
         assert restored.reward(decision, 1.0) == "accepted"
+
+
+@pytest.mark.parametrize("place", [
+    "postgresql://me:geheim@[::1/x", "postgresql://me:ge%zzheim@localhost/x",
+    "postgresql://localhost:1/x?password=geheim&sslmode=geheim", "postgresql://me:geheim@localhost:1/x",
+])  # fmt: skip
+def test_no_message_shows_the_password(place):
+    with pytest.raises((StoreFailed, InvalidParameter)) as refused:
+        PostgresStore(place)
+    assert "heim" not in str(refused.value)

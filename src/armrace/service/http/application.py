@@ -172,9 +172,8 @@ class _Application:
         try:
             self._service.close()
         except StoreFailed as error:
-            if not self._service.ledger.store.recovers:
-                raise
             self._log.note(f"no snapshot was saved: {error}")
+            self.fail()
 
     async def _health(self, request: Request) -> Response:
         return PlainTextResponse("alive\n")

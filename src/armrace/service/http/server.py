@@ -25,7 +25,7 @@ from armrace.service.http.handlers import Shortcut
 from armrace.service.http.logs import UVICORN_LOGS, LogLevel, RequestLog
 from armrace.service.keyring import Keyring
 from armrace.service.modes import Mode, ledger_of
-from armrace.service.opening import is_database, keyring_of, open_store
+from armrace.service.opening import is_database, keyring_of, open_store, without_password
 from armrace.service.service import Service
 from armrace.service.stores.base import Store
 
@@ -168,14 +168,14 @@ def serve(
     _check_host(settings)
     _check_free(host, port)
     store, keyring = _open(where, settings)
-    say(f"The log is in {_without_password(where)}.")
+    say(f"The log is in {without_password(where)}.")
     if not settings.open and not keyring.has_keys:
         _say_first_key(keyring.create(["admin"])[1], settings, say)
     service = Service(store, keyring, clock=clock, mode=settings.mode)
-    failed: list[bool] = []
+    failed: list[str] = []
 
     def stop() -> None:
-        failed.append(True)
+        failed.append(service.ledger.failure or "the store has failed.")
         server.should_exit = True
 
     log = RequestLog(settings.log)
@@ -201,7 +201,9 @@ def serve(
     with alongside(service):
         server.run()
     if failed:
-        raise StoreFailed("the store has failed; the service stops, and replays its log next time.")
+        raise StoreFailed(
+            f"{failed[0].removesuffix('.')}; the service stops, and replays its log next time."
+        )
 
 
 def _open(place: Path | str, settings: ServerSettings) -> tuple[Store, Keyring]:
@@ -266,14 +268,3 @@ def _check_free(host: str, port: int) -> None:
                     f"port must be one that can be listened on; got {port} of {host}: "
                     f"{(error.strerror or str(error)).lower()}."
                 ) from None
-
-
-def _without_password(place: Path | str) -> str:
-    """Return a place that may be shown: of a database without user, password and parameters."""
-    text = str(place)
-    if not is_database(text):
-        return text
-    scheme, _, rest = text.partition("://")
-    shown, _, more = rest.partition("?")
-    # With an unusual password, what comes after the last @ may be a part of it.
-    return f"{scheme}://{'...' if '@' in more else shown.rpartition('@')[2]}"

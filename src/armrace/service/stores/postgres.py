@@ -99,7 +99,7 @@ class PostgresStore(Store):
     def __init__(self, place: str, schema: str = "armrace", *, read_only: bool = False) -> None:
         if not schema.isidentifier():
             raise InvalidParameter(f"schema must be a plain name; got {schema!r:.100}.")
-        self._place = place
+        self._parameters = _parameters(place)
         self._read_only = read_only
         self._limits = _READING_LIMITS if read_only else _LIMITS
         self._schema = sql.Identifier(schema)
@@ -109,7 +109,7 @@ class PostgresStore(Store):
         self._lock = threading.RLock()
         self._connection: _Connection | None = None
         try:
-            with _errors():
+            with self._errors():
                 if read_only:
                     self._look(self._connected())
                 else:
@@ -120,7 +120,7 @@ class PostgresStore(Store):
 
     def _connected(self) -> psycopg.Connection:
         if self._connection is None or self._connection.closed:
-            wanted = {**_CONNECT, **conninfo_to_dict(self._place)}
+            wanted = {**_CONNECT, **self._parameters}
             self._connection = _Connection.connect(make_conninfo(**wanted), autocommit=True)
             # Whatever the server's default: an answer may leave only when its events are on disk.
             self._connection.execute("SET synchronous_commit = on;" + self._limits)
@@ -167,7 +167,7 @@ class PostgresStore(Store):
     def turn(self) -> Iterator[Turn]:
         with self._lock:
             try:
-                with _errors():
+                with self._errors():
                     connection, last = self._connected(), self._last.sequence
                     turn = _PostgresTurn(connection, self._queries, last, self._read_only)
                     try:
@@ -184,6 +184,17 @@ class PostgresStore(Store):
                 if isinstance(error, StoreFailed) or not isinstance(error, Exception):
                     self._forget_connection()
                 raise
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Turn errors of the database into one sentence each, without the password."""
+        try:
+            yield
+        except psycopg.Error as error:
+            reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+            if password := self._parameters.get("password"):
+                reason = reason.replace(password, "...")
+            raise StoreFailed(f"the database cannot be used: {reason}.") from error
 
     def _forget_connection(self) -> None:
         """Connect again in the next turn; what became of this one is not known."""
@@ -382,11 +393,12 @@ def _record(row: Any) -> Record:
     return Record(row[0], bytes(row[1]), bytes(row[2]), row[3])
 
 
-@contextmanager
-def _errors() -> Iterator[None]:
-    """Turn errors of the database into one sentence each."""
+def _parameters(place: str) -> dict[str, Any]:
+    """Return how to connect; psycopg's own sentences about an address repeat its password."""
     try:
-        yield
-    except psycopg.Error as error:
-        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-        raise StoreFailed(f"the database cannot be used: {reason}.") from error
+        return {**conninfo_to_dict(place)}
+    except psycopg.Error:
+        raise InvalidParameter(
+            "store must be an address such as postgresql://user:password@host/database, in which "
+            "special characters of user and password are percent-encoded."
+        ) from None
