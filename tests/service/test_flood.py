@@ -8,17 +8,21 @@ import json
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import ExitStack, closing
+from functools import partial
 
 import pytest
 
 import armrace
 import flooding
 from armrace.service.http import connections
+from armrace.service.http.access import TRUST
 from armrace.service.http.application import create_application
-from armrace.service.http.connections import _network
+from armrace.service.http.connections import Connection, Crowd, _network
 from armrace.service.http.server import Server
+from armrace.service.http.streams import Streams
 from armrace.service.opening import keyring_of
 from hosting import free_port, hosted, running
 from processes import started
@@ -165,6 +169,29 @@ def test_a_newcomer_takes_the_place_of_the_oldest_stranger(service, monkeypatch)
         for _ in range(3):
             connect(b"GE")
         assert trusted[0].recv(1) == b""
+
+
+def test_a_client_that_goes_leaves_its_place():
+    """Also if its request is granted after that, which must not count it once more."""
+    crowd, granted = Crowd(1000, 1000), threading.Event()
+
+    class Late:
+        streams = Streams()
+
+        async def __call__(self, scope, receive, send):
+            assert scope["type"] == "http"
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            scope[TRUST]()
+            granted.set()
+
+    server = Server(Late(), "127.0.0.1", 0)
+    server.config.http = partial(Connection, crowd=crowd)
+    with running(server, seconds=5) as address:
+        with socket.create_connection(address) as one:
+            one.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert granted.wait(10)
+    assert (crowd._trusted, crowd._strangers, crowd._by_network) == (set(), {}, {})
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ __all__ = [
     "DROP",
     "FIRST_HORIZON",
     "Settings",
-    "check_arm",
     "check_arm_count",
     "check_label",
     "check_name",
@@ -91,7 +90,8 @@ def make_settings(
     Raises:
         ArmraceError: a setting is refused; the message names it, its limits and its value.
     """
-    names = [check_arm("names of arms", arm) for arm in check_arms(arms)]
+    what = "names of arms"
+    names = [check_part(what, check_label(what, arm)) for arm in check_arms(arms)]
     check_arm_count(len(names))
     check_number("window", window, _WINDOW)
     check_number("most_open", most_open, _OPEN, whole=True)
@@ -143,16 +143,6 @@ def check_label(what: str, label: Any) -> str:
         label: the name.
     """
     return _check_text(what, label, 1, _LONGEST_LABEL)
-
-
-def check_arm(what: str, arm: Any) -> str:
-    """Return the name of an arm, or refuse one that no address could have.
-
-    Args:
-        what: what the name is called in the sentence of a refusal.
-        arm: the name.
-    """
-    return check_part(what, check_label(what, arm))
 
 
 def check_name(name: Any) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import time
-from collections.abc import Iterable
 from functools import lru_cache
 from http import HTTPStatus
 from socket import SO_SNDBUF, SOL_SOCKET
 from typing import Any
 
 import msgspec
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from armrace.errors import ArmraceError
@@ -27,7 +26,7 @@ from armrace.service.http.problems import (
     status_of,
 )
 
-__all__ = ["PER_ADDRESS", "Connection", "Crowd", "close_slow"]
+__all__ = ["PER_ADDRESS", "Connection", "Crowd"]
 
 PER_ADDRESS = 100
 """How many connections of one address may be open that have not shown a key."""
@@ -179,10 +178,10 @@ class Connection(HttpToolsProtocol):
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         self.app = self._application
         if size > _LARGEST_HEAD:
-            self.app = _Refusal(HeadersTooLarge(_SENTENCE))
+            self.app = _refusing(HeadersTooLarge(_SENTENCE))
         elif self._is_full() and self.url.partition(b"?")[0].decode("latin-1") not in _HEALTH:
             sentence = "there are more connections than the service takes; ask again later."
-            self.app = _Refusal(Overloaded(sentence))
+            self.app = _refusing(Overloaded(sentence))
         super().on_headers_complete()
         self._cycles = [each for each in self._cycles if not each.response_complete]
         self._cycles.append(self.cycle)
@@ -247,7 +246,8 @@ class Connection(HttpToolsProtocol):
 
     def _trust(self) -> None:
         self._trusted_until = time.monotonic() + _TRUST_SECONDS
-        self._crowd.trust(self)
+        if not self.transport.is_closing():  # else it would never be counted out
+            self._crowd.trust(self)
 
     def _refuse(self, error: ArmraceError) -> None:
         """Answer what no endpoint will see, and close the connection."""
@@ -273,27 +273,15 @@ def _content(error: ArmraceError) -> bytes:
     return msgspec.json.encode(Problem(error.code, str(error)))
 
 
-class _Refusal:
-    """An application that answers with an error, whatever is asked, and closes the connection."""
+def _refusing(error: ArmraceError) -> ASGIApp:
+    """Return an application that answers with an error and closes the connection."""
+    status, content = status_of(error), _content(error)
+    headers = {"content-length": str(len(content)), **headers_of(error)}
+    headers |= {"content-type": "application/json", "connection": "close"}
+    encoded = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
-    def __init__(self, error: ArmraceError) -> None:
-        self._error = error
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        error, content = self._error, _content(self._error)
-        headers = {"content-length": str(len(content)), **headers_of(error)}
-        headers |= {"content-type": "application/json", "connection": "close"}
-        encoded = [(k.lower().encode(), v.encode()) for k, v in headers.items()]
-        await send({"type": "http.response.start", "status": status_of(error), "headers": encoded})
+    async def refuse(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": status, "headers": encoded})
         await send({"type": "http.response.body", "body": content})
 
-
-def close_slow(connections: Iterable[Any]) -> None:
-    """Close the connections whose clients do not go on.
-
-    Args:
-        connections: all connections of a server.
-    """
-    now = time.monotonic()
-    for each in list(connections):
-        each.close_if_late(now)
+    return refuse

@@ -20,7 +20,7 @@ import uvicorn
 from armrace.errors import InvalidParameter, StoreFailed, UnknownName
 from armrace.files import make_folder
 from armrace.service.http.application import Pages, create_application
-from armrace.service.http.connections import PER_ADDRESS, Connection, Crowd, close_slow
+from armrace.service.http.connections import PER_ADDRESS, Connection, Crowd
 from armrace.service.http.handlers import Shortcut
 from armrace.service.http.logs import UVICORN_LOGS, LogLevel, RequestLog
 from armrace.service.keyring import Keyring
@@ -81,7 +81,9 @@ class Server(uvicorn.Server):
         # Not by counting ticks: a busy server has fewer of them.
         if (now := time.monotonic()) >= self._next_look:
             self._next_look = now + 1.0
-            close_slow(self.server_state.connections)
+            connections: set[Any] = self.server_state.connections
+            for each in list(connections):
+                each.close_if_late(now)
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -170,7 +172,9 @@ def serve(
     store, keyring = _open(where, settings)
     say(f"The log is in {without_password(where)}.")
     if not settings.open and not keyring.has_keys:
-        _say_first_key(keyring.create(["admin"])[1], settings, say)
+        say("This store had no key. Here is one that may do everything; it is not shown again.")
+        say(f"Sign in with it at {settings.address}/, and give it to programs:")
+        say(f"  export ARMRACE_KEY={keyring.create(['admin'])[1]}")
     service = Service(store, keyring, clock=clock, mode=settings.mode)
     failed: list[str] = []
 
@@ -215,30 +219,19 @@ def _open(place: Path | str, settings: ServerSettings) -> tuple[Store, Keyring]:
     try:
         if keyring is None:
             with store.turn() as turn:
-                is_new = turn.head.sequence == 0
-            keyring = _secrets_of(place, settings, is_new)
+                keyring = keyring_of(place, settings.keys, create=turn.head.sequence == 0)
         if settings.open and keyring.has_keys:
             raise InvalidParameter("open must be left out: the store has keys.")
-    except BaseException:
+    except BaseException as error:
         store.close()
+        if isinstance(error, UnknownName):
+            raise UnknownName(
+                f"{str(error).rstrip('.')}, although the log has events; put the file back, name "
+                "it with keys, or make another with armrace keys create, which does not recognise "
+                "decisions made until now."
+            ) from None
         raise
     return store, keyring
-
-
-def _secrets_of(place: Path | str, settings: ServerSettings, is_new: bool) -> Keyring:
-    try:
-        return keyring_of(place, settings.keys, create=is_new)
-    except UnknownName as error:
-        raise UnknownName(
-            f"{str(error).rstrip('.')}, although the log has events; put the file back, or make "
-            "another with armrace keys create, which does not recognise decisions made until now."
-        ) from None
-
-
-def _say_first_key(text: str, settings: ServerSettings, say: Callable[[str], None]) -> None:
-    say("This store had no key. Here is one that may do everything; it is not shown again.")
-    say(f"Sign in with it at {settings.address}/, and give it to programs:")
-    say(f"  export ARMRACE_KEY={text}")
 
 
 def _check_host(settings: ServerSettings) -> None:

@@ -6,10 +6,11 @@ import msgspec
 
 from armrace.errors import AlreadyExists, InvalidParameter, NotRunning, UnknownName
 from armrace.service.answers import ArmAnswer, ArmStatus
+from armrace.service.arguments import check_part
 from armrace.service.books import Books
 from armrace.service.events import ArmAdded, ArmChanged
 from armrace.service.experiment import Experiment
-from armrace.service.settings import check_arm, check_arm_count
+from armrace.service.settings import check_arm_count, check_label
 
 __all__ = ["AddArm", "ChangeArm"]
 
@@ -41,7 +42,7 @@ class AddArm(msgspec.Struct, frozen=True):
     def perform(self, books: Books) -> ArmAnswer:
         """Check everything, then add events; return the answer."""
         experiment = books.experiment(self.tenant, self.name)
-        check_arm("arm", self.arm)
+        check_part("arm", check_label("arm", self.arm))
         before = experiment.generation.number
         if self.arm not in experiment.arms:
             check_arm_count(len(experiment.arms) + 1)
