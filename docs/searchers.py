@@ -37,6 +37,7 @@ def main() -> None:
                 ENVIRONMENTS_OF_THE_ARENA[environment],
                 budget,
                 searcher=searcher,
+                effort="quick",
                 workers=1,
                 progress=False,
             )

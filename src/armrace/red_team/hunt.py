@@ -8,7 +8,6 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from armrace.adversaries import ADVERSARIES, Adversary
@@ -199,12 +198,11 @@ def _select(
     finalists = list(dict.fromkeys([*scores.best(plan.finalists), *rivals]))
     selecting.rate(finalists, plan.selecting)
 
-    def both(attack: Adversary) -> float:
-        # Regrets have heavy tails, so what was seen while searching still tells something.
-        seen = np.concatenate([searching.sample(attack), selecting.sample(attack)])
-        return searching.target.cautious_value(seen)
+    def chosen_by(attack: Adversary) -> float:
+        # On new seeds alone: what was seen while searching is what made it a finalist.
+        return searching.target.cautious_value(selecting.sample(attack))
 
-    return max(finalists, key=both), max(rivals, key=both)
+    return max(finalists, key=chosen_by), max(rivals, key=chosen_by)
 
 
 def _family(given: type[Adversary] | str) -> type[Adversary]:
