@@ -1,9 +1,10 @@
-"""Which optimism to take for how many arms: searched attacks on two values, for ``docs/arena.md``.
+"""Which optimism to take for how many arms: two values under attack, for ``docs/arena.md``.
 
-``python docs/by_arms.py FOLDER`` searches, on one core, the worst attack on the recommended policy
-with its default optimism and with 0.1, for several numbers of arms, two levels of rewards and two
-budgets, and prints how the two compare. Each cell is a file, and what is there is not searched
-again; ``--print`` only prints. A rule that these cells suggest is judged on others: the locked set.
+``python docs/by_arms.py FOLDER`` plays the recommended policy with its default optimism and with
+0.1, for several numbers of arms, two levels of rewards and two budgets, and prints how the two
+compare. Each meets the attack of a list that costs it most in some runs, in other runs. The list
+has ``strip`` with several edges, three more attacks and the nearest winners of searches. Each cell
+is a file, and what is there is not played again; ``--print`` only prints.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ import msgspec
 import numpy as np
 
 import armrace
+from armrace.adversaries import ADVERSARIES, Adversary, Strip
 from armrace.environments import Bernoulli
 from armrace.files import make_folder, write_text
 from armrace.policies import POLICIES
-from armrace.red_team.efforts import EFFORTS
-from armrace.red_team.hunt import hunt
+from armrace.red_team.library import winners_for
+from armrace.red_team.notebook import Notebook
+from armrace.red_team.ratings import Ratings, Stage
 from armrace.red_team.target import Target
 
 ARMS = (5, 10, 20, 40)
@@ -30,7 +33,8 @@ BUDGETS = (50.0, 500.0)
 HORIZON = 50_000
 OPTIMISM = (0.5, 0.1)
 SEED = 25
-EFFORT = msgspec.structs.replace(EFFORTS["quick"], confirming=250)
+CHOOSING, JUDGING, QUIET = 40, 300, 100
+"""Runs of every attack, of the worst of them, and without an attack."""
 
 
 def targets() -> Iterator[tuple[str, Target]]:
@@ -52,28 +56,42 @@ def targets() -> Iterator[tuple[str, Target]]:
 
 
 def play(folder: Path) -> None:
-    """Search the cells that the folder does not hold."""
+    """Play the cells that the folder does not hold."""
     make_folder(folder)
     for name, target in targets():
         file = folder / f"{name}.json"
         if not file.exists():
-            verdict = hunt(target, EFFORT, "quick", SEED, workers=1)
+            attack, sample = under_the_worst(target)
             quiet = armrace.simulate(
                 target.policy,
                 target.environment,
                 horizon=HORIZON,
-                replications=100,
+                replications=QUIET,
                 seed=SEED,
                 workers=1,
                 progress=False,
             )
             found = {
-                "attack": verdict.attack.to_builtins(),
-                "sample": list(verdict.held_out.sample),
+                "attack": attack.to_builtins(),
+                "sample": sample,
                 "quiet": quiet.sample("pseudo_regret").tolist(),
             }
             write_text(file, msgspec.json.encode(found).decode())
             print(name, f"{np.mean(found['sample']):.0f}", file=sys.stderr, flush=True)
+
+
+def under_the_worst(target: Target) -> tuple[Adversary, list[float]]:
+    """The worst attack of the list, and what it cost in runs that took no part in the choice."""
+    listed: list[Adversary] = [Strip(edge=edge) for edge in (0.0, 0.05, 0.1, 0.15, 0.2, 0.35)]
+    listed += map(ADVERSARIES.make, ("free-ride", "double-impact", "spoil-then-swap"))
+    listed = list(dict.fromkeys([*listed, *winners_for(target)[:5]]))
+    book = Notebook(target, SEED)
+    choosing = Ratings(target, Stage.SELECTING, SEED, book, workers=1)
+    judging = Ratings(target, Stage.CONFIRMING, SEED, book, workers=1)
+    choosing.rate(listed, CHOOSING)
+    worst = max(listed, key=choosing.value)
+    judging.rate([worst], JUDGING)
+    return worst, judging.sample(worst).tolist()
 
 
 def report(folder: Path) -> None:

@@ -210,3 +210,9 @@ def test_a_recommendation_without_a_theorem_says_so() -> None:
     words = plan(**asked).recommendation
     assert words.startswith("Take thompson")
     assert "Nothing is proven for thompson under this corruption" in words
+
+
+def test_the_choice_names_parameters_that_its_name_does_not_imply() -> None:
+    given = {"name": "optimistic-log-barrier", "optimism": 0.1}
+    words = plan(**{**SMALL, "policies": [given]}).recommendation
+    assert words.startswith("Take optimistic-log-barrier (optimism 0.1): with C = 40")

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from armrace.cli.plan import command
 from armrace.errors import ArmraceError
 from armrace.planning import make_question
 from armrace.planning.question import ATTACKS_TRIED, POLICIES_TRIED
-from armrace.policies import POLICIES, FastSlowRace
+from armrace.policies import POLICIES, RECOMMENDED, FastSlowRace, recommended
 
 
 def ask(**changes: Any) -> Any:
@@ -112,6 +113,18 @@ def test_defaults_are_in_the_catalogues() -> None:
     assert [attack.tag() for attack in question.attacks] == list(ATTACKS_TRIED)
     assert set(POLICIES_TRIED) <= set(POLICIES)
     assert np.isclose(question.delta, 0.05)
+
+
+@pytest.mark.parametrize("arms", [2, 29, 30, 100])
+def test_what_is_recommended_for_the_number_of_arms_is_tried(arms: int) -> None:
+    question = make_question(arms=arms, gap=0.1, traffic=1000, days=1)
+    (tried,) = (policy for policy in question.policies if policy.tag() == RECOMMENDED)
+    assert tried == POLICIES.make(recommended(arms))
+    assert (tried == POLICIES.make(RECOMMENDED)) == (arms < 30)
+    # The command that asks again names policies, unless that would lose a parameter.
+    assert ("--policies" in command(question)) == (arms < 30)
+    named = make_question(arms=arms, gap=0.1, traffic=1000, days=1, policies=[RECOMMENDED])
+    assert named.policies == (POLICIES.make(RECOMMENDED),)
 
 
 @pytest.mark.parametrize(

@@ -304,6 +304,9 @@ def _write_files(page: Path, figures: Path | None, found: Plan) -> None:
 
 def command(question: Question) -> str:
     """Return the command line that asks the same again, independently of future defaults."""
+    named = [policy.identifier() for policy in question.policies]
+    # What is tried by default may have parameters, and names alone would lose them.
+    is_named = tuple(map(question.informed, named)) == question.policies
     words = {
         "--means": ",".join(f"{mean!r}" for mean in question.means),
         "--gap": f"{question.gap!r}",
@@ -311,7 +314,7 @@ def command(question: Question) -> str:
         "--days": f"{question.days!r}",
         "--forged": f"{question.forged!r}",
         "--delta": f"{question.delta!r}",
-        "--policies": ",".join(policy.identifier() for policy in question.policies),
+        **({"--policies": ",".join(named)} if is_named else {}),
         "--attacks": ",".join(attack.identifier() for attack in question.attacks),
         "--worst-attacks": str(question.worst_attacks),
         "--rounds": str(question.rounds),

@@ -13,7 +13,7 @@ from armrace.adversaries import ADVERSARIES, Adversary, NoAttack
 from armrace.environments import Bernoulli
 from armrace.errors import InvalidParameter
 from armrace.planning.forgery import forged_share
-from armrace.policies import POLICIES, Policy
+from armrace.policies import POLICIES, RECOMMENDED, Policy, recommended
 from armrace.randomness import MAXIMAL_SEED
 from armrace.red_team.library import winners_for
 from armrace.red_team.target import Target
@@ -214,7 +214,7 @@ def make_question(
     forged_clicks: float | None = None,
     bot_visitors: float | None = None,
     delta: float = 0.05,
-    policies: Sequence[Policy | str | Mapping[str, Any]] = POLICIES_TRIED,
+    policies: Sequence[Policy | str | Mapping[str, Any]] | None = None,
     attacks: Sequence[Adversary | str | Mapping[str, Any]] | None = None,
     worst_attacks: int | None = None,
     replications: int = 20,
@@ -236,7 +236,8 @@ def make_question(
         bot_visitors: in its place, the share of the visitors that may be bots. How the three
             relate is in :mod:`armrace.planning.forgery`.
         delta: the failure probability of policies that have one.
-        policies: names, plain data or specifications.
+        policies: names, plain data or specifications; by default the races, a guard, what is
+            recommended for this number of arms, and one or two of every other kind.
         attacks: names, plain data or specifications; by default three of different kinds.
         worst_attacks: how many of the worst attacks found for each policy are tried too; by
             default 3, or none if ``attacks`` are given.
@@ -250,7 +251,10 @@ def make_question(
     """
     tried = ATTACKS_TRIED if attacks is None else attacks
     own = _WORST_ATTACKS if attacks is None else 0
-    for name, listed in (("policies", policies), ("attacks", tried)):
+    for name, listed in (
+        ("policies", POLICIES_TRIED if policies is None else policies),
+        ("attacks", tried),
+    ):
         if not is_list(listed) or not len(listed):
             raise InvalidParameter(f"{name} must be a list of at least one; got {listed!r}.")
     rates = _one_better(arms, gap, base_rate) if means is None else _given(means, arms, base_rate)
@@ -269,7 +273,13 @@ def make_question(
         seed=seed,
         rounds=rounds,
     )
-    return msgspec.structs.replace(question, policies=tuple(map(question.informed, policies)))
+    learners = _tried(len(rates)) if policies is None else policies
+    return msgspec.structs.replace(question, policies=tuple(map(question.informed, learners)))
+
+
+def _tried(arms: int) -> list[str | Mapping[str, Any]]:
+    """Return the policies that are tried unless others are named."""
+    return [recommended(arms) if name == RECOMMENDED else name for name in POLICIES_TRIED]
 
 
 def _given(means: Sequence[float], arms: int | None, base_rate: float | None) -> tuple[float, ...]:

@@ -131,19 +131,29 @@ def _choice(question: Question, row: Row) -> str:
         f"Without attack it costs {clicks(row['cost_a_day'])} a day"
         f"{_decided(row['decision_days'])}."
     )
+    name = f"{row['policy']}{_given(question, row)}"
     if not question.suspected:
         return (
-            f"Take {row['policy']}: {runs_in_words(row['right'], row['runs'])} ended right "
+            f"Take {name}: {runs_in_words(row['right'], row['runs'])} ended right "
             f"({_confidence(row['right'], row['runs'])}). {quiet}"
         )
     return (
-        f"Take {row['policy']}: with {_suspicion(question)}, "
+        f"Take {name}: with {_suspicion(question)}, "
         f"{runs_in_words(row['suspected_right'], row['runs'])} ended right under each attack "
         f"({_confidence(row['suspected_right'], row['runs'])}). "
         f"The costliest, {row['suspected_attack']}, took {clicks(row['suspected_cost_a_day'])} a "
         f"day on average; the worst run of all lost {clicks(row['suspected_worst_a_day'])} a day"
         f"{_decided(row['suspected_decision_days'])}. {quiet} {_reach(row)}"
     )
+
+
+def _given(question: Question, row: Row) -> str:
+    """Name the parameters of a policy that it would not have by its name alone."""
+    policy = question.learners()[row["policy"]]
+    usual = question.informed(policy.identifier()).to_builtins()
+    own = {k: v for k, v in policy.to_builtins().items() if usual.get(k) != v}
+    words = ", ".join(f"{name} {value}" for name, value in own.items())
+    return f" ({words})" if words else ""
 
 
 def _decided(days: float | None) -> str:
