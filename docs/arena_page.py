@@ -1,7 +1,8 @@
 """Write new searches into the tables of ``docs/arena.md``.
 
 ``python docs/arena_page.py FOLDER``, where the folder holds verdicts of ``docs/grid.py``. A verdict
-takes the place of its cell in the table of five budgets; the tables that follow from that one, the
+takes the place of its cell in the table of five budgets, and a figure of ``docs/strip.py`` does
+where it is larger; the tables that follow from that one, the
 first of the page and that of the leaders, are computed again from its figures. Without a folder
 only that is done. A test compares the page with what its own figures give.
 """
@@ -9,9 +10,10 @@ only that is done. A test compares the page with what its own figures give.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import msgspec
 import polars as pl
 from grid import BUDGETS, CHEAP, verdicts
 
@@ -102,7 +104,22 @@ def main(*folders: str) -> None:
             if key in cells and horizon == 100_000:
                 before, cells[key] = cells[key], (new["mean"], new["p95"])
                 print(f"{environment}, {policy}, C = {count(budget)}: {_change(before, new)}")
+        for environment, policy, budget, new in _under_strip(Path(folder)):
+            key = environment, policy, budget
+            if new["mean"] > cells[key][0]:
+                before, cells[key] = cells[key], (new["mean"], new["p95"])
+                print(
+                    f"strip: {policy}, {environment}, C = {count(budget)}: {_change(before, new)}"
+                )
     PAGE.write_text(with_tables(text, cells), encoding="utf-8")
+
+
+def _under_strip(folder: Path) -> Iterator[tuple[str, str, float, dict[str, float]]]:
+    """What ``docs/strip.py`` has played."""
+    file = folder / "strip.ndjson"
+    for line in file.read_bytes().splitlines() if file.exists() else ():
+        played = msgspec.json.decode(line)
+        yield (*played["cell"], played["held_out"])
 
 
 def _change(before: tuple[float, float], new: dict[str, float]) -> str:
