@@ -20,8 +20,8 @@ _HERE = Path(__file__).parent
 _BATCH = 100
 _PACED = 64
 """Connections of the load at a fixed rate, of which few are in use unless answers are late."""
-_PARTS = ["process", "http", "rate", "postgres", "modes", "history", "open"]
-_BY_WRK = {"http", "postgres", "modes"}
+_PARTS = ["process", "http", "rate", "postgres", "history", "open"]
+_BY_WRK = {"http", "postgres"}
 _BARE = "import uvicorn; uvicorn.run('benchmarks.service.bare:application', port={port}, "
 _QUIET = "log_level='warning', access_log=False)"
 
@@ -237,9 +237,6 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=3000, help="of the load at a fixed rate")
     parser.add_argument("--decisions", type=int, default=1_000_000, help="of the long log")
     parser.add_argument("--open", type=int, default=100_000, help="decisions that are open")
-    parser.add_argument(
-        "--delays", type=float, nargs="*", default=[0.0, 0.0005], help="seconds to the database"
-    )
     asked = parser.parse_args()
     if unknown := set(asked.parts) - set(_PARTS):
         parser.error(f"there is no part {min(unknown)!r}; choose from {', '.join(_PARTS)}.")
@@ -253,10 +250,6 @@ def main() -> None:
         at_a_rate(asked.seconds, asked.rounds, asked.rate)
     if "postgres" in asked.parts:
         on_postgres(asked.seconds)
-    if "modes" in asked.parts:
-        from benchmarks.service.modes import measure as measure_modes
-
-        measure_modes(asked.seconds, asked.rounds, asked.delays)
     if "history" in asked.parts:
         from benchmarks.service.history import measure
 

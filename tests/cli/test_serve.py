@@ -198,8 +198,6 @@ def test_keys_are_created_listed_and_revoked(tmp_path, capsys):
         (["serve", "--rate", "0"], "rate must be at least 1"),
         (["serve", "--per-address", "0"], "per-address must be at least 1; got 0"),
         (["serve", "--log", "some"], "log must be one of all, problems, none"),
-        (["serve", "--mode", "some"], "mode must be one of exact, relaxed; got 'some'"),
-        (["serve", "--mode", "relaxed"], "mode must be exact unless the store is a PostgreSQL"),
         (["serve", "--config", "missing.toml"], "cannot read missing.toml"),
     ],
 )
@@ -278,14 +276,11 @@ def test_flags_precede_the_environment_which_precedes_the_file(tmp_path, monkeyp
     asked = []
     monkeypatch.setattr("armrace.service.http.server.serve", lambda *a: asked.append(a[0]))
     config = tmp_path / "serve.toml"
-    config.write_text(
-        'store = "file.db"\nhost = "127.0.0.2"\nport = 1\nrate = 7\nmode = "relaxed"\n'
-    )
+    config.write_text('store = "file.db"\nhost = "127.0.0.2"\nport = 1\nrate = 7\n')
     monkeypatch.setenv("ARMRACE_HOST", "127.0.0.3")
     monkeypatch.setenv("ARMRACE_PORT", "2")
     assert run(["serve", "--config", str(config), "--port", "3"]) == 0
     (settings,) = asked
-    assert settings.mode == "relaxed"
     assert (settings.store, settings.host, settings.port, settings.rate, settings.log) == (
         "file.db",
         "127.0.0.3",

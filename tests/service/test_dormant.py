@@ -16,11 +16,8 @@ from armrace.service import dormant as dormant_module
 from armrace.service import ledger as ledger_module
 from armrace.service.http import application as application_module
 from armrace.service.http.application import create_application
-from armrace.service.ledger import Ledger
-from armrace.service.relaxed.ledger import RelaxedLedger
 from serving import LOCAL, live_bytes
 
-MODES = pytest.mark.parametrize("mode", ["exact", "relaxed"])
 WARM = {"arms": ["a", "b"], "missing": 0, "policy": "ucb1", "horizon": 10_000, "seed": 1}
 COLD = {
     "arms": ["a", "b", "c"],
@@ -34,7 +31,7 @@ COLD = {
 class Shared(MemoryStore):
     """A store that several servers write to, which knows whether one of them has a turn."""
 
-    relaxes = True
+    is_shared = True
     recovers = True
 
     def __init__(self):
@@ -185,12 +182,11 @@ def test_calls_of_a_program_wait_for_the_policy_and_no_longer(pair, clock, compi
     check_same(*pair)
 
 
-@MODES
 @pytest.mark.parametrize("decisions", [5, 600])
-def test_what_was_kept_is_folded_to_the_same_state(store, clock, compiler, mode, decisions):
-    one = Service(store, clock=clock, mode=mode)
+def test_what_was_kept_is_folded_to_the_same_state(store, clock, compiler, decisions):
+    one = Service(store, clock=clock)
     one.create("warm", **WARM)
-    other = Service(store, one.keyring, clock=clock, mode=mode)
+    other = Service(store, one.keyring, clock=clock)
     one.create("cold", **COLD)
     compiler.forget()
     for _ in range(3):
@@ -326,13 +322,9 @@ def test_over_http_the_experiment_alone_is_answered_503(pair, clock, compiler, m
         assert statuses == ["accepted", "duplicate"]  # the second was kept at the first try
 
 
-@pytest.mark.parametrize("kind", [Ledger, RelaxedLedger])
-def test_a_compilation_that_was_not_foreseen_is_done_beside_the_turn(
-    store, clock, monkeypatch, kind
-):
+def test_a_compilation_that_was_not_foreseen_is_done_beside_the_turn(store, clock, monkeypatch):
     """For instance for a policy whose state has another type when its horizon doubles."""
-    mode = kind.mode
-    one = Service(store, clock=clock, mode=mode)
+    one = Service(store, clock=clock)
     one.create("cold", **WARM)
     made = use(one, clock, decisions=5)
     # As in another process: nothing is compiled, and nothing is known to be missing.
@@ -350,7 +342,7 @@ def test_a_compilation_that_was_not_foreseen_is_done_beside_the_turn(
             pass
 
     with refusals.event.install_listener("numba:compile", Note()):
-        other = Service(store, one.keyring, clock=clock, mode=mode)
+        other = Service(store, one.keyring, clock=clock)
         assert other.decide("cold")
         assert other.reward(made[1], 1.0) == "accepted"
     assert held

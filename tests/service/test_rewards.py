@@ -220,11 +220,10 @@ def test_what_a_log_cannot_hold_is_refused_in_one_sentence(service, name, ask):
     assert service.ledger._state is state
 
 
-@pytest.mark.parametrize("mode", ["exact", "relaxed"])
-def test_many_late_rewards_ask_the_store_once(clock, monkeypatch, mode):
+def test_many_late_rewards_ask_the_store_once(clock, monkeypatch):
     """A question takes a round trip where the store is a database, while others wait for a turn."""
-    monkeypatch.setattr(MemoryStore, "relaxes", True)
-    service = Service(MemoryStore(), clock=clock, mode=mode)
+    monkeypatch.setattr(MemoryStore, "is_shared", True)
+    service = Service(MemoryStore(), clock=clock)
     service.create("ads", ["a", "b"], missing=0, window=10)
     made = service.decide_many("ads", 6)
     service.reward_many([(decision, 1.0) for decision in made[:3]])

@@ -13,7 +13,6 @@ from torture.world import World
 
 SEEDS = 50
 TELLING = range(38, 98)
-"""Begins with a seed that tells when names are mixed up, which few do."""
 
 
 def run(seed: int) -> World:

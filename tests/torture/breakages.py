@@ -11,8 +11,8 @@ from armrace.service.experiment import Experiment
 from armrace.service.folding import load_state
 from armrace.service.ledger import Ledger
 from armrace.service.open_decisions import OpenDecisions
-from armrace.service.relaxed.names import NamesAside
 from armrace.service.requests.rewards import Reward
+from armrace.service.tokens import SigningKeys
 
 __all__ = ["BREAKAGES"]
 
@@ -103,13 +103,15 @@ def reuse_a_sequence_number(patch: Callable[..., None]) -> None:
 
 
 def mix_up_names(patch: Callable[..., None]) -> None:
-    """Sign the answers to each client of a relaxed turn from the first name on."""
-    original = NamesAside.sign_answers
+    """Give every other decision the name of the one before it."""
+    original = SigningKeys.sign
+    before: list[str] = []
 
-    def sign_answers(self, batches):
-        return [original(self, [batch])[0] for batch in batches]
+    def sign(self, tenant, content):
+        name = original(self, tenant, content)
+        return before.pop() if before else (before.append(name) or name)
 
-    patch(NamesAside, "sign_answers", sign_answers)
+    patch(SigningKeys, "sign", sign)
 
 
 BREAKAGES: tuple[Callable[..., None], ...] = (

@@ -180,12 +180,12 @@ def _check_states(world: World) -> None:
     world.now += 10_000_000
     with world.scaled_down():
         views, states = [], []
-        services = [node.service or world.make_service("exact", node.clock) for node in world.nodes]
+        services = [node.service or world.make_service(node.clock) for node in world.nodes]
         views = [service.describe("ads") for service in services]
         for service in services:
             service.names()
             states.append(service.ledger._state.save())
-        fresh = world.make_service("exact", lambda: world.now)
+        fresh = world.make_service(lambda: world.now)
         states.append(fresh.ledger._state.save())
         log = Log(world)
         require(len(set(states)) == 1, "the folded log is not the live state")

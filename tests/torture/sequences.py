@@ -33,7 +33,6 @@ from hypothesis.stateful import (
 from armrace.errors import ArmraceError, NotRunning
 from armrace.service import MemoryStore, Service, log_time
 from armrace.service.keyring import Keyring
-from armrace.service.relaxed.books import Lag
 from armrace.service.stores.sqlite import SqliteStore
 from databases import Postgres
 from serving import Clock, folded_bytes, live_bytes
@@ -45,7 +44,6 @@ WINDOW = 10
 VALUES = st.sampled_from([0.0, 0.5, 1.0])
 SUSPICIONS = st.sampled_from([None, 0.2, 0.9])
 REQUESTS, UNITS = st.sampled_from([None, "r1", "r2"]), st.sampled_from([None, None, "u1", "u2"])
-_LAG = Lag(records=1000, milliseconds=10**9)
 
 
 class Model:
@@ -90,7 +88,6 @@ class Requests(RuleBasedStateMachine):
 
     decisions = Bundle("decisions")
     settle = "window"
-    mode = "exact"
 
     def __init__(self):
         super().__init__()
@@ -113,18 +110,16 @@ class Requests(RuleBasedStateMachine):
 
     def open_store(self):
         self.store = MemoryStore()
-        self.store.relaxes = True
+        self.store.is_shared = True
 
     def reopen(self):
         pass
 
     def start(self):
-        self.service = Service(self.store, self.keyring, clock=self.clock, mode=self.mode)
+        self.service = Service(self.store, self.keyring, clock=self.clock)
         self.seen = self.clock.now
         self.latest = max(self.clock.now, self.service.ledger._state.time)
         self.service.ledger.snapshot_events = 7
-        if self.mode == "relaxed":
-            self.service.ledger.lag = _LAG
 
     def now(self):
         """Return the service's time, which passes with the clock and does not go back with it."""
@@ -269,16 +264,15 @@ def _drop(place: str, schema: str) -> None:
         connection.execute(f"DROP SCHEMA {schema} CASCADE")  # type: ignore[call-overload]
 
 
-def _kinds(base: type[Requests], modes: list[str]) -> list[type[Requests]]:
+def _kinds(base: type[Requests]) -> list[type[Requests]]:
     return [
-        type(f"{base.__name__}_{mode}_{settle}", (base,), {"mode": mode, "settle": settle})
-        for mode in modes
+        type(f"{base.__name__}_{settle}", (base,), {"settle": settle})
         for settle in ("window", "immediate")
     ]
 
 
-FILES = [*_kinds(Requests, ["exact", "relaxed"]), *_kinds(SqliteRequests, ["exact"])]
-DATABASES = _kinds(PostgresRequests, ["exact", "relaxed"])
+FILES = [*_kinds(Requests), *_kinds(SqliteRequests)]
+DATABASES = _kinds(PostgresRequests)
 
 BUDGET = settings(
     max_examples=25,

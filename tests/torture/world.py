@@ -21,7 +21,6 @@ from armrace.service import (
 )
 from armrace.service.keyring import Keyring
 from armrace.service.ledger import Ledger, _Job
-from armrace.service.relaxed.books import Lag
 from torture.clients import Administrator, Client
 
 __all__ = ["Answer", "World"]
@@ -33,10 +32,7 @@ FIRST_HORIZON = 8
 """The first guess of an unknown horizon, in place of 10,000."""
 POLICIES = ["ucb1", RECOMMENDED, "sharp-race"]
 _LONGEST = 100_000_000
-EXACT, RELAXED = ["exact", "exact"], ["relaxed", "relaxed"]
-MODES = [EXACT, EXACT, ["exact", "relaxed"], RELAXED]
-LAG = Lag(records=20, milliseconds=_LONGEST)
-"""Clients pause for minutes, in which few records are added."""
+_NODES = 2
 _CLIENTS, _TIMEOUT = 4, 400
 _DAY = 86_400_000
 
@@ -69,7 +65,6 @@ class Kinds:
     def __init__(self, rng: Random) -> None:
         self.settle = rng.choice(["window", "window", "immediate"])
         self.policy = rng.choice(POLICIES)
-        self.modes = rng.choice(MODES)
         self.missing = rng.choice([0.0, 0.0, 0.25, "drop"])
         self.horizon = rng.choice([1000, None])
         self.floors = rng.choice([{}, {}, {"a": 0.2}, {"a": 0.1, "c": 0.3}])
@@ -88,7 +83,7 @@ class FaultyStore(MemoryStore):
     """A store that now and then fails, before or after it has kept a turn."""
 
     recovers = True
-    relaxes = True
+    is_shared = True
 
     def __init__(self, rng: Random, clock: Callable[[], int | None]) -> None:
         super().__init__()
@@ -125,9 +120,8 @@ class Call(NamedTuple):
 class Node:
     """A process that serves; when it dies, all that it has not answered is lost."""
 
-    def __init__(self, world: World, mode: str) -> None:
+    def __init__(self, world: World) -> None:
         self.world = world
-        self.mode = mode
         self.lives = 0
         self.skew = 0
         self.service: Service | None = None
@@ -138,7 +132,7 @@ class Node:
         skew = self.world.kinds.skew
         self.skew = self.world.rng.randint(-skew, skew)
         try:
-            self.service = self.world.make_service(self.mode, self.clock)
+            self.service = self.world.make_service(self.clock)
         except StoreFailed:
             self.world.later(300, self.start)
 
@@ -245,7 +239,7 @@ class World:
 
     def _create(self) -> None:
         kinds = self.kinds
-        self.make_service("exact", lambda: self.now).create(
+        self.make_service(lambda: self.now).create(
             "ads",
             ARMS,
             kinds.missing,
@@ -257,14 +251,12 @@ class World:
             floors=kinds.floors,
             settle=kinds.settle,
         )
-        self.nodes = [Node(self, mode) for mode in kinds.modes]
+        self.nodes = [Node(self) for _ in range(_NODES)]
 
-    def make_service(self, mode: str, clock: Callable[[], int]) -> Service:
+    def make_service(self, clock: Callable[[], int]) -> Service:
         """Return a service as a process begins with."""
-        service = self._make_service(self.store, self.keyring, clock=clock, mode=mode)
+        service = self._make_service(self.store, self.keyring, clock=clock)
         service.ledger.snapshot_events = self.kinds.snapshot_events
-        if mode == "relaxed":
-            service.ledger.lag = LAG
         return service
 
     def later(self, delay: int, act: Callable[[], None]) -> None:

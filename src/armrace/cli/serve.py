@@ -14,7 +14,7 @@ from armrace.errors import InvalidParameter
 
 __all__ = ["EPILOG", "KeysFile", "Place", "serve"]
 
-_SETTINGS = ("store", "keys", "host", "port", "rate", "per_address", "log", "mode")
+_SETTINGS = ("store", "keys", "host", "port", "rate", "per_address", "log")
 
 EPILOG = """\
 [bold]Examples[/bold]
@@ -90,16 +90,6 @@ Log = Annotated[
         help="Which requests to log: all, problems or none.",
     ),
 ]
-ModeName = Annotated[
-    str | None,
-    typer.Option(
-        "--mode",
-        metavar="MODE",
-        envvar="ARMRACE_MODE",
-        help="For several servers on one PostgreSQL: exact, or relaxed, which draws decisions "
-        "from a state that may be up to a second old; by default exact.",
-    ),
-]
 Open = Annotated[
     bool,
     typer.Option(
@@ -136,7 +126,6 @@ def serve(
     rate: Rate = None,
     per_address: PerAddress = None,
     log: Log = None,
-    mode: ModeName = None,
     open: Open = False,
     config: Config = None,
     demo: Demo = False,
@@ -156,9 +145,7 @@ def serve(
         raise InvalidParameter(
             f"the service needs the package {error.name}; install armrace[service]."
         ) from None
-    said = dict(
-        zip(_SETTINGS, (store, keys, host, port, rate, per_address, log, mode), strict=True)
-    )
+    said = dict(zip(_SETTINGS, (store, keys, host, port, rate, per_address, log), strict=True))
     values = {**_read(config), **{name: value for name, value in said.items() if value is not None}}
     checked = _checked(values)
     if not demo:

@@ -31,7 +31,7 @@ DECIDED, REWARDED, TICKED, CONTRADICTED = 1, 2, 8, 9
 """The kinds of events that are read; of the last two, only the beginning is."""
 
 _DECIDED_AHEAD = 11
-"""Decisions of the relaxed mode are read as decisions, without where their numbers come from."""
+"""Decisions drawn ahead are read as decisions, without where their numbers come from."""
 
 UNREAD = -1
 """The kind of an event that is left to another decoder."""

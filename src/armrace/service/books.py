@@ -6,15 +6,14 @@ from collections.abc import Sequence
 
 from armrace.errors import ArmraceError
 from armrace.service.chain import Record, link
-from armrace.service.drawing import Drawn
-from armrace.service.events import Decided, Event, Ticked, encode, subject
+from armrace.service.events import Event, Ticked, encode, subject
 from armrace.service.experiment import Experiment, Rulings
 from armrace.service.folding import Refolded, refold
 from armrace.service.state import State
 from armrace.service.stores.base import Turn
 from armrace.service.tokens import SigningKeys
 
-__all__ = ["Books", "Exactly", "KeptRefusal"]
+__all__ = ["Books", "KeptRefusal"]
 
 
 class KeptRefusal(Exception):
@@ -27,10 +26,6 @@ class KeptRefusal(Exception):
     def __init__(self, refusal: ArmraceError) -> None:
         super().__init__(str(refusal))
         self.refusal = refusal
-
-
-class Exactly(Exception):
-    """The requests of a turn must be performed on the true state."""
 
 
 class Books:
@@ -73,12 +68,6 @@ class Books:
         """Settle what is due, as the event does that must follow: nothing is refused any more."""
         self.changes += 1
         experiment.advance(self.time)
-
-    def decided(
-        self, experiment: Experiment, drawn: Drawn, unit: str | None, request: str | None
-    ) -> Decided:
-        """Return the event of a decision that the experiment has just drawn."""
-        return Decided(self.time, experiment.number, *drawn, unit, request)
 
     def flush(self) -> Turn:
         """Append to the log what was added so far, and return the turn."""

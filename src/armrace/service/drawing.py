@@ -99,18 +99,16 @@ def _published(ticket: Ticket, floors: dict[int, float], place: int) -> float | 
     return min(floors.get(place, 0.0) + own, 1.0)
 
 
-def lot_of(seed: int, number: int, stream: int = 0) -> float:
+def lot_of(seed: int, number: int) -> float:
     """Return a number in [0, 1) for a decision, which depends on nothing but its number.
 
     Args:
         seed: the seed of the experiment.
-        number: the number of the decision; those of different streams are counted apart.
-        stream: the random stream of the server that draws; 0 if the numbers are the learner's own.
+        number: the number of the decision.
 
     >>> f"{lot_of(seed=1, number=0):.6f}"
     '0.480554'
     """
-    name = b"%d:%d:%d" % (seed, stream, number) if stream else b"%d:%d" % (seed, number)
-    digest = hashlib.blake2b(name, digest_size=8).digest()
+    digest = hashlib.blake2b(b"%d:%d" % (seed, number), digest_size=8).digest()
     # 53 of 64 bits: as many as a double in [0, 1) can hold evenly.
     return (int.from_bytes(digest, "little") >> 11) / 2**53

@@ -126,14 +126,14 @@ class Contradicted(_Event, frozen=True, tag=9, gc=False):
 
 
 class StreamOpened(_Event, frozen=True, tag=10, gc=False):
-    """A server of the relaxed mode was given a random stream, which no other server will have.
+    """In logs of earlier versions: a server was given a random stream that no other has.
 
     Streams of an experiment are numbered from 1 in the order of these events.
     """
 
 
 class DecidedAhead(Decided, frozen=True, tag=11, gc=False):
-    """A server of the relaxed mode drew a decision before it had the right to append it.
+    """In logs of earlier versions: a server drew a decision before its turn to append it.
 
     The random numbers were not the learner's own, so that ``taken`` is 0.
     """

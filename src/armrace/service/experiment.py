@@ -92,7 +92,7 @@ class Experiment:
         self.conflicts = 0
         """How many rewards were refused because their decision had another one."""
         self.streams = 0
-        """How many random streams were given to servers of the relaxed mode."""
+        """How many random streams earlier versions gave to servers that drew before their turn."""
         self.settled_through = 0
         """The sequence number of the last decision that was settled."""
         self.open = OpenDecisions()

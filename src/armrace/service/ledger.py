@@ -13,10 +13,10 @@ are performed again without it.
 from __future__ import annotations
 
 import threading
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from armrace.errors import ArmraceError, DamagedFile, RequestFailed, StoreFailed, StoreInUse
 from armrace.kernels.refusals import NotCompiled, compiling_refused
@@ -104,9 +104,6 @@ class Ledger:
         clock: returns the time in milliseconds.
     """
 
-    mode: ClassVar[str] = "exact"
-    """From which state decisions are drawn: ``"exact"`` or ``"relaxed"``."""
-
     def __init__(
         self,
         store: Store,
@@ -124,13 +121,13 @@ class Ledger:
         self._state: State | None = None
         self._snapshot_at = 0
         self._failure: str | None = None
-        self.is_shared = store.relaxes
+        self.is_shared = store.is_shared
         """Whether other processes wait while this one has a turn."""
         self._warmer = Warmer()
         self._culprit: Request[Any] | None = None
         """The request that has broken off the turn."""
-        self.turns: Counter[str] = Counter()
-        """How many turns were performed in which way, since the process began."""
+        self.turns = 0
+        """How many turns were performed since the process began."""
         if self.ask(_CheckShortLog()):
             store.check()
         while self._has_unready:
@@ -306,7 +303,7 @@ class Ledger:
 
     def _perform_in(self, turn: Turn, batches: list[Sequence[Request[Any]]]) -> list[list[Any]]:
         """Perform requests on the state at the end of the log."""
-        self.turns["exact"] += 1
+        self.turns += 1
         self._culprit = None
         state = self._current(turn)
         books = Books(state, turn, self._time(turn, state.time), self._keys())

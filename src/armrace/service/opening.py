@@ -7,7 +7,6 @@ from pathlib import Path
 from armrace.errors import ArmraceError, InvalidParameter
 from armrace.service.defaults import DEFAULT_TENANT
 from armrace.service.keyring import Keyring
-from armrace.service.modes import Mode, ledger_of
 from armrace.service.service import Service
 from armrace.service.stores.base import Store
 from armrace.service.stores.memory import MemoryStore
@@ -22,7 +21,6 @@ def open_service(
     tenant: str = DEFAULT_TENANT,
     keys: Path | str | None = None,
     restored: bool = False,
-    mode: Mode = "exact",
 ) -> Service:
     """Open a decision service in this process.
 
@@ -33,16 +31,13 @@ def open_service(
         tenant: whose experiments to work with.
         keys: the file of secrets, needed if the store is a database; by default beside the store.
         restored: whether the file comes from a backup.
-        mode: ``"exact"``, or ``"relaxed"`` where several processes share a database: decisions are
-            then drawn from the state that this process last knew.
 
     Returns:
         The service, to be closed after use; it can be used in a ``with`` statement.
     """
-    ledger_of(mode, is_database(place))
     store = open_store(place, restored)
     try:
-        return Service(store, keyring_of(place, keys), tenant, mode=mode)
+        return Service(store, keyring_of(place, keys), tenant)
     except BaseException:
         store.close()
         raise

@@ -35,10 +35,9 @@ from armrace.service.arguments import (
 from armrace.service.defaults import AUDIT_LEVEL, DEFAULT_TENANT
 from armrace.service.exports import write_rows
 from armrace.service.keyring import Keyring
-from armrace.service.ledger import Request
+from armrace.service.ledger import Ledger, Request
 from armrace.service.listings import export_rows, list_quarantine
 from armrace.service.log_parts import back_up_log, verify_log
-from armrace.service.modes import Mode, ledger_of
 from armrace.service.requests.arms import AddArm, ChangeArm
 from armrace.service.requests.courses import ListSources, ReadHealth, ReadHistory
 from armrace.service.requests.decisions import Decide
@@ -75,8 +74,6 @@ class Service:
         tenant: whose experiments these are.
         clock: returns the time in milliseconds since 1970; by default the system's, which is read
             once, and a monotonic clock from then on.
-        mode: ``"exact"`` draws decisions from the state at the end of the log; ``"relaxed"``, for
-            several servers on one PostgreSQL, from the state that this one last knew.
     """
 
     def __init__(
@@ -85,11 +82,10 @@ class Service:
         keyring: Keyring | None = None,
         tenant: str = DEFAULT_TENANT,
         clock: Callable[[], int] | None = None,
-        mode: Mode = "exact",
     ) -> None:
         self.keyring = keyring or Keyring()
         self.tenant = tenant
-        self.ledger = ledger_of(mode, store.relaxes)(store, self.keyring.signing_keys, clock)
+        self.ledger = Ledger(store, self.keyring.signing_keys, clock)
 
     def __enter__(self) -> Self:
         return self

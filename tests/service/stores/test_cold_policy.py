@@ -88,20 +88,19 @@ def ask(address, path, body):
         return 0, None, None
 
 
-@pytest.mark.parametrize("mode", ["exact", pytest.param("relaxed", marks=pytest.mark.long)])
-def test_a_server_compiles_beside_its_turns(place, tmp_path, monkeypatch, mode):
+def test_a_server_compiles_beside_its_turns(place, tmp_path, monkeypatch):
     (tmp_path / "cold.py").write_text(POLICY)
     monkeypatch.syspath_prepend(tmp_path)
     keys = tmp_path / "keys"
     port = free_port()
     address = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "armrace", "serve", "--store", place, "--keys", str(keys)]
-    with armrace.open(place, keys=keys, mode=mode) as first:
+    with armrace.open(place, keys=keys) as first:
         first.create("warm", ["a", "b"], 0, policy="ucb1", horizon=10_000)
         # Into a file: a pipe that nobody reads would fill up and stop the server.
         with (tmp_path / "log").open("w") as log:
             second = subprocess.Popen(
-                [*command, "--open", "--port", str(port), "--mode", mode], cwd=tmp_path, stderr=log
+                [*command, "--open", "--port", str(port)], cwd=tmp_path, stderr=log
             )
         try:
             _check(first, second, address, place)

@@ -58,15 +58,8 @@ class Metrics:
         ]
         lines += self._histogram()
         lines += [
-            "# TYPE armrace_mode gauge",
-            f'armrace_mode{{mode="{ledger.mode}"}} 1',
             "# TYPE armrace_turns_total counter",
-        ]
-        lines += [
-            f'armrace_turns_total{{mode="{mode}"}} {count}'
-            for mode, count in sorted(ledger.turns.items())
-        ]
-        lines += [
+            f"armrace_turns_total {ledger.turns}",
             "# TYPE armrace_log_records gauge",
             f"armrace_log_records {ledger.sequence}",
             "# TYPE armrace_open_decisions gauge",

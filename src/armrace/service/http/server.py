@@ -24,8 +24,7 @@ from armrace.service.http.connections import PER_ADDRESS, Connection, Crowd
 from armrace.service.http.handlers import Shortcut
 from armrace.service.http.logs import UVICORN_LOGS, LogLevel, RequestLog
 from armrace.service.keyring import Keyring
-from armrace.service.modes import Mode, ledger_of
-from armrace.service.opening import is_database, keyring_of, open_store, without_password
+from armrace.service.opening import keyring_of, open_store, without_password
 from armrace.service.service import Service
 from armrace.service.stores.base import Store
 
@@ -133,8 +132,6 @@ class ServerSettings(NamedTuple):
     """Which requests to write about on standard error."""
     open: bool = False
     """Whether programs on this machine need no key; there must be none then."""
-    mode: Mode = "exact"
-    """From which state decisions are drawn; ``"relaxed"`` is for several servers on PostgreSQL."""
 
     @property
     def address(self) -> str:
@@ -166,7 +163,6 @@ def serve(
     """
     host, port = settings.host, settings.port
     where = default_place() if settings.store is None else settings.store
-    ledger_of(settings.mode, is_database(where))
     _check_host(settings)
     _check_free(host, port)
     store, keyring = _open(where, settings)
@@ -175,7 +171,7 @@ def serve(
         say("This store had no key. Here is one that may do everything; it is not shown again.")
         say(f"Sign in with it at {settings.address}/, and give it to programs:")
         say(f"  export ARMRACE_KEY={keyring.create(['admin'])[1]}")
-    service = Service(store, keyring, clock=clock, mode=settings.mode)
+    service = Service(store, keyring, clock=clock)
     failed: list[str] = []
 
     def stop() -> None:
@@ -189,8 +185,6 @@ def serve(
         port,
         per_address=settings.per_address,
     )
-    if settings.mode == "relaxed":
-        say("Mode relaxed: decisions are drawn from a state that may be a little behind the log.")
     if settings.open:
         say("Open: every program on this machine may do everything, without a key.")
         say("A proxy in front of this port opens it to the world.")

@@ -7,6 +7,7 @@ import msgspec
 from armrace.errors import NotRunning, TooManyOpen
 from armrace.service.answers import Decision
 from armrace.service.books import Books
+from armrace.service.events import Decided
 from armrace.service.experiment import Experiment
 from armrace.service.open_decisions import OpenDecision
 from armrace.service.settings import check_label
@@ -44,7 +45,8 @@ class Decide(msgspec.Struct, frozen=True):
         # Only now, after all that can be refused: settling changes the state.
         books.advance(experiment)
         drawn = experiment.draw(places)
-        sequence = books.add(books.decided(experiment, drawn, self.unit, self.request))
+        event = Decided(books.time, experiment.number, *drawn, self.unit, self.request)
+        sequence = books.add(event)
         made = experiment.open.get(sequence)
         assert made is not None
         return _answer(books, experiment, made, repeated=False)

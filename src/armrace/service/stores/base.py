@@ -119,8 +119,8 @@ class Turn(ABC):
 class Store(ABC):
     """A log of records with snapshots."""
 
-    relaxes: ClassVar[bool] = False
-    """Whether several servers write, so that the relaxed mode can pay."""
+    is_shared: ClassVar[bool] = False
+    """Whether several servers may write to it."""
 
     is_current: bool = True
     """Whether the tables have this version's schema; they may be older where nothing is changed."""

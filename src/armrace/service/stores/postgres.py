@@ -93,7 +93,7 @@ class PostgresStore(Store):
         DamagedFile: the tables are of a later version.
     """
 
-    relaxes = True
+    is_shared = True
     recovers = True
 
     def __init__(self, place: str, schema: str = "armrace", *, read_only: bool = False) -> None:
