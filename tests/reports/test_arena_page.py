@@ -67,6 +67,7 @@ def test_intervals_are_those_of_few_runs(figures: pl.DataFrame) -> None:
         zip(map(figure, figures["pseudo_regret_mean"]), map(figure, half), strict=True)
     )
     summary = {"mean": 30.0, "stderr": 1.0, "low": 17.3, "high": 42.7, "p95": 31.0, "max": 31.0}
+    summary["replications"] = 2
     worst = worst_frame(
         [
             {
@@ -79,7 +80,9 @@ def test_intervals_are_those_of_few_runs(figures: pl.DataFrame) -> None:
         ]
     )  # fmt: skip
     assert render_arena(GRID, figures, "", worst).count("<td>30 ± 12.7</td>") == 3
-    drawn = arena_plots(GRID, figures, worst)[0].data()
+    plot = arena_plots(GRID, figures, worst)[0]
+    assert "of 2 runs" in plot.caption
+    drawn = plot.data()
     assert drawn.select("low", "high").unique().rows() == [(17.3, 42.7)]
 
 

@@ -37,6 +37,7 @@ def worst_frame(verdicts: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
                 "attack": found["attack"]["name"],
                 **{name: float(found["held_out"][name]) for name in _HELD_OUT},
                 "largest": float(found["held_out"]["max"]),
+                "replications": found["held_out"]["replications"],
                 "all_lost": float(found["all_lost"]),
                 "builtin": found["best_builtin"]["attack"]["name"],
                 "builtin_mean": float(found["best_builtin"]["held_out"]["mean"]),

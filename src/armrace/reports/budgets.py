@@ -8,6 +8,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from armrace.formatting import count
 from armrace.reports.axes import (
     BUDGET_LABEL,
     floor_regrets,
@@ -43,7 +44,8 @@ def attack_plot(figures: pl.DataFrame, attack: str, styles: Mapping[str, Style])
         data=lambda: data,
         description=f"Mean pseudo-regret against the budget of {attack}, one panel per "
         "environment.",
-        caption="Mean pseudo-regret with 95% intervals against the budget, both logarithmic "
+        caption=f"Mean pseudo-regret of {_runs(data)} runs with 95% intervals against the budget, "
+        "both logarithmic "
         "except at a budget of 0; each panel has its own scale. Where a line jumps, the attack has "
         "misled the policy for good." + (_GREY_LINES if GREY in styles.values() else ""),
     )
@@ -59,10 +61,16 @@ def worst_plot(worst: pl.DataFrame, styles: Mapping[str, Style]) -> Plot:
         data=lambda: data,
         description="Mean pseudo-regret of each policy under its own worst attack found, against "
         "the budget, one panel per environment.",
-        caption="Mean pseudo-regret with 95% intervals on held-out seeds, each policy under the "
+        caption=f"Mean pseudo-regret of {_runs(worst)} runs with 95% intervals on held-out seeds, "
+        "each policy under the "
         "worst attack that a search found against it; both axes are logarithmic."
         + (_GREY_LINES if GREY in styles.values() else ""),
     )
+
+
+def _runs(data: pl.DataFrame) -> str:
+    """How many runs there are, which may differ from cell to cell."""
+    return " or ".join(map(count, data["replications"].unique().sort()))
 
 
 def _with_intervals(data: pl.DataFrame) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
-from armrace.formatting import short
+from armrace.formatting import count, short
 from armrace.planning import Plan, Question, budget_levels
 from armrace.reports.axes import floor_regrets, label_measure, scale_budgets, scale_regrets
 from armrace.reports.colours import GREY, Style
@@ -28,8 +28,9 @@ _LEAST = 1.0
 def survival_plot(plan: Plan, styles: Mapping[str, Style]) -> Plot:
     """Describe the figure of a plan."""
     caption = (
-        "Mean pseudo-regret over the whole run with its 95% interval, against the budget C, under "
-        "the attack that costs most there; both axes are logarithmic except at C = 0. A cross "
+        f"Mean pseudo-regret of {count(plan.question.replications)} runs with its 95% interval, "
+        "against the budget C, under the attack that costs most there; both axes are logarithmic "
+        "except at C = 0. A cross "
         "marks the budget at which the policy is lost; larger ones are not tried with it, except "
         "the suspected one."
     )

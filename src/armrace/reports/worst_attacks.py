@@ -9,7 +9,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from armrace.formatting import figure
+from armrace.formatting import count, figure
 from armrace.red_team.verdict import HeldOut, Verdict
 from armrace.reports.axes import (
     floor_regrets,
@@ -39,7 +39,8 @@ def worst_curve_plot(verdicts: Sequence[Verdict]) -> Plot:
         draw=lambda width: draw_worst(verdicts, width),
         data=lambda: _curve_data(verdicts),
         description=f"Mean {measure} under the worst attack found at the budgets {budgets}.",
-        caption="Bars are 95% intervals of the mean on held-out seeds. A policy that is robust "
+        caption=f"Means of {count(verdicts[0].held_out.replications)} runs on held-out seeds with "
+        "their 95% intervals. A policy that is robust "
         "stays near the line 2C: an attacker who makes two arms look exchanged costs the learner C "
         "on the way in and C on the way out.",
     )
@@ -122,7 +123,8 @@ def held_out_plot(verdict: Verdict) -> Plot:
         data=lambda: _held_out_data(verdict),
         description=f"The {measure} of each held-out run under the worst attack found and under "
         f"{verdict.builtin.tag()}. {verdict.sentence()}",
-        caption=f"Each dot is the {measure} of one run on seeds that took no part in the search; "
+        caption=f"Each dot is the {measure} of one of {count(verdict.held_out.replications)} runs "
+        "on seeds that took no part in the search; "
         "the diamond is the mean and the bar its 95% interval. Dots are moved up and down at "
         "random so that they can be told apart.",
     )
