@@ -16,7 +16,8 @@ import pytest
 
 import armrace
 from armrace.cli.main import run
-from armrace.service.http.server import ServerSettings, _without_password
+from armrace.service.http.server import ServerSettings
+from armrace.service.opening import without_password
 from processes import started
 
 POSTGRES = ["--store", "postgresql://nobody:secret@127.0.0.1:9/none?password=secret"]
@@ -269,7 +270,7 @@ def test_a_backup_is_restored_and_served(tmp_path, capsys):
     ],
 )
 def test_what_is_shown_of_a_place_has_no_password(place, shown):
-    assert _without_password(place) == shown
+    assert without_password(place) == shown
 
 
 def test_flags_precede_the_environment_which_precedes_the_file(tmp_path, monkeypatch):
