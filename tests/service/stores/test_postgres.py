@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import signal
 import subprocess
 import sys
 import threading
+import time
 
 import psycopg
 import pytest
@@ -13,7 +15,9 @@ import pytest
 from armrace.checking import STORE_CHECKS
 from armrace.errors import DamagedFile, InvalidParameter, StoreFailed
 from armrace.service import Service
+from armrace.service.chain import link
 from armrace.service.stores.postgres import PostgresStore
+from processes import started
 from serving import folded_bytes, live_bytes
 
 _numbers = itertools.count()
@@ -158,3 +162,43 @@ def test_no_message_shows_the_password(place):
     with pytest.raises((StoreFailed, InvalidParameter)) as refused:
         PostgresStore(place)
     assert "heim" not in str(refused.value)
+
+
+STOPPED = """
+import os, signal, sys
+from armrace.errors import StoreFailed
+from armrace.service.chain import link
+from armrace.service.stores import postgres
+from armrace.service.stores.postgres import PostgresStore
+postgres._LIMITS = postgres._LIMITS.replace("'5s'", "'1s'")
+store = PostgresStore(sys.argv[1], sys.argv[2])
+try:
+    with store.turn() as turn:
+        turn.append([link(turn.head, b"of the one that was stopped")])
+        list(turn.snapshots())  # so that the record is in the transaction
+        print("holds the lock", flush=True)
+        os.kill(os.getpid(), signal.SIGSTOP)
+except StoreFailed as error:
+    print(error, flush=True)
+with store.turn() as turn:
+    print(turn.head.sequence, flush=True)
+"""
+
+
+def test_a_node_that_is_stopped_does_not_keep_the_lock_and_loses_its_turn(postgres, schema):
+    """Test with a limit of one second, and not of five."""
+    store = PostgresStore(postgres.place, schema)
+    script = [sys.executable, "-c", STOPPED, postgres.place, schema]
+    with started(script, stdout=subprocess.PIPE, text=True) as node:
+        assert node.stdout.readline() == "holds the lock\n"
+        began = time.monotonic()
+        with store.turn() as turn:
+            turn.append([link(turn.head, b"of the other")])
+        assert time.monotonic() - began < 15
+        node.send_signal(signal.SIGCONT)
+        said = node.communicate(timeout=30)[0].splitlines()
+    assert said[0].startswith("the database cannot be used: ")
+    assert said[1] == "1"
+    with store.turn() as turn:
+        assert [record.payload for record in turn.read()] == [b"of the other"]
+    store.close()

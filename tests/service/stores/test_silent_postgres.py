@@ -97,7 +97,7 @@ def test_connections_have_limits_that_the_place_may_change(postgres):
         for name, value in (
             ("lock_timeout", "30s"),
             ("statement_timeout", "45s"),
-            ("idle_in_transaction_session_timeout", "2min"),
+            ("idle_in_transaction_session_timeout", "5s"),
             ("synchronous_commit", "off"),  # within a turn; its end waits for the disk
             ("application_name", "mine"),
         ):

@@ -58,10 +58,12 @@ _SILENCE_SECONDS = 60.0
 _LIMITS = """
 SET lock_timeout = '30s';
 SET statement_timeout = '45s';
-SET idle_in_transaction_session_timeout = '120s';
+SET idle_in_transaction_session_timeout = '5s';
 """
-"""A server that was stopped in the middle of a turn must not keep the lock for ever. No turn rests
-as long as that between two statements: a long log is read in pages, a long ruling is made aside."""
+"""A server that was stopped in the middle of a turn must not keep the lock from others: the
+database ends its transaction, which it finds when it goes on. No turn rests as long as that between
+two statements, but one that reads a snapshot or a long log."""
+_REST_LONGER = b"SET LOCAL idle_in_transaction_session_timeout = '120s'"
 _READING_LIMITS = "SET statement_timeout = '45s';"
 """A reader that holds no lock may pause between two statements, since no other process waits."""
 _CREATE = """
@@ -326,6 +328,7 @@ class _PostgresTurn(Turn):
         """Read a long log without holding it in memory."""
         if self._waiting:
             self._insert()
+        self._connection.execute(_REST_LONGER)
         with self._connection.cursor(name="records", binary=True) as cursor:
             cursor.itersize = _PAGE
             cursor.execute(self._queries.read, (after, most))
@@ -365,6 +368,7 @@ class _PostgresTurn(Turn):
         return [row[0] for row in self._execute(self._queries.snapshots).fetchall()]
 
     def load_snapshot(self, sequence: int) -> bytes:
+        self._connection.execute(_REST_LONGER)
         row = self._execute(self._queries.load, (sequence,)).fetchone()
         assert row is not None
         return bytes(row[0])
