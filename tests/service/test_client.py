@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
+import time
 from pathlib import Path
 
 import httpx
@@ -20,8 +21,9 @@ from armrace.errors import (
     UnknownName,
 )
 from armrace.service import RewardAnswer
+from armrace.service.http import operations
 from armrace.service.http.application import create_application
-from hosting import hosted
+from hosting import free_port, hosted
 from serving import LOCAL
 
 ADDRESS = "http://127.0.0.1"
@@ -289,9 +291,20 @@ def test_the_shop_of_the_guide_works(application, service, tmp_path, monkeypatch
     import shop  # type: ignore[import-not-found]
 
     shop.client.close()
-    service.create("banners", ["red", "green"], 0)
+    with armrace.Client(f"http://127.0.0.1:{free_port()}", timeout=0.5, retries=0) as shop.client:
+        default = shop.banner("visitor 1")
+        assert default == ("red", None)
+        shop.clicked(default[1])
     with connect(application) as shop.client:
+        shop.set_up()
+        shop.set_up()
         arm, token = shop.banner("visitor 1")
         assert shop.banner("visitor 1") == (arm, token)
         shop.clicked(token)
     assert service.reward(token, 1.0) == "duplicate"
+
+
+def test_a_policy_that_takes_long_to_compile_does_not_fail_the_first_create(service, monkeypatch):
+    monkeypatch.setattr(operations, "warm_for_serving", lambda settings: time.sleep(1.0))
+    with hosted(service) as address, armrace.Client(address, timeout=0.2, retries=0) as client:
+        assert client.create("ads", ["a", "b"], 0).phase == "running"

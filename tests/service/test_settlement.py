@@ -137,3 +137,15 @@ def test_a_decision_is_drawn_from_all_that_is_settled_by_then(make_service, cloc
         return service.decide("ads").probability
 
     assert probability(look_first=False) == probability(look_first=True)
+
+
+@pytest.mark.parametrize(("missing", "mean"), [(0, 0.25), (1, 1.0), ("drop", 1.0)])
+def test_the_mean_of_an_arm_counts_missing_rewards_as_what_they_count(
+    service, clock, missing, mean
+):
+    service.create("ads", ["a", "b"], missing, policy="ucb1", window=60, horizon=1000)
+    for decision in [service.decide("ads", eligible=["a"]) for _ in range(4)][:1]:
+        service.reward(decision, 1.0)
+    clock.move(61)
+    found = {arm.arm: arm.mean for arm in service.describe("ads").arms}
+    assert found == {"a": mean, "b": None}

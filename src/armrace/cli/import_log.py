@@ -212,13 +212,9 @@ def _plain(found: Imported) -> dict[str, Any]:
 
 def _opened(store: str, tenant: str) -> Service:
     """Open a service that names no decisions, so that it needs no secrets and makes none."""
-    try:
-        from armrace.service.opening import open_store
-        from armrace.service.service import Service
-    except ModuleNotFoundError as error:
-        raise InvalidParameter(
-            f"the service needs the package {error.name}; install armrace[service]."
-        ) from None
+    from armrace.service.opening import open_store
+    from armrace.service.service import Service
+
     opened = open_store(store)
     try:
         return Service(opened, tenant=tenant)

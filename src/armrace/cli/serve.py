@@ -11,6 +11,7 @@ import typer
 from armrace.cli.arguments import number, whole
 from armrace.cli.outputs import say
 from armrace.errors import InvalidParameter
+from armrace.extras import missing_package
 
 __all__ = ["EPILOG", "KeysFile", "Place", "serve"]
 
@@ -142,9 +143,7 @@ def serve(
         from armrace.service.http.server import ServerSettings
         from armrace.service.http.server import serve as run
     except ModuleNotFoundError as error:
-        raise InvalidParameter(
-            f"the service needs the package {error.name}; install armrace[service]."
-        ) from None
+        raise InvalidParameter(missing_package(error)) from None
     said = dict(zip(_SETTINGS, (store, keys, host, port, rate, per_address, log), strict=True))
     values = {**_read(config), **{name: value for name, value in said.items() if value is not None}}
     checked = _checked(values)

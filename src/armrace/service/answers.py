@@ -78,7 +78,7 @@ class ArmSummary(msgspec.Struct, frozen=True):
     withheld: int
     """Closed decisions whose reward was retracted or is in quarantine."""
     mean: float | None
-    """The mean of the rewards that count, without what missing ones count as."""
+    """The mean of what closed decisions have earned, with what missing rewards count as."""
     probability: float | None
     """The probability with which the policy chooses the arm next, floors not included."""
 

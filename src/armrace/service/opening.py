@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from armrace.errors import ArmraceError, InvalidParameter
+from armrace.errors import InvalidParameter
+from armrace.extras import missing_package
 from armrace.service.defaults import DEFAULT_TENANT
 from armrace.service.keyring import Keyring
 from armrace.service.service import Service
@@ -66,7 +67,7 @@ def open_store(place: Path | str, restored: bool = False, *, read_only: bool = F
 
         return SqliteStore(place, restored, read_only=read_only)
     except ModuleNotFoundError as error:
-        raise _missing(error) from None
+        raise InvalidParameter(missing_package(error)) from None
 
 
 def is_database(place: Path | str) -> bool:
@@ -91,11 +92,6 @@ def without_password(place: Path | str) -> str:
     shown, _, more = rest.partition("?")
     # With an unusual password, what comes after the last @ may be a part of it.
     return f"{scheme}://{'...' if '@' in more else shown.rpartition('@')[2]}"
-
-
-def _missing(error: ModuleNotFoundError) -> ArmraceError:
-    extra = "postgres" if error.name == "psycopg" else "service"
-    return InvalidParameter(f"this store needs the package {error.name}; install armrace[{extra}].")
 
 
 def keyring_of(

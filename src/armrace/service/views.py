@@ -10,6 +10,7 @@ from armrace.service.answers import ArmSummary, ExperimentView, LayerView
 from armrace.service.aside import Later
 from armrace.service.books import Books
 from armrace.service.experiment import Experiment
+from armrace.service.history import learned_of
 from armrace.service.rewards import GRID
 
 __all__ = ["Describe", "view_of"]
@@ -67,7 +68,8 @@ def _arms(experiment: Experiment) -> list[ArmSummary]:
     found = []
     for place, (arm, status) in enumerate(zip(experiment.arms, experiment.statuses, strict=True)):
         totals = experiment.totals.arms[place]
-        mean = totals.steps / totals.rewarded if totals.rewarded else None
+        learned, steps = learned_of(experiment, totals)
+        mean = steps / learned if learned else None
         found.append(
             ArmSummary(
                 arm,

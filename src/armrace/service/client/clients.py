@@ -134,8 +134,9 @@ def _stream_errors(address: str) -> Iterator[None]:
 class Client(Calls):
     """A client that waits for answers. Requests that get none are sent again, without harm.
 
-    Rulings, exports and backups may take minutes. They are waited for without a limit, and not sent
-    again once the service may have begun with them.
+    Rulings, exports and backups may take minutes, and so may the first experiment with a policy,
+    which is compiled. They are waited for without a limit, and not sent again once the service may
+    have begun with them.
 
     Args:
         address: where the service is, as in ``http://localhost:8380``.

@@ -78,7 +78,8 @@ def create(
     """
     listed = check_list("arms", "names", arms)
     body = {"name": name, "arms": listed, "missing": missing, **settings}
-    return Exchange("POST", "/v1/experiments", body, ExperimentView)
+    # The server may have to compile the policy first, which takes half a minute on a slow machine.
+    return Exchange("POST", "/v1/experiments", body, ExperimentView, takes_long=True)
 
 
 def names() -> Exchange[list[str]]:
@@ -346,6 +347,8 @@ def events(name: str) -> Exchange[ExperimentView]:
 
 def export(name: str, format: Literal["ndjson", "parquet"] = "ndjson") -> Exchange[bytes]:
     """Return all decisions with their rewards, as the content of a file of this format.
+
+    :meth:`armrace.service.Service.export` writes the file instead.
 
     Args:
         name: the experiment.

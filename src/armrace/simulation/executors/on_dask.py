@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from armrace.errors import InvalidParameter, WorkersLost
+from armrace.extras import missing_package
 from armrace.simulation.code_digest import check_same_code, package_code
 from armrace.simulation.executors.futures import cannot_load, forwarded
 from armrace.simulation.executors.reachability import SECONDS_TO_ANSWER, is_reachable, within
@@ -17,7 +18,6 @@ from armrace.simulation.interrupts import deaf_children
 __all__ = ["dask_executor"]
 
 _SECONDS_FOR_A_WORKER = 10
-_NO_EXTRA = "the executor dask needs Dask; install it with: pip install 'armrace[dask]'."
 
 
 @contextmanager
@@ -26,7 +26,7 @@ def dask_executor(address: str | None, workers: int) -> Iterator[Executor]:
     try:
         import distributed
     except ImportError as error:
-        raise InvalidParameter(_NO_EXTRA) from error
+        raise InvalidParameter(missing_package(error)) from error
     with ExitStack() as stack:
         stack.enter_context(_quiet())
         if address is None:
