@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup packages programs demo test test-long lint style types warm-up bench verify forensics torture worst grid locked pictures docs reference package clean
+.PHONY: help setup packages programs demo test test-long lint style types warm-up bench verify mutants forensics torture worst grid locked pictures docs reference package clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -73,6 +73,10 @@ bench: setup ## speed against plain C and against other libraries
 
 verify: setup ## try every lemma and theorem by experiment, in the full form
 	$(BIN)/armrace verify --report verification.html --force
+
+mutants: export PYTHONPATH := tests
+mutants: setup ## which claim of the quick form catches each mistake, for the guide's table
+	$(BIN)/python -m verification.mutants
 
 forensics: setup ## false alarms, power and certificates of audits, for their page in the docs
 	$(BIN)/python docs/experiments/forensics.py

@@ -18,10 +18,10 @@ from armrace.adversaries.lower_bound_switch import (
 )
 from armrace.adversaries.rehearsals import Rehearsed
 from armrace.checking import check_adversary
-from armrace.checking.reference import run_reference
 from armrace.errors import InvalidParameter
 from armrace.policies import Exp3, KlUcb, Thompson, Ucb1
 from armrace.simulation import make_experiment
+from armrace.simulation.reference import run_reference
 from proposals import ledger_of, strike
 
 PAPER = Setting(np.array([2 / 3, 1 / 2]), horizon=20_000, budget=1e9, policy=Ucb1())

@@ -27,7 +27,7 @@ from armrace.verification.regularisers import BARRIER, ENTROPY, TSALLIS
 from armrace.verification.verify import try_claims
 
 REGULARISERS = {"barrier": BARRIER, "tsallis": TSALLIS, "entropy": ENTROPY}
-SMALL = QUICK._replace(runs=8, horizon=4_000, martingale_runs=80, replayed_runs=1)
+SMALL = QUICK._replace(runs=8, horizon=4_000, martingale_runs=80, path_rounds=2_048)
 VARIANTS = (
     OptimisticLogBarrier(),
     OptimisticLogBarrier(optimism=0.0),
@@ -76,8 +76,8 @@ def test_a_path_keeps_every_promise_and_the_claims_see_a_change(policy):
     guarantee = subject.guarantee
     path = walk(policy, guarantee.read, 400, seed=3)
     assert path.weights.sum(axis=1) == pytest.approx(1.0, abs=1e-10)
-    again = replay(path, guarantee.prescribed(policy, len(MEANS), 400))
-    assert path.weights == pytest.approx(again, rel=1e-10)
+    again = replay(path, guarantee.prescribed(policy, len(MEANS), 400), range(350, 400))
+    assert path.weights[350:] == pytest.approx(again, rel=1e-10)
     assert distance_from_solution(path, guarantee.regulariser).max() < 1e-10
     centred = guarantee.barrier is not None
     assert regret_on_path(path, guarantee.regulariser, centred).excess <= 0

@@ -8,14 +8,13 @@ import pytest
 from armrace.policies import MultiLayerRace, SharpRace
 from armrace.verification.martingales import corruption_martingale, reward_martingale
 from armrace.verification.rules import race_rule, sharp_race_rule
-from armrace.verification.runs import Books
+from armrace.verification.runs import Met
 
 
-def books(pulls: np.ndarray, sums: np.ndarray) -> Books:
-    """Runs of one layer and one arm."""
+def met(pulls: np.ndarray, sums: np.ndarray) -> Met:
+    """Windows of one layer and one arm."""
     shaped = [x.reshape(-1, 1, 1).astype(float) for x in (pulls, sums)]
-    nothing = np.zeros_like(shaped[0])
-    return Books(np.ones(1), shaped[0], *shaped, nothing, nothing, nothing == 0)
+    return Met(*shaped, np.zeros(len(pulls)))
 
 
 @pytest.mark.parametrize("kind", ["paper", "kl", "kl-mixture", "kl-jeffreys"])
@@ -25,7 +24,7 @@ def test_reward_martingales_have_the_mean_1(kind, mean):
     count = 6
     sums = np.arange(count + 1)
     chances = [math.comb(count, s) * mean**s * (1 - mean) ** (count - s) for s in range(count + 1)]
-    values = reward_martingale(rule, books(np.full(count + 1, count), sums), mean).ravel()
+    values = reward_martingale(rule, met(np.full(count + 1, count), sums), mean).ravel()
     assert np.dot(chances, values) == pytest.approx(1)
 
 

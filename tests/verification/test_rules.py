@@ -8,7 +8,7 @@ import pytest
 from armrace.online import Learner
 from armrace.policies import MultiLayerRace, SharpRace
 from armrace.verification.guarantees import CHECKED, make_subject
-from armrace.verification.mechanics import Deletion, prescribed_deletions
+from armrace.verification.mechanics import Deletion, play_far, prescribed_records
 from armrace.verification.rules import Rule, ends, race_rule, sharp_race_rule
 
 KINDS = ("paper", "hoeffding", "bernstein", "kl", "kl-mixture", "kl-jeffreys")
@@ -36,9 +36,24 @@ def test_the_literal_race_deletes_at_102_plays_of_each():
     rule = race_rule(MultiLayerRace(delta=0.1), 2, 1024)
     assert rule.log_lower[0] == pytest.approx(13.61608, abs=5e-6)
     plays = [(9, turn % 2) for turn in range(400)]
-    assert prescribed_deletions(rule, plays, (1.0, 0.0)) == {
-        Deletion(layer, 1, 204, 9) for layer in range(10)
-    }
+    found = prescribed_records(rule, plays, [1.0 - arm for _, arm in plays], arms=2)
+    assert found.deletions == {Deletion(layer, 1, 204, 9) for layer in range(10)}
+    assert found.pulls[9].tolist() == [200, 200]
+    assert found.sums[9].tolist() == [200, 0]
+
+
+def test_a_race_is_told_apart_from_one_with_a_slightly_smaller_share_of_delta():
+    """Over a long run, deletions and intervals show a change of 1% in the log terms."""
+    policy = MultiLayerRace(delta=0.1)
+    run = play_far(policy, 8_192, seed=2)
+    rule = race_rule(policy, run.records.pulls.shape[1], 8_192)
+    found = prescribed_records(rule, run.plays, run.rewards, 4)
+    assert found.deletions == run.records.deletions
+    assert len(found.deletions) >= 4
+    other = rule._replace(log_lower=rule.log_lower * 0.99, log_upper=rule.log_upper * 0.99)
+    changed = prescribed_records(other, run.plays, run.rewards, 4)
+    assert np.abs(changed.lower - run.records.lower).max() > 1e-4
+    assert changed.pulls.tolist() == run.records.pulls.tolist()
 
 
 @pytest.mark.parametrize("kind", KINDS)

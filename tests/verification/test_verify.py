@@ -24,7 +24,6 @@ from armrace.verification.guarantees import CHECKED, make_subject
 from armrace.verification.leader_guarantees import CHECKED_LEADERS
 from armrace.verification.lemmas import lemma_claims
 from armrace.verification.lower_bounds import race_lower_bounds
-from armrace.verification.mutants import BrokenMultiLayerRace
 from armrace.verification.regrets import regret_claims
 from armrace.verification.verify import make_claims, try_claims
 from reports.test_page import outline
@@ -34,6 +33,7 @@ from verification.broken import (
     HastySlowLayer,
     TripledWidths,
 )
+from verification.mutants import BrokenMultiLayerRace
 
 SMALL = QUICK._replace(
     runs=40,
@@ -41,6 +41,7 @@ SMALL = QUICK._replace(
     close_horizon=10_000,
     close_corruption=400.0,
     sampling_runs=40,
+    path_rounds=4_096,
     growth_runs=4,
     growth_horizon=400_000,
     switch_rounds=(4_000, 8_000),
@@ -54,7 +55,8 @@ SHORT = SMALL._replace(
     switch_rounds=QUICK.switch_rounds,
     computed_runs=4,
     martingale_runs=120,
-    replayed_runs=1,
+    path_rounds=4_096,
+    windows=1,
 )
 """All claims about all races in half of the time of the quick form; ``make verify`` is longer."""
 

@@ -14,9 +14,9 @@ from armrace.checking.contract import (
     require_round_trip,
     within_bounds,
 )
-from armrace.checking.reference import ReferenceRun, run_reference
 from armrace.environments import Bernoulli, Deterministic, Environment, FiniteSupport
 from armrace.simulation.experiment import Experiment, make_experiment
+from armrace.simulation.reference import ReferenceRun, run_reference
 from armrace.simulation.replication import run_replication
 
 __all__ = ["ADVERSARY_CHECKS", "check_adversary"]

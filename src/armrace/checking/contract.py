@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import msgspec
 import numpy as np
 
-from armrace.checking.reference import run_reference
 from armrace.errors import ArmraceError
 from armrace.kernels.states import equal_states
 from armrace.simulation.experiment import Experiment
+from armrace.simulation.reference import run_reference
 from armrace.simulation.replication import make_parts, play_out, run_replication
 from armrace.specification import Specification
 

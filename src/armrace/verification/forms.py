@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["FULL", "QUICK", "Form"]
+import numpy as np
+
+__all__ = ["FULL", "QUICK", "Form", "windows"]
 
 
 class Form(NamedTuple):
@@ -28,9 +30,13 @@ class Form(NamedTuple):
     computed_runs: int
     """Runs whose intervals are read off at their end."""
     martingale_runs: int
-    """Runs of the martingales, which are very short."""
+    """Windows of the martingales, which are very short."""
     replayed_runs: int
-    """Runs that are played a second time by the prescribed rule."""
+    """Runs that are played a second time by a second implementation."""
+    path_rounds: int
+    """The horizon of these runs, and of all that looks at single rounds."""
+    windows: int
+    """Windows, at random places up to that horizon, in which costly steps are looked at."""
     searched_attacks: int
     """Attacks of the red team's library under which leaders are checked."""
 
@@ -71,7 +77,9 @@ QUICK = Form(
     asymptotic_runs=4,
     computed_runs=20,
     martingale_runs=600,
-    replayed_runs=2,
+    replayed_runs=1,
+    path_rounds=32_768,
+    windows=4,
     searched_attacks=2,
 )
 FULL = Form(
@@ -87,6 +95,26 @@ FULL = Form(
     asymptotic_runs=20,
     computed_runs=100,
     martingale_runs=4_000,
-    replayed_runs=8,
+    replayed_runs=4,
+    path_rounds=131_072,
+    windows=16,
     searched_attacks=4,
 )
+
+
+def windows(rounds: int, number: int, length: int, seed: int) -> list[range]:
+    """Return windows at random places, one in each of ``number`` equal parts, and one at the end.
+
+    Args:
+        rounds: the number of rounds.
+        number: the number of windows at random places.
+        length: the rounds of each window; fewer if there are not enough.
+        seed: the seed of the places.
+
+    >>> windows(1_000, 2, 10, seed=0)
+    [range(315, 325), range(628, 638), range(990, 1000)]
+    """
+    length = min(length, rounds // (number + 1))
+    places = (np.arange(number) + np.random.default_rng(seed).random(number)) / number
+    starts = [*(places * (rounds - length)).astype(int).tolist(), rounds - length]
+    return [range(start, start + length) for start in starts]

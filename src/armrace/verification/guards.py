@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy.typing as npt
 
 from armrace import theory
 from armrace.formatting import count
+from armrace.kernels.generics import assign, learn, unwrap_ticket
+from armrace.kernels.states import lasting_arrays
 from armrace.policies import Guarded
 from armrace.simulation.experiment import make_experiment
 from armrace.statistics import Interval, mean_interval
@@ -18,14 +21,28 @@ from armrace.verification.checks import Claim, Judgement, describe_means, rarely
 from armrace.verification.forms import Form
 from armrace.verification.guarantees import Subject
 from armrace.verification.lemmas import FAR
-from armrace.verification.mechanics import REWARDS, Deletion, deletion_claim, play_with_rewards
+from armrace.verification.mechanics import (
+    MEANS,
+    Deletion,
+    FarRun,
+    exactly,
+    far_setting,
+    play_far,
+)
 from armrace.verification.regrets import below_bound
 from armrace.verification.runs import Runs
 
-__all__ = ["guard_claims", "guard_mechanics_claims", "wrong_plays"]
+__all__ = [
+    "guard_claims",
+    "guard_mechanics_claims",
+    "prescribed_rounds",
+    "wrong_feed",
+    "wrong_plays",
+]
 
 _GAPS = theory.gaps_of(FAR)
 _ATTACKS = ("none", "zero-best-when-likely", "swap-best")
+_BASE_LAYERS = 1
 _COMPARED = 20_000
 """The horizon on which the regret of the guard is compared with that of its base."""
 
@@ -53,33 +70,34 @@ def guard_mechanics_claims(subject: Subject, form: Form, seed: int) -> Iterator[
         form: the sizes of the checks.
         seed: the seed of all runs.
     """
-    if isinstance(subject.policy, Guarded):
-        yield deletion_claim(subject, subject.policy, form, seed)
-        yield _allowed_arms(subject, form, seed)
-
-
-def _allowed_arms(subject: Subject, form: Form, seed: int) -> Claim:
     policy: Any = subject.policy
-
-    def judge(runs: Sequence[Runs], level: float) -> Judgement:
-        wrong = total = 0
-        for run in range(form.replayed_runs):
-            plays, deletions = play_with_rewards(policy, seed + run)
-            found = wrong_plays(plays, deletions, len(REWARDS), policy.lead)
-            wrong += found.base + found.turns
-            total += len(plays)
-        share = wrong / total
-        return Judgement(total, wrong, Interval(share, share), 0.0, wrong == 0)
-
-    return Claim(
-        "the base plays no arm that the guard has deleted, and turns go round the active arms",
-        subject.label,
-        f"rewards always 1 and 0; {form.replayed_runs} runs",
-        "share of the rounds in which another arm is played, which is 0",
-        (),
-        judge,
-        "Theorem C",
+    if not isinstance(policy, Guarded):
+        return
+    runs = cache(
+        lambda: [
+            play_far(policy, form.path_rounds, seed + run) for run in range(form.replayed_runs)
+        ]
     )
+
+    def wrongly_played() -> Iterator[tuple[int, int]]:
+        for run in runs():
+            found = wrong_plays(run.plays, run.records.deletions, len(MEANS), policy.lead)
+            yield sum(found), len(run.tickets)
+
+    for claim, measure, differing in (
+        (
+            "the base plays no arm that the guard has deleted, and turns go round the active arms",
+            "share of the rounds in which another arm is played, which is 0",
+            wrongly_played,
+        ),
+        (
+            "the base learns what it drew and was paid in its own rounds, and nothing else",
+            "share of the base's arrays that differ from those of one that was told this, 0",
+            lambda: (wrong_feed(policy, run) for run in runs()),
+        ),
+    ):
+        judge = exactly(differing)
+        yield Claim(claim, subject.label, far_setting(form), measure, (), judge, "Theorem C")
 
 
 class WrongPlays(NamedTuple):
@@ -104,11 +122,29 @@ def wrong_plays(
         The base's plays of arms that are not active in the fastest non-empty layer, and the
         turns of other arms than the active one with the fewest turns.
     """
+    wrong = [0, 0]
+    for (_, arm), (is_turn, may) in zip(
+        plays, prescribed_rounds(plays, deletions, arms, lead), strict=True
+    ):
+        wrong[is_turn] += int(not may[arm])
+    return WrongPlays(*wrong)
+
+
+def prescribed_rounds(
+    plays: Sequence[tuple[int, int]], deletions: set[Deletion], arms: int, lead: int
+) -> Iterator[tuple[bool, npt.NDArray[np.bool_]]]:
+    """Yield for each round whether it is a turn of its layer's, and the arms that may be played.
+
+    Args:
+        plays: label and arm of every round; the label -1 stands for none.
+        deletions: which arm was deleted from which layer after which round.
+        arms: the number of arms.
+        lead: rounds of the base before each turn of a layer.
+    """
     layers = 1 + max(label for label, _ in plays)
     active = np.ones((layers, arms), dtype=bool)
     moves, turns = np.zeros(layers, dtype=int), np.zeros((layers, arms), dtype=int)
     pending = sorted(deletions, key=lambda deletion: deletion.at)
-    wrong = {"base": 0, "turns": 0}
     for number, (label, arm) in enumerate(plays, start=1):
         while pending and pending[0].at < number:
             gone = pending.pop(0)
@@ -117,15 +153,39 @@ def wrong_plays(
         is_turn = False
         if label >= 0:
             moves[label] += 1
-            is_turn = active[label].any() and moves[label] % (1 + lead) == 0
+            is_turn = bool(active[label].any()) and moves[label] % (1 + lead) == 0
         if is_turn:
             rank = np.where(active[label], turns[label], np.inf)
-            wrong["turns"] += int(arm != np.argmin(rank))
+            yield True, np.arange(arms) == np.argmin(rank)
             turns[label, arm] += 1
         else:
             allowed = active[active.any(axis=1)]
-            wrong["base"] += int(len(allowed) > 0 and not allowed[0, arm])
-    return WrongPlays(**wrong)
+            yield False, allowed[0] if len(allowed) else np.ones(arms, dtype=bool)
+
+
+def wrong_feed(policy: Guarded, run: FarRun) -> tuple[int, int]:
+    """Count the arrays of a guard's base that differ from those of a base fed by the definition.
+
+    Args:
+        policy: the guard.
+        run: a run of it.
+
+    Returns:
+        The number of arrays that differ, and of all.
+    """
+    arms = run.records.pulls.shape[1]
+    fed = policy.base.start(arms, len(run.tickets))
+    rounds = prescribed_rounds(run.plays, run.records.deletions, arms, policy.lead)
+    for ticket, reward, (is_turn, _) in zip(run.tickets, run.rewards, rounds, strict=True):
+        if not is_turn:
+            inner = unwrap_ticket(ticket, _BASE_LAYERS)
+            paid = reward if inner.arm == ticket.arm else 0.0
+            learn(fed, assign(fed, inner), paid)
+    told = dict(lasting_arrays(getattr(run.state, "guard", run.state).base))
+    differing = [
+        name for name, array in lasting_arrays(fed) if not np.allclose(array, told[name], rtol=1e-9)
+    ]
+    return len(differing), len(told)
 
 
 def _deleted_in_time(cell: Cell) -> Claim:

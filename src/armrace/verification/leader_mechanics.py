@@ -13,7 +13,7 @@ from armrace.statistics import Interval
 from armrace.statistics.betting import betting_interval
 from armrace.theory.barriers import BarrierProof
 from armrace.verification.checks import Claim, Judgement, describe_means
-from armrace.verification.forms import Form
+from armrace.verification.forms import Form, windows
 from armrace.verification.leader_guarantees import LeaderSubject
 from armrace.verification.leader_paths import MEANS, Path, replay, walk
 from armrace.verification.leader_proofs import (
@@ -39,8 +39,8 @@ __all__ = ["leader_mechanics_claims"]
 
 Floats = npt.NDArray[np.float64]
 
-_ROUNDS = 1_000
-"""The length of the paths on which every step of a proof is checked."""
+_WINDOW = 64
+"""The rounds of a window in which a second implementation solves for the probabilities."""
 _SHORT, _PART = 128, 4
 """The length of the paths for means, and how many martingale runs of others one of them replaces:
 each has more rounds, and takes longer to start."""
@@ -67,7 +67,7 @@ def leader_mechanics_claims(subject: LeaderSubject, form: Form, seed: int) -> It
 
 def _is_readable(subject: LeaderSubject) -> bool:
     """Whether the running state is of the kind that the class of the leader keeps."""
-    state = subject.policy.start(len(MEANS), _ROUNDS)
+    state = subject.policy.start(len(MEANS), _SHORT)
     try:
         subject.guarantee.read(getattr(state, "leader", state))
     except AttributeError:
@@ -80,7 +80,7 @@ class _Paths:
 
     def __init__(self, subject: LeaderSubject, form: Form, seed: int) -> None:
         self.subject, self.form, self.seed = subject, form, seed
-        self.long = cache(lambda: self._walk(form.replayed_runs, _ROUNDS))
+        self.long = cache(lambda: self._walk(form.replayed_runs, form.path_rounds))
         self.short = cache(lambda: self._walk(form.martingale_runs // _PART, _SHORT))
 
     def _walk(self, runs: int, rounds: int) -> list[Path]:
@@ -90,7 +90,7 @@ class _Paths:
     @property
     def long_setting(self) -> str:
         """The long paths in words."""
-        return _setting(self.form.replayed_runs, _ROUNDS)
+        return _setting(self.form.replayed_runs, self.form.path_rounds)
 
     @property
     def short_setting(self) -> str:
@@ -112,8 +112,10 @@ def _definition_claims(subject: LeaderSubject, paths: _Paths) -> Iterator[Claim]
         return np.asarray(np.abs(path.weights.sum(axis=1) - 1))
 
     def prescribed(path: Path) -> Floats:
-        second = names.prescribed(policy, len(MEANS), _ROUNDS)
-        return np.abs(path.weights / replay(path, second) - 1)
+        rounds, number = len(path.weights), paths.form.windows
+        second = names.prescribed(policy, len(MEANS), rounds)
+        chosen = set().union(range(_WINDOW), *windows(rounds, number, _WINDOW, paths.seed))
+        return np.abs(path.weights[sorted(chosen)] / replay(path, second, chosen) - 1)
 
     def stated(path: Path) -> Floats:
         return np.abs(path.stated / path.weights[path.played] - 1)
@@ -185,24 +187,27 @@ def _draw_claims(subject: LeaderSubject, paths: _Paths) -> Iterator[Claim]:
             (errors_of_estimates, signed_errors_of_estimates),
         ),
     ):
-        judge = _without_drift(paths, samples)
-        setting = paths.short_setting
-        yield Claim(claim, subject.label, setting, measure, (), judge, "Leader lemma")
+        for setting, played in (
+            (paths.short_setting, paths.short),
+            (paths.long_setting, paths.long),
+        ):
+            judge = _without_drift(played, samples)
+            yield Claim(claim, subject.label, setting, measure, (), judge, "Leader lemma")
 
 
 def _without_drift(
-    paths: _Paths, samples: Sequence[Callable[[Path], Floats]]
+    paths: Callable[[], list[Path]], samples: Sequence[Callable[[Path], Floats]]
 ) -> Callable[[Sequence[Runs], float], Judgement]:
     """Judge numbers whose mean given the past is 0, jointly; the worst interval is shown."""
 
     def judge(runs: Sequence[Runs], level: float) -> Judgement:
         intervals = []
         for sample in samples:
-            found = np.concatenate([sample(path) for path in paths.short()])
+            found = np.concatenate([sample(path) for path in paths()])
             intervals.append(_mean_of_differences(found, -1.0, 1.0, level / len(samples)))
         worst = max(intervals, key=lambda interval: max(interval.low, -interval.high))
         holds = worst.low <= 0.0 <= worst.high
-        rounds = sum(len(path.weights) for path in paths.short())
+        rounds = sum(len(path.weights) for path in paths())
         return Judgement(rounds, int(not holds), worst, 0.0, holds)
 
     return judge
@@ -219,8 +224,8 @@ def _mean_of_differences(sample: Floats, least: float, most: float, level: float
 
 def _proof_claims(subject: LeaderSubject, paths: _Paths) -> Iterator[Claim]:
     """Claim the inequalities of the proofs."""
-    guarantee = subject.guarantee
-    proof = None if guarantee.barrier is None else guarantee.barrier(subject.policy, _ROUNDS)
+    guarantee, horizon = subject.guarantee, paths.form.path_rounds
+    proof = None if guarantee.barrier is None else guarantee.barrier(subject.policy, horizon)
     centred = guarantee.barrier is not None
     if proof is not None and not proof.covers:
         return

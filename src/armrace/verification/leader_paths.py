@@ -6,14 +6,14 @@ adversary that sees the published probabilities fixes them before the arm is dra
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from armrace.online import Learner
 from armrace.policies import Policy
+from armrace.verification.mechanics import OpenLearner
 
 __all__ = ["MEANS", "Path", "Reading", "replay", "walk"]
 
@@ -84,15 +84,6 @@ class Path(NamedTuple):
         return np.asarray(np.diff(optimism, axis=0) * self.weights)
 
 
-class _OpenLearner(Learner):
-    """A learner whose running state can be read."""
-
-    @property
-    def state(self) -> Any:
-        """The state of the policy; one that wraps a leader has it in ``leader``."""
-        return getattr(self._state, "leader", self._state)
-
-
 def walk(policy: Policy, read: Reader, rounds: int, seed: int) -> Path:
     """Play a leader under an adversary that swaps two arms while the best is likely.
 
@@ -103,12 +94,13 @@ def walk(policy: Policy, read: Reader, rounds: int, seed: int) -> Path:
         seed: the seed of the rewards and of the decisions.
     """
     means, arms = np.array(MEANS), len(MEANS)
-    learner = _OpenLearner(policy, arms=arms, horizon=rounds, seed=seed, log=False)
+    learner = OpenLearner(policy, arms=arms, horizon=rounds, seed=seed, log=False)
+    state = getattr(learner.state, "leader", learner.state)  # of one that wraps a leader
     losses = (np.random.default_rng(seed).random((rounds, arms)) >= means).astype(np.float64)
     weights, updates = np.empty((rounds, arms)), np.empty((rounds, arms))
     played, stated = np.zeros((rounds, arms), dtype=np.bool_), np.empty(rounds)
     readings, budget = [], int(rounds * _BUDGET)
-    following = _copied(read(learner.state))
+    following = _copied(read(state))
     for number in range(rounds):
         weights[number] = learner.weights()
         lost = losses[number]
@@ -119,7 +111,7 @@ def walk(policy: Policy, read: Reader, rounds: int, seed: int) -> Path:
         decision = learner.decide()
         arm = decision.ticket.arm
         learner.learn(decision, 1 - lost[arm])
-        following = _copied(read(learner.state))
+        following = _copied(read(state))
         updates[number] = following.estimated - readings[-1].estimated
         played[number, arm], stated[number] = True, decision.ticket.probability
     before = Reading(*(np.array(column) for column in zip(*readings, strict=True)))
@@ -131,19 +123,23 @@ def _copied(reading: Reading) -> Reading:
     return Reading(*(np.array(values) for values in reading))
 
 
-def replay(path: Path, prescribed: Any) -> Floats:
+def replay(path: Path, prescribed: Any, rounds: Container[int]) -> Floats:
     """Return the probabilities that a second implementation gives for the same plays.
+
+    It learns in every round, and solves for the probabilities in some, which takes long.
 
     Args:
         path: the plays and rewards.
         prescribed: a leader of :mod:`armrace.verification.prescribed_leaders` at its start.
+        rounds: the rounds whose probabilities are returned, in order.
     """
-    found = np.empty_like(path.weights)
+    found = []
     rewards = 1 - path.losses[path.played]
     plays = zip(path.arms, path.weights, rewards, strict=True)
     # A broken leader may publish 0, by which the second implementation then divides.
     with np.errstate(all="ignore"):
         for number, (arm, weights, reward) in enumerate(plays):
-            found[number] = prescribed.weights()
+            if number in rounds:
+                found.append(prescribed.weights())
             prescribed.learn(int(arm), weights, float(reward))
-    return found
+    return np.array(found)

@@ -6,43 +6,51 @@ violation refutes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.formatting import count
+from armrace.kernels.generics import Ticket
 from armrace.online import Learner
 from armrace.policies import Policy
 from armrace.simulation.experiment import make_experiment
 from armrace.statistics import Interval, clopper_pearson
-from armrace.verification.checks import Claim, Judgement, never
+from armrace.verification.checks import Claim, Judgement, describe_means, never
 from armrace.verification.forms import Form
 from armrace.verification.guarantees import Subject
 from armrace.verification.rules import Rule, ends
 from armrace.verification.runs import Books, Runs
 
 __all__ = [
-    "REWARDS",
+    "MEANS",
     "Deletion",
-    "deletion_claim",
+    "FarRun",
+    "OpenLearner",
+    "Records",
+    "exactly",
+    "far_setting",
     "mechanics_claims",
-    "play_with_rewards",
-    "prescribed_deletions",
+    "play_far",
+    "prescribed_records",
     "share_judgement",
 ]
 
 Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 
 _EQUAL = (0.5, 0.5, 0.5)
 """Arms of which none is deleted in a short run."""
-_SHORT = 1_000
 _TOLD = 8.0
-REWARDS = (1.0, 0.0)
-"""What the two arms always pay in runs that are played a second time."""
-_HORIZON = 4_096
-_REPLAYED = 3_000
+MEANS = (0.9, 0.1, 0.6, 0.75)
+"""Mean rewards of the arms in runs that are played a second time: at all distances, so that arms
+are deleted early and late."""
+_PART = 4
+"""How many short runs of the sub-sampling lemma one run of shares and turns replaces."""
+_ROUNDING = 1e-6
 _AGE = 7
 """Intervals other than the paper's may be one part in ``2^7`` old."""
 
@@ -56,16 +64,16 @@ def mechanics_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]
         seed: the seed of all runs.
     """
     policy = subject.facing(_TOLD)
-    rule = subject.guarantee.rule(policy, len(_EQUAL), _SHORT)
+    rule = subject.guarantee.rule(policy, len(_EQUAL), form.path_rounds)
     experiment = make_experiment(
         policy=policy,
         environment=list(_EQUAL),
         adversary="none",
-        horizon=_SHORT,
-        replications=form.sampling_runs,
+        horizon=form.path_rounds,
+        replications=form.sampling_runs // _PART,
         seed=seed,
     )
-    setting = f"means 0.5, 0.5, 0.5; no attack; T = {count(_SHORT)}"
+    setting = f"means 0.5, 0.5, 0.5; no attack; T = {count(form.path_rounds)}"
 
     def claim(
         text: str,
@@ -84,7 +92,7 @@ def mechanics_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]
             "every layer gets its share of the rounds",
             "rounds of a layer, divided by its share of them, equal to 1",
             subject.guarantee.thinning,
-            lambda books, level: share_judgement(rule, books, level),
+            lambda books, level: share_judgement(rule, books, form.path_rounds, level),
         )
     yield claim(
         "each active arm has a turn in every (1 + lead) K moves of a layer",
@@ -98,25 +106,25 @@ def mechanics_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]
         "Fact 1",
         lambda books, level: never((books.pulls != books.assigned).any(axis=(1, 2)), level),
     )
-    if hasattr(policy.start(len(REWARDS), _HORIZON), "rule"):
-        yield deletion_claim(subject, policy, form, seed)
+    yield from _replay_claims(subject, policy, form, seed)
 
 
-def share_judgement(rule: Rule, books: Books, level: float) -> Judgement:
+def share_judgement(rule: Rule, books: Books, rounds: int, level: float) -> Judgement:
     """Judge shares by an exact binomial test for each layer, at a joint level; show the worst.
 
     Args:
         rule: what the theorem prescribes for each layer.
         books: the records of the layers at the end.
+        rounds: the rounds of each run.
         level: the probability with which the interval may miss.
     """
     plays = books.assigned.sum(axis=2)
-    rounds, layers = plays.shape[0] * _SHORT, plays.shape[1]
+    layers = plays.shape[1]
     judged = []
     for layer in range(layers):
         share = float(rule.share[layer])
         if share > 0:
-            found = clopper_pearson(int(plays[:, layer].sum()), rounds, level / layers)
+            found = clopper_pearson(int(plays[:, layer].sum()), len(plays) * rounds, level / layers)
             off = max(found.low - share, share - found.high) / share
             judged.append((off, Interval(found.low / share, found.high / share)))
     off, interval = max(judged)
@@ -141,96 +149,181 @@ class Deletion(NamedTuple):
     by: int
 
 
-def deletion_claim(subject: Subject, policy: Policy, form: Form, seed: int) -> Claim:
-    """Claim that arms are deleted exactly in the rounds that the prescribed widths imply.
+class Records(NamedTuple):
+    """What the layers know: rows are layers, columns are arms."""
+
+    pulls: Floats
+    sums: Floats
+    lower: Floats
+    """Ends of the intervals, of all arms with a reward, at the end of the run."""
+    upper: Floats
+    deletions: set[Deletion]
+
+
+class FarRun(NamedTuple):
+    """A run of the compiled race or guard, to its horizon."""
+
+    tickets: list[Ticket]
+    rewards: list[float]
+    records: Records
+    state: Any
+
+    @property
+    def plays(self) -> list[tuple[int, int]]:
+        """Layer and arm of every play, in order."""
+        return [(ticket.layer, ticket.arm) for ticket in self.tickets]
+
+
+class OpenLearner(Learner):
+    """A learner whose running state can be read."""
+
+    @property
+    def state(self) -> Any:
+        """The state of the policy."""
+        return self._state
+
+
+def play_far(policy: Policy, rounds: int, seed: int) -> FarRun:
+    """Play a race or a guard to its horizon, on rewards of 0 and 1.
 
     Args:
-        subject: what is checked, with its guarantee.
-        policy: the race, told the corruption if it takes one.
-        form: the sizes of the checks.
-        seed: the seed of all runs.
+        policy: the race or guard.
+        rounds: the number of rounds, which is the horizon that it is told.
+        seed: the seed of the decisions and of the rewards.
     """
-    rule = subject.guarantee.rule(policy, len(REWARDS), _HORIZON)
-
-    def judge(runs: Sequence[Runs], level: float) -> Judgement:
-        differing = total = 0
-        for run in range(form.replayed_runs):
-            plays, found = play_with_rewards(policy, seed + run)
-            prescribed = prescribed_deletions(rule, plays, REWARDS)
-            differing += len(prescribed ^ found)
-            total += max(1, len(prescribed | found))
-        share = differing / total
-        return Judgement(total, differing, Interval(share, share), 0.0, differing == 0)
-
-    return Claim(
-        "arms are deleted at the play at which the prescribed intervals part",
-        subject.label,
-        f"rewards always 1 and 0; {count(_REPLAYED)} rounds of T = {count(_HORIZON)}; "
-        f"{form.replayed_runs} runs",
-        "share of the deletions that differ, which is 0",
-        (),
-        judge,
-        subject.guarantee.deletion,
-    )
-
-
-def play_with_rewards(policy: Policy, seed: int) -> tuple[list[tuple[int, int]], set[Deletion]]:
-    """Play a race; return layers and arms in the order of play, and the deletions.
-
-    Args:
-        policy: the race.
-        seed: the seed of all runs.
-    """
-    learner = Learner(policy, arms=len(REWARDS), horizon=_HORIZON, seed=seed)
-    plays = []
-    for _ in range(_REPLAYED):
+    learner = OpenLearner(policy, arms=len(MEANS), horizon=rounds, seed=seed, log=False)
+    draws = np.random.default_rng(seed).random((rounds, len(MEANS)))
+    table = (draws < np.array(MEANS)).astype(np.float64).tolist()
+    tickets, rewards = [], []
+    for row in table:
         decision = learner.decide()
-        arm = decision.ticket.arm
-        learner.learn(decision, REWARDS[arm])
-        plays.append((decision.ticket.layer, arm))
-    return plays, {
+        reward = row[decision.ticket.arm]
+        learner.learn(decision, reward)
+        tickets.append(decision.ticket)
+        rewards.append(reward)
+    views = learner.inspect()
+    rows = [(v.pulls, v.pulls * (v.mean or 0), v.lower or 0, v.upper or 0) for v in views]
+    pulls, sums, lower, upper = np.array(rows).T.reshape(4, -1, len(MEANS))
+    gone = {
         Deletion(view.layer, view.arm, view.eliminated_at, view.eliminated_by)
-        for view in learner.inspect()
+        for view in views
         if view.eliminated_at is not None and view.eliminated_by is not None
     }
+    return FarRun(tickets, rewards, Records(pulls, sums, lower, upper, gone), learner.state)
 
 
-def prescribed_deletions(
-    rule: Rule, plays: Sequence[tuple[int, int]], rewards: Sequence[float]
-) -> set[Deletion]:
-    """Return the deletions of a race with this rule if its layers make the given plays.
+def _replay_claims(subject: Subject, policy: Policy, form: Form, seed: int) -> Iterator[Claim]:
+    """Claim that records and deletions are those that the prescribed rule gives for the plays."""
+    rule = subject.guarantee.rule(policy, len(MEANS), form.path_rounds)
 
-    Each arm always pays the same, 0 or 1. A layer of -1 means that no layer learns from the play.
+    @cache
+    def replays() -> list[tuple[Records, Records]]:
+        runs = [play_far(policy, form.path_rounds, seed + run) for run in range(form.replayed_runs)]
+        return [
+            (run.records, prescribed_records(rule, run.plays, run.rewards, len(MEANS)))
+            for run in runs
+        ]
+
+    def differing_records() -> Iterator[tuple[int, int]]:
+        for found, prescribed in replays():
+            for one, other in zip(found[:-1], prescribed[:-1], strict=True):
+                yield int((np.abs(one - other) > _ROUNDING).sum()), one.size
+
+    def differing_deletions() -> Iterator[tuple[int, int]]:
+        for found, prescribed in replays():
+            one, other = found.deletions, prescribed.deletions
+            yield len(one ^ other), max(1, len(one | other))
+
+    for claim, measure, differing, theorem in (
+        (
+            "the records of every layer are those of its own plays and rewards",
+            "share of the counts, sums and ends of intervals that differ, which is 0",
+            differing_records,
+            "Fact 1",
+        ),
+        (
+            "arms are deleted at the play at which the prescribed intervals part",
+            "share of the deletions that differ, which is 0",
+            differing_deletions,
+            subject.guarantee.deletion,
+        ),
+    ):
+        yield Claim(
+            claim, subject.label, far_setting(form), measure, (), exactly(differing), theorem
+        )
+
+
+def far_setting(form: Form) -> str:
+    """Describe the runs of :func:`play_far`.
+
+    Args:
+        form: the sizes of the checks.
+    """
+    length = f"T = {count(form.path_rounds)}; {form.replayed_runs} runs"
+    return f"{describe_means(MEANS)}; no attack; {length}"
+
+
+def exactly(
+    differing: Callable[[], Iterable[tuple[int, int]]],
+) -> Callable[[Sequence[Runs], float], Judgement]:
+    """Return the judge of things of which none may differ.
+
+    Args:
+        differing: gives the number of those that differ, and of all, for each run.
+    """
+
+    def judge(runs: Sequence[Runs], level: float) -> Judgement:
+        wrong, total = map(sum, zip(*differing(), strict=True))
+        share = wrong / total
+        return Judgement(total, wrong, Interval(share, share), 0.0, wrong == 0)
+
+    return judge
+
+
+def prescribed_records(
+    rule: Rule, plays: Sequence[tuple[int, int]], rewards: Sequence[float], arms: int
+) -> Records:
+    """Return the records and deletions of a race with this rule if its layers make these plays.
+
+    Rewards are 0 or 1. A layer of -1 means that no layer learns from the play.
 
     Args:
         rule: what the theorem prescribes for each layer.
         plays: layer and arm of every play, in order.
-        rewards: what each arm always pays, 0 or 1.
+        rewards: the reward of every play.
+        arms: the number of arms.
     """
-    layers, arms = rule.share.size, len(rewards)
-    pulls = np.zeros((layers, arms))
+    layers = rule.share.size
+    pulls, sums = np.zeros((layers, arms)), np.zeros((layers, arms))
     active = np.ones((layers, arms), dtype=bool)
     lower, upper = np.full((layers, arms), -np.inf), np.full((layers, arms), np.inf)
     patience = np.zeros((layers, arms), dtype=int)
     found = set()
-    for number, (played, arm) in enumerate(plays, start=1):
+    for number, ((played, arm), reward) in enumerate(zip(plays, rewards, strict=True), start=1):
         if played < 0:
             continue
         pulls[played, arm] += 1
+        sums[played, arm] += reward
         for layer in range(played, -1, -1) if rule.pooled else (played,):
             if not active[layer, arm] or active[layer].sum() == 1:
                 continue
             patience[layer, arm] -= 1
             if patience[layer, arm] >= 0:
                 continue
-            count = pulls[layer:, arm].sum() if rule.pooled else pulls[layer, arm]
+            used = slice(layer, None) if rule.pooled else slice(layer, layer + 1)
+            seen = pulls[used, arm].sum()
             if rule.kind != "paper":
-                patience[layer, arm] = int(count) >> _AGE
-            lower[layer, arm], upper[layer, arm] = ends(rule, layer, count, count * rewards[arm])
+                patience[layer, arm] = int(seen) >> _AGE
+            lower[layer, arm], upper[layer, arm] = ends(rule, layer, seen, sums[used, arm].sum())
             beaten = active[layer] & (upper[layer] < lower[layer][active[layer]].max())
             for other in np.flatnonzero(beaten):
                 for faster in range(layer + 1):
                     if active[faster, other]:
                         active[faster, other] = False
                         found.add(Deletion(faster, int(other), number, layer))
-    return found
+    for layer, arm in np.ndindex(layers, arms):
+        used = slice(layer, None) if rule.pooled else slice(layer, layer + 1)
+        seen = pulls[used, arm].sum()
+        last = ends(rule, layer, seen, sums[used, arm].sum()) if seen else (0.0, 0.0)
+        lower[layer, arm], upper[layer, arm] = last
+    return Records(pulls, sums, lower, upper, found)

@@ -8,16 +8,30 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from armrace.kernels.ledger import Record, make_record
 from armrace.policies import ArmView
 from armrace.policies.guarded.guard import GuardState
 from armrace.policies.races.race import Race
+from armrace.randomness import reward_place
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.replication import Parts, make_parts, play_out
 from armrace.verification.coverage_probe import make_witnessed_guard, make_witnessed_race
 
-__all__ = ["Books", "Runs", "examine", "gather", "witnessed_parts"]
+__all__ = [
+    "Books",
+    "Met",
+    "Runs",
+    "examine",
+    "examine_window",
+    "gather",
+    "play_rounds",
+    "witnessed_parts",
+]
 
 Floats = npt.NDArray[np.float64]
+
+_ELSEWHERE = 2**31
+"""Added to the number of a replication, it gives rewards that no other one has."""
 
 
 class Books(NamedTuple):
@@ -82,13 +96,60 @@ def examine(
     )
 
 
-def witnessed_parts(experiment: Experiment) -> Parts:
-    """Make the parts that :func:`examine` plays in the first replication.
+def witnessed_parts(experiment: Experiment, replication: int = 0) -> Parts:
+    """Make the parts that :func:`examine` plays.
 
     Args:
         experiment: the experiment.
+        replication: the number of the replication, from 0.
     """
-    return _with_witness(make_parts(experiment, 0))
+    return _with_witness(make_parts(experiment, replication))
+
+
+def play_rounds(parts: Parts, rounds: int) -> Record:
+    """Let the engine play some rounds, with rewards from the first on, and return its record.
+
+    Args:
+        parts: the states, streams and ledger, which move on.
+        rounds: the number of rounds.
+    """
+    shape = parts.ledger.pulls.size, parts.ledger.layer_corruption.size
+    record = make_record(np.array([rounds]), *shape)
+    play_out(parts._replace(record=record))
+    return record
+
+
+class Met(NamedTuple):
+    """What the layers met in a window of a run: rows are layers, columns are arms."""
+
+    pulls: Floats
+    sums: Floats
+    corruption: Floats
+    """One number per layer, by the ledger."""
+
+
+def examine_window(experiment: Experiment, replication: int, before: int, rounds: int) -> Met:
+    """Play some rounds without an attack, then a window with it, and return what layers met then.
+
+    Args:
+        experiment: the experiment; its horizon is what the policy is told.
+        replication: the number of the replication, from 0.
+        before: the rounds before the window.
+        rounds: the rounds of the window.
+    """
+    parts = make_parts(experiment, replication)
+    state = parts.policy
+    parts = _with_witness(parts)
+    met = []
+    for budget, length in ((0.0, before), (experiment.budget, rounds)):
+        parts.ledger.charged[1] = budget
+        play_rounds(parts, length)
+        views = experiment.policy.inspect(state)
+        books = _books(state, views, parts.ledger.pulls.size)
+        met.append(Met(books.pulls, books.sums, parts.ledger.layer_corruption.copy()))
+        # Rewards that the layers have not met before.
+        parts.law.place[:] = reward_place(experiment.seed, replication + _ELSEWHERE)
+    return Met(*(after - earlier for after, earlier in zip(met[1], met[0], strict=True)))
 
 
 def _with_witness(parts: Parts) -> Parts:

@@ -50,6 +50,7 @@ from armrace.verification.lemmas import lemma_claims
 from armrace.verification.lower_bounds import race_lower_bounds, ucb1_lower_bounds
 from armrace.verification.martingales import martingale_claims
 from armrace.verification.mechanics import mechanics_claims
+from armrace.verification.protocol import protocol_claims
 from armrace.verification.regrets import regret_claims
 from armrace.verification.runs import Runs, examine, gather, witnessed_parts
 from armrace.verification.spending import spending_claims
@@ -145,7 +146,7 @@ def verify(
         played = _play(claims, running, workers, progress)
     named = None if policies is None else [_plain(policy) for policy in policies]
     return Verification(
-        _judge_all(claims, played, seed, quick),
+        _judge_all(claims, played, seed, quick, progress),
         seed,
         quick,
         tuple(draw_up(each, played) for each in series),
@@ -216,6 +217,11 @@ def make_claims(policies: Policies, form: Form, seed: int) -> list[Claim]:
     of_all = (spending_claims, mechanics_claims, martingale_claims, lemma_claims)
     claims = [
         claim
+        for subject in subjects
+        for claim in protocol_claims(subject.label, _facing(subject), form, seed)
+    ]
+    claims += [
+        claim
         for family in (*of_all, regret_claims, race_lower_bounds)
         for subject in races
         for claim in family(subject, form, seed)
@@ -230,6 +236,11 @@ def make_claims(policies: Policies, form: Form, seed: int) -> list[Claim]:
         claim for leader in leaders for claim in leader_claims(leader, form.of_leaders(), seed)
     ]
     return claims if policies is not None else [*claims, *ucb1_lower_bounds(form, seed)]
+
+
+def _facing(subject: Subject | LeaderSubject) -> Policy:
+    """Return the policy, which is told some corruption if it takes a bound on it."""
+    return subject.policy if isinstance(subject, LeaderSubject) else subject.facing(8.0)
 
 
 def try_claims(
@@ -254,14 +265,24 @@ def try_claims(
         seed: the seed with which the claims were made, for the record.
         quick: whether they were made in the quick form, for the record.
     """
-    return _judge_all(claims, _play(claims, executor, workers, progress), seed, quick)
+    played = _play(claims, executor, workers, progress)
+    return _judge_all(claims, played, seed, quick, progress)
 
 
 def _judge_all(
-    claims: Sequence[Claim], played: Mapping[Experiment, Runs], seed: int, quick: bool
+    claims: Sequence[Claim],
+    played: Mapping[Experiment, Runs],
+    seed: int,
+    quick: bool,
+    progress: Progress,
 ) -> tuple[Check, ...]:
-    level = ERROR_PROBABILITY / len(claims)
-    return tuple(_judge(claim, played, level, seed, quick) for claim in claims)
+    level, found = ERROR_PROBABILITY / len(claims), []
+    # A bar of its own: replays take long. A function has been told all, and is not told less again.
+    with progress_bar("judging", False if callable(progress) else progress) as report:
+        for claim in claims:
+            found.append(_judge(claim, played, level, seed, quick))
+            report(len(found) / len(claims))
+    return tuple(found)
 
 
 def _judge(

@@ -21,10 +21,10 @@ from armrace.kernels.generics import (
     observe,
 )
 from armrace.kernels.laws import rewards_between
-from armrace.randomness import Purpose, reward_place, stream_for
 from armrace.simulation.experiment import Experiment
+from armrace.simulation.replication import Parts, make_parts
 
-__all__ = ["ReferenceRun", "run_reference"]
+__all__ = ["ReferenceRun", "play_reference", "run_reference"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -42,6 +42,8 @@ class ReferenceRun:
     layers: list[int] = field(default_factory=list)
     spent: float = 0.0
     """What the attack was charged."""
+    refused: int = 0
+    """Rounds in which a change was not applied."""
     seen: list[float] = field(default_factory=list)
     """The change of the reward that the learner saw."""
     state: Any = None
@@ -82,6 +84,27 @@ class ReferenceRun:
                 seen[layer] += change
         return seen
 
+    def accounts(self, layers: int) -> dict[str, Any]:
+        """Return what each account of the ledger grew by, under its name there.
+
+        Args:
+            layers: the number of layers.
+        """
+        clean, paid, arms = np.array(self.clean), np.array(self.paid), np.array(self.arms)
+        rows = np.arange(len(arms))
+        return {
+            "pulls": np.bincount(arms, minlength=clean.shape[1]),
+            "clean_totals": clean.sum(axis=0),
+            "shifts": (paid - clean).sum(axis=0),
+            "arm_corruption": self.arm_corruption(),
+            "layer_corruption": self.layer_corruption(layers),
+            "collected": [paid[rows, arms].sum(), clean[rows, arms].sum()],
+            "charged": [self.spent, 0.0],
+            "corruption": [self.corruption()],
+            "seen": [sum(self.seen)],
+            "refused": [self.refused],
+        }
+
 
 def _best_minus_collected(rewards: list[Floats], arms: list[int]) -> float:
     table = np.array(rewards)
@@ -99,44 +122,54 @@ def run_reference(experiment: Experiment, replication: int = 0) -> ReferenceRun:
     Returns:
         A record of every round.
     """
-    law = experiment.environment.law()
-    law.place[:] = reward_place(experiment.seed, replication)
-    arms = law.kind.size
-    learner = stream_for(experiment.seed, Purpose.LEARNER, replication)
-    attacker = stream_for(experiment.seed, Purpose.ADVERSARY, replication)
-    policy = experiment.policy.start(arms, experiment.horizon)
-    setting = experiment.setting()
-    adversary = experiment.adversary.start(setting)
-    least = experiment.adversary.smallest_cost(adversary, setting)
-    run, sees_arm = ReferenceRun(state=policy), experiment.account == "seen"
-    rewards = rewards_between(law, 0, experiment.horizon)
-    for number in range(experiment.horizon):
+    return play_reference(experiment, make_parts(experiment, replication), 0, experiment.horizon)
+
+
+def play_reference(experiment: Experiment, parts: Parts, first: int, last: int) -> ReferenceRun:
+    """Play the rounds from ``first`` up to, not including, ``last``, as the protocol says.
+
+    Args:
+        experiment: what to play.
+        parts: states, streams and ledger as they are before the first of these rounds; policy,
+            adversary and streams move on, the ledger is only read.
+        first: the first round to play, counted from 0.
+        last: the round to stop before.
+
+    Returns:
+        A record of these rounds.
+    """
+    policy, adversary = parts.policy, parts.adversary
+    arms, sees_arm = parts.law.kind.size, experiment.account == "seen"
+    run, budget = ReferenceRun(state=policy), experiment.budget - float(parts.ledger.charged[0])
+    rewards = rewards_between(parts.law, first, last)
+    for number, clean in enumerate(rewards, start=first):
         # 1. The learner fixes its distribution.
         weights = np.zeros(arms)
         distribution(policy, weights)
         # 2. Every arm has a stochastic reward.
-        clean = rewards[number]
         # 3. The adversary, which sees both and the past, changes the rewards.
         paid = proposed = clean.copy()
-        left = experiment.budget - run.spent
-        if sees_arm and left < least:
+        left = budget - run.spent
+        if sees_arm and left < parts.smallest_cost:
             left = 0.0  # nothing that it does could be paid for any more
         if left > 0:
             # Copies, so that an attack which writes to what it is shown changes nothing here.
             shown = weights if experiment.adversary.sees_weights else np.zeros(arms)
-            corrupt(adversary, number, shown.copy(), proposed, left, attacker)
+            corrupt(adversary, number, shown.copy(), proposed, left, parts.adversary_stream)
             paid = proposed.copy()
             cost = float(np.abs(paid - clean).max())
             legal = bool(np.all((paid >= 0) & (paid <= 1)))
-            if not legal or (not sees_arm and run.spent + cost > experiment.budget):
+            if not legal or (not sees_arm and run.spent + cost > budget):
+                run.refused += 1
                 paid = clean.copy()
             elif not sees_arm:
                 run.spent += cost
         # 4. The arm is drawn, and only its corrupted reward is seen.
-        ticket = decide(policy, learner)
+        ticket = decide(policy, parts.learner_stream)
         reward, change = float(paid[ticket.arm]), float(abs(paid - clean)[ticket.arm])
         if sees_arm:  # an attack that sees the arm before it answers pays for that arm alone
-            if run.spent + change > experiment.budget:
+            if run.spent + change > budget:
+                run.refused += 1
                 paid = clean.copy()
                 reward, change = float(clean[ticket.arm]), 0.0
             run.spent += change

@@ -23,7 +23,7 @@ from armrace.policies.guarded import Guarded
 from armrace.policies.guarded.guard import GuardState
 from armrace.policies.races.race import Race
 from armrace.verification.guarantees import DELTA
-from armrace.verification.race_mutations import lead_by_50, scale_rule, with_shares
+from verification.race_mutations import lead_by_50, scale_rule, with_shares
 
 __all__ = ["GUARD_MUTATIONS", "BrokenGuard", "GuardMutation", "guard_mutants"]
 

@@ -1,7 +1,7 @@
 """Races, guards and leaders with one mistake each, to show which check of ``verify`` detects it.
 
 A mutant has the guarantee of the class from which it derives; only its running state differs.
-``python -m armrace.verification.mutants`` checks all of them and prints the table of the
+``make mutants`` checks all of them and prints the table of the
 documentation. It exits with 1 if a mutant is not detected or an unbroken policy does not pass.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -25,22 +26,25 @@ from armrace.kernels.generics import (
     make_ticket,
 )
 from armrace.policies.base import ArmView, Policy
+from armrace.policies.exp3 import Exp3
 from armrace.policies.multi_layer_race import MultiLayerRace
 from armrace.policies.races.race import Race
 from armrace.policies.sharp_race import SharpRace
 from armrace.verification.checks import Check, Claim
 from armrace.verification.forms import QUICK, Form
 from armrace.verification.guarantees import DELTA, Subject
-from armrace.verification.guard_mutants import GuardMutation, guard_mutants
 from armrace.verification.guards import guard_mechanics_claims
 from armrace.verification.leader_guarantees import LeaderSubject
 from armrace.verification.leader_mechanics import leader_mechanics_claims
-from armrace.verification.leader_mutants import LeaderMutation, leader_mutants
 from armrace.verification.martingales import martingale_claims
 from armrace.verification.mechanics import mechanics_claims
-from armrace.verification.race_mutations import lead_by_50, scale_rule, with_shares
+from armrace.verification.protocol import protocol_claims
 from armrace.verification.spending import spending_claims
 from armrace.verification.verify import make_subjects, try_claims
+from verification.guard_mutants import guard_mutants
+from verification.late import ENGINE_MISTAKES, late_mutants, mistaken_engine
+from verification.leader_mutants import leader_mutants
+from verification.race_mutations import lead_by_50, scale_rule, with_shares
 
 __all__ = ["MUTATIONS", "BrokenMultiLayerRace", "BrokenSharpRace", "catch", "print_table"]
 
@@ -124,7 +128,7 @@ def _inspect(inspect: Callable[[Race], Any], state: Any) -> list[ArmView]:
     return list(inspect(state.race if isinstance(state, LeakyRace) else state))
 
 
-def mutants() -> Iterator[tuple[str, Mutation | GuardMutation | LeaderMutation | None, Policy]]:
+def mutants() -> Iterator[tuple[str, str | None, Policy]]:
     """Return each race, the guard and each leader unbroken, and then with each mistake."""
     yield MultiLayerRace.tag(), None, MultiLayerRace(delta=DELTA)
     for mutation in MUTATIONS:
@@ -134,6 +138,7 @@ def mutants() -> Iterator[tuple[str, Mutation | GuardMutation | LeaderMutation |
         yield SharpRace.tag(), mutation, BrokenSharpRace(delta=DELTA, mutation=mutation)
     yield from guard_mutants()
     yield from leader_mutants()
+    yield from late_mutants()
 
 
 def catch(policy: Policy, form: Form = QUICK, seed: int = 0) -> list[Check]:
@@ -149,7 +154,22 @@ def catch(policy: Policy, form: Form = QUICK, seed: int = 0) -> list[Check]:
     return [check for check in checks if check.verdict == "fails"]
 
 
+def catch_in_engine(mistake: str, form: Form = QUICK, seed: int = 0) -> list[Check]:
+    """Return the claims that are violated if the engine makes a mistake.
+
+    Args:
+        mistake: one of :data:`verification.late.ENGINE_MISTAKES`.
+        form: the sizes of the checks.
+        seed: the seed of all runs.
+    """
+    with mistaken_engine(mistake):
+        claims = list(protocol_claims(Exp3.tag(), Exp3(), form, seed))
+        checks = try_claims(claims, progress=False, seed=seed, quick=True)
+    return [check for check in checks if check.verdict == "fails"]
+
+
 def _claims(subject: Subject | LeaderSubject, form: Form, seed: int) -> Iterator[Claim]:
+    yield from protocol_claims(subject.label, subject.policy, form, seed)
     if isinstance(subject, LeaderSubject):
         yield from leader_mechanics_claims(subject, form, seed)
         return
@@ -168,10 +188,12 @@ def print_table(form: Form = QUICK, seed: int = 0) -> bool:
     print("| policy | mistake | refuted by the quick form |")
     print("|---|---|---|")
     sound = True
-    for name, mutation, policy in mutants():
-        failed = catch(policy, form, seed)
+    tried = [(name, mutation, partial(catch, policy)) for name, mutation, policy in mutants()]
+    tried += [("engine", each, partial(catch_in_engine, each)) for each in ENGINE_MISTAKES]
+    for name, mutation, find in tried:
+        failed = find(form, seed)
         sound &= bool(failed) == (mutation is not None)
-        claims = "; ".join(f"{check.claim} ({check.theorem})" for check in failed)
+        claims = "; ".join(dict.fromkeys(f"{each.claim} ({each.theorem})" for each in failed))
         print(f"| `{name}` | {mutation or 'none'} | {claims or 'nothing'} |", flush=True)
     return sound
 

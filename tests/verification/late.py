@@ -1,0 +1,327 @@
+"""Mistakes that begin at a late round: in races, a guard, leaders and the engine itself."""
+
+from __future__ import annotations
+
+import importlib.util
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+from unittest import mock
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels import engine, ledger
+from armrace.kernels.compiling import inlined
+from armrace.kernels.dispatch import implement
+from armrace.kernels.fingerprints import SCRIPT
+from armrace.kernels.forwarding import forwards
+from armrace.kernels.generics import (
+    NO_ARM,
+    NO_LAYER,
+    Eligible,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    learn,
+    make_ticket,
+    stamped,
+    unwrap_ticket,
+)
+from armrace.kernels.streams import Stream, uniform
+from armrace.policies import (
+    Exp3,
+    Guarded,
+    LbInf,
+    MultiLayerRace,
+    OptimisticLogBarrier,
+    Policy,
+    SharpRace,
+    TsallisInf,
+)
+from armrace.policies.guarded.guard import GuardState
+from armrace.policies.races.race_policy import RacePolicy
+from armrace.verification.guarantees import DELTA
+
+__all__ = ["ENGINE_MISTAKES", "LATE_MISTAKES", "late_mutants", "mistaken_engine"]
+
+_FROZEN, _SCALED, _NEXT_LAYER, _CERTAIN, _FORGOTTEN, _AT_RANDOM = range(6)
+_UNLABELLED, _OTHER_ARM = range(2)
+
+
+class Late(NamedTuple):
+    """A state that makes a mistake from some decision on; before, it is the state within."""
+
+    inner: Any
+    mistake: int
+    since: int
+    made: npt.NDArray[np.int64]
+    """The number of decisions."""
+    array: Any
+    """An array of the inner state that stays as it is from then on, or is scaled then."""
+    kept: Any
+    factor: float
+
+    @property
+    def leader(self) -> Any:
+        return self.inner
+
+    guard = race = leader
+
+
+@implement(distribution, Late)
+def late_distribution(state: Late, out: npt.NDArray[np.float64]) -> None:
+    distribution(state.inner, out)
+
+
+@implement(choose, Late)
+def late_choose(state: Late, stream: Stream, eligible: Eligible = None) -> Ticket:
+    ticket = choose(state.inner, stream, eligible)
+    if state.mistake == _AT_RANDOM and state.made[0] >= state.since and uniform(stream) < 0.2:
+        return make_ticket(int(uniform(stream) * 2), ticket.layer, ticket.probability)
+    return ticket
+
+
+@implement(assign, Late)
+def late_assign(state: Late, ticket: Ticket) -> Ticket:
+    state.made[0] += 1
+    if state.mistake == _SCALED and state.made[0] == state.since:
+        for i in range(state.array.size):
+            state.array[i] *= state.factor
+    completed = assign(state.inner, ticket)
+    _keep(state)
+    return completed
+
+
+@implement(learn, Late)
+def late_learn(state: Late, ticket: Ticket, reward: float) -> None:
+    used = ticket
+    if state.made[0] > state.since:
+        if state.mistake == _FORGOTTEN:
+            return
+        if state.mistake == _CERTAIN:
+            plain = make_ticket(ticket.arm, ticket.layer, 1.0)
+            used = stamped(plain, ticket.phase, ticket.memo)
+        if state.mistake == _NEXT_LAYER and ticket.layer != NO_LAYER:
+            other = ticket.layer - 1 if ticket.layer > 0 else 1
+            used = make_ticket(ticket.arm, other, ticket.probability)
+    learn(state.inner, used, reward)
+    _keep(state)
+
+
+@inlined
+def _keep(state: Late) -> None:
+    if state.mistake == _FROZEN:
+        for i in range(state.array.size):
+            if state.made[0] > state.since:
+                state.array[i] = state.kept[i]
+            else:
+                state.kept[i] = state.array[i]
+
+
+@forwards(distribution, choose, assign)
+class LateGuard(NamedTuple):
+    """A guard that hands on rewards wrongly from some decision on."""
+
+    guard: GuardState
+    mistake: int
+    since: int
+
+
+@implement(learn, LateGuard)
+def late_guard_learn(state: LateGuard, ticket: Ticket, reward: float) -> None:
+    guard, late = state.guard, state.guard.race.rounds[0] > state.since
+    if late and state.mistake == _UNLABELLED and ticket.layer == NO_LAYER:
+        learn(guard.race, make_ticket(ticket.arm, 0), reward)
+    if late and state.mistake == _OTHER_ARM and ticket.inner_arm != NO_ARM:
+        if ticket.layer != NO_LAYER:
+            learn(guard.race, make_ticket(ticket.arm, ticket.layer), reward)
+        inner = unwrap_ticket(ticket, 1)
+        other = make_ticket((inner.arm + 1) % guard.scratch.allowed.size, 0, inner.probability)
+        learn(guard.base, stamped(other, inner.phase, inner.memo), reward)
+    else:
+        learn(guard, ticket, reward)
+
+
+class Mistake(NamedTuple):
+    """A mistake, and the decision from which on it is made."""
+
+    since: int
+    mutate: Callable[[Any, int], Any]
+    """From the state at its start, and the decision, a state with the mistake."""
+
+
+def _mistaken(since: int, mistake: int) -> Mistake:
+    """Return a mistake that changes no array."""
+    return _tampered(since, mistake, lambda state: np.zeros(1))
+
+
+def _tampered(since: int, mistake: int, find: Callable[[Any], Any], factor: float = 1.0) -> Mistake:
+    """Return a mistake about an array of the state."""
+
+    def mutate(state: Any, since: int) -> Late:
+        made, array = np.zeros(1, dtype=np.int64), find(state)
+        return Late(state, mistake, since, made, array, array.copy(), factor)
+
+    return Mistake(since, mutate)
+
+
+def _in_guard(since: int, mistake: int) -> Mistake:
+    return Mistake(since, lambda state, since: LateGuard(state, mistake, since))
+
+
+LATE_MISTAKES: dict[type[Policy], dict[str, Mistake]] = {
+    MultiLayerRace: {
+        "rewards to another layer": _mistaken(5_000, _NEXT_LAYER),
+        "log terms 1/2": _tampered(10_000, _SCALED, lambda state: state.rule.log_lower, 0.5),
+    },
+    SharpRace: {
+        "allowances 1/4": _tampered(15_000, _SCALED, lambda state: state.rule.allowance, 0.25),
+        "rewards not learned": _mistaken(25_000, _FORGOTTEN),
+    },
+    Guarded: {
+        "labels drawn too often": _tampered(20_000, _SCALED, lambda state: state.race.tail, 1.25),
+        "unlabelled rounds recorded": _in_guard(4_000, _UNLABELLED),
+        "the base told another arm's reward": _in_guard(6_000, _OTHER_ARM),
+        "the base's counts not kept": _tampered(
+            12_000, _FROZEN, lambda state: state.base.counts.assigned
+        ),
+    },
+    OptimisticLogBarrier: {
+        "losses not divided by the probability": _mistaken(2_000, _CERTAIN),
+        "optimism that stays as it is": _tampered(10_000, _FROZEN, lambda state: state.variances),
+        "scales that stay as they are": _tampered(20_000, _FROZEN, lambda state: state.variations),
+    },
+    LbInf: {
+        "scales that stay as they are": _tampered(15_000, _FROZEN, lambda state: state.scales),
+    },
+    TsallisInf: {
+        "a learning rate that stays as it is": _tampered(
+            1_500, _FROZEN, lambda state: state.counts.rounds
+        ),
+    },
+    Exp3: {
+        "learning rates x2": _tampered(25_000, _SCALED, lambda state: state.learning_rate, 2.0),
+        "every fifth arm drawn at random": _mistaken(18_000, _AT_RANDOM),
+    },
+}
+"""For each policy, what goes wrong late."""
+
+
+def _late(kind: Any) -> Any:
+    """Return the class of policies that are of a kind, with a mistake."""
+
+    class LatePolicy(kind, frozen=True, tag=f"late-{kind.tag()}"):
+        """A policy with a mistake that begins late."""
+
+        mutation: Annotated[str, "the mistake"] = ""
+
+        def start(self, arms: int, horizon: int) -> Any:
+            since, mutate = LATE_MISTAKES[kind][self.mutation]
+            return mutate(super().start(arms, horizon), since)
+
+        def inspect(self, state: Any) -> Any:
+            return super().inspect(getattr(state, "guard", state))
+
+    return LatePolicy
+
+
+def late_mutants() -> Iterator[tuple[str, str, Policy]]:
+    """Return each policy with each late mistake."""
+    for kind, mistakes in LATE_MISTAKES.items():
+        broken, parameters = _late(kind), {}
+        if issubclass(kind, RacePolicy):
+            parameters["delta"] = DELTA
+        if kind is Guarded:
+            parameters["base"] = "ucb1"
+        for name, (since, _) in mistakes.items():
+            yield kind.tag(), f"{name}, from round {since:,}", broken(mutation=name, **parameters)
+
+
+# --- the engine -----------------------------------------------------------------------------
+
+ENGINE_MISTAKES: dict[str, tuple[tuple[str, str], ...]] = {
+    "the attack charged the sum of its changes": (
+        (
+            "cost = max(cost, abs(proposal[arm] - clean[arm]))",
+            "cost += abs(proposal[arm] - clean[arm])",
+        ),
+    ),
+    "the attack shown the arm that is drawn": (
+        (
+            """            _corrupt_round(policy, attack, ledger, workspace, start + column, column)
+            ticket = decide(policy, stream)
+""",
+            """            ticket = decide(policy, stream)
+            _corrupt_round(policy, attack, ledger, workspace, start + column, column, ticket.arm)
+""",
+        ),
+        ("    column: int,\n) -> None:", "    column: int,\n    drawn: int,\n) -> None:"),
+        (
+            "        distribution(policy, workspace.weights)\n",
+            "        workspace.weights[:] = 0.0\n        workspace.weights[drawn] = 1.0\n",
+        ),
+    ),
+    "changes beyond the budget, from round 9,000": (
+        (
+            "if ledger.charged[0] + cost > ledger.charged[1]:",
+            "if ledger.pulls.sum() < 9_000 and ledger.charged[0] + cost > ledger.charged[1]:",
+        ),
+    ),
+    "rewards drawn a second time, from round 20,480": (
+        (
+            "call_fill(rewards.fill, rewards.state, chunk, column, end)",
+            "call_fill(rewards.fill, rewards.state, chunk % 80, column, end)",
+        ),
+    ),
+    "changes left out of the regret, from round 16,000": (
+        (
+            "ledger.shifts[arm] += change",
+            "ledger.shifts[arm] += change if ledger.corruption[0] < 1_000.0 else 0.0",
+        ),
+    ),
+    "honest rewards learned, from round 12,000": (
+        (
+            "learn(policy, ticket, reward)\n            if ticket",
+            "learn(policy, ticket, reward if start < 12_000 else clean)\n            if ticket",
+        ),
+    ),
+}
+"""What goes wrong in the compiled loop or in its ledger: pieces of their code, and others."""
+
+
+@contextmanager
+def mistaken_engine(mistake: str) -> Iterator[None]:
+    """Let the simulator play by an engine with a mistake, which is compiled and not stored.
+
+    Args:
+        mistake: one of :data:`ENGINE_MISTAKES`.
+    """
+    sources = {module: Path(module.__file__).read_text() for module in (ledger, engine)}
+    for old, new in ENGINE_MISTAKES[mistake]:
+        (module,) = [module for module, text in sources.items() if text.count(old) == 1]
+        sources[module] = sources[module].replace(old, new)
+    with tempfile.TemporaryDirectory() as folder:
+        books = _load(Path(folder) / "mistaken_ledger.py", sources[ledger])
+        text = sources[engine].replace("armrace.kernels.ledger import", "mistaken_ledger import")
+        with mock.patch.dict("sys.modules", mistaken_ledger=books):
+            loop = _load(Path(folder) / "mistaken_engine.py", text)
+
+        def make_runner(code: str, checked: bool = False) -> Any:
+            return loop.make_runner(SCRIPT + code, checked)
+
+        with mock.patch.object(engine, "make_runner", make_runner):
+            yield
+
+
+def _load(file: Path, source: str) -> Any:
+    file.write_text(source)
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
