@@ -169,7 +169,6 @@ def catch_in_engine(mistake: str, form: Form = QUICK, seed: int = 0) -> list[Che
 
 
 def _claims(subject: Subject | LeaderSubject, form: Form, seed: int) -> Iterator[Claim]:
-    yield from protocol_claims(subject.label, subject.policy, form, seed)
     if isinstance(subject, LeaderSubject):
         yield from leader_mechanics_claims(subject, form, seed)
         return

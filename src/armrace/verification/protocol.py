@@ -86,24 +86,20 @@ def protocol_claims(label: str, policy: Policy, form: Form, seed: int) -> Iterat
         seed: the seed of all runs.
     """
     places = windows(form.path_rounds, form.windows, _LENGTH, seed)
-    largest = _experiment(policy, form, seed)
-    # The budget ends within the last window; where less is charged, some time before it.
+    lasting = _experiment(policy, form, seed)
+    # A budget that ends within the last window; where less is charged, half ends before it.
     budget = _STEP * (places[-1].start + _LENGTH // 2)
-    experiments = (
-        msgspec.structs.replace(largest, budget=budget),
-        msgspec.structs.replace(largest, budget=budget / 2, account="seen"),
-    )
+    ending = msgspec.structs.replace(lasting, budget=budget)
+    seen = msgspec.structs.replace(lasting, budget=budget / 2, account="seen")
+    cases = [(each, window) for each in (lasting, seen) for window in places]
+    cases.append((ending, places[-1]))
     setting = (
         f"{describe_means(_MEANS)}; all rewards changed a little; T = {count(form.path_rounds)}"
     )
 
     def judge(runs: Sequence[Runs], level: float) -> Judgement:
-        found = [
-            len(disagreements(experiment, window))
-            for experiment in experiments
-            for window in places
-        ]
-        found.append(_repeated_blocks(largest))
+        found = [len(disagreements(*case)) for case in cases]
+        found.append(_repeated_blocks(lasting))
         most, wrong = float(max(found)), sum(each > 0 for each in found)
         return Judgement(len(found), wrong, Interval(most, most), 0.0, wrong == 0)
 
