@@ -94,7 +94,7 @@ import sys
 from armrace.verification.verify import QUICK, verify
 sys.modules[verify.__module__].QUICK = QUICK._replace(
     runs=20, horizon=20_000, sampling_runs=60, growth_runs=6, growth_horizon=400_000,
-    martingale_runs=200, computed_runs=4, replayed_runs=1,
+    martingale_runs=200, computed_runs=4, path_rounds=4_096,
 )
 """
 }

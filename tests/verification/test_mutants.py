@@ -14,7 +14,7 @@ from verification.mutants import MUTATIONS, catch, catch_in_engine, mutants
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "verifying.md"
 SHORT = QUICK._replace(
-    sampling_runs=40, computed_runs=4, martingale_runs=120, path_rounds=2_048, windows=1
+    sampling_runs=40, computed_runs=4, martingale_runs=120, path_rounds=4_096, windows=1
 )
 LATE = SHORT._replace(path_rounds=QUICK.path_rounds, windows=QUICK.windows)
 ROW = re.compile(r"^\| `([\w-]+)` \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
