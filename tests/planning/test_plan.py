@@ -9,8 +9,7 @@ import pytest
 
 from armrace.planning import Plan, budget_levels, make_question, plan
 from armrace.planning import planner as module
-from armrace.planning.guarantees import VACUOUS, guaranteed_corruption
-from armrace.planning.recommendation import _proven
+from armrace.planning.guarantees import VACUOUS
 
 ASKED: dict[str, Any] = {
     "means": [0.9, 0.5, 0.5],
@@ -190,18 +189,6 @@ def test_a_bound_above_all_that_can_be_lost_is_no_reason_for_a_policy() -> None:
     alone = plan(**{**asked, "days": 0.2, "forged": 0.05, "policies": policies[1:]})
     assert f"What is proven for optimistic-log-barrier at this C is {VACUOUS}" in (
         alone.recommendation
-    )
-
-
-def test_what_is_proven_without_corruption_only_is_not_called_proven_for_any_attack() -> None:
-    policies = ["active-arm-elimination", "ucb1"]
-    question = make_question([0.9, 0.1], traffic=1e5, days=1, policies=policies)
-    proven = [guaranteed_corruption(question, policy) for policy in question.policies]
-    assert proven == [0.0, None]
-    rows = [{"policy": p, "guaranteed": g} for p, g in zip(policies, proven, strict=True)]
-    assert _proven(question, rows) == (
-        "Proven without corruption only, with probability 1 - delta: these lose less than by "
-        "playing the next best arm throughout: active-arm-elimination."
     )
 
 

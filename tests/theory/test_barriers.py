@@ -12,14 +12,12 @@ from armrace.policies.lb_inf import LbInf
 from armrace.policies.optimistic_log_barrier import OptimisticLogBarrier
 from armrace.simulation import simulate
 from armrace.theory import (
-    barrier_any_rewards_regret,
-    barrier_closed_regret,
     barrier_curvature,
+    barrier_proof,
     barrier_regret,
-    lb_inf_barrier_regret,
+    lb_inf_proof,
     lb_inf_regret,
 )
-from armrace.verification import leader_proofs
 from armrace.verification.leader_guarantees import LEADERS
 from armrace.verification.leader_paths import walk
 from armrace.verification.leader_proofs import (
@@ -89,9 +87,9 @@ def test_bias_and_stability_of_the_optimism_are_bounded(walked):
     assert optimism == pytest.approx(deviations, rel=1e-9)
     steps = barrier_steps(path)
     assert 0 <= steps.least_optimism <= steps.largest_optimism <= policy.optimism / 2
-    assert bias_of_optimism(path, policy.optimism).excess <= 0
+    assert bias_of_optimism(path, proof_of(policy)).excess <= 0
     assert squares_of_optimism(path, proof_of(policy)).excess <= 0
-    assert bias_of_best(path, policy.optimism).excess <= 1e-12
+    assert bias_of_best(path, proof_of(policy)).excess <= 1e-12
     assert errors_of_running_means(path).excess <= 0
 
 
@@ -133,7 +131,9 @@ def test_the_bounds_are_at_most_those_of_the_theorem_without_variances(setting):
     arms, gap, horizon, corruption = setting
     for optimism, (closed, tangents) in zip((0.5, 0.0), BOUNDS[setting], strict=True):
         arguments = [gap] * (arms - 1), horizon, corruption, 2.0, 0.25, optimism
-        assert barrier_closed_regret(*arguments) == pytest.approx(closed, abs=1)
+        proof = barrier_proof(arms, horizon, 2.0, 0.25, optimism)
+        closed_form = proof.closed_regret([gap] * (arms - 1), corruption)
+        assert closed_form == pytest.approx(closed, abs=1)
         assert barrier_regret(*arguments, variances=[1.0] * arms) <= tangents
         assert barrier_regret(*arguments) <= barrier_regret(*arguments, variances=[1.0] * arms)
 
@@ -210,9 +210,9 @@ def test_one_logarithm():
 
 def test_lb_inf_has_less_than_its_paper_whatever_it_predicts():
     for gaps, horizon in (([0.2], 10**5), ([0.1] * 9, 10**6)):
-        barrier = lb_inf_barrier_regret(gaps, horizon)
-        closed = barrier_closed_regret(gaps, horizon)
         logarithm, arms = math.log(horizon), len(gaps) + 1
+        proof = lb_inf_proof(arms, horizon)
+        barrier, closed = proof.regret(gaps), proof.closed_regret(gaps)
         inverse, rest = sum(logarithm / gap for gap in gaps), len(gaps) * (2 * logarithm + 1)
         form = 16.74 * inverse + 4.1 * math.sqrt(inverse * rest) + rest
         assert barrier < closed <= form < lb_inf_regret(gaps, horizon)
@@ -243,7 +243,7 @@ def test_a_policy_that_was_told_another_horizon_has_the_bound_of_another_growth(
 @pytest.mark.parametrize("optimism", [0.0, 0.5])
 def test_small_gaps_have_the_bound_without_gaps_and_the_trivial_one(optimism):
     horizon = 10**6
-    without = barrier_any_rewards_regret(3, horizon, 2.0, 0.25, optimism)
+    without = barrier_proof(3, horizon, 2.0, 0.25, optimism).any_rewards_regret()
     assert barrier_regret([0.0, 0.2], horizon, 0.0, 2.0, 0.25, optimism) <= without
     assert barrier_regret([0.0005], horizon, 0.0, 2.0, 0.25, optimism) == pytest.approx(500)
     # By the formula of the theorem, whose constants are larger.
@@ -298,18 +298,17 @@ def test_mean_regret_is_below_the_bound_under_attack():
     assert 0 < figure.mean < bound - 10 * figure.stderr
 
 
-def test_wrong_constants_are_caught_on_paths(monkeypatch):
+def test_wrong_constants_are_caught_on_paths():
     """Half of what the lemmas allow, and their bounds without a term, fail on paths as they are."""
     policy, path = walk_with({"optimism": 0.5}, seed=4)
     proof = proof_of(policy)
     assert squares_of_optimism(path, proof._replace(optimism=0.15)).excess > 0
     forgetful = path._replace(after=path.after._replace(optimism=np.zeros(3)))
-    assert bias_of_best(forgetful, policy.optimism).excess > 0
+    assert bias_of_best(forgetful, proof).excess > 0
     # A running mean that starts at another number than 1/2 breaks lemma V1 for its first errors.
     away = path.before._replace(predictions=path.before.predictions + 0.05)
     assert errors_of_running_means(path._replace(before=away)).excess > 0
     plain, unaided = walk_with({"optimism": 0.0}, seed=0)
     regret, allowed = regret_by_sums(unaided, proof_of(plain))
     assert np.any(regret > allowed / 2)
-    monkeypatch.setattr(leader_proofs, "optimism_factor", lambda arms, rounds: 0.8)
-    assert bias_of_optimism(path, policy.optimism).excess > 0
+    assert bias_of_optimism(path, proof._replace(optimism=0.2)).excess > 0

@@ -10,7 +10,6 @@ from armrace.errors import InvalidParameter
 from armrace.policies import POLICIES
 from armrace.theory import (
     exp3_any_rewards_regret,
-    lb_inf_any_rewards_regret,
     lb_inf_regret,
     tsallis_inf_any_rewards_regret,
     tsallis_inf_regret,
@@ -54,9 +53,6 @@ def test_bounds_for_any_rewards_by_hand():
     assert tsallis_inf_any_rewards_regret(3, 10**6) == pytest.approx(2 * root + 42 * LOGARITHM + 16)
     assert tsallis_inf_any_rewards_regret(3, 10**6, reduced_variance=False) == pytest.approx(
         4 * root + 1
-    )
-    assert lb_inf_any_rewards_regret(3, 10**6) == pytest.approx(
-        6 * math.sqrt(3 * 10**6 * LOGARITHM) + 162 * LOGARITHM
     )
     best = math.sqrt(2 * 3 * 10**6 * math.log(3))
     assert exp3_any_rewards_regret(3, 10**6) == pytest.approx(best)

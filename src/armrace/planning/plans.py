@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from armrace.planning.guarantees import guaranteed_corruption, proven_loss
+from armrace.planning.guarantees import proven_loss
 from armrace.planning.question import Question
 from armrace.planning.recommendation import recommend
 from armrace.planning.run_metrics import REQUIRED
@@ -32,7 +32,6 @@ _SCHEMA: dict[str, type[pl.DataType]] = {
     "suspected_worst_a_day": pl.Float64,
     "suspected_attack": pl.String,
     "suspected_decision_days": pl.Float64,
-    "guaranteed": pl.Float64,
     "proven": pl.String,
 }
 
@@ -61,9 +60,8 @@ class Plan(Presentation):
         and null if it failed even then. ``lost_at`` is the smallest budget at which it failed.
         Costs are mean pseudo-regrets; ``decision_days`` are the days after which 95% of the runs
         had decided. Columns that begin with ``suspected`` are at the suspected corruption, under
-        the attack that is worst for the column. ``guaranteed`` is the largest corruption at which
-        a theorem with high probability still says something, and ``proven`` what the policy is
-        proven to lose at most at the suspected one; see :mod:`armrace.planning.guarantees`.
+        the attack that is worst for the column. ``proven`` is what the policy
+        is proven to lose at most there; see :func:`armrace.planning.guarantees.proven_loss`.
         """
         rows = [self._row(name) for name in self.question.learners()]
         return (
@@ -120,7 +118,6 @@ class Plan(Presentation):
             "decision_days": self._days(quiet["decision_p95"]),
             **_survival(own),
             **self._under_suspicion(own, a_day),
-            "guaranteed": guaranteed_corruption(asked, learner),
             "proven": proven_loss(learner, asked.means, asked.horizon, asked.suspected),
         }
 

@@ -12,13 +12,12 @@ import polars as pl
 from armrace.formatting import clicks, days_in_words, figure, percent, runs_in_words
 from armrace.planning.guarantees import (
     COVERED,
+    NO_BOUND,
     VACUOUS,
     proven_guarantee,
     proven_loss,
-    rounds_until_guarantee,
 )
 from armrace.planning.question import Question
-from armrace.policies import MultiLayerRace
 from armrace.simulation.experiment import USUAL_REFRESH, refresh_words
 from armrace.statistics import clopper_pearson, indistinguishable_from
 from armrace.theory import gaps_of
@@ -52,7 +51,7 @@ def recommend(question: Question, table: pl.DataFrame, samples: Samples) -> str:
         (choice,),
         (rivals, _cheapest(question, rows, stood)),
         (_unfit(question, rows), _what_attacks_see(question)),
-        (_worth(question), _proven(question, rows)),
+        (_worth(question), _others_proven(rows, stood[0] if stood else None)),
     )
     joined = (" ".join(part for part in parts if part) for parts in paragraphs)
     return "\n\n".join(paragraph for paragraph in joined if paragraph)
@@ -263,31 +262,13 @@ def _worth(question: Question) -> str:
     )
 
 
-def _proven(question: Question, rows: list[Row]) -> str:
-    """Say what a theorem guarantees against all attacks, if a race is among the policies."""
-    covered = [row for row in rows if row["guaranteed"] is not None]
-    robust = [row for row in covered if row["guaranteed"]]
-    if robust:
-        reaches = ", ".join(f"{r['policy']} up to C = {figure(r['guaranteed'])}" for r in robust)
-        return (
-            f"Proven for {COVERED}, with probability 1 - delta: these lose less than by playing "
-            f"the next best arm throughout: {reaches}."
-        )
-    if covered:
-        names = ", ".join(row["policy"] for row in covered)
-        return (
-            "Proven without corruption only, with probability 1 - delta: these lose less than by "
-            f"playing the next best arm throughout: {names}."
-        )
-    races = [each for each in question.policies if isinstance(each, MultiLayerRace)]
-    rounds = rounds_until_guarantee(question, races[0].delta) if races else None
-    if rounds is None:
+def _others_proven(rows: list[Row], choice: Row | None) -> str:
+    """Say what is proven for the policies that are not recommended."""
+    others = [row for row in rows if row is not choice and row["proven"] != NO_BOUND]
+    if not others:
         return ""
-    return (
-        "Nothing is proven at this length: even without corruption, Theorem 3 says "
-        "nothing about multi-layer-race before about "
-        f"{days_in_words(question.days_of(rounds))}."
-    )
+    said = "; ".join(f"{row['policy']} {row['proven']}" for row in others)
+    return f"Proven loss of the others at this C, at most: {said}."
 
 
 def _confidence(right: int, runs: int) -> str:

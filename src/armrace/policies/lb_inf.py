@@ -27,7 +27,7 @@ from armrace.policies.leaders.optimism import (
     predicts_losses,
 )
 from armrace.specification import Limits
-from armrace.theory import lb_inf_barrier_regret, lb_inf_regret
+from armrace.theory import lb_inf_proof, lb_inf_regret
 
 __all__ = ["LbInf"]
 
@@ -102,7 +102,8 @@ class LbInf(CountingPolicy, frozen=True, tag="lb-inf"):
         if min(gaps) > 0 and self.prediction_rate in _PROVEN_RATES and horizon >= 2:
             bounds.append(lb_inf_regret(gaps, horizon, corruption, predicts))
         if horizon >= 2 * (len(gaps) + 1):
-            bounds.append(lb_inf_barrier_regret(gaps, horizon, corruption, predicts))
+            proof = lb_inf_proof(len(gaps) + 1, horizon, predicts)
+            bounds.append(proof.regret(gaps, corruption))
         return Guarantee(min(bounds), failure=0.0) if bounds else None
 
     def start(self, arms: int, horizon: int) -> LbInfState:

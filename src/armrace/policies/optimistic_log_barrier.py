@@ -29,7 +29,7 @@ from armrace.policies.leaders.optimism import (
     mean_loss,
 )
 from armrace.specification import Limits
-from armrace.theory.barriers import barrier_regret, most_growth
+from armrace.theory.barriers import BarrierProof
 from armrace.theory.eliminations import gaps_of
 
 __all__ = ["OptimisticLogBarrier"]
@@ -147,10 +147,9 @@ class OptimisticLogBarrier(CountingPolicy, frozen=True, tag="optimistic-log-barr
         self, means: Sequence[float], horizon: int, corruption: float
     ) -> Guarantee | None:
         # Rewards in [0, 1] with the mean m have a variance of at most m (1 - m).
-        best = max(means)
-        others = gaps_of(means)
-        variances = [mean * (1 - mean) for mean in (best, *(best - gap for gap in others))]
-        return self._guarantee(others, horizon, corruption, variances)
+        best, gaps = max(means), gaps_of(means)
+        variances = [mean * (1 - mean) for mean in (best, *(best - gap for gap in gaps))]
+        return self._guarantee(gaps, horizon, corruption, variances)
 
     def _guarantee(
         self,
@@ -159,16 +158,11 @@ class OptimisticLogBarrier(CountingPolicy, frozen=True, tag="optimistic-log-barr
         corruption: float,
         variances: Sequence[float] | None,
     ) -> Guarantee | None:
-        if horizon < 2 * (len(gaps) + 1):
-            return None  # the proof compares with a play of every arm now and then
-        steps_are_small = self.first_scale > 1 + self.optimism / 2
-        if not steps_are_small or not 0 < self.scale_growth <= most_growth(
-            horizon, self.first_scale
-        ):
+        growth = self.scale_growth / math.log(max(horizon, 2))
+        proof = BarrierProof(len(gaps) + 1, horizon, self.first_scale, growth, self.optimism)
+        if not proof.covers:
             return None
-        parameters = self.first_scale, self.scale_growth, self.optimism
-        bound = barrier_regret(gaps, horizon, corruption, *parameters, variances)
-        return Guarantee(bound, failure=0.0)
+        return Guarantee(proof.regret(gaps, corruption, variances), failure=0.0)
 
     def start(self, arms: int, horizon: int) -> OptimisticLogBarrierState:
         return OptimisticLogBarrierState(

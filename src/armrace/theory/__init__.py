@@ -15,12 +15,11 @@ from armrace.theory.allowance import (
     tolerated_ratio,
 )
 from armrace.theory.barriers import (
-    barrier_any_rewards_regret,
-    barrier_closed_regret,
+    BarrierProof,
     barrier_curvature,
+    barrier_proof,
     barrier_regret,
-    lb_inf_barrier_regret,
-    optimism_factor,
+    lb_inf_proof,
 )
 from armrace.theory.eliminations import (
     elimination_log_term,
@@ -51,7 +50,6 @@ from armrace.theory.guards import (
 )
 from armrace.theory.leaders import (
     exp3_any_rewards_regret,
-    lb_inf_any_rewards_regret,
     lb_inf_regret,
     tsallis_inf_any_rewards_regret,
     tsallis_inf_regret,
@@ -84,14 +82,14 @@ from armrace.theory.sharp import (
 )
 
 __all__ = [
+    "BarrierProof",
     "ForcedRegret",
     "RegretBound",
     "SharpLayer",
     "agnostic_regret",
     "allowance_failure",
-    "barrier_any_rewards_regret",
-    "barrier_closed_regret",
     "barrier_curvature",
+    "barrier_proof",
     "barrier_regret",
     "best_of_all_worlds_regret",
     "clean_regret_from",
@@ -114,13 +112,11 @@ __all__ = [
     "known_corruption_regret",
     "layer_shares",
     "layer_tolerances",
-    "lb_inf_any_rewards_regret",
-    "lb_inf_barrier_regret",
+    "lb_inf_proof",
     "lb_inf_regret",
     "most_labelled_rounds",
     "moves_until_deleted",
     "observed_corruption",
-    "optimism_factor",
     "papers_plays_until_deleted",
     "per_arm_regret",
     "plays_until_deleted",

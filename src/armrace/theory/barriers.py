@@ -20,17 +20,7 @@ from armrace.theory.arguments import (
     check_gaps,
 )
 
-__all__ = [
-    "BarrierProof",
-    "barrier_any_rewards_regret",
-    "barrier_closed_regret",
-    "barrier_curvature",
-    "barrier_regret",
-    "lb_inf_barrier_regret",
-    "lb_inf_proof",
-    "most_growth",
-    "optimism_factor",
-]
+__all__ = ["BarrierProof", "barrier_curvature", "barrier_proof", "barrier_regret", "lb_inf_proof"]
 
 Floats = npt.NDArray[np.float64]
 Tangents = Callable[[Floats, float], tuple[float, Floats, float]]
@@ -65,29 +55,6 @@ def barrier_curvature(first_scale: float, optimism: float = 0.0) -> float:
     return (-step - math.log1p(-step)) / (step * step)
 
 
-def most_growth(horizon: int, first_scale: float) -> float:
-    """The fastest growth of the scales that the proof covers, ``first_scale^2 ln T``.
-
-    Args:
-        horizon: the number of rounds.
-        first_scale: the scale of the barrier at first.
-    """
-    return first_scale**2 * math.log(horizon)
-
-
-def optimism_factor(arms: int, horizon: int) -> float:
-    """``W = 1 + ln(4 T^3/(K - 1))/4`` of barrier lemma 3.
-
-    Args:
-        arms: the number of arms.
-        horizon: the number of rounds.
-
-    >>> round(optimism_factor(2, 10**5), 2)
-    9.98
-    """
-    return 1 + (math.log(4 / (arms - 1)) + 3 * math.log(horizon)) / 4
-
-
 class BarrierProof(NamedTuple):
     """The constants of the theorem for a leader, a number of arms and a horizon."""
 
@@ -105,7 +72,9 @@ class BarrierProof(NamedTuple):
     @property
     def covers(self) -> bool:
         """Whether the theorem has been proved for these parameters."""
-        return self.longest_step < self.first_scale and 0 < self.growth <= self.first_scale**2
+        steps_are_small = self.longest_step < self.first_scale
+        grows = 0 < self.growth <= self.first_scale**2
+        return steps_are_small and grows and self.horizon >= 2 * self.arms
 
     @property
     def longest_step(self) -> float:
@@ -113,10 +82,14 @@ class BarrierProof(NamedTuple):
         return self.largest_error + self.optimism / 2
 
     @property
+    def spread(self) -> float:
+        """``W = 1 + ln(4 T^3/(K - 1))/4`` of barrier lemma 3."""
+        return 1 + (math.log(4 / (self.arms - 1)) + 3 * math.log(self.horizon)) / 4
+
+    @property
     def squares(self) -> float:
         """The bound on the sum of squared steps of the optimism, barrier lemma 3 (b)."""
-        spread = optimism_factor(self.arms, self.horizon)
-        return self.optimism**2 * (spread / 4 + 1 / self.horizon)
+        return self.optimism**2 * (self.spread / 4 + 1 / self.horizon)
 
     def offset(self) -> float:
         """What does not depend on plays, corruption and the division of squared steps."""
@@ -165,10 +138,56 @@ class BarrierProof(NamedTuple):
         area, of_best = self.stability(variation)[0], self.stability(variance * self.horizon / 4)[0]
         stability = float(others * area[0] + of_best)
         theta = self.division(stability)
-        spread = optimism_factor(self.arms, self.horizon)
-        bias = self.optimism * math.sqrt(spread * others * self.horizon)
+        bias = self.optimism * math.sqrt(self.spread * others * self.horizon)
         steps = self.first_steps(theta) + (1 + theta) * stability
         return self.offset() + float(others * self.penalty(variation)[0][0]) + steps + bias
+
+    def closed_regret(self, gaps: Sequence[float], corruption: float = 0.0) -> float:
+        """Bound the expected pseudo-regret by the closed form of the theorem.
+
+        Args:
+            gaps: the gap of each arm except the best, above 0.
+            corruption: the expected corruption.
+        """
+        step, g = self.longest_step / self.first_scale, self.first_scale
+        curvature, logarithm = (-step - math.log1p(-step)) / step**2, math.log(self.horizon)
+        growth = math.sqrt(self.growth * logarithm)
+        bias = self.optimism * math.sqrt(self.spread / logarithm)
+        inverse, largest = math.sqrt(sum(1 / gap for gap in gaps)), math.sqrt(1 / min(gaps))
+
+        def bound(theta: float) -> float:
+            second = 2 * (1 + theta) * curvature / growth
+            first = growth + second + bias
+            root = math.sqrt(logarithm) * (first * inverse + second * largest)
+            rest = 2 * corruption + len(gaps) * (g * logarithm + 1 + 2 * self.optimism)
+            if self.optimism:
+                rest += (1 + 1 / theta) * curvature * self.arms * self.squares / g
+            return (root + math.sqrt(root * root + 4 * rest)) ** 2 / 4
+
+        return min(map(bound, np.geomspace(1e-4, 1e2, 2000))) if self.optimism else bound(0.0)
+
+    def regret(
+        self,
+        gaps: Sequence[float],
+        corruption: float = 0.0,
+        variances: Sequence[float] | None = None,
+    ) -> float:
+        """Bound the expected pseudo-regret by the least of what the theory page proves.
+
+        Args:
+            gaps: the gap of each arm except the best; one may be 0.
+            corruption: the expected corruption.
+            variances: bounds on the variances of the rewards, the best arm's first and then in the
+                order of ``gaps``; by default 1/4, which no reward in [0, 1] exceeds.
+        """
+        plain = _Moments(np.full(len(gaps), self.largest_error**2))
+        bounds = [max(gaps) * self.horizon, 2 * corruption + self.any_rewards_regret()]
+        bounds.append(_by_tangents(self, plain, gaps, corruption))
+        if not self.rooted:  # LB-INF's predictions are no means, which variances are about
+            known = [_LARGEST_VARIANCE] * self.arms if variances is None else variances
+            moments = _moments(known, self.horizon, corruption)
+            bounds.append(_by_tangents(self, moments, gaps, corruption))
+        return min(bounds)
 
 
 def _area(scale: Floats, step: float, start: float) -> Floats:
@@ -228,7 +247,7 @@ def _tangents(proof: BarrierProof, moments: _Moments) -> Tangents:
 
     From plays and ``theta``: the sum of what they are at 0, their slopes, and a better ``theta``.
     """
-    factor = proof.optimism * math.sqrt(optimism_factor(proof.arms, proof.horizon))
+    factor = proof.optimism * math.sqrt(proof.spread)
     offset = proof.offset()
 
     def tangents(plays: Floats, theta: float) -> tuple[float, Floats, float]:
@@ -305,39 +324,35 @@ def _largest_regret(
 def _by_tangents(
     proof: BarrierProof, moments: _Moments, gaps: Sequence[float], corruption: float
 ) -> float:
-    tangents, widths = _tangents(proof, moments), np.asarray(gaps, dtype=np.float64)
-    bound, too_many = _largest_regret(tangents, widths, proof.horizon, corruption, capped=False)
-    if too_many:
-        bound = min(
-            bound, _largest_regret(tangents, widths, proof.horizon, corruption, capped=True)[0]
-        )
-    return bound
+    problem = _tangents(proof, moments), np.array(gaps), proof.horizon, corruption
+    bound, too_many = _largest_regret(*problem, capped=False)
+    return min(bound, _largest_regret(*problem, capped=True)[0]) if too_many else bound
 
 
-def _regret(
-    proof: BarrierProof,
-    gaps: Sequence[float],
-    corruption: float,
-    variances: Sequence[float] | None = None,
-) -> float:
-    """The least of all bounds on the pseudo-regret."""
-    plain = _Moments(np.full(len(gaps), proof.largest_error**2))
-    bounds = [max(gaps) * proof.horizon, 2 * corruption + proof.any_rewards_regret()]
-    bounds.append(_by_tangents(proof, plain, gaps, corruption))
-    if variances is not None:
-        known = _moments(variances, proof.horizon, corruption)
-        bounds.append(_by_tangents(proof, known, gaps, corruption))
-    return min(bounds)
-
-
-def _optimistic_proof(
-    arms: int, horizon: int, first_scale: float, scale_growth: float, optimism: float
+def barrier_proof(
+    arms: int,
+    horizon: int,
+    first_scale: float = 2.0,
+    scale_growth: float = 1.0,
+    optimism: float = 0.0,
 ) -> BarrierProof:
+    """The constants of the theorem for ``optimistic-log-barrier``.
+
+    Args:
+        arms: the number of arms.
+        horizon: the number of rounds, at least twice the number of arms.
+        first_scale: the scale of the barrier at first, above ``1 + optimism/2``.
+        scale_growth: how fast scales grow; at most ``first_scale^2 ln T``.
+        optimism: how many deviations are subtracted from an estimated loss.
+
+    >>> f"{barrier_proof(2, 10**6).any_rewards_regret():.0f}"
+    '9136'
+    """
     check_arms(arms)
     check_at_least("horizon", horizon, 2 * arms)
     check_above_zero("scale_growth", scale_growth)
     barrier_curvature(first_scale, optimism)
-    most = most_growth(horizon, first_scale)
+    most = first_scale**2 * math.log(horizon)
     if scale_growth > most:
         raise InvalidParameter(
             f"scale_growth must be at most first_scale^2 ln T, {most:g}; got {scale_growth:g}."
@@ -345,68 +360,19 @@ def _optimistic_proof(
     return BarrierProof(arms, horizon, first_scale, scale_growth / math.log(horizon), optimism)
 
 
-def barrier_any_rewards_regret(
-    arms: int,
-    horizon: int,
-    first_scale: float = 2.0,
-    scale_growth: float = 1.0,
-    optimism: float = 0.0,
-) -> float:
-    """Bound the expected regret against a fixed arm, for any rewards.
+def lb_inf_proof(arms: int, horizon: int, predicts: bool = True) -> BarrierProof:
+    """The constants of the theorem for LB-INF.
 
     Args:
         arms: the number of arms.
-        horizon: the number of rounds, at least twice the number of arms.
-        first_scale: the scale of the barrier at first.
-        scale_growth: how fast scales grow.
-        optimism: how many deviations are subtracted from an estimated loss.
+        horizon: the number of rounds.
+        predicts: whether predictions move; if they stay at 1/2, no error exceeds 1/2.
 
-    >>> f"{barrier_any_rewards_regret(2, 10**6):.0f}"
-    '9136'
+    >>> f"{lb_inf_proof(2, 10**6).regret([0.5]):.0f}"
+    '217'
     """
-    proof = _optimistic_proof(arms, horizon, first_scale, scale_growth, optimism)
-    return proof.any_rewards_regret()
-
-
-def barrier_closed_regret(
-    gaps: Sequence[float],
-    horizon: int,
-    corruption: float = 0.0,
-    first_scale: float = 2.0,
-    scale_growth: float = 1.0,
-    optimism: float = 0.0,
-) -> float:
-    """Bound the expected pseudo-regret by the closed form of the barrier theorem.
-
-    Args:
-        gaps: the gap of each arm except the best, above 0.
-        horizon: the number of rounds, at least twice the number of arms.
-        corruption: the expected corruption.
-        first_scale: the scale of the barrier at first.
-        scale_growth: how fast scales grow.
-        optimism: how many deviations are subtracted from an estimated loss.
-
-    >>> f"{barrier_closed_regret([0.5], 10**6):.0f}"
-    '518'
-    """
-    check_gaps(gaps)
-    check_at_least("corruption", corruption, 0)
-    parameters = first_scale, scale_growth, optimism
-    proof = _optimistic_proof(len(gaps) + 1, horizon, *parameters)
-    curvature, logarithm = barrier_curvature(first_scale, optimism), math.log(horizon)
-    bias = optimism * math.sqrt(optimism_factor(proof.arms, horizon) / logarithm)
-    inverse, largest = math.sqrt(sum(1 / gap for gap in gaps)), math.sqrt(1 / min(gaps))
-
-    def bound(theta: float) -> float:
-        second = 2 * (1 + theta) * curvature / math.sqrt(scale_growth)
-        first = math.sqrt(scale_growth) + second + bias
-        root = math.sqrt(logarithm) * (first * inverse + second * largest)
-        rest = 2 * corruption + len(gaps) * (first_scale * logarithm + 1 + 2 * optimism)
-        if optimism:
-            rest += (1 + 1 / theta) * curvature * proof.arms * proof.squares / first_scale
-        return (root + math.sqrt(root * root + 4 * rest)) ** 2 / 4
-
-    return min(map(bound, np.geomspace(1e-4, 1e2, 2000))) if optimism else bound(0.0)
+    error, growth = (1.0 if predicts else 0.5), 1 / math.log(horizon)
+    return BarrierProof(arms, horizon, _LB_INF_SCALE, growth, 0.0, error, rooted=True)
 
 
 def barrier_regret(
@@ -418,60 +384,26 @@ def barrier_regret(
     optimism: float = 0.0,
     variances: Sequence[float] | None = None,
 ) -> float:
-    """Bound the expected pseudo-regret, by the least of what the theory page proves.
+    """Bound the expected pseudo-regret of ``optimistic-log-barrier``.
 
     Args:
-        gaps: the gap of each arm except the best; the bound without gaps applies if one is 0.
+        gaps: the gap of each arm except the best; one may be 0.
         horizon: the number of rounds, at least twice the number of arms.
         corruption: the expected corruption.
-        first_scale: the scale of the barrier at first.
-        scale_growth: how fast scales grow.
-        optimism: how many deviations are subtracted from an estimated loss.
-        variances: bounds on the variances of the arms' rewards: first the best arm's, then those
-            of the arms of ``gaps``. By default 1/4 each, which no reward in [0, 1] exceeds.
+        first_scale: as in :func:`barrier_proof`.
+        scale_growth: as in :func:`barrier_proof`.
+        optimism: as in :func:`barrier_proof`.
+        variances: as in :meth:`BarrierProof.regret`.
 
     >>> f"{barrier_regret([0.5], 10**6):.0f}", f"{barrier_regret([0.5], 10**6, 1000):.0f}"
     ('71', '2752')
     """
     check_gaps(gaps)
     check_at_least("corruption", corruption, 0)
-    arms = len(gaps) + 1
-    proof = _optimistic_proof(arms, horizon, first_scale, scale_growth, optimism)
-    known = [_LARGEST_VARIANCE] * arms if variances is None else list(variances)
-    if len(known) != arms:
+    if variances is not None and len(variances) != len(gaps) + 1:
         raise InvalidParameter(
-            f"variances must have an entry for each of the {arms} arms; got {len(known)}."
+            f"variances must have an entry for each of the {len(gaps) + 1} arms; "
+            f"got {len(variances)}."
         )
-    return _regret(proof, gaps, corruption, known)
-
-
-def lb_inf_proof(arms: int, horizon: int, predicts: bool = True) -> BarrierProof:
-    """The constants of the theorem for LB-INF.
-
-    Args:
-        arms: the number of arms.
-        horizon: the number of rounds.
-        predicts: whether predictions move; if they stay at 1/2, no error exceeds 1/2.
-    """
-    error, growth = (1.0 if predicts else 0.5), 1 / math.log(horizon)
-    return BarrierProof(arms, horizon, _LB_INF_SCALE, growth, 0.0, error, rooted=True)
-
-
-def lb_inf_barrier_regret(
-    gaps: Sequence[float], horizon: int, corruption: float = 0.0, predicts: bool = True
-) -> float:
-    """Bound the expected pseudo-regret of LB-INF by the barrier theorem.
-
-    Args:
-        gaps: the gap of each arm except the best; the bound without gaps applies if one is 0.
-        horizon: the number of rounds, at least twice the number of arms.
-        corruption: the expected corruption.
-        predicts: whether predictions move, or stay at 1/2.
-
-    >>> f"{lb_inf_barrier_regret([0.5], 10**6):.0f}"
-    '217'
-    """
-    check_gaps(gaps)
-    check_at_least("corruption", corruption, 0)
-    check_at_least("horizon", horizon, 2 * (len(gaps) + 1))
-    return _regret(lb_inf_proof(len(gaps) + 1, horizon, predicts), gaps, corruption)
+    proof = barrier_proof(len(gaps) + 1, horizon, first_scale, scale_growth, optimism)
+    return proof.regret(gaps, corruption, variances)

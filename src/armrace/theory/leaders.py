@@ -15,7 +15,6 @@ from armrace.theory.arguments import check_arms, check_at_least, check_gaps, che
 
 __all__ = [
     "exp3_any_rewards_regret",
-    "lb_inf_any_rewards_regret",
     "lb_inf_regret",
     "tsallis_inf_any_rewards_regret",
     "tsallis_inf_regret",
@@ -38,22 +37,6 @@ def exp3_any_rewards_regret(arms: int, horizon: int, learning_rate: float | None
     rate = math.sqrt(2 * math.log(arms) / (horizon * arms))
     rate = rate if learning_rate is None else learning_rate
     return math.log(arms) / rate + rate * horizon * arms / 2
-
-
-def lb_inf_any_rewards_regret(arms: int, horizon: int) -> float:
-    """Bound the expected regret of LB-INF against a fixed arm, for any rewards.
-
-    Args:
-        arms: the number of arms.
-        horizon: the number of rounds, which bounds the best arm's loss.
-
-    >>> f"{lb_inf_any_rewards_regret(2, 10**6):.0f}"
-    '33031'
-    """
-    check_arms(arms)
-    check_horizon(horizon)
-    logarithm = math.log(horizon)
-    return 6 * math.sqrt(arms * horizon * logarithm) + 54 * arms * logarithm
 
 
 def tsallis_inf_any_rewards_regret(arms: int, horizon: int, reduced_variance: bool = True) -> float:

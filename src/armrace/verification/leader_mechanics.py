@@ -265,7 +265,7 @@ def _proof_claims(subject: LeaderSubject, paths: _Paths) -> Iterator[Claim]:
         for claim, sides in (
             (
                 "the bias of the optimism is at most its bound",
-                lambda path: bias_of_optimism(path, proof.optimism),
+                lambda path: bias_of_optimism(path, proof),
             ),
             (
                 "the squared steps of the optimism sum to at most their bound",
@@ -273,7 +273,7 @@ def _proof_claims(subject: LeaderSubject, paths: _Paths) -> Iterator[Claim]:
             ),
             (
                 "the bias of the best arm's optimism is paid by its optimism at the end",
-                lambda path: bias_of_best(path, proof.optimism),
+                lambda path: bias_of_best(path, proof),
             ),
         ):
             yield _inequality(claim, subject, paths, sides, "Barrier lemma 3")

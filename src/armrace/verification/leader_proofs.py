@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.theory.barriers import BarrierProof, optimism_factor
+from armrace.theory.barriers import BarrierProof
 from armrace.verification.leader_paths import Path
 from armrace.verification.regularisers import Regulariser
 
@@ -218,15 +218,14 @@ def stability_of_scales(path: Path, growth: float) -> Sides:
     return Sides(left, 2 * np.sqrt(variation.sum(axis=0) / growth))
 
 
-def bias_of_optimism(path: Path, optimism: float) -> Sides:
+def bias_of_optimism(path: Path, proof: BarrierProof) -> Sides:
     """Return the sides of barrier lemma 3 (a) for each arm.
 
     Args:
         path: the path.
-        optimism: how many deviations are subtracted from an estimated loss.
+        proof: the constants of the leader's proof.
     """
-    factor = optimism_factor(path.weights.shape[1], len(path.weights))
-    allowed = optimism * (1 + np.sqrt(factor * _squares(path)))
+    allowed = proof.optimism * (1 + np.sqrt(proof.spread * _squares(path)))
     return Sides(path.optimism_steps.sum(axis=0), allowed)
 
 
@@ -241,17 +240,17 @@ def squares_of_optimism(path: Path, proof: BarrierProof) -> Sides:
     return Sides(left, np.full(left.size, proof.squares))
 
 
-def bias_of_best(path: Path, optimism: float) -> Sides:
+def bias_of_best(path: Path, proof: BarrierProof) -> Sides:
     """Return the sides of barrier lemma 3 (c) for each arm in the part of the best.
 
     Args:
         path: the path.
-        optimism: how many deviations are subtracted from an estimated loss.
+        proof: the constants of the leader's proof.
     """
     rounds, arms = path.weights.shape
     share = (arms - 1) / rounds
     left = path.optimism_steps.sum(axis=0) - (1 - share) * path.after.optimism
-    return Sides(left, np.full(arms, optimism * (arms - 1) * math.sqrt(2 * share)))
+    return Sides(left, np.full(arms, proof.optimism * (arms - 1) * math.sqrt(2 * share)))
 
 
 def regret_by_sums(path: Path, proof: BarrierProof) -> Sides:
@@ -265,8 +264,7 @@ def regret_by_sums(path: Path, proof: BarrierProof) -> Sides:
     variation = np.maximum((path.shares**2).sum(axis=0), _TINY)
     stability = float(proof.stability(variation)[0].sum())
     theta = proof.division(stability)
-    factor = optimism_factor(arms, rounds)
-    each = proof.penalty(variation)[0] + proof.optimism * np.sqrt(factor * _squares(path))
+    each = proof.penalty(variation)[0] + proof.optimism * np.sqrt(proof.spread * _squares(path))
     # A unit for each other arm is what the comparator costs; it is not part of the sums.
     rest = proof.offset() - (arms - 1) + proof.first_steps(theta) + (1 + theta) * stability
     left = [(path.updates * (path.weights - u)).sum() for u in comparators(arms, rounds)]
