@@ -8,6 +8,7 @@ from armrace.policies import POLICIES
 
 CODES = {
     "ArmraceError": "error",
+    "BrokenPolicy": "broken-policy",
     "DamagedFile": "damaged-file",
     "ForeignTicket": "foreign-ticket",
     "AlreadyExists": "already-exists",

@@ -7,13 +7,14 @@ is stable and machine-readable.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
 
 __all__ = [
     "AlreadyExists",
     "ArmraceError",
     "BrokenExtension",
+    "BrokenPolicy",
     "DamagedFile",
     "DecisionExpired",
     "ForeignTicket",
@@ -129,6 +130,33 @@ class RequestFailed(ArmraceError, RuntimeError):
         refusal = cls(f"the request failed because of a defect: {type(error).__name__}.")
         refusal.__cause__ = error
         return refusal
+
+
+class BrokenPolicy(ArmraceError, RuntimeError):
+    """A policy of the user's own chose an arm, a layer or a probability that it cannot have."""
+
+    code: ClassVar[str] = "broken-policy"
+
+    @classmethod
+    def by_ticket(cls, policy: str, ticket: Sequence[Any], arms: int, layers: int) -> BrokenPolicy:
+        """Return the refusal of what a policy has drawn; it names the first value that is wrong.
+
+        Args:
+            policy: the policy's name.
+            ticket: the members of the ticket that its ``choose`` returned.
+            arms: how many arms it has.
+            layers: how many layers it has.
+        """
+        arm, layer, probability = ticket[:3]
+        if not 0 <= arm < arms:
+            words = f"chose arm {arm}; its arms are 0 to {arms - 1}"
+        elif not -1 <= layer < layers:
+            words = f"chose layer {layer}; its layers are 0 to {layers - 1}, or -1 for none"
+        elif not 0.0 < probability <= 1.0:
+            words = f"gave arm {arm} the probability {probability:g}, which is not in (0, 1]"
+        else:
+            words = f"chose with the ticket {tuple(ticket)}, whose last members no policy can have"
+        return cls(f"the policy {policy} {words}.")
 
 
 class RewardConflict(ArmraceError, ValueError):

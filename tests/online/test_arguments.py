@@ -225,3 +225,11 @@ def test_copies_are_independent(copied):
     with pytest.raises(ForeignTicket, match="had its reward already"):
         other.learn(held[1], 1.0)
     assert other.snapshot() == learner.snapshot()
+
+
+def test_a_decision_whose_arm_is_an_array_is_refused():
+    learner = Learner("ucb1", ["a", "b"], horizon=10)
+    decision = learner.decide()._replace(arm=np.array(["a", "b"]))
+    for use in (lambda: learner.learn(decision, 1.0), lambda: learner.drop(decision)):
+        with pytest.raises(ForeignTicket, match="no decision of this learner"):
+            use()

@@ -21,6 +21,7 @@ from armrace.service.http.problems import Overloaded, headers_of, status_of
 from armrace.service.http.wire import DecideBody
 from armrace.service.requests.decisions import Decide
 from serving import LOCAL, folded_bytes, live_bytes
+from stray_policies import Stray
 
 
 @pytest.mark.parametrize(
@@ -93,6 +94,22 @@ def test_a_defect_is_answered_logged_and_hurts_no_other_request(service, monkeyp
     assert (line["request"], line["code"]) == ("abc", "request-failed")
     assert "ZeroDivisionError: a defect" in line["error"]
     assert stopped == []
+
+
+def test_a_policy_that_draws_what_it_cannot_have_is_answered_with_500(service):
+    service.create("ads", ["a", "b"], 0)
+    service.create("own", ["a", "b"], 0, policy=Stray(arm=5))
+    application = create_application(service, declared_open=True)
+    with TestClient(application, base_url="http://localhost", client=LOCAL) as client:
+        for _ in range(7):
+            client.post("/v1/experiments/own/decide", json={}).raise_for_status()
+        before = live_bytes(service)
+        answer = client.post("/v1/experiments/own/decide", json={})
+        assert (answer.status_code, answer.json()["code"]) == (500, "broken-policy")
+        assert answer.json()["message"] == "the policy stray chose arm 5; its arms are 0 to 1."
+        assert live_bytes(service) == before
+        assert client.post("/v1/experiments/ads/decide", json={}).status_code == 200
+        assert client.get("/readyz").status_code == 200
 
 
 def test_a_defect_in_one_request_of_a_turn_is_that_requests_alone(service):

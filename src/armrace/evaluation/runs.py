@@ -9,11 +9,13 @@ import numpy.typing as npt
 
 from armrace.adversaries import Adversary
 from armrace.adversaries.base import Setting
+from armrace.errors import BrokenPolicy
 from armrace.kernels.attack_pointers import LiveAttack
 from armrace.kernels.compiling import fingerprint
 from armrace.kernels.dispatch import implementations
 from armrace.kernels.handles import call_entry
 from armrace.kernels.ledger import make_ledger
+from armrace.kernels.live import BadTicket
 from armrace.kernels.replay import make_replayer, make_tally
 from armrace.logs import Batch
 from armrace.policies import Policy
@@ -51,6 +53,7 @@ class Run:
         weighs: bool,
     ) -> None:
         arms, horizon = setting.arms, setting.horizon
+        self._name, self._shape = policy.tag(), (arms, policy.layer_count(arms, horizon))
         self._state = policy.start(arms, horizon)
         corrupter = attack.start(setting)
         self._attack = LiveAttack(
@@ -62,13 +65,19 @@ class Run:
         self._stream = stream_for(seed, Purpose.LEARNER, replication)
         # A stream of its own: acceptance must not depend on how many numbers the policy draws.
         self._coins = stream_for(seed, Purpose.ACCEPTANCE, replication)
-        self.ledger = make_ledger(arms, policy.layer_count(arms, horizon), setting.budget)
+        self.ledger = make_ledger(*self._shape, setting.budget)
         self.tally = make_tally(arms, blocks)
         self._floor, self._rows, self._weighs = floor, rows, weighs
         self._replay_rows = make_replayer(fingerprint(implementations(self._state)))
 
     def take(self, batch: Batch, blocks: npt.NDArray[np.int64]) -> None:
         """Replay a batch of rows."""
+        try:
+            self._take(batch, blocks)
+        except BadTicket as error:
+            raise BrokenPolicy.by_ticket(self._name, error.args, *self._shape) from None
+
+    def _take(self, batch: Batch, blocks: npt.NDArray[np.int64]) -> None:
         call_entry(
             self._replay_rows,
             self._state,

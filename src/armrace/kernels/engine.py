@@ -21,9 +21,11 @@ from armrace.kernels.attack_pointers import (
     call_observe,
 )
 from armrace.kernels.compiling import entry, inlined
-from armrace.kernels.generics import NO_LAYER, decide, distribution, learn
+from armrace.kernels.fingerprints import is_users
+from armrace.kernels.generics import NO_LAYER, distribution, learn
 from armrace.kernels.laws import CHUNK, Drawn, make_drawn
 from armrace.kernels.ledger import Ledger, Record, book, charge, is_spent, pay, write_row
+from armrace.kernels.live import decide_fitting
 from armrace.kernels.reward_pointers import Rewards, call_fill
 from armrace.kernels.streams import Stream
 
@@ -50,6 +52,8 @@ class Workspace(NamedTuple):
     some arm has been played as often as ``due`` says, and is then recomputed, but not before the
     round in the last entry of ``due``. With a ``growth`` of 0 all of ``due`` stays 0, so that it
     is computed in every round.
+
+    ``exact`` says whether the policy's tickets carry the probability of their arm.
     """
 
     drawn: Drawn
@@ -60,10 +64,14 @@ class Workspace(NamedTuple):
     growth: npt.NDArray[np.float64]
     due: npt.NDArray[np.int64]
     stale: npt.NDArray[np.bool_]
+    exact: npt.NDArray[np.bool_]
 
 
 def make_workspace(
-    arms: int, control: npt.NDArray[np.int64] | None = None, growth: float = 0.0
+    arms: int,
+    control: npt.NDArray[np.int64] | None = None,
+    growth: float = 0.0,
+    exact: bool = False,
 ) -> Workspace:
     """Make scratch space for ``arms`` arms; see :class:`Workspace` on ``growth``.
 
@@ -71,6 +79,7 @@ def make_workspace(
         arms: the number of arms.
         control: the flag and the counter that other threads share; by default new ones.
         growth: by which share plays must have grown before the weights are computed again.
+        exact: whether the policy's tickets carry the probability of their arm.
     """
     return Workspace(
         drawn=make_drawn(arms),
@@ -81,6 +90,7 @@ def make_workspace(
         growth=np.array([growth]),
         due=np.zeros(arms + 1, dtype=np.int64),
         stale=np.ones(1, dtype=np.bool_),
+        exact=np.full(1, exact),
     )
 
 
@@ -94,6 +104,7 @@ def play(
     workspace: Workspace,
     first: int,
     last: int,
+    trusted: bool,
 ) -> None:
     """Play the rounds from ``first`` up to, not including, ``last``.
 
@@ -109,7 +120,9 @@ def play(
         workspace: scratch space, which holds the rewards that are drawn.
         first: the first round to play, counted from 0.
         last: the round to stop before.
+        trusted: whether what the policy draws is not checked.
     """
+    arms, layers, exact = ledger.pulls.size, ledger.layer_corruption.size, workspace.exact[0]
     for chunk in range(first // CHUNK, (last + CHUNK - 1) // CHUNK):
         if workspace.control[STOP]:
             return
@@ -120,7 +133,7 @@ def play(
             # The model demands this order: the adversary fixes its answer for every arm before the
             # learner draws one.
             _corrupt_round(policy, attack, ledger, workspace, start + column, column)
-            ticket = decide(policy, stream)
+            ticket = decide_fitting(policy, stream, arms, layers, exact, trusted)
             # Unsigned, so that compiled code need not test for negative indices, which count
             # from the end.
             index = np.uint64(ticket.arm)
@@ -148,7 +161,7 @@ def play(
         # register.
         collected = 0.0
         for quiet in range(column, end):
-            ticket = decide(policy, stream)
+            ticket = decide_fitting(policy, stream, arms, layers, exact, trusted)
             index = np.uint64(ticket.arm)
             reward = workspace.drawn.rewards[index, np.uint64(quiet)]
             learn(policy, ticket, reward)
@@ -220,6 +233,7 @@ def make_runner(code: str, checked: bool = False) -> Callable[..., None]:
         code: the fingerprint of the policy's implementations.
         checked: whether indices are checked.
     """
+    trusted = not is_users(code)
 
     @entry(code, checked)
     def compiled_run(
@@ -235,7 +249,7 @@ def make_runner(code: str, checked: bool = False) -> Callable[..., None]:
         first = 0
         for row in range(record.checkpoints.size):
             last = record.checkpoints[row]
-            play(policy, attack, rewards, stream, ledger, workspace, first, last)
+            play(policy, attack, rewards, stream, ledger, workspace, first, last, trusted)
             write_row(ledger, record, row)
             first = last
 

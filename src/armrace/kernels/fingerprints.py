@@ -23,10 +23,12 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["SCRIPT", "file_digest", "fingerprint", "is_own", "source_files"]
+__all__ = ["SCRIPT", "file_digest", "fingerprint", "is_own", "is_users", "source_files"]
 
 SCRIPT = "script_"
 """Begins the fingerprint of code that a script or an interactive session itself defines."""
+_USERS = "users_"
+"""Begins the fingerprint of other code that is not of this package alone."""
 
 _PACKAGE = "armrace"
 _KERNELS = Path(__file__).parent
@@ -49,7 +51,13 @@ def fingerprint(code: Collection[Callable[..., Any]]) -> str:
         else:
             digest.update(_reached_by(each))
     in_script = any(each.__module__ == "__main__" for each in code)
-    return (SCRIPT if in_script else "") + digest.hexdigest()[:16]
+    start = SCRIPT if in_script else "" if all(map(is_own, code)) else _USERS
+    return start + digest.hexdigest()[:16]
+
+
+def is_users(fingerprint: str) -> bool:
+    """Whether a fingerprint is of code that is not of this package alone."""
+    return fingerprint.startswith((SCRIPT, _USERS))
 
 
 def is_own(code: Any) -> bool:

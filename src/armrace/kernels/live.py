@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.kernels.compiling import inlined
+from armrace.kernels.compiling import inlined, outlined
 from armrace.kernels.event_log import (
     DROPPED_EVENT,
     LEARNED_EVENT,
@@ -17,7 +17,16 @@ from armrace.kernels.event_log import (
     differs_from_log,
     has_room,
 )
-from armrace.kernels.generics import NO_ARM, NO_LAYER, Ticket, assign, drop, learn
+from armrace.kernels.generics import (
+    NO_ARM,
+    NO_LAYER,
+    Ticket,
+    assign,
+    choose,
+    drop,
+    learn,
+    make_ticket,
+)
 from armrace.kernels.streams import Stream, tell
 
 __all__ = [
@@ -28,9 +37,15 @@ __all__ = [
     "SETTLED",
     "TAKEN",
     "UNKNOWN",
+    "BadTicket",
     "Live",
     "assign_next",
+    "check_arm",
+    "check_weights",
+    "choose_next",
+    "decide_fitting",
     "drop_reward",
+    "fitting",
     "has_place",
     "learn_reward",
     "ticket_fits",
@@ -66,6 +81,10 @@ _LARGEST_MEMO = 1e100
 these limits their sums stay finite, even if every ticket is forged."""
 
 
+class BadTicket(Exception):
+    """A policy has drawn what it cannot have drawn; the arguments are those of the ticket."""
+
+
 @inlined
 def has_place(live: Live) -> bool:
     """Whether one more decision can be recorded."""
@@ -81,7 +100,7 @@ def assign_next(live: Live, ticket: Ticket) -> Ticket:
     # The number is taken before the policy acts: whatever goes wrong in ``assign``, no two
     # decisions get the same number.
     live.counters[DECISIONS] = number + 1
-    completed = assign(live.policy, ticket)
+    completed = fitting(assign(live.policy, ticket), *_shape(live))
     add_decision(live.log, number, tell(live.stream), completed)
     return completed
 
@@ -113,10 +132,95 @@ def ticket_fits(ticket: Ticket, arms: int, layers: int, exact: bool) -> bool:
 
 
 @inlined
+def fitting(ticket: Ticket, arms: int, layers: int, exact: bool) -> Ticket:
+    """Return a ticket that a policy has drawn, unless :func:`ticket_fits` denies it.
+
+    What follows uses its arm and its layer as indices without a check.
+
+    Args:
+        ticket: what ``choose`` returned.
+        arms: the number of arms of the policy.
+        layers: the number of its layers.
+        exact: whether its tickets carry the probability of their arm.
+
+    Raises:
+        BadTicket: the ticket does not fit.
+    """
+    if not ticket_fits(ticket, arms, layers, exact):
+        _refuse(ticket)
+    return ticket
+
+
+@inlined
+def decide_fitting(
+    state: Any, stream: Stream, arms: int, layers: int, exact: bool, trusted: bool
+) -> Ticket:
+    """Choose an arm and assign the decision; see :func:`fitting`.
+
+    Args:
+        state: the state of a policy.
+        stream: the random numbers of the learner.
+        arms: the number of arms of the policy.
+        layers: the number of its layers.
+        exact: whether its tickets carry the probability of their arm.
+        trusted: whether nothing is checked. A policy of this package never fails, and would compute
+            for the check alone probabilities that nothing else in a simulation needs.
+    """
+    chosen = choose(state, stream, None)
+    return assign(state, chosen if trusted else fitting(chosen, arms, layers, exact))
+
+
+@outlined
+def _refuse(ticket: Ticket) -> None:
+    raise BadTicket(
+        ticket.arm,
+        ticket.layer,
+        ticket.probability,
+        ticket.phase,
+        ticket.memo,
+        ticket.inner_layer,
+        ticket.inner_probability,
+        ticket.inner_arm,
+    )
+
+
+@inlined
+def check_arm(arm: int, arms: int) -> int:
+    """Return an arm that an inner policy has drawn; raise :class:`BadTicket` if there is no such.
+
+    Args:
+        arm: the arm.
+        arms: the number of arms of the policy.
+    """
+    if not 0 <= arm < arms:
+        _refuse(make_ticket(arm))
+    return arm
+
+
+@inlined
+def check_weights(weights: npt.NDArray[np.float64]) -> None:
+    """Raise :class:`BadTicket` unless all weights of a distribution are probabilities."""
+    for arm in range(weights.size):
+        if not 0.0 <= weights[arm] <= _LARGEST_PROBABILITY:
+            _refuse(make_ticket(arm, NO_LAYER, weights[arm]))
+
+
+@inlined
+def _shape(live: Live) -> tuple[int, int, bool]:
+    return live.shape[0], live.shape[1], live.shape[2] != 0
+
+
+@inlined
+def choose_next(live: Live, eligible: Any) -> Ticket:
+    """Let the policy choose an arm, and refuse one that it cannot have chosen."""
+    return fitting(choose(live.policy, live.stream, eligible), *_shape(live))
+
+
+@inlined
 def _status(live: Live, number: int, ticket: Ticket) -> int:
     """Whether a reward can be taken."""
     known = 0 <= number < live.counters[DECISIONS]
-    if not (known and ticket_fits(ticket, live.shape[0], live.shape[1], live.shape[2] != 0)):
+    if not (known and ticket_fits(ticket, *_shape(live))):
         return UNKNOWN
     # A logged decision must match its ticket in full; without a log, ranges are all that can be
     # checked.

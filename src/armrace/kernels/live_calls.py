@@ -31,7 +31,7 @@ from armrace.kernels.decision_objects import (
     make_decision,
 )
 from armrace.kernels.event_log import DECISION, read_ticket, write_decision
-from armrace.kernels.generics import SAME_ARM, Ticket, choose, distribution
+from armrace.kernels.generics import SAME_ARM, Ticket, distribution
 from armrace.kernels.live import (
     DECISIONS,
     ODD,
@@ -39,6 +39,8 @@ from armrace.kernels.live import (
     UNKNOWN,
     Live,
     assign_next,
+    check_weights,
+    choose_next,
     drop_reward,
     has_place,
     learn_reward,
@@ -121,11 +123,11 @@ def live_entries(code: str) -> LiveCalls:
 
     @entry(code, holds_lock=True)
     def live_choose(live: Live) -> tuple[Any, ...]:
-        return _unpacked(live, choose(live.policy, live.stream, None))
+        return _unpacked(live, choose_next(live, None))
 
     @entry(code, holds_lock=True)
     def live_choose_among(live: Live, eligible: npt.NDArray[np.bool_]) -> tuple[Any, ...]:
-        return _unpacked(live, choose(live.policy, live.stream, eligible))
+        return _unpacked(live, choose_next(live, eligible))
 
     @entry(code, holds_lock=True)
     def live_assign(
@@ -150,7 +152,7 @@ def live_entries(code: str) -> LiveCalls:
     def live_decide(live: Live) -> Any:
         if not has_place(live):
             return _no_decision()
-        return _made(live, assign_next(live, choose(live.policy, live.stream, None)))
+        return _made(live, assign_next(live, choose_next(live, None)))
 
     @entry(code, holds_lock=True)
     def live_learn(live: Live, decision: Any, reward: Any) -> int:
@@ -167,6 +169,7 @@ def live_entries(code: str) -> LiveCalls:
     @entry(code, holds_lock=True)
     def live_distribution(live: Live, out: npt.NDArray[np.float64]) -> None:
         distribution(live.policy, out)
+        check_weights(out)
 
     decide_many, learn_many, replay = _batch_entries(code)
     return LiveCalls(
@@ -192,7 +195,7 @@ def _batch_entries(code: str) -> tuple[Any, Any, Any]:
         for place in range(out.size):
             if not has_place(live):
                 return place
-            ticket = assign_next(live, choose(live.policy, live.stream, None))
+            ticket = assign_next(live, choose_next(live, None))
             write_decision(out[place], live.counters[DECISIONS] - 1, tell(live.stream), ticket)
         return out.size
 

@@ -22,8 +22,10 @@ import numpy.typing as npt
 
 from armrace.kernels.attack_pointers import NOWHERE, Attack, call_corrupt, call_observe
 from armrace.kernels.compiling import entry, inlined
+from armrace.kernels.fingerprints import is_users
 from armrace.kernels.generics import assign, choose, distribution, learn, make_ticket
 from armrace.kernels.ledger import Ledger, charge, is_spent
+from armrace.kernels.live import fitting
 from armrace.kernels.streams import Stream, uniform
 
 __all__ = [
@@ -217,6 +219,7 @@ def _record_curve_point(tally: Tally) -> None:
 @cache
 def make_replayer(code: str) -> Callable[..., None]:
     """Make the compiled loop for states whose implementations have the fingerprint ``code``."""
+    trusted = not is_users(code)
 
     @entry(code)
     def replay_rows(
@@ -251,7 +254,7 @@ def make_replayer(code: str) -> Callable[..., None]:
             total: how many rows the whole log has.
             weighs: whether all rows are weighed, for which the distribution is computed.
         """
-        looks = weighs or attack.sees_weights
+        looks, layers = weighs or attack.sees_weights, ledger.layer_corruption.size
         for row in range(arms.size):
             arm, reward, propensity = arms[row], rewards[row], propensities[row]
             if looks and tally.cached[1] != 0.0:
@@ -260,6 +263,8 @@ def make_replayer(code: str) -> Callable[..., None]:
             if weighs:
                 _weigh(tally, arm, reward, max(propensity, floor), blocks[row])
             ticket = choose(policy, stream, None)
+            if not trusted:
+                fitting(ticket, tally.weights.size, layers, False)
             if ticket.arm == arm:
                 tally.counts[MATCHED] += 1
                 if propensity <= floor or uniform(coins) * propensity < floor:

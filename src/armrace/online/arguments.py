@@ -208,7 +208,7 @@ def check_decision(decision: Any, arms: Sequence[str | int]) -> Decision:
     try:
         given, arm, ticket = decision
         number, plain = _whole(given), _converted(ticket)
-        known = 0 <= plain.arm < len(arms) and arms[plain.arm] == arm
+        known = bool(0 <= plain.arm < len(arms) and arms[plain.arm] == arm)
     except (TypeError, ValueError, OverflowError):
         known = False
     if not known:

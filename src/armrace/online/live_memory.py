@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from armrace.errors import DamagedFile, ForeignTicket
+from armrace.errors import BrokenPolicy, DamagedFile, ForeignTicket
 from armrace.forensics import watch as put_under_watch
 from armrace.kernels.compiling import fingerprint
 from armrace.kernels.decision_objects import find_objects
@@ -23,10 +24,11 @@ from armrace.kernels.event_log import (
     make_log,
     ticket_of,
 )
+from armrace.kernels.fingerprints import is_users
 from armrace.kernels.generics import NO_ARM, Ticket
 from armrace.kernels.handles import Handle
-from armrace.kernels.live import DECISIONS, REWARDS, SETTLED, Live
-from armrace.kernels.live_calls import make_live_calls
+from armrace.kernels.live import DECISIONS, REWARDS, SETTLED, BadTicket, Live
+from armrace.kernels.live_calls import LiveCalls, make_live_calls
 from armrace.kernels.states import grow_state
 from armrace.kernels.streams import seek
 from armrace.online.events import Decision
@@ -89,7 +91,21 @@ class LiveMemory:
         )
         self._go_on_with(live, arms, state)
         code = fingerprint(implementations(kept))
-        self._calls = make_live_calls(code, self._current.handle._numba_type_)
+        calls = make_live_calls(code, self._current.handle._numba_type_)
+        self._calls = LiveCalls(*map(self._refusing, calls)) if is_users(code) else calls
+
+    def _refusing(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Make a call name the policy, one of the user's own, that drew what it cannot have."""
+
+        def refusing(*arguments: Any) -> Any:
+            try:
+                return call(*arguments)
+            except BadTicket as error:
+                arms, layers, _ = self._live.shape.tolist()
+                name = self.policy.tag()
+                raise BrokenPolicy.by_ticket(name, error.args, arms, layers) from None
+
+        return refusing
 
     def _start(self, arms: int) -> tuple[Any, Any]:
         """Make a fresh state for a number of arms, with an audit trail if ``watch`` is set."""

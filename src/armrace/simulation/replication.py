@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.errors import InvalidParameter
+from armrace.errors import BrokenPolicy, InvalidParameter
 from armrace.forensics import Audit, audit
 from armrace.forensics.audit_trail import watch
 from armrace.kernels import engine
@@ -19,6 +19,7 @@ from armrace.kernels.dispatch import implementations
 from armrace.kernels.handles import call_entry
 from armrace.kernels.laws import Law
 from armrace.kernels.ledger import Ledger, Record, is_spent, make_ledger, make_record
+from armrace.kernels.live import BadTicket
 from armrace.kernels.reward_pointers import LiveRewards
 from armrace.kernels.streams import Stream
 from armrace.policies import ArmView
@@ -76,6 +77,8 @@ class Outcome(NamedTuple):
 class Parts(NamedTuple):
     """The states, streams and arrays of one replication."""
 
+    name: str
+    """The name of the policy."""
     policy: Any
     """The policy's state; wrapped in an audit trail if an audit is requested."""
     policy_state: Any
@@ -123,6 +126,7 @@ def make_parts(
     own, adversary = policy.start(arms, horizon), experiment.adversary.start(setting)
     state = own if experiment.audit is None else watch(own, arms, horizon)
     return Parts(
+        name=policy.tag(),
         policy=state,
         policy_state=own,
         adversary=adversary,
@@ -131,7 +135,7 @@ def make_parts(
         adversary_stream=stream_for(experiment.seed, Purpose.ADVERSARY, replication),
         ledger=make_ledger(arms, layers, float(experiment.budget)),
         record=make_record(checkpoints_for(horizon), arms, layers),
-        workspace=engine.make_workspace(arms, control, _growth(experiment)),
+        workspace=engine.make_workspace(arms, control, _growth(experiment), policy.exact_tickets),
         sees_weights=experiment.adversary.sees_weights,
         smallest_cost=experiment.adversary.smallest_cost(adversary, setting),
         means=setting.means,
@@ -218,7 +222,8 @@ def live_attack(parts: Parts) -> LiveAttack:
 def play_out(parts: Parts) -> None:
     """Run the compiled loop to the last checkpoint.
 
-    With ``parts.checked``, a policy that leaves the bounds of an array is refused.
+    A policy that draws what it cannot have is refused; with ``parts.checked``, also one that leaves
+    the bounds of an array.
     """
     # Both objects own the memory behind the addresses that are passed on: they must live until the
     # compiled loop has returned.
@@ -231,6 +236,8 @@ def play_out(parts: Parts) -> None:
         arguments = (*before, parts.reward_stream, *after, parts.leap, parts.law)
     try:
         call_entry(runner_for(parts), *arguments)
+    except BadTicket as error:
+        raise BrokenPolicy.by_ticket(parts.name, error.args, *_shape(parts)) from None
     except IndexError as error:
         raise InvalidParameter(
             f"the policy with the state {type(parts.policy_state).__name__} left the bounds of an "

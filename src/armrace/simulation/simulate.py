@@ -83,7 +83,7 @@ def simulate(
             Thompson sampling: the distribution is recomputed when the plays of an arm have grown
             by this share and the rounds by a third of it; 0 recomputes it in every round.
         checked: whether to compile the policy with bounds checks. Slower, for policies under
-            development: an arm that does not exist is refused instead of corrupting memory.
+            development: a wrong index in its own code is refused instead of overwriting memory.
 
     Returns:
         The ledger of all replications, with the specification that runs it again.

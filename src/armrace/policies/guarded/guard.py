@@ -44,6 +44,7 @@ from armrace.kernels.generics import (
     unwrap_ticket,
     wrap_ticket,
 )
+from armrace.kernels.live import check_arm
 from armrace.kernels.sampling import restricted_probability
 from armrace.kernels.streams import Stream, uniform
 from armrace.policies.races.choices import arm_with_fewest_plays
@@ -150,12 +151,12 @@ def guard_choose(state: GuardState, stream: Stream, eligible: Eligible = None) -
         drawn = choose(state.base, stream, eligible)
     else:
         drawn = choose(state.base, stream, allowed)
-    arm, own = drawn.arm, drawn.probability
+    arm, own = check_arm(drawn.arm, allowed.size), drawn.probability
     if not all_allowed and state.weighted[0]:
         # The base keeps the ticket of the arm that it drew, and is told that this arm paid 0. The
         # arm that is played has the restricted law, whichever of the two draws gave it.
         if not allowed[arm]:
-            arm = _choose_allowed(state, stream).arm
+            arm = check_arm(_choose_allowed(state, stream).arm, allowed.size)
         distribution(state.base, state.scratch.weights)
         own = restricted_probability(state.scratch.weights, arm, allowed)
     # Nothing is recorded under the label of a layer that has deleted the arm: an empty layer, or

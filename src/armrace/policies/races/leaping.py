@@ -277,7 +277,7 @@ def make_leaper(code: str, checked: bool = False) -> Callable[..., None]:
                 else:
                     # One chunk at a time, so that leaping resumes soon after the budget is spent.
                     end = min(position + CHUNK, last)
-                    play(race, attack, rewards, stream, ledger, workspace, position, end)
+                    play(race, attack, rewards, stream, ledger, workspace, position, end, True)
                     position = end
             write_row(ledger, record, row)
 
