@@ -101,7 +101,11 @@ class BarrierProof(NamedTuple):
         )
 
     def penalty(self, variation: Floats) -> tuple[Floats, Floats]:
-        """``(gamma - g) ln T`` at each variation, and its slope."""
+        """``(gamma - g) ln T`` at each variation, and its slope.
+
+        Args:
+            variation: numbers ``N``.
+        """
         g, logarithm = self.first_scale, math.log(self.horizon)
         if not self.rooted:
             roots = logarithm * np.sqrt(self.growth * variation)
@@ -111,7 +115,11 @@ class BarrierProof(NamedTuple):
         return logarithm * (scales - g), logarithm * growth / (2 * scales)
 
     def stability(self, variation: Floats | float) -> tuple[Floats, Floats]:
-        """``H`` at each variation, and its slope ``h``."""
+        """``H`` at each variation, and its slope ``h``.
+
+        Args:
+            variation: numbers ``N``.
+        """
         step, g, start = self.longest_step, self.first_scale, self.first_scale
         if self.rooted:
             scales, start = np.sqrt(g * g + self.growth * np.asarray(variation)), 0.0
@@ -122,12 +130,20 @@ class BarrierProof(NamedTuple):
         return 2 * area / (self.growth * step**2), slopes
 
     def division(self, stability: float) -> float:
-        """The best ``theta``, by which squared steps are divided, if ``H`` sums to a number."""
+        """The best ``theta``, by which squared steps are divided.
+
+        Args:
+            stability: the sum of ``H`` over the arms.
+        """
         first = float(self.stability(0.0)[1]) * self.arms
         return math.sqrt(first * self.squares / (first + stability))
 
     def first_steps(self, theta: float) -> float:
-        """What the squared steps of all arms add beyond ``(1 + theta) H``."""
+        """What the squared steps of all arms add beyond ``(1 + theta) H``.
+
+        Args:
+            theta: how squared steps are divided.
+        """
         optimism = (1 + 1 / theta) * self.squares if self.optimism else 0.0
         return float(self.stability(0.0)[1]) * self.arms * (1 + theta + optimism)
 
