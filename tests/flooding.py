@@ -95,7 +95,7 @@ async def until_closed(port: int, act: _Act, source: str, seconds: float) -> flo
         if unread:  # only reading tells that it was closed by then
             await asyncio.sleep(seconds)
             writer.transport.resume_reading()  # type: ignore[attr-defined]
-            seconds = 2.0
+            seconds = 10.0
             began = time.monotonic()
         async with asyncio.timeout(seconds):
             with suppress(ConnectionError):

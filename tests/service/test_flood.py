@@ -92,7 +92,7 @@ def test_a_client_with_a_key_is_served_throughout(tmp_path, count, addresses, se
         f"connections._SECONDS = {seconds}; run(['serve', '--store', {str(store)!r}, "
         f"'--port', '{port}'])"
     )
-    flood = [sys.executable, flooding.__file__, *map(str, (port, count, addresses, seconds + 2))]
+    flood = [sys.executable, flooding.__file__, *map(str, (port, count, addresses, seconds + 6))]
     with (
         started([sys.executable, "-c", program], stderr=subprocess.DEVNULL),
         closing(Asker(port, key)) as asker,
@@ -115,7 +115,7 @@ def test_a_client_with_a_key_is_served_throughout(tmp_path, count, addresses, se
     assert [name for name, *_ in kinds] == list(flooding.KINDS)
     for name, opened, closed, last in kinds:
         assert closed == opened, name
-        assert last <= seconds + 1.5, name
+        assert last <= seconds + 5, name  # by the clock of a busy program
     # Milliseconds are the scheduler's, where other tests run beside this one.
     assert p99(flooded) <= 5 * max(p99(quiet), 0.01 if count < 5000 else 0.0)
 
