@@ -42,7 +42,8 @@ Floor = Annotated[
         "--floor",
         metavar="NUMBER",
         help="Raise smaller propensities to this: more rows are accepted, at the price of a bias. "
-        "By default the smallest propensity of the log, without any bias.",
+        "By default the smallest propensity of the log, but for one in 10,000 rows if theirs are "
+        "ten times smaller.",
         rich_help_panel=_RUN,
     ),
 ]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from armrace.formatting import count, figure, percent
 from armrace.logs import Log
+from armrace.logs.survey import UNLIKELY
 from armrace.statistics.chi_square import chi_square_tail
 
 __all__ = ["doubts_of"]
 
-_SURE = 1e-4
 _FACTOR = 1.4
+_NAMED = 3
 
 
 def doubts_of(log: Log, floor: float) -> list[str]:
@@ -18,7 +21,7 @@ def doubts_of(log: Log, floor: float) -> list[str]:
     arms = len(log.arms)
     if not log.has_propensities:
         chance = _chance_if_uniform(log)
-        if chance < _SURE:
+        if chance < UNLIKELY:
             fewest, most = int(log.pulls.min()), int(log.pulls.max())
             found.append(
                 "No propensities are given, so every arm is taken to have been shown with the same "
@@ -34,6 +37,8 @@ def doubts_of(log: Log, floor: float) -> list[str]:
             f"shown it would be near {arms}. Some arms could not be shown at times, the "
             "propensities are not those of the arms shown, or a few rows with tiny ones dominate."
         )
+    else:
+        found += _doubted_arms(log)
     if floor > log.least_propensity:
         found.append(
             f"Propensities below {figure(floor)} are raised to it; the smallest is "
@@ -47,6 +52,21 @@ def doubts_of(log: Log, floor: float) -> list[str]:
             "bias against arms of smaller propensities."
         )
     return found
+
+
+def _doubted_arms(log: Log) -> list[str]:
+    """Name the arms that have too few rows for their propensities."""
+    doubted = np.flatnonzero((log.chances < UNLIKELY) & (log.announced < 1.0 / _FACTOR))
+    worst = sorted(doubted, key=lambda arm: log.announced[arm])
+    listed = [f"{log.arms[arm]} could be shown in {percent(log.announced[arm])}" for arm in worst]
+    if not listed:
+        return []
+    more = f" and {count(len(listed) - _NAMED)} more" if len(listed) > _NAMED else ""
+    return [
+        f"Arms have fewer rows than their propensities announce: {', '.join(listed[:_NAMED])} of "
+        f"the rows{more}. They could not be shown at times, or their propensities are too large; "
+        "the estimates of what policies earn by them are then wrong."
+    ]
 
 
 def _chance_if_uniform(log: Log) -> float:

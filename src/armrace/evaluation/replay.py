@@ -82,7 +82,8 @@ def replay(
         unit: the column of the visitor; the bootstrap keeps the rows of a visitor together.
         rewards: the smallest and the largest reward.
         floor: rows of a smaller propensity are treated as if they had this one, which accepts
-            more rows and biases the estimates; by default the smallest propensity of the log.
+            more rows and biases the estimates; by default the smallest propensity of the log, but
+            for one in 10,000 rows if theirs are ten times smaller.
         horizon: the number of decisions that policies plan for; by default the expected number
             of accepted rows.
         estimators: ``all``, or ``replay`` for rejection replay alone, which is faster.
@@ -120,7 +121,7 @@ def replay(
             source=source,
             unit=unit,
         )
-    least = opened.least_propensity if floor is None else floor
+    least = opened.usual_propensity if floor is None else floor
     check_number("floor", least, _FLOOR)
     if workers is not None:
         check_number("workers", workers, _WORKERS, whole=True)

@@ -25,6 +25,8 @@ __all__ = ["Batch", "Log", "open_log"]
 _KEPT_ROWS = 10_000_000
 """Up to this many rows are kept in memory, some 30 bytes each; longer logs are read again."""
 _DAY = 86_400_000.0
+_ODD_ROWS, _FAR_BELOW = 10_000, 10.0
+"""One in so many rows may have propensities so many times smaller than all others."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -71,13 +73,19 @@ class Log:
         """The sum of the rewards of each arm, scaled to [0, 1]."""
         self.source_rows: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.least_propensity = 0.0
-        self.mean_inverse_propensity = 0.0
-        """The mean of 1 / propensity: the number of arms, if every arm can always be shown."""
+        self.usual_propensity = 0.0
+        """The smallest propensity but for one in 10,000 rows, if those are ten times smaller."""
+        self.announced: Floats = np.zeros(0)
+        """The share of the rows in which each arm could be shown, as its propensities announce."""
+        self.chances: Floats = np.zeros(0)
+        """A bound on the probability of so few rows of an arm that could always be shown."""
         self.is_binary = True
         """Whether every reward is the smallest or the largest."""
         self.first_time: int | None = None
         self.last_time: int | None = None
         self._kept: list[Batch] | None = []
+        self._contradicted: dict[str, str] = {}
+        """The arms that are left out, and why."""
         self._survey()
 
     @property
@@ -94,6 +102,11 @@ class Log:
     def has_propensities(self) -> bool:
         """Whether the log says with which probability it showed its arms."""
         return self.columns.propensity is not None
+
+    @property
+    def mean_inverse_propensity(self) -> float:
+        """The mean of 1 / propensity: the number of arms, if every arm can always be shown."""
+        return float(self.announced.sum())
 
     @property
     def rates(self) -> Floats:
@@ -115,7 +128,7 @@ class Log:
         """
         noted = RowReport() if report is None else report
         for piece in pieces_of(self.place, self.columns):
-            yield checked_rows(piece, self.bounds, noted)
+            yield checked_rows(piece, self.bounds, noted, self._contradicted)
 
     def batches(self) -> Iterator[Batch]:
         """Read the usable rows in order."""
@@ -138,13 +151,24 @@ class Log:
                     f"different arms; got more in the first {count(self.report.rows)} rows."
                 )
             batch = self._batch(frame, found.arms, found.sources)
-            found.add_figures(batch.arms, batch.rewards, batch.sources)
+            known = batch.propensities if self.has_propensities else None
+            found.add_figures(batch.arms, batch.rewards, known, batch.sources)
             # Once a log is too long it is never kept, since part of it would be of no use.
             kept = None if kept is None or self.report.used > _KEPT_ROWS else [*kept, batch]
         if self.report.used == 0:
             raise InvalidParameter(
                 f"{self.name} has no usable row: {' '.join(self.report.sentences())}"
             )
+        if self.has_propensities and (contradicted := found.contradicted()).any():
+            self._contradicted = {
+                arm: _contradiction(arm, found, place)
+                for arm, place in found.arms.items()
+                if contradicted[place]
+            }
+            # Read once more without them: they count for nothing, not for the least propensity.
+            self.report, self._kept = RowReport(), []
+            self._survey()
+            return
         self._kept = kept
         self._take(found)
 
@@ -155,7 +179,6 @@ class Log:
         self.sources = list(found.sources)
         self.pulls, self.totals = found.pulls[order], found.totals[order]
         self.source_rows, self.is_binary = found.source_rows, found.is_binary
-        self.mean_inverse_propensity = found.inverse_propensities / self.report.used
         self.first_time, self.last_time = found.first_time, found.last_time
         if len(self.arms) < 2:
             raise InvalidParameter(
@@ -168,7 +191,9 @@ class Log:
                 "taken in the order of the log. Sort it by time if that is the true order."
             )
         uniform = 1.0 / len(self.arms)
-        self.least_propensity = found.least_propensity if self.has_propensities else uniform
+        self.least_propensity = self.usual_propensity = uniform
+        if self.has_propensities:
+            self._take_propensities(found, order)
         if self._kept is not None:
             place = np.empty(len(order), dtype=np.int64)
             place[order] = np.arange(len(order))
@@ -183,6 +208,14 @@ class Log:
                 )
                 for each in self._kept
             ]
+
+    def _take_propensities(self, found: Survey, order: list[int]) -> None:
+        self.announced = found.inverse[order] / self.report.used
+        self.chances = found.chances()[order]
+        odd = min(self.report.used // _ODD_ROWS, found.smallest.size - 1)
+        least, others = float(found.smallest[0]), float(found.smallest[odd])
+        self.least_propensity = least
+        self.usual_propensity = others if others > _FAR_BELOW * least else least
 
     def _batch(
         self, frame: pl.DataFrame, arms: Mapping[str, int], sources: Mapping[str, int]
@@ -207,6 +240,16 @@ class Log:
                 else np.zeros(0, dtype=np.uint64)
             ),
         )
+
+
+def _contradiction(arm: str, found: Survey, place: int) -> str:
+    """Say why an arm is left out."""
+    rows, inverse = int(found.pulls[place]), float(found.inverse[place])
+    announced = found.pulls.sum() / (inverse / rows)
+    return (
+        f"the arm {arm!r} has {count(rows)} {'row' if rows == 1 else 'rows'}, where its "
+        f"propensities announce about {count(round(announced))}"
+    )
 
 
 def _coded(names: pl.Series, places: Mapping[str, int]) -> npt.NDArray[np.int64]:

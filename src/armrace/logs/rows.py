@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import polars as pl
@@ -22,13 +22,19 @@ _FORMATS = ("%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M",
 _LONGEST_NAME = 256
 
 
-def checked_rows(piece: Piece, bounds: tuple[float, float], report: RowReport) -> pl.DataFrame:
+def checked_rows(
+    piece: Piece,
+    bounds: tuple[float, float],
+    report: RowReport,
+    refused: Mapping[str, str] | None = None,
+) -> pl.DataFrame:
     """Return the usable rows of a piece, and count the others in the report.
 
     Args:
         piece: raw rows.
         bounds: the smallest and the largest reward.
         report: where rows that cannot be used are counted.
+        refused: arms that are left out, and why.
 
     Returns:
         Columns ``row``, ``arm`` (text), ``reward`` (scaled to [0, 1]), and where the log has them
@@ -51,6 +57,8 @@ def checked_rows(piece: Piece, bounds: tuple[float, float], report: RowReport) -
         columns[role], faults = _READERS[role](given, bounds)
         for reason, mask in faults:
             _exclude(report, usable, numbers, reason, mask)
+    for arm, reason in (refused or {}).items():
+        _exclude(report, usable, numbers, reason, _flags(columns["arm"] == arm))
     report.rows += raw.height
     report.used += int(usable.sum())
     return pl.DataFrame(columns).filter(pl.Series(usable))

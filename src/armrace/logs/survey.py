@@ -8,7 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-__all__ = ["Survey", "natural_key"]
+__all__ = ["UNLIKELY", "Survey", "natural_key"]
+
+UNLIKELY = 1e-4
+"""What happens with a smaller probability is taken to contradict its assumptions."""
+_SHARE = 0.01
+_SMALLEST = 1_000
 
 _DIGITS = re.compile(r"(\d+)")
 
@@ -33,9 +38,12 @@ class Survey:
         self.pulls: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.totals: npt.NDArray[np.float64] = np.zeros(0)
         self.source_rows: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        self.least_propensity = 1.0
-        self.inverse_propensities = 0.0
-        """The sum of 1 / propensity."""
+        self.inverse: npt.NDArray[np.float64] = np.zeros(0)
+        """The sum of 1 / propensity of each arm: in as many rows it could be shown."""
+        self.least: npt.NDArray[np.float64] = np.zeros(0)
+        """The smallest propensity of each arm."""
+        self.smallest: npt.NDArray[np.float64] = np.zeros(0)
+        """The smallest propensities of all, in order; at most :data:`_SMALLEST`."""
         self.is_binary = True
         """Whether every reward is the smallest or the largest."""
         self.first_time: int | None = None
@@ -45,15 +53,10 @@ class Survey:
         self._latest: int | None = None
 
     def add_names(self, frame: pl.DataFrame) -> None:
-        """Add the arms, sources, times and propensities of some rows."""
+        """Add the arms, sources and times of some rows."""
         _extend(self.arms, frame["arm"])
         if "source" in frame.columns:
             _extend(self.sources, frame["source"])
-        if "propensity" in frame.columns and frame.height:
-            propensities = frame["propensity"].to_numpy()
-            self.least_propensity = min(self.least_propensity, float(propensities.min()))
-            with np.errstate(over="ignore"):  # the inverse of the least numbers is infinite
-                self.inverse_propensities += float((1.0 / propensities).sum())
         if "time" in frame.columns and frame.height:
             self._add_times(frame["time"].to_numpy())
 
@@ -69,9 +72,10 @@ class Survey:
         self,
         arms: npt.NDArray[np.int64],
         rewards: npt.NDArray[np.float64],
+        propensities: npt.NDArray[np.float64] | None,
         sources: npt.NDArray[np.int64],
     ) -> None:
-        """Count rows and add rewards, by the places of arms and sources."""
+        """Count rows and add rewards and propensities, by the places of arms and sources."""
         size = len(self.arms)
         self.is_binary &= bool(((rewards == 0.0) | (rewards == 1.0)).all())
         pulls = np.bincount(arms, minlength=size)
@@ -80,9 +84,52 @@ class Survey:
         pulls[: self.pulls.size] += self.pulls
         totals[: self.totals.size] += self.totals
         self.pulls, self.totals = pulls, totals
+        if propensities is not None:
+            self._add_propensities(arms, propensities)
         known = np.bincount(sources[sources >= 0], minlength=len(self.sources))
         known[: self.source_rows.size] += self.source_rows
         self.source_rows = known
+
+    def _add_propensities(
+        self, arms: npt.NDArray[np.int64], propensities: npt.NDArray[np.float64]
+    ) -> None:
+        size = len(self.arms)
+        with np.errstate(over="ignore"):  # the inverse of the least numbers is infinite
+            inverse: npt.NDArray[np.float64] = np.zeros(size)
+            inverse += np.bincount(arms, weights=1.0 / propensities, minlength=size)
+        least: npt.NDArray[np.float64] = np.ones(size)
+        np.minimum.at(least, arms, propensities)
+        inverse[: self.inverse.size] += self.inverse
+        least[: self.least.size] = np.minimum(least[: self.least.size], self.least)
+        self.inverse, self.least = inverse, least
+        merged = np.concatenate([self.smallest, propensities])
+        if merged.size > _SMALLEST:
+            merged = np.partition(merged, _SMALLEST)[:_SMALLEST]
+        self.smallest = np.sort(merged)
+
+    def contradicted(self) -> npt.NDArray[np.bool_]:
+        """Return which arms have hardly a row where their propensities announce many.
+
+        If an arm could be shown in each of N rows, with at least the smallest propensity p of its
+        own rows, then the sum S of 1 / propensity over its rows has the mean N, and Maurer's
+        inequality for sums that are not negative says that it is below N - x with a probability of
+        at most exp(-p x^2 / 2N). An arm is contradicted if that is below :data:`UNLIKELY`, divided
+        by the number of arms, and S is below a hundredth of N. None is if all of them together
+        have more than a hundredth of the rows: then not some rows are wrong, but the propensities.
+        """
+        rows = int(self.pulls.sum())
+        few = (self.inverse < _SHARE * rows) & (self.chances() < UNLIKELY)
+        return few & (int(self.pulls[few].sum()) <= _SHARE * rows)
+
+    def chances(self) -> npt.NDArray[np.float64]:
+        """Return a bound on the probability that each arm has so few rows, if it has propensities.
+
+        It is that of any arm of the log, so that a limit on it holds for all arms together.
+        """
+        rows = int(self.pulls.sum())
+        missing = np.maximum(rows - self.inverse, 0.0)
+        bounds: npt.NDArray[np.float64] = np.exp(-self.least * missing**2 / (2 * rows))
+        return np.minimum(len(self.arms) * bounds, 1.0)
 
 
 def _extend(places: dict[str, int], names: pl.Series) -> None:
