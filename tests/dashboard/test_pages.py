@@ -118,6 +118,7 @@ def test_hostile_names_are_text(visit, world):
     page = visit()
     page.goto(world.address + PAGES["preview"])
     expect(page.get_by_role("heading", level=2)).to_have_text(f"What if {HOSTILE} were dropped?")
+    expect(page.get_by_text("A retraction takes back rewards, not visits")).to_be_visible()
     page.goto(world.address + PAGES["race"])
     expect(page.get_by_role("heading", name=HOSTILE_NAME, level=1)).to_be_visible()
     expect(page.get_by_text("live", exact=True)).to_be_visible()

@@ -236,3 +236,18 @@ def test_a_ruling_read_from_the_log_can_be_overruled(make_service, clock, restar
     clock.move(10)
     assert sum(arm.rewarded for arm in reader.describe("ads").arms) == 1
     assert folded_bytes(service.ledger.store, snapshots=False) == live_bytes(reader)
+
+
+@pytest.mark.parametrize(
+    ("missing", "words"),
+    [
+        (0, "each of these decisions now counts as a visit that earned 0, and visits of bots"),
+        ("drop", "these decisions teach nothing now"),
+    ],
+)
+def test_a_retraction_says_what_it_leaves_behind(service, missing, words):
+    service.create("ads", ["a", "b"], missing, policy="ucb1", window=60, horizon=1000)
+    service.reward(service.decide("ads"), 1.0, source="bots")
+    for preview in (True, False):
+        assert words in service.retract("ads", source="bots", preview=preview).leaves
+    assert service.release("ads", source="bots").leaves == ""

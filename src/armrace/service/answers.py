@@ -224,6 +224,8 @@ class RulingAnswer(msgspec.Struct, frozen=True):
     after: ExperimentView | None = None
     history_before: HistoryView | None = None
     history_after: HistoryView | None = None
+    leaves: str = ""
+    """What a retraction leaves behind, in a sentence; empty for a release."""
 
 
 class QuarantinedReward(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ from armrace.service.events import RULINGS, Released, Retracted, Rewarded, decod
 from armrace.service.experiment import Experiment, Rulings
 from armrace.service.folding import Refolded, collect_rulings
 from armrace.service.requests.courses import history_of
-from armrace.service.settings import check_label, check_reason
+from armrace.service.settings import DROP, check_label, check_reason
 from armrace.service.views import view_of
 
 __all__ = ["Rule", "Selection"]
@@ -138,6 +138,7 @@ class Rule(msgspec.Struct, frozen=True):
             refold: returns the experiment as if the ruling had been known from the beginning.
         """
         again = experiment.overrules(changed, self.counts)
+        leaves = "" if self.counts else _what_stays(experiment.settings.missing)
         if self.preview:
             after, before, time = refold().experiment, experiment.still(), books.time
             opened = len(experiment.open)
@@ -149,6 +150,7 @@ class Rule(msgspec.Struct, frozen=True):
                     view_of(after),
                     history_of(before, time),
                     history_of(after, time),
+                    leaves,
                 )
             )
         if again:
@@ -158,7 +160,7 @@ class Rule(msgspec.Struct, frozen=True):
         if changed:
             kind = Released if self.counts else Retracted
             books.add(kind(books.time, experiment.number, changed, self.reason))
-        return RulingAnswer(len(changed), again)
+        return RulingAnswer(len(changed), again, leaves=leaves)
 
     def _changed(self, books: Books, experiment: Experiment) -> list[int]:
         turn = books.flush()
@@ -175,3 +177,16 @@ class Rule(msgspec.Struct, frozen=True):
         return self.counts != ruled.get(
             event.decision, not experiment.is_suspicious(event.suspicion)
         )
+
+
+def _what_stays(missing: float | str) -> str:
+    """Return what a retraction leaves behind, given what a reward counts as that never came."""
+    if missing == DROP:
+        return (
+            "A retraction takes back rewards, not visits: these decisions teach nothing now, as "
+            "any decision without a reward."
+        )
+    return (
+        f"A retraction takes back rewards, not visits: each of these decisions now counts as a "
+        f"visit that earned {missing:g}, and visits of bots that sent no reward stay as they are."
+    )
