@@ -4,12 +4,14 @@ import re
 from typing import Any
 
 import msgspec
+import numpy as np
 import polars as pl
 import pytest
 
 from armrace.planning import Plan, budget_levels, make_question, plan
 from armrace.planning import planner as module
 from armrace.planning.guarantees import VACUOUS
+from armrace.planning.recommendation import _cheaper
 
 ASKED: dict[str, Any] = {
     "means": [0.9, 0.5, 0.5],
@@ -175,6 +177,22 @@ def test_among_equals_the_policy_with_a_theorem_is_recommended() -> None:
     bound = learner.guarantee_at(found.question.means, 4000, 40.0).pseudo_regret
     assert f"it loses at most {bound:,.0f} on average, of 1,600 that can" in found.recommendation
     assert found.table["proven"].to_list() == ["no bound", f"{bound:,.0f}"]
+
+
+def test_a_policy_that_differs_by_more_than_chance_is_not_said_to_be_within_it() -> None:
+    """Its cost lies between those of two that cannot be told apart, and it has a bound."""
+    policies = ["thompson", "lb-inf", "optimistic-log-barrier"]
+    question = make_question(**{**ASKED, "policies": policies})
+    noise = np.random.default_rng(1).normal(0, 1, 30)
+    samples = dict(zip(policies, (noise, noise + 0.1, 0.2 - noise), strict=True))
+    rows = [
+        {"policy": name, "suspected_cost_a_day": float(samples[name].mean()), "runs": 30}
+        for name in policies
+    ]
+    chosen = [rows[2], rows[0], rows[1]]
+    assert rows[0]["suspected_cost_a_day"] < rows[1]["suspected_cost_a_day"]
+    assert rows[1]["suspected_cost_a_day"] < rows[2]["suspected_cost_a_day"]
+    assert _cheaper(question, chosen, samples).startswith("thompson was cheaper here within chance")
 
 
 def test_a_bound_above_all_that_can_be_lost_is_no_reason_for_a_policy() -> None:

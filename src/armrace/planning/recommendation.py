@@ -44,7 +44,9 @@ def recommend(question: Question, table: pl.DataFrame, samples: Samples) -> str:
     stood = _proven_first(question, [row for row in rows if _stands(row, question)], samples)
     if stood:
         choice = f"{_choice(question, stood[0])} {_proven_for(question, stood[0])}".rstrip()
-        rivals = " ".join(filter(None, (_rivals(stood, samples), _cheaper(question, stood))))
+        rivals = " ".join(
+            filter(None, (_rivals(stood, samples), _cheaper(question, stood, samples)))
+        )
     else:
         choice, rivals = _none_stands(question, rows), ""
     paragraphs = (
@@ -109,12 +111,14 @@ def _proven_for(question: Question, row: Row) -> str:
     return f"{said}: search for its worst attack with armrace redteam before you rely on it."
 
 
-def _cheaper(question: Question, stood: list[Row]) -> str:
-    """Name the cheaper policies that a proven one was preferred to."""
-    cost = stood[0]["suspected_cost_a_day"]
+def _cheaper(question: Question, stood: list[Row], samples: Samples) -> str:
+    """Name the cheaper policies, all without a bound, that a proven one was preferred to."""
     if not question.suspected or not _has_bound(question, stood[0]):
         return ""
-    cheaper = [row["policy"] for row in stood[1:] if row["suspected_cost_a_day"] < cost]
+    by_cost = sorted(stood, key=lambda row: float(row["suspected_cost_a_day"]))
+    before = by_cost[: by_cost.index(stood[0])]
+    close = {by_cost[0]["policy"], *_tied(by_cost, samples)}
+    cheaper = [row["policy"] for row in before if row["policy"] in close]
     if not cheaper:
         return ""
     verb = "was" if len(cheaper) == 1 else "were"
