@@ -89,14 +89,16 @@ soon,b,1,0.5
 2024-01-01,b,-0.5,0.5
 
 2024-01-01,b
+2024-01-01,b,true,0.5
 2024-01-01,b,true,0.5,and,more
 """
 
 
 def test_every_unusable_row_is_reported_with_its_reason(tmp_path: Path) -> None:
     log = open_log(write(tmp_path, BAD), ROLES)
-    assert (log.report.rows, log.rows) == (16, 2)
+    assert (log.report.rows, log.rows) == (17, 2)
     assert reasons(log) == {
+        "more fields than the header has": [17],
         "the arm is missing": [2, 14],
         "the reward is missing": [3, 15],
         "the reward is not a number": [4, 5],
@@ -120,9 +122,9 @@ def test_lines_of_ndjson_that_are_no_objects(tmp_path: Path) -> None:
 
 
 def test_quotes_and_wrong_encodings(tmp_path: Path) -> None:
-    text = b'ad,click\n"x, ""y""\nz",1\n\xe9t\xe9,0\n"x, ""y""\nz",0\n'
+    text = b'ad,click\n"x, ""y""\nz",1\n\xe9t\xe9,0\n"x, ""y""\nz",0\nb,1\n'
     log = open_log(write(tmp_path, text), arm="ad", reward="click")
-    assert log.rows == 3
+    assert (log.rows, log.report.left_out) == (3, 1)
     assert 'x, "y"\nz' in log.arms
     unclosed = open_log(write(tmp_path, b'ad,click\na,1\n"b,0\nc,1\n'), arm="ad", reward="click")
     assert unclosed.arms == ['"b', "a", "c"]
@@ -291,3 +293,47 @@ def test_the_sample_has_its_attribution() -> None:
     assert json.dumps(sorted(path.name for path in folder.iterdir())) == json.dumps(
         ["ATTRIBUTION.md", "open-bandit.csv.gz"]
     )
+
+
+def test_data_frames_of_pandas_are_read():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {
+            "arm": ["a", "b", None, "a"],
+            "reward": pandas.array([1, 0, 1, None], dtype="Int64"),
+            "p": [0.5, 0.5, 0.5, 0.5],
+            "when": pandas.to_datetime(["2026-01-01", "2026-01-03", "2026-01-04", None], utc=True),
+            "kind": pandas.Categorical(["x", "y", "x", "y"]),
+        }
+    )
+    log = open_log(frame, arm="arm", reward="reward", propensity="p", time="when", source="kind")
+    assert (log.arms, log.pulls.tolist(), log.sources) == (["a", "b"], [1, 1], ["x", "y"])
+    assert (log.days, log.report.left_out) == (2.0, 2)
+    with pytest.raises(UnknownName, match="no column 'click' for the reward"):
+        open_log(frame, arm="arm", reward="click")
+
+
+def test_whatever_exports_arrow_is_read():
+    class Table:
+        def __arrow_c_stream__(self, requested_schema=None):
+            frame = pl.DataFrame({"arm": ["a", "b"], "reward": [1, 0]})
+            return frame.__arrow_c_stream__(requested_schema)
+
+    assert open_log(Table(), arm="arm", reward="reward").arms == ["a", "b"]
+
+
+def test_rows_with_surplus_fields_are_left_out_and_named(tmp_path):
+    """A comma within a name shifts all that follows; an empty field at the end does no harm."""
+    rows = ["a,1,0.5", "b,c,0,0.5", "b,0,0.5,", "a,0,0.5", '"b,c",1,0.5', "b,1,0.5,x,y"]
+    log = open_log(write(tmp_path, "ad,click,p\n" + "\n".join(rows)), ROLES | {"time": None})
+    assert reasons(log) == {"more fields than the header has": [2, 6]}
+    assert log.arms == ["a", "b", "b,c"]
+
+
+def test_names_that_are_not_utf8_are_left_out_and_named(tmp_path):
+    """Two names that differ in one such letter became one arm."""
+    text = "ad,click,p\ncaf\u00e9,1,0.5\ncaf\u00e8,0,0.5\na,0,0.5\nb,0,0.5\n"
+    log = open_log(write(tmp_path, text.encode("latin-1")), ROLES | {"time": None})
+    words = "the arm is not in UTF-8, to which the file must be converted"
+    assert reasons(log) == {words: [1, 2]}
+    assert open_log(write(tmp_path, text), ROLES | {"time": None}).report.left_out == 0

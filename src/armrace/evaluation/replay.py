@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from armrace.adversaries import ADVERSARIES, Adversary, NoAttack
 from armrace.adversaries.base import Setting
@@ -44,7 +43,7 @@ PolicyLike = Policy | str | Mapping[str, Any]
 
 
 def replay(
-    log: Log | Path | str | pl.DataFrame | pl.LazyFrame,
+    log: Any,
     policies: PolicyLike | Sequence[PolicyLike] = POLICIES_REPLAYED,
     *,
     columns: Columns | Mapping[str, str] | Path | str | None = None,
@@ -70,7 +69,8 @@ def replay(
     """Estimate what policies would have earned on a log that another system made.
 
     Args:
-        log: a file of CSV, NDJSON or Parquet, a data frame, or a log that was opened already.
+        log: a file of CSV, NDJSON or Parquet, a data frame of Polars, pandas or anything else that
+            exports Arrow, or a log that was opened already.
         policies: policies, their names, or plain data with a ``name`` and parameters.
         columns: which columns are read: a mapping of roles to names, or the TOML file of one.
         arm: the column of the arm that was shown.

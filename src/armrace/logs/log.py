@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -56,7 +56,7 @@ class Log:
 
     def __init__(
         self,
-        place: Path | str | pl.DataFrame | pl.LazyFrame,
+        place: Any,
         columns: Columns,
         bounds: tuple[float, float] = (0.0, 1.0),
     ) -> None:
@@ -263,7 +263,7 @@ def _coded(names: pl.Series, places: Mapping[str, int]) -> npt.NDArray[np.int64]
 
 
 def open_log(
-    place: Path | str | pl.DataFrame | pl.LazyFrame,
+    place: Any,
     columns: Columns | Mapping[str, str] | Path | str | None = None,
     *,
     rewards: Sequence[float] = (0.0, 1.0),
@@ -272,7 +272,8 @@ def open_log(
     """Survey a log: its arms, their rates, and the rows that cannot be used.
 
     Args:
-        place: a file of CSV, NDJSON or Parquet, or a data frame.
+        place: a file of CSV, NDJSON or Parquet, or a data frame of Polars, pandas or anything else
+            that exports Arrow.
         columns: which columns are read: a mapping of roles to names, or the TOML file of one.
         rewards: the smallest and the largest reward, which are scaled to 0 and 1.
         given: single columns by role: ``arm``, ``reward``, ``propensity``, ``time``, ``source``

@@ -30,6 +30,7 @@ _BLOCK = 1 << 23
 _ROWS = 1 << 20
 _GZIP, _PARQUET, _UTF8, _WIDE = b"\x1f\x8b", b"PAR1", b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 _SEPARATORS = ",;\t|"
+_BEYOND = "beyond"
 _NUMERIC = ("reward", "propensity")
 _JSON_ENDINGS = (".ndjson", ".jsonl", ".json")
 _BROKEN = (pl.exceptions.PolarsError, OSError, EOFError, zlib.error, MemoryError)
@@ -42,17 +43,20 @@ class Piece(NamedTuple):
     first: int
     """The number of the first row; rows count from 1."""
     unreadable: frozenset[int] = frozenset()
-    """Rows of the frame, counted from 0, that are not of the format; their values are null."""
+    """Rows of the frame, counted from 0, that are not of the format."""
+    reason: str = ""
+    """What is wrong with these."""
     remark: str = ""
     """What a reader should know of the file, such as where it breaks off."""
 
 
-def pieces_of(log: Path | str | pl.DataFrame | pl.LazyFrame, columns: Columns) -> Iterator[Piece]:
+def pieces_of(log: Any, columns: Columns) -> Iterator[Piece]:
     """Read a log piece by piece.
 
     Args:
-        log: a file of CSV or NDJSON, plain or compressed with gzip, or of Parquet; a data frame; or
-            ``sample:`` and the name of one of :data:`armrace.logs.samples.SAMPLES`.
+        log: a file of CSV or NDJSON, plain or compressed with gzip, or of Parquet; a data frame of
+            Polars, pandas or anything else that exports Arrow; or ``sample:`` and the name of one
+            of :data:`armrace.logs.samples.SAMPLES`.
         columns: which columns are read.
 
     Returns:
@@ -62,6 +66,10 @@ def pieces_of(log: Path | str | pl.DataFrame | pl.LazyFrame, columns: Columns) -
         InvalidParameter: the file cannot be read, or is of no known format.
         UnknownName: the log has no such column.
     """
+    if type(log).__module__.partition(".")[0] == "pandas":
+        log = _from_pandas(log, columns)
+    elif not isinstance(log, pl.DataFrame) and hasattr(log, "__arrow_c_stream__"):
+        log = pl.DataFrame(log)
     if isinstance(log, pl.DataFrame):
         log = log.lazy()
     if isinstance(log, pl.LazyFrame):
@@ -93,6 +101,20 @@ def _file_pieces(path: Path, columns: Columns) -> Iterator[Piece]:
 
 
 # --- frames -------------------------------------------------------------------------------
+
+
+def _from_pandas(frame: Any, columns: Columns) -> pl.DataFrame:
+    """Take the columns that are read; Polars itself would need pyarrow for those of text."""
+    columns.check(list(map(str, getattr(frame, "columns", []))))
+    taken = {}
+    for name in columns.named().values():
+        values = frame[name].to_numpy()
+        if values.dtype.kind in "biufM":
+            taken[name] = pl.Series(values)
+        else:
+            missing = pl.Series(frame[name].isna().to_numpy())
+            taken[name] = pl.Series(values.astype(str)).set(missing, None)
+    return pl.DataFrame(taken)
 
 
 def _frame_pieces(frame: pl.LazyFrame, columns: Columns, name: str) -> Iterator[Piece]:
@@ -142,7 +164,7 @@ def _text_pieces(path: Path, open_file: Any, columns: Columns) -> Iterator[Piece
                 if parser is None:
                     parser, rest = _parser_for(path, block, columns)
                 frame, unreadable = parser.parse(rest)
-                yield Piece(frame, first, unreadable)
+                yield Piece(frame, first, unreadable, parser.reason)
                 first += frame.height
     except _BROKEN as error:
         if parser is None:
@@ -198,6 +220,8 @@ def _parser_for(
 class _CsvParser:
     """Parses blocks of CSV without their header."""
 
+    reason = "more fields than the header has"
+
     def __init__(self, header: bytes, columns: Columns) -> None:
         line = header.decode("utf-8", errors="replace").strip("\r")
         self._separator = max(_SEPARATORS, key=lambda each: (line.count(each), each == ","))
@@ -212,7 +236,9 @@ class _CsvParser:
         self._numbers: dict[str, type[pl.DataType]] = {
             self._where[role]: pl.Float64 for role in _NUMERIC if role in self._where
         }
-        self._header = self._separator.join(f"c{at}" for at in range(len(names))).encode() + b"\n"
+        # One more column: what is in it is beyond the header, as behind a comma within a name.
+        places = [*(f"c{at}" for at in range(len(names))), _BEYOND]
+        self._header = self._separator.join(places).encode() + b"\n"
 
     def parse(self, block: bytes) -> tuple[pl.DataFrame, frozenset[int]]:
         """Return the rows of a block; missing values are null."""
@@ -221,7 +247,9 @@ class _CsvParser:
             frame = self._attempt(block, '"', {})
         if frame is None:  # a quote that is not closed: take quotes literally
             frame = self._read(block, None, {})
-        return frame.select(pl.col(at).alias(role) for role, at in self._where.items()), frozenset()
+        beyond = frame[_BEYOND].is_not_null().arg_true().to_list()
+        named = frame.select(pl.col(at).alias(role) for role, at in self._where.items())
+        return named, frozenset(beyond)
 
     def _attempt(
         self, block: bytes, quote: str, numbers: dict[str, type[pl.DataType]]
@@ -240,7 +268,7 @@ class _CsvParser:
     ) -> pl.DataFrame:
         return pl.read_csv(
             self._header + block,
-            columns=sorted(set(self._where.values())),
+            columns=sorted({*self._where.values(), _BEYOND}),
             separator=self._separator,
             quote_char=quote,
             infer_schema=False,
@@ -253,6 +281,8 @@ class _CsvParser:
 
 class _JsonParser:
     """Parses blocks of NDJSON; a line that is not an object becomes a row of nulls."""
+
+    reason = "not a JSON object"
 
     def __init__(self, path: Path, block: bytes, columns: Columns) -> None:
         self._columns = columns.named()

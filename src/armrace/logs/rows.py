@@ -20,6 +20,8 @@ _UNITS = ((1e11, 1e3), (_END, 1.0), (_END * 1e3, 1e-3), (_END * 1e6, 1e-6))
 milliseconds each has: from 1979 to 5138 no unit is mistaken for another."""
 _FORMATS = ("%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d")
 _LONGEST_NAME = 256
+_NOT_UTF8 = "\N{REPLACEMENT CHARACTER}"
+"""What stands for bytes that are not UTF-8."""
 
 
 def checked_rows(
@@ -47,7 +49,7 @@ def checked_rows(
     columns = {"row": pl.Series(numbers, dtype=pl.Int64)}
     usable = np.ones(raw.height, dtype=np.bool_)
     if piece.unreadable:
-        _exclude(report, usable, numbers, "not a JSON object", _mask(piece.unreadable, raw.height))
+        _exclude(report, usable, numbers, piece.reason, _mask(piece.unreadable, raw.height))
     for role in raw.columns:
         given = raw[role]
         if given.dtype.is_nested():
@@ -91,17 +93,17 @@ Reader = Callable[[pl.Series, tuple[float, float]], tuple[pl.Series, Faults]]
 
 def _read_arm(raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Series, Faults]:
     text = _names(raw)
-    return text, iter([("the arm is missing", _flags(text.is_null())), _too_long("arm", text)])
+    return text, iter([("the arm is missing", _flags(text.is_null())), *_unfit("arm", text)])
 
 
 def _read_source(raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Series, Faults]:
     text = _names(raw)
-    return text, iter([_too_long("source", text)])
+    return text, _unfit("source", text)
 
 
 def _read_unit(raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Series, Faults]:
     text = _names(raw)
-    return text, iter([_too_long("unit", text)])
+    return text, _unfit("unit", text)
 
 
 def _names(raw: pl.Series) -> pl.Series:
@@ -118,11 +120,15 @@ def _names(raw: pl.Series) -> pl.Series:
     return pl.select(pl.when(text != "").then(text)).to_series()
 
 
-def _too_long(role: str, text: pl.Series) -> tuple[str, np.ndarray]:
-    reason = f"the {role} has more than {_LONGEST_NAME} characters"
-    if (text.str.len_bytes().max() or 0) <= _LONGEST_NAME:  # type: ignore[operator]
-        return reason, np.zeros(len(text), dtype=np.bool_)
-    return reason, _flags(text.str.len_chars() > _LONGEST_NAME)
+def _unfit(role: str, text: pl.Series) -> Faults:
+    different = text.unique()
+    if different.str.contains(_NOT_UTF8, literal=True).any():
+        # Names in another encoding that differ in such a character only would become one name.
+        reason = f"the {role} is not in UTF-8, to which the file must be converted"
+        yield reason, _flags(text.str.contains(_NOT_UTF8, literal=True))
+    if (different.str.len_bytes().max() or 0) > _LONGEST_NAME:  # type: ignore[operator]
+        reason = f"the {role} has more than {_LONGEST_NAME} characters"
+        yield reason, _flags(text.str.len_chars() > _LONGEST_NAME)
 
 
 def _flags(mask: pl.Series) -> np.ndarray:
