@@ -113,7 +113,7 @@ def compare(
     """Compare policies, each under the worst attack known for it, and write a report.
 
     A scenario has arms, an attack, its budget, a length and a list of policies; options replace any
-    part of it. The first table shows each policy under the worst of up to ten attacks that are
+    part of it. The first table shows each policy under the worst of up to thirteen attacks that are
     tried on it, among them those that searches have found, and what it loses without an attack. The
     second shows all policies under the scenario's own attack. With [bold]--attack[/bold], only the
     attacks that you name are played; several attacks or budgets get a table and a verdict each. A

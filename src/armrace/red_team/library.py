@@ -104,18 +104,20 @@ def kind_of(setting: Setting) -> str:
     return "two-arms" if setting.arms == 2 else "several-arms"
 
 
-def winners_for(target: Target) -> list[Adversary]:
+def winners_for(target: Target, *, mixed: bool = False) -> list[Adversary]:
     """Return the winners that are most like ``target``: of the same policy, then of others.
 
-    Those of the same policy come by the similarity of the environment, then of the budget.
+    Those of the same policy come by the similarity of the environment, then of the budget; or, if
+    ``mixed``, by both together, so that the first few are not all from the same environment.
     """
     policy, kinds = target.policy.tag(), _kinds_for(target)
     # Budgets are compared as shares of the horizon, and by their ratio.
     share = np.log(target.budget / target.horizon)
 
-    def distance(winner: Winner) -> tuple[bool, int, float]:
+    def distance(winner: Winner) -> tuple[bool, float, float]:
         gap = abs(float(np.log(winner.budget / winner.horizon) - share))
-        return winner.policy != policy, kinds.index(winner.kind), gap
+        kind = kinds.index(winner.kind)
+        return winner.policy != policy, kind / 2 + gap if mixed else kind, gap
 
     nearest = sorted(load_library().winners, key=distance)
     return list(dict.fromkeys(winner.make() for winner in nearest))[:_MOST_WINNERS]

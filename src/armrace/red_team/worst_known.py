@@ -19,7 +19,7 @@ from armrace.red_team.target import Target
 
 __all__ = ["attacks_to_try", "worst_known"]
 
-_WINNERS = 5
+_WINNERS = 8
 _EVERYWHERE = ("spoil-then-swap", "double-impact", "free-ride", "strip")
 _SHORT, _LONG = 100_000, 1_000_000
 """Trials have at most this many rounds, with the same share of the rounds as a budget."""
@@ -31,7 +31,7 @@ _FIRST_TRIALS, _MOST_TRIALS, _ROUNDS_OF_FINALS = 4, 16, 2_000_000
 def attacks_to_try(target: Target, given: Sequence[Adversary] = ()) -> list[Adversary]:
     """Return ``given`` attacks, the nearest winners of searches, and four for every setting."""
     usual = [ADVERSARIES.make(name) for name in _EVERYWHERE]
-    return list(dict.fromkeys([*given, *winners_for(target)[:_WINNERS], *usual]))
+    return list(dict.fromkeys([*given, *winners_for(target, mixed=True)[:_WINNERS], *usual]))
 
 
 def worst_known(
