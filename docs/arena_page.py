@@ -31,6 +31,8 @@ LEADERS = (
 _CELLS = "| environment | policy | C = 32 |"
 _SUMMARY = "| policy | mean | p95 | clicks, C = 100 |"
 _OF_LEADERS = "| leaders, "
+_NAMES = {"guarded": "guarded, base tsallis-inf"}
+"""What the page calls policies whose name alone would not say enough."""
 
 Cells = dict[tuple[str, str, float], tuple[float, float]]
 
@@ -100,12 +102,12 @@ def main(*folders: str) -> None:
     cells = read_cells(text)
     for folder in folders:
         for (environment, policy, budget, horizon), found in verdicts(Path(folder)).items():
-            key, new = (environment, policy, budget), found["held_out"]
+            key, new = (environment, _NAMES.get(policy, policy), budget), found["held_out"]
             if key in cells and horizon == 100_000:
                 before, cells[key] = cells[key], (new["mean"], new["p95"])
                 print(f"{environment}, {policy}, C = {count(budget)}: {_change(before, new)}")
         for environment, policy, budget, new in _under_strip(Path(folder)):
-            key = environment, policy, budget
+            key = environment, _NAMES.get(policy, policy), budget
             if new["mean"] > cells[key][0]:
                 before, cells[key] = cells[key], (new["mean"], new["p95"])
                 print(
