@@ -217,5 +217,8 @@ def _check_view(view: Any, log: Log) -> None:
             for each, event in log.decided.items()
             if event.arm == place and log.counts(each)
         )
-        mean = total / counted[place] if counted[place] else None
+        missing, learned = view.settings["missing"], counted[place]
+        if missing != "drop":
+            total, learned = total + missing * (made[place] - learned), made[place]
+        mean = total / learned if learned else None
         require(arm.mean == mean, "a mean of rewards is wrong")

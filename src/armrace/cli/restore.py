@@ -34,6 +34,7 @@ def restore(file: Copy) -> None:
     is changed.
     """
     from armrace.service.opening import is_database, open_store
+    from armrace.service.seal import seal_path
     from armrace.service.store_check import check_store_content
     from armrace.simulation.progress import progress_bar
 
@@ -47,4 +48,6 @@ def restore(file: Copy) -> None:
     ):
         records = check_store_content(store, bar).records
     open_store(file, restored=True).close()  # writes the high-water mark beside it
+    place = Path(file).absolute()
+    seal_path(place.with_name(place.name + "-keys"), str(place)).unlink(missing_ok=True)
     say(f"{file} can be served; it has {records} records.")

@@ -157,6 +157,11 @@ class Keyring:
             except DamagedFile as error:
                 self.problem = str(error)
 
+    @property
+    def path(self) -> Path | None:
+        """The file of the keys, if they are kept."""
+        return self._path
+
     def signing_keys(self) -> SigningKeys:
         """Return the keys that sign the names of decisions."""
         return self._signing

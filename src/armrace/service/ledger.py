@@ -24,6 +24,7 @@ from armrace.service.aside import Later, run_aside
 from armrace.service.books import Books, KeptRefusal
 from armrace.service.folding import catch_up, check_short_log, load_state
 from armrace.service.log_time import LogTime
+from armrace.service.seal import Seal
 from armrace.service.settings import Settings
 from armrace.service.state import State, always
 from armrace.service.stores.base import Store, Turn
@@ -121,6 +122,8 @@ class Ledger:
         self._state: State | None = None
         self._snapshot_at = 0
         self._failure: str | None = None
+        self.seal: Seal | None = None
+        """What is moved to the end of the log after every turn."""
         self.is_shared = store.is_shared
         """Whether other processes wait while this one has a turn."""
         self._warmer = Warmer()
@@ -290,7 +293,10 @@ class Ledger:
 
     def _take_turn(self, batches: list[Sequence[Request[Any]]]) -> list[list[Any]]:
         with self._turn() as turn:
-            return self._perform_in(turn, batches)
+            outcomes = self._perform_in(turn, batches)
+        if self.seal is not None and self._state is not None:
+            self.seal.move(self._state.head)
+        return outcomes
 
     @contextmanager
     def _turn(self) -> Iterator[Turn]:
@@ -415,9 +421,14 @@ class Ledger:
             self._failure = self._failure or "the service is closed; open it again."
             self._state = None
             try:
-                self.store.close()
+                if self.seal is not None:
+                    self.seal.close()
+                    self.seal = None
             finally:
-                self._let_others_lead()
+                try:
+                    self.store.close()
+                finally:
+                    self._let_others_lead()
 
 
 def _for_others(error: BaseException) -> ArmraceError:

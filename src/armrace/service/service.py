@@ -46,6 +46,7 @@ from armrace.service.requests.inspection import AuditNow, CheckRatio
 from armrace.service.requests.rewards import Reward
 from armrace.service.requests.rulings import Rule, Selection
 from armrace.service.rulings_aside import make_ruling
+from armrace.service.seal import Seal
 from armrace.service.settings import make_settings
 from armrace.service.stores.base import Store
 from armrace.service.views import Describe
@@ -86,6 +87,7 @@ class Service:
         self.keyring = keyring or Keyring()
         self.tenant = tenant
         self.ledger = Ledger(store, self.keyring.signing_keys, clock)
+        self.ledger.seal = Seal.open(store, self.keyring)
 
     def __enter__(self) -> Self:
         return self

@@ -122,6 +122,12 @@ class Store(ABC):
     is_shared: ClassVar[bool] = False
     """Whether several servers may write to it."""
 
+    name: str = ""
+    """Where it is, so that stores can be told apart; empty if it does not outlast the process."""
+
+    restored: bool = False
+    """Whether it was just accepted as one from a backup."""
+
     is_current: bool = True
     """Whether the tables have this version's schema; they may be older where nothing is changed."""
 

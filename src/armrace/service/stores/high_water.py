@@ -15,6 +15,7 @@ import hashlib
 import os
 import struct
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from armrace.errors import DamagedFile, StoreFailed
@@ -33,13 +34,15 @@ class HighWaterMark:
 
     Args:
         path: the file, which must hold a mark.
+        secrets: what may have signed it; the first signs. By default it is not signed.
 
     Raises:
         DamagedFile: the file holds no mark.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, secrets: Sequence[bytes] = (b"",)) -> None:
         self._path = path
+        self.secrets = secrets
         self._synchronised = time.monotonic()
         self._file = _open(path, os.O_RDWR)
         try:
@@ -47,23 +50,27 @@ class HighWaterMark:
         except OSError as error:
             os.close(self._file)
             raise _failure("read", path, error) from error
-        heads = [_read(content[place : place + _SLOT.size]) for place in (0, _SLOT.size)]
+        slots = [content[place : place + _SLOT.size] for place in (0, _SLOT.size)]
+        heads = [_read(slot, secrets) for slot in slots]
         found = [head for head in heads if head is not None]
         if not found:
             os.close(self._file)
-            raise DamagedFile(f"the high-water mark {path} is damaged.")
+            signed = (
+                " or signed with other keys; remove it if the keys are new" if any(secrets) else ""
+            )
+            raise DamagedFile(f"the high-water mark {path} is damaged{signed}.")
         self.head = max(found)
         # The slot to write next is the one that does not hold the latest mark.
         self._slot = 0 if heads[0] is None or heads[0] != self.head else 1
 
     @classmethod
-    def create(cls, path: Path, head: Head) -> HighWaterMark:
+    def create(cls, path: Path, head: Head, secrets: Sequence[bytes] = (b"",)) -> HighWaterMark:
         """Write a mark into a new file, whole or not at all, in place of an existing one."""
         new = path.with_name(path.name + ".new")
         file = _open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_TRUNC)
         try:
             # Both slots, so that later writes do not change the length.
-            os.write(file, 2 * _slot(head))
+            os.write(file, 2 * _slot(head, secrets[0]))
             # The content must be durable before the name is, and the name before anything is
             # acknowledged.
             os.fsync(file)
@@ -73,11 +80,16 @@ class HighWaterMark:
             raise _failure("write", path, error) from error
         finally:
             os.close(file)
-        return cls(path)
+        return cls(path, secrets)
 
-    def move(self, head: Head) -> None:
-        """Write a new mark, and synchronise it if the last time was a tenth of a second ago."""
-        slot = _slot(head)
+    def move(self, head: Head, *, lasting: bool = True) -> None:
+        """Write a new mark.
+
+        Args:
+            head: the new mark.
+            lasting: whether to synchronise it if the last time was a tenth of a second ago.
+        """
+        slot = _slot(head, self.secrets[0])
         try:
             written = os.pwrite(self._file, slot, self._slot * _SLOT.size)
         except OSError as error:
@@ -85,7 +97,7 @@ class HighWaterMark:
         if written != len(slot):
             raise StoreFailed(f"cannot write {self._path}: {written} of {len(slot)} bytes went.")
         self.head, self._slot = head, 1 - self._slot
-        if time.monotonic() - self._synchronised > _SYNCHRONISE_SECONDS:
+        if lasting and time.monotonic() - self._synchronised > _SYNCHRONISE_SECONDS:
             self.synchronise()
 
     def synchronise(self) -> None:
@@ -128,20 +140,20 @@ def _failure(action: str, path: Path, error: OSError) -> StoreFailed:
     return StoreFailed(f"cannot {action} {path}: {error.strerror}.")
 
 
-def _slot(head: Head) -> bytes:
+def _slot(head: Head, secret: bytes) -> bytes:
     content = _MAGIC + struct.pack("<Q", head.sequence) + head.digest
-    return content + _digest(content)
+    return content + _digest(content, secret)
 
 
-def _digest(content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=16).digest()
+def _digest(content: bytes, secret: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=16, key=secret).digest()
 
 
-def _read(slot: bytes) -> Head | None:
+def _read(slot: bytes, secrets: Sequence[bytes]) -> Head | None:
     """Return the head in a slot; ``None`` if the slot is not intact."""
     if len(slot) != _SLOT.size:
         return None
     magic, sequence, digest, check = _SLOT.unpack(slot)
-    if magic != _MAGIC or check != _digest(slot[:-16]):
+    if magic != _MAGIC or check not in [_digest(slot[:-16], secret) for secret in secrets]:
         return None
     return Head(sequence, digest)

@@ -102,6 +102,8 @@ class PostgresStore(Store):
         if not schema.isidentifier():
             raise InvalidParameter(f"schema must be a plain name; got {schema!r:.100}.")
         self._parameters = _parameters(place)
+        known = (self._parameters.get(each, "") for each in ("host", "port", "dbname"))
+        self.name = "/".join((*map(str, known), schema))
         self._read_only = read_only
         self._limits = _READING_LIMITS if read_only else _LIMITS
         self._schema = sql.Identifier(schema)

@@ -94,6 +94,7 @@ class SqliteStore(Store):
         read_only: bool = False,
     ) -> None:
         self.path = Path(path).absolute()
+        self.name, self.restored = str(self.path), restored
         self._lock = threading.RLock()
         self._interrupted = False
         """Whether the last turn has not ended, so that its records may be kept or not."""
