@@ -170,7 +170,7 @@ _ALL = (
         summary=(
             "Five versions of an assistant's answers, which 35 to 75 per cent of the readers rate "
             "helpful; up to 300 of 100,000 ratings are forged. Under the worst attack known for "
-            "each, the optimistic log barrier and Tsallis-INF lose about 650 helpful answers, the "
+            "each, the optimistic log barrier and Tsallis-INF lose about 620 helpful answers, the "
             "sharp race 2,500, UCB1 10,000 and Thompson sampling 23,000; the multi-layer race is "
             "still exploring. The attack that all policies meet, swap-best, praises the second "
             "best version from the start and does not aim at any policy: Thompson sampling loses "
