@@ -251,13 +251,11 @@ ENGINE_MISTAKES: dict[str, tuple[tuple[str, str], ...]] = {
         ),
     ),
     "the attack shown the arm that is drawn": (
+        ("_corrupt_round(policy, attack, ledger, workspace, start + column, column)", "pass"),
         (
-            """            _corrupt_round(policy, attack, ledger, workspace, start + column, column)
-            ticket = decide(policy, stream)
-""",
-            """            ticket = decide(policy, stream)
-            _corrupt_round(policy, attack, ledger, workspace, start + column, column, ticket.arm)
-""",
+            "# Unsigned, so that",
+            "drawn, number = ticket.arm, start + column\n            "
+            "_corrupt_round(policy, attack, ledger, workspace, number, column, drawn)  #",
         ),
         ("    column: int,\n) -> None:", "    column: int,\n    drawn: int,\n) -> None:"),
         (
@@ -310,8 +308,8 @@ def mistaken_engine(mistake: str) -> Iterator[None]:
         with mock.patch.dict("sys.modules", mistaken_ledger=books):
             loop = _load(Path(folder) / "mistaken_engine.py", text)
 
-        def make_runner(code: str, checked: bool = False) -> Any:
-            return loop.make_runner(SCRIPT + code, checked)
+        def make_runner(code: str, *options: Any) -> Any:
+            return loop.make_runner(SCRIPT + code, *options)
 
         with mock.patch.object(engine, "make_runner", make_runner):
             yield
