@@ -44,13 +44,7 @@ def curves_data(comparison: Comparison, measure: str | None = None) -> pl.DataFr
 
 
 def curves_plot(comparison: Comparison, name: str = "curves", *, attack: str = "") -> Plot:
-    """Describe the figure of the measure that ranks, over time.
-
-    Args:
-        comparison: the figures.
-        name: the name of the figure, which must be unique on a page.
-        attack: which attack each policy meets, if not the same.
-    """
+    """Describe the measure that ranks over time; ``attack`` says what policies meet, if not one."""
     measure = MEASURE_NAMES[comparison.measure]
     under = f", each policy under {attack}" if attack else ""
     runs = count(next(iter(comparison.results.values())).replications)

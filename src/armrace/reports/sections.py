@@ -54,12 +54,9 @@ def verdict_of(comparison: Comparison) -> str:
 
 
 def figures_section(comparison: Comparison, others: Sequence[Comparison], verdict: str) -> str:
-    """All figures under the attack that policies share, and an explanation of the columns.
+    """All figures under the attack that policies share, a verdict unless it is empty, and columns.
 
-    Args:
-        comparison: the figures.
-        others: what else the page shows, to which the explanation applies.
-        verdict: what is said of the figures, if the page does not begin with that.
+    The explanation of the columns also covers ``others``, which the page shows elsewhere.
     """
     attack = cell_name(next(iter(comparison.results.values())).spec)
     words = f"<p>{escape(verdict)}</p>" if verdict else ""

@@ -45,13 +45,7 @@ def headline_table(worst: Comparison, shared: Comparison, quiet: Comparison | No
 def comparison_table(
     comparison: Comparison, label: str = "Figures at the end", *, few: bool = False
 ) -> str:
-    """One row per policy, marked with the line that it has in the plots.
-
-    Args:
-        comparison: the figures.
-        label: what the table holds, for screen readers.
-        few: whether only the columns are shown that fit beside each other on every screen.
-    """
+    """One row per policy, marked with its line in the plots; ``few`` columns fit every screen."""
     styles = comparison_styles(comparison)
     ranked = MEASURE_NAMES[comparison.measure]
     columns = {key: heading.format(measure=ranked) for key, heading in _RANKED.items()}
