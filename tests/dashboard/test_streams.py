@@ -86,9 +86,9 @@ def test_pieces_put_into_the_frame_are_the_page(service, inside):
 def test_a_part_whose_frame_changes_is_sent_whole(service, inside):
     known, reading = Known(), Reading(inside, seconds=0)
     race_page(inside, reading).message(known)
-    service.pause_arm("race", "third")
+    service.retire_arm("race", "third")
     message = sent(race_page(inside, reading), known)
-    assert "paused" in message["parts"]["matrix"]
+    assert "retired" in message["parts"]["matrix"]
     assert message["pieces"] == {}
 
 

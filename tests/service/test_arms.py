@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from armrace.errors import AlreadyExists, InvalidParameter, NotRunning, UnknownName
+from armrace.service.events import ArmChanged, Created, decode, encode
+from armrace.service.experiment import Experiment
+from armrace.service.settings import make_settings
 from serving import folded_bytes, live_bytes
 
 
@@ -152,3 +156,52 @@ def test_arms_of_a_finished_experiment_stay_as_they_are(service, clock):
             change("done", arm)
     assert service.add_arm("done", "a").status == "active"  # it is there: nothing changes
     assert service.describe("done") == before
+
+
+def test_a_leader_is_told_of_the_arms_that_it_loses(service, clock, short_horizon):
+    service.create("ads", ["a", "b", "c", "d"], 0, policy="tsallis-inf", window=10)
+    rewarded(service, clock, 5)
+    service.pause_arm("ads", "b")
+    service.retire_arm("ads", "c")
+    experiment = service.ledger._state.find("main", "ads")
+    assert experiment.generation.learner.paused == [1, 2]
+    assert service.describe("ads").arms[1].probability == 0
+    rewarded(service, clock, 20)
+    assert experiment.generation.number == 1
+    assert experiment.generation.learner.paused == [1]  # the retired arm is not among its arms
+    service.resume_arm("ads", "b")
+    assert experiment.generation.learner.paused == []
+    assert {decision.arm for decision in service.decide_many("ads", 50)} == {"a", "b", "d"}
+    assert folded_bytes(service.ledger.store, snapshots=False) == live_bytes(service)
+
+
+def test_a_race_starts_afresh_without_a_retired_arm_and_cannot_be_paused(service, clock):
+    """The arm that goes may have deleted the others from every layer."""
+    service.create("ads", ["a", "b", "c"], 0, policy="sharp-race", window=10, horizon=1000)
+    rewarded(service, clock)
+    with pytest.raises(InvalidParameter, match="sharp-race cannot go on without an arm; retire"):
+        service.pause_arm("ads", "b")
+    answer = service.retire_arm("ads", "b")
+    assert (answer.new_generation, answer.generation) == (True, 1)
+    assert {layer.arm for layer in service.describe("ads").layers} == {"a", "c"}
+    rewarded(service, clock)
+    assert not service.retire_arm("ads", "a").new_generation  # with one arm there is no choice
+    assert {decision.arm for decision in service.decide_many("ads", 5)} == {"c"}
+    assert folded_bytes(service.ledger.store, snapshots=False) == live_bytes(service)
+
+
+@pytest.mark.parametrize("policy", ["tsallis-inf", "sharp-race"])
+def test_logs_of_versions_that_told_no_policy_are_folded_as_they_were(policy):
+    """Their decisions were drawn by a policy that knew nothing of the change."""
+    settings = make_settings(arms=["a", "b", "c"], missing=0, seed=1, policy=policy)
+    experiment = Experiment(Created(0, 0, "", "ads", msgspec.to_builtins(settings)))
+    event = ArmChanged(1, 0, 1, "retired")
+    old = msgspec.msgpack.encode(msgspec.msgpack.decode(encode(event))[:-1])
+    assert decode(old) == event
+    experiment.apply(2, decode(old))
+    assert experiment.generation.number == 0
+    assert experiment.generation.learner.paused == []
+    assert experiment.eligible_places(None) == [0, 2]
+    experiment.apply(3, ArmChanged(2, 0, 0, "paused"))
+    experiment.apply(4, ArmChanged(3, 0, 0, "active", told=True))
+    assert experiment.eligible_places(None) == [0, 2]

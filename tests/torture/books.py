@@ -221,3 +221,7 @@ class Log:
     def is_arm_added(self, event: list[Any]) -> bool:
         """Whether an event adds an arm."""
         return bool(event[0] == _ADDED)
+
+    def is_arm_changed(self, event: list[Any]) -> bool:
+        """Whether an event pauses, resumes or retires an arm."""
+        return bool(event[0] == _CHANGED)

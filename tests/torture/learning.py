@@ -10,7 +10,7 @@ from torture.world import FIRST_HORIZON
 __all__ = ["learn"]
 
 _SEED_STEP = 1_000_003
-_TAKES_NEW_ARMS = {"ucb1": True, "optimistic-log-barrier": True, "sharp-race": False}
+_TAKES_AND_LOSES_ARMS = {"ucb1": True, "optimistic-log-barrier": True, "sharp-race": False}
 
 
 class _Course:
@@ -31,6 +31,9 @@ class _Course:
         self.number += 1
         seed = (log.settings["seed"] + _SEED_STEP * self.number) % 2**63
         self.learner = Learner(self._policy, places, horizon, seed, log=False)
+        for place in places:
+            if log.status_at(end, log.arms[place]) == "paused":
+                self.learner.pause_arm(place)
 
     def _unretired(self, end: int) -> list[int]:
         log = self._log
@@ -66,10 +69,20 @@ class _Course:
     def add_arm(self, end: int) -> None:
         """Take on an arm, or begin again if the policy cannot."""
         self.arms += 1
-        if _TAKES_NEW_ARMS[self._policy["name"]]:
+        if _TAKES_AND_LOSES_ARMS[self._policy["name"]]:
             self.learner.add_arm(self.arms - 1)
         else:
             self.begin(self.learner.horizon, end)
+
+    def change_arm(self, arm: int, status: str, end: int) -> None:
+        """Tell the learner of an arm that goes or comes back, or begin again without it."""
+        if not _TAKES_AND_LOSES_ARMS[self._policy["name"]]:
+            if status == "retired" and len(self._unretired(end)) > 1:
+                self.begin(self.learner.horizon, end)
+        elif status == "active":
+            self.learner.resume_arm(arm)
+        else:
+            self.learner.pause_arm(arm)
 
     def learn_at_once(self, decision: int) -> None:
         """Learn a reward when it comes, if it counts in the end."""
@@ -95,6 +108,8 @@ def learn(log: Log) -> tuple[int, Learner]:
             course.decide(place)
         elif log.is_arm_added(event):
             course.add_arm(place)
+        elif log.is_arm_changed(event):
+            course.change_arm(event[3], event[4], place)
         elif immediate and place in rewards:
             course.learn_at_once(rewards[place])
     return course.number, course.learner

@@ -30,9 +30,11 @@ from armrace.checking.policy_choices import (
 )
 from armrace.checking.policy_learning import (
     batches_equal_single_calls,
+    decisions_of_others_leave_no_trace,
     feedback_may_come_anyhow,
     learner_equals_simulator,
     new_arms_are_unknown,
+    paused_arms_are_not_missed,
     restoring_changes_nothing,
 )
 from armrace.checking.policy_logs import (
@@ -131,4 +133,6 @@ POLICY_CHECKS: tuple[Callable[[Policy], None], ...] = (
     restricted_choices_are_as_announced,
     batches_equal_single_calls,
     new_arms_are_unknown,
+    paused_arms_are_not_missed,
+    decisions_of_others_leave_no_trace,
 )

@@ -1,4 +1,4 @@
-"""Checks of a policy in a live learner: its rewards come late or in batches, its arms grow."""
+"""Checks of a policy in a live learner: rewards come late or in batches, arms come and go."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ from armrace.checking.contract import expect
 from armrace.checking.policy_stage import ARMS, HORIZON, MEANS, expect_sound
 from armrace.kernels.laws import rewards_between
 from armrace.kernels.states import equal_states
-from armrace.online import Learner
+from armrace.online import Learner, Ticket
 from armrace.policies import Policy
 from armrace.simulation.experiment import make_experiment
 from armrace.simulation.replication import make_parts, play_out
 
 __all__ = [
     "batches_equal_single_calls",
+    "decisions_of_others_leave_no_trace",
     "feedback_may_come_anyhow",
     "learner_equals_simulator",
     "new_arms_are_unknown",
+    "paused_arms_are_not_missed",
     "restoring_changes_nothing",
 ]
+
+_ROUNDS = 3000
 
 
 def learner_equals_simulator(policy: Policy) -> None:
@@ -113,6 +117,66 @@ def new_arms_are_unknown(policy: Policy) -> None:
         played = played or decision.arm == "new"
         learner.learn(decision, 0.5)
     expect(played, policy, "never plays an arm that was added")
-    replayed = Learner.replay(learner.log, policy, ARMS - 1, HORIZON, 25)
+    _expect_folded(policy, learner, HORIZON, "once an arm was added", ARMS - 1)
+
+
+def paused_arms_are_not_missed(policy: Policy) -> None:
+    """Check that a policy that declares it goes on without its best arm, and gets it back.
+
+    The worse of the two arms that are left is played about as seldom as by a policy that never had
+    another one. A leader that is not told would play both alike.
+    """
+    best, worst, coins = 0, ARMS - 1, np.random.default_rng(27)
+    learner = Learner(policy, arms=ARMS, horizon=_ROUNDS, seed=27)
+    if not policy.loses_arms:
+        return
+    _count(learner, worst, coins)
+    learner.pause_arm(best)
+    restored = Learner.restore(learner.snapshot().to_json(), policy=policy)
+    expect(restored.paused == [best], policy, "forgets a paused arm when it is restored")
+    _count(learner, worst, coins)
+    played = _count(learner, worst, coins)
+    expect(learner.distribution()[best] == 0.0, policy, "gives a paused arm a probability")
+    others = Learner(policy, arms=[1, worst], horizon=_ROUNDS, seed=27)
+    _count(others, worst, coins)
+    alone = _count(others, worst, coins)
+    sentence = f"plays the worse arm {played} times once the best is paused, and {alone} without it"
+    expect(played <= 1.5 * alone + _ROUNDS / 100, policy, sentence)
+    learner.resume_arm(best)
+    expect(_count(learner, best, coins) > 0, policy, "never plays an arm again that was paused")
+    _expect_folded(policy, learner, _ROUNDS, "once an arm was paused")
+
+
+def _count(learner: Learner, arm: int, coins: np.random.Generator) -> int:
+    """Play a third of the rounds; return how often an arm was played."""
+    plays = 0
+    for _ in range(_ROUNDS // 3):
+        decision = learner.decide()
+        plays += decision.arm == arm
+        learner.learn(decision, float(coins.random() < MEANS[int(decision.arm)]))
+    return plays
+
+
+def _expect_folded(
+    policy: Policy, learner: Learner, horizon: int, when: str, arms: int = ARMS
+) -> None:
+    replayed = Learner.replay(learner.log, policy, arms, horizon, learner.seed)
     same = equal_states(learner._live.policy, replayed._live.policy)
-    expect(same, policy, "has another state than its folded log once an arm was added")
+    expect(same, policy, f"has another state than its folded log {when}")
+
+
+def decisions_of_others_leave_no_trace(policy: Policy) -> None:
+    """Check that decisions of others teach a policy nothing that weights by probabilities."""
+    if not policy.draws_by_weights or policy.learns_from_others:
+        return
+    learner = Learner(policy, arms=ARMS, horizon=HORIZON, seed=28)
+    for _ in range(60):
+        decision = learner.decide()
+        learner.learn(decision, MEANS[decision.ticket.arm])
+    before = learner.distribution()
+    arm = max(before, key=lambda each: before[each] if before[each] < 1.0 else -1.0)
+    for number in range(20):
+        shown = learner.assign(Ticket(int(arm), probability=1.0))
+        learner.learn(shown, 1.0) if number % 2 else learner.drop(shown)
+    expect(learner.distribution() == before, policy, "learns from a decision that was not its own")
+    _expect_folded(policy, learner, HORIZON, "after a decision of others")

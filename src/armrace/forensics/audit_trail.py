@@ -32,7 +32,7 @@ from armrace.forensics.waves import Waves, make_waves, record_play, record_rewar
 from armrace.kernels.declarations import AMOUNT, CONSTANT, COUNT, Room, SumOf, declare, relation
 from armrace.kernels.dispatch import implement
 from armrace.kernels.forwarding import forwards
-from armrace.kernels.generics import Ticket, assign, choose, distribution, drop, learn
+from armrace.kernels.generics import Ticket, assign, choose, distribution, drop, learn, pass_round
 
 __all__ = ["Marks", "Watched", "watch"]
 
@@ -147,6 +147,11 @@ def watched_assign(state: Watched, ticket: Ticket) -> Ticket:
     record_play(state.waves, arm, outstanding, state.pulls[arm], state.sums[arm])
     state.assigned[arm] += 1
     return completed
+
+
+@implement(pass_round, Watched)
+def watched_pass_round(state: Watched) -> None:
+    state.rounds[0] += 1
 
 
 @implement(learn, Watched)

@@ -19,6 +19,8 @@ __all__ = [
     "EVENTS",
     "FIRST",
     "LEARNED_EVENT",
+    "PAUSED_EVENT",
+    "RESUMED_EVENT",
     "Log",
     "add_decision",
     "add_event",
@@ -49,7 +51,14 @@ DECISION = np.dtype(
 """A decision as a record: its number, the position of the stream, and its ticket."""
 
 
-ASSIGNED_EVENT, LEARNED_EVENT, DROPPED_EVENT, ADDED_EVENT = range(4)
+(
+    ASSIGNED_EVENT,
+    LEARNED_EVENT,
+    DROPPED_EVENT,
+    ADDED_EVENT,
+    PAUSED_EVENT,
+    RESUMED_EVENT,
+) = range(6)
 """Kinds of events in a log."""
 
 FIRST, ASSIGNED, EVENTS = 0, 1, 2
@@ -63,7 +72,7 @@ class Log(NamedTuple):
     """Records of type :data:`DECISION`; of length 0 if no log is kept."""
     kinds: npt.NDArray[np.uint8]
     numbers: npt.NDArray[np.int64]
-    """The decision that each event is about."""
+    """The decision, or the arm, that each event is about."""
     rewards: npt.NDArray[np.float64]
     counters: npt.NDArray[np.int64]
 

@@ -35,7 +35,9 @@ __all__ = [
     "looks",
     "make_ticket",
     "observe",
+    "pass_round",
     "stamped",
+    "teaches_nothing",
     "unwrap_ticket",
     "weight_of_eligible",
     "wrap_ticket",
@@ -65,6 +67,9 @@ class Ticket(NamedTuple):
     A composed policy keeps what its inner policy needs back in the members whose names begin with
     ``inner``, and in ``phase`` and ``memo``, which it does not need for itself. See
     :func:`wrap_ticket` and :func:`unwrap_ticket`.
+
+    With :data:`NO_LAYER` and :data:`NO_ARM` together a ticket says that the policy had no part in
+    the decision and learns nothing from it, see :func:`teaches_nothing`.
     """
 
     arm: int
@@ -162,6 +167,16 @@ def stamped(ticket: Ticket, phase: int, memo: float) -> Ticket:
         ticket.inner_probability,
         ticket.inner_arm,
     )
+
+
+@inlined
+def teaches_nothing(ticket: Ticket) -> bool:
+    """Whether a ticket says that the policy had no part in the decision, in no layer.
+
+    Args:
+        ticket: a ticket from anywhere. No policy draws such a one.
+    """
+    return ticket.layer == NO_LAYER and ticket.inner_arm == NO_ARM
 
 
 @dispatched
@@ -301,6 +316,21 @@ def drop(state: State, ticket: Ticket) -> None:
 
 @by_default(drop)
 def _drop_nothing(state: State, ticket: Ticket) -> None:
+    pass
+
+
+@dispatched
+def pass_round(state: State) -> None:
+    """Count a decision that teaches nothing, in a state that counts all of them.
+
+    Args:
+        state: the state of a policy, or one that watches it.
+    """
+    find(pass_round, type(state))(state)
+
+
+@by_default(pass_round)
+def _pass_nothing(state: State) -> None:
     pass
 
 

@@ -26,6 +26,8 @@ from armrace.kernels.generics import (
     drop,
     learn,
     make_ticket,
+    pass_round,
+    teaches_nothing,
 )
 from armrace.kernels.streams import Stream, tell
 
@@ -100,7 +102,11 @@ def assign_next(live: Live, ticket: Ticket) -> Ticket:
     # The number is taken before the policy acts: whatever goes wrong in ``assign``, no two
     # decisions get the same number.
     live.counters[DECISIONS] = number + 1
-    completed = fitting(assign(live.policy, ticket), *_shape(live))
+    completed = ticket
+    if teaches_nothing(ticket):
+        pass_round(live.policy)
+    else:
+        completed = fitting(assign(live.policy, ticket), *_shape(live))
     add_decision(live.log, number, tell(live.stream), completed)
     return completed
 
@@ -260,7 +266,8 @@ def learn_reward(live: Live, number: int, ticket: Ticket, reward: float) -> int:
     """
     status = _settle(live, number, ticket)
     if status == TAKEN:
-        learn(live.policy, ticket, reward)
+        if not teaches_nothing(ticket):
+            learn(live.policy, ticket, reward)
         add_event(live.log, LEARNED_EVENT, number, reward)
     return status
 
@@ -270,6 +277,7 @@ def drop_reward(live: Live, number: int, ticket: Ticket) -> int:
     """Give up on a reward if it is outstanding; return its status."""
     status = _settle(live, number, ticket)
     if status == TAKEN:
-        drop(live.policy, ticket)
+        if not teaches_nothing(ticket):
+            drop(live.policy, ticket)
         add_event(live.log, DROPPED_EVENT, number, 0.0)
     return status

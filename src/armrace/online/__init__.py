@@ -2,12 +2,24 @@
 
 from armrace.kernels.generics import Ticket
 from armrace.online.batches import DecisionBatch
-from armrace.online.events import ArmAdded, Assigned, Decision, Dropped, Event, EventLog, Learned
+from armrace.online.events import (
+    ArmAdded,
+    ArmPaused,
+    ArmResumed,
+    Assigned,
+    Decision,
+    Dropped,
+    Event,
+    EventLog,
+    Learned,
+)
 from armrace.online.learner import Learner
 from armrace.online.snapshots import Snapshot
 
 __all__ = [
     "ArmAdded",
+    "ArmPaused",
+    "ArmResumed",
     "Assigned",
     "Decision",
     "DecisionBatch",

@@ -26,6 +26,7 @@ __all__ = [
     "check_flag",
     "check_horizon",
     "check_is_new",
+    "check_place",
     "check_reward",
     "check_rewards",
     "check_seed",
@@ -115,6 +116,13 @@ def check_arm(arm: Any) -> str | int:
     if isinstance(arm, _INTEGERS) and not isinstance(arm, bool) and -_LARGEST <= arm < _LARGEST:
         return int(arm)
     raise InvalidParameter(f"names of arms must be text or whole numbers; got {arm!r}.")
+
+
+def check_place(arm: Any, place_of: Mapping[Any, int]) -> int:
+    """Return the place of an arm among all arms, or refuse its name."""
+    if not isinstance(arm, (str, *_INTEGERS)) or arm not in place_of:
+        raise InvalidParameter(f"arm must name an arm of this learner; got {arm!r}.")
+    return place_of[arm]
 
 
 def _is_encodable(text: str) -> bool:

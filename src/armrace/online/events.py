@@ -10,17 +10,30 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, overload
 
 from armrace.kernels.event_log import (
+    ADDED_EVENT,
     ASSIGNED_EVENT,
     DROPPED_EVENT,
     EVENTS,
     FIRST,
     LEARNED_EVENT,
+    PAUSED_EVENT,
+    RESUMED_EVENT,
     Log,
     ticket_of,
 )
 from armrace.kernels.generics import Ticket
 
-__all__ = ["ArmAdded", "Assigned", "Decision", "Dropped", "Event", "EventLog", "Learned"]
+__all__ = [
+    "ArmAdded",
+    "ArmPaused",
+    "ArmResumed",
+    "Assigned",
+    "Decision",
+    "Dropped",
+    "Event",
+    "EventLog",
+    "Learned",
+]
 
 
 class Decision(NamedTuple):
@@ -70,7 +83,24 @@ class ArmAdded(NamedTuple):
     arm: str | int
 
 
-Event = Assigned | Learned | Dropped | ArmAdded
+class ArmPaused(NamedTuple):
+    """An arm was taken away, until it is resumed."""
+
+    arm: str | int
+
+
+class ArmResumed(NamedTuple):
+    """An arm that was paused came back."""
+
+    arm: str | int
+
+
+Event = Assigned | Learned | Dropped | ArmAdded | ArmPaused | ArmResumed
+_OF_ARMS: dict[int, type[ArmAdded | ArmPaused | ArmResumed]] = {
+    ADDED_EVENT: ArmAdded,
+    PAUSED_EVENT: ArmPaused,
+    RESUMED_EVENT: ArmResumed,
+}
 
 
 class EventLog(Sequence[Event]):
@@ -78,12 +108,12 @@ class EventLog(Sequence[Event]):
 
     Args:
         log: the arrays that the learner writes.
-        added: the names of the arms that were added, in order.
+        arms: the names of all arms, in order.
     """
 
-    def __init__(self, log: Log, added: Sequence[str | int]) -> None:
+    def __init__(self, log: Log, arms: Sequence[str | int]) -> None:
         self._log = log
-        self._added = list(added)
+        self._arms = list(arms)
         self._length = int(log.counters[EVENTS])
         self.first = int(log.counters[FIRST])
         """The number of the first decision in the log; the learner may be older."""
@@ -112,4 +142,4 @@ class EventLog(Sequence[Event]):
             return Assigned(number, ticket_of(record), int(record.taken))
         if kind == LEARNED_EVENT:
             return Learned(number, float(self._log.rewards[place]))
-        return Dropped(number) if kind == DROPPED_EVENT else ArmAdded(self._added[number])
+        return Dropped(number) if kind == DROPPED_EVENT else _OF_ARMS[kind](self._arms[number])

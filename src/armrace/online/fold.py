@@ -9,7 +9,7 @@ import numpy as np
 
 from armrace.errors import ForeignTicket, InvalidParameter
 from armrace.kernels.decision_objects import NO_ROOM
-from armrace.kernels.generics import Ticket
+from armrace.kernels.generics import NO_ARM, NO_LAYER, Ticket, choose, distribution_among
 from armrace.kernels.live import ODD, REPEATED, TAKEN
 from armrace.kernels.streams import seek, tell
 from armrace.online.arguments import (
@@ -18,16 +18,31 @@ from armrace.online.arguments import (
     check_columns,
     check_decision,
     check_is_new,
+    check_place,
     check_reward,
     check_rewards,
     check_taken,
     check_ticket,
 )
 from armrace.online.batches import DecisionBatch
-from armrace.online.events import ArmAdded, Assigned, Decision, Dropped, Event, EventLog, Learned
+from armrace.online.events import (
+    ArmAdded,
+    ArmPaused,
+    ArmResumed,
+    Assigned,
+    Decision,
+    Dropped,
+    Event,
+    EventLog,
+    Learned,
+)
 from armrace.online.live_memory import LiveMemory
+from armrace.randomness import Purpose, stream_for
 
 __all__ = ["Fold"]
+
+_SURE = 1.0 - 1e-9
+"""From here on a probability counts as 1."""
 
 
 class Fold(LiveMemory):
@@ -42,7 +57,7 @@ class Fold(LiveMemory):
         if not self._keeps_log:
             raise InvalidParameter("this learner keeps no log; make it with log=True.")
         with self._lock:
-            return EventLog(self._live.log, self.arms[self._first_arms :])
+            return EventLog(self._live.log, self.arms)
 
     @property
     def taken(self) -> int:
@@ -61,7 +76,31 @@ class Fold(LiveMemory):
             ticket: a ticket of :meth:`choose`, of this learner or of another one, or one of your
                 own: for ``thompson`` and ``thompson-cf`` with a random number from [0, 1) as its
                 ``memo``, by which a reward between 0 and 1 is rounded. With a memo of 0, all
-                rewards above 0 would count as 1.
+                rewards above 0 would count as 1. A probability of 1, where the policy's own is
+                smaller, says that somebody else made the decision: a policy that weights rewards
+                by probabilities learns nothing from it.
+        """
+        if ticket is not self._drawn:
+            ticket = check_ticket(ticket, self._live.shape)
+            with self._lock:
+                if self._is_of_others(ticket):
+                    ticket = ticket._replace(layer=NO_LAYER, inner_arm=NO_ARM)
+        return self.count(ticket)
+
+    def _is_of_others(self, ticket: Ticket) -> bool:
+        """Whether a ticket leaves other arms no chance, so that nothing can be learned from it.
+
+        A policy that weights rewards by probabilities would count a loss for the arm of the ticket
+        and none for the others.
+        """
+        weighs = self.policy.draws_by_weights and not self.policy.learns_from_others
+        return weighs and ticket.probability >= 1.0 and self._weights()[ticket.arm] < _SURE
+
+    def count(self, ticket: Ticket) -> Decision:
+        """Count a decision of this learner, just drawn or from its log, as the ticket describes it.
+
+        Args:
+            ticket: a ticket of :meth:`choose`, or of an event of this learner's log.
         """
         # The check takes longer than the call: what was drawn here just now is not checked.
         if ticket is not self._drawn:
@@ -154,6 +193,48 @@ class Fold(LiveMemory):
             check_is_new(label, self.arms)
             self._add_arm(label)
 
+    def pause_arm(self, arm: str | int) -> None:
+        """Take an arm away until :meth:`resume_arm`, or for good, if the policy allows it.
+
+        Args:
+            arm: its name.
+        """
+        place = check_place(arm, self._current.place_of)
+        if not self.policy.loses_arms:
+            raise InvalidParameter(
+                f"{self.policy.tag()} cannot go on without an arm; start a new learner."
+            )
+        with self._lock:
+            if place not in self._away:
+                if len(self._away) + 1 == len(self.arms):
+                    raise InvalidParameter(f"at least one arm must stay; {arm!r} is the last.")
+                self._set_away(place, True)
+
+    def resume_arm(self, arm: str | int) -> None:
+        """Bring back an arm that was paused, as far behind the best as it was then.
+
+        Args:
+            arm: its name.
+        """
+        place = check_place(arm, self._current.place_of)
+        with self._lock:
+            if place in self._away:
+                self._set_away(place, False)
+
+    def _weights(self) -> np.ndarray:
+        out, present = np.zeros(len(self.arms)), np.ones(len(self.arms), dtype=np.bool_)
+        present[list(self._away)] = False
+        if self._away and not self.policy.exact_tickets:
+            distribution_among(self._state, present, out)
+        elif self._away and not self.policy.draws_by_weights:
+            # An index: the one arm that it would choose, whatever the random numbers.
+            out[choose(self._state, stream_for(0, Purpose.LEARNER, 0), present).arm] = 1.0
+        else:
+            self._calls.distribution(self._current.handle, out)
+            if self._away:
+                out = np.where(present, out, 0.0) / out[present].sum()
+        return out
+
     # --- events of a log ------------------------------------------------------------------
 
     def apply(self, event: Event) -> Decision | None:
@@ -177,9 +258,14 @@ class Fold(LiveMemory):
             self.drop(self._known(event.number))
         elif isinstance(event, ArmAdded):
             self.add_arm(event.arm)
+        elif isinstance(event, ArmPaused):
+            self.pause_arm(event.arm)
+        elif isinstance(event, ArmResumed):
+            self.resume_arm(event.arm)
         else:
             raise InvalidParameter(
-                f"event must be Assigned, Learned, Dropped or ArmAdded; got {event!r}."
+                "event must be Assigned, Learned, Dropped, ArmAdded, ArmPaused or ArmResumed; "
+                f"got {event!r}."
             )
         return None
 

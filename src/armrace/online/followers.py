@@ -51,6 +51,7 @@ class Follower(Learner):
             self._pair(leading)
         for mine, other in self._pairs:
             mine[...] = other
+        self._current = self._current._replace(away=self._leader._away)
         self._live.counters[:] = 0  # of decisions since then, which need no more room than that
 
     def _pair(self, leading: Any) -> None:

@@ -126,11 +126,16 @@ class Learner(Fold, NotebookView):
         To read what the caller passed may run the caller's code, which may call this learner.
         Arms are only ever appended, so that places stay right while others add some.
         """
+        away = self._away
         if eligible is None:
-            return None
+            return [p for p in range(len(self.arms)) if p not in away] if away else None
         if not is_restrictable(self._state):
             raise InvalidParameter(f"{self.policy.tag()} cannot be restricted to eligible arms.")
-        return eligible_places(eligible, self._current.place_of)
+        wanted = eligible_places(eligible, self._current.place_of)
+        places = [place for place in wanted if place not in away]
+        if not places:
+            raise InvalidParameter("eligible must name an arm that is not paused; got none.")
+        return places
 
     def _choose(self, places: list[int] | None) -> tuple[Any, ...]:
         if places is None:
@@ -165,7 +170,13 @@ class Learner(Fold, NotebookView):
             count: how many decisions to make.
         """
         records = np.zeros(check_count(count), dtype=DECISION)
+        places = self._places(None)
         with self._lock:
+            if places is not None:
+                for place in range(records.size):
+                    number, _, ticket = self._assign(self._choose(places)[1:])
+                    records[place] = number, tell(self._stream), *ticket
+                return DecisionBatch(records, self.arms)
             made = self._calls.decide_many(self._current.handle, records)
             if made < records.size:
                 self._make_room(records.size - made)
@@ -214,11 +225,6 @@ class Learner(Fold, NotebookView):
         with self._lock:
             return self._weights()
 
-    def _weights(self) -> np.ndarray:
-        out = np.zeros(len(self.arms))
-        self._calls.distribution(self._current.handle, out)
-        return out
-
     def inspect(self) -> ArmViews:
         """Return each layer's view of each arm: pulls, mean, interval, active or deleted."""
         with self._lock:
@@ -265,9 +271,8 @@ class Learner(Fold, NotebookView):
             vars(still).update(vars(self), _lock=threading.Lock())
             kept = self._copied(live.policy)
             state = kept.inner if self.watch else kept
-            still._go_on_with(
-                live._replace(policy=kept, counters=live.counters.copy()), self.arms, state
-            )
+            copied = live._replace(policy=kept, counters=live.counters.copy())
+            still._go_on_with(copied, self.arms, state, self._away)
         weakref.finalize(still, self._spares.append, (live.policy, kept)).atexit = False
         return still
 
@@ -312,6 +317,7 @@ class Learner(Fold, NotebookView):
                 rewarded=rewarded,
                 state=write_arrays(self._live.policy),
                 outstanding=self._outstanding().tobytes(),
+                paused=list(self._away.items()),
             ).sealed(key)
 
     @classmethod

@@ -18,8 +18,11 @@ from armrace.kernels.event_log import (
     ADDED_EVENT,
     ASSIGNED,
     DECISION,
-    EVENTS,
     FIRST,
+    PAUSED_EVENT,
+    RESUMED_EVENT,
+    Log,
+    add_event,
     enlarge_log,
     make_log,
     ticket_of,
@@ -34,6 +37,7 @@ from armrace.kernels.streams import seek
 from armrace.online.events import Decision
 from armrace.online.snapshots import Snapshot, read_arrays
 from armrace.policies import Policy
+from armrace.policies.leaders.absence import bring_back, set_aside
 from armrace.randomness import Purpose, stream_for
 
 __all__ = ["LiveMemory"]
@@ -49,6 +53,8 @@ class _Current(NamedTuple):
     state: Any
     """The policy's own state, without a watch."""
     handle: Handle
+    away: dict[int, float]
+    """The places of paused arms, and how far each was behind the best when it was paused."""
 
 
 class LiveMemory:
@@ -72,7 +78,6 @@ class LiveMemory:
         self.seed = seed
         self.watch = watch
         self._keeps_log = log
-        self._first_arms = len(arms)
         self._lock = threading.Lock()
         self._stream = stream_for(seed, Purpose.LEARNER, replication=0)
         self._earlier = np.zeros(0, dtype=DECISION)
@@ -89,7 +94,7 @@ class LiveMemory:
             objects=find_objects(Decision, arms),
             log=make_log(_FIRST_ROOM if log else 0),
         )
-        self._go_on_with(live, arms, state)
+        self._go_on_with(live, arms, state, {})
         code = fingerprint(implementations(kept))
         calls = make_live_calls(code, self._current.handle._numba_type_)
         self._calls = LiveCalls(*map(self._refusing, calls)) if is_users(code) else calls
@@ -116,19 +121,30 @@ class LiveMemory:
         layers = self.policy.layer_count(arms, self.horizon)
         return np.array([arms, layers, self.policy.exact_tickets], dtype=np.int64)
 
-    def _go_on_with(self, live: Live, arms: list[str | int], state: Any) -> None:
+    def _go_on_with(
+        self, live: Live, arms: list[str | int], state: Any, away: dict[int, float]
+    ) -> None:
         """Replace everything that compiled code works on, in one step."""
         current = getattr(self, "_current", None)
         if current is not None and current.arms is arms:
             place_of = current.place_of
         else:
             place_of = {arm: place for place, arm in enumerate(arms)}
-        self._current = _Current(arms, place_of, state, Handle(live))
+        self._current = _Current(arms, place_of, state, Handle(live), away)
 
     @property
     def arms(self) -> list[str | int]:
         """The names of the arms."""
         return self._current.arms
+
+    @property
+    def paused(self) -> list[str | int]:
+        """The names of the arms that are paused."""
+        return [self.arms[place] for place in self._away]
+
+    @property
+    def _away(self) -> dict[int, float]:
+        return self._current.away
 
     @property
     def _state(self) -> Any:
@@ -148,7 +164,8 @@ class LiveMemory:
             log = enlarge_log(log, room, 2 * room + self.pending)
         more = np.zeros(-(-room // 8), dtype=np.uint8)
         rewarded = np.concatenate([live.rewarded, more])
-        self._go_on_with(live._replace(rewarded=rewarded, log=log), self.arms, self._state)
+        live = live._replace(rewarded=rewarded, log=log)
+        self._go_on_with(live, self.arms, self._state, self._away)
 
     @property
     def decisions(self) -> int:
@@ -172,16 +189,31 @@ class LiveMemory:
         arms = [*self.arms, label]
         state, kept = self._start(len(arms))
         grow_state(self._live.policy, kept)
+        log = self._log_with(ADDED_EVENT, len(arms) - 1)
+        shape, objects = self._shape(len(arms)), find_objects(Decision, arms)
+        live = self._live._replace(policy=kept, shape=shape, objects=objects, log=log)
+        self._go_on_with(live, arms, state, self._away)
+
+    def _set_away(self, place: int, is_away: bool) -> None:
+        """Take an arm from the state or give it back; an interruption leaves all as it was."""
+        state, kept = self._start(len(self.arms))
+        grow_state(self._live.policy, kept)
+        away = dict(self._away)
+        if is_away:
+            away[place] = set_aside(state, place, away)
+        else:
+            bring_back(state, place, away[place], away)
+            del away[place]
+        log = self._log_with(PAUSED_EVENT if is_away else RESUMED_EVENT, place)
+        self._go_on_with(self._live._replace(policy=kept, log=log), self.arms, state, away)
+
+    def _log_with(self, kind: int, place: int) -> Log:
+        """Return a copy of the log with an event about an arm, if a log is kept."""
         log = self._live.log
         if self._keeps_log:
             log = enlarge_log(log, 0, 1)._replace(counters=log.counters.copy())
-            place = log.counters[EVENTS]
-            log.kinds[place] = ADDED_EVENT
-            log.numbers[place] = len(arms) - 1 - self._first_arms
-            log.counters[EVENTS] += 1
-        shape, objects = self._shape(len(arms)), find_objects(Decision, arms)
-        live = self._live._replace(policy=kept, shape=shape, objects=objects, log=log)
-        self._go_on_with(live, arms, state)
+            add_event(log, kind, place, 0.0)
+        return log
 
     def _known(self, number: int) -> Decision:
         """Return a decision from this learner's log, or from the snapshot that it began with."""
@@ -229,5 +261,8 @@ class LiveMemory:
         seek(self._stream, snapshot.taken)
         live.counters[[DECISIONS, REWARDS, SETTLED]] = snapshot.decisions, rewards, snapshot.settled
         live.log.counters[FIRST] = snapshot.decisions
-        self._go_on_with(live._replace(rewarded=rewarded), self.arms, self._state)
+        away = snapshot.paused_arms(arms)
+        if away and not self.policy.loses_arms:
+            raise DamagedFile(f"the snapshot has paused arms, which {self.policy.tag()} never has.")
+        self._go_on_with(live._replace(rewarded=rewarded), self.arms, self._state, away)
         self._make_room(_FIRST_ROOM)

@@ -46,6 +46,8 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     state: dict[str, ArrayData]
     outstanding: bytes = b""
     """Decisions without a reward, as records; empty if the learner kept no log."""
+    paused: list[tuple[int, float]] = []
+    """The places of paused arms, and how far each was behind the best when it was paused."""
     format: int = _FORMAT
     digest: str = ""
 
@@ -59,6 +61,8 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def _content_digest(self, key: bytes | None) -> str:
         bare = {**msgspec.structs.asdict(self), "digest": ""}
+        if not self.paused:
+            del bare["paused"]  # as before arms could be paused, so that old digests hold
         content = msgspec.msgpack.encode(bare, order="sorted")
         if key is None:
             return hashlib.sha256(content).hexdigest()
@@ -106,6 +110,18 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if not known or not ((chosen >= 0) & (chosen < arms)).all():
             raise DamagedFile("the snapshot's outstanding decisions do not fit the rest of it.")
         return records
+
+    def paused_arms(self, arms: int) -> dict[int, float]:
+        """Return the standings of the paused arms by place.
+
+        Args:
+            arms: the number of arms.
+        """
+        away = dict(self.paused)
+        sound = all(0 <= place < arms and np.isfinite(away[place]) for place in away)
+        if not sound or len(away) < len(self.paused) or len(away) == arms:
+            raise DamagedFile("the snapshot's paused arms do not fit the rest of it.")
+        return away
 
     def to_json(self) -> bytes:
         """As JSON; arrays are base64."""

@@ -64,6 +64,16 @@ class Policy(Specification, frozen=True):
     """Whether arms can be added while it runs: whether it is clear what to think of an arm that was
     never played, whenever the arm comes, as for an index that is then infinite."""
 
+    loses_arms: ClassVar[bool] = False
+    """Whether an arm can be taken away while it runs: whether it then chooses among the others as
+    well as if the arm had never been there, whatever that arm paid. An index does. A leader does if
+    it is told, see :mod:`armrace.policies.leaders.absence`."""
+
+    learns_from_others: ClassVar[bool] = False
+    """Whether a policy that draws by weights learns from decisions that it did not draw, because it
+    only counts their rewards. If it divides rewards by probabilities, it must not: what the others
+    did not choose had the probability 0. A policy that does not draw by weights may learn."""
+
     def start(self, arms: int, horizon: int) -> Any:
         """Return the state before the first round.
 

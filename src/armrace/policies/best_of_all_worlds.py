@@ -89,6 +89,7 @@ class BestOfAllWorlds(RacePolicy, frozen=True, tag="best-of-all-worlds"):
 
     family: ClassVar[str] = "paper"
     draws_by_weights: ClassVar[bool] = True
+    learns_from_others: ClassVar[bool] = False
     reference: ClassVar[str] = (
         "section 5 of Lykouris, Mirrokni and Paes Leme (2018), towards best of all worlds"
     )

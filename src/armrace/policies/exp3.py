@@ -18,6 +18,7 @@ from armrace.kernels.streams import Stream
 from armrace.policies.base import Guarantee
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.leaders.absence import ranks_arms
 from armrace.specification import Limits
 from armrace.theory import exp3_any_rewards_regret
 
@@ -67,6 +68,7 @@ class Exp3(CountingPolicy, frozen=True, tag="exp3"):
 
     family: ClassVar[str] = "adversarial"
     draws_by_weights: ClassVar[bool] = True
+    loses_arms: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Auer, Cesa-Bianchi, Freund and Schapire (2002); rate and bound as in Theorem 3.1 of "
         "Bubeck and Cesa-Bianchi (2012)"
@@ -126,6 +128,14 @@ def exp3_learn(state: Exp3State, ticket: Ticket, reward: float) -> None:
         # The cheap test comes first: unless this weight is tiny, not all of them are.
         if state.weights[arm] < _SMALLEST_WEIGHT and np.max(state.weights) < _SMALLEST_WEIGHT:
             _move_origin(state)
+
+
+def _place(state: Exp3State, arm: int, loss: float) -> None:
+    state.losses[arm] = loss
+    _move_origin(state)
+
+
+ranks_arms(Exp3State, lambda state: state.losses, _place)
 
 
 @inlined

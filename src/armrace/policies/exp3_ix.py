@@ -17,6 +17,7 @@ from armrace.kernels.sampling import choose_by_weights
 from armrace.kernels.streams import Stream
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.leaders.absence import ranks_arms
 from armrace.policies.leaders.estimates import add_loss, exponential_weights
 from armrace.specification import Limits
 
@@ -59,6 +60,7 @@ class Exp3Ix(CountingPolicy, frozen=True, tag="exp3-ix"):
 
     family: ClassVar[str] = "adversarial"
     draws_by_weights: ClassVar[bool] = True
+    loses_arms: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Neu (2015), Explore no more: improved high-probability regret bounds for non-stochastic "
         "bandits"
@@ -130,3 +132,10 @@ def exp3_ix_assign(state: Exp3IxState, ticket: Ticket) -> Ticket:
 def exp3_ix_learn(state: Exp3IxState, ticket: Ticket, reward: float) -> None:
     record(state.counts, ticket.arm, reward)
     add_loss(state.losses, ticket.arm, 1.0 - reward, ticket.probability + ticket.memo)
+
+
+ranks_arms(
+    Exp3IxState,
+    lambda state: state.losses,
+    lambda state, arm, loss: np.put(state.losses, arm, loss),
+)

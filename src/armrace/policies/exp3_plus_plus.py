@@ -16,6 +16,7 @@ from armrace.kernels.sampling import choose_by_weights
 from armrace.kernels.streams import Stream
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.leaders.absence import ranks_arms
 from armrace.policies.leaders.estimates import add_loss, exponential_weights, smallest
 
 __all__ = ["Exp3PlusPlus"]
@@ -69,6 +70,7 @@ class Exp3PlusPlus(CountingPolicy, frozen=True, tag="exp3-plus-plus"):
 
     family: ClassVar[str] = "adversarial"
     draws_by_weights: ClassVar[bool] = True
+    loses_arms: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Seldin and Lugosi (2017), An improved parametrization and analysis of the EXP3++ "
         "algorithm; Seldin and Slivkins (2014), One practical algorithm for both stochastic and "
@@ -176,3 +178,10 @@ def exp3_plus_plus_learn(state: Exp3PlusPlusState, ticket: Ticket, reward: float
     state.mean_losses[arm] = 1.0 - record(state.counts, arm, reward)
     state.spread[arm] = math.sqrt(0.5 / state.counts.pulls[arm])
     add_loss(state.losses, arm, 1.0 - reward, ticket.probability)
+
+
+ranks_arms(
+    Exp3PlusPlusState,
+    lambda state: state.losses,
+    lambda state, arm, loss: np.put(state.losses, arm, loss),
+)

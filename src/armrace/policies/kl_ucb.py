@@ -31,6 +31,7 @@ class KlUcb(CountingPolicy, frozen=True, tag="kl-ucb"):
 
     family: ClassVar[str] = "stochastic"
     takes_new_arms: ClassVar[bool] = True
+    loses_arms: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Garivier and Cappé (2011), The KL-UCB algorithm for bounded stochastic bandits and "
         "beyond; Cappé, Garivier, Maillard, Munos and Stoltz (2013)"

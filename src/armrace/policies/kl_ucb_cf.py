@@ -36,6 +36,7 @@ class KlUcbCf(CountingPolicy, frozen=True, tag="kl-ucb-cf"):
 
     family: ClassVar[str] = "robust"
     takes_new_arms: ClassVar[bool] = True
+    loses_arms: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Gajane, Urvoy and Kaufmann (2018), Corrupt bandits for preserving local privacy"
     )

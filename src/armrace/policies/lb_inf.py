@@ -85,6 +85,7 @@ class LbInf(CountingPolicy, frozen=True, tag="lb-inf"):
 
     family: ClassVar[str] = "adversarial"
     draws_by_weights: ClassVar[bool] = True
+    loses_arms: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Ito (2021), Parameter-free multi-armed bandit algorithms with hybrid data-dependent "
         "regret bounds"

@@ -83,6 +83,7 @@ class LbInfV(CountingPolicy, frozen=True, tag="lb-inf-v"):
 
     family: ClassVar[str] = "adversarial"
     draws_by_weights: ClassVar[bool] = True
+    loses_arms: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Tsuchiya, Ito and Honda (2023), Further adaptive best-of-both-worlds algorithm for "
         "combinatorial semi-bandits; Ito, Tsuchiya and Honda (2022), Adversarially robust "

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import PROBABILITIES, declare
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn
@@ -15,6 +16,7 @@ from armrace.kernels.sampling import choose_by_weights
 from armrace.kernels.streams import Stream
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.leaders.absence import ranks_arms
 from armrace.policies.leaders.estimates import (
     LOGARITHMIC_BARRIER,
     Estimates,
@@ -61,6 +63,7 @@ class LogBarrier(CountingPolicy, frozen=True, tag="log-barrier"):
 
     family: ClassVar[str] = "adversarial"
     draws_by_weights: ClassVar[bool] = True
+    loses_arms: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Foster, Li, Lykouris, Sridharan and Tardos (2016), Learning in games: robustness of "
         "fast convergence"
@@ -111,10 +114,24 @@ def log_barrier_learn(state: LogBarrierState, ticket: Ticket, reward: float) -> 
     # A full reward is no loss, and the probabilities stay as they are.
     if reward < 1.0:
         add_loss(estimates.losses, ticket.arm, 1.0 - reward, ticket.probability)
-        estimates.normaliser[0] = power_weights(
-            estimates.losses,
-            state.learning_rate,
-            LOGARITHMIC_BARRIER,
-            estimates.normaliser[0],
-            state.weights,
-        )
+        _solve(state)
+
+
+@inlined
+def _solve(state: LogBarrierState) -> None:
+    estimates = state.estimates
+    estimates.normaliser[0] = power_weights(
+        estimates.losses,
+        state.learning_rate,
+        LOGARITHMIC_BARRIER,
+        estimates.normaliser[0],
+        state.weights,
+    )
+
+
+def _place(state: LogBarrierState, arm: int, loss: float) -> None:
+    state.estimates.losses[arm] = loss
+    _solve(state)
+
+
+ranks_arms(LogBarrierState, lambda state: state.estimates.losses, _place)

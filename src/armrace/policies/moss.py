@@ -50,6 +50,7 @@ class Moss(CountingPolicy, frozen=True, tag="moss"):
     """
 
     family: ClassVar[str] = "stochastic"
+    loses_arms: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Audibert and Bubeck (2009), Minimax policies for adversarial and stochastic bandits"
     )

@@ -17,6 +17,7 @@ from armrace.kernels.states import grown_by
 from armrace.policies.base import Guarantee
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.leaders.absence import ranks_arms
 from armrace.policies.leaders.barrier import arm_of_least_loss, barrier_weights
 from armrace.policies.leaders.drawing import draws_from_solution
 from armrace.policies.leaders.estimates import Solution, add_loss
@@ -120,6 +121,7 @@ class OptimisticLogBarrier(CountingPolicy, frozen=True, tag="optimistic-log-barr
 
     family: ClassVar[str] = "adversarial"
     draws_by_weights: ClassVar[bool] = True
+    loses_arms: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "this library's; of the family of Ito (2021), Parameter-free multi-armed bandit algorithms "
         "with hybrid data-dependent regret bounds, and Tsuchiya, Ito and Honda (2023) for the "
@@ -270,3 +272,18 @@ def expect_new_arms(grown: OptimisticLogBarrierState, old: OptimisticLogBarrierS
         grown.estimates.losses[arm] = least - grown.estimates.predictions[arm]
         # It had no part in the latest decision, whose late rewards must not widen its barrier.
         grown.estimates.weights[arm] = 0.0
+
+
+def _expected_losses(state: OptimisticLogBarrierState) -> Floats:
+    _pose_problem(state)
+    return state.scratch.expectation.losses
+
+
+def _place(state: OptimisticLogBarrierState, arm: int, loss: float) -> None:
+    # As of a new arm: the variance that adds up while the arm is away is not that of its loss.
+    state.variances[arm] = 0.0
+    state.estimates.losses[arm] = loss - state.estimates.predictions[arm]
+    state.scratch.expectation.solution.up_to_date[0] = False
+
+
+ranks_arms(OptimisticLogBarrierState, _expected_losses, _place)

@@ -36,6 +36,7 @@ class Thompson(CountingPolicy, frozen=True, tag="thompson"):
 
     family: ClassVar[str] = "stochastic"
     takes_new_arms: ClassVar[bool] = True
+    loses_arms: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Thompson (1933); Agrawal and Goyal (2012), Analysis of Thompson sampling for the "
         "multi-armed bandit problem (the coin); Kaufmann, Korda and Munos (2012)"

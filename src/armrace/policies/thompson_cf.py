@@ -41,6 +41,7 @@ class ThompsonCf(CountingPolicy, frozen=True, tag="thompson-cf"):
 
     family: ClassVar[str] = "robust"
     takes_new_arms: ClassVar[bool] = True
+    loses_arms: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Gajane, Urvoy and Kaufmann (2018), Corrupt bandits for preserving local privacy"
     )

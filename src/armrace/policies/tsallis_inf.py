@@ -12,6 +12,7 @@ from armrace.kernels.generics import Ticket, assign, learn, stamped
 from armrace.policies.base import Guarantee
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.leaders.absence import ranks_arms
 from armrace.policies.leaders.drawing import draws_from_solution
 from armrace.policies.leaders.estimates import (
     TSALLIS_ENTROPY,
@@ -87,6 +88,7 @@ class TsallisInf(CountingPolicy, frozen=True, tag="tsallis-inf"):
 
     family: ClassVar[str] = "adversarial"
     draws_by_weights: ClassVar[bool] = True
+    loses_arms: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Zimmert and Seldin (2021), Tsallis-INF: an optimal algorithm for stochastic and "
         "adversarial bandits; Masoudian and Seldin (2021), Improved analysis of the Tsallis-INF "
@@ -170,3 +172,11 @@ def tsallis_inf_learn(state: TsallisInfState, ticket: Ticket, reward: float) -> 
     loss = 1.0 - reward - ticket.memo
     add_loss(state.estimates.losses, ticket.arm, loss, ticket.probability)
     state.scratch.up_to_date[0] = False
+
+
+def _place(state: TsallisInfState, arm: int, loss: float) -> None:
+    state.estimates.losses[arm] = loss
+    state.scratch.up_to_date[0] = False
+
+
+ranks_arms(TsallisInfState, lambda state: state.estimates.losses, _place)

@@ -71,6 +71,7 @@ class Ucb1(CountingPolicy, frozen=True, tag="ucb1"):
 
     family: ClassVar[str] = "stochastic"
     takes_new_arms: ClassVar[bool] = True
+    loses_arms: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Auer, Cesa-Bianchi and Fischer (2002), Finite-time analysis of the multiarmed bandit "
         "problem"

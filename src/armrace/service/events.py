@@ -107,6 +107,9 @@ class ArmChanged(_Event, frozen=True, tag=6, gc=False):
 
     arm: int
     status: ArmStatus
+    told: bool = False
+    """Whether the policy learned of it: its learner was told, or a new generation started. Up to
+    version 0.2.0 it did not, and chose among the others."""
 
 
 class PhaseChanged(_Event, frozen=True, tag=7, gc=False):

@@ -16,7 +16,7 @@ contradicts what was learned, in which case the log must be folded again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from typing import ClassVar
 
@@ -125,8 +125,10 @@ class Experiment:
     def _unretired(self) -> list[int]:
         return [place for place, status in enumerate(self.statuses) if status != "retired"]
 
-    def _fresh_generation(self, number: int, horizon: int) -> Generation:
-        return Generation.start(self.settings, number, self._unretired(), horizon)
+    def _fresh_generation(
+        self, number: int, horizon: int, paused: Sequence[int] = ()
+    ) -> Generation:
+        return Generation.start(self.settings, number, self._unretired(), horizon, paused)
 
     # --- the fold -------------------------------------------------------------------------
 
@@ -150,7 +152,7 @@ class Experiment:
         elif isinstance(event, ArmAdded):
             self._arm_added(event.arm)
         elif isinstance(event, ArmChanged):
-            self._arm_changed(event.arm, event.status)
+            self._arm_changed(event)
         elif isinstance(event, PhaseChanged):
             self.phase = event.phase
         elif isinstance(event, Contradicted):
@@ -223,8 +225,7 @@ class Experiment:
         """Start a new generation if a guessed horizon has been reached."""
         guessed = self.settings.horizon is None  # first: this is asked at every decision
         if guessed and self.generation.is_over and self.may_start_afresh:
-            horizon = 2 * self.generation.horizon
-            self.generation = self._fresh_generation(self.generation.number + 1, horizon)
+            self._start_again(2 * self.generation.horizon)
 
     def _rewarded(self, event: Rewarded) -> None:
         decision = self.open.get(event.decision)
@@ -291,17 +292,26 @@ class Experiment:
         if self.takes_new_arms:
             self.generation.add_arm(len(self.arms) - 1)
         else:
-            self._start_again()
+            self._start_again(self.generation.horizon)
 
-    def _arm_changed(self, place: int, status: ArmStatus) -> None:
-        self.statuses[place] = status
-        if status == "retired" and not self.restrictable:
-            self._start_again()
+    def _arm_changed(self, event: ArmChanged) -> None:
+        self.statuses[event.arm] = event.status
+        if event.told and self.loses_arms:
+            self.generation.set_arm(event.arm, event.status == "active")
+        elif event.status == "retired" and (
+            not self.restrictable or (event.told and len(self._unretired()) > 1)
+        ):
+            self._start_again(self.generation.horizon)
 
-    def _start_again(self) -> None:
-        # The horizon was not reached, so that it is not doubled.
-        number, horizon = self.generation.number + 1, self.generation.horizon
-        self.generation = self._fresh_generation(number, horizon)
+    def _start_again(self, horizon: int) -> None:
+        number, unretired = self.generation.number + 1, self._unretired()
+        paused = [p for p in self.generation.learner.paused if p in unretired]
+        self.generation = self._fresh_generation(number, horizon, paused)
+
+    @property
+    def loses_arms(self) -> bool:
+        """Whether the policy goes on without an arm."""
+        return self.generation.learner.policy.loses_arms
 
     @property
     def takes_new_arms(self) -> bool:

@@ -1,11 +1,13 @@
 """One learner of an experiment, from its start to the next fresh start.
 
 An experiment starts a new generation where its policy cannot go on: when an arm is added that the
-policy cannot accept, and when a guessed horizon is reached.
+policy cannot accept, when one is retired without which it cannot go on, and when a guessed horizon
+is reached.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -60,7 +62,14 @@ class Generation:
         self._is_guarded = isinstance(learner.policy, Guarded)
 
     @classmethod
-    def start(cls, settings: Settings, number: int, places: list[int], horizon: int) -> Generation:
+    def start(
+        cls,
+        settings: Settings,
+        number: int,
+        places: list[int],
+        horizon: int,
+        paused: Sequence[int] = (),
+    ) -> Generation:
         """Return a generation with a fresh learner.
 
         Args:
@@ -68,9 +77,12 @@ class Generation:
             number: the number of the generation.
             places: the places of its arms among the experiment's.
             horizon: the number of decisions to plan for.
+            paused: the places of those arms that it may not choose at first.
         """
         seed = (settings.seed + _SEED_STEP * number) % _SEEDS
         learner = Learner(settings.make_policy(), list(places), horizon, seed, log=False)
+        for place in paused:
+            learner.pause_arm(place)
         return cls(number, places, learner)
 
     @property
@@ -88,6 +100,11 @@ class Generation:
         self.learner.add_arm(place)
         self.places = [*self.places, place]
 
+    def set_arm(self, place: int, is_active: bool) -> None:
+        """Tell the learner that an arm may be chosen from now on, or may not."""
+        if place in self.places:
+            (self.learner.resume_arm if is_active else self.learner.pause_arm)(place)
+
     def assign(self, ticket: Ticket, taken: int) -> tuple[int, Ticket]:
         """Count a decision of the log; return its number and its completed ticket.
 
@@ -99,7 +116,7 @@ class Generation:
         # What this learner has just drawn is complete; a log may be one of an earlier version.
         if self._is_guarded and ticket is not self._drawn:
             ticket = add_inner_arm(ticket, len(self.places))
-        number, _, completed = self.learner.assign(ticket)
+        number, _, completed = self.learner.count(ticket)
         return number, completed
 
     def add_inner_arms(self, records: np.ndarray) -> None:

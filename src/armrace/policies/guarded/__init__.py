@@ -70,6 +70,7 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
     """
 
     family: ClassVar[str] = "robust"
+    learns_from_others: ClassVar[bool] = False
     reference: ClassVar[str] = (
         "Lykouris, Mirrokni and Paes Leme (2018), Algorithm 2, as a guard around another policy; "
         "proved in this library's theory page"

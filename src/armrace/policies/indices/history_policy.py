@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from armrace.errors import InvalidParameter
 from armrace.policies.common.counting_policy import CountingPolicy
 
@@ -12,6 +14,8 @@ _MOST = 2**31
 
 class HistoryPolicy(CountingPolicy, frozen=True):
     """A counting policy that stores every reward, so that its memory grows with the horizon."""
+
+    loses_arms: ClassVar[bool] = True
 
     def room(self, horizon: int) -> int:
         """Return how many rewards to make room for; refuse more than memory could hold.

@@ -21,6 +21,7 @@ from armrace.kernels.declarations import LIMITED, PROBABILITIES, UNIT, declare
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Ticket, assign, stamped
 from armrace.policies.common.counts import Counts, count_play
+from armrace.policies.leaders.absence import ranks_arms
 from armrace.policies.leaders.drawing import draws_from_solution
 from armrace.policies.leaders.estimates import Solution, make_solution
 
@@ -123,6 +124,20 @@ def predicts_losses(state_class: type) -> Callable[[F], F]:
             count_play(state.counts, ticket.arm)
             return stamped(ticket, 0, prediction)
 
+        ranks_arms(state_class, _expected_losses, _place)
         return draws_from_solution(state_class)(solve)
 
     return register
+
+
+def _expected_losses(state: Any) -> Floats:
+    expected: Floats = state.estimates.losses + state.estimates.predictions
+    return expected
+
+
+def _place(state: Any, arm: int, loss: float) -> None:
+    estimates = state.estimates
+    estimates.losses[arm] = loss - estimates.predictions[arm]
+    # A search for the next probabilities that starts from nearly 0 would end there.
+    estimates.weights[:] = 1.0 / estimates.weights.size
+    state.scratch.solution.up_to_date[0] = False

@@ -17,6 +17,7 @@ class RacePolicy(Policy, frozen=True):
     """A policy whose state is a race; fast layers come first."""
 
     draws_by_weights: ClassVar[bool] = True
+    learns_from_others: ClassVar[bool] = True
 
     def inspect(self, state: Race) -> Sequence[ArmView]:
         layers, arms = state.pulls.shape

@@ -69,7 +69,7 @@ class ChangeArm(msgspec.Struct, frozen=True):
         place, before = experiment.arms.index(self.arm), experiment.generation.number
         if experiment.statuses[place] != self.status:
             self._check(experiment, place)
-            books.add(ArmChanged(books.time, experiment.number, place, self.status))
+            books.add(ArmChanged(books.time, experiment.number, place, self.status, told=True))
         words = _RESUMED if self.status == "active" else _RESTRICTED
         return _answer(experiment, self.arm, before, words)
 
@@ -80,8 +80,10 @@ class ChangeArm(msgspec.Struct, frozen=True):
         if self.status == "active":
             return
         tag = experiment.generation.learner.policy.tag()
-        if self.status == "paused" and not experiment.restrictable:
-            raise InvalidParameter(f"{tag} cannot be restricted to eligible arms; retire the arm.")
+        if self.status == "paused" and not experiment.loses_arms:
+            raise InvalidParameter(
+                f"{tag} cannot go on without an arm; retire the arm, and it starts afresh."
+            )
         left = sum(status == "active" for status in experiment.statuses) - (
             experiment.statuses[place] == "active"
         )
