@@ -1,4 +1,4 @@
-"""How the catalogues of policies, attacks and environments are shown."""
+"""``armrace policies``, ``attacks``, ``environments`` and ``scenarios``: what there is."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from armrace.cli.options import Force, Json
 from armrace.cli.outputs import check_targets, write_json
 
 if TYPE_CHECKING:
@@ -16,23 +17,59 @@ if TYPE_CHECKING:
 
     from armrace.specification import Parameter, Specification
 
-__all__ = ["describe", "print_indented", "show"]
+__all__ = ["attacks", "environments", "policies", "scenarios"]
 
 
-def show(
-    members: Iterable[type[Specification]], option: str, json: Path | None, *, force: bool
-) -> None:
-    """List specifications for a person, or as JSON.
+def policies(json: Json = None, force: Force = False) -> None:
+    """The algorithms, their parameters and where they come from."""
+    from armrace.policies import POLICIES
 
-    Args:
-        members: the classes of a catalogue.
-        option: the option that sets their parameters.
-        json: where JSON goes; None prints text.
-        force: whether a file that exists may be replaced.
-    """
+    _show(POLICIES.values(), "--set", json, force=force)
+
+
+def attacks(json: Json = None, force: Force = False) -> None:
+    """The attacks, their parameters and where they come from."""
+    from armrace.adversaries import ADVERSARIES
+
+    _show(ADVERSARIES.values(), "--attack-set", json, force=force)
+
+
+def environments(json: Json = None, force: Force = False) -> None:
+    """The reward laws that arms may have, and their parameters."""
+    from armrace.environments import ENVIRONMENTS
+
+    _show(ENVIRONMENTS.values(), "--environment-set", json, force=force)
+
+
+def scenarios(json: Json = None, force: Force = False) -> None:
+    """The ready-made comparisons for ``armrace compare``."""
+    from armrace.simulation import SCENARIOS
+
     check_targets(json, force=force)
     if json is not None:
-        write_json(json, [describe(member) for member in members])
+        write_json(json, [scenario.to_builtins() for scenario in SCENARIOS.values()])
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    from armrace.reports.descriptions import setting
+
+    console = Console(highlight=False)
+    for position, scenario in enumerate(SCENARIOS.values()):
+        if position:
+            console.print()
+        console.print(f"[bold]{scenario.name}[/bold]")
+        _print_indented(console, Text(scenario.summary), 2)
+        _print_indented(console, Text(setting(scenario), style="dim"), 2)
+
+
+def _show(
+    members: Iterable[type[Specification]], option: str, json: Path | None, *, force: bool
+) -> None:
+    """List the classes of a catalogue for a person, or as JSON; ``option`` sets parameters."""
+    check_targets(json, force=force)
+    if json is not None:
+        write_json(json, [_describe(member) for member in members])
         return
     from rich.console import Console
     from rich.text import Text
@@ -42,14 +79,14 @@ def show(
         if position:
             console.print()
         console.print(f"[bold]{member.tag()}[/bold]")
-        print_indented(console, Text(member.summary().replace("``", "")), 2)
+        _print_indented(console, Text(member.summary().replace("``", "")), 2)
         for parameter in member.parameters():
-            print_indented(console, _line(parameter, option), 4)
+            _print_indented(console, _line(parameter, option), 4)
         if member.reference:
-            print_indented(console, Text(member.reference, style="dim"), 2)
+            _print_indented(console, Text(member.reference, style="dim"), 2)
 
 
-def print_indented(console: Console, text: Text, spaces: int) -> None:
+def _print_indented(console: Console, text: Text, spaces: int) -> None:
     """Print a paragraph behind some spaces, without the trailing ones that rich would add."""
     for line in text.wrap(console, console.width - spaces):
         line.rstrip()
@@ -57,7 +94,7 @@ def print_indented(console: Console, text: Text, spaces: int) -> None:
         console.print(line)
 
 
-def describe(member: type[Specification]) -> dict[str, Any]:
+def _describe(member: type[Specification]) -> dict[str, Any]:
     """A specification as plain data."""
     return {
         "name": member.tag(),

@@ -15,19 +15,16 @@ import typer
 from armrace import FIGURES, __version__
 from armrace.cli import (
     arena,
-    attacks,
     audit,
+    catalogue,
     check,
     compare,
-    environments,
     import_log,
     keys,
     plan,
-    policies,
     redteam,
     replay,
     restore,
-    scenarios,
     serve,
     simulate,
     verify,
@@ -98,10 +95,10 @@ _COMMANDS: dict[Callable[..., None], str | None] = {
     restore.restore: restore.EPILOG,
     check.check: check.EPILOG,
     warm_up.warm_up: warm_up.EPILOG,
-    policies.policies: None,
-    attacks.attacks: None,
-    environments.environments: None,
-    scenarios.scenarios: None,
+    catalogue.policies: None,
+    catalogue.attacks: None,
+    catalogue.environments: None,
+    catalogue.scenarios: None,
 }
 for _command, _epilog in _COMMANDS.items():
     # ``import`` is a keyword of Python, so that the function cannot have the command's name.
