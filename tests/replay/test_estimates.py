@@ -223,3 +223,19 @@ def test_same_seed_same_figures_for_any_number_of_workers() -> None:
     one, many = (replayed(log, "exp3", workers=w, **options) for w in (1, 4))
     assert one.to_builtins() == many.to_builtins()
     assert replayed(log, "exp3", seed=1, **options).to_builtins() != one.to_builtins()
+
+
+def test_without_a_terminal_a_line_says_how_far_a_replay_has_come(monkeypatch, capsys) -> None:
+    monkeypatch.setattr("armrace.simulation.progress._SECONDS_BETWEEN_LINES", 0.0)
+    log = make_log(600, MEANS, seed=3)
+    shares = []
+    replayed(log, "ucb1", replications=2, progress=shares.append)
+    assert shares == [0.5, 1.0]
+    capsys.readouterr()
+    replayed(log, "ucb1", replications=2)
+    assert capsys.readouterr().err.splitlines() == [
+        "armrace: replaying, 50%",
+        "armrace: replaying, 100%",
+    ]
+    replayed(log, "ucb1", progress=False)
+    assert capsys.readouterr().err == ""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from armrace.evaluation.runs import Run
 from armrace.logs import Batch, Columns, Log, open_log
 from armrace.policies import Policy
 from armrace.randomness import MAXIMAL_SEED
+from armrace.simulation.progress import Progress, progress_bar
 from armrace.simulation.scenarios import label_policies, told_the_budget
 from armrace.specification import MAXIMAL_HORIZON, Limits, check_number, is_list
 from armrace.statistics.scales import Scale
@@ -65,6 +67,7 @@ def replay(
     level: float = 0.05,
     seed: int = 0,
     workers: int | None = None,
+    progress: Progress = None,
 ) -> Replay:
     """Estimate what policies would have earned on a log that another system made.
 
@@ -96,6 +99,8 @@ def replay(
         level: the probability with which an interval may be wrong.
         seed: the seed of all draws.
         workers: how many threads work at once; by default one per core.
+        progress: whether to show a progress bar; by default on a terminal, and a line per minute
+            elsewhere.
 
     Returns:
         The estimates, a report of the rows that could not be used, and verdicts in words.
@@ -130,7 +135,8 @@ def replay(
     job = _Job(opened, least, horizon, estimators == "all", replications, level, seed, workers)
     job.choose_policies(policies, budget)
     job.choose_forms(attack, budget, redteam, retract)
-    job.play()
+    with progress_bar("replaying", progress) as report:
+        job.play(report)
     made = None if attack is None else ADVERSARIES.make(attack).to_builtins()
     given = {
         "floor": floor,
@@ -271,10 +277,15 @@ class _Job:
 
     # --- playing --------------------------------------------------------------------------
 
-    def play(self) -> None:
-        """Let all runs meet all rows, batch by batch."""
+    def play(self, report: Callable[[float], None]) -> None:
+        """Let all runs meet all rows, batch by batch.
+
+        Args:
+            report: called with the share of the work that is done.
+        """
         done: dict[int | None, int] = {}
-        with ThreadPoolExecutor(self._workers) as pool:
+        total, taken = sum(plan.rows * len(plan.runs) for plan in self.plans), 0
+        with ThreadPoolExecutor(self._workers or os.cpu_count()) as pool:
             for batch in self.log.batches():
                 work = []
                 # Plans that leave out the same source share the rows that remain.
@@ -287,8 +298,10 @@ class _Job:
                             blocks = _blocks(part, first, plan.rows)
                             work += [(run, part, blocks) for run in plan.runs]
                 # Every result is asked for, so that what went wrong in a thread is raised here.
-                for _ in pool.map(lambda each: each[0].take(each[1], each[2]), work):
-                    pass
+                taking = pool.map(lambda each: each[0].take(each[1], each[2]), work)
+                for (_, part, _), _ in zip(work, taking, strict=True):
+                    taken += part.arms.size
+                    report(taken / total)
 
     # --- results --------------------------------------------------------------------------
 
