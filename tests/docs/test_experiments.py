@@ -130,3 +130,30 @@ def test_who_sees_the_arm_misleads_a_race_at_a_price_that_it_withstands_within_t
             assert said < 50
         if name.startswith("sharp-race"):
             assert (found > 99 and spent < 500) if "sees the arm" in name else found < 50
+
+
+def test_what_moving_means_cost_is_the_same_on_all_pages() -> None:
+    page = rows((FOLDER / "moving-means.md").read_text(encoding="utf-8"))
+    guide = ROOT / "docs" / "guide"
+    model = rows((guide / "the-model.md").read_text(encoding="utf-8"))
+    short = rows((guide / "choose-a-policy.md").read_text(encoding="utf-8"))
+    late = 2
+    named = [name for name in page if len(page[name][0]) >= 10]
+    assert len(named) == 9
+    for name in named:
+        assert page[name][0] in model[name]
+        mean, error = page[name][0][2 * late : 2 * late + 2]
+        assert [mean, error] in short[name]
+
+
+@pytest.mark.long
+def test_who_notices_that_means_move() -> None:
+    said = rows((FOLDER / "moving-means.md").read_text(encoding="utf-8"))
+    found = rows(printed("moving_means.py", "--quick"))
+    assert found.keys() == said.keys()
+    for each in (said, found):
+        default, race, index = (
+            each[name][0][4] for name in ("optimistic-log-barrier", "sharp-race", "ucb1")
+        )
+        (afresh,) = (row[0][4] for name, row in each.items() if name.endswith("at an alarm"))
+        assert max(index, afresh) < default / 2 < race
