@@ -367,13 +367,13 @@ class Ledger:
     def _needs_snapshot(self, state: State) -> bool:
         if state.dormant:  # not all of the state is there; another server saves one
             return False
-        # Saving waits for audits, which are short unless there are many arms.
-        many = (each for each in state.experiments if len(each.arms) > _MANY_ARMS)
-        if any(each.audits.is_busy for each in many):
-            return False
         # Open decisions are part of a snapshot, so many of them make snapshots rarer.
         due = max(self.snapshot_events, 2 * state.open_decisions())
-        return state.head.sequence - self._snapshot_at >= due
+        if state.head.sequence - self._snapshot_at < due:
+            return False
+        # Saving waits for audits, which are short unless there are many arms.
+        many = (each for each in state.experiments if len(each.arms) > _MANY_ARMS)
+        return not any(each.audits.is_busy for each in many)
 
     @property
     def _has_unready(self) -> bool:
