@@ -9,7 +9,7 @@ import pytest
 from armrace.online import Learner
 from armrace.service import MemoryStore, Service, history
 from armrace.service import sources as source_counts
-from serving import folded_bytes, live_bytes
+from serving import START, folded_bytes, live_bytes
 
 ARMS = ["a", "b"]
 
@@ -198,3 +198,15 @@ def test_marks_that_follow_an_audit_get_what_it_finds_whenever_it_ends(monkeypat
     assert expected[0] > 0
     assert [(each.alarms, each.certificate) for each in (first, second)] == [expected] * 2
     assert other.alarms == 0
+
+
+def test_a_course_of_thousands_of_arms_shows_fewer_moments(service, clock):
+    service.create("many", [str(arm) for arm in range(2000)], 0, window=1, seed=1)
+    for _ in range(60):
+        service.decide_many("many", 5)
+        clock.move(1)
+    course = service.history("many")
+    assert 8 <= len(course.times) <= 51
+    assert course.times[0] == START
+    assert course.times[-1] == clock.now
+    assert sum(each[-1] for each in course.decisions) == 300

@@ -199,7 +199,7 @@ class Requests(RuleBasedStateMachine):
         assert view.open == len(model.times) - len(closed)
         assert view.conflicts == model.conflicts
         assert sum(arm.rewarded for arm in view.arms) == len(counted)
-        total = sum(arm.mean * arm.rewarded for arm in view.arms if arm.rewarded)
+        total = sum(arm.mean * arm.closed for arm in view.arms if arm.closed)
         assert total == pytest.approx(sum(model.rewards[each] for each in counted))
         if self.settle == "window":  # what is missing counts as 0
             assert sum(layer.pulls for layer in view.layers) == len(closed)

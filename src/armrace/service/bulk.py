@@ -8,9 +8,6 @@ each audit of the course. Only decisions that are open at the end become objects
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import pairwise
 
 import numpy as np
@@ -27,7 +24,7 @@ from armrace.service.history import Mark, mark_of
 from armrace.service.open_decisions import OpenDecision, OpenDecisions
 from armrace.service.sources import DAY, DELAY_BINS, Standing
 
-__all__ = ["apply_many", "is_long", "uncollected"]
+__all__ = ["apply_many", "is_long"]
 
 _LEAST = 1000
 """A shorter run is applied one by one: compiled code would not pay."""
@@ -49,21 +46,6 @@ _OPEN = np.dtype(
 
 _NO_RULING = -1
 _STANDINGS: tuple[Standing, ...] = ("counted", "quarantined", "retracted")
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Turn the collection of cyclic garbage off: records and events have no cycles.
-
-    It would take a third of the time in which they are read and applied.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def is_long(events: int) -> bool:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from armrace.errors import ArmraceError, NotReady, RequestFailed
-from armrace.service.bulk import apply_many, uncollected
+from armrace.service.aside import uncollected
+from armrace.service.bulk import apply_many
 from armrace.service.chain import Record
 from armrace.service.columns import Columns
 from armrace.service.events import Created, rulings_in

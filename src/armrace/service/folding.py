@@ -9,7 +9,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from armrace.errors import DamagedFile
-from armrace.service.bulk import apply_many, is_long, uncollected
+from armrace.service.aside import uncollected
+from armrace.service.bulk import apply_many, is_long
 from armrace.service.chain import BEGINNING, Head, Record, verify
 from armrace.service.columns import Columns
 from armrace.service.dormant import Dormant

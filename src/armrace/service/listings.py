@@ -13,8 +13,8 @@ from itertools import islice
 import msgspec
 
 from armrace.service.answers import DecisionRow, QuarantinedReward
+from armrace.service.aside import uncollected
 from armrace.service.books import Books
-from armrace.service.bulk import uncollected
 from armrace.service.chain import Record
 from armrace.service.events import Decided, Event, Rewarded, decode_many
 from armrace.service.experiment import Experiment, Rulings

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
+from armrace.service.aside import uncollected
 from armrace.service.books import Books
-from armrace.service.bulk import uncollected
 from armrace.service.chain import BEGINNING, Head, Record, verify
 from armrace.service.folding import check_subjects, shortened
 from armrace.service.ledger import Ledger

@@ -25,6 +25,8 @@ from armrace.service.sources import DAY, SourceCounts, SourceDay
 
 __all__ = ["ListSources", "ReadHealth", "ReadHistory", "history_of"]
 
+_LEAST_SHOWN, _MOST_SHOWN = 8, 100_000
+"""How many moments of a course are shown, and how many counts of arms in all."""
 _RECENT = 10
 """Decisions since this many marks ago count as recent."""
 
@@ -47,6 +49,10 @@ def history_of(experiment: Experiment, time: int) -> HistoryView:
     arms = range(len(experiment.arms))
     begin = Mark(experiment.created, 0, 0, [], [], [], 0, 0.0)
     marks = [begin, *(mark for mark in history.marks if mark.time < time), now]
+    deletions = _deletions(experiment, marks)
+    # With thousands of arms, fewer moments are shown, so that the answer stays small.
+    step = -(-len(marks) // max(_LEAST_SHOWN, _MOST_SHOWN // len(arms)))
+    marks = [begin, *marks[:0:-step][::-1]]
 
     def earned(mark: Mark, arm: int) -> float:
         learned, steps = _entry(mark.learned, arm), _entry(mark.steps, arm)
@@ -63,7 +69,7 @@ def history_of(experiment: Experiment, time: int) -> HistoryView:
         certificates=[mark.certificate for mark in marks],
         level=AUDIT_LEVEL,
         tolerated=experiment.generation.learner.tolerated(),
-        deletions=_deletions(experiment, marks),
+        deletions=deletions,
         rulings=[RulingView(*msgspec.structs.astuple(note)) for note in history.rulings],
     )
 
