@@ -81,6 +81,7 @@ from armrace.kernels.generics import (
     unwrap_ticket,
     wrap_ticket,
 )
+from armrace.kernels.live import check_arm
 from armrace.kernels.sampling import (
     choose_by_weights,
     draw_arm,
@@ -185,6 +186,7 @@ __all__ = [
     "assign_to_layer",
     "barrier_weights",
     "cell_of",
+    "check_arm",
     "choose",
     "choose_by_weights",
     "corrupt",

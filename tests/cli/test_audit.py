@@ -45,7 +45,7 @@ def test_json_has_the_audit_beside_figures_that_are_unchanged(
 def test_the_table_says_it_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*ATTACKED, "--audit-level", "0.01"]) == 0
     output = capsys.readouterr().out
-    for words in ("runs with", "certified,", "The first replication:", "If the world", "0.01"):
+    for words in ("runs with", "certified,", "The first replication:", "If the arms", "0.01"):
         assert words in output
 
 
