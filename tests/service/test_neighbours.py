@@ -31,14 +31,14 @@ port, key, kinds = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
 headers = {"Content-Type": "application/json", "Authorization": "Bearer " + key}
 names = [str(arm) for arm in range(1000)]
 # As many names at once as a body can have; a thousand times a thousand is several of them.
-batch = json.dumps({"decisions": [{"eligible": names}] * 150}).encode()
+batch = json.dumps({"decisions": [{"eligible": names}] * 37}).encode()
 whole = json.dumps({"decisions": [{"eligible": names}] * 1000}).encode()
 wanted = {
     "audit": [("GET", "/audit", None)],
     "list": [("GET", "", None), ("GET", "/history", None)],
     "draw": [("POST", "/decide", b"{}")] * 20
     + [("POST", "/decide/batch", json.dumps({"decisions": [{}] * 1000}).encode())],
-    "eligible": [("POST", "/decide/batch", batch)] * 7 + [("POST", "/decide/batch", whole)],
+    "eligible": [("POST", "/decide/batch", batch)] * 27 + [("POST", "/decide/batch", whole)],
 }
 connection = http.client.HTTPConnection("127.0.0.1", port)
 for kind in itertools.cycle(kinds):

@@ -214,11 +214,9 @@ def check_requests(client, proxy, key):
 def check_limits(client, headers):
     """Bodies up to the limit of the service pass, and the service itself refuses larger ones."""
     headers = {**headers, "Content-Type": "application/json"}
-    body = json.dumps({"decisions": [{"unit": "visitor 1"}]}).encode()
+    body = json.dumps({"rewards": [{"decision": "none", "value": 1}]}).encode()
     for size, status in ((2**20, 200), (2**20 + 1, 413)):
-        answer = client.post(
-            "/v1/experiments/ads/decide/batch", content=body.ljust(size), headers=headers
-        )
+        answer = client.post("/v1/rewards/batch", content=body.ljust(size), headers=headers)
         assert answer.status_code == status
         if status == 413:
             assert answer.json()["code"] == "too-large"

@@ -89,6 +89,7 @@ class Learner(Fold, NotebookView):
         )
         self._screens = Screens.fresh()
         self._spares: list[tuple[Any, Any]] = []
+        self._is_copy = False
         """States of learners that stood still, each with the state of which it was a copy."""
 
     # --- deciding -------------------------------------------------------------------------
@@ -257,8 +258,9 @@ class Learner(Fold, NotebookView):
             The alarms and certificates.
         """
         with self._lock:
-            # Decisions need not wait for the audit.
-            kept, arms = copy.deepcopy(self._live.policy), self.arms
+            # Decisions need not wait for the audit, and nobody decides with a copy.
+            live, arms = self._live.policy, self.arms
+            kept = live if self._is_copy else copy.deepcopy(live)
         return audit_state(kept, level, arms, self._screens)
 
     def still(self) -> Learner:
@@ -268,7 +270,7 @@ class Learner(Fold, NotebookView):
         """
         with self._lock:
             still, live = object.__new__(type(self)), self._live
-            vars(still).update(vars(self), _lock=threading.Lock())
+            vars(still).update(vars(self), _lock=threading.Lock(), _is_copy=True)
             kept = self._copied(live.policy)
             state = kept.inner if self.watch else kept
             copied = live._replace(policy=kept, counters=live.counters.copy())

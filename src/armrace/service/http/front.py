@@ -27,9 +27,9 @@ _MOST_WAITING = 50_000
 """How many requests may wait while a turn is under way; a batch counts by its members."""
 
 
-_PART_SECONDS = 0.003
+_PART_SECONDS = 0.0005
 """How long the part of a batch should keep a turn busy."""
-_FIRST_PART = 8
+_FIRST_PART = 4
 
 
 class _Waiting:
