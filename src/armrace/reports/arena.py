@@ -15,7 +15,7 @@ from armrace.policies import POLICIES
 from armrace.red_team.standings import WORST_COLUMNS, worst_standings, worst_verdict
 from armrace.reports.budgets import attack_plot, worst_plot
 from armrace.reports.colours import Style, choose_styles
-from armrace.reports.heatmap import CAPTION, heat_maps, heat_plots, heat_tables, legend
+from armrace.reports.heatmap import heat_caption, heat_maps, heat_plots, heat_tables, legend
 from armrace.reports.layout import document, fold, header, line_mark, rerun_section, row, table
 from armrace.reports.plots import Plot, plot_section
 from armrace.reports.rows import LEADERBOARD_COLUMNS
@@ -154,8 +154,8 @@ def _leaderboard_section(board: pl.DataFrame, styles: dict[str, Style]) -> str:
 
 def _heat_section(relative: pl.DataFrame, policies: Sequence[str]) -> str:
     caption = (
-        f"{CAPTION} The tip of a cell gives its mean pseudo-regret with an interval of 95%; the "
-        "tables below have the relative figures."
+        f"{heat_caption(relative)} The tip of a cell gives its mean pseudo-regret with an interval "
+        "of 95%; the tables below have the relative figures."
     )
     return (
         f"<section><h2>Regret relative to the best</h2>{legend()}"

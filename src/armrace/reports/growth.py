@@ -32,8 +32,8 @@ def growth_plot(curves: Sequence[Curve]) -> Plot:
         data=lambda: growth_data(curves),
         description="Mean pseudo-regret of each race against rounds and against corruption, with "
         "its bound.",
-        caption="Dots are means with their 95% intervals, dashes the bounds of the theorems; all "
-        f"axes are logarithmic. Fitted powers: {powers}.",
+        caption=f"Dots are means of {curves[0].runs} runs with their 95% intervals, dashes the "
+        f"bounds of the theorems; all axes are logarithmic. Fitted powers: {powers}.",
     )
 
 
@@ -105,7 +105,7 @@ def exponent_words(curve: Curve) -> str:
     """The fitted power in words.
 
     >>> ends = ((2.0, 4.0), (5.0, 7.0))
-    >>> curve = Curve("ucb1", "C", (1, 2), (3, 6), (9, 18), (1.0, 0.9, 1.1), 1.0, ends)
+    >>> curve = Curve("ucb1", "C", (1, 2), (3, 6), (9, 18), (1.0, 0.9, 1.1), 1.0, ends, 9)
     >>> exponent_words(curve)
     'C^1.00 (0.90 to 1.10); the bound C^1.00'
     """

@@ -20,9 +20,9 @@ from armrace.reports.theme import LIGHT
 from armrace.statistics.summaries import mean_margin
 
 __all__ = [
-    "CAPTION",
     "STEPS",
     "draw_heat",
+    "heat_caption",
     "heat_class",
     "heat_maps",
     "heat_plots",
@@ -57,11 +57,14 @@ def legend() -> str:
     return f'<p class="note keys">Times the best policy of the cell: {"".join(marks)}</p>'
 
 
-CAPTION = (
-    "Each cell is one environment, attack and budget: the mean pseudo-regret divided by that of "
-    "the best policy there. Policies in the order of the leaderboard; of each attack, the smaller "
-    "budget is on the left. Empty: not played."
-)
+def heat_caption(relative: pl.DataFrame) -> str:
+    """Say what the cells are, and of how many runs."""
+    runs = " or ".join(map(count, relative["replications"].unique().sort()))
+    return (
+        f"Each cell is one environment, attack and budget: the mean pseudo-regret of {runs} runs "
+        "divided by that of the best policy there. Policies in the order of the leaderboard; of "
+        "each attack, the smaller budget is on the left. Empty: not played."
+    )
 
 
 def heat_plots(relative: pl.DataFrame, policies: Sequence[str]) -> list[Plot]:
@@ -78,7 +81,7 @@ def heat_plots(relative: pl.DataFrame, policies: Sequence[str]) -> list[Plot]:
             draw=lambda width: draw_heat(inside, policies, width),
             data=lambda: inside,
             description="Pseudo-regret relative to the best policy, policies by cells.",
-            caption=CAPTION,
+            caption=heat_caption(inside),
         )
 
     return [plot(name) for name in relative["environment"].unique(maintain_order=True)]

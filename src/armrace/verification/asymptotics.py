@@ -73,6 +73,8 @@ class Curve(msgspec.Struct, frozen=True):
     exponent_of_bound: float
     intervals: tuple[tuple[float, float], ...]
     """The ends of the 95% interval of each mean."""
+    runs: int
+    """How many each mean is of."""
 
 
 def asymptotic_series(subject: Subject, runs: int, seed: int) -> Iterator[Series]:
@@ -221,4 +223,5 @@ def draw_up(series: Series, played: Mapping[Experiment, Runs]) -> Curve:
         exponent=(fit.value, fit.low, fit.high),
         exponent_of_bound=of_bound.value,
         intervals=tuple(mean_interval(column) for column in regrets.T),
+        runs=len(regrets),
     )
