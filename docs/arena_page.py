@@ -1,26 +1,25 @@
-"""Write new searches into the tables of ``docs/arena.md``.
+"""Write the figures of ``docs/arena_cells.ndjson`` into the tables of ``docs/arena.md``.
 
-``python docs/arena_page.py FOLDER``, where the folder holds verdicts of ``docs/grid.py``. A verdict
-takes the place of its cell in the table of five budgets, and a figure of ``docs/strip.py`` does
-where it is larger; the tables that follow from that one, the
-first of the page and that of the leaders, are computed again from its figures. Without a folder
-only that is done. A test compares the page with what its own figures give.
+``python docs/arena_page.py`` writes the table of five budgets, and the tables that follow from it:
+the first of the page and that of the leaders. ``docs/replays.py`` makes the file. A test compares
+page and file.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 import polars as pl
-from grid import BUDGETS, CHEAP, verdicts
+from grid import BUDGETS, CHEAP
+from replays import FILE, PARTS
+from replays import chains_of as chains
 
-from armrace.formatting import count, figure
+from armrace.formatting import count
 from armrace.red_team.standings import worst_standings
 
-PAGE = Path(__file__).with_name("arena.md")
+PAGE = FILE.with_name("arena.md")
 SHOWN = [(name, budget) for name in sorted(CHEAP) for budget in (100.0, 1000.0)]
 LEADERS = (
     "optimistic-log-barrier",
@@ -28,34 +27,53 @@ LEADERS = (
     "lb-inf",
     "tsallis-inf",
 )
-_CELLS = "| environment | policy | C = 32 |"
+_CELLS = "| environment | policy | runs | C = 32 |"
 _SUMMARY = "| policy | mean | p95 | clicks, C = 100 |"
 _OF_LEADERS = "| leaders, "
 _NAMES = {"guarded": "guarded, base tsallis-inf"}
 """What the page calls policies whose name alone would not say enough."""
 
-Cells = dict[tuple[str, str, float], tuple[float, float]]
+
+class Figures(NamedTuple):
+    """What an attack costs on held-out seeds; the error of some searches was not kept."""
+
+    mean: float
+    stderr: float | None
+    p95: float
+    replications: int
+
+    def __str__(self) -> str:
+        error = "" if self.stderr is None else f" ± {count(round(self.stderr))}"
+        return f"{count(round(self.mean))}{error} / {count(round(self.p95))}"
 
 
-def read_cells(text: str) -> Cells:
-    """The mean and the 95th percentile of each environment, policy and budget on the page."""
-    found: Cells = {}
-    for line in _rows(text, _CELLS):
-        environment, policy, *values = _split(line)
-        for budget, value in zip(BUDGETS, values, strict=True):
-            mean, tail = (float(part.replace(",", "")) for part in value.split(" / "))
-            found[environment, policy.strip("`"), budget] = mean, tail
-    return found
+Cells = dict[tuple[str, str, float], Figures]
+
+
+def read_cells() -> Cells:
+    """The figures of each environment, policy and budget, in the order of the page."""
+    found = {}
+    for line in FILE.read_bytes().splitlines():
+        row = msgspec.json.decode(line)
+        environment, policy, budget = row["cell"]
+        found[environment, policy, budget] = Figures(*(row[name] for name in Figures._fields))
+    cells = [cell.key[:3] for chain in chains(PARTS, (), ()) for cell in chain.cells]
+    environments = list(dict.fromkeys(environment for environment, _, _ in cells))
+    ordered = sorted(dict.fromkeys(cells), key=lambda cell: environments.index(cell[0]))
+    return {
+        (environment, _NAMES.get(policy, policy), budget): found[environment, policy, budget]
+        for environment, policy, budget in ordered
+    }
 
 
 def with_tables(text: str, cells: Cells) -> str:
     """The page with its tables written from the figures of all cells."""
     frame = pl.DataFrame(
         [
-            {"environment": e, "policy": p, "budget": b, "mean": m, "p95": t, "all_lost": 1e9}
-            for (e, p, b), (m, t) in cells.items()
+            {"environment": e, "policy": p, "budget": b, "mean": f.mean, "p95": f.p95}
+            for (e, p, b), f in cells.items()
         ]
-    )
+    ).with_columns(all_lost=1e9)
     pairs = dict.fromkeys((environment, policy) for environment, policy, _ in cells)
     text = _replaced(text, _CELLS, (_row(cells, *pair) for pair in pairs))
     three = worst_standings(frame.filter(pl.col("environment").is_in(CHEAP)))
@@ -67,69 +85,30 @@ def with_tables(text: str, cells: Cells) -> str:
 
 
 def _row(cells: Cells, environment: str, policy: str) -> str:
-    texts = [_pair(cells[environment, policy, budget]) for budget in BUDGETS]
+    own = [cells[environment, policy, budget] for budget in BUDGETS]
+    runs = sorted({each.replications for each in own})
+    texts = [" to ".join(map(str, runs)), *map(str, own)]
     return f"| {environment} | `{policy}` | {' | '.join(texts)} |"
 
 
 def _summary(cells: Cells, row: dict[str, float | str]) -> str:
     policy = str(row["policy"])
-    texts = [_pair(cells[name, policy, budget]) for name, budget in SHOWN]
+    texts = [str(cells[name, policy, budget]) for name, budget in SHOWN]
     return f"| `{policy}` | {row['mean']:.2f} | {row['tail']:.2f} | {' | '.join(texts)} |"
 
 
-def _pair(values: tuple[float, float]) -> str:
-    return " / ".join(count(round(value)) for value in values)
-
-
-def _split(line: str) -> list[str]:
-    return [part.strip() for part in line.strip().strip("|").split(" | ")]
-
-
-def _rows(text: str, heading: str) -> list[str]:
-    """The rows of the table whose first line begins as ``heading`` does."""
-    table = text[text.index(heading) :].split("\n\n", maxsplit=1)[0]
-    return table.splitlines()[2:]
-
-
 def _replaced(text: str, heading: str, rows: Iterable[str]) -> str:
-    old = "\n".join(_rows(text, heading))
-    return text.replace(old, "\n".join(rows))
+    """The page with other rows in the table whose first line begins as ``heading`` does."""
+    begin = text.index(heading)
+    first, rule, *_ = text[begin:].split("\n\n", maxsplit=1)[0].splitlines()
+    end = text.index("\n\n", begin)
+    return text[:begin] + "\n".join([first, rule, *rows]) + text[end:]
 
 
-def main(*folders: str) -> None:
-    """Write the page, and say which cells have changed."""
-    text = PAGE.read_text(encoding="utf-8")
-    cells = read_cells(text)
-    for folder in folders:
-        for (environment, policy, budget, horizon), found in verdicts(Path(folder)).items():
-            key, new = (environment, _NAMES.get(policy, policy), budget), found["held_out"]
-            if key in cells and horizon == 100_000:
-                before, cells[key] = cells[key], (new["mean"], new["p95"])
-                print(f"{environment}, {policy}, C = {count(budget)}: {_change(before, new)}")
-        for environment, policy, budget, new in _under_strip(Path(folder)):
-            key = environment, _NAMES.get(policy, policy), budget
-            if new["mean"] > cells[key][0]:
-                before, cells[key] = cells[key], (new["mean"], new["p95"])
-                print(
-                    f"strip: {policy}, {environment}, C = {count(budget)}: {_change(before, new)}"
-                )
-    # Twice, so that summaries follow from the rounded figures that the page shows.
-    text = with_tables(text, cells)
-    PAGE.write_text(with_tables(text, read_cells(text)), encoding="utf-8")
-
-
-def _under_strip(folder: Path) -> Iterator[tuple[str, str, float, dict[str, float]]]:
-    """What ``docs/strip.py`` has played."""
-    file = folder / "strip.ndjson"
-    for line in file.read_bytes().splitlines() if file.exists() else ():
-        played = msgspec.json.decode(line)
-        yield (*played["cell"], played["held_out"])
-
-
-def _change(before: tuple[float, float], new: dict[str, float]) -> str:
-    ratio = new["mean"] / before[0]
-    return f"{figure(before[0])} -> {figure(new['mean'])} ± {figure(new['stderr'])}, x{ratio:.2f}"
+def main() -> None:
+    """Write the page."""
+    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), read_cells()), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -159,7 +159,7 @@ def test_a_strength_below_1_moves_rewards_a_part_of_the_way(low):
     ("action", "shown"),
     [
         ("swap", [1.0, 0.25, 1.0]),
-        ("double-impact", [1.0, 0.0, 1.0]),
+        ("double-impact", [0.75, 1.0, 0.25]),
         ("spoil-and-praise", [1.0, 0.0, 1.0]),
         ("zero", [0.75, 0.0, 0.25]),
     ],
@@ -168,6 +168,13 @@ def test_a_strength_below_1_moves_rewards_a_part_of_the_way(low):
 def test_all_other_arms_may_be_decoys_at_once(action, shown, low):
     state = TwoPhase(first=action, first_low=low, decoy="all").start(SETTING)
     assert strike(state, [0.75, 1.0, 0.25]) == shown
+
+
+@pytest.mark.parametrize("low", [0.0, 0.2])
+def test_a_double_impact_of_all_decoys_waits_until_none_of_them_pays(low):
+    state = TwoPhase(first="double-impact", first_low=low, decoy="all").start(SETTING)
+    assert strike(state, [0.5, 1.0, 0.25]) == [1.0, 0.0, 1.0]
+    assert strike(state, [0.0, 0.25, 0.0]) == [0.0, 0.25, 0.0]
 
 
 def test_the_third_phase_begins_when_the_second_has_spent_its_share():

@@ -79,8 +79,8 @@ def test_three_phases_and_their_conditions_in_words():
     )
     assert describe(attack) == (
         "With the first 50% of the budget it shows 0 on the best arm. With the next 25% it shows 0 "
-        "on the best arm and 1 on all others, when it would pay at least 1/2, each reward moved by "
-        "25% of the way. With the rest it shows 0 on all arms, while the best arm would pay 0.5 or "
+        "on the best arm and 1 on all others, when all are large changes, each reward moved by 25% "
+        "of the way. With the rest it shows 0 on all arms, while the best arm would pay 0.5 or "
         "more."
     )
     assert describe(Strip(edge=0.2)) == (

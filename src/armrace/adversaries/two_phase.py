@@ -96,7 +96,7 @@ class TwoPhase(Adversary, frozen=True, tag="two-phase"):
     """Strikes in two phases or three, each with an action and conditions on when to strike.
 
     The actions: ``zero`` the best arm; ``swap`` its reward with a decoy's; ``double-impact``: show
-    0 on the best arm and 1 on the decoy, but only in rounds in which both changes are at least 1/2,
+    0 on the best arm and 1 on the decoy, but only in rounds in which all changes are at least 1/2,
     so that one unit of budget moves the difference by up to 2; ``free-ride``: best arm to 0 and all
     others to 1, at the price of the largest change; ``spoil``: all arms to 0;
     ``spoil-and-praise``: all to 0 except the decoy, which pays 1. A strength below 1 moves each
@@ -372,9 +372,7 @@ def _may_strike(state: TwoPhaseState, phase: Phase, rewards: Floats) -> bool:
     if action == _ZERO:
         return rewards[best] > 0.0
     if action == _DOUBLE_IMPACT:
-        if rewards[best] < 0.5:
-            return False
-        return state.crowd or state.decoy == _LIKELIEST or rewards[state.decoy] <= 0.5
+        return state.decoy == _LIKELIEST or _is_double(state, state.decoy, rewards)
     if action == _SWAP and state.decoy != _LIKELIEST and not state.crowd:
         return rewards[best] != rewards[state.decoy]
     return True
@@ -435,7 +433,7 @@ def _act(state: TwoPhaseState, phase: Phase, decoy: int, rewards: Floats) -> Non
         _praise(state, decoy, rewards[best], rewards)
         rewards[best] = state.scratch[decoy]
     elif action == _DOUBLE_IMPACT:
-        if rewards[best] >= 0.5 and (state.crowd or rewards[decoy] <= 0.5):
+        if _is_double(state, decoy, rewards):
             _praise(state, decoy, 1.0, rewards)
             rewards[best] = 0.0
     elif action == _FREE_RIDE:
@@ -452,6 +450,17 @@ def _act(state: TwoPhaseState, phase: Phase, decoy: int, rewards: Floats) -> Non
         for arm in range(rewards.size):
             honest = state.scratch[arm]
             rewards[arm] = honest + phase.strength * (rewards[arm] - honest)
+
+
+@inlined
+def _is_double(state: TwoPhaseState, decoy: int, rewards: Floats) -> bool:
+    """Whether the best arm and the decoy, or all others, would change by 1/2 or more."""
+    rival = 0.0 if state.crowd else rewards[decoy]
+    if state.crowd:
+        for arm in range(rewards.size):
+            if arm != state.best:
+                rival = max(rival, rewards[arm])
+    return rewards[state.best] >= 0.5 and rival <= 0.5
 
 
 @inlined

@@ -37,7 +37,7 @@ _ACTIONS = {
 }
 _ACTIONS_ON_ALL = {
     "swap": "shows the best arm's reward on all others, and the second best arm's on the best",
-    "double-impact": "shows 0 on the best arm and 1 on all others, when it would pay at least 1/2",
+    "double-impact": "shows 0 on the best arm and 1 on all others, when all are large changes",
     "spoil-and-praise": "shows 0 on the best arm and 1 on all others",
 }
 """What actions do where all arms but the best are decoys, if that takes other words."""

@@ -97,6 +97,9 @@ def _hand_made(family: type[TwoPhase], gap: float) -> Iterator[Adversary]:
     # Only in rounds in which the best arm would pay: elsewhere its change buys nothing.
     for low in (0.0, 0.1, 0.2, 0.35, 0.5):
         yield family(first="free-ride", first_pays=0.5, first_low=low)
+    # And only where, besides, no other arm would pay: each unit then moves every difference by 2.
+    for low in (0.0, 0.1, 0.15, 0.2):
+        yield family(first="double-impact", decoy="all", first_low=low)
     yield family(first="free-ride", first_pays=0.5, first_low=0.1, first_strength=0.5)
     for low, high in _WINDOWS:
         yield family(first="double-impact", first_low=low, first_high=high)
