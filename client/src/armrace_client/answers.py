@@ -1,0 +1,417 @@
+"""What the service answers, as plain data: the same in Python, over HTTP and in clients."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+__all__ = [
+    "Action",
+    "ArmAnswer",
+    "ArmStatus",
+    "ArmSummary",
+    "BackupAnswer",
+    "Decision",
+    "DecisionList",
+    "DecisionRow",
+    "Deletion",
+    "ExperimentHealth",
+    "ExperimentView",
+    "HistoryView",
+    "LayerView",
+    "Lease",
+    "Names",
+    "Phase",
+    "QuarantinedReward",
+    "RatioCheck",
+    "RatioRow",
+    "RefusedDecision",
+    "RewardAnswer",
+    "RewardList",
+    "RewardStatus",
+    "RulingAnswer",
+    "RulingView",
+    "SourceDayView",
+    "SourceView",
+    "StandingHold",
+    "Verdict",
+    "VisitAnswer",
+    "VisitList",
+]
+
+ArmStatus = Literal["active", "paused", "retired"]
+Phase = Literal["running", "paused", "finished"]
+Verdict = Literal["retract", "void", "hold", "release"]
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """A decision as it is answered; the layer that it was drawn from is not part of it."""
+
+    decision: str
+    """The signed name of the decision, to be given back with its reward."""
+    experiment: str
+    arm: str
+    probability: float | None
+    """The probability with which the arm was chosen; ``None`` where it is not known."""
+    repeated: bool = False
+    """Whether the decision had been made before, for the same request or unit."""
+
+
+class RewardAnswer(msgspec.Struct, frozen=True):
+    """What became of one reward of a batch."""
+
+    status: Literal["accepted", "duplicate", "conflict", "unknown", "expired", "invalid"]
+    detail: str = ""
+    """Why it was refused, in one sentence."""
+
+
+class ArmAnswer(msgspec.Struct, frozen=True):
+    """The status of an arm, and what its change means for the policy."""
+
+    arm: str
+    status: ArmStatus
+    generation: int
+    new_generation: bool
+    guarantee: str
+
+
+class ArmSummary(msgspec.Struct, frozen=True):
+    """One arm over all generations."""
+
+    arm: str
+    status: ArmStatus
+    decisions: int
+    closed: int
+    rewarded: int
+    withheld: int
+    """Closed decisions whose reward was retracted or is in quarantine."""
+    mean: float | None
+    """The mean of what closed decisions have earned, with what missing rewards count as."""
+    probability: float | None
+    """The probability with which the policy chooses the arm next, floors not included."""
+
+
+class LayerView(msgspec.Struct, frozen=True):
+    """What one layer of the policy knows of one arm; means are in units of rewards."""
+
+    layer: int
+    arm: str
+    assigned: int
+    pulls: int
+    mean: float | None
+    lower: float | None
+    upper: float | None
+    active: bool
+    eliminated_at: int | None
+    eliminated_by: int | None
+    evidence: int | None = None
+    """The rewards that the interval rests on; in a race that pools, those of slower layers too."""
+    evidence_mean: float | None = None
+
+
+class ExperimentView(msgspec.Struct, frozen=True):
+    """The state of an experiment."""
+
+    name: str
+    phase: Phase
+    settings: dict[str, Any]
+    created: int
+    generation: int
+    horizon: int
+    decisions: int
+    open: int
+    arms: list[ArmSummary]
+    layers: list[LayerView]
+    notes: list[str]
+    """What must be known to read the figures."""
+    conflicts: int = 0
+    """Rewards that were refused because their decision had another one: a bug, or a forger."""
+    holds: list[StandingHold] = []
+    head: str = ""
+    """The end of the log, so that a ruling can be made on exactly this state."""
+
+
+class Deletion(msgspec.Struct, frozen=True):
+    """The deletion of an arm from a layer."""
+
+    layer: int
+    arm: str
+    by: int
+    """The layer whose evidence deleted it."""
+    round: int
+    time: int
+    """The time of the next mark, in milliseconds since 1970."""
+
+
+class RulingView(msgspec.Struct, frozen=True):
+    """A ruling of the past."""
+
+    time: int
+    verdict: Verdict
+    visits: int
+    reason: str
+
+
+class HistoryView(msgspec.Struct, frozen=True):
+    """The course of an experiment; the last time is now, the others are marks of the past."""
+
+    bucket: int
+    """The milliseconds between marks."""
+    times: list[int]
+    arms: list[str]
+    decisions: list[list[int]]
+    """For each arm, its decisions up to each time."""
+    learned: list[list[int]]
+    """For each arm, its decisions that had taught something by then."""
+    earned: list[list[float]]
+    """For each arm, the sum of what those have earned, in units of rewards."""
+    alarms: list[int]
+    certificates: list[float]
+    """The certified lower bound on the corruption of the generation, at each time."""
+    level: float
+    """The level of the audits."""
+    tolerated: list[float]
+    """The corruption that each layer tolerates; empty for a policy without layers."""
+    deletions: list[Deletion]
+    rulings: list[RulingView]
+
+
+class SourceDayView(msgspec.Struct, frozen=True):
+    """The rewards of one source for the visits of one day."""
+
+    day: str
+    """The date in UTC; ``earlier`` for all days before the latest ones."""
+    final: bool
+    """Whether the windows of all decisions of the day have closed."""
+    counted: int
+    quarantined: int
+    retracted: int
+    mean: float | None
+    """The mean of all of them, whether they count or not; ``None`` if there is none."""
+    visits: int = 0
+    """Visits that said where they came from when they were decided, rewarded or not."""
+
+
+class SourceView(msgspec.Struct, frozen=True):
+    """The rewards of one source."""
+
+    source: str | None
+    """``None`` for rewards without a source, or, if ``others``, of all sources beyond the first."""
+    others: bool
+    days: list[SourceDayView]
+    delays: list[int]
+    """Entry ``b`` counts delays in milliseconds below ``2^b`` that are not in an earlier one."""
+
+
+class ExperimentHealth(msgspec.Struct, frozen=True):
+    """An experiment at a glance."""
+
+    name: str
+    phase: Phase
+    policy: str
+    created: int
+    decisions: int
+    open: int
+    best: str | None
+    """The arm that got most of the recent decisions; ``None`` before a reward is learned."""
+    share: float | None
+    """Its share of the recent decisions."""
+    mean: float | None
+    """The mean of what that arm has earned, missing rewards included."""
+    alarms: int
+    """The alarms of the last audit of the course."""
+    times: list[int]
+    traffic: list[int]
+    """The decisions up to each time."""
+
+
+class RulingAnswer(msgspec.Struct, frozen=True):
+    """What a ruling changes, or would change if it is a preview."""
+
+    head: str
+    """The end of the log that the ruling has seen; give it to make a ruling on the same state."""
+    visits: int
+    """Visits that are selected."""
+    rewarded: int
+    """Those of them that have a reward."""
+    changed: int
+    """Those of them whose standing changes."""
+    replayed: bool
+    """Whether something had been learned from them, so that the log was replayed without it."""
+    unknown: int = 0
+    """Identifiers that were given and that no visit has."""
+    unknown_listed: list[str | int] = []
+    """Some of them."""
+    notes: list[str] = []
+    """What to know about this ruling: what it leaves behind, what the selection may have missed."""
+    before: ExperimentView | None = None
+    after: ExperimentView | None = None
+    history_before: HistoryView | None = None
+    history_after: HistoryView | None = None
+
+
+class StandingHold(msgspec.Struct, frozen=True):
+    """Rewards that come from now on and fit are held until they are released."""
+
+    source: str | None
+    labels: dict[str, str]
+    since: int
+    reason: str = ""
+
+
+class Action(msgspec.Struct, frozen=True):
+    """A change that somebody made, from the log."""
+
+    sequence: int
+    time: int
+    action: str
+    """What was done, as ``void`` or ``retire-arm``."""
+    detail: str
+    """To what, in a few words."""
+    reason: str
+    key: str | None
+    """The id of the key; ``None`` for a program in the process of the service."""
+    label: str | None
+    """The label of the key."""
+    person: str | None
+    """The person, if a trusted proxy said so."""
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """The right to draw decisions elsewhere; see :mod:`armrace_client.leases` for the draw."""
+
+    lease: str
+    """Its signed name, to be given with reports."""
+    experiment: str
+    arms: list[str]
+    weights: list[int]
+    """The probability of each arm in units of 2^-32; their sum is 2^32."""
+    seed: str
+    """Secret, in hexadecimal digits: whoever knows it can predict the decisions."""
+    stream: int
+    visits: int
+    """How many decisions may be drawn: those numbered from 0 up to this."""
+    expires: int
+    """Until when decisions may be drawn and reported, in milliseconds since 1970."""
+
+
+class VisitAnswer(msgspec.Struct, frozen=True):
+    """What became of a visit that was reported."""
+
+    status: Literal["accepted", "duplicate", "conflict", "unknown", "expired", "invalid"]
+    decision: str | None = None
+    """The signed name of the decision, by which it can be rewarded."""
+    detail: str = ""
+
+
+class VisitList(msgspec.Struct, frozen=True):
+    """What became of each visit, in the order of the report."""
+
+    visits: list[VisitAnswer]
+
+
+class RefusedDecision(msgspec.Struct, frozen=True):
+    """Why a decision of a batch was not made."""
+
+    member: int
+    """Its place in the batch, from 0."""
+    code: str
+    message: str
+
+
+class DecisionList(msgspec.Struct, frozen=True):
+    """Decisions in the order of the batch; each was made, and is durable, or was refused."""
+
+    decisions: list[Decision | None]
+    """For each member its decision; null if it was refused."""
+    refusals: list[RefusedDecision]
+    """Members that were refused, and why."""
+
+    def made(self) -> list[Decision]:
+        """Return the decisions that were made."""
+        return [each for each in self.decisions if each is not None]
+
+
+class RewardStatus(msgspec.Struct, frozen=True):
+    """What became of a reward."""
+
+    status: Literal["accepted", "duplicate"]
+
+
+class RewardList(msgspec.Struct, frozen=True):
+    """What became of each reward, in the order of the batch."""
+
+    rewards: list[RewardAnswer]
+
+
+class Names(msgspec.Struct, frozen=True):
+    """The names of experiments."""
+
+    experiments: list[str]
+
+
+class QuarantinedReward(msgspec.Struct, frozen=True):
+    """A reward that was accepted and is not learned until it is released."""
+
+    decision: int
+    """The sequence number of the decision."""
+    time: int
+    value: float
+    source: str | None
+    suspicion: float | None
+
+
+class RatioRow(msgspec.Struct, frozen=True):
+    """How often an arm was chosen, and how often it should have been."""
+
+    arm: str
+    decisions: int
+    expected: float
+
+
+class RatioCheck(msgspec.Struct, frozen=True):
+    """A comparison of decisions with the probabilities that were published."""
+
+    rows: list[RatioRow]
+    left_out: int
+    """Decisions without known probabilities of all arms, for instance those of eligible arms."""
+    statistic: float | None
+    p_value: float | None
+    """The probability of such a difference if the published probabilities are the true ones;
+    ``None`` if fewer than two arms are expected at least 5 times."""
+
+
+class BackupAnswer(msgspec.Struct, frozen=True):
+    """A copy of the log that was written."""
+
+    file: str
+    """Its name, in the folder of the log."""
+    records: int
+    """A lower bound on the number of records in the copy."""
+
+
+class DecisionRow(msgspec.Struct):
+    """A decision and what became of it; the layer that it was drawn from is not part of it."""
+
+    decision: int
+    """The sequence number of the decision."""
+    time: int
+    arm: str
+    probability: float | None
+    by: Literal["policy", "floor", "editor", "lease"]
+    """Who chose the arm."""
+    unit: str | None
+    """A keyed hash of the unit: the same for the same unit of this experiment."""
+    request: str | None
+    """A keyed hash of the request."""
+    source: str | None = None
+    """Where the visit, or else its reward, came from."""
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    reward: float | None = None
+    reward_time: int | None = None
+    suspicion: float | None = None
+    counts: bool | None = None
+    """Whether the reward counts; ``None`` if there is none."""
+    void: bool = False
+    """Whether the visit counts as never made."""
