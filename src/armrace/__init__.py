@@ -23,7 +23,7 @@ _HOMES = {
     "armrace.red_team": ("Verdict", "redteam"),
     "armrace.logs": ("open_log",),
     "armrace.evaluation": ("Replay", "replay"),
-    "armrace.service.client": ("AsyncClient", "Client"),
+    "armrace_client": ("AsyncClient", "Client"),
     "armrace.service.opening": ("open",),
     "armrace.loading": ("load",),
     "armrace.simulation": ("Comparison", "Result", "compare", "simulate"),
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from armrace.logs import open_log
     from armrace.policies import POLICIES, Policy
     from armrace.red_team import Verdict, redteam
-    from armrace.service.client import AsyncClient, Client
     from armrace.service.opening import open  # noqa: A004  as gzip.open and others do
     from armrace.simulation import Comparison, Result
     from armrace.simulation.simulate import compare, simulate
+    from armrace_client import AsyncClient, Client
 
 __all__ = [
     "ADVERSARIES",

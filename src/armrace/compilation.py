@@ -7,10 +7,8 @@ from typing import Any
 
 from armrace.adversaries import ADVERSARIES, Adversary, NoAttack
 from armrace.errors import InvalidParameter
-from armrace.kernels.compiling import is_stored
-from armrace.kernels.packed_events import make_reader
 from armrace.online import Learner
-from armrace.online.compilation import compile_learner, compile_reader, learner_is_stored
+from armrace.online.compilation import compile_learner, learner_is_stored
 from armrace.policies import POLICIES, Policy
 from armrace.simulation.compilation import units_for
 from armrace.simulation.compilers import Unit, compile_units
@@ -21,7 +19,6 @@ __all__ = ["warm_up"]
 
 _ARMS = 2
 _SECONDS_A_LEARNER = 8.0
-_SECONDS_THE_READER = 2.0
 
 
 def warm_up(
@@ -30,7 +27,6 @@ def warm_up(
     *,
     learners: bool = True,
     audit: bool = False,
-    serving: bool = False,
     horizon: int = 100_000,
     progress: bool | None = None,
 ) -> None:
@@ -44,7 +40,6 @@ def warm_up(
         adversaries: attacks, in the same forms; by default all of the catalogue.
         learners: whether to compile :class:`armrace.online.Learner` for the policies too.
         audit: whether to compile the simulation of audited policies too.
-        serving: whether to compile also what ``armrace serve`` needs.
         horizon: the longest run that is planned; beyond ten million rounds, races use another
             loop, which skips rounds.
         progress: whether to show what is being compiled; by default a bar on a terminal, else two
@@ -69,9 +64,7 @@ def warm_up(
     ]
     units = units_for(experiments)
     if learners:
-        units += _learner_units(chosen, horizon, serving)
-    elif serving:
-        raise InvalidParameter("learners must be true if serving is; got False.")
+        units += _learner_units(chosen, horizon)
     compile_units(units, progress)
 
 
@@ -83,23 +76,12 @@ def _listed(name: str, given: Any, everything: Mapping[str, Any]) -> Sequence[An
     return list(given)
 
 
-def _learner_units(policies: Sequence[Policy], horizon: int, serving: bool) -> Iterator[Unit]:
-    compile_one = _compile_served if serving else _compile_usual
+def _learner_units(policies: Sequence[Policy], horizon: int) -> Iterator[Unit]:
     for policy in policies:
-        if not learner_is_stored(policy, _ARMS, horizon, replays=serving):
+        if not learner_is_stored(policy, _ARMS, horizon):
             elsewhere = is_importable(policy)
-            yield Unit("learner", policy.tag(), _SECONDS_A_LEARNER, compile_one, policy, elsewhere)
-    if serving and not is_stored(make_reader()):
-        yield Unit("reader", "reader of logs", _SECONDS_THE_READER, _compile_reader, None, True)
+            yield Unit("learner", policy.tag(), _SECONDS_A_LEARNER, _compile, policy, elsewhere)
 
 
-def _compile_usual(policy: Policy) -> None:
+def _compile(policy: Policy) -> None:
     compile_learner(Learner(policy, _ARMS, horizon=1000))
-
-
-def _compile_served(policy: Policy) -> None:
-    compile_learner(Learner(policy, _ARMS, horizon=1000), replays=True)
-
-
-def _compile_reader(_: None) -> None:
-    compile_reader()

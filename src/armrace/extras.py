@@ -8,7 +8,6 @@ _SERVICE = ("apsw", "starlette", "uvicorn", "jinja2")
 _EXTRA_OF = {
     **dict.fromkeys(_SERVICE, "service"),
     "psycopg": "postgres",
-    "httpx": "client",
     "distributed": "dask",
 }
 

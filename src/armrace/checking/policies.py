@@ -41,6 +41,7 @@ from armrace.checking.policy_logs import (
     folded_log_is_the_state,
     foreign_decisions_are_taken,
     retracted_rewards_leave_no_trace,
+    voided_decisions_leave_no_trace,
 )
 from armrace.checking.policy_stage import ARMS, HORIZON, MEANS, expect_sound
 from armrace.kernels.checked_rounds import make_checked_loop
@@ -128,6 +129,7 @@ POLICY_CHECKS: tuple[Callable[[Policy], None], ...] = (
     feedback_may_come_anyhow,
     folded_log_is_the_state,
     retracted_rewards_leave_no_trace,
+    voided_decisions_leave_no_trace,
     foreign_decisions_are_taken,
     choosing_leaves_no_trace,
     restricted_choices_are_as_announced,

@@ -1,4 +1,4 @@
-"""Checks of a policy whose log is applied again, as it was or with rewards taken back.
+"""Checks of a policy whose log is applied again, as it was or with something taken back.
 
 The policy then takes decisions that its state would not have made.
 """
@@ -21,6 +21,7 @@ __all__ = [
     "folded_log_is_the_state",
     "foreign_decisions_are_taken",
     "retracted_rewards_leave_no_trace",
+    "voided_decisions_leave_no_trace",
 ]
 
 
@@ -60,6 +61,34 @@ def retracted_rewards_leave_no_trace(policy: Policy) -> None:
     same = equal_states(refolded._live.policy, never._live.policy)
     expect(same, policy, "remembers rewards that were retracted")
     expect_sound(policy, refolded._state, " after a retraction")
+
+
+def voided_decisions_leave_no_trace(policy: Policy) -> None:
+    """Check that a log without some decisions gives the learner that never made them.
+
+    They are left out with their rewards, and the decisions after them stand. Tickets are given as
+    the state that had made all decisions completed them, and as they were drawn: both must lead to
+    the same state, from which the policy can go on.
+    """
+    learner, drawn = _live(policy, 24)
+    voided, never = (Learner(policy, arms=ARMS, horizon=HORIZON, seed=24) for _ in range(2))
+    assigned: dict[int, tuple[Decision, Decision]] = {}
+    for event in learner.log:
+        if isinstance(event, Assigned):
+            if event.number % 3:
+                pair = voided.recount(event.ticket), never.recount(drawn[event.number])
+                assigned[event.number] = pair
+        elif isinstance(event, Learned | Dropped) and event.number in assigned:
+            for each, decision in zip((voided, never), assigned[event.number], strict=True):
+                if isinstance(event, Learned):
+                    each.learn(decision, event.reward)
+                else:
+                    each.drop(decision)
+    same = equal_states(voided._live.policy, never._live.policy)
+    expect(same, policy, "remembers decisions that were voided")
+    expect_sound(policy, voided._state, " without some of its decisions")
+    arm = voided.decide().ticket.arm
+    expect(0 <= arm < ARMS, policy, f"chooses arm {arm} without some of its decisions")
 
 
 def foreign_decisions_are_taken(policy: Policy) -> None:

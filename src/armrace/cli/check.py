@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,9 +23,9 @@ EPILOG = """\
 
 armrace check clicks.db
 
-armrace check --backup clicks-20261116T160000Z.db
+armrace check --backup clicks-20261116T160000Z.db --keys clicks.db-keys
 
-armrace check postgresql://armrace@db/armrace --json -
+armrace check postgresql://armrace@db/armrace --keys /etc/armrace/keys --json -
 """
 
 Place = Annotated[
@@ -42,26 +43,31 @@ Backup = Annotated[
 
 
 def check(
-    place: Place, backup: Backup = False, json: options.Json = None, force: options.Force = False
+    place: Place,
+    backup: Backup = False,
+    keys: options.KeysFile = None,
+    json: options.Json = None,
+    force: options.Force = False,
 ) -> None:
     """Check that a store of the service is intact, and change nothing.
 
-    It checks the chain of digests over all records, the index, the high-water mark, and that a
-    replay of the log gives every snapshot and the state that a server starts with. A file must not
-    be in use. A database may be: it is read as it is at one moment, without a lock. The exit code
-    is 1 if something is damaged.
+    For every experiment it checks the chain of digests over all records, which are made with a
+    secret of the keys, the index, the high-water marks, and that a replay of the log gives every
+    snapshot and the state that a server starts with. A file must not be in use. A database may be:
+    each log is read as it is at one moment, without a lock. The exit code is 1 if something is
+    damaged.
     """
     from armrace.service.opening import MEMORY, is_database
 
     if place == MEMORY or (not is_database(place) and not Path(place).is_file()):
         raise InvalidParameter(f"place must be a file that exists; got {place!r:.100}.")
     if backup and is_database(place):
-        raise InvalidParameter("--backup is for a file; a database has no high-water mark.")
+        raise InvalidParameter("--backup is for a file; a database has its marks with the keys.")
     check_targets(json, force=force)
     problem: str | None = None
     found: dict[str, Any] = {}
     try:
-        found = _check(place, backup)
+        found = _check(place, backup, keys)
     except DamagedFile as error:
         problem = str(error)
     if json is not None:
@@ -76,16 +82,20 @@ def check(
         )
 
 
-def _check(place: str, backup: bool) -> dict[str, Any]:
+def _check(place: str, backup: bool, keys: str | None) -> dict[str, Any]:
     import msgspec
 
-    from armrace.service.opening import open_store
-    from armrace.service.store_check import check_store_content
+    from armrace.service.check import check_store_content
+    from armrace.service.log.marks import Marks, marks_path
+    from armrace.service.opening import keyring_of, open_store
     from armrace.simulation.progress import progress_bar
 
-    store = open_store(place, restored=backup, read_only=True)
-    try:
-        with progress_bar("records", None, _SECONDS_FOR_SPEED) as bar:
-            return msgspec.structs.asdict(check_store_content(store, bar))
-    finally:
-        store.close()
+    keyring = keyring_of(place, keys, create=False)
+    secret, marks = keyring.store_secret(), None
+    with closing(open_store(place, keyring, restored=backup, read_only=True)) as store:
+        assert keyring.path is not None
+        kept = marks_path(keyring.path, store.name)
+        if kept.exists() and not backup:
+            marks = Marks(kept, (secret,))
+        with progress_bar("experiments", None, _SECONDS_FOR_SPEED) as bar:
+            return msgspec.structs.asdict(check_store_content(store, secret, marks, bar))

@@ -48,7 +48,7 @@ def serve_demo(settings: dict[str, Any], speed: float) -> None:
             wanted,
             __version__,
             say,
-            lambda inside: Dashboard(inside, note=clock.note).routes(),
+            lambda api: Dashboard(api, note=clock.note).routes(),
             clock,
             visitors,
         )

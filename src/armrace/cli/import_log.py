@@ -13,7 +13,7 @@ from armrace.cli.completion import complete_policies
 from armrace.cli.option_groups import expanded
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
 from armrace.errors import InvalidParameter
-from armrace.service.defaults import DEFAULT_TENANT
+from armrace.service.keyring import DEFAULT_TENANT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -120,6 +120,7 @@ def import_log(
     floor: Floor = None,
     seed: options.Seed = "0",
     tenant: Tenant = DEFAULT_TENANT,
+    keys: options.KeysFile = None,
     json: options.Json = None,
     force: options.Force = False,
 ) -> None:
@@ -130,25 +131,26 @@ def import_log(
     that it has learned what it would have in as many rounds of its own. All other rows are kept as
     decisions, and it learns nothing from them. Rewards are rounded to 2^-20 of their range.
     """
-    from armrace.policies import RECOMMENDED
     from armrace.service.imports import import_rows
-    from armrace.service.settings import make_settings
+    from armrace.service.model.settings import make_settings
+    from armrace_client.operations import Create
 
     check_targets(json, force=force)
     least = None if floor is None else share("floor", floor)
     found = _read_log(log, columns) if columns.names_any else _read_export(log)
-    settings = make_settings(
-        arms=found.arms,
-        missing="drop" if missing == "drop" else number("missing", missing),
-        policy=RECOMMENDED if policy is None else policy,
-        horizon=None if horizon is None else whole("horizon", horizon),
-        window=number("window", window),
-        settle=settle or ("window" if found.is_timed else "immediate"),
-        rewards=log_options.reward_bounds(columns.rewards),
-        seed=whole("seed", seed),
-    )
     title = name or Path(log.removeprefix("sample:")).name.split(".")[0]
-    with _opened(into, tenant) as service:
+    asked = Create(
+        title,
+        found.arms,
+        "drop" if missing == "drop" else number("missing", missing),
+        policy,
+        None if horizon is None else whole("horizon", horizon),
+        number("window", window),
+        settle or ("window" if found.is_timed else "immediate"),  # type: ignore[arg-type]  # checked
+        log_options.reward_bounds(columns.rewards),
+    )
+    settings = make_settings(asked, whole("seed", seed))
+    with _opened(into, tenant, keys) as service:
         smallest = found.least_propensity if least is None else least
         imported = import_rows(service, title, found.rows, settings, smallest)
     _tell(imported, title, into, json)
@@ -210,17 +212,10 @@ def _plain(found: Imported) -> dict[str, Any]:
     return msgspec.structs.asdict(found)
 
 
-def _opened(store: str, tenant: str) -> Service:
-    """Open a service that names no decisions, so that it needs no secrets and makes none."""
-    from armrace.service.opening import open_store
-    from armrace.service.service import Service
+def _opened(store: str, tenant: str, keys: str | None) -> Service:
+    from armrace.service.opening import open_service
 
-    opened = open_store(store)
-    try:
-        return Service(opened, tenant=tenant)
-    except BaseException:
-        opened.close()
-        raise
+    return open_service(store, tenant, keys)
 
 
 Experiment = Annotated[
@@ -239,6 +234,7 @@ def export_log(
     file: Target,
     store: From,
     tenant: Tenant = DEFAULT_TENANT,
+    keys: options.KeysFile = None,
     force: options.Force = False,
 ) -> None:
     """Write the decisions of an experiment with their rewards, one row each.
@@ -253,6 +249,6 @@ def export_log(
     if not is_database(store) and not Path(store).is_file():
         raise InvalidParameter(f"there is no store {store}.")
     check_targets(None, file, force=force)
-    with _opened(store, tenant) as service:
+    with _opened(store, tenant, keys) as service:
         service.export(name, file, overwrite=True)  # refused above, unless --force was given
     say(f"The decisions are in {file}.")

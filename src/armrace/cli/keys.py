@@ -11,14 +11,14 @@ import typer
 from armrace.cli.outputs import say
 from armrace.cli.serve import KeysFile, Place
 from armrace.errors import InvalidParameter
-from armrace.service.defaults import DEFAULT_TENANT
+from armrace.service.keyring import DEFAULT_TENANT
 
 __all__ = ["EPILOG", "keys"]
 
 EPILOG = """\
 [bold]Examples[/bold]
 
-armrace keys create --store clicks.db --scopes decide,reward
+armrace keys create --store clicks.db --scopes decide,reward --label shop
 
 armrace keys list --store clicks.db
 
@@ -45,6 +45,12 @@ Scopes = Annotated[
 Tenant = Annotated[
     str, typer.Option("--tenant", metavar="NAME", help="Whose experiments the key reaches.")
 ]
+Label = Annotated[
+    str,
+    typer.Option(
+        "--label", metavar="TEXT", help="Whose key it is, as the log of actions shows it."
+    ),
+]
 
 
 def keys(
@@ -54,14 +60,14 @@ def keys(
     keys: KeysFile = None,
     scopes: Scopes = "decide,reward",
     tenant: Tenant = DEFAULT_TENANT,
+    label: Label = "",
 ) -> None:
     """Manage the keys of the service.
 
     A new key is printed once and kept as a digest. A running server notices changes within a
     second. A service that had a key stays closed when the last one is revoked.
     """
-    from armrace.service.http.server import default_place
-    from armrace.service.opening import MEMORY, keyring_of
+    from armrace.service.opening import MEMORY, default_place, keyring_of
 
     if action not in _ACTIONS:
         raise InvalidParameter(f"action must be one of {', '.join(_ACTIONS)}; got {action!r}.")
@@ -75,7 +81,7 @@ def keys(
     # The first key is made before there is a server, or a store: it cannot listen without one.
     keyring = keyring_of(place, keys, create=action == "create")
     if action == "create":
-        key, text = keyring.create([scope.strip() for scope in scopes.split(",")], tenant)
+        key, text = keyring.create([scope.strip() for scope in scopes.split(",")], tenant, label)
         if keys is None and not Path(place).is_file():
             say(f"There is no store {place} yet; serve it to use the key.")
         say(f"The key {key.id}, which is not shown again:")
@@ -84,7 +90,8 @@ def keys(
         for key in keyring.list():
             made = datetime.fromtimestamp(key.created / 1000, UTC).isoformat(timespec="seconds")
             state = "revoked" if key.revoked else "valid"
-            typer.echo(f"{key.id}  {key.tenant}  {','.join(key.scopes)}  {made}  {state}")
+            label = f"  {key.label}" if key.label else ""
+            typer.echo(f"{key.id}  {key.tenant}  {','.join(key.scopes)}  {made}  {state}{label}")
     elif action == "revoke":
         keyring.revoke(identifier or "")
         say(f"The key {identifier} is revoked.")

@@ -27,6 +27,7 @@ from armrace.cli import (
     restore,
     serve,
     simulate,
+    upgrade,
     verify,
     warm_up,
 )
@@ -94,6 +95,7 @@ _COMMANDS: dict[Callable[..., None], str | None] = {
     keys.keys: keys.EPILOG,
     restore.restore: restore.EPILOG,
     check.check: check.EPILOG,
+    upgrade.upgrade: upgrade.EPILOG,
     warm_up.warm_up: warm_up.EPILOG,
     catalogue.policies: None,
     catalogue.attacks: None,

@@ -283,6 +283,15 @@ Output = Annotated[
         rich_help_panel=_OUTPUT,
     ),
 ]
+KeysFile = Annotated[
+    str | None,
+    typer.Option(
+        "--keys",
+        metavar="FILE",
+        envvar="ARMRACE_KEYS",
+        help="The file of secrets; by default beside the log, and needed with a database.",
+    ),
+]
 Force = Annotated[
     bool,
     typer.Option(

@@ -15,7 +15,17 @@ from armrace.extras import missing_package
 
 __all__ = ["EPILOG", "KeysFile", "Place", "serve"]
 
-_SETTINGS = ("store", "keys", "host", "port", "rate", "per_address", "log")
+_SETTINGS = (
+    "store",
+    "keys",
+    "host",
+    "port",
+    "rate",
+    "per_address",
+    "log",
+    "trust_user_header",
+    "trusted_proxies",
+)
 
 EPILOG = """\
 [bold]Examples[/bold]
@@ -91,6 +101,24 @@ Log = Annotated[
         help="Which requests to log: all, problems or none.",
     ),
 ]
+TrustUserHeader = Annotated[
+    str | None,
+    typer.Option(
+        "--trust-user-header",
+        metavar="NAME",
+        envvar="ARMRACE_TRUST_USER_HEADER",
+        help="The header in which trusted proxies say which person sends a request.",
+    ),
+]
+TrustedProxies = Annotated[
+    str | None,
+    typer.Option(
+        "--trusted-proxies",
+        metavar="ADDRESSES",
+        envvar="ARMRACE_TRUSTED_PROXIES",
+        help="The addresses or networks of these proxies, between commas.",
+    ),
+]
 Open = Annotated[
     bool,
     typer.Option(
@@ -127,6 +155,8 @@ def serve(
     rate: Rate = None,
     per_address: PerAddress = None,
     log: Log = None,
+    trust_user_header: TrustUserHeader = None,
+    trusted_proxies: TrustedProxies = None,
     open: Open = False,
     config: Config = None,
     demo: Demo = False,
@@ -144,7 +174,18 @@ def serve(
         from armrace.service.http.server import serve as run
     except ModuleNotFoundError as error:
         raise InvalidParameter(missing_package(error)) from None
-    said = dict(zip(_SETTINGS, (store, keys, host, port, rate, per_address, log), strict=True))
+    given = (
+        store,
+        keys,
+        host,
+        port,
+        rate,
+        per_address,
+        log,
+        trust_user_header,
+        trusted_proxies,
+    )
+    said = dict(zip(_SETTINGS, given, strict=True))
     values = {**_read(config), **{name: value for name, value in said.items() if value is not None}}
     checked = _checked(values)
     if not demo:
@@ -152,7 +193,7 @@ def serve(
             ServerSettings(**checked, open=open),
             __version__,
             say,
-            lambda inside: Dashboard(inside).routes(),
+            lambda api: Dashboard(api).routes(),
         )
         return
     from armrace.cli.demo import serve_demo

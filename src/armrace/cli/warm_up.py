@@ -36,7 +36,6 @@ NoLearners = Annotated[
     bool, typer.Option("--no-learners", help="Do not compile the learner for live decisions.")
 ]
 Audit = Annotated[bool, typer.Option("--audit", help="Also compile audited simulations.")]
-Serving = Annotated[bool, typer.Option("--serving", help="Also compile what armrace serve needs.")]
 Horizon = Annotated[
     str,
     typer.Option(
@@ -52,7 +51,6 @@ def warm_up(
     attacks: Attacks = None,
     no_learners: NoLearners = False,
     audit: Audit = False,
-    serving: Serving = False,
     horizon: Horizon = "100000",
 ) -> None:
     """Compile policies and attacks ahead of use.
@@ -70,7 +68,6 @@ def warm_up(
         names("attacks", attacks or ALL, ADVERSARIES),
         learners=not no_learners,
         audit=audit,
-        serving=serving,
         horizon=whole("horizon", horizon),
     )
     for folder in trusted_folders():

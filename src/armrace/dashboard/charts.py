@@ -12,11 +12,9 @@ import msgspec
 
 from armrace.forensics.sentences import COUNTS, HIDDEN, STILL
 from armrace.formatting import count, figure
-from armrace.service.answers import Deletion, HistoryView, RulingView
 from armrace.statistics.proportions import wilson_interval
 from armrace.statistics.scales import Scale
-
-__all__ = ["Chart", "Level", "Mark", "Series", "certificate_chart", "reward_chart", "traffic_chart"]
+from armrace_client.answers import Deletion, HistoryView, RulingView
 
 _MOST_ARMS = 6
 _TRAFFIC_POINTS, _REWARD_POINTS = 80, 40
@@ -148,29 +146,36 @@ def _listed(layers: list[int]) -> str:
 
 def _ruling_marks(history: HistoryView) -> list[Mark]:
     return [
-        Mark(
-            each.time,
-            ruling_text(each),
-            f"{count(each.rewards)} {'released' if each.counts else 'retracted'}",
-            OTHERS,
-            -1,
-        )
+        Mark(each.time, ruling_text(each), ruling_text(each), OTHERS, -1)
         for each in history.rulings[-3:]
     ]
 
 
+_RULED = {
+    "void": ("visit", "voided"),
+    "retract": ("reward", "retracted"),
+    "hold": ("reward", "held"),
+    "release": ("visit", "released"),
+}
+
+
 def ruling_text(ruling: RulingView) -> str:
-    """Say what a ruling did."""
-    return f"{rewards_text(ruling.rewards)} {'released' if ruling.counts else 'retracted'}"
+    """Say what a ruling did.
+
+    >>> ruling_text(RulingView(0, "void", 16_479, "bots"))
+    '16,479 visits voided'
+    """
+    noun, done = _RULED[ruling.verdict]
+    return f"{number_of(ruling.visits, noun)} {done}"
 
 
-def rewards_text(number: int) -> str:
-    """Return a number of rewards in words.
+def number_of(number: int, noun: str) -> str:
+    """Return a number of things in words.
 
-    >>> rewards_text(1), rewards_text(16_479)
+    >>> number_of(1, "reward"), number_of(16_479, "reward")
     ('1 reward', '16,479 rewards')
     """
-    return f"{count(number)} {'reward' if number == 1 else 'rewards'}"
+    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
 
 
 def reward_chart(history: HistoryView, rewards: tuple[float, float]) -> Chart:
@@ -251,7 +256,7 @@ def _most_played(history: HistoryView) -> tuple[list[int], list[int]]:
 
 
 def _ends(history: HistoryView, most: int) -> list[int]:
-    """Return places of times that divide the course into intervals, each with some decisions."""
+    """Return indices that divide the times into intervals, each with some decisions."""
     last = len(history.times) - 1
     step = max(1, math.ceil(last / most))
     totals = [sum(each) for each in zip(*history.decisions, strict=True)]

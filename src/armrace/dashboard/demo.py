@@ -2,8 +2,8 @@
 
 Visitors of a help page rate the answer that they were shown. On the second day, a few bots rate the
 best answer badly and another one well: an alarm goes up, and the traffic stays where it is. On the
-third day a flood of bots, three of four ratings, moves the traffic. Once their ratings of that day
-are retracted, they give up.
+third day a flood of bots, three of four visits, moves the traffic. Once their visits are voided, or
+their ratings retracted, they give up.
 
 The clock of the service runs fast: a minute is a day of the experiment.
 """
@@ -16,26 +16,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 from armrace.errors import ArmraceError
-from armrace.service.answers import Decision
-from armrace.service.requests.decisions import Decide
-from armrace.service.requests.rewards import Reward
 from armrace.service.service import Service
-
-__all__ = [
-    "BOTS",
-    "DAY",
-    "EXPERIMENT",
-    "DemoClock",
-    "Visitors",
-    "create_experiments",
-    "simulated_visitors",
-    "temporary_store",
-]
+from armrace_client.answers import Decision
+from armrace_client.operations import Reward, Visit
 
 EXPERIMENT = "help-answers"
 BOTS = "HeadlessChrome"
@@ -73,7 +60,7 @@ _ACTS = (
     _Act(
         2 * DAY,
         _MANY_BOTS,
-        "From day 3 on, three ratings in four come from bots, until somebody retracts them.",
+        "From day 3 on, three ratings in four come from bots, until somebody voids them.",
     ),
 )
 
@@ -95,16 +82,11 @@ class DemoClock:
 
     def __call__(self) -> int:
         """Return the time of the service in milliseconds."""
-        return self._start + int(self.seconds / DAY * 86_400_000)
+        return self.time_of(self.seconds)
 
-    def day_of(self, seconds: float) -> str:
-        """Return the date of the service at a moment of the demonstration.
-
-        Args:
-            seconds: since the demonstration began.
-        """
-        start = datetime.fromtimestamp(self._start / 1000, UTC).date()
-        return (start + timedelta(days=int(seconds / DAY))).isoformat()
+    def time_of(self, seconds: float) -> int:
+        """Return the time of the service at a moment of the demonstration."""
+        return self._start + int(seconds / DAY * 86_400_000)
 
     def note(self) -> str:
         """Return what the pages say of the story at this moment."""
@@ -120,13 +102,7 @@ def temporary_store() -> Iterator[Path]:
 
 @contextmanager
 def simulated_visitors(service: Service, clock: DemoClock, speed: float = 1.0) -> Iterator[None]:
-    """Let visitors come while the block runs.
-
-    Args:
-        service: the service that they use.
-        clock: the clock of the service, which they move.
-        speed: how many times as fast as usual everything goes.
-    """
+    """Let visitors come while the block runs."""
     create_experiments(service)
     stop = threading.Event()
     visitors = Visitors(service, clock)
@@ -172,7 +148,6 @@ class _Late(NamedTuple):
     comes: float
     decision: Decision
     value: float
-    source: str
     suspicion: float
 
 
@@ -195,32 +170,31 @@ class Visitors:
     def step(self, seconds: float) -> None:
         """Simulate the visits of the next seconds, and move the clock by them."""
         now = self._clock.seconds + seconds
-        visitors = self._due("visitors", now * _VISITORS)
-        bots = self._due_bots(seconds)
-        mails = self._due("mails", now * _MAILS)
-        readers, receivers = self._decide(visitors + bots, mails)
-        self._random.shuffle(readers)
-        for decision in readers[:bots]:
-            value = 1.0 if decision.arm == _PUSHED else 0.0
-            self._late.append(_Late(now, decision, value, BOTS, 0.3))  # sooner than any human
-        for decision in readers[bots:]:
-            self._rate(now, decision)
-        for decision in receivers:
+        humans, bots = self._due("visitors", now * _VISITORS), self._due_bots(seconds)
+        sources = self._random.choices(list(_SOURCES), list(_SOURCES.values()), k=humans)
+        sources += [BOTS] * bots
+        self._random.shuffle(sources)
+        for source, decision in zip(sources, self._decide(EXPERIMENT, sources), strict=True):
+            if source == BOTS:
+                value = 1.0 if decision.arm == _PUSHED else 0.0
+                self._late.append(_Late(now, decision, value, 0.3))  # sooner than any human
+            else:
+                self._rate(now, decision, source)
+        for decision in self._decide(_OTHER, ["mail"] * self._due("mails", now * _MAILS)):
             if self._random.random() < _SUBJECTS[decision.arm]:
                 comes = now + self._random.uniform(0.1, 3.0)
-                self._late.append(_Late(comes, decision, 1.0, "mail", 0.0))
+                self._late.append(_Late(comes, decision, 1.0, 0.0))
         self._clock.seconds += seconds / 100
         self._deliver(now)
         self._clock.seconds = now
 
-    def _decide(self, readers: int, receivers: int) -> tuple[list[Decision], list[Decision]]:
-        tenant = self._service.tenant
-        wanted = [EXPERIMENT] * readers + [_OTHER] * receivers
-        made = self._service.ledger.submit([Decide(tenant, name) for name in wanted])
-        for each in made:
-            if isinstance(each, ArmraceError):
-                raise each
-        return made[:readers], made[readers:]
+    def _decide(self, name: str, sources: list[str]) -> list[Decision]:
+        if not sources:
+            return []
+        made = self._service.decide_batch(name, [Visit(source=each) for each in sources])
+        for refused in made.refusals:
+            raise ArmraceError(refused.message)
+        return made.made()
 
     def _due(self, who: str, by_now: float) -> int:
         count = int(by_now) - self._came[who]
@@ -234,27 +208,24 @@ class Visitors:
         return 0 if due and self._are_found_out(act) else due
 
     def _are_found_out(self, act: _Act) -> bool:
-        """Whether ratings of bots were retracted that came in this act."""
-        first = self._clock.day_of(act.begins)
-        own = (each for each in self._service.sources(EXPERIMENT) if each.source == BOTS)
-        return any(day.retracted for each in own for day in each.days if day.day >= first)
+        """Whether somebody has taken back what bots did, since this act began."""
+        first = self._clock.time_of(act.begins)
+        return any(
+            each.time >= first and each.action in ("void", "retract") and BOTS in each.detail
+            for each in self._service.actions(EXPERIMENT, most=20)
+        )
 
-    def _rate(self, now: float, decision: Decision) -> None:
+    def _rate(self, now: float, decision: Decision, source: str) -> None:
         chance = self._random
         value = float(chance.random() < _ANSWERS[decision.arm])
-        (source,) = chance.choices(list(_SOURCES), list(_SOURCES.values()))
         delay = min(chance.lognormvariate(-2.5, 0.6), 0.2)
         suspicion = 0.95 if source == "Firefox" and chance.random() < 0.02 else 0.1
-        self._late.append(_Late(now + delay, decision, value, source, suspicion))
+        self._late.append(_Late(now + delay, decision, value, suspicion))
 
     def _deliver(self, now: float) -> None:
-        """Send all rewards that come by now in one write."""
+        """Send all rewards that come by now, in one batch."""
         came = [each for each in self._late if each.comes <= now]
         self._late = [each for each in self._late if each.comes > now]
-        tenant = self._service.tenant
-        self._service.ledger.submit(
-            [
-                Reward(tenant, each.decision.decision, each.value, each.source, each.suspicion)
-                for each in came
-            ]
+        self._service.reward_batch(
+            [Reward(each.decision.decision, each.value, suspicion=each.suspicion) for each in came]
         )

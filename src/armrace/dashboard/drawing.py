@@ -13,14 +13,6 @@ from html import escape
 from armrace.dashboard.charts import Chart, Series
 from armrace.reports.spacing import spread
 
-__all__ = [
-    "draw_chart",
-    "draw_delay_scale",
-    "draw_delays",
-    "draw_interval",
-    "draw_sparkline",
-]
-
 WIDTH, HALF_WIDTH = 1090, 520
 _HEIGHT = 264
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48, 168, 26, 30
@@ -233,9 +225,8 @@ def _ticks(first: int, bars: int) -> list[tuple[str, float]]:
 def draw_delays(delays: Sequence[int], first: int) -> str:
     """Return counts of delays as small bars, for a cell of a table.
 
-    Args:
-        delays: the counts; each bar is of delays twice as long as those of the bar before.
-        first: the power of two of the first bar, in milliseconds.
+    Each bar is of delays twice as long as those of the bar before; the first is of ``2^first``
+    milliseconds.
     """
     most = max(delays, default=0) or 1
     width = 100 / max(1, len(delays))

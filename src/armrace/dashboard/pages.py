@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
+import msgspec
 from markupsafe import escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from armrace.dashboard.contents import (
-    Content,
-    Known,
-    experiment_content,
-    list_content,
-    preview_content,
-    sources_content,
-)
-from armrace.dashboard.forms import decision_number, page_to_return_to, read_form
+from armrace.dashboard.contents import experiment_content, list_content
 from armrace.dashboard.reading import Reading
-from armrace.dashboard.rendering import FORM_TOKEN, address, render
+from armrace.dashboard.rendering import FORM_TOKEN, STATIC_FILES, address, render, static_file
+from armrace.dashboard.rulings import (
+    actions_content,
+    preview_address,
+    preview_content,
+    read_form,
+    ruling_in,
+)
 from armrace.dashboard.sessions import COOKIE, LIFETIME, Sessions
-from armrace.dashboard.shared_contents import Make, SharedContents
-from armrace.dashboard.static_files import STATIC_FILES, static_file
-from armrace.errors import ArmraceError
+from armrace.dashboard.sources import sources_content
+from armrace.dashboard.streaming import Content, Known, Make, SharedContents
+from armrace.errors import ArmraceError, Outdated
 from armrace.service.http.access import trust
-from armrace.service.http.bodies import ClientGone
-from armrace.service.http.endpoints import ENDPOINTS
-from armrace.service.http.inside import Inside, Visitor
-from armrace.service.http.problems import Forbidden, NotFound, Unauthorised, status_of
-
-__all__ = ["Dashboard"]
+from armrace.service.http.api import Api, Visitor
+from armrace.service.http.endpoints import ClientGone
+from armrace_client.errors import Forbidden, NotFound, Unauthorised
+from armrace_client.operations import OPERATIONS, StartAfresh
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -53,18 +52,19 @@ _FINAL = frozenset({401, 403, 404})
 _BEAT = b"event: beat\ndata: {}\n\n"
 _OVER = b"event: over\ndata: {}\n\n"
 _TROUBLE = b"event: trouble\ndata: {}\n\n"
-_NAME = "/v1/experiments/{name}"
+_MakePage = Callable[[Reading, Visitor, str, Mapping[str, str]], Awaitable[Content]]
+"""Makes the content of a page, given the experiment and all that the address says."""
 
 
-async def _make_list(reading: Reading, visitor: Visitor, name: str) -> Content:
-    return await list_content(reading, visitor)
+def _live(make: Make) -> _MakePage:
+    return lambda reading, visitor, name, fields: make(reading, visitor, name)
 
 
 class Dashboard:
     """The pages.
 
     Args:
-        inside: the endpoints, as pages call them.
+        api: performs operations.
         seconds: how often streams look for changes.
         rest: the rest of a stream after a message, as a multiple of the time that the message took
             to make, so that a large page does not keep decisions waiting.
@@ -73,31 +73,32 @@ class Dashboard:
 
     def __init__(
         self,
-        inside: Inside,
+        api: Api,
         seconds: float = 1.0,
         rest: float = 10.0,
         note: Callable[[], str] = str,
     ) -> None:
-        self._inside = inside
-        self._reading = Reading(inside)
+        self._api = api
+        self._reading = Reading(api)
         self._contents = SharedContents(self._reading, seconds)
         self._seconds = seconds
         self._rest = rest
         self._note = note
-        self.sessions = Sessions(inside.keyring)
+        self.sessions = Sessions(api.keyring)
 
     def routes(self) -> Sequence[BaseRoute]:
         """Return the routes."""
         return [
-            Route("/", self._page("list", "Experiments", _make_list)),
-            Route("/live", self._stream("list", _make_list)),
-            Route("/experiment", self._page("experiment", "{name}", experiment_content)),
+            Route("/", self._page("list", "Experiments", _live(list_content))),
+            Route("/live", self._stream("list", list_content)),
+            Route("/experiment", self._page("experiment", "{name}", _live(experiment_content))),
             Route("/experiment/live", self._stream("experiment", experiment_content)),
-            Route("/sources", self._page("sources", "Sources of {name}", sources_content)),
+            Route("/sources", self._page("sources", "Sources of {name}", _live(sources_content))),
             Route("/sources/live", self._stream("sources", sources_content)),
-            Route("/preview", self._guarded(self._preview)),
-            Route("/retract", self._guarded(self._retract), methods=["POST"]),
-            Route("/release", self._guarded(self._release), methods=["POST"]),
+            Route("/preview", self._page("preview", "{source} in {name}", preview_content)),
+            Route("/actions", self._page("actions", "Actions on {name}", actions_content)),
+            Route("/rule", self._guarded(self._rule), methods=["POST"]),
+            Route("/start-afresh", self._guarded(self._start_afresh), methods=["POST"]),
             Route("/docs", self._guarded(self._show_api)),
             Route("/sign-in", self._guarded(self._show_sign_in), methods=["GET"]),
             Route("/sign-in", self._guarded(self._sign_in), methods=["POST"]),
@@ -108,21 +109,21 @@ class Dashboard:
     # --- who asks -------------------------------------------------------------------------
 
     def _visitor(self, request: Request) -> Visitor:
-        self._inside.refresh()
-        if self._inside.is_open:
-            return self._inside.local_visitor(request.scope)
+        self._api.refresh()
+        if self._api.is_open:
+            return self._api.local_visitor(request.scope)
         key = self.sessions.key_of(request.cookies.get(COOKIE, ""))
         if key is None:
             raise Unauthorised("sign in with a key.")
         if not key.allows("read"):
             raise Forbidden(f"the key {key.id} does not have the scope read.")
         trust(request.scope)
-        return Visitor(key.tenant, key)
+        return self._api.visitor(request.scope, key)
 
     def _admitted(self, request: Request) -> Visitor:
         """Return who asks, after the request was counted as one of their key."""
         visitor = self._visitor(request)
-        self._inside.charge(visitor)
+        self._api.charge(visitor)
         return visitor
 
     def _guarded(
@@ -134,7 +135,7 @@ class Dashboard:
             try:
                 return await handle(request)
             except Unauthorised:
-                target = address("/sign-in", to=page_to_return_to(request))
+                target = address("/sign-in", to=_page_to_return_to(request))
                 return RedirectResponse(target, 303, headers=_HEADERS)
             except ClientGone:
                 return Response(status_code=499)
@@ -151,10 +152,9 @@ class Dashboard:
 
     def _refusal(self, request: Request, error: ArmraceError) -> Response:
         visitor = self._visitor_if_known(request)
-        status = status_of(error)
-        waits = request.method == "GET" and status not in _FINAL and status >= 500
+        waits = request.method == "GET" and error.status >= 500
         return self._frame(
-            request, "refusal", "Refused", visitor, status, message=str(error), waits=waits
+            request, "refusal", "Refused", visitor, error.status, message=str(error), waits=waits
         )
 
     # --- pages ----------------------------------------------------------------------------
@@ -181,28 +181,20 @@ class Dashboard:
         return HTMLResponse(html, status, headers=_HEADERS)
 
     def _page(
-        self, template: str, title: str, make: Make
+        self, template: str, title: str, make: _MakePage
     ) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
-            visitor, name = self._admitted(request), request.query_params.get("name", "")
-            content = await make(self._reading, visitor, name)
-            parts = self._own_parts(request, content)
-            said = title.format(name=name)
+            visitor, fields = self._admitted(request), dict(request.query_params)
+            name, source = fields.get("name", ""), fields.get("source", "")
+            parts = self._own_parts(request, await make(self._reading, visitor, name, fields))
+            said = title.format(name=name, source=source)
             return self._frame(request, template, said, visitor, name=name, parts=parts)
 
         return self._guarded(handle)
 
-    async def _preview(self, request: Request) -> Response:
-        visitor, query = self._admitted(request), request.query_params
-        name, source = query.get("name", ""), query.get("source", "")
-        content = await preview_content(self._reading, visitor, name, source)
-        parts = self._own_parts(request, content)
-        title = f"{name} without {source}"
-        return self._frame(request, "preview", title, visitor, name=name, parts=parts)
-
     async def _show_api(self, request: Request) -> Response:
         visitor = self._visitor_if_known(request)
-        return self._frame(request, "api", "API", visitor, endpoints=ENDPOINTS)
+        return self._frame(request, "api", "API", visitor, operations=OPERATIONS.values())
 
     def _own_parts(self, request: Request, content: Content) -> dict[str, str]:
         """Return parts with the token of this session, since parts are shared by sessions."""
@@ -217,12 +209,12 @@ class Dashboard:
         async def handle(request: Request) -> Response:
             try:
                 visitor = self._admitted(request)
-                self._inside.streams.check(visitor.key_id)
+                self._api.streams.check(visitor.key_id)
                 name = request.query_params.get("name", "")
                 # A page that is refused is refused here: a stream that began has no status.
                 await self._contents.current(kind, make, visitor, name)
             except ArmraceError as error:
-                return Response(str(error), status_of(error), headers=_HEADERS)
+                return Response(str(error), error.status, headers=_HEADERS)
             events = self._counted(visitor, self._events(kind, make, request, name))
             return StreamingResponse(
                 events, media_type="text/event-stream", headers=_STREAM_HEADERS
@@ -234,7 +226,7 @@ class Dashboard:
         self, visitor: Visitor, events: AsyncIterator[bytes]
     ) -> AsyncIterator[bytes]:
         """Yield the events of a stream, which counts as one of its key while it is open."""
-        with self._inside.streams.opened(visitor.key_id):
+        with self._api.streams.opened(visitor.key_id):
             async for each in events:
                 yield each
 
@@ -245,12 +237,12 @@ class Dashboard:
         known = Known()
         yield b"retry: 1000\n\n"
         due = time.monotonic()
-        while not self._inside.streams.closing:
+        while not self._api.streams.closing:
             began = time.monotonic()
             try:
                 content = await self._contents.current(kind, make, self._visitor(request), name)
             except ArmraceError as error:
-                if status_of(error) in _FINAL:
+                if error.status in _FINAL:
                     yield _OVER
                     return
                 yield _TROUBLE
@@ -260,42 +252,58 @@ class Dashboard:
                 yield _BEAT if message is None else b"event: change\ndata: " + message + b"\n\n"
             now = time.monotonic()
             due = max(due + self._seconds, now + min(10.0, self._rest * (now - began)))
-            await self._inside.streams.rest(due - now)
+            await self._api.streams.rest(due - now)
 
     # --- forms ----------------------------------------------------------------------------
 
-    async def _change(self, request: Request, action: str) -> Response:
-        """Retract or release the rewards that a form names, and go back to the page."""
+    async def _form(self, request: Request) -> tuple[Visitor, dict[str, str]]:
+        """Return who sent a form, and its fields, after its token was checked."""
         visitor, form = self._admitted(request), await read_form(request)
         self._check_token(request, form)
-        name = form.get("name", "")
-        body: dict[str, object] = {"reason": form.get("reason", "")[:1000]}
-        if "source" in form:
-            body["source"] = form["source"]
-        if "decision" in form:
-            body["decisions"] = [decision_number(form["decision"])]
-        answer = await self._inside.call(visitor, "POST", f"{_NAME}/{action}", name, body)
+        return visitor, form
+
+    async def _rule(self, request: Request) -> Response:
+        """Make the ruling that a form describes, and go back to a page that shows it."""
+        visitor, form = await self._form(request)
+        asked = ruling_in(form)
+        try:
+            changed = (await self._api.call(visitor, asked)).changed
+        except Outdated as error:
+            said, again = str(error), preview_address(form)
+            return self._frame(
+                request, "outdated", "Outdated", visitor, error.status, message=said, again=again
+            )
+        if form.get("later"):
+            rest = msgspec.structs.replace(asked, head=None)
+            changed += (await self._api.call(visitor, rest)).changed
+        verdict = form.get("verdict", "void")
+        page = "/experiment" if verdict in ("void", "retract") else "/sources"
+        return self._go_back(request, page, verdict, asked.name, changed)
+
+    async def _start_afresh(self, request: Request) -> Response:
+        visitor, form = await self._form(request)
+        name, reason = form.get("name", ""), form.get("reason", "")[:1000]
+        await self._api.call(visitor, StartAfresh(name, reason=reason))
+        return self._go_back(request, "/experiment", "start-afresh", name, 0)
+
+    def _go_back(
+        self, request: Request, page: str, action: str, name: str, changed: int
+    ) -> Response:
+        """Lead to a page that says what was done, once what is kept of all pages is forgotten."""
         self._contents.forget()
-        page = "/experiment" if action == "retract" else "/sources"
-        session, rewards = request.cookies.get(COOKIE, ""), str(answer.rewards)
-        seal = self.sessions.seal(session, action, name, rewards)
-        target = address(page, name=name, done=action, rewards=rewards, seal=seal)
+        session, number = request.cookies.get(COOKIE, ""), str(changed)
+        seal = self.sessions.seal(session, action, name, number)
+        target = address(page, name=name, done=action, changed=number, seal=seal)
         return RedirectResponse(target, 303, headers=_HEADERS)
 
     def _done(self, request: Request) -> _Done | None:
         """Return what the form before this page has done; a link of others says nothing."""
         query = request.query_params
-        action, name, rewards = (query.get(each, "") for each in ("done", "name", "rewards"))
+        action, name, changed = (query.get(each, "") for each in ("done", "name", "changed"))
         session = request.cookies.get(COOKIE, "")
-        if not self.sessions.is_seal(session, query.get("seal", ""), action, name, rewards):
+        if not self.sessions.is_seal(session, query.get("seal", ""), action, name, changed):
             return None
-        return _Done(action, int(rewards))
-
-    async def _retract(self, request: Request) -> Response:
-        return await self._change(request, "retract")
-
-    async def _release(self, request: Request) -> Response:
-        return await self._change(request, "release")
+        return _Done(action, int(changed))
 
     def _check_token(self, request: Request, form: dict[str, str]) -> None:
         session = request.cookies.get(COOKIE, "")
@@ -305,8 +313,8 @@ class Dashboard:
     # --- signing in -----------------------------------------------------------------------
 
     async def _show_sign_in(self, request: Request) -> Response:
-        self._inside.refresh()
-        if self._inside.is_open:
+        self._api.refresh()
+        if self._api.is_open:
             return RedirectResponse("/", 303, headers=_HEADERS)
         return self._ask_to_sign_in(request, request.query_params.get("to", "/"))
 
@@ -316,9 +324,9 @@ class Dashboard:
         return self._frame(request, "sign_in", "Sign in", None, status, problem=problem, to=to)
 
     async def _sign_in(self, request: Request) -> Response:
-        self._inside.refresh()
+        self._api.refresh()
         form = await read_form(request)
-        key, to = self._inside.keyring.find(form.get("key", "").strip()), form.get("to", "/")
+        key, to = self._api.keyring.find(form.get("key", "").strip()), form.get("to", "/")
         if key is None:
             problem = "This key is not known, or it was revoked."
             return self._ask_to_sign_in(request, to, problem, 403)
@@ -363,4 +371,16 @@ class _Done(NamedTuple):
     """What a form has done."""
 
     action: str
-    rewards: int
+    changed: int
+    """How many visits or rewards count differently now."""
+
+
+def _page_to_return_to(request: Request) -> str:
+    """Return the page that asks, or that holds the form; forms themselves cannot be opened."""
+    asked = request.url
+    if request.method != "GET":
+        page = urlsplit(request.headers.get("referer", ""))
+        if page.netloc != request.headers.get("host", "") or not page.path.startswith("/"):
+            return "/"
+        return f"{page.path}?{page.query}" if page.query else page.path
+    return f"{asked.path}?{asked.query}" if asked.query else asked.path

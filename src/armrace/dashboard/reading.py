@@ -1,20 +1,19 @@
-"""Answers of endpoints for pages, of which those that are costly to make are kept for a moment."""
+"""Answers of operations for pages, of which those that are costly to make are kept for a moment."""
 
 from __future__ import annotations
 
 import time
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from armrace.service.http.inside import Inside, Visitor
+from armrace.service.http.api import Api, Visitor
+from armrace_client.operations import Operation
 
-__all__ = ["Reading"]
-
-
+T = TypeVar("T")
 _MOST_KEPT = 20
 """How many answers are kept that do not grow old."""
 
-_Place = tuple[str, str, str]
-"""Whose experiment, the address of an endpoint, and the experiment."""
+_Key = tuple[str, Operation[Any]]
+"""Whose experiment, and what was asked."""
 
 
 class _Kept(NamedTuple):
@@ -24,60 +23,52 @@ class _Kept(NamedTuple):
 
 
 class Reading:
-    """Calls endpoints for the pages of one dashboard.
+    """Performs operations for the pages of one dashboard.
 
     Args:
-        inside: the endpoints.
+        api: performs them.
         seconds: how old an answer of :meth:`recent` may be.
     """
 
-    def __init__(self, inside: Inside, seconds: float = 0.5) -> None:
-        self._inside = inside
+    def __init__(self, api: Api, seconds: float = 0.5) -> None:
+        self._api = api
         self._seconds = seconds
-        self._kept: dict[_Place, _Kept] = {}
-        self._kept_long: dict[_Place, _Kept] = {}
-        self.call = inside.call
+        self._kept: dict[_Key, _Kept] = {}
+        self._kept_long: dict[_Key, _Kept] = {}
+        self.call = api.call
 
-    async def recent(self, visitor: Visitor, path: str, name: str, version: object) -> Any:
-        """Return the answer of a reading endpoint, or the last one if it is recent.
+    async def recent(self, visitor: Visitor, operation: Operation[T], version: object) -> T:
+        """Return the answer of an operation that changes nothing, or the last one if it is recent.
 
-        Audits and courses take ten times as long as the rest of a page. A page that changes twenty
-        times a second shows them as they were a moment ago.
-
-        Args:
-            visitor: who asks.
-            path: the address of the endpoint, which everyone who may see the page may read.
-            name: the experiment.
-            version: an answer is not used again for another version of the experiment.
+        Audits and histories take ten times as long as the rest of a page. A page that changes
+        twenty times a second shows them as they were a moment ago. An answer is not used again for
+        another ``version`` of the experiment.
         """
-        place = visitor.tenant, path, name
-        now = time.monotonic()
-        kept = self._kept.get(place)
-        if kept is not None and now - kept.made < self._seconds and kept.version == version:
-            return kept.answer
-        answer = await self._inside.call(visitor, "GET", path, name)
-        self._kept = {p: k for p, k in self._kept.items() if now - k.made < self._seconds}
-        self._kept[place] = _Kept(now, version, answer)
+        key, now = (visitor.tenant, operation), time.monotonic()
+        kept = self._kept.get(key)
+        if kept is None or now - kept.made >= self._seconds or kept.version != version:
+            kept = _Kept(now, version, await self._api.call(visitor, operation))
+            self._kept = {
+                k: each for k, each in self._kept.items() if now - each.made < self._seconds
+            }
+            self._kept[key] = kept
+        answer: T = kept.answer
         return answer
 
-    async def unchanged(self, visitor: Visitor, path: str, name: str, version: object) -> Any:
-        """Return the answer of a reading endpoint, or the last one of this version, however old.
+    async def unchanged(self, visitor: Visitor, operation: Operation[T], version: object) -> T:
+        """Return the answer of an operation, or the last one, however old, of the same ``version``.
 
-        Args:
-            visitor: who asks, and may read this.
-            path: the address of the endpoint.
-            name: the experiment.
-            version: what the answer depends on; it differs whenever the answer does.
+        The version must differ whenever the answer does.
         """
-        place = visitor.tenant, path, name
-        kept = self._kept_long.pop(place, None)
+        key = visitor.tenant, operation
+        kept = self._kept_long.pop(key, None)
         if kept is None or kept.version != version:
-            answer = await self._inside.call(visitor, "GET", path, name)
-            kept = _Kept(time.monotonic(), version, answer)
-        self._kept_long[place] = kept  # as the last, so that the first is the one not asked for
+            kept = _Kept(time.monotonic(), version, await self._api.call(visitor, operation))
+        self._kept_long[key] = kept  # as the last, so that the first is the one not asked for
         while len(self._kept_long) > _MOST_KEPT:
             del self._kept_long[next(iter(self._kept_long))]
-        return kept.answer
+        answer: T = kept.answer
+        return answer
 
     def forget(self) -> None:
         """Clear the cache after a change."""

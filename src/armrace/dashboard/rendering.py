@@ -1,21 +1,23 @@
-"""Templates, with everything escaped that does not come from this package."""
+"""Templates, with everything escaped that does not come from this package, and static files."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 import secrets
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache, lru_cache
+from importlib.resources import files
 from typing import Any
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from armrace.dashboard.charts import MISSING, Chart, Series, rewards_text, ruling_text
+from armrace.dashboard.charts import MISSING, Chart, Series, number_of, ruling_text
 from armrace.dashboard.drawing import (
     HALF_WIDTH,
-    WIDTH,
     draw_chart,
     draw_delay_scale,
     draw_delays,
@@ -23,12 +25,35 @@ from armrace.dashboard.drawing import (
     draw_sparkline,
 )
 from armrace.formatting import count, duration, figure, short
-from armrace.service.answers import LayerView
-
-__all__ = ["FORM_TOKEN", "address", "render"]
+from armrace.reports.theme import theme_css
+from armrace_client.answers import LayerView
 
 FORM_TOKEN = secrets.token_hex(16)
 """Stands in forms for the token of the session; a name that someone chose cannot contain it."""
+
+
+_THEME = "theme.css"
+"""Made from the tokens that reports use too, so that both look alike."""
+STATIC_FILES = {
+    _THEME: "text/css",
+    "dashboard.css": "text/css",
+    "dashboard.js": "text/javascript",
+    "uplot.css": "text/css",
+    "uplot.js": "text/javascript",
+    "uplot-license.txt": "text/plain",
+    "icon.svg": "image/svg+xml",
+}
+"""The media type of each file by its name."""
+
+
+@cache
+def static_file(name: str) -> tuple[bytes, str]:
+    """Return a file with a tag that changes with its content."""
+    if name == _THEME:
+        content = theme_css().encode()
+    else:
+        content = files("armrace.dashboard").joinpath("static", name).read_bytes()
+    return content, f'"{hashlib.sha256(content).hexdigest()[:16]}"'
 
 
 def address(path: str, **query: Any) -> str:
@@ -52,7 +77,7 @@ def _environment() -> Environment:
     )
     environment.filters.update(
         count=count,
-        rewards=rewards_text,
+        of=number_of,
         ruling=ruling_text,
         figure=_figure,
         share=_share,
@@ -68,11 +93,11 @@ def _environment() -> Environment:
         address=address,
         form_token=FORM_TOKEN,
         half_width=HALF_WIDTH,
-        chart_svg=_chart_svg,
-        interval_svg=_interval_svg,
-        spark_svg=_spark_svg,
-        delays_svg=_delays_svg,
-        delay_scale_svg=_delay_scale_svg,
+        chart_svg=_drawn(draw_chart),
+        interval_svg=_drawn(draw_interval),
+        spark_svg=_drawn(draw_sparkline),
+        delays_svg=_drawn(draw_delays),
+        delay_scale_svg=_drawn(draw_delay_scale),
         chart_rows=_chart_rows,
         cells_html=_cells_html,
     )
@@ -126,24 +151,9 @@ def _clock(time: int) -> str:
     return datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="seconds")
 
 
-def _chart_svg(chart: Chart, width: int = WIDTH) -> Markup:
-    return Markup(draw_chart(chart, width))
-
-
-def _interval_svg(low: float, mean: float, high: float) -> Markup:
-    return Markup(draw_interval(low, mean, high))
-
-
-def _spark_svg(values: list[float]) -> Markup:
-    return Markup(draw_sparkline(values))
-
-
-def _delays_svg(delays: list[int], first: int) -> Markup:
-    return Markup(draw_delays(delays, first))
-
-
-def _delay_scale_svg(first: int, bars: int) -> Markup:
-    return Markup(draw_delay_scale(first, bars))
+def _drawn(draw: Callable[..., str]) -> Callable[..., Markup]:
+    """Return a function that draws what a template may show as it is."""
+    return lambda *given: Markup(draw(*given))
 
 
 def _clamp(share: float) -> float:

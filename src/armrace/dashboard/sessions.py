@@ -15,8 +15,6 @@ from contextlib import suppress
 from armrace.errors import ArmraceError
 from armrace.service.keyring import ApiKey, Keyring
 
-__all__ = ["COOKIE", "Sessions"]
-
 COOKIE = "armrace-session"
 LIFETIME = 12 * 3600
 _SESSION, _TOKEN, _SEAL = "session", "form", "seal"

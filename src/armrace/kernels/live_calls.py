@@ -36,7 +36,6 @@ from armrace.kernels.live import (
     DECISIONS,
     ODD,
     TAKEN,
-    UNKNOWN,
     Live,
     assign_next,
     check_weights,
@@ -44,7 +43,6 @@ from armrace.kernels.live import (
     drop_reward,
     has_place,
     learn_reward,
-    ticket_fits,
 )
 from armrace.kernels.streams import tell
 
@@ -63,7 +61,6 @@ class LiveCalls(NamedTuple):
     distribution: Any
     decide_many: Any
     learn_many: Any
-    replay: Any
 
 
 @inlined
@@ -171,7 +168,7 @@ def live_entries(code: str) -> LiveCalls:
         distribution(live.policy, out)
         check_weights(out)
 
-    decide_many, learn_many, replay = _batch_entries(code)
+    decide_many, learn_many = _batch_entries(code)
     return LiveCalls(
         choose=live_choose,
         choose_among=live_choose_among,
@@ -182,11 +179,10 @@ def live_entries(code: str) -> LiveCalls:
         distribution=live_distribution,
         decide_many=decide_many,
         learn_many=learn_many,
-        replay=replay,
     )
 
 
-def _batch_entries(code: str) -> tuple[Any, Any, Any]:
+def _batch_entries(code: str) -> tuple[Any, Any]:
     """The functions behind the calls for many decisions or rewards."""
 
     @entry(code, holds_lock=True)
@@ -214,43 +210,7 @@ def _batch_entries(code: str) -> tuple[Any, Any, Any]:
                 return place, status
         return records.size, TAKEN
 
-    @entry(code, holds_lock=True)
-    def live_replay(
-        live: Live,
-        records: Any,
-        steps: npt.NDArray[np.int64],
-        rewards: npt.NDArray[np.float64],
-    ) -> tuple[int, int]:
-        """Take steps in order; stop at the first that is refused.
-
-        The step ``i`` assigns the record ``i`` and completes it, ``-1 - i`` learns its reward, or
-        drops it if that is NaN. Returns how many steps were taken, and the status of the one
-        refused.
-        """
-        arms, layers, exact = live.shape[0], live.shape[1], live.shape[2] != 0
-        for place in range(steps.size):
-            step = steps[place]
-            if step >= 0:
-                ticket = read_ticket(records[step])
-                if not ticket_fits(ticket, arms, layers, exact):
-                    return place, UNKNOWN
-                if not has_place(live):
-                    return place, NO_ROOM
-                ticket = assign_next(live, ticket)
-                number = live.counters[DECISIONS] - 1
-                write_decision(records[step], number, tell(live.stream), ticket)
-            else:
-                done = -1 - step
-                ticket = read_ticket(records[done])
-                if np.isnan(rewards[done]):
-                    status = drop_reward(live, records[done].number, ticket)
-                else:
-                    status = learn_reward(live, records[done].number, ticket, rewards[done])
-                if status != TAKEN:
-                    return place, status
-        return steps.size, TAKEN
-
-    return live_decide_many, live_learn_many, live_replay
+    return live_decide_many, live_learn_many
 
 
 @cache
@@ -278,7 +238,6 @@ def make_live_calls(code: str, kind: Any) -> LiveCalls:
         distribution=(kind, numbers),
         decide_many=(kind, records),
         learn_many=(kind, records, numbers),
-        replay=(kind, records, types.Array(integer, 1, "C"), numbers),
     )
     entries = live_entries(code)
     calls = LiveCalls(*map(_entry_point_later, entries, argument_types))

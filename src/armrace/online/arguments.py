@@ -20,7 +20,6 @@ __all__ = [
     "check_arm",
     "check_arms",
     "check_batch",
-    "check_columns",
     "check_count",
     "check_decision",
     "check_flag",
@@ -178,34 +177,6 @@ def check_rewards(rewards: Any, count: int) -> np.ndarray:
     if outside.any():
         raise InvalidParameter(f"rewards must be in [0, 1]; got {values[outside][0]:g}.")
     return values
-
-
-def check_columns(records: Any, steps: Any, rewards: Any) -> None:
-    """Refuse arrays that compiled code, which takes their types for granted, would misread."""
-    columns = {
-        "records": (records, DECISION),
-        "steps": (steps, np.dtype(np.int64)),
-        "rewards": (rewards, np.dtype(np.float64)),
-    }
-    for name, (column, kind) in columns.items():
-        if not (
-            isinstance(column, np.ndarray)
-            and column.dtype == kind
-            and column.ndim == 1
-            and column.flags.c_contiguous
-        ):
-            wanted = "DECISION" if kind == DECISION else kind
-            raise InvalidParameter(
-                f"{name} must be a contiguous array of {wanted} with one dimension; "
-                f"got {_in_short(column)}."
-            )
-
-
-def _in_short(column: Any) -> str:
-    if not isinstance(column, np.ndarray):
-        return type(column).__name__
-    layout = "contiguous" if column.flags.c_contiguous else "with gaps"
-    return f"{column.dtype} of the shape {column.shape}, {layout}"
 
 
 def check_decision(decision: Any, arms: Sequence[str | int]) -> Decision:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from armrace.errors import ForeignTicket, InvalidParameter
-from armrace.kernels.decision_objects import NO_ROOM
 from armrace.kernels.generics import NO_ARM, NO_LAYER, Ticket, choose, distribution_among
 from armrace.kernels.live import ODD, REPEATED, TAKEN
 from armrace.kernels.streams import seek, tell
 from armrace.online.arguments import (
     check_arm,
     check_batch,
-    check_columns,
     check_decision,
     check_is_new,
     check_place,
@@ -43,6 +42,8 @@ __all__ = ["Fold"]
 
 _SURE = 1.0 - 1e-9
 """From here on a probability counts as 1."""
+_ABOVE = 1.0 + 1e-9
+"""A probability that is larger by less than this factor is the same, rounded otherwise."""
 
 
 class Fold(LiveMemory):
@@ -107,6 +108,40 @@ class Fold(LiveMemory):
             ticket = check_ticket(ticket, self._live.shape)
         with self._lock:
             return self._assign(ticket)
+
+    def recount(self, ticket: Ticket, replays: bool = True) -> Decision:
+        """Count a decision whose ticket was drawn here, or read from a log that was verified.
+
+        A log may be replayed without some of its decisions, and this learner may then give the arm
+        a larger probability than the one under which it was drawn. A policy that weights rewards by
+        probabilities learns with the larger of the two: a few draws of an arm that forged rewards
+        had made rare must not decide about it (docs/decisions/021).
+
+        Args:
+            ticket: the ticket, which is not checked: that would take longer than the call.
+            replays: whether the ticket may be one of a log that is replayed.
+        """
+        with self._lock:
+            if replays and ticket is not self._drawn and self._weighs:
+                own = self._own_probability(ticket.arm)
+                if own > ticket.probability * _ABOVE:
+                    ticket = ticket._replace(probability=own)
+            return self._assign(ticket)
+
+    def _own_probability(self, arm: int) -> float:
+        if self._away:
+            return float(self._weights()[arm])
+        out = self._scratch
+        if out.size != len(self.arms):
+            out = self._scratch = np.zeros(len(self.arms))
+        self._calls.distribution(self._current.handle, out)
+        return float(out[arm])
+
+    @cached_property
+    def _weighs(self) -> bool:
+        policy = self.policy
+        layers = policy.layer_count(len(self.arms), self.horizon)
+        return policy.draws_by_weights and not policy.learns_from_others and layers == 1
 
     def _assign(self, ticket: tuple[Any, ...]) -> Decision:
         decision: Decision | None = self._calls.assign(self._current.handle, *ticket)
@@ -281,38 +316,6 @@ class Fold(LiveMemory):
             self._skip_to(taken)
             return self._assign(ticket)
 
-    def replay_many(self, records: np.ndarray, steps: np.ndarray, rewards: np.ndarray) -> None:
-        """Apply many events of a log at once, as :meth:`apply` would one by one.
-
-        Args:
-            records: decisions of the type ``DECISION`` of :mod:`armrace.kernels.event_log`: those
-                still to be assigned with their tickets, which are completed here, and those that
-                were assigned before with their numbers and completed tickets.
-            steps: what to do, in order, as int64: ``i`` assigns the record ``i``, ``-1 - i`` learns
-                its reward.
-            rewards: for each record its reward as float64, or NaN if it is to be dropped.
-
-        Raises:
-            ForeignTicket: a decision could not have been made here, or has had its reward.
-            InvalidParameter: an array is not of its type, a step names no record, or a reward is
-                outside [0, 1].
-        """
-        check_columns(records, steps, rewards)
-        outside = (steps < -records.size) | (steps >= records.size)
-        refused = ~(np.isnan(rewards) | ((rewards >= 0.0) & (rewards <= 1.0)))
-        if outside.any() or refused.any() or rewards.size != records.size:
-            raise InvalidParameter("steps must name records, and rewards must be in [0, 1] or NaN.")
-        with self._lock:
-            done, status = self._calls.replay(self._current.handle, records, steps, rewards)
-            if status == NO_ROOM:
-                # The steps before were taken and must not be repeated: only the rest follows.
-                self._make_room(steps.size)
-                steps = steps[done:]
-                done, status = self._calls.replay(self._current.handle, records, steps, rewards)
-        if status != TAKEN:
-            record = records[int(steps[done]) if steps[done] >= 0 else -1 - int(steps[done])]
-            self._refuse(status, record.item())
-
     def skip_to(self, taken: int) -> None:
         """Advance the random stream to where ``taken`` numbers have been taken; never move it back.
 
@@ -325,6 +328,17 @@ class Fold(LiveMemory):
         checked = check_taken(taken)
         with self._lock:
             self._skip_to(checked)
+
+    def go_back_to(self, taken: int) -> None:
+        """Move the random stream back to where ``taken`` numbers had been taken.
+
+        Only for draws of :meth:`choose` that led to no decision and that nobody has seen.
+
+        Args:
+            taken: how many random numbers had been taken.
+        """
+        with self._lock:
+            seek(self._stream, check_taken(taken))
 
     def _skip_to(self, taken: int) -> None:
         # The stream never moves back: numbers must not be used twice.

@@ -84,6 +84,7 @@ class LiveMemory:
         """Decisions before the first of the log whose rewards were outstanding in a snapshot."""
         self._drawn = Ticket(NO_ARM)
         """What was drawn last."""
+        self._scratch = np.zeros(len(arms))
         state, kept = self._start(len(arms))
         live = Live(
             policy=kept,

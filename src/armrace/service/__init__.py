@@ -1,9 +1,7 @@
-"""The decision service: experiments that decide and learn, on a durable log.
+"""The decision service: experiments that decide and learn, each on a durable log of its own.
 
-The state of all experiments is a fold of an event log. Requests are performed in turns of a
+The state of an experiment is the replay of its log. Operations are performed in transactions of a
 store, and no answer leaves before its events are durable.
-
-Names are loaded when they are first used, so that clients need not load the compiled core.
 """
 
 from __future__ import annotations
@@ -12,100 +10,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _HOMES = {
-    "armrace.service.answers": (
-        "ArmAnswer",
-        "ArmSummary",
-        "Decision",
-        "DecisionRow",
-        "Deletion",
-        "ExperimentHealth",
-        "ExperimentView",
-        "HistoryView",
-        "LayerView",
-        "QuarantinedReward",
-        "RatioCheck",
-        "RatioRow",
-        "RewardAnswer",
-        "RulingAnswer",
-        "RulingView",
-        "SourceDayView",
-        "SourceView",
-    ),
-    "armrace.service.keyring": (
-        "ApiKey",
-        "Keyring",
-    ),
-    "armrace.service.ledger": ("Ledger",),
-    "armrace.service.opening": (
-        "open_service",
-        "open_store",
-    ),
-    "armrace.service.service": ("Service",),
-    "armrace.service.stores": (
-        "MemoryStore",
-        "Store",
-        "Turn",
-    ),
+    "ApiKey": "armrace.service.keyring",
+    "Engine": "armrace.service.engine",
+    "Keyring": "armrace.service.keyring",
+    "MemoryStore": "armrace.service.log",
+    "Service": "armrace.service.service",
+    "Store": "armrace.service.log",
+    "Transaction": "armrace.service.log",
+    "open_service": "armrace.service.opening",
+    "open_store": "armrace.service.opening",
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 if TYPE_CHECKING:
-    from armrace.service.answers import (
-        ArmAnswer,
-        ArmSummary,
-        Decision,
-        DecisionRow,
-        Deletion,
-        ExperimentHealth,
-        ExperimentView,
-        HistoryView,
-        LayerView,
-        QuarantinedReward,
-        RatioCheck,
-        RatioRow,
-        RewardAnswer,
-        RulingAnswer,
-        RulingView,
-        SourceDayView,
-        SourceView,
-    )
+    from armrace.service.engine import Engine
     from armrace.service.keyring import ApiKey, Keyring
-    from armrace.service.ledger import Ledger
+    from armrace.service.log import MemoryStore, Store, Transaction
     from armrace.service.opening import open_service, open_store
     from armrace.service.service import Service
-    from armrace.service.stores import MemoryStore, Store, Turn
 
 __all__ = [
     "ApiKey",
-    "ArmAnswer",
-    "ArmSummary",
-    "Decision",
-    "DecisionRow",
-    "Deletion",
-    "ExperimentHealth",
-    "ExperimentView",
-    "HistoryView",
+    "Engine",
     "Keyring",
-    "LayerView",
-    "Ledger",
     "MemoryStore",
-    "QuarantinedReward",
-    "RatioCheck",
-    "RatioRow",
-    "RewardAnswer",
-    "RulingAnswer",
-    "RulingView",
     "Service",
-    "SourceDayView",
-    "SourceView",
     "Store",
-    "Turn",
+    "Transaction",
     "open_service",
     "open_store",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME_OF:
-        return getattr(import_module(_HOME_OF[name]), name)
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'armrace.service' has no attribute {name!r}")

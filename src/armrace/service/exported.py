@@ -14,7 +14,19 @@ from armrace.service.imports import LoggedRow, Rows
 
 __all__ = ["rows_of_export", "survey_export"]
 
-_NEEDED = ("time", "arm", "probability", "unit", "reward", "reward_time", "source", "suspicion")
+_NEEDED = (
+    "time",
+    "arm",
+    "probability",
+    "unit",
+    "reward",
+    "reward_time",
+    "source",
+    "suspicion",
+    "counts",
+    "labels",
+    "void",
+)
 
 
 def rows_of_export(path: Path | str) -> Rows:
@@ -32,12 +44,20 @@ def _read_rows(path: Path | str) -> Iterator[LoggedRow]:
         for row in frame.iter_rows(named=True):
             number += 1
             try:
-                fields = {name: row[name] for name in (*_NEEDED, "counts")}
+                fields = {name: row[name] for name in _NEEDED}
+                fields["labels"] = _labels(fields["labels"])
                 yield msgspec.convert(fields, LoggedRow)
             except msgspec.ValidationError as error:
                 raise InvalidParameter(
                     f"{path} is not an export of a service: {error} (row {number})."
                 ) from None
+
+
+def _labels(given: Any) -> Any:
+    """Return labels, which are text in Parquet, and have all names of a part in NDJSON."""
+    if isinstance(given, str):
+        return msgspec.json.decode(given)
+    return {name: value for name, value in (given or {}).items() if value is not None}
 
 
 def survey_export(path: Path | str) -> tuple[list[str], float]:
@@ -72,7 +92,7 @@ def _frames(path: Path) -> Iterator[Any]:
     except (pl.exceptions.PolarsError, OSError) as error:
         reason = str(error).splitlines()[0][:200].rstrip(".")
         raise InvalidParameter(f"cannot read {path}: {reason}.") from None
-    missing = [name for name in (*_NEEDED, "counts") if name not in present]
+    missing = [name for name in _NEEDED if name not in present]
     if missing:
         raise InvalidParameter(
             f"{path} is not an export of a service: it has no column {missing[0]!r}; for a log of "

@@ -11,8 +11,8 @@ import msgspec
 
 from armrace.errors import InvalidParameter
 from armrace.files import atomic_path
-from armrace.service.answers import DecisionRow
-from armrace.service.folding import in_parts
+from armrace.service.loading import in_parts
+from armrace_client.answers import DecisionRow
 
 __all__ = ["DEFAULT_FORMAT", "FORMATS", "write_rows"]
 
@@ -75,12 +75,20 @@ def _to_frame(rows: list[DecisionRow]) -> Any:
         "time": polars.Int64,
         "arm": polars.String,
         "probability": polars.Float64,
-        "by_floor": polars.Boolean,
+        "by": polars.String,
         "unit": polars.String,
+        "request": polars.String,
+        "source": polars.String,
+        "labels": polars.String,
         "reward": polars.Float64,
         "reward_time": polars.Int64,
-        "source": polars.String,
         "suspicion": polars.Float64,
         "counts": polars.Boolean,
+        "void": polars.Boolean,
     }
+    # Labels as JSON: a column of Parquet has one type, and labels have names of their own.
+    rows = [
+        msgspec.structs.replace(row, labels=msgspec.json.encode(row.labels).decode())
+        for row in rows
+    ]
     return polars.DataFrame([msgspec.structs.astuple(row) for row in rows], schema, orient="row")

@@ -12,21 +12,22 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
+from functools import partial
 from itertools import islice
 
 import msgspec
 
 from armrace.errors import AlreadyExists, InvalidParameter
-from armrace.kernels.streams import seek
 from armrace.logs import Log
-from armrace.service.books import Books
-from armrace.service.drawing import lot_of
-from armrace.service.events import Created, Decided, Rewarded
-from armrace.service.experiment import Experiment
-from armrace.service.rewards import RewardScale
+from armrace.service.model.drawing import lot_of
+from armrace.service.model.events import Decided, Rewarded
+from armrace.service.model.experiment import Experiment
+from armrace.service.model.rewards import RewardScale
+from armrace.service.model.settings import Settings, check_label, check_labels, check_name
+from armrace.service.operations.deciding import start_afresh_if_over
+from armrace.service.operations.experiments import begin_log
 from armrace.service.service import Service
-from armrace.service.settings import Settings, check_label, check_name
-from armrace.service.warming import warm_ahead
+from armrace.service.work import Work
 
 __all__ = ["Imported", "LoggedRow", "Rows", "import_rows", "rows_of"]
 
@@ -48,6 +49,9 @@ class LoggedRow(msgspec.Struct, frozen=True):
     suspicion: float | None = None
     counts: bool | None = None
     """Whether the reward counts; ``False`` for one that was retracted."""
+    labels: dict[str, str] | None = None
+    void: bool = False
+    """Whether the visit counts as never made."""
 
 
 class Imported(msgspec.Struct, frozen=True):
@@ -58,81 +62,71 @@ class Imported(msgspec.Struct, frozen=True):
     """Decisions that the policy took as its own."""
     rewards: int
     retracted: int
-
-
-class _Begin(msgspec.Struct, frozen=True):
-    """Create the experiment at the time of its first row."""
-
-    tenant: str
-    name: str
-    settings: Settings
-    time: int | None
-
-    def perform(self, books: Books) -> int:
-        if books.state.get(self.tenant, self.name) is not None:
-            raise AlreadyExists(f"there is an experiment named {self.name!r}; give another --name.")
-        time = books.time if self.time is None else self.time
-        if time < books.state.time:
-            raise InvalidParameter(
-                "the store has events that are later than the first row of the log, and its times "
-                "never decrease; import into a new store."
-            )
-        number = len(books.state.experiments)
-        settings = msgspec.to_builtins(self.settings)
-        books.add(Created(time, number, self.tenant, self.name, settings))
-        return time
+    voided: int
 
 
 class _Importer:
     """What was done so far, and how a chunk is added; late rewards wait for the next chunk."""
 
-    def __init__(self, tenant: str, name: str, floor: float | None, started: int) -> None:
-        self._tenant, self._name, self._floor = tenant, name, floor
-        self._started = started
+    def __init__(self, floor: float | None, started: int) -> None:
+        self._floor, self._started = floor, started
         self._waiting: list[tuple[int, int, Rewarded]] = []
         self.done = self.learned = self.rewards = 0
         self.retracted: list[int] = []
+        self.voided: list[int] = []
 
     def copy(self) -> _Importer:
         """Return an importer that goes on from here."""
         made = copy(self)
-        made._waiting, made.retracted = self._waiting.copy(), self.retracted.copy()
+        made._waiting = self._waiting.copy()
+        made.retracted, made.voided = self.retracted.copy(), self.voided.copy()
         return made
 
-    def add(self, books: Books, rows: tuple[LoggedRow, ...], is_last: bool) -> None:
+    def add(self, work: Work, rows: tuple[LoggedRow, ...], is_last: bool) -> None:
         """Add the events of a chunk in the order of their times."""
-        experiment = books.experiment(self._tenant, self._name)
-        places = {arm: place for place, arm in enumerate(experiment.arms)}
+        experiment = work.experiment
         taken = experiment.generation.learner.taken
         for row in rows:
             time = self._started if row.time is None else row.time
-            self._pay(books, experiment, time)
-            generation = experiment.generation
-            decided = self._decide(experiment, places[row.arm], row, time)
+            self._pay(work, time)
+            generation, work.time = experiment.generation, time
+            decided = self._decide(work, experiment.index_of[row.arm], row)
             if decided.ticket is not None:
                 self.learned += 1
                 taken = decided.taken
-            sequence = books.add(decided)
+            sequence = work.add(decided)
+            start_afresh_if_over(work)
             if experiment.generation is not generation:
                 taken = experiment.generation.learner.taken
+            if row.void:
+                self.voided.append(sequence)
             if row.reward is not None:
                 self._expect(experiment, sequence, row, time)
             self.done += 1
         if is_last:
-            self._pay(books, experiment, None)
-        # Draws that made no decision are not in the log, so that a fold of it does not know them.
-        # The stream goes back to where the log says it is: a fold gives the live state exactly.
-        seek(experiment.generation.learner._stream, taken)
+            self._pay(work, None)
+        # Draws that made no decision are not in the log, so that a replay of it does not know them.
+        # The stream goes back to where the log says it is: a replay gives the live state exactly.
+        experiment.generation.go_back_to(taken)
 
-    def _decide(self, experiment: Experiment, place: int, row: LoggedRow, time: int) -> Decided:
-        experiment.advance(time)
+    def _decide(self, work: Work, index: int, row: LoggedRow) -> Decided:
+        experiment = work.experiment
+        experiment.advance(work.time)
         drawn = experiment.draw(None)
-        if drawn.arm == place and self._accepts(experiment, row.probability):
+        if drawn.arm == index and self._accepts(experiment, row.probability):
             ticket, taken = drawn.ticket, drawn.taken
         else:
             ticket, taken = None, 0
         return Decided(
-            time, experiment.number, place, ticket, taken, row.probability, unit=row.unit
+            work.time,
+            index,
+            ticket,
+            taken,
+            row.probability,
+            unit=work.shard.hashed(row.unit),
+            source=row.source,
+            labels=row.labels,
+            by="policy" if ticket is not None else "editor",
         )
 
     def _accepts(self, experiment: Experiment, propensity: float | None) -> bool:
@@ -141,38 +135,31 @@ class _Importer:
             return True
         if propensity is None:  # it may have been anything, so that the row proves nothing
             return False
-        coin = lot_of(experiment.settings.seed + _COINS, experiment.decisions)
+        coin = lot_of(experiment.settings.seed + _COINS, experiment.head.sequence)
         return coin * propensity < self._floor
 
     def _expect(self, experiment: Experiment, sequence: int, row: LoggedRow, time: int) -> None:
         late = row.reward_time is not None and row.time is not None
         due = max(time, row.reward_time or 0) if late else time
         steps = experiment.scale.steps(row.reward)
-        event = Rewarded(due, experiment.number, sequence, steps, row.source, row.suspicion)
+        event = Rewarded(due, sequence, steps, None, row.suspicion)
         # Times of a log never decrease, so that late rewards are put among the decisions that
         # follow.
         heapq.heappush(self._waiting, (due, sequence, event))
         self.rewards += 1
-        if row.counts is False:
+        if row.counts is False and not row.void:
             self.retracted.append(sequence)
 
-    def _pay(self, books: Books, experiment: Experiment, time: int | None) -> None:
+    def _pay(self, work: Work, time: int | None) -> None:
         """Add the rewards that come up to a time, or all of them."""
         while self._waiting and (time is None or self._waiting[0][0] <= time):
-            books.add(heapq.heappop(self._waiting)[2])
+            work.add(heapq.heappop(self._waiting)[2])
 
-
-class _AddRows(msgspec.Struct, frozen=True):
-    """Add a chunk of rows; return the importer that has done so."""
-
-    importer: _Importer
-    rows: tuple[LoggedRow, ...]
-    is_last: bool
-
-    def perform(self, books: Books) -> _Importer:
-        # A copy: the turn may be taken again, and must then begin as it did.
-        importer = self.importer.copy()
-        importer.add(books, self.rows, self.is_last)
+    def done_with(self, work: Work, rows: tuple[LoggedRow, ...], is_last: bool) -> _Importer:
+        """Add a chunk of rows; return the importer that has done so."""
+        # A copy: the transaction may be given up and must then begin as it did.
+        importer = self.copy()
+        importer.add(work, rows, is_last)
         return importer
 
 
@@ -210,16 +197,21 @@ def import_rows(
     chunk = tuple(islice(ordered, _CHUNK))
     if not chunk:
         raise InvalidParameter("the log has no rows.")
-    warm_ahead(settings, service.ledger.is_shared)
-    started = service.ledger.ask(_Begin(service.tenant, name, settings, chunk[0].time))
-    importer = _Importer(service.tenant, name, floor, started)
+    session = service.session
+    started = begin_log(session, name, settings, chunk[0].time)
+    if started is None:
+        raise AlreadyExists(f"there is an experiment named {name!r}; give another --name.")
+    importer = _Importer(floor, started)
     while chunk:
-        rows, chunk = chunk, tuple(islice(ordered, _CHUNK))
-        importer = service.ledger.ask(_AddRows(importer, rows, not chunk))
+        part, chunk = chunk, tuple(islice(ordered, _CHUNK))
+        importer = session.call(name, partial(importer.done_with, rows=part, is_last=not chunk))
+    reason = "did not count in the imported log"
     if importer.retracted:
-        service.retract(name, importer.retracted, reason="did not count in the imported log")
-    counts = importer.done, importer.learned, importer.rewards, len(importer.retracted)
-    return Imported(*counts)
+        service.retract(name, importer.retracted, reason=reason)
+    if importer.voided:
+        service.void(name, importer.voided, reason=reason)
+    counts = importer.done, importer.learned, importer.rewards
+    return Imported(*counts, len(importer.retracted), len(importer.voided))
 
 
 def _checked(rows: Iterable[LoggedRow], settings: Settings) -> Iterator[LoggedRow]:
@@ -252,6 +244,7 @@ def _checked(rows: Iterable[LoggedRow], settings: Settings) -> Iterator[LoggedRo
         for what, label in (("unit", row.unit), ("source", row.source)):
             if label is not None:
                 check_label(f"{what} of row {number}", label)
+        check_labels(row.labels)
         yield row
 
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import msgspec
 
@@ -21,13 +21,13 @@ from armrace.errors import AlreadyExists, DamagedFile, InvalidParameter, Unknown
 from armrace.files import atomic_path
 from armrace.files.locks import folder_locked
 from armrace.files.private import check_private
-from armrace.service.defaults import DEFAULT_TENANT
-from armrace.service.settings import check_label
 from armrace.service.tokens import SigningKeys
+from armrace_client.operations import Scope
 
-__all__ = ["SCOPES", "ApiKey", "Keyring", "Scope"]
+__all__ = ["DEFAULT_TENANT", "SCOPES", "ApiKey", "Keyring", "Scope"]
 
-Scope = Literal["decide", "reward", "read", "admin"]
+DEFAULT_TENANT = "main"
+"""Whose experiments are reached; its keys are the operator's."""
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 _SECRET_BYTES = 32
 _PREFIX = "armrace"
@@ -43,6 +43,8 @@ class ApiKey(msgspec.Struct, frozen=True):
     digest: bytes
     """SHA-256 of the secret, which has 256 random bits."""
     revoked: int | None = None
+    label: str = ""
+    """Whose key it is, as the log of actions shows it."""
 
     def allows(self, scope: Scope) -> bool:
         """Whether the key may be used for this; a key with the scope admin may do everything.
@@ -56,7 +58,9 @@ class ApiKey(msgspec.Struct, frozen=True):
 class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     signing: dict[int, bytes]
     keys: list[ApiKey]
-    format: int = 1
+    store: bytes
+    """What logs are chained and identifiers hashed with; it is never changed."""
+    format: int = 2
     signer: int | msgspec.UnsetType = msgspec.UNSET
     """The key that signs, as long as a newer one is prepared; otherwise the newest signs."""
     ended: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
@@ -95,7 +99,7 @@ class Keyring:
             if path is not None and path.exists():  # another process was faster
                 self._read()
             else:
-                self._write(_Content({1: _new_secret()}, []))
+                self._write(_Content({1: _new_secret()}, [], _new_secret()))
 
     def _read(self) -> None:
         assert self._path is not None
@@ -112,7 +116,7 @@ class Keyring:
         sound = content.signs in content.signing and all(
             # A short secret, in a file that was edited by hand, would make tokens easy to forge.
             len(secret) == _SECRET_BYTES
-            for secret in content.signing.values()
+            for secret in (*content.signing.values(), content.store)
         )
         if not sound:
             raise DamagedFile(f"the keys in {self._path} have no sound signing key.")
@@ -165,6 +169,10 @@ class Keyring:
     def signing_keys(self) -> SigningKeys:
         """Return the keys that sign the names of decisions."""
         return self._signing
+
+    def store_secret(self) -> bytes:
+        """Return the secret that logs are chained with, which stays the same for ever."""
+        return self._content.store
 
     def derived_secrets(self, purpose: str) -> list[bytes]:
         """Derive a secret for another purpose from each signing key, the signer first.
@@ -234,24 +242,32 @@ class Keyring:
         """Whether there ever was a key: a service whose keys are all revoked stays closed."""
         return bool(self._content.keys)
 
-    def create(self, scopes: Iterable[str], tenant: str = DEFAULT_TENANT) -> tuple[ApiKey, str]:
+    def create(
+        self, scopes: Iterable[str], tenant: str = DEFAULT_TENANT, label: str = ""
+    ) -> tuple[ApiKey, str]:
         """Create a key.
 
         Args:
             scopes: what it may be used for: decide, reward, read, admin.
             tenant: whose experiments it reaches.
+            label: whose key it is, for the log of actions.
 
         Returns:
             The key, and the text that its user sends, which is not kept.
         """
+        from armrace.service.model.settings import check_label  # which loads all of numba
+
         wanted = tuple(dict.fromkeys(scopes))
         unknown = [scope for scope in wanted if scope not in SCOPES]
         if unknown or not wanted:
             got = ", ".join(map(str, wanted)) or "none"
             raise InvalidParameter(f"scopes must be among {', '.join(SCOPES)}; got {got}.")
         check_label("tenant", tenant)
+        if label:
+            check_label("label", label)
         name, secret = secrets.token_hex(6), secrets.token_urlsafe(_SECRET_BYTES)
-        made = ApiKey(name, tenant, wanted, time.time_ns() // 1_000_000, _digest(secret))  # type: ignore[arg-type]  # checked above
+        created = time.time_ns() // 1_000_000
+        made = ApiKey(name, tenant, wanted, created, _digest(secret), label=label)  # type: ignore[arg-type]  # checked above
         with self._changing() as content:
             self._write(msgspec.structs.replace(content, keys=[*content.keys, made]))
         return made, f"{_PREFIX}_{name}_{secret}"

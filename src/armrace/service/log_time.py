@@ -2,8 +2,8 @@
 
 Windows close by the time of the log. So a clock that is set wrong must neither stop it nor close
 windows early, as far as a process can tell. It compares a shared clock, the database's, with its
-own monotonic one from turn to turn. When it starts, it has nothing to compare with: that the clock
-is a day ahead of the log may be a jump or a day without an event.
+own monotonic one from transaction to transaction. When it starts, it has nothing to compare with:
+that the clock is a day ahead of the log may be a jump or a day without an event.
 """
 
 from __future__ import annotations
@@ -39,24 +39,22 @@ class LogTime:
         self._clock = clock or monotonic_clock()
         self._elapsed = elapsed
         self._correction = 0
-        """What is added to a clock that is behind the log or has jumped."""
+        """What is added to a clock that has jumped."""
         self._told = 0
         self._before: tuple[int, int] | None = None
-        """The shared clock and the own one in the last turn."""
+        """The shared clock and the own one in the last transaction."""
 
-    def after(self, last: int, shared: int | None) -> int:
-        """Return the time of events that follow an event of the time ``last``.
+    def now(self, shared: int | None) -> int:
+        """Return the time of the next event, as far as the clocks say; it never goes back.
 
         Args:
-            last: the time of the last event of the log.
             shared: the time of the clock that all processes of the store share, if there is one.
         """
         if shared is not None:
             self._take_back_jumps(shared)
         time = (self._clock() if shared is None else shared) + self._correction
-        behind = max(last, self._told) - time
+        behind = self._told - time
         if behind > 0:
-            # From here on time passes as fast as the clock, and does not wait for it.
             self._correction += behind
             time += behind
         self._told = time

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import closing
 from pathlib import Path
 
-from armrace.errors import InvalidParameter
+from armrace.errors import InvalidParameter, UnknownName
 from armrace.extras import missing_package
-from armrace.service.defaults import DEFAULT_TENANT
-from armrace.service.keyring import Keyring
+from armrace.files import make_folder
+from armrace.service.keyring import DEFAULT_TENANT, Keyring
+from armrace.service.log.memory import MemoryStore
+from armrace.service.log.store import Store
 from armrace.service.service import Service
-from armrace.service.stores.base import Store
-from armrace.service.stores.memory import MemoryStore
 
-__all__ = ["is_database", "keyring_of", "open", "open_service", "open_store", "without_password"]
+__all__ = [
+    "data_folder",
+    "default_place",
+    "existing_keyring",
+    "is_database",
+    "keyring_of",
+    "open",
+    "open_service",
+    "open_store",
+    "without_password",
+]
 
 MEMORY = ":memory:"
 
@@ -36,9 +48,10 @@ def open_service(
     Returns:
         The service, to be closed after use; it can be used in a ``with`` statement.
     """
-    store = open_store(place, restored)
+    keyring = existing_keyring(place, keys)
+    store = open_store(place, keyring, restored)
     try:
-        return Service(store, keyring_of(place, keys), tenant)
+        return Service(store, keyring, tenant)
     except BaseException:
         store.close()
         raise
@@ -47,25 +60,29 @@ def open_service(
 open = open_service  # noqa: A001  # as ``armrace.open``
 
 
-def open_store(place: Path | str, restored: bool = False, *, read_only: bool = False) -> Store:
+def open_store(
+    place: Path | str, keyring: Keyring, restored: bool = False, *, read_only: bool = False
+) -> Store:
     """Open a store by its place.
 
     Args:
         place: as for :func:`open_service`.
+        keyring: the secrets, which have signed how far the store was written.
         restored: whether the file comes from a backup.
         read_only: whether to change nothing. A file must exist then and be used by no other
-            process; a database is read without a lock, as it was when a turn began.
+            process; a database is read without a lock, as it was when a transaction began.
     """
     if str(place) == MEMORY:
         return MemoryStore()
     try:
         if is_database(place):
-            from armrace.service.stores.postgres import PostgresStore
+            from armrace.service.log.postgres import PostgresStore
 
             return PostgresStore(str(place), read_only=read_only)
-        from armrace.service.stores.sqlite import SqliteStore
+        from armrace.service.log.sqlite import SqliteStore
 
-        return SqliteStore(place, restored, read_only=read_only)
+        secrets = (keyring.store_secret(),)
+        return SqliteStore(place, restored, secrets=secrets, read_only=read_only)
     except ModuleNotFoundError as error:
         raise InvalidParameter(missing_package(error)) from None
 
@@ -114,3 +131,48 @@ def keyring_of(
         )
     path = Path(place).absolute()
     return Keyring(path.with_name(path.name + "-keys"), create=create)
+
+
+def existing_keyring(place: Path | str, keys: Path | str | None = None) -> Keyring:
+    """Return the keyring of a store, which is made only if the store has no experiment.
+
+    Args:
+        place: the place of the store.
+        keys: as for :func:`keyring_of`.
+
+    Raises:
+        UnknownName: there is no file of secrets, although the store has experiments.
+    """
+    try:  # before the store, which may be far away
+        return keyring_of(place, keys, create=False)
+    except UnknownName as error:
+        if _has_experiments(place):
+            raise UnknownName(
+                f"{str(error).rstrip('.')}, although the store has experiments; put the file back "
+                "or name it with keys: without it, their logs cannot be verified."
+            ) from None
+    return keyring_of(place, keys)
+
+
+def _has_experiments(place: Path | str) -> bool:
+    is_file = not is_database(place)
+    if is_file and (str(place) == MEMORY or not Path(place).is_file()):
+        return False
+    if is_file and not Path(place).stat().st_size:
+        return False
+    # Without secrets, it can be read as if it came from a backup.
+    opened = closing(open_store(place, Keyring(), restored=True, read_only=is_file))
+    with opened as store, store.transaction() as transaction:
+        return bool(transaction.logs())
+
+
+def data_folder() -> Path:
+    """Return the folder of the user's data of this program."""
+    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(base) / "armrace"
+
+
+def default_place() -> Path:
+    """Return the file of the store that is used if none is named; its folder is made."""
+    make_folder(data_folder())
+    return data_folder() / "service.db"

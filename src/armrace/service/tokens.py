@@ -1,4 +1,4 @@
-"""Signed names of decisions.
+"""Signed names of decisions and leases.
 
 A token says which decision of which experiment it names, which arm was served and when the window
 closes. Its signature covers the tenant too, which is not part of it: a token that is shown by
@@ -18,13 +18,12 @@ from typing import NamedTuple
 
 from armrace.errors import ForeignTicket
 
-__all__ = ["SigningKeys", "TokenContent"]
+__all__ = ["DECISION", "LEASE", "SigningKeys", "TokenContent"]
 
-_VERSION = 1
+DECISION, LEASE = 2, 3
+"""What a token names; tokens of the first design had the number 1."""
 _CONTENT = struct.Struct(">BIIQIQ")
 _SIGNATURE = 16
-_BLOCK = 64
-"""The block of SHA-256, in bytes; a secret is shorter."""
 _TO_URL = bytes.maketrans(b"+/", b"-_")
 _FROM_URL = bytes.maketrans(b"-_+/", b"+/--")
 """Characters outside the URL-safe alphabet of base64 become ones that base64 does not have."""
@@ -34,9 +33,9 @@ _FORGED = "no decision of this service has this token."
 class TokenContent(NamedTuple):
     """What a token says."""
 
-    experiment: int
+    log: int
     sequence: int
-    place: int
+    arm: int
     closes: int
 
 
@@ -56,27 +55,29 @@ class SigningKeys:
         signer: int | None = None,
         newer: Callable[[], Mapping[int, bytes]] = dict,
     ) -> None:
-        self._macs = {number: _Mac(secret) for number, secret in secrets.items()}
+        self._macs = {number: _keyed(secret) for number, secret in secrets.items()}
         self._signer = max(self._macs) if signer is None else signer
         self._newer = newer
 
-    def sign(self, tenant: str, content: TokenContent) -> str:
-        """Return the token of a decision.
+    def sign(self, tenant: str, content: TokenContent, kind: int = DECISION) -> str:
+        """Return the token of a decision or of a lease.
 
         Args:
             tenant: which tenant the decision was served; part of the signature only.
             content: what the token says.
+            kind: what it names.
         """
-        body = _CONTENT.pack(_VERSION, self._signer, *content)
+        body = _CONTENT.pack(kind, self._signer, *content)
         signed = body + self._signature(self._signer, tenant, body)
         return binascii.b2a_base64(signed, newline=False).translate(_TO_URL).decode()
 
-    def read(self, tenant: str, token: object) -> TokenContent:
+    def read(self, tenant: str, token: object, kind: int = DECISION) -> TokenContent:
         """Return what a token says.
 
         Args:
             tenant: which tenant shows the token.
             token: the token.
+            kind: what it must name.
 
         Raises:
             ForeignTicket: this service has not given it to this tenant.
@@ -89,7 +90,7 @@ class SigningKeys:
             raise ForeignTicket(_FORGED) from None
         body, signature = signed[: _CONTENT.size], signed[_CONTENT.size :]
         version, key, *content = _CONTENT.unpack(body)
-        if version != _VERSION or not self._knows(key):
+        if version != kind or not self._knows(key):
             raise ForeignTicket(_FORGED)
         if not hmac.compare_digest(signature, self._signature(key, tenant, body)):
             raise ForeignTicket(_FORGED)
@@ -100,30 +101,18 @@ class SigningKeys:
             found = self._newer().get(number)
             if found is None:
                 return False
-            self._macs[number] = _Mac(found)
+            self._macs[number] = _keyed(found)
         return True
 
     def _signature(self, key: int, tenant: str, body: bytes) -> bytes:
-        return self._macs[key].digest(body + tenant.encode("utf-8", "surrogatepass"))[:_SIGNATURE]
+        mac = self._macs[key].copy()
+        mac.update(body + tenant.encode("utf-8", "surrogatepass"))
+        return mac.digest()
 
 
-class _Mac:
-    """HMAC-SHA256 whose key is hashed once; ``hmac.digest`` takes three times as long.
-
-    >>> _Mac(b"key").digest(b"message") == hmac.digest(b"key", b"message", "sha256")
-    True
-    """
-
-    def __init__(self, key: bytes) -> None:
-        block = key.ljust(_BLOCK, b"\0")
-        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block))
-        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in block))
-
-    def digest(self, message: bytes) -> bytes:
-        inner, outer = self._inner.copy(), self._outer.copy()
-        inner.update(message)
-        outer.update(inner.digest())
-        return outer.digest()
+def _keyed(secret: bytes) -> hashlib.blake2b:
+    """Return a keyed digest, to be copied: its key is hashed once."""
+    return hashlib.blake2b(key=secret, digest_size=_SIGNATURE)
 
 
 _LENGTH = len(base64.b64encode(bytes(_CONTENT.size + _SIGNATURE)))

@@ -348,6 +348,6 @@ if (main?.dataset.stream) follow(main.dataset.stream);
 if (main && "waits" in main.dataset) wait();
 if (new URLSearchParams(location.search).has("seal")) {  // said once, and not after a reload
   const query = new URLSearchParams(location.search);
-  for (const name of ["done", "rewards", "seal"]) query.delete(name);
+  for (const name of ["done", "changed", "seal"]) query.delete(name);
   history.replaceState(null, "", `${location.pathname}?${query}`);
 }

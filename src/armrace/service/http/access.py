@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from armrace.service.http.problems import Forbidden, TooOften, Unauthorised
+from armrace.errors import InvalidParameter
 from armrace.service.keyring import ApiKey, Keyring, Scope
-
-__all__ = ["TRUST", "Access", "Grant", "is_loopback", "is_of_another_site", "trust"]
+from armrace.service.model.events import Actor
+from armrace.service.work import Principal
+from armrace_client.errors import Forbidden, TooOften, Unauthorised
 
 TRUST = "armrace.trust"
 """Where a request has what to call when it is granted, so that its connection is trusted."""
@@ -20,6 +21,7 @@ TRUST = "armrace.trust"
 _REFRESH_SECONDS = 0.1
 _LOCAL_HOSTS = (b"127.0.0.1", b"localhost", b"[::1]")
 _OTHER_SITES = (b"cross-site", b"same-site")
+_LONGEST_PERSON = 200
 _FORWARDED = (b"forwarded", b"x-real-ip", b"via")
 
 
@@ -45,12 +47,69 @@ class _Bucket:
         return 0.0
 
 
-class Grant(NamedTuple):
-    """Who may pass: the tenant, and the key that was shown."""
+class Visitor(NamedTuple):
+    """Who asks: the tenant, the key that was shown, and the person behind it if known."""
 
     tenant: str
     key: ApiKey | None
     """``None`` if the service is open."""
+    person: str | None = None
+    """Whom a trusted proxy has named."""
+
+    @property
+    def may_change(self) -> bool:
+        """Whether the visitor may change experiments."""
+        return self.key is None or self.key.allows("admin")
+
+    @property
+    def may_read(self) -> bool:
+        """Whether the visitor may know the names of experiments."""
+        return self.key is None or self.key.allows("read")
+
+    @property
+    def key_id(self) -> str:
+        """What streams are counted by: the id of the key, empty if there is none."""
+        return "" if self.key is None else self.key.id
+
+    @property
+    def principal(self) -> Principal:
+        """On whose behalf operations are performed, as the log names them."""
+        key = self.key
+        if key is not None:
+            return Principal(self.tenant, Actor(key.id, key.label or None, self.person))
+        return Principal(self.tenant)
+
+
+class TrustedProxies:
+    """Proxies at some addresses or networks, which say in a header who sends a request."""
+
+    def __init__(self, header: str, addresses: str) -> None:
+        self._header = header.lower().encode("latin-1", "replace")
+        try:
+            self._networks = [ipaddress.ip_network(each.strip()) for each in addresses.split(",")]
+        except ValueError as error:
+            raise InvalidParameter(
+                f"trusted_proxies must be addresses or networks; {error}."
+            ) from None
+
+    def person(self, http: Mapping[str, Any]) -> str | None:
+        """Return whom a request names, if a trusted proxy has sent it."""
+        client = http.get("client")
+        if client is None or not self._trusts(client[0]):
+            return None
+        named = [value for name, value in http["headers"] if name == self._header]
+        # Of two, one may come from the client.
+        text = named[0].decode("utf-8", "replace").strip() if len(named) == 1 else ""
+        return text[:_LONGEST_PERSON] if text.isprintable() and text else None
+
+    def _trusts(self, client: str) -> bool:
+        try:
+            address = ipaddress.ip_address(client.partition("%")[0])
+        except ValueError:  # a socket of this machine has no address
+            return False
+        if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+            address = address.ipv4_mapped
+        return any(address in network for network in self._networks)
 
 
 class Access:
@@ -60,14 +119,6 @@ class Access:
     never had one. It is then open to programs on this machine: to connections from a loopback
     address to a local name, neither from a web page of another site nor through a proxy that says
     so. One that does not say so cannot be told from a local program.
-
-    Args:
-        keyring: the keys.
-        rate: how many events a second each key may send; ``None`` for no limit.
-        tenant: whose experiments requests reach while there is no key. Its keys are the
-            operator's.
-        tell: called with a sentence when the file of keys can no longer be read.
-        declared_open: whether the service needs no key as long as it has none.
     """
 
     def __init__(
@@ -77,15 +128,19 @@ class Access:
         tenant: str,
         tell: Callable[[str], None] = lambda sentence: None,
         declared_open: bool = False,
+        proxies: TrustedProxies | None = None,
     ) -> None:
         self._keyring = keyring
         self._rate = rate
+        """How many events a second each key may send; ``None`` for no limit."""
         self._tenant = tenant
+        """Whose experiments are reached without a key; its keys are the operator's."""
+        self._tell = tell
+        """Called with a sentence when the file of keys can no longer be read."""
+        self._declared_open, self._proxies = declared_open, proxies
         self._buckets: dict[str, _Bucket] = {}
         self._refreshed = time.monotonic()
-        self._tell = tell
         self._told: str | None = None
-        self._declared_open = declared_open
 
     @property
     def is_open(self) -> bool:
@@ -98,41 +153,37 @@ class Access:
         headers: Mapping[bytes, bytes],
         scope: Scope,
         operator: bool = False,
-    ) -> Grant:
-        """Return who sent a request, or refuse it.
-
-        Args:
-            http: the request as ASGI describes it.
-            headers: its headers.
-            scope: what it needs.
-            operator: whether it shows something of all tenants.
-
-        Returns:
-            The tenant and the key.
-        """
+    ) -> Visitor:
+        """Return who sent a request, or refuse it."""
         self.refresh()
         if self.is_open:
-            self.check_local(http, headers)
-            trust(http)
-            return Grant(self._tenant, None)
+            return self.local_visitor(http, headers)
         kind, _, text = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         key = self._keyring.find(text) if kind.lower() == "bearer" else None
         if key is None:
             raise Unauthorised("the header Authorization must be Bearer with a valid key.")
+        visitor = self.visitor(http, key)
+        self.check_scope(visitor, scope, operator)
+        trust(http)
+        return visitor
+
+    def visitor(self, http: Mapping[str, Any], key: ApiKey) -> Visitor:
+        """Return who uses a key, with the person if a trusted proxy names one."""
+        person = None if self._proxies is None else self._proxies.person(http)
+        return Visitor(key.tenant, key, person)
+
+    def check_scope(self, visitor: Visitor, scope: Scope, operator: bool = False) -> None:
+        """Refuse what a visitor's key does not allow."""
+        key = visitor.key
+        if key is None:
+            return
         if not key.allows(scope):
             raise Forbidden(f"the key {key.id} does not have the scope {scope}.")
         if operator and key.tenant != self._tenant:
             raise Forbidden(f"this concerns all tenants and needs a key of {self._tenant}.")
-        trust(http)
-        return Grant(key.tenant, key)
 
-    def check_local(self, http: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> None:
-        """Refuse a request without a key that may come from elsewhere than a program here.
-
-        Args:
-            http: the request as ASGI describes it.
-            headers: its headers.
-        """
+    def local_visitor(self, http: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> Visitor:
+        """Return who uses a service without keys; refuse whoever may not be a program here."""
         client = http.get("client")
         # A web page must not reach the service through a name that leads to this machine.
         named = headers.get(b"host", b"").rsplit(b":", 1)[0] in _LOCAL_HOSTS
@@ -142,14 +193,11 @@ class Access:
             raise Forbidden("without keys, the service answers no request through a proxy.")
         if is_of_another_site(http, headers):
             raise Forbidden("without keys, the service answers no page of another site.")
+        trust(http)
+        return Visitor(self._tenant, None)
 
     def charge(self, key: ApiKey | None, events: int = 1) -> None:
-        """Count the events of a key; refuse those that are too many.
-
-        Args:
-            key: the key; ``None`` if the service is open.
-            events: how many events to count.
-        """
+        """Count the events of a key; refuse those that are too many."""
         if self._rate is None or key is None:
             return
         bucket = self._buckets.setdefault(key.id, _Bucket(self._rate, burst=2.0))
@@ -172,11 +220,7 @@ class Access:
 
 
 def trust(http: Mapping[str, Any]) -> None:
-    """Tell the connection of a request that the request is granted.
-
-    Args:
-        http: the request as ASGI describes it.
-    """
+    """Tell the connection of a request that the request is granted."""
     tell = http.get(TRUST)
     if tell is not None:
         tell()
@@ -194,11 +238,8 @@ def is_loopback(address: str) -> bool:
 def is_of_another_site(http: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> bool:
     """Whether a browser says that a page of another site sends this.
 
-    Links to pages of this service do no harm: the other site does not see where they lead.
-
-    Args:
-        http: the request as ASGI describes it.
-        headers: its headers. A proxy that speaks TLS says so, and passes ``Host`` on.
+    Links to pages of this service do no harm: the other site does not see where they lead. A proxy
+    that speaks TLS says so, and passes ``Host`` on.
     """
     origin = headers.get(b"origin")
     scheme = b"https://" if headers.get(b"x-forwarded-proto") == b"https" else b"http://"

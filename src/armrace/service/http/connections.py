@@ -16,17 +16,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from armrace.errors import ArmraceError
 from armrace.service.http.access import TRUST, is_loopback
-from armrace.service.http.problems import (
-    BadRequest,
-    HeadersTooLarge,
-    Overloaded,
-    Problem,
-    TimedOut,
-    headers_of,
-    status_of,
-)
-
-__all__ = ["PER_ADDRESS", "Connection", "Crowd"]
+from armrace.service.http.problems import Problem, headers_of
+from armrace_client.errors import BadRequest, HeadersTooLarge, Overloaded, TimedOut
 
 PER_ADDRESS = 100
 """How many connections of one address may be open that have not shown a key."""
@@ -48,13 +39,9 @@ class Crowd:
     """The connections of a server: how many there may be, and which one has to go for another.
 
     A connection is trusted if one of its requests was granted within the last minute. Of the
-    others, the oldest that waits for its client is closed when there are too many, so that a
-    newcomer always finds a place.
-
-    Args:
-        most: how many connections there may be; if all are trusted, a few more for health.
-        per_address: how many connections of one address may be there that are not trusted, unless
-            it is an address of this machine.
+    others, the oldest that waits for its client is closed when there are too many, in all or of one
+    address that is not of this machine, so that a newcomer always finds a place. If all places are
+    taken by those that are trusted, there are a few more for health.
     """
 
     def __init__(self, most: int, per_address: int) -> None:
@@ -108,11 +95,6 @@ class Connection(HttpToolsProtocol):
 
     What uvicorn would refuse in plain text, too many connections and what is not HTTP, is refused
     as JSON.
-
-    Args:
-        arguments: those of uvicorn.
-        crowd: all connections of the server.
-        named: those of uvicorn.
     """
 
     def __init__(self, *arguments: Any, crowd: Crowd, **named: Any) -> None:
@@ -220,11 +202,7 @@ class Connection(HttpToolsProtocol):
         self._refuse(BadRequest("the request is not valid HTTP."))
 
     def close_if_late(self, now: float) -> None:
-        """Close the connection if its client does not go on.
-
-        Args:
-            now: the time of a monotonic clock.
-        """
+        """Close the connection if its client does not go on."""
         if self._unread_since is None and self.transport.is_closing():
             self._unread_since = now  # what is still to be sent keeps it open
         since = self.waits_since
@@ -251,7 +229,7 @@ class Connection(HttpToolsProtocol):
 
     def _refuse(self, error: ArmraceError) -> None:
         """Answer what no endpoint will see, and close the connection."""
-        status, content = HTTPStatus(status_of(error)), _content(error)
+        status, content = HTTPStatus(error.status), _content(error)
         self.transport.write(
             b"HTTP/1.1 %d %b\r\nconnection: close\r\ncontent-type: application/json\r\n"
             b"content-length: %d\r\n\r\n%b"
@@ -275,7 +253,7 @@ def _content(error: ArmraceError) -> bytes:
 
 def _refusing(error: ArmraceError) -> ASGIApp:
     """Return an application that answers with an error and closes the connection."""
-    status, content = status_of(error), _content(error)
+    status, content = error.status, _content(error)
     headers = {"content-length": str(len(content)), **headers_of(error)}
     headers |= {"content-type": "application/json", "connection": "close"}
     encoded = [(name.lower().encode(), value.encode()) for name, value in headers.items()]

@@ -1,327 +1,183 @@
-"""The endpoints, one entry each: routes, access and the OpenAPI document are made from them."""
+"""Endpoints, derived from the declared operations: how requests become operations.
+
+Fields that the path names come from the address, all others from the body, or from the query of a
+GET.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, get_args, get_origin
+from urllib.parse import parse_qsl
 
-from armrace.service.answers import (
-    ArmAnswer,
-    BackupAnswer,
-    Decision,
-    ExperimentHealth,
-    ExperimentView,
-    HistoryView,
-    QuarantinedReward,
-    RatioCheck,
-    RulingAnswer,
-    SourceView,
+import msgspec
+from msgspec import NODEFAULT, Meta
+from starlette.types import Receive
+
+from armrace.errors import InvalidParameter
+from armrace_client.errors import TooLarge, WrongMedia
+from armrace_client.operations import MOST_IN_BATCH, OPERATIONS, Create, Describe, Operation
+
+_JSON = b"application/json"
+_ROLE = re.compile(r":\w+:`~?([^`]*)`")
+
+
+class ClientGone(Exception):
+    """The connection was closed before the body had come."""
+
+
+class Endpoint:
+    """How an operation is asked for over HTTP."""
+
+    def __init__(
+        self,
+        name: str,
+        kind: type[Operation[Any]],
+        path: str | None = None,
+        described: str | None = None,
+    ) -> None:
+        self.name, self.kind, self.route = name, kind, kind.route
+        self.path = path or kind.route.path
+        self.named = re.findall(r"{(\w+)}", self.path)
+        fields = [each.name for each in msgspec.structs.fields(kind)]
+        self.parts = [each for each in fields if each in self.named]
+        """The fields that come from the address; an alias names an experiment for a proxy alone."""
+        assert fields[: len(self.parts)] == self.parts
+        self.description = described or _plain((kind.__doc__ or "").partition("\n    Args:")[0])
+        self.arguments = _arguments(kind)
+        self.rest = _rest_of(kind, len(self.parts))
+        """The fields that come from the body or the query."""
+        self._decoder = msgspec.json.Decoder(self.rest)
+        self.has_own_cost = kind.events is not Operation.events
+        """Whether what it counts as depends on what is asked for."""
+
+    async def read(
+        self,
+        parts: Mapping[str, str],
+        query: bytes,
+        headers: Mapping[bytes, bytes],
+        receive: Receive,
+    ) -> Operation[Any]:
+        """Return the operation that a request asks for, or refuse it."""
+        if self.route.method == "GET":
+            rest = _from_query(self.rest, query)
+        else:
+            rest = self._decode(await read_body(receive, self.route.limit), headers)
+        named = [parts[each] for each in self.parts]
+        operation = self.kind(*named, *msgspec.structs.astuple(rest))
+        if isinstance(operation, Create):
+            _refuse_paths(operation.policy)
+        return operation
+
+    def _decode(self, body: bytes, headers: Mapping[bytes, bytes]) -> Any:
+        if not body:
+            body = b"{}"
+        elif not headers.get(b"content-type", b"").lower().startswith(_JSON):
+            # A page of another site can send anything else without asking the service first.
+            raise WrongMedia("the header Content-Type must be application/json.")
+        try:
+            return self._decoder.decode(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise _refused("body", error) from None
+
+
+@cache
+def _rest_of(kind: type[Operation[Any]], named: int) -> type[msgspec.Struct]:
+    """Return the fields of an operation as a struct, without the first ones."""
+    arguments = _arguments(kind)
+    fields = [_field(each, arguments) for each in msgspec.structs.fields(kind)[named:]]
+    return msgspec.defstruct(
+        f"{kind.__name__}Body", fields, frozen=True, forbid_unknown_fields=True
+    )
+
+
+def _field(field: msgspec.structs.FieldInfo, arguments: Mapping[str, str]) -> Any:
+    """Return a field of a body, with its description; members of a batch are limited."""
+    kind = field.type
+    if get_origin(kind) is list and isinstance(get_args(kind)[0], type(msgspec.Struct)):
+        kind = Annotated[kind, Meta(max_length=MOST_IN_BATCH)]
+    if field.name in arguments:
+        kind = Annotated[kind, Meta(description=arguments[field.name])]
+    if field.default_factory is not NODEFAULT:
+        return field.name, kind, msgspec.field(default_factory=field.default_factory)
+    return (field.name, kind) if field.required else (field.name, kind, field.default)
+
+
+def _arguments(kind: type) -> dict[str, str]:
+    """Return what the docstrings of an operation and of its bases say about each argument."""
+    found: dict[str, str] = {}
+    for each in reversed(kind.__mro__):
+        _, _, text = (each.__dict__.get("__doc__") or "").partition("\n    Args:\n")
+        for name, words in re.findall(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", text, re.MULTILINE):
+            found[name] = _plain(words)
+    return found
+
+
+def _plain(text: str) -> str:
+    """Return a docstring without roles and line breaks."""
+    return " ".join(_ROLE.sub(r"\1", text).replace("``", "").split())
+
+
+def _from_query(kind: type[msgspec.Struct], query: bytes) -> Any:
+    pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
+    try:
+        return msgspec.convert(dict(pairs), kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise _refused("query", error) from None
+
+
+def _refused(what: str, error: Exception) -> InvalidParameter:
+    reason = " ".join(str(error).split()).rstrip(".")
+    return InvalidParameter(f"the {what} is refused: {reason[:300]}.")
+
+
+def _refuse_paths(policy: Any) -> None:
+    """Refuse ``module:Class`` at any depth, which would import a module of the sender's choice."""
+    parts = [policy]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            parts += [*part, *part.values()]
+        elif isinstance(part, list):
+            parts += part
+        elif isinstance(part, str) and ":" in part:
+            raise InvalidParameter(f"policy must be a name of the catalogue; got {part!r:.100}.")
+
+
+async def read_body(receive: Receive, limit: int, what: str = "body") -> bytes:
+    """Return a body; refuse it as soon as it is longer than the limit.
+
+    That it comes in time is the connection's concern.
+    """
+    body = b""
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        part: bytes = message.get("body", b"")
+        body += part
+        if len(body) > limit:
+            raise TooLarge(f"the {what} must have at most {limit} bytes.")
+        if not message.get("more_body", False):
+            return body
+
+
+def _derived() -> tuple[Endpoint, ...]:
+    """Return the endpoints of all operations, and of their aliases."""
+    found = [Endpoint(name, kind) for name, kind in OPERATIONS.items()]
+    return *found, *(
+        Endpoint(f"{each.name}_of_experiment", each.kind, each.route.alias)
+        for each in found
+        if each.route.alias
+    )
+
+
+ENDPOINTS = _derived()
+EVENTS = Endpoint(
+    "events",
+    Describe,
+    f"{Describe.route.path}/events",
+    "Follow the state of an experiment in a stream of events, one whenever it has changed.",
 )
-from armrace.service.defaults import AUDIT_LEVEL
-from armrace.service.exports import DEFAULT_FORMAT, FORMATS
-from armrace.service.http import operations
-from armrace.service.http.operations import Call
-from armrace.service.http.wire import (
-    ArmBody,
-    CreateBody,
-    DecideBatch,
-    DecideBody,
-    DecisionList,
-    Names,
-    RewardBatch,
-    RewardBody,
-    RewardList,
-    RewardStatusAnswer,
-    RuleBody,
-)
-from armrace.service.keyring import Scope
-
-__all__ = ["DECIDE", "ENDPOINTS", "REWARD", "Endpoint"]
-
-_ONE, _BATCH = 4096, 2**20
-_DECIDE_BATCH = 2**18
-"""Names of eligible arms take 4 ns a byte to read, in the loop that serves everyone."""
-_STATE, _HISTORY, _LOG = 5, 20, 200
-"""What it costs to describe an experiment, to look through its history, and to read its log."""
-
-
-class Parameter(NamedTuple):
-    """A parameter of the query."""
-
-    name: str
-    summary: str
-    schema: dict[str, Any]
-
-
-class Endpoint(NamedTuple):
-    """A method at an address."""
-
-    method: str
-    path: str
-    scope: Scope
-    summary: str
-    answer: Any
-    handle: Callable[[Call], Awaitable[Any]]
-    body: Any = None
-    limit: int = _ONE
-    status: int = 200
-    media: tuple[str, ...] = ("application/json",)
-    events: Callable[[Any], int] | None = None
-    """Returns how many events a body carries, if they are not one."""
-    cost: int = 1
-    """How many events a request counts as that carries none, by what it costs the server."""
-    operator: bool = False
-    """Whether it concerns all tenants."""
-    query: tuple[Parameter, ...] = ()
-
-
-_NAME = "/v1/experiments/{name}"
-DECIDE, REWARD = f"{_NAME}/decide", "/v1/rewards"
-"""The addresses that are asked for most often."""
-_LIST = list[QuarantinedReward]
-_LEVEL = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": AUDIT_LEVEL}
-_FORMAT = {"type": "string", "enum": [*FORMATS], "default": DEFAULT_FORMAT}
-ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint(
-        "POST",
-        DECIDE,
-        "decide",
-        "Make a decision",
-        Decision,
-        operations.decide,
-        DecideBody,
-        events=lambda body: body.cost,
-    ),
-    Endpoint(
-        "POST",
-        REWARD,
-        "reward",
-        "Say what a decision earned",
-        RewardStatusAnswer,
-        operations.reward,
-        RewardBody,
-    ),
-    Endpoint(
-        "POST",
-        f"{_NAME}/decide/batch",
-        "decide",
-        "Make several decisions; each is made or refused by itself",
-        DecisionList,
-        operations.decide_batch,
-        DecideBatch,
-        _DECIDE_BATCH,
-        events=lambda body: sum(each.cost for each in body.decisions),
-    ),
-    Endpoint(
-        "POST",
-        "/v1/rewards/batch",
-        "reward",
-        "Say what several decisions earned",
-        RewardList,
-        operations.reward_batch,
-        RewardBatch,
-        _BATCH,
-        events=lambda body: len(body.rewards),
-    ),
-    Endpoint(
-        "POST",
-        "/v1/experiments",
-        "admin",
-        "Create an experiment",
-        ExperimentView,
-        operations.create,
-        CreateBody,
-        _BATCH,
-        201,
-    ),
-    Endpoint("GET", "/v1/experiments", "read", "List experiments", Names, operations.list_names),
-    Endpoint(
-        "GET",
-        _NAME,
-        "read",
-        "Show the state of an experiment",
-        ExperimentView,
-        operations.describe,
-        cost=_STATE,
-    ),
-    Endpoint(
-        "POST",
-        f"{_NAME}/pause",
-        "admin",
-        "Stop deciding",
-        ExperimentView,
-        operations.change_phase("paused"),
-    ),
-    Endpoint(
-        "POST",
-        f"{_NAME}/resume",
-        "admin",
-        "Decide again",
-        ExperimentView,
-        operations.change_phase("running"),
-    ),
-    Endpoint(
-        "POST",
-        f"{_NAME}/finish",
-        "admin",
-        "Stop deciding for good",
-        ExperimentView,
-        operations.change_phase("finished"),
-    ),
-    Endpoint(
-        "POST", f"{_NAME}/arms", "admin", "Add an arm", ArmAnswer, operations.add_arm, ArmBody
-    ),
-    Endpoint(
-        "POST",
-        f"{_NAME}/arms/{{arm}}/pause",
-        "admin",
-        "Pause an arm",
-        ArmAnswer,
-        operations.change_arm("paused"),
-    ),
-    Endpoint(
-        "POST",
-        f"{_NAME}/arms/{{arm}}/resume",
-        "admin",
-        "Choose an arm again",
-        ArmAnswer,
-        operations.change_arm("active"),
-    ),
-    Endpoint(
-        "POST",
-        f"{_NAME}/arms/{{arm}}/retire",
-        "admin",
-        "Retire an arm",
-        ArmAnswer,
-        operations.change_arm("retired"),
-    ),
-    Endpoint(
-        "POST",
-        f"{_NAME}/retract",
-        "admin",
-        "Take rewards back",
-        RulingAnswer,
-        operations.rule(False),
-        RuleBody,
-        _BATCH,
-        cost=_LOG,
-    ),
-    Endpoint(
-        "POST",
-        f"{_NAME}/retract/preview",
-        "admin",
-        "Show what a retraction would change",
-        RulingAnswer,
-        operations.rule(False, preview=True),
-        RuleBody,
-        _BATCH,
-        cost=_LOG,
-    ),
-    Endpoint(
-        "POST",
-        f"{_NAME}/release",
-        "admin",
-        "Let rewards count",
-        RulingAnswer,
-        operations.rule(True),
-        RuleBody,
-        _BATCH,
-        cost=_LOG,
-    ),
-    Endpoint(
-        "POST",
-        f"{_NAME}/release/preview",
-        "admin",
-        "Show what a release would change",
-        RulingAnswer,
-        operations.rule(True, preview=True),
-        RuleBody,
-        _BATCH,
-        cost=_LOG,
-    ),
-    Endpoint(
-        "GET",
-        f"{_NAME}/quarantine",
-        "admin",
-        "List the quarantine",
-        _LIST,
-        operations.quarantine,
-        cost=_LOG,
-    ),
-    Endpoint(
-        "GET",
-        f"{_NAME}/audit",
-        "read",
-        "Look for traces of corruption",
-        Any,
-        operations.audit,
-        query=(Parameter("level", "The probability of a false alarm.", _LEVEL),),
-        cost=_HISTORY,
-    ),
-    Endpoint(
-        "GET",
-        f"{_NAME}/ratio",
-        "read",
-        "Compare counts and probabilities",
-        RatioCheck,
-        operations.ratio,
-    ),
-    Endpoint(
-        "GET",
-        "/v1/health",
-        "read",
-        "Show all at a glance",
-        list[ExperimentHealth],
-        operations.health,
-        cost=_STATE,
-    ),
-    Endpoint(
-        "GET",
-        f"{_NAME}/history",
-        "read",
-        "Show the course over time",
-        HistoryView,
-        operations.history,
-        cost=_HISTORY,
-    ),
-    Endpoint(
-        "GET",
-        f"{_NAME}/sources",
-        "read",
-        "List where rewards come from, by day",
-        list[SourceView],
-        operations.sources,
-        cost=_STATE,
-    ),
-    Endpoint(
-        "GET",
-        f"{_NAME}/events",
-        "read",
-        "Follow the state of an experiment",
-        bytes,
-        operations.events,
-        media=("text/event-stream",),
-    ),
-    Endpoint(
-        "GET",
-        f"{_NAME}/export",
-        "admin",
-        "Export decisions with rewards",
-        bytes,
-        operations.export,
-        media=tuple(FORMATS.values()),
-        query=(Parameter("format", "The format of the file.", _FORMAT),),
-        cost=_LOG,
-    ),
-    Endpoint(
-        "POST",
-        "/v1/backup",
-        "admin",
-        "Write a copy of the log beside it",
-        BackupAnswer,
-        operations.back_up,
-        operator=True,
-        cost=_LOG,
-    ),
-)
-"""In the order in which they are matched, the most frequent first."""

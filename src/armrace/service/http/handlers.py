@@ -1,4 +1,4 @@
-"""Endpoints as ASGI applications: access, body, answer, and one shape of errors.
+"""Endpoints as ASGI applications: access, operation, answer, and one shape of errors.
 
 They do not use Starlette's objects for requests and responses, which take longer than a decision.
 """
@@ -8,103 +8,74 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Iterator
 from functools import partial
-from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qsl
+from typing import Any, NamedTuple
 
 import msgspec
 from starlette.applications import Starlette
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from armrace.errors import ArmraceError, DamagedFile, RequestFailed, StoreFailed, UnknownName
-from armrace.service.aside import run_aside
-from armrace.service.http.access import Access, Grant
-from armrace.service.http.bodies import ClientGone, read_json
-from armrace.service.http.endpoints import DECIDE, REWARD, Endpoint
-from armrace.service.http.front import Front
+from armrace.errors import ArmraceError, RequestFailed, UnknownName
+from armrace.service.background import run_in_background
+from armrace.service.exports import FORMATS
+from armrace.service.http.access import Visitor
+from armrace.service.http.api import Api
+from armrace.service.http.endpoints import ClientGone, Endpoint
 from armrace.service.http.logs import RequestLog, request_id
 from armrace.service.http.metrics import Metrics
-from armrace.service.http.operations import Call, File, Stream, problem_event
-from armrace.service.http.problems import (
-    Problem,
-    headers_of,
-    status_of,
-)
+from armrace.service.http.problems import Problem, headers_of
 from armrace.service.http.streams import Streams
-
-__all__ = ["Handler", "Shortcut"]
+from armrace.service.operations.inspection import ExportFile
+from armrace_client.operations import Decide, Operation, Reward
 
 _encode = msgspec.json.Encoder().encode
 _JSON = b"application/json"
 _PART = 2**18
 _PART_ITEMS = 200
-_PREFIX, _SUFFIX = DECIDE.split("{name}")
+_EVENT_SECONDS = 1.0
+_PREFIX, _SUFFIX = Decide.route.path.split("{name}")
+_REWARD = Reward.route.path
+
+
+class _Stream(NamedTuple):
+    """An answer that goes on, as server-sent events."""
+
+    content: AsyncIterator[bytes]
 
 
 class Handler:
-    """An endpoint as an ASGI application.
+    """An endpoint as an ASGI application."""
 
-    Args:
-        endpoint: what it does.
-        front: performs requests of the ledger.
-        access: who may do what.
-        streams: the event streams that are open.
-        metrics: counts answers.
-        log: writes about requests.
-        when_failed: called when the store has failed.
-    """
-
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        front: Front,
-        access: Access,
-        streams: Streams,
-        metrics: Metrics,
-        log: RequestLog,
-        when_failed: Callable[[], None],
-    ) -> None:
-        self._endpoint = endpoint
-        self._decoder = None if endpoint.body is None else msgspec.json.Decoder(endpoint.body)
-        self._front = front
-        self._access = access
-        self._streams = streams
+    def __init__(self, endpoint: Endpoint, api: Api, metrics: Metrics, log: RequestLog) -> None:
+        self._endpoint, self._route = endpoint, endpoint.route
+        self._api = api
         self._metrics = metrics
         self._log = log
-        self._when_failed = when_failed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began, code, defect = time.perf_counter(), None, None
         headers = dict(scope["headers"])
         name = request_id(headers.get(b"x-request-id"))
-        status, more = self._endpoint.status, {}
-        grant = None
+        status, more = self._route.status, {}
+        visitor = None
         try:
-            grant = self._grant(scope, headers)
-            answer = await self._answer(grant, scope, headers, receive)
-            if isinstance(answer, Stream):
-                followed = self._followed(answer.content, grant, scope, headers)
+            visitor = self._visitor(scope, headers)
+            answer = await self._answer(visitor, scope, headers, receive)
+            if isinstance(answer, (_Stream, ExportFile)):
                 self._note(name, status, time.perf_counter() - began, None)
-                await _stream(followed, name, scope, receive, send)
+                await _send_parts(answer, name, scope, receive, send)
                 return
-            if isinstance(answer, File):
-                await _send_file(answer, name, scope, receive, send)
-                self._note(name, status, time.perf_counter() - began, None)
-                return
-            content = await _encoded(answer)
+            content = await _encoded(answer) if _is_long(answer) else _encode(answer)
         except ClientGone:
             status, content = 499, b""
         except Exception as error:
             refusal = error if isinstance(error, ArmraceError) else RequestFailed.because_of(error)
-            status, code, more = status_of(refusal), refusal.code, headers_of(refusal)
-            content = _encode(Problem(refusal.code, _sentence(refusal, grant)))
-            self._metrics.count_problem(refusal.code)
+            status, code, more = refusal.status, refusal.code, headers_of(refusal)
+            content = _encode(Problem(code, _sentence(refusal, visitor)))
+            self._metrics.count_problem(code)
             defect = refusal.__cause__ if isinstance(refusal, RequestFailed) else None
-            if isinstance(refusal, (DamagedFile, StoreFailed)):
-                self._when_failed()
         sent = [
             (b"content-type", _JSON),
             (b"content-length", b"%d" % len(content)),
@@ -123,65 +94,70 @@ class Handler:
         code: str | None,
         defect: BaseException | None = None,
     ) -> None:
-        endpoint = self._endpoint
-        self._metrics.count(endpoint.path, status, seconds)
-        self._log.write(name, endpoint.method, endpoint.path, status, seconds, code, defect)
+        method, path = self._route.method, self._endpoint.path
+        self._metrics.count(path, status, seconds)
+        self._log.write(name, method, path, status, seconds, code, defect)
 
-    def _grant(self, scope: Scope, headers: dict[bytes, bytes]) -> Grant:
-        endpoint = self._endpoint
-        return self._access.check(scope, headers, endpoint.scope, endpoint.operator)
+    def _visitor(self, scope: Scope, headers: dict[bytes, bytes]) -> Visitor:
+        return self._api.access.check(scope, headers, self._route.scope, self._route.operator)
 
     async def _answer(
-        self, grant: Grant, scope: Scope, headers: dict[bytes, bytes], receive: Receive
+        self, visitor: Visitor, scope: Scope, headers: dict[bytes, bytes], receive: Receive
     ) -> Any:
-        endpoint, body = self._endpoint, None
-        if endpoint.events is None:
-            self._access.charge(grant.key, endpoint.cost)
-        if self._decoder is not None:
-            body = await read_json(receive, headers, endpoint.limit, self._decoder)
-        if endpoint.events is not None:
-            self._access.charge(grant.key, max(1, endpoint.events(body)))
-        query = scope["query_string"]
-        asked = dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True)) if query else {}
-        call = Call(self._front, self._streams, grant.tenant, scope["path_params"], asked, body)
-        return await endpoint.handle(call)
+        endpoint, charge = self._endpoint, self._api.access.charge
+        if not endpoint.has_own_cost:
+            charge(visitor.key, self._route.cost)
+        operation = await endpoint.read(
+            scope["path_params"], scope["query_string"], headers, receive
+        )
+        if endpoint.has_own_cost:
+            charge(visitor.key, max(1, operation.events()))
+        return await self._api.submit(visitor, operation)
 
-    def _followed(
-        self, content: AsyncIterator[bytes], grant: Grant, scope: Scope, headers: dict[bytes, bytes]
+
+class EventsHandler(Handler):
+    """The state of an experiment whenever it has changed, as a stream."""
+
+    async def _answer(
+        self, visitor: Visitor, scope: Scope, headers: dict[bytes, bytes], receive: Receive
+    ) -> Any:
+        self._api.charge(visitor)
+        parts, query = scope["path_params"], scope["query_string"]
+        operation = await self._endpoint.read(parts, query, headers, receive)
+        await self._api.submit(visitor, operation)  # refused here, before the stream begins
+        self._api.streams.check(visitor.key_id)
+        return _Stream(self._states(visitor, operation, scope, headers))
+
+    async def _states(
+        self,
+        visitor: Visitor,
+        operation: Operation[Any],
+        scope: Scope,
+        headers: dict[bytes, bytes],
     ) -> AsyncIterator[bytes]:
-        """Return a stream that ends when its key may read no more; refuse one too many."""
-        key = "" if grant.key is None else grant.key.id
-        self._streams.check(key)
+        """Yield the state, at most once a second; a comment if it has not changed.
 
-        async def follow() -> AsyncIterator[bytes]:
-            with self._streams.opened(key):
-                async for message in content:
-                    try:
-                        self._grant(scope, headers)
-                    except ArmraceError as error:
-                        yield problem_event(error)
-                        return
-                    yield message
-
-        return follow()
-
-
-def _sentence(error: ArmraceError, grant: Grant | None) -> str:
-    """Return what an error says, without names that the key may not read."""
-    blind = grant is not None and grant.key is not None and not grant.key.allows("read")
-    brief = error.brief if blind and isinstance(error, UnknownName) else None
-    return brief or str(error)
+        The stream ends when its key may read no more.
+        """
+        last, streams = None, self._api.streams
+        with streams.opened(visitor.key_id):
+            while not streams.closing:
+                try:
+                    view = await self._api.submit(visitor, operation)
+                    self._visitor(scope, headers)
+                except ArmraceError as error:
+                    yield b"event: problem\ndata: " + _encode({"code": error.code}) + b"\n\n"
+                    return
+                if view == last:
+                    yield b":\n\n"
+                else:
+                    yield b"event: state\ndata: " + await _encoded(view) + b"\n\n"
+                last = view
+                await streams.rest(_EVENT_SECONDS)
 
 
 class Shortcut:
-    """Leads the most frequent requests to their handlers, past Starlette's layers and routes.
-
-    Args:
-        app: the application for everything else.
-        decide: the handler of decisions.
-        reward: the handler of rewards.
-        streams: the event streams, to be closed when the server stops.
-    """
+    """Leads the most frequent requests to their handlers, past Starlette's layers and routes."""
 
     def __init__(self, app: Starlette, decide: Handler, reward: Handler, streams: Streams) -> None:
         self.app = app
@@ -192,7 +168,7 @@ class Shortcut:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "POST":
             path = scope["path"]
-            if path == REWARD:
+            if path == _REWARD:
                 scope["path_params"] = {}
                 return await self._reward(scope, receive, send)
             name = path[len(_PREFIX) : -len(_SUFFIX)]
@@ -202,43 +178,62 @@ class Shortcut:
         return await self.app(scope, receive, send)
 
 
+def _sentence(error: ArmraceError, visitor: Visitor | None) -> str:
+    """Return what an error says, without names that the key may not read."""
+    blind = visitor is not None and not visitor.may_read
+    brief = error.brief if blind and isinstance(error, UnknownName) else None
+    return brief or str(error)
+
+
+# --- answers ----------------------------------------------------------------------------------
+
+
+def _is_long(answer: Any) -> bool:
+    """Whether an answer would take the interpreter for long if it was written in one go."""
+    if isinstance(answer, list):
+        return len(answer) >= _PART_ITEMS
+    arms = answer.get("arms", ()) if isinstance(answer, dict) else getattr(answer, "arms", ())
+    return len(arms) >= _PART_ITEMS or getattr(answer, "before", None) is not None
+
+
 async def _encoded(answer: Any) -> bytes:
-    """Return an answer as JSON; a long one is written aside, in parts."""
-    if len(getattr(answer, "arms", ())) < _PART_ITEMS:
+    """Return an answer as JSON; a long one is written in the background, in parts."""
+    if not _is_long(answer):
         return _encode(answer)
-    return await asyncio.wrap_future(run_aside(partial(_encode_in_parts, answer)))
+    return await asyncio.wrap_future(run_in_background(lambda: b"".join(_parts(answer))))
 
 
-def _encode_in_parts(answer: Any) -> bytes:
-    """As ``_encode``, but others get the interpreter in between."""
-    parts: list[bytes] = []
-    for name, value in msgspec.structs.asdict(answer).items():
-        parts.append(b"," + _encode(name) + b":")
-        if isinstance(value, list) and value:
-            begins = range(0, len(value), _PART_ITEMS)
-            inner = (_encode(value[begin : begin + _PART_ITEMS])[1:-1] for begin in begins)
-            parts.append(b"[" + b",".join(inner) + b"]")
-        else:
-            parts.append(_encode(value))
-    return b"{" + b"".join(parts)[1:] + b"}"
+def _parts(value: Any) -> Iterator[bytes]:
+    """Yield JSON in parts, so that others get the interpreter in between."""
+    if isinstance(value, (dict, msgspec.Struct)):
+        fields = value if isinstance(value, dict) else msgspec.structs.asdict(value)
+        begin = b"{"
+        for name, each in fields.items():
+            yield begin + _encode(name) + b":"
+            yield from _parts(each)
+            begin = b","
+        yield b"}" if fields else b"{}"
+    elif isinstance(value, list) and len(value) > _PART_ITEMS:
+        for first in range(0, len(value), _PART_ITEMS):
+            yield b"," if first else b"["
+            yield _encode(value[first : first + _PART_ITEMS])[1:-1]
+        yield b"]"
+    else:
+        yield _encode(value)
 
 
-async def _stream(
-    content: AsyncIterator[bytes], name: str, scope: Scope, receive: Receive, send: Send
+async def _send_parts(
+    answer: _Stream | ExportFile, name: str, scope: Scope, receive: Receive, send: Send
 ) -> None:
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Request-Id": name}
-    response = StreamingResponse(content, media_type="text/event-stream", headers=headers)
-    await response(scope, receive, send)
-
-
-async def _send_file(file: File, name: str, scope: Scope, receive: Receive, send: Send) -> None:
-    """Send a file and remove it; not by Starlette, which would offer ranges of what is gone."""
-    with file.folder as folder, (Path(folder) / file.name).open("rb") as content:
-        headers = {
-            "Cache-Control": "no-store",
-            "Content-Length": str(os.fstat(content.fileno()).st_size),
-            "X-Request-Id": name,
-        }
+    headers = {"Cache-Control": "no-store", "X-Request-Id": name}
+    if isinstance(answer, _Stream):
+        headers["X-Accel-Buffering"] = "no"
+        response = StreamingResponse(answer.content, 200, headers, "text/event-stream")
+        await response(scope, receive, send)
+        return
+    # Not by Starlette's response for files, which would offer ranges of what is gone.
+    with answer.folder, answer.path.open("rb") as content:
+        headers["Content-Length"] = str(os.fstat(content.fileno()).st_size)
         parts = iter(partial(content.read, _PART), b"")
-        response = StreamingResponse(parts, media_type=file.media_type, headers=headers)
+        response = StreamingResponse(parts, 200, headers, FORMATS[answer.format])
         await response(scope, receive, send)

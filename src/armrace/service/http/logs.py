@@ -12,8 +12,6 @@ from typing import Any, Literal, TextIO
 
 import msgspec
 
-__all__ = ["UVICORN_LOGS", "LogLevel", "RequestLog", "request_id"]
-
 LogLevel = Literal["all", "problems", "none"]
 _LONGEST_ID = 64
 _PROCESS, _numbers = f"{secrets.token_hex(6)}-", count(1)
@@ -40,12 +38,7 @@ class _Note(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RequestLog:
-    """Writes a line for each request.
-
-    Args:
-        level: whether to write about all requests, about those of status 500 and above, or none.
-        file: where to write; by default standard error.
-    """
+    """Writes a line for each request."""
 
     def __init__(self, level: LogLevel = "problems", file: TextIO | None = None) -> None:
         self._least = {"all": 0, "problems": 500, "none": 1000}[level]

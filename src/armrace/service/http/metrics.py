@@ -5,10 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 
-from armrace.service.keyring import Keyring
-from armrace.service.ledger import Ledger
-
-__all__ = ["Metrics"]
+from armrace.service.engine import Engine
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, float("inf"))
 
@@ -24,13 +21,7 @@ class Metrics:
         self._seconds = 0.0
 
     def count(self, endpoint: str, status: int, seconds: float) -> None:
-        """Count an answer.
-
-        Args:
-            endpoint: the pattern of its address.
-            status: its status.
-            seconds: how long it took.
-        """
+        """Count an answer."""
         self._answers[endpoint, status] += 1
         self._seconds += seconds
         self._durations[bisect_left(_BUCKETS, seconds)] += 1
@@ -39,13 +30,9 @@ class Metrics:
         """Count a refusal by its code; those of the code reward-conflict are alarms."""
         self._problems[code] += 1
 
-    def text(self, ledger: Ledger, keyring: Keyring) -> str:
-        """Return all counts, with figures of the state, in the form of Prometheus.
-
-        Args:
-            ledger: knows the state.
-            keyring: knows whether the keys can be read.
-        """
+    def text(self, engine: Engine) -> str:
+        """Return all counts, with figures of the experiments in memory, for Prometheus."""
+        loaded = engine.loaded
         lines = ["# TYPE armrace_requests_total counter"]
         lines += [
             f'armrace_requests_total{{endpoint="{endpoint}",status="{status}"}} {count}'
@@ -57,16 +44,14 @@ class Metrics:
             for code, count in sorted(self._problems.items())
         ]
         lines += self._histogram()
-        lines += [
-            "# TYPE armrace_turns_total counter",
-            f"armrace_turns_total {ledger.turns}",
-            "# TYPE armrace_log_records gauge",
-            f"armrace_log_records {ledger.sequence}",
-            "# TYPE armrace_open_decisions gauge",
-            f"armrace_open_decisions {ledger.open_decisions}",
-            "# TYPE armrace_keys_readable gauge",
-            f"armrace_keys_readable {int(keyring.problem is None)}",
-        ]
+        figures = {
+            "transactions_total counter": engine.transactions,
+            "loaded_experiments gauge": len(loaded),
+            "open_visits gauge": sum(len(each.experiment.open) for each in loaded),
+            "keys_readable gauge": int(engine.keyring.problem is None),
+        }
+        for named, value in figures.items():
+            lines += [f"# TYPE armrace_{named}", f"armrace_{named.split()[0]} {value}"]
         return "\n".join(lines) + "\n"
 
     def _histogram(self) -> list[str]:

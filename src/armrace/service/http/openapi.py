@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import html
-import re
 from typing import Any
 
 import msgspec
 
-from armrace.service.defaults import DEFAULT_TENANT
-from armrace.service.http.endpoints import ENDPOINTS, Endpoint
+from armrace.service.exports import FORMATS
+from armrace.service.http.endpoints import ENDPOINTS, EVENTS, Endpoint
 from armrace.service.http.problems import Problem
+from armrace.service.keyring import DEFAULT_TENANT
 
-__all__ = ["make_document", "make_page"]
-
+_ALL = (*ENDPOINTS, EVENTS)
 _REFERENCES = "#/components/schemas/{name}"
 _REFUSALS = {
     "401": "No valid key",
@@ -33,16 +32,16 @@ _REFUSALS = {
 
 def make_document(version: str) -> dict[str, Any]:
     """Return the OpenAPI document of this version of the package."""
-    types = [each.answer for each in ENDPOINTS] + [each.body for each in ENDPOINTS if each.body]
-    schemas, components = msgspec.json.schema_components(
-        [*types, Problem], ref_template=_REFERENCES
-    )
-    answers, rest = schemas[: len(ENDPOINTS)], iter(schemas[len(ENDPOINTS) : -1])
+    types = [_answer_of(each) for each in _ALL] + [each.rest for each in _ALL] + [Problem]
+    schemas, components = msgspec.json.schema_components(types, ref_template=_REFERENCES)
     paths: dict[str, Any] = {}
-    for endpoint, answer in zip(ENDPOINTS, answers, strict=True):
-        body = next(rest) if endpoint.body else None
-        operation = _operation(endpoint, answer, body, schemas[-1])
-        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operation
+    for place, endpoint in enumerate(_ALL):
+        body = schemas[len(_ALL) + place]
+        operation = _operation(endpoint, schemas[place], body, components, schemas[-1])
+        paths.setdefault(endpoint.path, {})[endpoint.route.method.lower()] = operation
+    for endpoint in _ALL:
+        if endpoint.route.method == "GET":
+            components.pop(endpoint.rest.__name__, None)
     return {
         "openapi": "3.1.0",
         "info": {"title": "armrace", "version": version},
@@ -55,28 +54,23 @@ def make_document(version: str) -> dict[str, Any]:
     }
 
 
-def _operation(endpoint: Endpoint, answer: Any, body: Any, problem: Any) -> dict[str, Any]:
+def _answer_of(endpoint: Endpoint) -> Any:
+    return bytes if endpoint is EVENTS else endpoint.route.answer
+
+
+def _operation(
+    endpoint: Endpoint, answer: Any, body: Any, components: dict[str, Any], problem: Any
+) -> dict[str, Any]:
+    summary, _, _ = endpoint.description.partition(". ")
     found: dict[str, Any] = {
-        "summary": endpoint.summary,
-        "description": _needs(endpoint),
-        "operationId": re.sub(r"\W+", "_", f"{endpoint.method}{endpoint.path}").lower(),
-        "parameters": [
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-            for name in re.findall(r"{(\w+)}", endpoint.path)
-        ]
-        + [
-            {
-                "name": each.name,
-                "in": "query",
-                "description": each.summary,
-                "schema": each.schema,
-            }
-            for each in endpoint.query
-        ],
+        "operationId": endpoint.name,
+        "summary": summary.rstrip("."),
+        "description": f"{endpoint.description} {_needs(endpoint)}",
+        "parameters": [_path_parameter(endpoint, name) for name in endpoint.named],
         "responses": {
-            str(endpoint.status): {
+            str(endpoint.route.status): {
                 "description": "Done, and durable",
-                "content": {media: {"schema": answer} for media in endpoint.media},
+                "content": {media: {"schema": answer} for media in _media(endpoint)},
             },
             **{
                 status: {
@@ -87,25 +81,49 @@ def _operation(endpoint: Endpoint, answer: Any, body: Any, problem: Any) -> dict
             },
         },
     }
-    if body is not None:
+    rest = msgspec.structs.fields(endpoint.rest)
+    if endpoint.route.method == "GET":
+        properties = components[endpoint.rest.__name__]["properties"]
+        found["parameters"] += [
+            {"name": each.name, "in": "query", "schema": properties[each.name]} for each in rest
+        ]
+    elif rest:
         found["requestBody"] = {
-            "required": any(each.required for each in msgspec.structs.fields(endpoint.body)),
+            "required": any(each.required for each in rest),
             "content": {"application/json": {"schema": body}},
         }
     return found
 
 
+def _path_parameter(endpoint: Endpoint, name: str) -> dict[str, Any]:
+    words = endpoint.arguments.get(name, "the experiment, by which a proxy can choose a server.")
+    return {
+        "name": name,
+        "in": "path",
+        "required": True,
+        "description": words,
+        "schema": {"type": "string"},
+    }
+
+
+def _media(endpoint: Endpoint) -> tuple[str, ...]:
+    if endpoint is EVENTS:
+        return ("text/event-stream",)
+    return tuple(FORMATS.values()) if endpoint.route.answer is bytes else ("application/json",)
+
+
 def _needs(endpoint: Endpoint) -> str:
-    whose = f" and a key of the operator's tenant, {DEFAULT_TENANT}" if endpoint.operator else ""
-    return f"Needs the scope {endpoint.scope}{whose}."
+    route = endpoint.route
+    whose = f" and a key of the operator's tenant, {DEFAULT_TENANT}" if route.operator else ""
+    return f"Needs the scope {route.scope}{whose}."
 
 
 def make_page() -> str:
     """Return a page with all endpoints, without scripts."""
     rows = "".join(
-        f"<tr><td>{each.method}</td><td><code>{html.escape(each.path)}</code></td>"
-        f"<td>{html.escape(each.summary)}</td><td>{each.scope}</td></tr>"
-        for each in ENDPOINTS
+        f"<tr><td>{each.route.method}</td><td><code>{html.escape(each.path)}</code></td>"
+        f"<td>{html.escape(each.description)}</td><td>{each.route.scope}</td></tr>"
+        for each in _ALL
     )
     return (
         "<!doctype html><html lang=en><meta charset=utf-8>"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import gc
 import ipaddress
-import os
 import socket
 import sys
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit, setrlimit
@@ -17,18 +16,19 @@ from typing import Any, NamedTuple
 
 import uvicorn
 
-from armrace.errors import InvalidParameter, StoreFailed, UnknownName
-from armrace.files import make_folder
+from armrace.errors import InvalidParameter, StoreFailed
+from armrace.service.http.access import TrustedProxies
 from armrace.service.http.application import Pages, create_application
 from armrace.service.http.connections import PER_ADDRESS, Connection, Crowd
 from armrace.service.http.handlers import Shortcut
 from armrace.service.http.logs import UVICORN_LOGS, LogLevel, RequestLog
-from armrace.service.keyring import Keyring
-from armrace.service.opening import keyring_of, open_store, without_password
+from armrace.service.opening import (
+    default_place,
+    existing_keyring,
+    open_store,
+    without_password,
+)
 from armrace.service.service import Service
-from armrace.service.stores.base import Store
-
-__all__ = ["Server", "ServerSettings", "data_folder", "default_place", "serve"]
 
 _GRACE_SECONDS = 10
 _MOST_CONNECTIONS = 2000
@@ -38,15 +38,7 @@ _OTHER_FILES = 300
 
 
 class Server(uvicorn.Server):
-    """uvicorn with limits, whose event streams end when it stops.
-
-    Args:
-        application: what it serves.
-        host: where to listen.
-        port: the port to listen on.
-        grace: how many seconds requests have to end when it stops.
-        per_address: how many connections of one address may be open that have not shown a key.
-    """
+    """uvicorn with limits, whose event streams end when it stops."""
 
     def __init__(
         self,
@@ -103,18 +95,6 @@ def _most_connections() -> int:
     )
 
 
-def data_folder() -> Path:
-    """Return the folder of the user's data of this program."""
-    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(base) / "armrace"
-
-
-def default_place() -> Path:
-    """Return the file of the store that is used if none is named; its folder is made."""
-    make_folder(data_folder())
-    return data_folder() / "service.db"
-
-
 class ServerSettings(NamedTuple):
     """How to serve."""
 
@@ -132,6 +112,23 @@ class ServerSettings(NamedTuple):
     """Which requests to write about on standard error."""
     open: bool = False
     """Whether programs on this machine need no key; there must be none then."""
+    trust_user_header: str | None = None
+    """The header in which trusted proxies say which person sends a request."""
+    trusted_proxies: str | None = None
+    """The addresses or networks of these proxies, separated by commas."""
+
+    @property
+    def proxies(self) -> TrustedProxies | None:
+        """What says which person sends a request."""
+        header, addresses = self.trust_user_header, self.trusted_proxies
+        if header is None and addresses is None:
+            return None
+        if not header or not addresses:
+            raise InvalidParameter(
+                "trust_user_header and trusted_proxies must be given together: anybody else could "
+                "send the header."
+            )
+        return TrustedProxies(header, addresses)
 
     @property
     def address(self) -> str:
@@ -144,7 +141,7 @@ def serve(
     settings: ServerSettings,
     version: str,
     say: Callable[[str], None],
-    pages: Pages = lambda inside: (),
+    pages: Pages = lambda api: (),
     clock: Callable[[], int] | None = None,
     alongside: Callable[[Service], AbstractContextManager[Any]] = nullcontext,
 ) -> None:
@@ -161,26 +158,31 @@ def serve(
     Raises:
         StoreFailed: the store has failed; the next start replays its log.
     """
-    host, port = settings.host, settings.port
+    host, port, proxies = settings.host, settings.port, settings.proxies
     where = default_place() if settings.store is None else settings.store
     _check_host(settings)
     _check_free(host, port)
-    store, keyring = _open(where, settings)
+    keyring = existing_keyring(where, settings.keys)
+    if settings.open and keyring.has_keys:
+        raise InvalidParameter("open must be left out: the store has keys.")
+    store = open_store(where, keyring)
     say(f"The log is in {without_password(where)}.")
     if not settings.open and not keyring.has_keys:
         say("This store had no key. Here is one that may do everything; it is not shown again.")
         say(f"Sign in with it at {settings.address}/, and give it to programs:")
-        say(f"  export ARMRACE_KEY={keyring.create(['admin'])[1]}")
+        say(f"  export ARMRACE_KEY={keyring.create(['admin'], label='first')[1]}")
     service = Service(store, keyring, clock=clock)
     failed: list[str] = []
 
     def stop() -> None:
-        failed.append(service.ledger.failure or "the store has failed.")
+        failed.append(service.engine.failure or "the store has failed.")
         server.should_exit = True
 
     log = RequestLog(settings.log)
     server = Server(
-        create_application(service, settings.rate, stop, version, log, pages, settings.open),
+        create_application(
+            service, settings.rate, stop, version, log, pages, settings.open, proxies
+        ),
         host,
         port,
         per_address=settings.per_address,
@@ -189,8 +191,8 @@ def serve(
         say("Open: every program on this machine may do everything, without a key.")
         say("A proxy in front of this port opens it to the world.")
     say(f"Listening on {settings.address}; see /docs there. Ctrl-C stops the service.")
-    # The ledger works in a thread beside the event loop; by default either may hold the
-    # interpreter for 5 ms while the other waits, which is longer than a turn takes.
+    # The engine works in a thread beside the event loop; by default either may hold the
+    # interpreter for 5 ms while the other waits, which is longer than a transaction takes.
     sys.setswitchinterval(0.0001)
     # Compiled code and policies live as long as the process, so the collector need not scan them.
     gc.collect()
@@ -202,30 +204,6 @@ def serve(
         raise StoreFailed(
             f"{failed[0].removesuffix('.')}; the service stops, and replays its log next time."
         )
-
-
-def _open(place: Path | str, settings: ServerSettings) -> tuple[Store, Keyring]:
-    """Open a store with its secrets, which are made if the log is empty."""
-    keyring = None
-    with suppress(UnknownName):  # before the store, which may be far away
-        keyring = keyring_of(place, settings.keys, create=False)
-    store = open_store(place)
-    try:
-        if keyring is None:
-            with store.turn() as turn:
-                keyring = keyring_of(place, settings.keys, create=turn.head.sequence == 0)
-        if settings.open and keyring.has_keys:
-            raise InvalidParameter("open must be left out: the store has keys.")
-    except BaseException as error:
-        store.close()
-        if isinstance(error, UnknownName):
-            raise UnknownName(
-                f"{str(error).rstrip('.')}, although the log has events; put the file back, name "
-                "it with keys, or make another with armrace keys create, which does not recognise "
-                "decisions made until now."
-            ) from None
-        raise
-    return store, keyring
 
 
 def _check_host(settings: ServerSettings) -> None:

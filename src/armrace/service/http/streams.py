@@ -7,20 +7,14 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from armrace.service.http.problems import TooOften
-
-__all__ = ["Streams"]
+from armrace_client.errors import TooOften
 
 _MOST = 100
 """How many streams of one key may be open at once."""
 
 
 class Streams:
-    """The event streams of a server.
-
-    Args:
-        most: how many streams of one key may be open at once.
-    """
+    """The event streams of a server."""
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most

@@ -1,0 +1,273 @@
+"""What is being decided and how sure it is, in sentences."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from armrace.dashboard.charts import MISSING
+from armrace.forensics.findings import Alarm
+from armrace.forensics.sentences import COUNTS, HIDDEN, describe_chance
+from armrace.formatting import count, duration, figure, percent, round_down
+from armrace.statistics import interval_for_all_times
+from armrace.statistics.scales import Scale
+from armrace_client.answers import ExperimentView, HistoryView, RatioCheck
+
+_LEVEL = 0.05
+_RECENT = 10
+_RATIO_LEVEL = 0.001
+"""A smaller p-value is a mismatch; the level is low because the check is repeated often."""
+
+
+class ArmRow(msgspec.Struct, frozen=True):
+    """An arm with what was learned of it."""
+
+    place: int
+    arm: str
+    status: str
+    decisions: int
+    share: float | None
+    """Of the recent decisions."""
+    learned: int
+    mean: float | None
+    low: float
+    high: float
+    """The ends of an interval that holds for all arms and times at once."""
+    next: float | None
+    """The probability with which the policy chooses it next."""
+
+
+class Conclusion(msgspec.Struct, frozen=True):
+    """Which arm is best so far, and how sure that is."""
+
+    arms: list[ArmRow]
+    best: ArmRow | None
+    """The arm with the best rewards so far."""
+    decided: bool
+    """Whether the interval of the best arm lies above all others, and no alarm is up."""
+    rivals: list[str]
+    """The arms that may still be better: with an alarm, all others."""
+    headline: str
+    """What the sentence says that begins with the best arm; all of it without one."""
+    sure: str
+    """How sure it is, and where the traffic goes if not to the best arm."""
+    race: str
+    """What the layers of a race guarantee; may be empty."""
+
+
+def arm_rows(view: ExperimentView, history: HistoryView) -> list[ArmRow]:
+    """Return the arms with their shares of recent traffic, their means and intervals."""
+    scale = Scale(*view.settings["rewards"])
+    since = max(0, len(history.times) - 1 - _RECENT)
+    recent = [counts[-1] - counts[since] for counts in history.decisions]
+    whole = sum(recent)
+    rows = []
+    for place, summary in enumerate(view.arms):
+        learned, earned = history.learned[place][-1], history.earned[place][-1]
+        total = (earned - scale.low * learned) / (scale.high - scale.low)
+        total = min(max(total, 0.0), float(learned))
+        span = scale.interval(interval_for_all_times(total, learned, _LEVEL / len(view.arms)))
+        rows.append(
+            ArmRow(
+                place,
+                summary.arm,
+                summary.status,
+                summary.decisions,
+                recent[place] / whole if whole else None,
+                learned,
+                earned / learned if learned else None,
+                span.low,
+                span.high,
+                summary.probability,
+            )
+        )
+    return rows
+
+
+def conclude(view: ExperimentView, history: HistoryView, alarms: int) -> Conclusion:
+    """Say which arm is best so far, and how sure that is.
+
+    Args:
+        view: the experiment.
+        history: its history.
+        alarms: how many are up. The caller also shows them, and both must agree.
+    """
+    rows = arm_rows(view, history)
+    running = [row for row in rows if row.status != "retired"]
+    known = [row for row in running if row.mean is not None]
+    if not known:
+        return Conclusion(rows, None, False, [row.arm for row in running], _NOTHING, "", "")
+    best = best_arm(known)
+    others = [row for row in running if row is not best]
+    failed, race = _race(view, history)
+    traffic = _traffic(best, running)
+    if alarms or failed:
+        headline = _ALARMED if alarms else _FAILED
+        everyone = [row.arm for row in others]
+        return Conclusion(rows, best, False, everyone, headline, f"{traffic}{_IN_DOUBT}", race)
+    rivals = [row.arm for row in others if row.high >= best.low]
+    headline, sure = _sure(rivals, len(running))
+    return Conclusion(rows, best, not rivals, rivals, headline, f"{traffic}{sure}", race)
+
+
+def best_arm(known: Sequence[ArmRow]) -> ArmRow:
+    """Return the arm whose interval begins highest."""
+    return max(known, key=lambda row: (row.low, row.mean or 0.0))
+
+
+_CONFIDENCE = f"{percent(1 - _LEVEL)} confidence"
+_NOTHING = "Nothing has been learned yet: rewards are learned when their windows have closed."
+_ALARMED = "has the best rewards so far, but an alarm is up: check the rewards first."
+_FAILED = "has the best rewards so far, but more of them were changed than the race withstands."
+_IN_DOUBT = (
+    "Intervals assume honest rewards and means that do not move, which is in doubt now. So no arm "
+    "is ruled out."
+)
+FINE_PRINT = (
+    f"What is said of changed rewards holds if the arms' true means have not moved and {HIDDEN}. "
+    f"Their amount is the C of the theory: it {COUNTS}."
+)
+
+
+def _traffic(best: ArmRow, running: Sequence[ArmRow]) -> str:
+    """Name the arm that gets most of the traffic, if it is not the best one."""
+    most = max(running, key=lambda row: row.share or 0.0)
+    if most is best or not most.share or most.share <= (best.share or 0.0):
+        return ""
+    return f"Most of the recent traffic, {percent(round(most.share, 2))}, goes to {most.arm}. "
+
+
+def _sure(rivals: list[str], arms: int) -> tuple[str, str]:
+    if not rivals:
+        return "is the best arm.", (
+            f"No other arm is as good, with {_CONFIDENCE}, if rewards are honest and means do not "
+            "move."
+        )
+    if len(rivals) == arms - 1:
+        return "leads, but it is early.", f"No other arm is ruled out yet with {_CONFIDENCE}."
+    named = rivals[0] if len(rivals) == 1 else f"{len(rivals)} other arms"
+    verb = "is" if len(rivals) == 1 else "are"
+    return f"leads, but {named} may be better.", (
+        f"{named} {verb} not ruled out yet with {_CONFIDENCE}."
+    )
+
+
+def _race(view: ExperimentView, history: HistoryView) -> tuple[bool, str]:
+    """Say what the slowest settled layer guarantees, which tolerates the most.
+
+    Returns:
+        Whether more was changed than it tolerates, and the sentence, empty without anything to say.
+    """
+    certificate = history.certificates[-1]
+    least = f"at least {round_down(certificate)} in rewards" if certificate >= 1.0 else ""
+    active: dict[int, list[str]] = {}
+    for each in view.layers if history.tolerated else ():
+        active.setdefault(each.layer, [])
+        if each.active:
+            active[each.layer].append(each.arm)
+    settled = [layer for layer, arms in active.items() if len(arms) == 1]
+    if not settled:
+        words = ["No layer of the race has settled on one arm yet."] if active else []
+        words += [f"The rewards contradict one another: {least} was changed."] if least else []
+        return False, " ".join(words)
+    layer = max(settled)
+    tolerated, delta = history.tolerated[layer], float(view.settings["policy"].get("delta", _LEVEL))
+    limit, arm = count(round(tolerated)), active[layer][0]
+    if certificate > tolerated:
+        return True, (
+            f"The race has settled on {arm} in layer {layer}, which withstands {limit} in changed "
+            f"rewards; {least} was changed, so nothing guarantees that choice."
+        )
+    return False, (
+        f"The race has settled on {arm} in layer {layer}. That is right with probability "
+        f"{100 * (1 - delta):g}% as long as at most {limit} in rewards was changed"
+        f"{least and f'; so far, {least} was'}."
+    )
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """What the banner of an alarm says."""
+
+    since: int | None
+    """When it began, in milliseconds since 1970; ``None`` if that is not known."""
+    happened: str
+    """What was seen, and how likely chance alone is to do that."""
+    more: int
+    """How many further alarms there are."""
+
+
+def describe_alarms(
+    alarms: Sequence[Alarm], view: ExperimentView, history: HistoryView
+) -> Notice | None:
+    """Say what the strongest alarm has seen, since when and how sure it is.
+
+    Args:
+        alarms: those of the audit, with the names of arms.
+        view: the experiment.
+        history: its history.
+
+    Returns:
+        ``None`` if no alarm is up.
+    """
+    if not alarms:
+        return None
+    alarm = min(alarms, key=lambda each: (each.chance, each.since is None, each.since))
+    mean, other = (figure(each) for each in alarm.means or (0.0, 0.0))
+    seen = {
+        "change": f"{alarm.arm} paid {mean} before that and {other} since.",
+        "disagreement": f"Two layers of the race see {alarm.arm} pay {mean} and {other}.",
+        "waves": f"{alarm.arm} pays in bursts: {mean} after low rewards, {other} after high ones.",
+        "failed-layer": "More rewards were changed than some layers of the race withstand.",
+    }[alarm.kind]
+    happened = f"{seen} Chance alone does this with a probability {describe_chance(alarm.chance)}."
+    # The decisions of earlier generations are counted in the history alone.
+    since = None if alarm.since is None or view.generation else _time_of(history, alarm.since)
+    return Notice(since, happened, len(alarms) - 1)
+
+
+def _time_of(history: HistoryView, decisions: int) -> int:
+    """Return the time by which so many decisions had been made."""
+    totals = [sum(each) for each in zip(*history.decisions, strict=True)]
+    return history.times[min(bisect_left(totals, decisions), len(totals) - 1)]
+
+
+def describe_ratio(check: RatioCheck) -> tuple[bool, str]:
+    """Say whether arms were chosen as often as their probabilities say."""
+    if check.p_value is None:
+        return True, "There are not enough decisions with known probabilities to compare."
+    if check.p_value < _RATIO_LEVEL:
+        return False, (
+            "Arms were not chosen as often as their published probabilities say: such a difference "
+            f"has a probability of {figure(check.p_value)}. Look for lost or repeated requests."
+        )
+    return True, (
+        "Arms were chosen as often as their published probabilities say: a difference of this "
+        f"size or larger has a probability of {figure(check.p_value)}."
+    )
+
+
+def matrix_rows(view: ExperimentView) -> list[tuple[int, list[Any]]]:
+    """Return the layers of a race, each with its view of every arm."""
+    rows: dict[int, list[Any]] = {}
+    for each in view.layers:
+        rows.setdefault(each.layer, []).append(each)
+    return sorted(rows.items())
+
+
+def median_delay(delays: Sequence[int]) -> str:
+    """Return the delay that half of the rewards stay below, as a power of two, in words."""
+    place = median_bin(delays)
+    return MISSING if place is None else duration(2**place / 1000)
+
+
+def median_bin(delays: Sequence[int]) -> int | None:
+    """Return the index of the bin that holds the median; ``None`` without any counts."""
+    total, seen = sum(delays), 0
+    for place, number in enumerate(delays):
+        seen += number
+        if total and 2 * seen >= total:
+            return place
+    return None

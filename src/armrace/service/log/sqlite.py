@@ -1,0 +1,482 @@
+"""The embedded store: one file of SQLite, used by one process.
+
+SQLite comes with apsw, since versions before 3.51.3 can damage a database in WAL mode. The file is
+in WAL mode with ``synchronous=FULL``, so that a transaction is durable when ``COMMIT`` returns, and
+locked for this process alone. Records of all logs are kept in the order of their arrival: a table
+in the order of logs would write a page for each log of a transaction twice. One commit keeps what a
+transaction has appended to all its logs. Beside the file lies a :mod:`high-water mark
+<armrace.service.log.marks>` of the whole store.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from armrace.errors import (
+    DamagedFile,
+    InvalidParameter,
+    StoreFailed,
+    StoreInUse,
+    UnwritableOutput,
+)
+from armrace.files.private import check_private, create_private
+from armrace.service.log.chain import BEGINNING, Head, Record
+from armrace.service.log.checked import OF_FIRST_DESIGN, CheckedTransaction
+from armrace.service.log.marks import Marks
+from armrace.service.log.store import NO_LOGS, LogEntry, Store, Transaction
+
+__all__ = ["SqliteStore"]
+
+_record: Callable[[Any], Record] = partial(tuple.__new__, Record)
+"""As ``Record._make``, which takes three times as long."""
+
+# "armr" in ASCII.
+_APPLICATION = 0x61726D72
+_BACKUP_PAGES = 1000
+_NO_LIMIT = -1
+_MOST_HEADS = 100_000
+"""How many ends of logs are kept in memory; a head takes some 200 bytes."""
+_STORE_MARK = 0
+"""The number of the mark of the whole store: the place and the digest of its last record."""
+_SCHEMA = 10
+_FIRST_DESIGN = range(1, 4)
+"""The schemas with one log for all experiments."""
+_CREATE = f"""
+CREATE TABLE logs (
+    log INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    name TEXT NOT NULL,
+    is_deleted INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE UNIQUE INDEX names ON logs (tenant, name) WHERE is_deleted = 0;
+CREATE TABLE records (
+    place INTEGER PRIMARY KEY,
+    log INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    payload BLOB NOT NULL,
+    digest BLOB NOT NULL,
+    subject INTEGER
+) STRICT;
+CREATE UNIQUE INDEX places ON records (log, sequence);
+CREATE INDEX subjects ON records (log, subject) WHERE subject IS NOT NULL;
+CREATE TABLE snapshots (
+    log INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (log, sequence)
+) STRICT;
+PRAGMA application_id = {_APPLICATION};
+PRAGMA user_version = {_SCHEMA};
+"""
+
+_INSERTS = tuple(
+    (size, "INSERT INTO records VALUES " + ", ".join(["(?, ?, ?, ?, ?, ?)"] * size))
+    for size in (64, 8, 1)
+)
+"""Statements that insert 64, 8 and 1 records. Each one gives up the interpreter lock, and a busy
+event loop does not give it back soon, so few statements are used."""
+
+_RECORDS = "SELECT sequence, payload, digest, subject FROM records "
+_LAST = "SELECT place, digest FROM records WHERE place <= ? ORDER BY place DESC LIMIT 1"
+_HEAD = "SELECT sequence, digest FROM records WHERE log = ? ORDER BY sequence DESC LIMIT 1"
+_READ = _RECORDS + "WHERE log = ? AND sequence > ? ORDER BY sequence LIMIT ?"
+# One parameter for all numbers, since SQLite limits how many a statement may have.
+_MANY = "IN (SELECT value FROM json_each(?)) "
+_READ_MANY = _RECORDS + f"WHERE log = ? AND sequence {_MANY}ORDER BY sequence"
+# Without the name of the index, SQLite reads the whole log.
+_FIND = _RECORDS + (
+    f"INDEXED BY subjects WHERE log = ? AND subject {_MANY}AND sequence > ? ORDER BY sequence"
+)
+_LOGS = "SELECT log, tenant, name, is_deleted FROM logs WHERE ?1 IS NULL OR tenant = ?1 ORDER BY 1"
+
+
+class SqliteStore(Store):
+    """Logs in a file.
+
+    Args:
+        path: the file, which is created if there is none; its folder must exist.
+        restored: whether the file comes from a backup, so that the high-water mark beside it, or
+            its absence, says nothing.
+        vfs: the name of SQLite's interface to the system, for tests.
+        synchronous: SQLite's setting; anything but FULL loses acknowledged events.
+        secrets: what may have signed the high-water mark; the first signs.
+        read_only: whether to change nothing: no file is made, or written to when the store is
+            closed.
+
+    Raises:
+        StoreInUse: another process has opened the file.
+        DamagedFile: the file is not a store, is damaged, or has lost acknowledged events.
+        StoreFailed: the file cannot be opened.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        restored: bool = False,
+        vfs: str | None = None,
+        synchronous: str = "FULL",
+        *,
+        secrets: Sequence[bytes] = (b"",),
+        read_only: bool = False,
+    ) -> None:
+        self.path = Path(path).absolute()
+        self.name, self.restored = str(self.path), restored
+        self._read_only = read_only
+        self._lock = threading.RLock()
+        self._interrupted = False
+        """Whether the last transaction has not ended, so that its records may be kept or not."""
+        self._heads: dict[int, Head] = {}
+        """The ends of logs that were opened to be written and are not deleted."""
+        self._secure()
+        with _errors_of(self.path):
+            flags = apsw.SQLITE_OPEN_READWRITE | (0 if read_only else apsw.SQLITE_OPEN_CREATE)
+            self._connection = apsw.Connection(str(self.path), flags, vfs)
+        self.marks: Marks | None = None
+        try:
+            with _errors_of(self.path):
+                if read_only:
+                    self._prepare_reading()
+                else:
+                    self._prepare(synchronous)
+                self._last = _last(self._connection)
+            if not (read_only and restored):
+                self.marks = self._open_marks(secrets)
+        except BaseException:
+            self.close()
+            raise
+
+    def _secure(self) -> None:
+        """Refuse files that another user could have written; let no other user read them."""
+        try:
+            for ending in ("", "-wal", "-journal"):
+                file = self.path.with_name(self.path.name + ending)
+                if file.is_file() or file.is_symlink():
+                    check_private(file)
+                    if not self._read_only:
+                        file.chmod(0o600)
+                elif not ending and not self._read_only and not file.exists():
+                    os.close(create_private(file))
+        except OSError as error:
+            raise StoreFailed(f"{file} cannot be used: {error.strerror}.") from error
+
+    def _prepare(self, synchronous: str) -> None:
+        pragma = self._connection.pragma
+        # Before the journal mode: WAL then keeps its index in memory of this process, not in a
+        # file.
+        pragma("locking_mode", "exclusive")
+        pragma("journal_mode", "wal")
+        pragma("synchronous", synchronous)
+        # What is deleted is overwritten: a log that is gone must not be found in free pages.
+        pragma("secure_delete", True)
+        self._connection.execute("BEGIN IMMEDIATE")  # takes the lock, which is kept
+        tables = self._connection.execute("SELECT count(*) FROM sqlite_schema").get
+        if (pragma("user_version"), pragma("application_id"), tables) == (0, 0, 0):
+            self._connection.execute(_CREATE)
+        self._check_schema()
+        self._connection.execute("COMMIT")
+
+    def _check_schema(self) -> None:
+        version = self._connection.pragma("user_version")
+        if self._connection.pragma("application_id") != _APPLICATION:
+            raise DamagedFile(f"{self.path} is a database, but not a store of armrace.")
+        if version in _FIRST_DESIGN:
+            raise DamagedFile(f"{self.path} {OF_FIRST_DESIGN}")
+        if version != _SCHEMA:
+            raise DamagedFile(
+                f"{self.path} has the schema {version}; this version reads {_SCHEMA}."
+            )
+
+    def _prepare_reading(self) -> None:
+        pragma = self._connection.pragma
+        # Locked all the same: logs that another process appends to cannot be read as a whole.
+        pragma("locking_mode", "exclusive")
+        pragma("query_only", True)
+        # A write-ahead log stays as it is, which SQLite would copy into the database and remove in
+        # the end. If there is none, SQLite makes an empty one, and removes that.
+        kept = self.path.with_name(self.path.name + "-wal").exists()
+        self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(kept))
+        self._check_schema()
+
+    def _open_marks(self, secrets: Sequence[bytes]) -> Marks:
+        """Return the mark beside the file, after the store was found to reach it."""
+        place = self.path.with_name(self.path.name + "-mark")
+        # Without records there is nothing to lose: the store is new, or the power failed as it was
+        # made. Otherwise no mark is made, so that the next try is refused too.
+        if self.restored or (self._last == BEGINNING and not place.exists()):
+            return Marks.create(place, secrets, {_STORE_MARK: self._last})
+        if not place.exists():
+            raise self._unmarked()
+        marks = Marks(place, secrets)
+        try:
+            self._check_marked(marks.get(_STORE_MARK))
+        except BaseException:
+            marks.close()
+            raise
+        return marks
+
+    def _unmarked(self) -> DamagedFile:
+        return DamagedFile(
+            f"{self.path} has no high-water mark beside it, so that a loss would not be seen; open "
+            "it as restored if it comes from a backup."
+        )
+
+    def _check_marked(self, marked: Head | None) -> None:
+        if marked is None:
+            if self._last != BEGINNING:
+                raise self._unmarked()
+            return
+        if marked.sequence > self._last.sequence:
+            raise DamagedFile(
+                f"{self.path} has lost acknowledged events: it ends with record "
+                f"{self._last.sequence}, and {marked.sequence} were acknowledged."
+            )
+        with _errors_of(self.path):
+            found = _last(self._connection, marked.sequence)
+        if found != marked:
+            raise DamagedFile(f"{self.path} is not the store of the high-water mark beside it.")
+
+    @contextmanager
+    def transaction(
+        self, logs: Mapping[int, int] = NO_LOGS, *, creates: bool = False
+    ) -> Iterator[Transaction]:
+        with self._lock:
+            with _errors_of(self.path):
+                transaction = self._begin(logs, creates)
+            self._interrupted = True
+            try:
+                with _errors_of(self.path):
+                    yield transaction
+                    if transaction.deletes:
+                        self._leave_removed(transaction)
+                    transaction.commit()
+            except BaseException:
+                with suppress(apsw.Error):
+                    transaction.roll_back()
+                raise
+            self._heads |= transaction.heads
+            for log in transaction.deletes:
+                self._heads.pop(log, None)
+                # Nor in old pages of the write-ahead log.
+                with _errors_of(self.path):
+                    self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            if transaction.last != self._last:
+                assert self.marks is not None
+                self._last = transaction.last
+                # After the commit: the mark may be behind the store, and must never be ahead of it.
+                self.marks.move(_STORE_MARK, self._last)
+            self._interrupted = False
+
+    def _begin(self, logs: Collection[int], creates: bool) -> _SqliteTransaction:
+        if self._interrupted:
+            self._heads, self._last = {}, _last(self._connection)
+        if len(self._heads) > _MOST_HEADS:
+            self._heads = {}
+        heads: dict[int, Head] = {}
+        if not self._read_only:
+            query = "SELECT 1 FROM logs WHERE log = ? AND is_deleted = 0"
+            for log in logs:
+                if log in self._heads:
+                    heads[log] = self._heads[log]
+                elif self._connection.execute(query, (log,)).get is not None:
+                    heads[log] = _head(self._connection, log)
+        return _SqliteTransaction(
+            self._connection, self._last, heads, creates and not self._read_only
+        )
+
+    def _leave_removed(self, transaction: _SqliteTransaction) -> None:
+        """Set the mark back to a record that a transaction does not remove, before it is kept.
+
+        If the power fails, the mark may name any record since it was last synchronised.
+        """
+        assert self.marks is not None
+        transaction.flush()
+        self.marks.set_back(_STORE_MARK, _last(self._connection, self._last.sequence))
+
+    def check(self) -> None:
+        with self._lock, _errors_of(self.path):
+            found: str = self._connection.execute("PRAGMA integrity_check(1)").get
+        if found != "ok":
+            raise DamagedFile(f"{self.path} is damaged: {' '.join(found.split())}.")
+
+    def back_up(self, target: Path | str) -> None:
+        place = Path(target)
+        try:
+            os.close(create_private(place))
+        except FileExistsError:
+            raise InvalidParameter(f"a backup must be a new file; {place} exists.") from None
+        except OSError as error:
+            raise UnwritableOutput(f"cannot write {place}: {error.strerror}.") from error
+        try:
+            copy = apsw.Connection(str(place))
+            try:
+                self._copy_into(copy)
+            except BaseException:
+                copy.close()
+                place.unlink(missing_ok=True)  # half a copy looks like a whole one
+                raise
+            copy.close()
+        except apsw.Error as error:
+            raise UnwritableOutput(f"cannot write {place}: {error}.") from error
+
+    def _copy_into(self, copy: apsw.Connection) -> None:
+        """Copy part by part, so that others need not wait; SQLite adds what they write."""
+        with self._lock:
+            backup = copy.backup("main", self._connection, "main")
+        try:
+            while not backup.done:
+                with self._lock:
+                    backup.step(_BACKUP_PAGES)
+        finally:
+            with self._lock:
+                backup.finish()
+
+    def close(self) -> None:
+        with self._lock:
+            with suppress(apsw.Error):
+                self._connection.close()
+            if self.marks is not None:
+                self.marks.close()
+                self.marks = None
+
+
+class _SqliteTransaction(CheckedTransaction):
+    def __init__(
+        self, connection: apsw.Connection, last: Head, heads: dict[int, Head], creates: bool
+    ) -> None:
+        super().__init__(heads, creates)
+        self._connection = connection
+        self.last = last
+        """The place and the digest of the store's last record."""
+        self.deletes: list[int] = []
+        self._writes = False
+        self._waiting: list[tuple[int, int, int, bytes, bytes, int | None]] = []
+        """Records of all logs, with their places, that go to SQLite with the next statement."""
+
+    def _execute(self, query: str, values: Sequence[Any] = ()) -> apsw.Cursor:
+        self.flush()
+        return self._connection.execute(query, values)
+
+    def _change(self, query: str, values: Sequence[Any]) -> apsw.Cursor:
+        if not self._writes:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._writes = True
+        return self._execute(query, values)
+
+    def flush(self) -> None:
+        """Insert what was appended."""
+        rows, self._waiting = self._waiting, []
+        begin = 0
+        for size, statement in _INSERTS:
+            while begin + size <= len(rows):
+                values = [*chain.from_iterable(rows[begin : begin + size])]
+                self._change(statement, values)
+                begin += size
+
+    def commit(self) -> None:
+        self.flush()
+        if self._writes:
+            self._connection.execute("COMMIT")
+
+    def roll_back(self) -> None:
+        if self._writes:
+            self._connection.execute("ROLLBACK")
+
+    def logs(self, tenant: str | None = None) -> list[LogEntry]:
+        rows = self._execute(_LOGS, (tenant,))
+        return [LogEntry(log, owner, name, bool(deleted)) for log, owner, name, deleted in rows]
+
+    def find_log(self, tenant: str, name: str) -> int | None:
+        query = "SELECT log FROM logs WHERE tenant = ? AND name = ? AND is_deleted = 0"
+        found: int | None = self._execute(query, (tenant, name)).get
+        return found
+
+    def _create(self, tenant: str, name: str) -> int:
+        # Rows of deleted logs stay, so that no number is given twice.
+        log: int = self._execute("SELECT coalesce(max(log), 0) + 1 FROM logs").get
+        self._change("INSERT INTO logs VALUES (?, ?, ?, 0)", (log, tenant, name))
+        return log
+
+    def _delete(self, log: int, head: Head) -> None:
+        self._change("UPDATE logs SET is_deleted = 1 WHERE log = ?", (log,))
+        # The last record stays. It has the log's highest place, so that no place is given twice.
+        self._change("DELETE FROM records WHERE log = ? AND sequence < ?", (log, head.sequence))
+        self._change("DELETE FROM snapshots WHERE log = ?", (log,))
+        self.deletes.append(log)
+
+    def _read_head(self, log: int) -> Head:
+        self.flush()
+        return _head(self._connection, log)
+
+    def read(self, log: int, after: int = 0, most: int | None = None) -> Iterator[Record]:
+        limit = _NO_LIMIT if most is None else most
+        return map(_record, self._execute(_READ, (log, after, limit)))
+
+    def read_many(self, log: int, sequences: Collection[int]) -> Iterator[Record]:
+        return map(_record, self._execute(_READ_MANY, (log, json.dumps([*sequences]))))
+
+    def find_many(self, log: int, subjects: Collection[int], after: int = 0) -> Iterator[Record]:
+        return map(_record, self._execute(_FIND, (log, json.dumps([*subjects]), after)))
+
+    def _append(self, log: int, records: Sequence[Record]) -> None:
+        place = self.last.sequence
+        self._waiting += [(each, log, *record) for each, record in enumerate(records, place + 1)]
+        self.last = Head(place + len(records), records[-1].digest)
+
+    def snapshots(self, log: int) -> dict[int, int]:
+        query = "SELECT sequence, length(data) FROM snapshots WHERE log = ? ORDER BY sequence"
+        return dict(self._execute(query, (log,)))
+
+    def load_snapshot(self, log: int, sequence: int) -> bytes:
+        query = "SELECT data FROM snapshots WHERE log = ? AND sequence = ?"
+        data: bytes | None = self._execute(query, (log, sequence)).get
+        if data is None:  # listed by an index whose table is damaged
+            raise DamagedFile(f"the snapshot after record {sequence} cannot be read.")
+        return data
+
+    def _save(self, log: int, sequence: int, data: bytes) -> None:
+        self._change("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?)", (log, sequence, data))
+
+    def _forget(self, log: int, sequences: Collection[int]) -> None:
+        self._change(
+            f"DELETE FROM snapshots WHERE log = ? AND sequence {_MANY}",
+            (log, json.dumps([*sequences])),
+        )
+
+
+def _last(connection: apsw.Connection, at_most: int = 2**63 - 1) -> Head:
+    """Return the place and the digest of the last record up to a place."""
+    for place, digest in connection.execute(_LAST, (at_most,)):
+        return Head(place, digest)
+    return BEGINNING
+
+
+def _head(connection: apsw.Connection, log: int) -> Head:
+    for sequence, digest in connection.execute(_HEAD, (log,)):
+        return Head(sequence, digest)
+    return BEGINNING
+
+
+_DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.FormatError)
+
+
+@contextmanager
+def _errors_of(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite into one sentence each."""
+    try:
+        yield
+    except (apsw.BusyError, apsw.LockedError) as error:
+        raise StoreInUse(f"{path} is in use by another process.") from error
+    except _DAMAGE as error:
+        raise DamagedFile(f"{path} is damaged or not a database: {error}.") from error
+    except apsw.Error as error:
+        raise StoreFailed(f"{path} cannot be used: {error}.") from error

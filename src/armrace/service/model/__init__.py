@@ -1,0 +1,1 @@
+"""What an experiment is: the replay of its events, without any input or output."""

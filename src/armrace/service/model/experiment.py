@@ -1,0 +1,550 @@
+"""An experiment: the replay of its events.
+
+``apply`` takes the events of the log in order and nothing else changes the state. Time is part of
+the events: before an event is applied, all visits whose window has closed by then are settled, in
+the order in which they began. So the state depends on what was said of each visit and not on when
+it was said. With ``settle="immediate"`` a reward is learned when it comes, and only missing ones
+are settled when the window closes.
+
+A ruling concerns visits that may have been learned already. The replay therefore takes *verdicts*
+in advance: what later events of the log say about a visit. They are collected before a log is
+replayed. :meth:`Experiment.needs_replay` tells whether a new ruling contradicts the state, in which
+case the log must be replayed from a snapshot that it leaves valid.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from typing import Any
+
+import msgspec
+
+from armrace.errors import DamagedFile, InvalidParameter
+from armrace.service.log.chain import BEGINNING, Head, Record, head_of
+from armrace.service.model.drawing import Drawn, draw, lot_of
+from armrace.service.model.events import (
+    ArmAdded,
+    ArmChanged,
+    Contradicted,
+    Created,
+    Decided,
+    Deleted,
+    Event,
+    HoldChanged,
+    LeaseGranted,
+    PhaseChanged,
+    Rewarded,
+    Ruled,
+    StartedAfresh,
+    Ticked,
+)
+from armrace.service.model.generation import Generation, GenerationData, can_restrict
+from armrace.service.model.history import Audits, History, Point, point_of
+from armrace.service.model.holds import Holds
+from armrace.service.model.settings import FIRST_HORIZON, Settings, read_settings
+from armrace.service.model.sources import Sources
+from armrace.service.model.totals import ArmTotals, Totals
+from armrace.service.model.visits import OpenVisits, Visit
+from armrace_client.answers import ArmStatus, Phase, StandingHold, Verdict
+
+__all__ = ["Experiment", "LeaseState"]
+
+_FORMAT = 2
+_DIGEST_SIZE = 16
+
+
+class LeaseState(msgspec.Struct, array_like=True):
+    """A lease under which decisions are drawn elsewhere."""
+
+    seed: bytes
+    weights: list[int]
+    visits: int
+    expires: int
+    generation: int
+    drawn: dict[int, int] = msgspec.field(default_factory=dict)
+    """The visits that were reported: their sequence numbers by the numbers of the draws."""
+
+
+class _Data(msgspec.Struct, frozen=True, array_like=True):
+    """An experiment as plain data."""
+
+    format: int
+    head: Head
+    tenant: str
+    name: str
+    created: int
+    time: int
+    settings: Settings
+    phase: Phase
+    arms: list[tuple[str, ArmStatus]]
+    generation: GenerationData
+    decisions: int
+    conflicts: int
+    totals: list[ArmTotals]
+    open: list[Visit]
+    voided: list[Visit]
+    leases: dict[int, LeaseState]
+    holds: list[StandingHold]
+    history: History
+    sources: Sources
+
+
+class Experiment:
+    """The state of one experiment, and the end of the log up to which it is replayed."""
+
+    def __init__(self, event: Created, verdicts: Mapping[int, Verdict] | None = None) -> None:
+        self.head = BEGINNING
+        self.tenant, self.name = event.tenant, event.name
+        self.created = self.time = event.time
+        self.settings: Settings = read_settings(event.settings)
+        self.phase: Phase = "running"
+        self.arms: list[str] = list(self.settings.arms)
+        self.statuses: list[ArmStatus] = ["active"] * len(self.arms)
+        self.decisions = 0
+        self.is_deleted = False
+        self.conflicts = 0
+        """How many rewards were refused because their visit had another one."""
+        self.open = OpenVisits()
+        self.voided: dict[int, Visit] = {}
+        """Visits that count as never made; while their window is open, rewards may still come."""
+        self.leases: dict[int, LeaseState] = {}
+        self.holds = Holds(self.settings.quarantine)
+        self.totals = Totals([ArmTotals() for _ in self.arms])
+        self.history = History.begin(event.time)
+        self.sources = Sources()
+        self.generation = self._fresh_generation(0, self.settings.horizon or FIRST_HORIZON)
+        self.verdicts: Mapping[int, Verdict] = verdicts or {}
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self.audits = Audits()
+        self.index_of = {arm: index for index, arm in enumerate(self.arms)}
+        self.scale = self.settings.scale()
+        self.window = self.settings.window_milliseconds()
+        self.restrictable = can_restrict(self.settings)
+        self.missing = self.settings.missing_steps()
+        """What a missing reward counts as, on the grid; ``None`` if the visit is dropped."""
+        self.is_immediate = self.settings.settle == "immediate"
+
+    @classmethod
+    def replay(
+        cls,
+        records: Iterable[tuple[Record, Event]],
+        experiment: Experiment | None = None,
+        verdicts: Mapping[int, Verdict] | None = None,
+    ) -> Experiment | None:
+        """Apply records, from the beginning of a log or to an experiment; return the experiment.
+
+        Args:
+            records: records that were verified, with their events.
+            experiment: the state that they follow; by default they are the beginning of a log.
+            verdicts: what is ruled about visits in these records or later.
+        """
+        for record, event in records:
+            if experiment is None:
+                if not isinstance(event, Created):
+                    raise DamagedFile("the log does not begin with the creation of an experiment.")
+                experiment = cls(event, verdicts)
+                experiment.head = head_of(record)
+            else:
+                experiment.apply(record, event)
+        return experiment
+
+    # --- applying events ------------------------------------------------------------------
+
+    def apply(self, record: Record, event: Event) -> None:
+        """Apply the next event of the log.
+
+        Args:
+            record: its record.
+            event: the event.
+        """
+        time = event.time
+        if time < self.time:
+            raise DamagedFile(f"the log goes back in time at record {record.sequence}.")
+        self.time = time
+        is_due = time >= self.history.due or self.is_due(time)
+        if is_due and not self._is_of_void(record.sequence, event):
+            self.advance(time)
+        _APPLY[type(event)](self, record.sequence, event)
+        self.head = head_of(record)
+
+    def _is_of_void(self, sequence: int, event: Event) -> bool:
+        """Whether an event is of a visit that counts as never made: no time passes by it."""
+        visit = getattr(event, "decision", sequence)
+        return visit in self.voided or self.verdicts.get(visit) == "void"
+
+    def advance(self, time: int) -> None:
+        """Settle all visits whose window has closed by ``time``, the time of the next event."""
+        # Points of the history first: each must see the state of its own time, before what is due
+        # later is settled (docs/decisions/023).
+        if time >= self.history.due:
+            self.history.catch_up(time, self._point_at, self.audits, self.begin_audit)
+        self.settle_until(time)
+
+    def begin_audit(self, point: Point) -> None:
+        """Audit what was learned so far, for a point of the history."""
+        self.audits.begin(point, self.generation.learner)
+
+    def _point_at(self, time: int) -> Point:
+        self.settle_until(time)
+        return point_of(self, time)
+
+    def settle_until(self, time: int) -> None:
+        """Settle all visits whose window has closed by ``time``, in their order."""
+        before = time - self.window
+        while (visit := self.open.pop_before(before)) is not None:
+            self.totals.count_closed(visit)
+            if not visit.learned:
+                steps = visit.counted_steps
+                self.generation.learn(visit, self.missing if steps is None else steps)
+        if self.voided:
+            self.voided = {s: visit for s, visit in self.voided.items() if visit.time > before}
+
+    def is_due(self, time: int) -> bool:
+        """Whether there are visits to settle by ``time``."""
+        return self.open.oldest_time + self.window <= time
+
+    def is_closed(self, visit: Visit, time: int) -> bool:
+        """Whether the window of a visit has closed by ``time``."""
+        return visit.time + self.window <= time
+
+    def find(self, sequence: int) -> Visit | None:
+        """Return a visit whose window may be open, voided or not."""
+        return self.open.get(sequence) or self.voided.get(sequence)
+
+    def _decided(self, sequence: int, event: Decided) -> None:
+        verdict = self.verdicts.get(sequence) if self.verdicts else None
+        generation, ticket, number = self.generation, event.ticket, -1
+        if event.lease and (lease := self.leases.get(event.lease)) is not None:
+            lease.drawn[event.draw] = sequence
+            if lease.generation != generation.number:  # recorded, but it teaches nothing
+                ticket = None
+        if verdict == "void":
+            # Random numbers are never used twice, even if nothing else is left of the draw.
+            generation.note_taken(event.taken)
+        elif ticket is not None:
+            number, ticket = generation.assign(ticket, event.taken, event.lease > 0)
+        visit = Visit(
+            sequence,
+            event.time,
+            event.arm,
+            event.probability,
+            generation.number,
+            number,
+            ticket,
+            event.unit,
+            event.request,
+            event.source,
+            event.labels,
+            event.lease,
+            event.draw,
+            verdict=verdict,
+        )
+        if verdict == "void":
+            self.voided[sequence] = visit
+            return
+        self.decisions += 1
+        self.totals.count_decision(event.arm, event.shares)
+        if event.source is not None:
+            self.sources.count_visit(event.source, event.time)
+        self.open.add(visit)
+
+    def _rewarded(self, sequence: int, event: Rewarded) -> None:
+        visit = self.find(event.decision)
+        if visit is None or visit.steps is not None:
+            raise DamagedFile(f"the log rewards decision {event.decision}, which is not open.")
+        visit.steps = event.steps
+        if visit.verdict == "void":
+            return
+        visit.source = event.source or visit.source
+        if event.labels:
+            visit.labels = {**(visit.labels or {}), **event.labels}
+        visit.is_held = self.holds.hold_back(visit.source, visit.labels, event.suspicion)
+        self.sources.count(visit, event.time)
+        # A reward that is held counts if it is released before the window closes.
+        if self.is_immediate and visit.counted_steps is not None:
+            visit.learned = True
+            self.generation.learn(visit, event.steps)
+
+    def _contradicted(self, sequence: int, event: Contradicted) -> None:
+        if not self._is_of_void(sequence, event):
+            self.conflicts += 1
+
+    def _ruled(self, sequence: int, event: Ruled) -> None:
+        for decision in event.decisions:
+            visit = self.open.get(decision)
+            # What the replay was told in advance includes all that the log says later.
+            if visit is not None and decision not in self.verdicts:
+                self._rule(visit, event.verdict)
+        self.history.note_ruling(event)
+
+    def _rule(self, visit: Visit, verdict: Verdict) -> None:
+        before = visit.standing
+        visit.verdict = verdict
+        self.sources.move(visit, before)
+
+    def preload(self, verdicts: Mapping[int, Verdict]) -> None:
+        """Take verdicts in advance: what events of the log that follow say about visits."""
+        self.verdicts = verdicts
+        for sequence, verdict in verdicts.items():
+            visit = self.open.get(sequence)
+            if visit is not None:
+                self._rule(visit, verdict)
+
+    def needs_replay(self, verdicts: Mapping[int, Verdict]) -> bool:
+        """Whether rulings contradict the state, so that the log must be replayed."""
+        return any(self._contradicts(sequence, each) for sequence, each in verdicts.items())
+
+    def _contradicts(self, sequence: int, verdict: Verdict) -> bool:
+        if verdict == "void":
+            return sequence not in self.voided
+        visit = self.open.get(sequence)
+        if visit is None:
+            return True
+        learns = verdict == "release"
+        return self.is_immediate and visit.steps is not None and visit.learned != learns
+
+    def _hold_changed(self, sequence: int, event: HoldChanged) -> None:
+        self.holds.take(event)
+
+    def _arm_added(self, sequence: int, event: ArmAdded) -> None:
+        self.index_of[event.arm] = len(self.arms)
+        self.arms.append(event.arm)
+        self.statuses.append("active")
+        self.totals.add_arm()
+        if self.takes_new_arms:
+            self.generation.add_arm(len(self.arms) - 1)
+        else:
+            self._start_again(self.generation.horizon)
+
+    def _arm_changed(self, sequence: int, event: ArmChanged) -> None:
+        self.statuses[event.arm] = event.status
+        if event.told and self.loses_arms:
+            self.generation.set_arm(event.arm, event.status == "active")
+        elif event.status == "retired" and (
+            not self.restrictable or (event.told and len(self._unretired()) > 1)
+        ):
+            self._start_again(self.generation.horizon)
+
+    def _phase_changed(self, sequence: int, event: PhaseChanged) -> None:
+        self.phase = event.phase
+
+    def _started_afresh(self, sequence: int, event: StartedAfresh) -> None:
+        self._start_again(event.horizon)
+
+    def _lease_granted(self, sequence: int, event: LeaseGranted) -> None:
+        self.leases = {s: each for s, each in self.leases.items() if each.expires > event.time}
+        self.leases[sequence] = LeaseState(
+            event.seed, event.weights, event.visits, event.expires, self.generation.number
+        )
+
+    def _nothing(self, sequence: int, event: Ticked) -> None:
+        pass
+
+    def _deleted(self, sequence: int, event: Deleted) -> None:
+        self.is_deleted = True
+
+    def _created(self, sequence: int, event: Created) -> None:
+        raise DamagedFile(f"the log creates the experiment {self.name} twice.")
+
+    def _start_again(self, horizon: int) -> None:
+        number, unretired = self.generation.number + 1, self._unretired()
+        paused = [p for p in self.generation.learner.paused if p in unretired]
+        self.generation = self._fresh_generation(number, horizon, paused)
+
+    def _unretired(self) -> list[int]:
+        return [index for index, status in enumerate(self.statuses) if status != "retired"]
+
+    def _fresh_generation(
+        self, number: int, horizon: int, paused: Sequence[int] = ()
+    ) -> Generation:
+        return Generation.start(self.settings, number, self._unretired(), horizon, paused)
+
+    # --- what operations ask --------------------------------------------------------------
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a guessed horizon has been reached, so that a new generation has to begin.
+
+        A horizon that was given is kept. With one arm left there is nothing to learn: the
+        generation stays, and goes on to choose that arm.
+        """
+        guessed = self.settings.horizon is None  # first: this is asked at every decision
+        return guessed and self.generation.is_over and len(self._unretired()) > 1
+
+    @property
+    def loses_arms(self) -> bool:
+        """Whether the policy goes on without an arm."""
+        return self.generation.learner.policy.loses_arms
+
+    @property
+    def takes_new_arms(self) -> bool:
+        """Whether the policy accepts new arms while it runs."""
+        return self.generation.learner.policy.takes_new_arms
+
+    def draw(self, indices: list[int] | None) -> Drawn:
+        """Draw an arm for the next decision, which changes nothing but the random stream.
+
+        Args:
+            indices: what :meth:`eligible_indices` returned.
+
+        Returns:
+            The arm, with all that its event must carry.
+        """
+        floors = self.floors_among(indices)
+        # By the number of the record, which no ruling changes: lots are never used twice.
+        lot = lot_of(self.settings.seed, self.head.sequence + 1) if floors else 0.0
+        return draw(self.generation, floors, indices, len(self.arms), lot)
+
+    def floors_among(self, indices: list[int] | None) -> dict[int, float]:
+        """Return the floors of the arms that may be chosen, by index."""
+        declared = self.settings.floors
+        if not declared:
+            return {}
+        allowed = self.generation.places if indices is None else indices
+        return {p: declared[self.arms[p]] for p in allowed if self.arms[p] in declared}
+
+    def eligible_indices(self, eligible: Iterable[str] | None) -> list[int] | None:
+        """Return the indices of the arms that may be chosen; ``None`` if all of them may.
+
+        Raises:
+            InvalidParameter: no arm may be chosen, or the policy cannot be restricted.
+        """
+        # Active arms are always among the learner's, as retired ones never come back: if there are
+        # as many, they are the same.
+        if eligible is None and self.statuses.count("active") == len(self.generation.places):
+            return None
+        wanted = self._wanted(eligible)
+        allowed = sorted(index for index in wanted if self.statuses[index] == "active")
+        if len(allowed) == len(self.generation.places):
+            return None
+        if not allowed:
+            raise InvalidParameter("eligible must name at least one active arm; got none.")
+        if not self.restrictable:
+            raise InvalidParameter(
+                f"{self.generation.learner.policy.tag()} cannot be restricted to eligible arms."
+            )
+        return allowed
+
+    def _wanted(self, eligible: Iterable[str] | None) -> set[int]:
+        if eligible is None:
+            return set(range(len(self.arms)))
+        try:
+            return {self.index_of[arm] for arm in eligible}
+        except (KeyError, TypeError):
+            known = self.index_of
+            arm = next(a for a in eligible if not isinstance(a, str) or a not in known)
+            raise InvalidParameter(
+                f"eligible must name arms of this experiment; got {arm!r:.100}."
+            ) from None
+
+    def frozen(self) -> Experiment:
+        """Return the experiment as it is now, to be shown while this one goes on.
+
+        It shares the open visits and the sources, which must not be looked at.
+        """
+        frozen = copy(self)
+        frozen.arms, frozen.statuses = [*self.arms], [*self.statuses]
+        frozen.totals, frozen.generation = self.totals.still(), self.generation.still()
+        frozen.history = msgspec.structs.replace(self.history, points=[*self.history.points])
+        return frozen
+
+    # --- saving ---------------------------------------------------------------------------
+
+    def save(self) -> bytes:
+        """Return the experiment as bytes; equal states give equal bytes."""
+        self.audits.wait()
+        data = msgspec.msgpack.encode(
+            _Data(
+                _FORMAT,
+                self.head,
+                self.tenant,
+                self.name,
+                self.created,
+                self.time,
+                self.settings,
+                self.phase,
+                list(zip(self.arms, self.statuses, strict=True)),
+                self.generation.save(),
+                self.decisions,
+                self.conflicts,
+                self.totals.arms,
+                list(self.open),
+                list(self.voided.values()),
+                self.leases,
+                self.holds.standing,
+                self.history,
+                self.sources,
+            )
+        )
+        # The chain covers records only; snapshots are checked by digests of their own.
+        return _digest(data) + data
+
+    @classmethod
+    def load(cls, content: bytes) -> Experiment:
+        """Return an experiment that goes on exactly like the one that was saved.
+
+        Args:
+            content: what :meth:`save` returned.
+
+        Raises:
+            DamagedFile: the data are damaged or of another version.
+        """
+        data = _read(content)
+        # Not by ``__init__``, which would start a learner only to throw it away.
+        experiment = cls.__new__(cls)
+        experiment.head, experiment.tenant, experiment.name = data.head, data.tenant, data.name
+        experiment.created, experiment.time = data.created, data.time
+        experiment.settings, experiment.phase = data.settings, data.phase
+        experiment.arms = [arm for arm, _ in data.arms]
+        experiment.statuses = [status for _, status in data.arms]
+        experiment.generation = Generation.load(data.generation, data.settings)
+        experiment.decisions, experiment.conflicts = data.decisions, data.conflicts
+        experiment.totals = Totals(data.totals)
+        experiment.open = OpenVisits(data.open)
+        experiment.voided = {visit.sequence: visit for visit in data.voided}
+        experiment.leases = data.leases
+        experiment.holds = Holds(data.settings.quarantine, data.holds)
+        experiment.history, experiment.sources = data.history, data.sources
+        experiment.verdicts, experiment.is_deleted = {}, False
+        experiment._prepare()
+        return experiment
+
+
+def _read(content: bytes) -> _Data:
+    data = content[_DIGEST_SIZE:]
+    if content[:_DIGEST_SIZE] != _digest(data):
+        raise DamagedFile("a snapshot in the store is damaged: it does not match its digest.")
+    try:
+        stored = msgspec.msgpack.decode(data, type=_Data)
+    except (msgspec.MsgspecError, ValueError, TypeError) as error:
+        raise DamagedFile(f"a snapshot in the store cannot be read: {error}.") from None
+    if stored.format != _FORMAT:
+        raise DamagedFile(
+            f"a snapshot in the store has format {stored.format}; this version reads {_FORMAT}."
+        )
+    return stored
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=_DIGEST_SIZE).digest()
+
+
+_APPLY: dict[type, Callable[[Experiment, int, Any], None]] = {
+    Decided: Experiment._decided,
+    Rewarded: Experiment._rewarded,
+    Ruled: Experiment._ruled,
+    HoldChanged: Experiment._hold_changed,
+    ArmAdded: Experiment._arm_added,
+    ArmChanged: Experiment._arm_changed,
+    PhaseChanged: Experiment._phase_changed,
+    Ticked: Experiment._nothing,
+    Deleted: Experiment._deleted,
+    Contradicted: Experiment._contradicted,
+    StartedAfresh: Experiment._started_afresh,
+    LeaseGranted: Experiment._lease_granted,
+    Created: Experiment._created,
+}

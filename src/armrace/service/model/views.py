@@ -1,0 +1,252 @@
+"""What an experiment shows of itself, as plain data."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+import msgspec
+
+from armrace.service.model.experiment import Experiment
+from armrace.service.model.history import Point, current_point, learned_of
+from armrace.service.model.rewards import GRID
+from armrace.service.model.sources import DAY, SourceCounts, SourceDay
+from armrace.service.model.totals import ArmTotals
+from armrace.statistics.chi_square import chi_square_tail
+from armrace_client.answers import (
+    ArmSummary,
+    Deletion,
+    ExperimentHealth,
+    ExperimentView,
+    HistoryView,
+    LayerView,
+    RatioCheck,
+    RatioRow,
+    SourceDayView,
+    SourceView,
+)
+from armrace_client.operations import AUDIT_LEVEL
+
+__all__ = ["head_text", "health_of", "history_of", "ratio_of", "sources_of", "view_of"]
+
+_LEAST_SHOWN, _MOST_SHOWN = 8, 100_000
+"""How many moments of a history are shown, and how many counts of arms in all."""
+_RECENT = 10
+"""Decisions since this many points ago count as recent."""
+_LEAST_EXPECTED = 5.0
+_IMMEDIATE = (
+    "Rewards are learned as they come. Where rewards that come late differ from those that come at "
+    "once, as clicks differ from their absence, means are biased, and neither the guarantee nor "
+    "the audit covers that."
+)
+
+
+def head_text(experiment: Experiment) -> str:
+    """Return the end of the log of an experiment as text, by which a state can be referred to."""
+    return f"{experiment.head.sequence}-{experiment.head.digest.hex()[:16]}"
+
+
+def view_of(experiment: Experiment, opened: int | None = None) -> ExperimentView:
+    """Return the state of an experiment.
+
+    Args:
+        experiment: the experiment, or how it was.
+        opened: how many visits were open; by default as many as are now.
+    """
+    settings = msgspec.to_builtins(experiment.settings)
+    del settings["seed"]  # with the seed, decisions can be predicted
+    return ExperimentView(
+        experiment.name,
+        experiment.phase,
+        settings,
+        experiment.created,
+        experiment.generation.number,
+        experiment.generation.horizon,
+        experiment.decisions,
+        len(experiment.open) if opened is None else opened,
+        _arms(experiment),
+        _layers(experiment),
+        [_IMMEDIATE] if experiment.is_immediate else [],
+        experiment.conflicts,
+        [*experiment.holds.standing],
+        head_text(experiment),
+    )
+
+
+def _mean(experiment: Experiment, totals: ArmTotals) -> float | None:
+    learned, steps = learned_of(experiment, totals)
+    return experiment.scale.reward(steps / learned) if learned else None
+
+
+def _arms(experiment: Experiment) -> list[ArmSummary]:
+    weights = experiment.generation.learner.distribution()
+    named = zip(experiment.arms, experiment.statuses, experiment.totals.arms, strict=True)
+    return [
+        ArmSummary(
+            arm,
+            status,
+            totals.decisions,
+            totals.closed,
+            totals.rewarded,
+            totals.withheld,
+            _mean(experiment, totals),
+            weights.get(index),
+        )
+        for index, (arm, status, totals) in enumerate(named)
+    ]
+
+
+def _layers(experiment: Experiment) -> list[LayerView]:
+    def scaled(value: float | None) -> float | None:
+        return None if value is None else experiment.scale.reward(value * GRID)
+
+    places = experiment.generation.places
+    return [
+        LayerView(
+            view.layer,
+            experiment.arms[places[view.arm]],
+            view.assigned,
+            view.pulls,
+            scaled(view.mean),
+            scaled(view.lower),
+            scaled(view.upper),
+            view.active,
+            view.eliminated_at,
+            view.eliminated_by,
+            view.evidence,
+            scaled(view.evidence_mean),
+        )
+        for view in experiment.generation.learner.inspect()
+    ]
+
+
+# --- over time --------------------------------------------------------------------------------
+
+
+def history_of(experiment: Experiment, time: int) -> HistoryView:
+    """Return the history of an experiment up to ``time``."""
+    history, scale = experiment.history, experiment.scale
+    now = current_point(experiment, time)
+    arms = range(len(experiment.arms))
+    begin = Point(experiment.created, 0, 0, [], [], [], 0, 0.0)
+    points = [begin, *(point for point in history.points if point.time < time), now]
+    deletions = _deletions(experiment, points)
+    # With thousands of arms, fewer moments are shown, so that the answer stays small.
+    step = -(-len(points) // max(_LEAST_SHOWN, _MOST_SHOWN // len(arms)))
+    points = [begin, *points[:0:-step][::-1]]
+
+    def earned(point: Point, arm: int) -> float:
+        learned, steps = _entry(point.learned, arm), _entry(point.steps, arm)
+        return scale.low * (learned - steps / GRID) + scale.high * (steps / GRID)
+
+    return HistoryView(
+        bucket=history.bucket,
+        times=[point.time for point in points],
+        arms=list(experiment.arms),
+        decisions=[[_entry(point.decisions, arm) for point in points] for arm in arms],
+        learned=[[_entry(point.learned, arm) for point in points] for arm in arms],
+        earned=[[earned(point, arm) for point in points] for arm in arms],
+        alarms=[point.alarms for point in points],
+        certificates=[point.certificate for point in points],
+        level=AUDIT_LEVEL,
+        tolerated=experiment.generation.learner.tolerated(),
+        deletions=deletions,
+        rulings=[*history.rulings],
+    )
+
+
+def _entry(counts: list[int], arm: int) -> int:
+    """Return the count of an arm, which is 0 in points from before it was added."""
+    return counts[arm] if arm < len(counts) else 0
+
+
+def _deletions(experiment: Experiment, points: list[Point]) -> list[Deletion]:
+    own = [point for point in points if point.generation == experiment.generation.number]
+    places = experiment.generation.places
+    found = [
+        Deletion(
+            layer,
+            experiment.arms[places[arm]],
+            by,
+            when,
+            next((point.time for point in own if point.rounds >= when), points[-1].time),
+        )
+        for layer, arm, when, by in experiment.generation.learner.deletions()
+    ]
+    return sorted(found, key=lambda each: (each.round, each.layer))
+
+
+def sources_of(experiment: Experiment, time: int) -> list[SourceView]:
+    """Return the sources of an experiment in the order in which they came."""
+    sources, final = experiment.sources, time - experiment.window
+
+    def view(source: str | None, counts: SourceCounts, others: bool = False) -> SourceView:
+        days = [_day(experiment, *each, final) for each in sorted(counts.days.items())]
+        return SourceView(source, others, days, [*counts.delays])
+
+    found = [view(name or None, counts) for name, counts in sources.named.items()]
+    return found + ([view(None, sources.others, True)] if sources.others.days else [])
+
+
+def _day(experiment: Experiment, number: int, day: SourceDay, final: int) -> SourceDayView:
+    count = day.counted + day.quarantined + day.retracted
+    date = datetime.fromtimestamp(number * DAY / 1000, UTC).date().isoformat()
+    return SourceDayView(
+        "earlier" if number < 0 else date,
+        (number + 1) * DAY <= final,
+        day.counted,
+        day.quarantined,
+        day.retracted,
+        experiment.scale.reward(day.steps / count) if count else None,
+        day.visits,
+    )
+
+
+def health_of(experiment: Experiment, time: int) -> ExperimentHealth:
+    """Return an experiment at a glance."""
+    points, totals = experiment.history.points, experiment.totals.arms
+    past = points[-_RECENT].decisions if len(points) >= _RECENT else []
+    recent = [each.decisions - _entry(past, arm) for arm, each in enumerate(totals)]
+    arm = max(range(len(totals)), key=recent.__getitem__)
+    best = totals[arm] if any(each.rewarded for each in totals) and recent[arm] else None
+    return ExperimentHealth(
+        name=experiment.name,
+        phase=experiment.phase,
+        policy=str(experiment.settings.policy["name"]),
+        created=experiment.created,
+        decisions=experiment.decisions,
+        open=len(experiment.open),
+        best=None if best is None else experiment.arms[arm],
+        share=None if best is None else recent[arm] / sum(recent),
+        mean=None if best is None else _mean(experiment, best),
+        alarms=points[-1].alarms if points else 0,
+        times=[experiment.created, *(point.time for point in points), time],
+        traffic=[0, *(sum(point.decisions) for point in points), experiment.decisions],
+    )
+
+
+# --- ratios -----------------------------------------------------------------------------------
+
+
+def ratio_of(experiment: Experiment) -> RatioCheck:
+    """Compare how often arms were chosen with the sums of their published probabilities."""
+    arms = experiment.totals.arms
+    rows = [
+        RatioRow(name, totals.comparable, totals.expected)
+        for name, totals in zip(experiment.arms, arms, strict=True)
+    ]
+    left_out = experiment.decisions - sum(totals.comparable for totals in arms)
+    return RatioCheck(rows, left_out, *_chi_square(arms))
+
+
+def _chi_square(arms: list[ArmTotals]) -> tuple[float | None, float | None]:
+    """Compare counts with sums of probabilities, arm by arm, where enough are expected.
+
+    Each count minus its expectation is a sum of martingale differences, whose conditional
+    variances are at most the probabilities. So the statistic is at most as large as Pearson's.
+    """
+    cells = [totals for totals in arms if totals.expected >= _LEAST_EXPECTED]
+    if len(cells) < 2:
+        return None, None
+    statistic = math.fsum((t.comparable - t.expected) ** 2 / t.expected for t in cells)
+    return statistic, chi_square_tail(statistic, len(cells) - 1)

@@ -1,0 +1,159 @@
+"""What operations work on: an experiment within a transaction, and the answers that come later."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from armrace.errors import ArmraceError
+from armrace.service.log.chain import Chain, Record
+from armrace.service.log.store import Transaction
+from armrace.service.model.events import Actor, Event, Ticked, encode, subject
+from armrace.service.model.experiment import Experiment
+from armrace.service.tokens import SigningKeys
+
+__all__ = ["KeptRefusal", "Later", "Principal", "Shard", "Work"]
+
+T = TypeVar("T")
+
+
+class Principal(NamedTuple):
+    """On whose behalf something is asked."""
+
+    tenant: str
+    actor: Actor | None = None
+    """Who asks; ``None`` for a program in the process of the service."""
+
+
+class Later(NamedTuple, Generic[T]):
+    """An answer whose rest is worked out in the background, once the transaction is durable."""
+
+    finish: Callable[[], T]
+    """Returns the answer, from copies alone."""
+
+
+class KeptRefusal(Exception):
+    """An operation is refused, and the events that it has added are kept.
+
+    Args:
+        refusal: what is answered.
+    """
+
+    def __init__(self, refusal: ArmraceError) -> None:
+        super().__init__(str(refusal))
+        self.refusal = refusal
+
+
+class Shard:
+    """An experiment in memory.
+
+    Args:
+        log: the number of its log.
+        experiment: its state.
+        secret: the secret of the store, from which the keys of the log are derived.
+        snapshot_at: the last record of the latest snapshot.
+    """
+
+    def __init__(self, log: int, experiment: Experiment, secret: bytes, snapshot_at: int) -> None:
+        self.log = log
+        self.experiment = experiment
+        self.chain = Chain(secret, log)
+        self.snapshot_at = snapshot_at
+        self.clock_offset = 0
+        """What is added to the clock, in milliseconds: the log may be ahead of it."""
+        self.exported_at = 0
+        """The end of the log when it was last exported as a whole."""
+        self._identifiers = hashlib.blake2b(b"identifiers %d" % log, key=secret).digest()
+
+    def hashed(self, identifier: str | None) -> bytes | None:
+        """Return what the log holds of a unit or a request: a keyed hash."""
+        if identifier is None:
+            return None
+        content = identifier.encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(content, key=self._identifiers, digest_size=16).digest()
+
+
+class Work:
+    """One experiment during a transaction.
+
+    ``add`` applies an event to the state and notes its record. No answer leaves before the
+    transaction has ended and all records are durable.
+
+    Args:
+        shard: the experiment, at the end of its log.
+        transaction: the transaction of the store.
+        time: the time of all events of this transaction.
+        keys: the keys that sign the names of decisions.
+    """
+
+    def __init__(
+        self, shard: Shard, transaction: Transaction, time: int, keys: SigningKeys
+    ) -> None:
+        self.shard = shard
+        self.experiment = shard.experiment
+        self.time = time
+        self.keys = keys
+        self.principal = Principal("")
+        """Who asks for what is performed now."""
+        self.changes = 0
+        """Grows with each change that an operation makes, before it is made."""
+        self.snapshot_wanted = False
+        self.late_wanted: Sequence[int] = ()
+        """Visits that rewards of this transaction name, so that they are looked up together."""
+        self.late: dict[int, list[Record]] = {}
+        """What the log holds of visits that are not open: the decision, and its reward."""
+        self._transaction = transaction
+        self._records: list[Record] = []
+
+    @property
+    def actor(self) -> Actor | None:
+        """Who asks for what is performed now."""
+        return self.principal.actor
+
+    def add(self, event: Event) -> int:
+        """Apply an event and return its sequence number."""
+        self.changes += 1
+        record = self.shard.chain.link(self.experiment.head, encode(event), subject(event))
+        self.experiment.apply(record, event)
+        self._records.append(record)
+        return record.sequence
+
+    def advance(self) -> None:
+        """Settle what is due, as the event does that must follow: nothing is refused any more."""
+        self.changes += 1
+        self.experiment.advance(self.time)
+
+    def settled(self) -> Experiment:
+        """Return the experiment with all visits settled whose window has closed by now."""
+        if self.experiment.is_due(self.time):
+            before = self.changes
+            self.add(Ticked(self.time))
+            self.changes = before  # that time has passed is kept, even if the operation is refused
+        return self.experiment
+
+    def flush(self) -> Transaction:
+        """Append to the log what was added so far, and return the transaction."""
+        if self._records:
+            self._transaction.append(self.shard.log, self._records)
+            self._records = []
+        return self._transaction
+
+    def go_on_with(self, experiment: Experiment, snapshots: dict[int, bytes], base: int) -> None:
+        """Replace the experiment by one that was replayed, and the snapshots that contradict it.
+
+        Args:
+            experiment: the experiment as it is to be, at the end of the log.
+            snapshots: snapshots of the replay, by sequence number.
+            base: the snapshot that the replay began with, or 0.
+        """
+        self.changes += 1
+        transaction, log = self.flush(), self.shard.log
+        # In the transaction of the ruling: a later snapshot includes what no longer counts.
+        stale = [each for each in transaction.snapshots(log) if each > base]
+        transaction.forget_snapshots(log, [each for each in stale if each not in snapshots])
+        for sequence, data in snapshots.items():
+            transaction.save_snapshot(log, sequence, data)
+        self.shard.experiment = self.experiment = experiment
+        self.shard.snapshot_at = max([base, *snapshots])
+        self.snapshot_wanted = True
