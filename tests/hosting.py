@@ -12,6 +12,7 @@ from armrace.dashboard.pages import Dashboard
 from armrace.service import Service
 from armrace.service.http.application import create_application
 from armrace.service.http.server import Server
+from armrace_client.operations import Visit
 
 HOSTILE = "<script>alert(1)</script>"
 HOSTILE_NAME = "<img src=x onerror=alert(1)>"  # names of experiments have no slashes
@@ -51,7 +52,7 @@ def hosted(
     port = free_port() if port is None else port
     application = create_application(
         service,
-        pages=lambda inside: Dashboard(inside, seconds, rest, note).routes(),
+        pages=lambda api: Dashboard(api, seconds, rest, note).routes(),
         declared_open=True,
     )
     with running(Server(application, "127.0.0.1", port, grace=1)):
@@ -59,7 +60,10 @@ def hosted(
 
 
 def fill(service: Service, clock) -> None:
-    """Make a race that bots attack, with hostile names, and a policy without layers."""
+    """Make a race that bots attack, with hostile names, and a policy without layers.
+
+    The same names are the reason of a ruling and of a standing hold.
+    """
     service.create(
         HOSTILE_NAME,
         [HOSTILE, "second arm", "third"],
@@ -71,14 +75,14 @@ def fill(service: Service, clock) -> None:
         seed=5,
     )
     for hour in range(40):
-        for decision in service.decide_many(HOSTILE_NAME, 60):
-            honest = float(decision.arm == HOSTILE)
-            if hour < 28:
-                service.reward(decision, honest, source="web")
-            else:
-                service.reward(decision, 1.0 - honest, source=HOSTILE)
+        source = "web" if hour < 28 else HOSTILE
+        made = service.decide_batch(HOSTILE_NAME, [Visit(source=source)] * 60).made()
+        rewards = [(each, float((each.arm == HOSTILE) == (hour < 28))) for each in made]
+        service.reward_many(rewards if hour < 28 else rewards[:50])  # some bots send nothing
         service.reward(service.decide(HOSTILE_NAME), 1.0, source="odd", suspicion=0.9)
         clock.move(1800)
+    service.void(HOSTILE_NAME, sources=["odd"], until=clock.now - 60_000_000, reason=HOSTILE)
+    service.hold(HOSTILE_NAME, sources=[HOSTILE_NAME], standing=True, reason=HOSTILE)
     service.create("plain", ["a", "b"], 0, policy="ucb1", window=60, horizon=1000)
     service.reward_many([(each, 1.0) for each in service.decide_many("plain", 30)], source="web")
     clock.move(120)

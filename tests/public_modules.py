@@ -18,4 +18,5 @@ PUBLIC = (
     "armrace.statistics",
     "armrace.theory",
     "armrace.verification",
+    "armrace_client",
 )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
 from typing import Any
 
 import msgspec
 
 from armrace.service import Service
-from armrace.service.folding import load_state
-from armrace.service.stores.base import Store
+from armrace.service.log.chain import Record
+from armrace.service.model.events import Event, decode
+from armrace.service.model.experiment import Experiment
+from armrace.service.work import Principal
 
 START = 1_700_000_000_000
 LOCAL = ("127.0.0.1", 50000)
@@ -30,43 +32,98 @@ class Clock:
         self.now += round(seconds * 1000)
 
 
-def experiment_bytes(service: Service, name: str = "ads") -> bytes:
-    """The live state of an experiment as bytes, without what differs between logs."""
-    data = msgspec.to_builtins(service.ledger._state.find(service.tenant, name).save())
-    *others, _, (named, _), _ = data  # the course depends on the times of events, and so do delays
+def live(service: Service, name: str = "ads") -> Experiment:
+    """The state of an experiment that the engine works on."""
+    found: Experiment = service.engine.call(
+        name, lambda work: work.experiment, Principal(service.tenant)
+    )
+    return found
+
+
+def live_bytes(service: Service, name: str = "ads") -> bytes:
+    """The live state of an experiment as bytes."""
+    return live(service, name).save()
+
+
+def replayed(service: Service, name: str = "ads", *, snapshots: bool = False) -> Experiment:
+    """The state that the log of an experiment yields, from its beginning or a snapshot."""
+    reader = service.engine.reader(log_of(service, name))
+    if snapshots:
+        return reader.load()[0]
+    return reader._apply(None, reader.verdicts(), reader.head().sequence)
+
+
+def replayed_bytes(service: Service, name: str = "ads", *, snapshots: bool = False) -> bytes:
+    """The state that the log of an experiment yields, as bytes."""
+    return replayed(service, name, snapshots=snapshots).save()
+
+
+def is_replay(service: Service, name: str = "ads") -> bool:
+    """Whether the live state is that of the log, replayed whole and from a snapshot."""
+    state = live_bytes(service, name)
+    return state == replayed_bytes(service, name) == replayed_bytes(service, name, snapshots=True)
+
+
+def log_of(service: Service, name: str = "ads") -> int:
+    """The number of the log of an experiment."""
+    return service.engine.locate(service.tenant, name)
+
+
+def records(service: Service, name: str = "ads") -> list[Record]:
+    """The records of an experiment."""
+    with service.engine.store.transaction() as transaction:
+        return list(transaction.read(log_of(service, name)))
+
+
+def events(service: Service, name: str = "ads") -> list[tuple[Record, Event]]:
+    """The records of an experiment with their events."""
+    return [(record, decode(record.payload)) for record in records(service, name)]
+
+
+def sequence_of(service: Service, decision: Any) -> int:
+    """The sequence number of a decision."""
+    return service.keyring.signing_keys().read(service.tenant, decision.decision).sequence
+
+
+def snapshots_of(service: Service, name: str = "ads") -> dict[int, int]:
+    """The sizes of an experiment's snapshots by sequence number."""
+    with service.engine.store.transaction() as transaction:
+        return transaction.snapshots(log_of(service, name))
+
+
+def learned(service: Service, name: str = "ads") -> bytes:
+    """What the learner of an experiment knows."""
+    return live(service, name).generation.save().learner
+
+
+def said_of_visits(service: Service, name: str = "ads") -> bytes:
+    """The live state as bytes, without what depends on the times at which rewards came."""
+    names = ["format", "head", "tenant", "name", "created", "time"]
+    data = msgspec.msgpack.decode(live_bytes(service, name)[16:])
+    *others, _, (named, _) = data[len(names) :]
     counts = {source: days for source, (days, _) in sorted(named.items())}
     return msgspec.msgpack.encode([*others, counts])
 
 
-def live_bytes(service: Service) -> bytes:
-    """The live state of all experiments as bytes."""
-    return service.ledger._state.save()
+def events_over_http(application: Any, headers: Any = ()) -> Any:
+    """The messages of a stream of events, as ASGI sends them; not as fast as the test client."""
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "method": "GET",
+        "path": "/v1/experiments/ads/events",
+        "raw_path": b"/v1/experiments/ads/events",
+        "query_string": b"",
+        "headers": [(b"host", b"127.0.0.1"), *headers],
+        "client": LOCAL,
+        "server": ("127.0.0.1", 80),
+        "scheme": "http",
+        "root_path": "",
+        "http_version": "1.1",
+    }
+    sent: asyncio.Queue = asyncio.Queue()
 
+    async def receive() -> None:
+        await asyncio.Event().wait()
 
-def folded_bytes(store: Store, snapshots: bool = True) -> bytes:
-    """The state that the log yields when it is folded, as bytes."""
-    with store.turn() as turn:
-        if not snapshots:
-            turn.forget_snapshots(turn.snapshots())
-        return load_state(turn).save()
-
-
-def learned(service: Service, name: str = "ads") -> Any:
-    """What the learner of an experiment knows, as plain data."""
-    return service.ledger._state.find(service.tenant, name).generation.save().learner
-
-
-def take_turns_twice(
-    service: Service, monkeypatch: Any, between: Callable[[], None] = lambda: None
-) -> None:
-    """Let another request break off every turn, so that it is taken again, perhaps later."""
-
-    class Fails:
-        def perform(self, books: Any) -> None:
-            between()
-            raise RuntimeError("a defect")
-
-    submit = service.ledger.submit
-    monkeypatch.setattr(
-        service.ledger, "submit", lambda requests: submit([*requests, Fails()])[:-1]
-    )
+    return asyncio.create_task(application(scope, receive, sent.put)), sent

@@ -17,8 +17,6 @@ exec(sys.argv[2])
 @pytest.mark.parametrize(
     ("package", "use", "extra"),
     [
-        ("httpx", "from armrace import Client", "client"),
-        ("httpx", "import armrace.service.client", "client"),
         ("apsw", "import armrace; armrace.open('x.db')", "service"),
         ("psycopg", "import armrace; armrace.open('postgresql://x/y', keys='x-keys')", "postgres"),
         ("starlette", "from armrace.cli.main import run; sys.exit(run(['serve']))", "service"),

@@ -20,23 +20,26 @@ from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import armrace
+import armrace_client
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ROOT / "src" / "armrace"
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PACKAGES = [ROOT / "src" / "armrace", ROOT / "client" / "src" / "armrace_client"]
+PROJECT, CLIENT = (
+    tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for folder in (ROOT, ROOT / "client")
+)
 HOMES = {"no home": {}, "a home that is not there": {"HOME": "/nonexistent"}}
 DROP_CAPABILITY, OVERRIDE_PERMISSIONS = 24, 1
 """Of Linux's ``prctl``: with the second dropped, permissions of files apply to root too."""
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The wheel and the source distribution."""
-    folder = tmp_path_factory.mktemp("dist")
+def build(project: Path, folder: Path) -> tuple[Path, Path]:
+    """The wheel and the source distribution of a project."""
     done = subprocess.run(
-        [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)],
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(project)],
         capture_output=True,
         text=True,
         timeout=240,
@@ -47,17 +50,75 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return wheel, source
 
 
-def test_the_wheel_holds_the_package_and_nothing_else(built: tuple[Path, Path]) -> None:
-    wheel, _ = built
-    names = set(zipfile.ZipFile(wheel).namelist())
-    expected = {
-        f"armrace/{path.relative_to(SOURCES).as_posix()}"
-        for path in SOURCES.rglob("*")
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The wheel and the source distribution of the whole."""
+    return build(ROOT, tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the client alone."""
+    return build(ROOT / "client", tmp_path_factory.mktemp("client"))[0]
+
+
+def modules_of(wheel: Path) -> set[str]:
+    return {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+
+
+def files_of(package: Path) -> set[str]:
+    return {
+        path.relative_to(package.parent).as_posix()
+        for path in package.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    assert "armrace/py.typed" in expected
-    assert {name for name in names if ".dist-info/" not in name} == expected
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(built: tuple[Path, Path]) -> None:
+    wheel, _ = built
+    expected = set().union(*map(files_of, PACKAGES))
+    assert {"armrace/py.typed", "armrace_client/py.typed"} <= expected
+    assert modules_of(wheel) == expected
     assert wheel.name == f"armrace-{armrace.__version__}-py3-none-any.whl"
+
+
+def test_the_wheel_of_the_client_holds_the_client_alone(client: Path) -> None:
+    assert modules_of(client) == files_of(PACKAGES[1])
+    assert client.name == f"armrace_client-{armrace.__version__}-py3-none-any.whl"
+    assert armrace_client.__version__ == armrace.__version__
+    (name,) = (n for n in zipfile.ZipFile(client).namelist() if n.endswith("/METADATA"))
+    needed = re.findall(
+        r"^Requires-Dist: ([\w-]+)", zipfile.ZipFile(client).read(name).decode(), re.M
+    )
+    assert set(needed) == {"httpx2", "msgspec"}
+    assert {each.split(">")[0] for each in CLIENT["dependencies"]} <= {
+        each.split(">")[0] for each in PROJECT["dependencies"]
+    }
+
+
+def test_the_client_runs_with_its_own_dependencies_alone(client: Path, tmp_path: Path) -> None:
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    link_distributions(packages, CLIENT["dependencies"])
+    zipfile.ZipFile(client).extractall(packages)
+    script = """
+import sys
+from armrace_client import Client, ArmraceError
+try:
+    Client("http://127.0.0.1:9", retries=0).names()
+except ArmraceError as error:
+    print(error.code, sorted({"armrace", "numpy", "numba"} & sys.modules.keys()))
+"""
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", script],
+        env={"PYTHONPATH": str(packages)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout == "service-unreachable []\n", done.stderr
 
 
 def test_the_source_distribution_builds_the_same_and_carries_the_documents(
@@ -88,17 +149,31 @@ def test_metadata_says_which_versions_of_python_it_runs_on(built: tuple[Path, Pa
     assert "Requires-Python: >=3.11\n" in metadata
 
 
-def base_distributions() -> list[Distribution]:
-    """The base dependencies with theirs, as they are installed here, without any extra."""
+def base_distributions(dependencies: list[str]) -> list[Distribution]:
+    """Dependencies with theirs, as they are installed here, without any extra."""
     found: dict[str, Distribution] = {}
-    waiting = list(PROJECT["dependencies"])
+    waiting = list(dependencies)
     while waiting:
         name = re.split(r"[^\w.-]", waiting.pop(), maxsplit=1)[0].lower().replace("_", "-")
         if name not in found:
             found[name] = distribution(name)
             requirements = found[name].requires or []
-            waiting += [each for each in requirements if ";" not in each]
+            needed = [Requirement(each) for each in requirements]
+            waiting += [
+                each.name
+                for each in needed
+                if each.marker is None or each.marker.evaluate({"extra": ""})
+            ]
     return list(found.values())
+
+
+def link_distributions(packages: Path, dependencies: list[str]) -> None:
+    """Make links in a folder to dependencies that are installed here."""
+    for each in base_distributions(dependencies):
+        for top in {file.parts[0] for file in each.files or [] if file.parts[0] != ".."}:
+            origin = Path(str(each.locate_file(top)))
+            if origin.exists() and not (packages / top).exists():
+                (packages / top).symlink_to(origin)
 
 
 @pytest.fixture(scope="module")
@@ -107,11 +182,7 @@ def environment(built: tuple[Path, Path]) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="armrace-package-"))
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     (packages,) = folder.glob("lib/python3*/site-packages")
-    for each in base_distributions():
-        for top in {file.parts[0] for file in each.files or [] if file.parts[0] != ".."}:
-            origin = Path(str(each.locate_file(top)))
-            if origin.exists() and not (packages / top).exists():
-                (packages / top).symlink_to(origin)
+    link_distributions(packages, PROJECT["dependencies"])
     zipfile.ZipFile(built[0]).extractall(packages)
     for path in [folder, *folder.rglob("*")]:
         if not path.is_symlink():
@@ -165,7 +236,7 @@ except PermissionError:
 
 def test_nothing_but_base_dependencies_is_there(environment: Path) -> None:
     script = "import importlib.util as u; print([n for n in %r if u.find_spec(n)])"
-    extras = ("apsw", "starlette", "uvicorn", "httpx", "psycopg", "scipy", "distributed", "pytest")
+    extras = ("apsw", "starlette", "uvicorn", "jinja2", "psycopg", "scipy", "distributed", "pytest")
     assert run_there(environment, "-c", script % (extras,)) == "[]\n"
     assert run_there(environment, "-m", "armrace", "--version") == (
         f"armrace {armrace.__version__} (figures {armrace.FIGURES})\n"

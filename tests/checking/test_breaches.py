@@ -31,6 +31,7 @@ from armrace.checking.policy_logs import (
     folded_log_is_the_state,
     foreign_decisions_are_taken,
     retracted_rewards_leave_no_trace,
+    voided_decisions_leave_no_trace,
 )
 from armrace.extending import (
     CountingPolicy,
@@ -184,6 +185,7 @@ def even_learn(state: EvenState, ticket: Ticket, reward: float) -> None:
         (NO_WEIGHTS_WHILE_WAITING, feedback_may_come_anyhow, "gives the weights"),
         (COMPLETES_TWICE, folded_log_is_the_state, "when its log is folded|folded log"),
         (TRUSTS_THE_TICKET, retracted_rewards_leave_no_trace, "that were retracted"),
+        (TRUSTS_THE_TICKET, voided_decisions_leave_no_trace, "decisions that were voided"),
         (ASSIGNS_ITS_OWN_ONLY, foreign_decisions_are_taken, "does not count the decision"),
         (LEARNS_FROM_ITS_OWN_ONLY, foreign_decisions_are_taken, "does not count"),
         (CHOOSES_AND_COUNTS, choosing_leaves_no_trace, "changes its state when it chooses"),

@@ -13,11 +13,11 @@ import pytest
 
 import armrace
 from armrace.cli.main import run
-from armrace.service import Service, folding
+from armrace.service import Service
 from armrace.service.keyring import Keyring
-from armrace.service.state import State, read_snapshot
-from armrace.service.stores.sqlite import SqliteStore
-from serving import Clock
+from armrace.service.log.sqlite import SqliteStore
+from armrace.service.model.experiment import Experiment
+from serving import Clock, live_bytes
 
 
 def digests(folder):
@@ -26,27 +26,40 @@ def digests(folder):
 
 
 def fill(service, clock):
-    """An experiment with snapshots, a quarantine, and rulings about learned rewards."""
+    """Experiments with snapshots, a quarantine, and rulings about learned rewards and visits."""
     service.create("ads", ["a", "b"], 0, policy="ucb1", horizon=10_000, quarantine=0.5, seed=1)
     for number in range(4):
         made = service.decide_many("ads", 30)
         service.reward_many([(each, 1.0) for each in made[::2]], source=f"source {number}")
         service.reward(made[1], 1.0, source="bot", suspicion=0.9)
         clock.move(4000)
-    service.retract("ads", source="source 2")
+    service.retract("ads", sources="source 2")
+    service.void("ads", sources="source 3")
     service.decide_many("ads", 10)
+    service.create("mails", ["a", "b"], 0, policy="ucb1", horizon=10_000, seed=1)
+    service.decide_many("mails", 5)
+    service.create("gone", ["a", "b"], 0, policy="ucb1", horizon=10_000, seed=1)
+    service.finish("gone")
+    service.delete("gone", without_export=True)
 
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory):
     """A store that was closed, with several snapshots."""
     folder = tmp_path_factory.mktemp("original")
-    clock = Clock()
-    service = Service(SqliteStore(folder / "clicks.db"), Keyring(), clock=clock)
-    service.ledger.snapshot_events = 40
+    service = opened(folder, clock := Clock())
+    service.engine.snapshot_step = 40
     fill(service, clock)
     service.close()
+    for each in folder.glob("*-marks-*"):
+        each.unlink()  # the copies have other names
     return folder
+
+
+def opened(folder, clock):
+    keyring = Keyring(folder / "clicks.db-keys")
+    secrets = (keyring.store_secret(),)
+    return Service(SqliteStore(folder / "clicks.db", secrets=secrets), keyring, clock=clock)
 
 
 @pytest.fixture
@@ -71,7 +84,8 @@ def test_an_intact_store_is_read_and_not_changed(store, capsys):
     found = capsys.readouterr()
     assert digests(store.parent) == before
     with armrace.open(store) as service:
-        assert f"Records: {service.verify()}; experiments: 1;" in found.out
+        records = service.verify() + 1  # of what is left of the deleted one
+        assert f"Records: {records}; experiments: 2;" in found.out
 
 
 def test_nothing_of_a_store_is_changed_even_if_it_was_killed(store, tmp_path, capsys):
@@ -93,20 +107,23 @@ def test_nothing_of_a_store_is_changed_even_if_it_was_killed(store, tmp_path, ca
     assert found["problem"] is None
     assert found["snapshots"] >= 2
     with armrace.open(store) as service:
-        assert service.verify() == found["records"]
-        assert service.describe("ads").decisions == found["decisions"] == 150
+        assert service.verify() + 1 == found["records"]
+        decisions = sum(service.describe(name).decisions for name in ("ads", "mails"))
+        assert decisions == found["decisions"] == 140
+        assert (found["experiments"], found["deleted"]) == (2, 1)
 
 
 def flip_payload(store):
-    change(store, "UPDATE records SET payload = CAST(payload || x'00' AS BLOB) WHERE sequence = 7")
+    longer = "CAST(payload || x'00' AS BLOB)"
+    change(store, f"UPDATE records SET payload = {longer} WHERE log = 1 AND sequence = 7")
 
 
 def remove_record(store):
-    change(store, "DELETE FROM records WHERE sequence = 9")
+    change(store, "DELETE FROM records WHERE log = 1 AND sequence = 9")
 
 
 def cut_end(store):
-    change(store, "DELETE FROM records WHERE sequence > 150")
+    change(store, "DELETE FROM records WHERE place > 150")
 
 
 def move_subject(store):
@@ -114,12 +131,43 @@ def move_subject(store):
 
 
 def hide_ruling(store):
-    change(store, "UPDATE records SET subject = NULL WHERE subject = 0")
+    change(store, "UPDATE records SET subject = NULL WHERE subject = 0 AND sequence > 1")
+
+
+def swap_names(store):
+    change(store, "UPDATE logs SET name = 'others' WHERE log = 2")
+
+
+def revive(store):
+    change(store, "UPDATE logs SET is_deleted = 0 WHERE log = 3")
+
+
+def bury(store):
+    change(store, "UPDATE logs SET is_deleted = 1 WHERE log = 2")
+
+
+def take_records_of_another(store):
+    """Records of one log, in place of those of another that is as long."""
+    change(store, "UPDATE records SET log = 9 WHERE log = 2")
+    change(
+        store,
+        "INSERT INTO records SELECT place + 1000, 2, sequence, payload, digest, subject "
+        "FROM records WHERE log = 1 AND sequence <= 6",
+    )
+    change(store, "DELETE FROM records WHERE log = 9")
+    store.with_name("clicks.db-mark").unlink()
+    keyring = Keyring(store.with_name("clicks.db-keys"))
+    SqliteStore(store, restored=True, secrets=(keyring.store_secret(),)).close()
 
 
 def empty_mark(store):
     mark = store.with_name("clicks.db-mark")
     mark.write_bytes(bytes(mark.stat().st_size))
+
+
+def overwrite_mark(store):
+    mark = store.with_name("clicks.db-mark")
+    mark.write_bytes(bytes(each ^ 1 for each in mark.read_bytes()))
 
 
 def remove_mark(store):
@@ -134,8 +182,9 @@ def exchange_snapshot(store):
     """A snapshot that is intact, of another moment."""
     change(
         store,
-        "UPDATE snapshots SET data = (SELECT data FROM snapshots ORDER BY sequence LIMIT 1) "
-        "WHERE sequence = (SELECT max(sequence) FROM snapshots)",
+        "UPDATE snapshots SET data = "
+        "(SELECT data FROM snapshots WHERE log = 1 ORDER BY sequence LIMIT 1) "
+        "WHERE log = 1 AND sequence = (SELECT max(sequence) FROM snapshots WHERE log = 1)",
     )
 
 
@@ -146,33 +195,39 @@ def falsify_snapshot(store):
         iter(connection.execute("SELECT sequence, data FROM snapshots ORDER BY sequence LIMIT 1"))
     )
     connection.close()
-    state = State.load(data)
-    state.experiments[0].conflicts += 1
-    assert read_snapshot(state.save())
+    state = Experiment.load(data)
+    state.conflicts += 1
+    assert Experiment.load(state.save()).conflicts == 1
     change(store, "UPDATE snapshots SET data = ? WHERE sequence = ?", state.save(), sequence)
 
 
-def resurrect_snapshot(store):
-    """A snapshot that has learned what was retracted later, as if it had not been removed."""
-    clock = Clock()
+def resurrect(store, rule):
+    """A snapshot that has learned what was ruled out later, as if it had not been removed."""
     folder = store.parent / "other"
     folder.mkdir()
-    service = Service(SqliteStore(folder / "clicks.db"), Keyring(), clock=clock)
-    service.ledger.snapshot_events = 10**9
-    rule = service.retract
-    kept = []
+    shutil.copy(store.with_name("clicks.db-keys"), folder)
+    service = opened(folder, clock := Clock())
+    service.engine.snapshot_step = 10**9
+    call, kept = getattr(service, rule), []
 
-    def retract(*arguments, **named):
-        state = service.ledger._state
-        kept.append((state.head.sequence, state.save()))
-        return rule(*arguments, **named)
+    def ruled(*arguments, **named):
+        data = live_bytes(service)
+        kept.append((1, Experiment.load(data).head.sequence, data))
+        return call(*arguments, **named)
 
-    service.retract = retract
+    setattr(service, rule, ruled)
     fill(service, clock)
     service.close()
     shutil.rmtree(folder)
-    (saved,) = kept
-    change(store, "INSERT INTO snapshots VALUES (?, ?)", *saved)
+    change(store, "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?)", *kept[0])
+
+
+def resurrect_retracted(store):
+    resurrect(store, "retract")
+
+
+def resurrect_voided(store):
+    resurrect(store, "void")
 
 
 def overwrite_page(store):
@@ -195,12 +250,18 @@ def overwrite_head(store):
         (cut_end, "has lost acknowledged events"),
         (move_subject, "is kept under a wrong subject"),
         (hide_ruling, "is kept under a wrong subject"),
-        (empty_mark, "clicks.db-mark is damaged"),
+        (overwrite_mark, "clicks.db-mark is damaged"),
+        (empty_mark, "has no high-water mark beside it"),
         (remove_mark, "has no high-water mark beside it"),
-        (flip_snapshot, "is not the fold of the log up to it"),
-        (exchange_snapshot, "is not the fold of the log up to it"),
-        (falsify_snapshot, "is not the fold of the log up to it"),
-        (resurrect_snapshot, "has learned rewards that a later record rules out"),
+        (flip_snapshot, "is not the replay of the log up to it"),
+        (exchange_snapshot, "is not the replay of the log up to it"),
+        (falsify_snapshot, "is not the replay of the log up to it"),
+        (resurrect_retracted, "is not the replay of the log up to it"),
+        (resurrect_voided, "is not the replay of the log up to it"),
+        (swap_names, "the directory leads to the log of another experiment"),
+        (revive, "record 1 is missing"),
+        (bury, "is marked as deleted, but has not been"),
+        (take_records_of_another, "record 1 does not match its digest"),
         (overwrite_page, "is damaged"),
         (overwrite_head, "is damaged or not a database"),
     ],
@@ -225,12 +286,12 @@ def empty_file(store):
     ("damage", "sentence"),
     [
         (flip_payload, "record 7 does not match its digest"),
-        (falsify_snapshot, "is not the fold of the log up to it"),
+        (falsify_snapshot, "is not the replay of the log up to it"),
         (empty_file, "is a database, but not a store of armrace"),
     ],
 )
 def test_a_damaged_copy_is_not_restored_nor_changed(store, monkeypatch, capsys, damage, sentence):
-    monkeypatch.setattr(folding, "_CHECKED_AT_ONCE", 5)  # as if the log were long
+    monkeypatch.setattr("armrace.service.check.PART", 5)  # as if the log were long
     damage(store)
     before = digests(store.parent)
     assert run(["restore", str(store)]) != 0
@@ -242,20 +303,46 @@ def test_a_backup_is_checked_without_its_mark(store, tmp_path, capsys):
     copy = tmp_path / "backup.db"
     with armrace.open(store) as service:
         service.back_up(copy)
-    before = copy.read_bytes()
-    assert run(["check", str(copy)]) == 1
+    before, keys = copy.read_bytes(), ["--keys", f"{store}-keys"]
+    assert run(["check", str(copy)]) == 2
+    assert "there are no keys" in capsys.readouterr().err
+    assert run(["check", str(copy), *keys]) == 1
     assert "has no high-water mark" in capsys.readouterr().err
-    assert run(["check", "--backup", str(copy)]) == 0
+    assert run(["check", "--backup", str(copy), *keys]) == 0
     assert copy.read_bytes() == before
     assert not copy.with_name("backup.db-mark").exists()
+    other = tmp_path / "other-keys"
+    Keyring(other)
+    assert run(["check", "--backup", str(copy), "--keys", str(other)]) == 1
+    assert "record 1 does not match its digest" in capsys.readouterr().err
 
 
-def test_a_store_of_an_earlier_schema_is_checked_without_its_snapshots(store, capsys):
+def test_a_backup_is_served_once_it_is_restored(store, tmp_path, capsys):
+    copy = tmp_path / "backup.db"
+    with armrace.open(store) as service:
+        service.back_up(copy)
+        service.decide_many("ads", 5)
+    shutil.copy(f"{store}-keys", f"{copy}-keys")
+    assert run(["check", str(copy)]) == 1
+    assert run(["restore", str(copy)]) == 0
+    with armrace.open(copy) as service:
+        assert service.describe("mails").decisions == 5
+    # In the place of the store itself, whose marks are later.
+    for ending in ("", "-mark"):
+        shutil.copy(f"{copy}{ending}", f"{store}{ending}")
+    assert run(["check", str(store)]) == 1
+    assert "was rewritten or has lost acknowledged events" in capsys.readouterr().err
+    assert run(["restore", str(store)]) == 0
+    with armrace.open(store) as service:
+        assert service.decide("ads").arm in ("a", "b")
+
+
+def test_a_store_of_the_first_design_is_not_read(store, capsys):
     connection = apsw.Connection(str(store))
     connection.pragma("user_version", 1)
     connection.close()
-    assert run(["check", str(store), "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out)["snapshots"] == 0
+    assert run(["check", str(store)]) == 1
+    assert "armrace upgrade OLD NEW" in capsys.readouterr().err
     connection = apsw.Connection(str(store))
     assert connection.pragma("user_version") == 1
     connection.close()
@@ -277,7 +364,8 @@ def test_what_cannot_be_checked_is_refused_with_exit_code_2(store, tmp_path, cap
         ("none.db",): "place must be a file that exists",
         (":memory:",): "place must be a file that exists",
         (str(tmp_path),): "place must be a file that exists",
-        ("postgresql://127.0.0.1:9/none",): "the database cannot be used",
+        ("postgresql://127.0.0.1:9/none",): "keys must name a file if the store is a database",
+        ("postgresql://127.0.0.1:9/none", "--keys", f"{store}-keys"): "the database cannot be used",
         ("--backup", "postgresql://127.0.0.1:9/none"): "--backup is for a file",
         (str(store), "--json", str(store)): "exists; give another name",
     }.items():

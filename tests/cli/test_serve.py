@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 
-import httpx
+import httpx2
 import pytest
 
 import armrace
@@ -91,7 +91,7 @@ def test_the_first_start_makes_a_key_with_which_programs_and_people_are_let_in(t
             (key,) = re.findall(r"^  export ARMRACE_KEY=(\S+)$", told[0], re.MULTILINE)
             assert get(f"{address}/v1/experiments") == 401
             assert get(f"{address}/v1/experiments", key) == 200
-            with httpx.Client(base_url=address, follow_redirects=True) as browser:
+            with httpx2.Client(base_url=address, follow_redirects=True) as browser:
                 assert browser.get("/").url.path == "/sign-in"
                 page = browser.post("/sign-in", data={"key": key, "to": "/"})
                 assert (page.status_code, page.url.path) == (200, "/")
@@ -115,7 +115,7 @@ def test_a_log_without_its_file_of_keys_is_not_served(tmp_path, capsys, open_):
     file.unlink()
     assert run(["serve", *open_, "--store", str(store), "--port", str(free_port())]) == 2
     said = " ".join(capsys.readouterr().err.split())
-    assert f"{file} does not exist, although the log has events; put the file back" in said
+    assert f"{file} does not exist, although the store has experiments; put the file back" in said
     assert not file.exists()
 
 
@@ -227,16 +227,23 @@ def test_the_first_key_is_made_before_there_is_a_store_which_is_said(tmp_path, c
     assert "there is no key 'x'" in capsys.readouterr().err
 
 
-def test_a_copied_store_is_exported_and_imported_into_without_new_secrets(tmp_path):
+def test_a_store_is_exported_and_imported_into_with_its_own_secrets_alone(tmp_path, capsys):
     store = tmp_path / "clicks.db"
     with armrace.open(store, keys=tmp_path / "keys") as service:
         service.create("ads", ["a", "b"], 0, policy="ucb1")
-        decision = service.decide("ads")
+        decision, _ = service.decide_many("ads", 2)
     exported = str(tmp_path / "ads.ndjson")
-    assert run(["export", "ads", exported, "--from", str(store)]) == 0
+    given = ["--keys", str(tmp_path / "keys")]
+    assert run(["export", "ads", exported, "--from", str(store), *given]) == 0
     arguments = ["--into", str(store), "--name", "copy", "--policy", "ucb1"]
-    # Refused or not: what is imported may be older than the log.
-    run(["import", exported, *arguments])
+    assert run(["import", exported, *arguments, *given]) == 0
+    capsys.readouterr()
+    for command in (
+        ["export", "ads", f"{exported}2.ndjson", "--from", str(store)],
+        ["import", exported, *arguments],
+    ):
+        assert run(command) == 2
+        assert "name it with keys: without it, their logs cannot be" in capsys.readouterr().err
     assert not (tmp_path / "clicks.db-keys").exists()
     with armrace.open(store, keys=tmp_path / "keys") as service:
         assert service.reward(decision, 1.0) == "accepted"
@@ -248,7 +255,9 @@ def test_a_backup_is_restored_and_served(tmp_path, capsys):
         service.create("ads", ["a", "b"], 0)
         decision = service.decide("ads")
         service.back_up(copy)
-    assert run(["restore", copy]) == 0
+    assert run(["restore", copy]) == 2
+    assert "there are no keys" in capsys.readouterr().err
+    assert run(["restore", copy, "--keys", str(tmp_path / "clicks.db-keys")]) == 0
     assert "can be served; it has 2 records" in capsys.readouterr().err
     with armrace.open(copy, keys=tmp_path / "clicks.db-keys") as service:
         assert service.reward(decision, 1.0) == "accepted"

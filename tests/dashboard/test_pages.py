@@ -22,10 +22,12 @@ PAGES = {
     "empty": "/experiment?name=nothing+yet",
     "sources": f"/sources?name={NAME}",
     "preview": f"/preview?name={NAME}&source={quote_plus(HOSTILE)}",
+    "hold": f"/preview?name={NAME}&source=web&verdict=hold",
+    "actions": f"/actions?name={NAME}",
     "API": "/docs",
     "refusal": "/experiment?name=none",
 }
-STILL_PAGES = ("preview", "API", "refusal")
+STILL_PAGES = ("preview", "hold", "actions", "API", "refusal")
 
 
 class World:
@@ -84,7 +86,7 @@ def visit(browser, world):
 
 
 def _note(problems, said) -> None:
-    refused = ("401 (Unauthorized)", "403 (Forbidden)", "404 (Not Found)", "ERR_FAILED")
+    refused = ("401 (Unauthorized)", "403 (Forbidden)", "404 (Not Found)", "409 (", "ERR_FAILED")
     if said.type == "error" and not any(each in said.text for each in refused):
         problems.append(said.text)
 
@@ -101,7 +103,7 @@ def test_every_page_is_accessible_and_fits_a_phone(visit, world):
 
 def test_dark_pages_are_legible(visit, world):
     page = visit(color_scheme="dark")
-    for name in ("list", "race", "sources", "preview"):
+    for name in ("list", "race", "sources", "preview", "actions"):
         page.goto(world.address + PAGES[name])
         assert severe_violations(page) == [], name
 
@@ -117,8 +119,15 @@ def test_the_sign_in_page_is_accessible_and_fits(visit, world):
 def test_hostile_names_are_text(visit, world):
     page = visit()
     page.goto(world.address + PAGES["preview"])
-    expect(page.get_by_role("heading", level=2)).to_have_text(f"What if {HOSTILE} were dropped?")
+    expect(page.get_by_role("heading", level=2)).to_have_text(f"What to do about {HOSTILE}?")
+    page.get_by_role("link", name="Retract the rewards").click()
     expect(page.get_by_text("A retraction takes back rewards, not visits")).to_be_visible()
+    page.goto(world.address + PAGES["sources"])
+    expect(page.locator(".holds")).to_contain_text(f"{HOSTILE_NAME} are held since")
+    expect(page.locator(".holds")).to_contain_text(f": {HOSTILE}.")
+    page.goto(world.address + PAGES["actions"])
+    expect(page.get_by_role("row", name="Voided visits")).to_contain_text(HOSTILE)
+    expect(page.get_by_role("row", name="standing hold")).to_contain_text(f"source {HOSTILE_NAME}")
     page.goto(world.address + PAGES["race"])
     expect(page.get_by_role("heading", name=HOSTILE_NAME, level=1)).to_be_visible()
     expect(page.get_by_text("live", exact=True)).to_be_visible()
@@ -133,7 +142,7 @@ def test_a_source_can_be_dropped_however_many_days_there_are(visit, world, size)
     heading = page.locator("table.sources thead th").nth(1)
     for _ in range(12):  # as many more days, which push the last columns out of sight
         heading.evaluate("(each) => each.after(each.cloneNode(true))")
-    link = page.get_by_role("link", name="What if it were dropped?").first.bounding_box()
+    link = page.get_by_role("link", name="Void or retract").first.bounding_box()
     assert link["x"] + link["width"] <= size["width"]
 
 
@@ -179,11 +188,11 @@ def test_a_read_key_may_look_and_not_change(visit, world):
     page = visit("read")
     page.goto(world.address + PAGES["sources"])
     expect(page.get_by_text("Sign in with an admin key to preview")).to_be_visible()
-    expect(page.get_by_role("link", name="What if it were dropped?")).to_have_count(0)
+    expect(page.get_by_role("link", name="Void or retract")).to_have_count(0)
     response = page.request.get(world.address + PAGES["preview"])
     assert response.status == 403
     assert page.request.get(f"{world.address}/experiment?name=none").status == 404
-    assert "needs a key with the scope admin" in response.text()
+    assert "does not have the scope admin" in response.text()
 
 
 def test_other_keys_are_refused(visit, world):
@@ -239,8 +248,41 @@ def test_a_reward_is_released_from_the_quarantine(visit, world):
     page.goto(world.address + PAGES["sources"])
     held = world.service.quarantine(HOSTILE_NAME)
     page.get_by_role("button", name=f"Release the reward of decision {held[-1].decision}").click()
-    expect(page.get_by_role("status").last).to_contain_text("1 reward was released")
+    expect(page.get_by_role("status").last).to_contain_text("1 visit was released")
     assert len(world.service.quarantine(HOSTILE_NAME)) == len(held) - 1
+
+
+def test_bots_are_voided_as_the_preview_shows_while_visits_come(visit, world):
+    page = visit()
+    page.goto(world.address + PAGES["sources"])
+    bots = page.get_by_role("row", name=HOSTILE).first
+    bots.get_by_role("link", name="Void or retract").click()
+    found = page.locator(".tiles.three dd")
+    assert found.all_inner_texts() == ["720", "600", "720"]  # also those that sent no reward
+    sides = page.get_by_role("article").locator(".tiles dd")
+    alarms = page.locator("article .tiles div", has_text="Alarms").locator("dd")
+    assert alarms.all_inner_texts()[0] != "0"
+    assert alarms.all_inner_texts()[1] == "0"
+    assert sides.count() == 8
+    for source in ("web", HOSTILE):
+        world.service.reward(world.service.decide(HOSTILE_NAME, source=source), 1.0)
+    page.get_by_label("Reason").fill("a farm of browsers")
+    page.get_by_label("since this preview").uncheck()
+    page.get_by_role("button", name="Void 720 visits").click()
+    expect(page.locator(".banner.ok")).to_contain_text("720 visits were voided")
+    expect(page.locator(".trail")).to_contain_text("720 visits voided: a farm of browsers")
+    page.get_by_role("link", name="Actions", exact=True).click()
+    latest = page.get_by_role("row").nth(1)
+    expect(latest).to_contain_text("Voided visits")
+    expect(latest).to_contain_text("a farm of browsers")
+    expect(latest).to_contain_text("key ")
+    # Somebody else rules while the next preview is looked at.
+    page.goto(world.address + PAGES["preview"])
+    world.service.release(HOSTILE_NAME, sources=[HOSTILE])
+    page.get_by_role("button", name="Void 1 visit").click()
+    expect(page.get_by_role("heading", name="Nothing was changed")).to_be_visible()
+    page.get_by_role("link", name="New preview").click()
+    expect(page.get_by_role("button", name="Void 721 visits")).to_be_visible()
 
 
 def test_open_details_stay_open_while_the_page_changes(visit, world):

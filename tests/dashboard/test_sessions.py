@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+from html import unescape
 from importlib.resources import files
 
 import msgspec
 import pytest
+from markupsafe import escape
 from starlette.testclient import TestClient
 
 from armrace.dashboard import sessions as sessions_module
@@ -16,8 +18,9 @@ from armrace.dashboard.sessions import COOKIE, Sessions
 from armrace.errors import RewardConflict, UnwritableOutput
 from armrace.reports.theme import theme_css
 from armrace.service import Keyring, MemoryStore, Service
+from armrace.service.http.access import TrustedProxies
 from armrace.service.http.application import create_application
-from serving import LOCAL
+from serving import LOCAL, Clock
 
 VENDORED = {
     "uplot.js": "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
@@ -100,7 +103,7 @@ def test_a_copy_of_the_cookie_is_of_no_use_after_signing_out(client, keyring):
     client.cookies.clear()
     client.cookies.set(COOKIE, cookie)
     assert client.get("/").headers["location"].startswith("/sign-in")
-    assert client.post("/retract", data={"token": token, "name": "ads"}).status_code == 303
+    assert client.post("/rule", data={"token": token, "name": "ads"}).status_code == 303
 
 
 @pytest.fixture
@@ -119,7 +122,7 @@ def service(keyring):
 @pytest.fixture
 def client(service):
     application = create_application(
-        service, pages=lambda inside: Dashboard(inside).routes(), declared_open=True
+        service, pages=lambda api: Dashboard(api).routes(), declared_open=True
     )
     with TestClient(
         application, base_url="http://127.0.0.1", client=LOCAL, follow_redirects=False
@@ -129,7 +132,8 @@ def client(service):
 
 def sign_in(client, keyring, *scopes):
     _, text = keyring.create(scopes)
-    answer = client.post("/sign-in", data={"key": text, "to": "/sources?name=ads"})
+    form = {"key": text, "to": "/sources?name=ads"}
+    answer = client.post("/sign-in", data=form, follow_redirects=False)
     assert answer.headers["location"] == "/sources?name=ads"
 
 
@@ -144,19 +148,17 @@ def test_a_service_that_is_open_says_so_and_its_pages_can_change_it(client):
     assert client.get("/sign-in").headers["location"] == "/"
     assert client.get("/", headers={"host": "evil.example"}).status_code == 403
     form = {"name": "ads", "source": "web"}
-    assert client.post("/retract", data=form).status_code == 403, "without the token of a page"
+    assert client.post("/rule", data=form).status_code == 403, "without the token of a page"
     form["token"] = token_in(client.get("/preview?name=ads&source=web").text)
     site = {"origin": "http://evil.example"}
-    assert client.post("/retract", data=form, headers=site).status_code == 403
-    assert (
-        "1 reward was retracted"
-        in client.get(client.post("/retract", data=form).headers["location"]).text
-    )
+    assert client.post("/rule", data=form, headers=site).status_code == 403
+    done = client.post("/rule", data=form)
+    assert "1 visit was voided" in client.get(done.headers["location"]).text
 
 
 def test_without_keys_a_service_that_is_not_open_is_closed(service):
     """So that a file of keys that is replaced by an empty one opens nothing."""
-    pages = lambda inside: Dashboard(inside).routes()  # noqa: E731
+    pages = lambda api: Dashboard(api).routes()  # noqa: E731
     with TestClient(
         create_application(service, pages=pages), base_url="http://127.0.0.1", client=LOCAL
     ) as client:
@@ -199,18 +201,26 @@ def test_the_style_sheet_takes_its_colours_from_the_theme():
 
 def test_every_page_has_a_title_of_its_own(client, keyring):
     sign_in(client, keyring, "admin")
-    paths = ("/", "/experiment?name=ads", "/sources?name=ads", "/preview?name=ads&source=web")
+    paths = (
+        "/",
+        "/experiment?name=ads",
+        "/sources?name=ads",
+        "/preview?name=ads&source=web",
+        "/actions?name=ads",
+    )
     titles = [client.get(path).text.split("<title>")[1].split("</title>")[0] for path in paths]
     assert titles == [
         "Experiments · armrace",
         "ads · armrace",
         "Sources of ads · armrace",
-        "ads without web · armrace",
+        "web in ads · armrace",
+        "Actions on ads · armrace",
     ]
 
 
 def test_pages_hold_no_inline_script_or_style(client):
-    for path in ("/", "/experiment?name=ads", "/sources?name=ads"):
+    still = ("/preview?name=ads&source=web", "/actions?name=ads")
+    for path in ("/", "/experiment?name=ads", "/sources?name=ads", *still):
         text = client.get(path).text
         assert "style=" not in text
         assert "<style" not in text
@@ -221,19 +231,19 @@ def test_pages_hold_no_inline_script_or_style(client):
 def test_a_form_of_another_site_changes_nothing(client, keyring):
     sign_in(client, keyring, "admin")
     page = client.get("/preview?name=ads&source=web").text
-    body = {"name": "ads", "source": "web", "reason": "forged"}
-    assert client.post("/retract", data=body).status_code == 403
-    assert client.post("/retract", data={**body, "token": "0" * 64}).status_code == 403
+    body = {"name": "ads", "source": "web", "verdict": "retract", "reason": "forged"}
+    assert client.post("/rule", data=body).status_code == 403
+    assert client.post("/rule", data={**body, "token": "0" * 64}).status_code == 403
     other = Sessions(keyring).begin(keyring.create(["admin"])[0])
     stolen = Sessions(keyring).form_token(other)
-    assert client.post("/retract", data={**body, "token": stolen}).status_code == 403
-    done = client.post("/retract", data={**body, "token": token_in(page)})
+    assert client.post("/rule", data={**body, "token": stolen}).status_code == 403
+    done = client.post("/rule", data={**body, "token": token_in(page)})
     target = done.headers["location"]
-    assert target.startswith("/experiment?name=ads&done=retract&rewards=1&seal=")
+    assert target.startswith("/experiment?name=ads&done=retract&changed=1&seal=")
     page = client.get(target).text
     assert "1 reward retracted: forged" in page
     assert "1 reward was retracted." in page
-    for false in (target.replace("rewards=1", "rewards=9"), target.partition("&seal")[0]):
+    for false in (target.replace("changed=1", "changed=9"), target.partition("&seal")[0]):
         assert "was retracted." not in client.get(false).text.replace("were", "was")
     client.cookies.clear()
     sign_in(client, keyring, "admin")
@@ -245,7 +255,7 @@ def test_a_form_after_the_session_leads_back_to_its_page(client, keyring):
     page = "http://127.0.0.1/preview?name=ads&source=web"
     for referer, to in ((page, "%2Fpreview%3Fname%3Dads%26source%3Dweb"), ("", "%2F"),
                         ("http://evil.example/x", "%2F")):  # fmt: skip
-        answer = client.post("/retract", data={"name": "ads"}, headers={"referer": referer})
+        answer = client.post("/rule", data={"name": "ads"}, headers={"referer": referer})
         assert answer.headers["location"] == f"/sign-in?to={to}"
 
 
@@ -259,20 +269,181 @@ def test_a_decision_that_is_no_number_of_one_is_refused(client, keyring):
     sign_in(client, keyring, "admin")
     token = token_in(client.get("/preview?name=ads&source=web").text)
     for decision in ("", "x", "-1", "1" * 20):
-        body = {"name": "ads", "decision": decision, "token": token}
-        answer = client.post("/release", data=body)
+        body = {"name": "ads", "verdict": "release", "decision": decision, "token": token}
+        answer = client.post("/rule", data=body)
         assert answer.status_code == 422
         assert "decision must be a number of at most 19 digits" in answer.text
 
 
-def test_retracted_rewards_of_a_source_can_be_released(client, keyring):
+def form_of(page):
+    """The fields of the form that confirms a preview."""
+    form = page.partition('id="confirm"')[2].partition("</form>")[0]
+    return {
+        name: unescape(value) for name, value in re.findall(r'name="(\w+)" value="(.*?)"', form)
+    }
+
+
+def confirm(client, path, **fields):
+    """Send the form of a preview; return the page that it leads to."""
+    answer = client.post("/rule", data={**form_of(client.get(path).text), **fields})
+    return client.get(answer.headers["location"]).text if answer.status_code == 303 else answer.text
+
+
+PREVIEW = "/preview?name=ads&source=web"
+
+
+@pytest.mark.parametrize("verdict", ["void", "retract", "hold"])
+def test_what_was_taken_back_can_be_released(client, keyring, service, verdict):
     sign_in(client, keyring, "admin")
-    body = {"name": "ads", "source": "web", "token": token_in(client.get("/").text)}
-    client.post("/retract", data=body)
-    assert "Release 1 reward<" in client.get("/sources?name=ads").text
-    page = client.get(client.post("/release", data=body).headers["location"]).text
-    assert "1 reward was released and counts now." in page
-    assert "Release 1 reward<" not in page
+    before = service.describe("ads").arms
+    said = {
+        "void": "1 visit was voided",
+        "retract": "1 reward was retracted",
+        "hold": "1 reward was held",
+    }
+    assert said[verdict] in confirm(client, f"{PREVIEW}&verdict={verdict}", standing="")
+    assert "Nothing would change" in client.get(f"{PREVIEW}&verdict={verdict}").text
+    assert "1 visit was released and counts now." in confirm(client, f"{PREVIEW}&verdict=release")
+    assert service.describe("ads").arms == before
+
+
+@pytest.mark.parametrize("later", ["", "yes"])
+def test_what_is_done_is_what_was_shown_with_later_visits_if_wanted(
+    client, keyring, service, later
+):
+    sign_in(client, keyring, "admin")
+    shown = form_of(client.get(PREVIEW).text)
+    service.reward(service.decide("ads", source="web"), 1.0)  # visits come all the time
+    done = client.post("/rule", data={**shown, "later": later})
+    said = "2 visits were voided" if later else "1 visit was voided"
+    assert said in client.get(done.headers["location"]).text
+    assert sum(day.visits for each in service.sources("ads") for day in each.days) == (not later)
+
+
+def test_a_preview_that_is_outdated_changes_nothing_and_leads_to_a_new_one(
+    client, keyring, service
+):
+    sign_in(client, keyring, "admin")
+    path = f"{PREVIEW}&verdict=retract&since=2020-01-01T00%3A00"
+    shown = form_of(client.get(path).text)
+    service.pause_arm("ads", "b")
+    answer = client.post("/rule", data=shown)
+    assert answer.status_code == 409
+    assert "Nothing was changed" in answer.text
+    assert "something was changed since the preview" in answer.text
+    (link,) = re.findall(r'href="(/preview[^"]*)">New preview', answer.text)
+    assert unescape(link) == path
+    assert service.history("ads").rulings == []
+    assert "1 reward was retracted" in confirm(client, unescape(link))
+
+
+def test_a_standing_hold_begins_and_ends(client, keyring, service):
+    sign_in(client, keyring, "admin")
+    confirm(client, f"{PREVIEW}&verdict=hold", standing="yes", reason="a strange subnet")
+    page = client.get("/sources?name=ads").text
+    assert "held since" in page
+    assert ": a strange subnet." in page
+    service.reward(service.decide("ads"), 1.0, source="web")
+    assert len(service.quarantine("ads")) == 2
+    # From a new source, of which nothing has come yet.
+    confirm(client, "/preview?name=ads&source=app&verdict=hold", standing="yes")
+    assert {each.source for each in service.describe("ads").holds} == {"web", "app"}
+    confirm(client, f"{PREVIEW}&verdict=release", standing="yes")
+    assert (service.quarantine("ads"), len(service.describe("ads").holds)) == ([], 1)
+
+
+def test_a_range_of_time_selects_visits(client, keyring):
+    sign_in(client, keyring, "admin")
+    assert "Visits found</dt><dd>1<" in client.get(f"{PREVIEW}&since=2020-01-01T00:00").text
+    page = client.get(f"{PREVIEW}&until=2020-01-01T00:00").text
+    assert "Visits found</dt><dd>0<" in page
+    assert "No visit comes from this source in this time." in page
+    assert 'id="confirm"' not in page
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ("&since=yesterday", "since must be a time in UTC, such as 2026-03-01T14:00"),
+        ("&until=9999-99-99", "until must be a time in UTC"),
+        ("&verdict=delete", "verdict must be one of void, retract, hold, release; got"),
+        ("&source=", "sources must"),
+    ],
+)
+def test_a_preview_of_nonsense_is_refused_in_a_sentence(client, fields, sentence):
+    answer = client.get(f"{PREVIEW}{fields}")
+    assert answer.status_code == 422
+    assert sentence in answer.text
+
+
+HOSTILE = "<script>alert('x')</script>"
+
+
+def test_actions_say_who_did_what_and_why(service, keyring):
+    proxies = TrustedProxies("X-User", "127.0.0.1")
+    application = create_application(
+        service, pages=lambda api: Dashboard(api).routes(), proxies=proxies
+    )
+    _, text = keyring.create(["admin"], label=f"fraud {HOSTILE}")
+    with TestClient(
+        application, base_url="http://127.0.0.1", client=LOCAL, follow_redirects=False
+    ) as client:
+        client.post("/sign-in", data={"key": text})
+        confirm(client, f"{PREVIEW}&verdict=retract", reason=f"why {HOSTILE}")
+        client.headers["x-user"] = f"Ada {HOSTILE}"
+        confirm(client, PREVIEW, reason="bots")
+        page = client.get("/actions?name=ads").text
+        overview = client.get("/experiment?name=ads").text
+    safe = str(escape(HOSTILE))
+    for words in (f"Ada {safe}", f"fraud {safe}, key ", f"why {safe}", "by source web"):
+        assert words in page
+    assert f"why {safe}" in overview
+    assert HOSTILE not in page + overview
+    whats = re.findall(r'<th scope="row">([\w ]+)', page)
+    assert whats == ["Voided visits", "Retracted rewards", "Created the experiment"]
+
+
+def test_actions_go_on_to_earlier_ones(client, service):
+    for _ in range(30):
+        service.pause_arm("ads", "b")
+        service.resume_arm("ads", "b")
+    first = client.get("/actions?name=ads").text
+    (link,) = re.findall(r'href="(/actions[^"]*)">Earlier', first)
+    second = client.get(unescape(link)).text
+    assert (first.count('<th scope="row"'), second.count('<th scope="row"')) == (50, 11)
+    assert "Created the experiment" in second
+    assert (">Latest<" in first, ">Latest<" in second) == (False, True)
+    assert client.get("/actions?name=ads&before=x").status_code == 422
+
+
+def test_an_alarm_can_be_answered_by_starting_afresh(keyring):
+    clock = Clock()
+    service = Service(MemoryStore(), keyring, clock=clock)
+    service.create("ads", ["a", "b"], 0, policy="ucb1", horizon=10_000, window=1, seed=1)
+    for hour in range(40):
+        made = service.decide_many("ads", 50)
+        service.reward_many([(each, float((each.arm == "a") == (hour < 20))) for each in made])
+        clock.move(3600)
+    pages = lambda api: Dashboard(api).routes()  # noqa: E731
+    with TestClient(
+        create_application(service, pages=pages), base_url="http://127.0.0.1", client=LOCAL
+    ) as client:
+        sign_in(client, keyring, "read")
+        page = client.get("/experiment?name=ads").text
+        assert "Alarm: rewards changed" in page
+        assert "/start-afresh" not in page
+        sign_in(client, keyring, "admin")
+        page = client.get("/experiment?name=ads").text
+        assert "forget what it has learned" in page
+        form = {"name": "ads", "token": token_in(page), "reason": "new prices"}
+        page = client.post("/start-afresh", data=form).text
+        assert "The policy has started afresh" in page
+        assert "The policy has started afresh once." in page
+        assert "Alarm: rewards changed" not in page
+        assert (service.describe("ads").generation, service.actions("ads")[0].reason) == (
+            1,
+            "new prices",
+        )
 
 
 def test_rewards_that_contradict_others_are_in_the_audit(client, service):
@@ -283,13 +454,14 @@ def test_rewards_that_contradict_others_are_in_the_audit(client, service):
     assert "1 reward was refused because" in client.get("/experiment?name=ads").text
 
 
-def test_a_read_key_cannot_retract(client, keyring):
+@pytest.mark.parametrize("form", ["/rule", "/start-afresh"])
+def test_a_read_key_cannot_change_anything(client, keyring, service, form):
     sign_in(client, keyring, "read")
     token = token_in(client.get("/").text)
-    body = {"name": "ads", "source": "web", "token": token}
-    answer = client.post("/retract", data=body)
+    answer = client.post(form, data={"name": "ads", "source": "web", "token": token})
     assert answer.status_code == 403
     assert "scope admin" in answer.text
+    assert len(service.actions("ads")) == 1
 
 
 @pytest.mark.parametrize("target", ["//evil.example", "https://evil.example", "/\\evil.example"])

@@ -10,21 +10,21 @@ import pytest
 from starlette.requests import Request
 from starlette.testclient import TestClient
 
-from armrace.dashboard.contents import Content, Known, experiment_content, sources_content
+from armrace.dashboard.contents import experiment_content
 from armrace.dashboard.pages import Dashboard
 from armrace.dashboard.reading import Reading
 from armrace.dashboard.sessions import COOKIE
-from armrace.dashboard.shared_contents import SharedContents
+from armrace.dashboard.sources import sources_content
+from armrace.dashboard.streaming import Content, Known, SharedContents
 from armrace.errors import StoreFailed
 from armrace.service import MemoryStore, Service
-from armrace.service.http import operations
+from armrace.service.http.api import Visitor
 from armrace.service.http.application import create_application
-from armrace.service.http.inside import Visitor
-from armrace.service.http.problems import NotFound
+from armrace_client.errors import NotFound
+from armrace_client.operations import ListQuarantine, ReadHistory
 from serving import LOCAL
 
 ASKED = {"client": LOCAL, "method": "GET", "headers": [(b"host", b"127.0.0.1")]}
-HISTORY = "/v1/experiments/{name}/history"
 ARMS = ["<!--piece-->", '"><!--/piece-->', "third"]
 """Names that someone might hope to be taken for marks."""
 
@@ -37,17 +37,17 @@ def service():
 
 
 @pytest.fixture
-def inside(service):
+def api(service):
     found = []
     application = create_application(
-        service, pages=lambda inside: found.append(inside) or [], declared_open=True
+        service, pages=lambda api: found.append(api) or [], declared_open=True
     )
     assert application is not None
     return found[0]
 
 
-def race_page(inside, reading) -> Content:
-    return asyncio.run(experiment_content(reading, inside.local_visitor(ASKED), "race"))
+def race_page(api, reading) -> Content:
+    return asyncio.run(experiment_content(reading, api.local_visitor(ASKED), "race"))
 
 
 def sent(content: Content, known: Known) -> dict:
@@ -55,14 +55,14 @@ def sent(content: Content, known: Known) -> dict:
     return {} if message is None else msgspec.json.decode(message)
 
 
-def test_a_stream_sends_a_page_whole_and_then_what_has_changed(service, inside):
-    known, reading = Known(), Reading(inside, seconds=0)
-    first = race_page(inside, reading)
+def test_a_stream_sends_a_page_whole_and_then_what_has_changed(service, api):
+    known, reading = Known(), Reading(api, seconds=0)
+    first = race_page(api, reading)
     assert set(sent(first, known)["parts"]) == set(first.parts)
     assert sent(first, known) == {}
     decision = service.decide("race")
     service.reward(decision, 1.0)
-    page = race_page(inside, reading)
+    page = race_page(api, reading)
     message = sent(page, known)
     assert "matrix" not in message["parts"]
     changed = {name for name in message["pieces"] if name.startswith("cell-")}
@@ -70,12 +70,12 @@ def test_a_stream_sends_a_page_whole_and_then_what_has_changed(service, inside):
     assert all(name.endswith(f"-{ARMS.index(decision.arm)}") for name in changed)
 
 
-def test_pieces_put_into_the_frame_are_the_page(service, inside):
-    known, reading = Known(), Reading(inside, seconds=0)
-    race_page(inside, reading).message(known)
+def test_pieces_put_into_the_frame_are_the_page(service, api):
+    known, reading = Known(), Reading(api, seconds=0)
+    race_page(api, reading).message(known)
     shown = known.parts["matrix"].html
     service.reward_many([(each, 1.0) for each in service.decide_many("race", 20)])
-    page = race_page(inside, reading)
+    page = race_page(api, reading)
     for name, html in sent(page, known)["pieces"].items():
         place = re.compile(f'(id="{name}">)<!--piece-->.*?<!--/piece-->', re.DOTALL)
         shown, places = place.subn(lambda found, html=html: found[1] + html, shown)
@@ -83,20 +83,20 @@ def test_pieces_put_into_the_frame_are_the_page(service, inside):
     assert shown == page.parts["matrix"]
 
 
-def test_a_part_whose_frame_changes_is_sent_whole(service, inside):
-    known, reading = Known(), Reading(inside, seconds=0)
-    race_page(inside, reading).message(known)
+def test_a_part_whose_frame_changes_is_sent_whole(service, api):
+    known, reading = Known(), Reading(api, seconds=0)
+    race_page(api, reading).message(known)
     service.retire_arm("race", "third")
-    message = sent(race_page(inside, reading), known)
+    message = sent(race_page(api, reading), known)
     assert "retired" in message["parts"]["matrix"]
     assert message["pieces"] == {}
 
 
-def test_costly_answers_are_kept_until_they_are_old_or_another_version(service, inside):
-    reading, visitor = Reading(inside, seconds=1000), inside.local_visitor(ASKED)
+def test_costly_answers_are_kept_until_they_are_old_or_another_version(service, api):
+    reading, visitor = Reading(api, seconds=1000), api.local_visitor(ASKED)
 
     def ask(version):
-        return asyncio.run(reading.recent(visitor, HISTORY, "race", version))
+        return asyncio.run(reading.recent(visitor, ReadHistory("race"), version))
 
     first = ask((0, 3))
     service.decide_many("race", 20)
@@ -107,11 +107,11 @@ def test_costly_answers_are_kept_until_they_are_old_or_another_version(service, 
     assert ask((1, 3)) is not again
 
 
-def test_an_arm_that_is_added_is_shown_at_once(service, inside):
-    reading = Reading(inside, seconds=1000)
-    race_page(inside, reading)
+def test_an_arm_that_is_added_is_shown_at_once(service, api):
+    reading = Reading(api, seconds=1000)
+    race_page(api, reading)
     service.add_arm("race", "fourth")
-    assert ">fourth<" in race_page(inside, reading).parts["matrix"]
+    assert ">fourth<" in race_page(api, reading).parts["matrix"]
 
 
 REQUEST = Request({"type": "http", **ASKED})
@@ -132,7 +132,7 @@ def heard(dashboard, make, count):
     return asyncio.run(listen())
 
 
-def test_a_stream_beats_when_nothing_changes_and_outlasts_a_store_that_recovers(inside):
+def test_a_stream_beats_when_nothing_changes_and_outlasts_a_store_that_recovers(api):
     answers = [Content({}, []), StoreFailed("away."), Content({}, []), NotFound("gone.")]
 
     async def make(reading, visitor, name):
@@ -141,25 +141,25 @@ def test_a_stream_beats_when_nothing_changes_and_outlasts_a_store_that_recovers(
             raise answer
         return answer
 
-    events = heard(Dashboard(inside, seconds=0.0, rest=0.0), make, 6)
+    events = heard(Dashboard(api, seconds=0.0, rest=0.0), make, 6)
     assert events == ["retry: 1000", "change", "trouble", "beat", "over"]
 
 
-def test_a_page_that_a_store_cannot_give_is_opened_again(inside):
+def test_a_page_that_a_store_cannot_give_is_opened_again(api):
     async def fail(request):
         raise StoreFailed("the store is away.")
 
     scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
     for method, waits in (("GET", True), ("POST", False)):
         request = Request({**scope, "method": method})
-        page = asyncio.run(Dashboard(inside)._guarded(fail)(request))
+        page = asyncio.run(Dashboard(api)._guarded(fail)(request))
         assert page.status_code == 503
         assert (b"data-waits" in page.body) == waits
 
 
-def test_streams_that_look_at_the_same_time_share_one_page(inside):
-    contents, made = SharedContents(Reading(inside), seconds=10.0), []
-    visitor = inside.local_visitor(ASKED)
+def test_streams_that_look_at_the_same_time_share_one_page(api):
+    contents, made = SharedContents(Reading(api), seconds=10.0), []
+    visitor = api.local_visitor(ASKED)
 
     async def make(reading, visitor, name):
         made.append(name)
@@ -188,8 +188,8 @@ class Signed:
         self.key, _ = service.keyring.create(["admin"])
         found = []
 
-        def pages(inside):
-            found.append(Dashboard(inside, seconds=0.0, rest=0.0))
+        def pages(api):
+            found.append(Dashboard(api, seconds=0.0, rest=0.0))
             return found[0].routes()
 
         application = create_application(service, rate=rate, pages=pages, declared_open=True)
@@ -214,7 +214,7 @@ def test_pages_and_streams_count_as_requests_of_their_key(service):
 
 def test_streams_of_pages_count_as_streams_of_their_key(service):
     signed = Signed(service)
-    signed.dashboard._inside.streams._most = 2
+    signed.dashboard._api.streams._most = 2
 
     async def open_three():
         opened = [await signed.stream() for _ in range(2)]
@@ -231,12 +231,15 @@ def test_the_quarantine_is_read_only_when_it_may_have_changed(monkeypatch):
     service = Service(MemoryStore())
     service.create("race", ["a", "b"], 0, policy="ucb1", horizon=1000, quarantine=0.5)
     signed = Signed(service)
-    reading = Reading(signed.dashboard._inside, seconds=0)
+    reading = Reading(signed.dashboard._api, seconds=0)
     visitor, read = Visitor(service.tenant, signed.key), []
-    quarantine = operations.list_quarantine
-    monkeypatch.setattr(
-        operations, "list_quarantine", lambda *given: read.append(1) or quarantine(*given)
-    )
+    call = reading._api.call
+
+    def counted(visitor, operation):
+        read.extend([1] * isinstance(operation, ListQuarantine))
+        return call(visitor, operation)
+
+    monkeypatch.setattr(reading._api, "call", counted)
 
     def held():
         content = asyncio.run(sources_content(reading, visitor, "race"))

@@ -22,10 +22,13 @@ from armrace.planning import Plan, make_question
 from armrace.policies import POLICIES
 from armrace.service import Service, open_service
 from armrace.service.http.application import create_application
+from armrace.service.http.endpoints import ENDPOINTS, Endpoint
 from armrace.service.http.openapi import make_document
 from armrace.service.http.server import ServerSettings
-from armrace.service.settings import Settings
+from armrace.service.model.settings import Settings
 from armrace.verification import Verification, verify
+from armrace_client import Client, LeasedExperiment
+from armrace_client.operations import Create
 from public_modules import PUBLIC
 
 ROOT = Path(__file__).parents[2]
@@ -92,10 +95,20 @@ def test_every_argument_is_described(function: Any) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    [armrace.Result, armrace.Comparison, armrace.Replay, Learner, Plan, Service, Verification],
+    [
+        armrace.Result,
+        armrace.Comparison,
+        armrace.Replay,
+        Client,
+        Learner,
+        LeasedExperiment,
+        Plan,
+        Service,
+        Verification,
+    ],
 )
 def test_every_attribute_is_described(kind: type) -> None:
-    own = [base for base in kind.__mro__ if base.__module__.startswith("armrace.")]
+    own = [base for base in kind.__mro__ if base.__module__.startswith(("armrace.", "armrace_"))]
     names = {name for base in own for name in vars(base) if not name.startswith("_")}
     attributes = names - {"from_outcomes"}
     assert attributes <= named_in(read(REFERENCE / "python.md"))
@@ -120,10 +133,24 @@ def test_every_endpoint_is_described_with_its_fields() -> None:
     for path, methods in document["paths"].items():
         for method in methods:
             assert f"\n### `{method.upper()} {path}`\n" in page
+    bodies = {f"{each.kind.__name__}Body" for each in ENDPOINTS}
     for name, schema in document["components"]["schemas"].items():
-        section = page.split(f"\n### `{name}`\n")[1].split("\n### ")[0]
-        for field in schema.get("properties", {}):
-            assert f"\n| `{field}` | " in section, (name, field)
+        if name not in bodies:
+            section = page.split(f"\n### `{name}`\n")[1].split("\n### ")[0]
+            for field in schema.get("properties", {}):
+                assert f"\n| `{field}` | " in section, (name, field)
+    of_rulings = page.split("\n### `Ruling`\n")[1].split("\n### ")[0]
+    for each in ENDPOINTS:
+        section = page.split(f"\n### `{each.route.method} {each.path}`\n")[1].split("\n### ")[0]
+        if "](#ruling)" in section:
+            section += of_rulings
+        for field in each.rest.__struct_fields__:
+            assert f"`{field}`" in section, (each.name, field)
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: each.name)
+def test_every_argument_of_an_operation_is_described(endpoint: Endpoint) -> None:
+    assert set(endpoint.kind.__struct_fields__) == endpoint.arguments.keys()
 
 
 def test_every_address_that_the_application_answers_is_described() -> None:
@@ -139,8 +166,8 @@ def test_every_address_that_the_application_answers_is_described() -> None:
 def test_every_setting_is_described() -> None:
     page = read(REFERENCE / "service.md")
     of_experiments, of_servers = page.split("\n## Settings of ")[1:3]
-    for name in set(Settings.__struct_fields__) | set(inspect.signature(Service.create).parameters):
-        assert name == "self" or f"\n| `{name}` | " in of_experiments, name
+    for name in {*Settings.__struct_fields__, *Create.__struct_fields__}:
+        assert f"\n| `{name}` | " in of_experiments, name
     for name in ServerSettings._fields:
         assert f" `{name}` |" in of_servers, name
     for option in generator().commands()["serve"].params:

@@ -30,7 +30,7 @@ TESTED_ELSEWHERE = {"experiments"}
 BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE_NAME = re.compile(r"# (\w+\.py)\n")
 PRINTED = re.compile(r"print\(.*\)  # -> (.*)$", re.MULTILINE)
-INSTALLING = ("python -m pip install .", "python -m pip install '.[service,client]'")
+INSTALLING = ("python -m pip install .", "python -m pip install '.[service]'")
 
 
 def blocks(page: Path, language: str) -> list[str]:

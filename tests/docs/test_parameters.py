@@ -20,12 +20,16 @@ ARGUMENTS = re.compile(r"^Args:\n((?:    .*\n|\n)*)", re.MULTILINE)
 UNDESCRIBED = {"admits", "from_outcomes"}
 """Methods that only the library calls."""
 OBVIOUS = {
-    "armrace.service.": {"name", "arm", "count"},
+    "armrace.service.": {"name", "arm", "count", "tenant", "log", "sequence"},
     "armrace.errors": {"message"},
 }
 """Modules, by how their names begin, and parameters that are the same in all of their methods:
-the experiment's name, an arm of it, and how many decisions; the text of an error. A function that
-has no other parameters need not describe them."""
+the experiment's name, its tenant, its log, a record of it, an arm, and how many decisions; the text
+of an error. A function that has no other parameters need not describe them."""
+ELSEWHERE = re.compile(r"\b[Aa]s (for )?:(meth|class|func):")
+"""What a docstring says whose parameters are those of another function."""
+OF_THE_LIBRARY = {"armrace.service.engine.Engine", "armrace_client.queue.Outbox"}
+"""Classes whose methods only the library calls."""
 
 
 def described(function: Any) -> set[str]:
@@ -44,6 +48,8 @@ def undescribed(function: Any, *documented: Any) -> set[str]:
     home = function.__module__
     if any(home.startswith(module) and parameters <= OBVIOUS[module] for module in OBVIOUS):
         return set()
+    if ELSEWHERE.search(function.__doc__ or ""):
+        return set()
     return parameters - described(function).union(*map(described, documented))
 
 
@@ -58,13 +64,19 @@ def things() -> dict[str, Any]:
         module = importlib.import_module(name)
         for thing in (getattr(module, each) for each in module.__all__):
             if is_own(thing) and (inspect.isfunction(thing) or inspect.isclass(thing)):
-                found[f"{thing.__module__}.{thing.__qualname__}"] = thing
+                full = f"{thing.__module__}.{thing.__qualname__}"
+                if full not in OF_THE_LIBRARY:
+                    found[full] = thing
     return found
 
 
 def methods(owner: type) -> Iterator[tuple[Any, list[Any]]]:
     """The public methods of a class, each with those of the same name that it replaces."""
-    bases = [base for base in owner.__mro__ if is_own(base)]
+    bases = [
+        base
+        for base in owner.__mro__
+        if is_own(base) and f"{base.__module__}.{base.__qualname__}" not in OF_THE_LIBRARY
+    ]
     for base in bases:
         for name, member in vars(base).items():
             plain = _plain(member)

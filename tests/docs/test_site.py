@@ -30,7 +30,7 @@ IN_THE_DARK = ("index.html", "guide/under-attack.html")
 """Text, tables and code, whose colours all pages share."""
 
 SEARCHES = {
-    "retract forged rewards": "guide/under-attack.html",
+    "void forged visits": "guide/deciding-durably.html",
     "optimistic-log-barrier": "reference/policies.html",
     "what a forger may know": "guide/what-a-forger-may-know.html",
     "ARMRACE_PORT": "reference/service.html",

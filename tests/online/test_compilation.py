@@ -2,9 +2,6 @@
 
 import pytest
 
-import armrace
-from armrace import compilation as ahead
-from armrace.errors import InvalidParameter
 from armrace.kernels import live_calls
 from armrace.kernels.live_calls import LiveCalls
 from armrace.online import Learner, compilation
@@ -16,11 +13,10 @@ ENTRIES = {f"live_{name}" for name in LiveCalls._fields}
 @pytest.mark.parametrize(
     ("asked", "left_out"),
     [
-        ({}, {"live_replay"}),
-        ({"replays": True}, set()),
-        ({"batches": False, "replays": True}, {"live_decide_many", "live_learn_many"}),
+        ({}, set()),
+        ({"batches": False}, {"live_decide_many", "live_learn_many"}),
     ],
-    ids=["usually", "in a service", "without batches"],
+    ids=["usually", "without batches"],
 )
 def test_a_learner_is_compiled_by_calling_all_of_it(monkeypatch, asked, left_out):
     found, compile_one = set(), live_calls._entry_point
@@ -38,14 +34,4 @@ def test_a_learner_is_compiled_by_calling_all_of_it(monkeypatch, asked, left_out
 @pytest.mark.parametrize("missing", sorted(ENTRIES))
 def test_a_learner_is_on_disk_only_if_all_of_it_is(monkeypatch, missing):
     monkeypatch.setattr(compilation, "is_stored", lambda e: e.py_func.__name__ != missing)
-    assert not compilation.learner_is_stored(Ucb1(), 2, 100, replays=True)
-    assert compilation.learner_is_stored(Ucb1(), 2, 100) == (missing == "live_replay")
-
-
-def test_a_service_needs_the_reader_of_its_log_too(monkeypatch):
-    monkeypatch.setattr(compilation, "is_stored", lambda entry: False)
-    monkeypatch.setattr(ahead, "is_stored", lambda entry: False)
-    for serving, kinds in ((False, ["learner"]), (True, ["learner", "reader"])):
-        assert [unit.kind for unit in ahead._learner_units([Ucb1()], 100, serving)] == kinds
-    with pytest.raises(InvalidParameter, match="learners must be true if serving is"):
-        armrace.warm_up(["ucb1"], ["none"], learners=False, serving=True)
+    assert not compilation.learner_is_stored(Ucb1(), 2, 100)

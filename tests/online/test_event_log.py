@@ -263,30 +263,6 @@ def test_an_arm_can_be_added_and_is_part_of_the_log():
         Learner("multi-layer-race", ARMS, HORIZON).add_arm("pink")
 
 
-def test_arrays_that_compiled_code_would_misread_are_not_replayed():
-    learner = Learner("ucb1", 2, 100)
-    records = np.zeros(2, dtype=learner.decide_many(0).records.dtype)
-    records["probability"] = records["inner_probability"] = 1.0
-    steps, rewards = np.array([0, 1, -1]), np.array([1.0, np.nan])
-    for bad in (
-        (records, steps.astype(np.float64), rewards),
-        (records, steps.astype(np.int32), rewards),
-        (records, steps.astype(">i8"), rewards),
-        (records, steps.tolist(), rewards),
-        (records, np.zeros(6, dtype=np.int64)[::2], rewards),
-        (records, steps[:, None], rewards),
-        (records, steps, rewards.astype(np.float32)),
-        (records, steps, rewards[::-1]),
-        (records["arm"].copy(), steps, rewards),
-        (records[::-1], steps, rewards),
-    ):
-        with pytest.raises(InvalidParameter, match=r"must be a contiguous array of .*; got "):
-            learner.replay_many(*bad)
-    assert learner.decisions == 0
-    learner.replay_many(records, steps, rewards)
-    assert (learner.decisions, learner.pending) == (2, 1)
-
-
 @pytest.mark.parametrize(
     "event",
     [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -16,10 +16,19 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def service(clock: Clock) -> Service:
-    return Service(MemoryStore(), clock=clock)
+def make_service(clock: Clock) -> Iterator[Callable[[], Service]]:
+    made: list[Service] = []
+
+    def make(*arguments: object, **settings: object) -> Service:
+        store, *others = arguments or (MemoryStore(),)
+        made.append(Service(store, *others, clock=clock, **settings))
+        return made[-1]
+
+    yield make
+    for service in made:
+        service.close()
 
 
 @pytest.fixture
-def make_service(clock: Clock) -> Callable[[], Service]:
-    return lambda: Service(MemoryStore(), clock=clock)
+def service(make_service: Callable[[], Service]) -> Service:
+    return make_service()

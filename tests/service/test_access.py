@@ -10,13 +10,16 @@ import sys
 import pytest
 from starlette.testclient import TestClient
 
+from armrace.errors import InvalidParameter
 from armrace.service import Keyring, MemoryStore, Service
 from armrace.service.http import access as access_module
+from armrace.service.http.access import TrustedProxies
 from armrace.service.http.application import create_application
 from armrace.service.http.logs import RequestLog
-from armrace.service.http.problems import TooOften
+from armrace.service.http.server import ServerSettings
 from armrace.service.http.streams import Streams
-from serving import JSON, LOCAL
+from armrace_client.errors import TooOften
+from serving import JSON, LOCAL, events_over_http
 
 ADS = {"name": "ads", "arms": ["a", "b"], "missing": 0, "policy": "ucb1"}
 CREATE, NAMES = ("POST", "/v1/experiments"), ("GET", "/v1/experiments")
@@ -169,7 +172,7 @@ def test_requests_that_cost_more_count_more(service, monkeypatch):
             ("GET", f"{ads}/audit", None),
             ("GET", f"{ads}/history", None),
             ("GET", f"{ads}/export", None),
-            ("POST", f"{ads}/retract/preview", {"source": "bots"}),
+            ("POST", f"{ads}/retract", {"sources": ["bots"], "preview": True}),
         ):
             answer = client.request(method, path, json=body, headers=headers)
             assert answer.status_code == 200, answer.text
@@ -210,46 +213,22 @@ def test_a_key_file_that_is_damaged_is_told_once_and_the_keys_stay_valid(tmp_pat
     assert "cannot be read" in json.loads(line)["message"]
 
 
-def events_of(application, headers):
-    """The messages of a stream of events, as ASGI sends them; not as fast as the test client."""
-    scope = {
-        "type": "http",
-        "asgi": {"version": "3.0"},
-        "method": "GET",
-        "path": "/v1/experiments/ads/events",
-        "raw_path": b"/v1/experiments/ads/events",
-        "query_string": b"",
-        "headers": [(b"host", b"127.0.0.1"), *headers],
-        "client": LOCAL,
-        "server": ("127.0.0.1", 80),
-        "scheme": "http",
-        "root_path": "",
-        "http_version": "1.1",
-    }
-    sent: asyncio.Queue = asyncio.Queue()
-
-    async def receive():
-        await asyncio.Event().wait()
-
-    return asyncio.create_task(application(scope, receive, sent.put)), sent
-
-
 def test_a_stream_ends_with_its_key_and_with_the_server(service, monkeypatch):
-    monkeypatch.setattr("armrace.service.http.operations._EVENT_SECONDS", 0.01)
+    monkeypatch.setattr("armrace.service.http.handlers._EVENT_SECONDS", 0.01)
     service.create("ads", ["a", "b"], 0)
     key, text = service.keyring.create(["read"])
     other = service.keyring.create(["read"])[1]
 
     async def follow():
         application = create_application(service, declared_open=True)
-        first, sent = events_of(application, [(b"authorization", f"Bearer {text}".encode())])
-        second, _ = events_of(application, [(b"authorization", f"Bearer {other}".encode())])
+        first, sent = events_over_http(application, [(b"authorization", f"Bearer {text}".encode())])
+        second, _ = events_over_http(application, [(b"authorization", f"Bearer {other}".encode())])
         assert (await sent.get())["status"] == 200
         assert (await sent.get())["body"].startswith(b"event: state")
         service.keyring.revoke(key.id)
         await asyncio.wait_for(first, 10)
         assert not second.done()
-        monkeypatch.setattr("armrace.service.http.operations._EVENT_SECONDS", 1000)
+        monkeypatch.setattr("armrace.service.http.handlers._EVENT_SECONDS", 1000)
         application.streams.close()
         await asyncio.wait_for(second, 10)
         return [sent.get_nowait().get("body", b"") for _ in range(sent.qsize())]
@@ -265,3 +244,63 @@ def test_a_key_has_a_limited_number_of_streams():
             streams.check("a")
         streams.check("b")
     streams.check("a")
+
+
+def who(client, headers):
+    """Whom the log names for a change that is made with these headers."""
+    client.post("/v1/experiments/ads/pause", headers=headers).raise_for_status()
+    client.post("/v1/experiments/ads/resume", headers=headers).raise_for_status()
+    latest = client.get("/v1/experiments/ads/actions?most=1", headers=headers).json()[0]
+    return latest["key"], latest["label"], latest["person"]
+
+
+def test_changes_name_the_key_its_label_and_the_person(service):
+    service.create("ads", ["a", "b"], 0, policy="ucb1")
+    key, text = service.keyring.create(["admin"], label="fraud desk")
+    plain, other = service.keyring.create(["admin"])
+    proxies = TrustedProxies("X-User", "10.0.0.0/8, ::1")
+    asked = {**bearer(text), "X-User": "ann@shop.example"}
+    for address, person in (
+        ("10.1.2.3", "ann@shop.example"),
+        ("::ffff:10.1.2.3", "ann@shop.example"),
+        ("::1", "ann@shop.example"),
+        ("192.168.1.7", None),
+        ("nonsense", None),
+    ):
+        application = create_application(service, proxies=proxies)
+        # Without its lifespan, at whose end the service would be closed.
+        client = TestClient(application, base_url=HERE, client=(address, 50000))
+        assert who(client, asked) == (key.id, "fraud desk", person)
+        assert who(client, bearer(other)) == (plain.id, None, None)
+    unset = TestClient(create_application(service), base_url=HERE, client=("10.1.2.3", 1))
+    assert who(unset, asked) == (key.id, "fraud desk", None)
+
+
+@pytest.mark.parametrize(
+    ("headers", "person"),
+    [
+        ([(b"x-user", b"ann")], "ann"),
+        ([(b"x-user", " Zoë ".encode())], "Zoë"),
+        ([(b"x-user", b"ann"), (b"x-user", b"bob")], None),
+        ([(b"x-user", b"")], None),
+        ([(b"x-user", b"ann\x00")], None),
+        ([(b"x-user", b"a" * 300)], "a" * 200),
+        ([], None),
+    ],
+)
+def test_a_person_is_named_once_and_in_print(headers, person):
+    proxies = TrustedProxies("X-User", "127.0.0.1")
+    assert proxies.person({"client": LOCAL, "headers": headers}) == person
+    assert proxies.person({"client": None, "headers": headers}) is None
+
+
+def test_proxies_are_trusted_with_header_and_addresses_alone():
+    assert ServerSettings().proxies is None
+    for settings in (
+        ServerSettings(trust_user_header="X-User"),
+        ServerSettings(trusted_proxies="10.0.0.5"),
+    ):
+        with pytest.raises(InvalidParameter, match="must be given together"):
+            assert settings.proxies
+    with pytest.raises(InvalidParameter, match="trusted_proxies must be addresses or networks"):
+        TrustedProxies("X-User", "10.0.0.5, somewhere")

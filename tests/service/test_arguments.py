@@ -7,9 +7,18 @@ import numpy as np
 import pytest
 
 from armrace.errors import InvalidParameter
-from armrace.service import Decision
-from armrace.service.client import RewardItem, exchanges
+from armrace_client.answers import Decision
+from armrace_client.calls import Calls, RewardItem
 
+
+class Sent(Calls):
+    """A client that returns what it would send."""
+
+    def _send(self, operation, pick):
+        return msgspec.to_builtins(operation)
+
+
+SENT = Sent()
 MADE = Decision("token", "ads", "a", 0.5)
 
 
@@ -30,7 +39,7 @@ MADE = Decision("token", "ads", "a", 0.5)
 )
 def test_the_service_and_its_clients_refuse_the_same(service, method, arguments, sentence):
     service.create("ads", ["a", "b"], 0, policy="ucb1")
-    for target in (service, exchanges):
+    for target in (service, SENT):
         with pytest.raises(InvalidParameter) as refusal:
             getattr(target, method)(*arguments)
         assert str(refusal.value).startswith(sentence)
@@ -42,10 +51,10 @@ def test_one_decision_can_be_retracted_and_released_by_itself(service):
     service.reward(made, 1.0)
     sequence = service.rows("ads")[0].decision
     for one in (made, made.decision, sequence, [made]):
-        assert service.retract("ads", one).rewards == 1
-        assert service.release("ads", one).rewards == 1
+        assert service.retract("ads", one).changed == 1
+        assert service.release("ads", one).changed == 1
     for one in (MADE, "token", ["token"]):
-        assert exchanges.retract("ads", one).body["decisions"] == ["token"]
+        assert SENT.retract("ads", one)["decisions"] == ["token"]
 
 
 def test_items_have_sources_of_their_own(service):
@@ -56,13 +65,16 @@ def test_items_have_sources_of_their_own(service):
     assert [each.status for each in answers] == ["accepted"] * 2
     rows = service.rows("ads")
     assert [(row.source, row.suspicion) for row in rows] == [("own", 0.9), ("all", None)]
-    sent = exchanges.reward_many(items, source="all").body["rewards"]
-    assert [(each["source"], each["suspicion"]) for each in sent] == [("own", 0.9), ("all", None)]
+    sent = SENT.reward_many(items, source="all")["rewards"]
+    assert [(each["source"], each.get("suspicion")) for each in sent] == [
+        ("own", 0.9),
+        ("all", None),
+    ]
 
 
 def test_numbers_of_numpy_are_ordinary_numbers(service):
-    body = exchanges.reward("x", np.float32(0.5), suspicion=np.float64(0.25)).body
-    expected = {"decision": "x", "value": 0.5, "source": None, "suspicion": 0.25}
+    body = SENT.reward("x", np.float32(0.5), suspicion=np.float64(0.25))
+    expected = {"decision": "x", "value": 0.5, "suspicion": 0.25}
     assert msgspec.json.decode(msgspec.json.encode(body)) == expected
     service.create("ads", ["a", "b"], 0, policy="ucb1", quarantine=np.float32(0.5))
     assert service.describe("ads").settings["quarantine"] == 0.5

@@ -6,10 +6,12 @@ import msgspec
 import pytest
 
 from armrace.errors import AlreadyExists, InvalidParameter, NotRunning, UnknownName
-from armrace.service.events import ArmChanged, Created, decode, encode
-from armrace.service.experiment import Experiment
-from armrace.service.settings import make_settings
-from serving import folded_bytes, live_bytes
+from armrace.service.log.chain import Record
+from armrace.service.model.events import ArmChanged, Created
+from armrace.service.model.experiment import Experiment
+from armrace.service.model.settings import make_settings
+from armrace_client.operations import Create
+from serving import is_replay, live
 
 
 def rewarded(service, clock, count=30):
@@ -26,7 +28,7 @@ def test_a_policy_that_can_takes_an_arm_on(service, clock):
     assert (answer.new_generation, answer.generation) == (False, 0)
     assert service.decide("ads").arm == "c"
     assert [arm.arm for arm in service.describe("ads").arms] == ["a", "b", "c"]
-    assert folded_bytes(service.ledger.store) == live_bytes(service)
+    assert is_replay(service)
 
 
 def test_a_policy_that_cannot_starts_a_new_generation(service, clock):
@@ -42,7 +44,7 @@ def test_a_policy_that_cannot_starts_a_new_generation(service, clock):
     assert sum(layer.pulls for layer in view.layers) == 0
     assert sum(arm.rewarded for arm in view.arms) == 31
     assert service.add_arm("ads", "c").new_generation is False
-    assert folded_bytes(service.ledger.store) == live_bytes(service)
+    assert is_replay(service)
 
 
 def test_a_paused_arm_is_not_chosen_and_comes_back(service):
@@ -52,7 +54,7 @@ def test_a_paused_arm_is_not_chosen_and_comes_back(service):
     answer = service.resume_arm("ads", "b")
     assert "may choose the arm again and has kept what it knows of it" in answer.guarantee
     assert {decision.arm for decision in service.decide_many("ads", 50)} == {"a", "b", "c"}
-    assert folded_bytes(service.ledger.store) == live_bytes(service)
+    assert is_replay(service)
 
 
 def test_a_retired_arm_stays_away(service):
@@ -66,7 +68,7 @@ def test_a_retired_arm_stays_away(service):
     service.retire_arm("ads", "a")
     with pytest.raises(InvalidParameter, match="at least 1 arms must stay active"):
         service.pause_arm("ads", "c")
-    assert folded_bytes(service.ledger.store) == live_bytes(service)
+    assert is_replay(service)
 
 
 def test_a_retired_arm_is_not_part_of_a_new_generation(service):
@@ -75,7 +77,7 @@ def test_a_retired_arm_is_not_part_of_a_new_generation(service):
     service.add_arm("ads", "d")
     assert {decision.arm for decision in service.decide_many("ads", 60)} == {"b", "c", "d"}
     assert {layer.arm for layer in service.describe("ads").layers} == {"b", "c", "d"}
-    assert folded_bytes(service.ledger.store) == live_bytes(service)
+    assert is_replay(service)
 
 
 def test_an_unknown_arm_is_named(service):
@@ -86,7 +88,7 @@ def test_an_unknown_arm_is_named(service):
 
 @pytest.fixture
 def short_horizon(monkeypatch):
-    monkeypatch.setattr("armrace.service.experiment.FIRST_HORIZON", 10)
+    monkeypatch.setattr("armrace.service.model.experiment.FIRST_HORIZON", 10)
 
 
 @pytest.mark.parametrize("policy", ["optimistic-log-barrier", "tsallis-inf", "ucb1"])
@@ -103,15 +105,15 @@ def test_the_last_arm_is_chosen_for_as_long_as_it_is_the_last(
     assert service.describe("ads").generation > 0
     service.create("others", ["a", "b"], 0)
     service.decide("others")
-    assert folded_bytes(service.ledger.store, snapshots=False) == live_bytes(service)
+    assert is_replay(service)
 
 
-def test_many_decisions_for_the_last_arm_are_folded_at_once(service, clock, short_horizon):
+def test_many_decisions_for_the_last_arm_are_replayed(service, clock, short_horizon):
     service.create("ads", ["a", "b"], 0, window=10)
     service.retire_arm("ads", "b")
     for _ in range(3):
         rewarded(service, clock, 400)
-    assert folded_bytes(service.ledger.store, snapshots=False) == live_bytes(service)
+    assert is_replay(service)
 
 
 @pytest.mark.parametrize("policy", ["sharp-race", "optimistic-log-barrier"])
@@ -122,7 +124,7 @@ def test_a_floor_does_not_bring_a_retired_arm_back(service, short_horizon, polic
     decisions = service.decide_many("ads", 50)
     assert service.describe("ads").generation > 0
     assert {decision.arm for decision in decisions} == {"b", "c"}
-    assert folded_bytes(service.ledger.store, snapshots=False) == live_bytes(service)
+    assert is_replay(service)
 
 
 def test_a_unit_is_not_shown_an_arm_that_may_not_be_chosen(service, clock):
@@ -141,7 +143,7 @@ def test_a_unit_is_not_shown_an_arm_that_may_not_be_chosen(service, clock):
     fourth = service.decide("ads", unit="u")
     assert fourth.arm not in (second.arm, third.arm)
     assert service.decide("ads", unit="u", request="r").decision == first.decision
-    assert folded_bytes(service.ledger.store, snapshots=False) == live_bytes(service)
+    assert is_replay(service)
 
 
 def test_arms_of_a_finished_experiment_stay_as_they_are(service, clock):
@@ -163,7 +165,7 @@ def test_a_leader_is_told_of_the_arms_that_it_loses(service, clock, short_horizo
     rewarded(service, clock, 5)
     service.pause_arm("ads", "b")
     service.retire_arm("ads", "c")
-    experiment = service.ledger._state.find("main", "ads")
+    experiment = live(service)
     assert experiment.generation.learner.paused == [1, 2]
     assert service.describe("ads").arms[1].probability == 0
     rewarded(service, clock, 20)
@@ -172,7 +174,7 @@ def test_a_leader_is_told_of_the_arms_that_it_loses(service, clock, short_horizo
     service.resume_arm("ads", "b")
     assert experiment.generation.learner.paused == []
     assert {decision.arm for decision in service.decide_many("ads", 50)} == {"a", "b", "d"}
-    assert folded_bytes(service.ledger.store, snapshots=False) == live_bytes(service)
+    assert is_replay(service)
 
 
 def test_a_race_starts_afresh_without_a_retired_arm_and_cannot_be_paused(service, clock):
@@ -187,21 +189,22 @@ def test_a_race_starts_afresh_without_a_retired_arm_and_cannot_be_paused(service
     rewarded(service, clock)
     assert not service.retire_arm("ads", "a").new_generation  # with one arm there is no choice
     assert {decision.arm for decision in service.decide_many("ads", 5)} == {"c"}
-    assert folded_bytes(service.ledger.store, snapshots=False) == live_bytes(service)
+    assert is_replay(service)
 
 
 @pytest.mark.parametrize("policy", ["tsallis-inf", "sharp-race"])
-def test_logs_of_versions_that_told_no_policy_are_folded_as_they_were(policy):
+def test_logs_of_versions_that_told_no_policy_are_replayed_as_they_were(policy):
     """Their decisions were drawn by a policy that knew nothing of the change."""
-    settings = make_settings(arms=["a", "b", "c"], missing=0, seed=1, policy=policy)
-    experiment = Experiment(Created(0, 0, "", "ads", msgspec.to_builtins(settings)))
-    event = ArmChanged(1, 0, 1, "retired")
-    old = msgspec.msgpack.encode(msgspec.msgpack.decode(encode(event))[:-1])
-    assert decode(old) == event
-    experiment.apply(2, decode(old))
+    settings = make_settings(Create("ads", ["a", "b", "c"], 0, policy), seed=1)
+    experiment = Experiment(Created(0, "", "ads", msgspec.to_builtins(settings)))
+
+    def apply(event):
+        experiment.apply(Record(experiment.head.sequence + 1, b"", b""), event)
+
+    apply(ArmChanged(1, 1, "retired", told=False))
     assert experiment.generation.number == 0
     assert experiment.generation.learner.paused == []
-    assert experiment.eligible_places(None) == [0, 2]
-    experiment.apply(3, ArmChanged(2, 0, 0, "paused"))
-    experiment.apply(4, ArmChanged(3, 0, 0, "active", told=True))
-    assert experiment.eligible_places(None) == [0, 2]
+    assert experiment.eligible_indices(None) == [0, 2]
+    apply(ArmChanged(2, 0, "paused", told=False))
+    apply(ArmChanged(3, 0, "active"))
+    assert experiment.eligible_indices(None) == [0, 2]

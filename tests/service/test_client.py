@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import re
 import time
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from starlette.testclient import TestClient
 
@@ -17,25 +16,26 @@ from armrace.errors import (
     ArmraceError,
     InvalidParameter,
     RewardConflict,
-    ServiceUnreachable,
     UnknownName,
 )
-from armrace.service import RewardAnswer
-from armrace.service.http import operations
 from armrace.service.http.application import create_application
+from armrace.service.operations import experiments
+from armrace_client.answers import RewardAnswer
+from armrace_client.leases import LeasedExperiment
+from armrace_client.queue import RewardQueue
 from hosting import free_port, hosted
 from serving import LOCAL
 
 ADDRESS = "http://127.0.0.1"
 
 
-class Network(httpx.BaseTransport):
+class Network(httpx2.BaseTransport):
     """Carries requests to an application; loses the answers of the first few."""
 
     def __init__(self, client: TestClient, losses: int = 0) -> None:
         self.client, self.losses, self.sent = client, losses, 0
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         self.sent += 1
         got = self.client.request(
             request.method,
@@ -44,8 +44,8 @@ class Network(httpx.BaseTransport):
             headers=dict(request.headers),
         )
         if self.sent <= self.losses:
-            raise httpx.ReadTimeout("the answer was lost")
-        return httpx.Response(got.status_code, headers=dict(got.headers), content=got.content)
+            raise httpx2.ReadTimeout("the answer was lost")
+        return httpx2.Response(got.status_code, headers=dict(got.headers), content=got.content)
 
 
 @pytest.fixture
@@ -69,8 +69,8 @@ def test_the_client_does_what_the_service_does(application, clock):
         made = client.decide_many("ads", 3)
         answers = client.reward_many([(each, 1.0) for each in made])
         assert answers == [RewardAnswer("accepted")] * 3
-        assert client.retract("ads", source="web").rewards == 1
-        assert client.release("ads", [decision]).rewards == 1
+        assert client.retract("ads", sources="web").changed == 1
+        assert client.release("ads", [decision]).changed == 1
         clock.move(10)
         assert client.describe("ads").decisions == 4
         assert client.names() == ["ads"]
@@ -84,8 +84,8 @@ def test_the_client_rules_changes_arms_and_inspects(application, clock):
         client.reward(other, 1.0, source="web", suspicion=0.9)
         assert [each.source for each in client.quarantine("ads")] == ["web"]
         clock.move(10)
-        preview = client.retract("ads", source="bot", preview=True)
-        assert preview.rewards == 1
+        preview = client.retract("ads", sources="bot", preview=True)
+        assert preview.changed == 1
         assert sum(arm.rewarded for arm in preview.before.arms) == 1
         assert sum(arm.rewarded for arm in preview.after.arms) == 0
         assert sum(arm.rewarded for arm in client.describe("ads").arms) == 1
@@ -102,34 +102,19 @@ def test_the_client_rules_changes_arms_and_inspects(application, clock):
         assert [each.name for each in client.health()] == ["ads"]
         assert client.history("ads").arms == ["a", "b", "c / d"]
         assert {each.source for each in client.sources("ads")} == {"bot", "web"}
-        assert client.release("ads", source="web", preview=True).rewards == 1
+        assert client.release("ads", sources="web", preview=True).changed == 1
         assert [each.source for each in client.quarantine("ads")] == ["web"]
         with pytest.raises(InvalidParameter, match="is not a file"):
             client.back_up()
+        assert client.void("ads", sources="bot", reason="bots").changed == 1
+        assert client.hold("ads", sources="odd", standing=True).changed == 0
+        assert client.describe("ads").holds[0].source == "odd"
+        actions = [each.action for each in client.actions("ads")]
+        assert actions[:2] == ["begin-standing-hold", "void"]
+        assert client.start_afresh("ads").generation == 1
+        assert client.record("ads", "a").arm == "a"
         assert client.finish("ads").phase == "finished"
-
-
-def test_both_clients_have_the_same_methods_with_the_same_descriptions():
-    one, other = armrace.Client(ADDRESS), armrace.AsyncClient(ADDRESS)
-    for name in ("decide", "reward", "retract", "add_arm", "export"):
-        assert inspect.signature(getattr(one, name)) == inspect.signature(getattr(other, name))
-        assert getattr(one, name).__doc__ == getattr(other, name).__doc__
-    coroutine = other.names()
-    assert inspect.iscoroutine(coroutine)
-    coroutine.close()
-
-
-@pytest.mark.parametrize("dots", [".", "..", "a/../../b"])
-def test_names_that_would_lead_elsewhere_are_not_sent(application, dots):
-    """``.../ads/arms/../pause`` is the address that pauses the experiment."""
-    with connect(application) as client:
-        client.create("ads", ["a", "b"], 0, policy="ucb1")
-        for change in (client.pause_arm, client.retire_arm, client.resume_arm, client.add_arm):
-            with pytest.raises(InvalidParameter, match=r"arm must not have \. or \.\. as a part"):
-                change("ads", dots)
-        with pytest.raises(InvalidParameter, match=r"name must not have \. or \.\. as a part"):
-            client.pause(dots)
-        assert client.describe("ads").phase == "running"
+        assert client.delete("ads", without_export=True) == []
 
 
 def test_refusals_are_the_errors_of_python(application):
@@ -162,79 +147,11 @@ def test_a_lost_answer_is_asked_for_again_and_counts_once(application, service):
     assert service.describe("ads").decisions == 1
 
 
-def test_what_takes_long_is_waited_for_and_not_begun_twice(application, service):
-    """A ruling whose answer is lost may have been made; made again, it takes as long again."""
-    service.create("ads", ["a", "b"], 0)
-    patience = []
-
-    class Patient(Network):
-        def handle_request(self, request: httpx.Request) -> httpx.Response:
-            patience.append(request.extensions["timeout"]["read"])
-            return super().handle_request(request)
-
-    for call in (
-        lambda client: client.retract("ads", source="web"),
-        lambda client: client.release("ads", source="web", preview=True),
-        lambda client: client.export("ads"),
-        lambda client: client.back_up(),
-    ):
-        network = Patient(application, losses=1)
-        with armrace.Client(ADDRESS, transport=network, timeout=3) as client:
-            with pytest.raises(ServiceUnreachable, match="may have been done or not"):
-                call(client)
-            assert network.sent == 1
-    assert patience == [None] * 4
-    proxy = httpx.MockTransport(lambda request: httpx.Response(504))
-    with (
-        armrace.Client(ADDRESS, transport=proxy) as client,
-        pytest.raises(ServiceUnreachable, match="a proxy answers 504"),
-    ):
-        client.export("ads")
-
-
-def test_what_takes_long_is_sent_again_if_it_cannot_have_begun():
-    tries = []
-
-    def refuse(request):
-        tries.append(request.url.path)
-        if len(tries) < 3:
-            raise httpx.ConnectError("nobody listens")
-        return httpx.Response(200, content=b"rows")
-
-    with armrace.Client(ADDRESS, transport=httpx.MockTransport(refuse)) as client:
-        assert client.export("ads") == b"rows"
-    assert len(tries) == 3
-
-
-def test_a_service_that_does_not_answer_is_named():
-    client = armrace.Client("http://127.0.0.1:9", retries=1)
-    with pytest.raises(ServiceUnreachable, match="cannot be reached"):
-        client.names()
-    client.close()
-    with pytest.raises(InvalidParameter, match="address must begin with http"):
-        armrace.Client("localhost")
-
-
-def test_the_client_waits_as_long_as_the_service_says(monkeypatch):
-    pauses = []
-    monkeypatch.setattr("time.sleep", pauses.append)
-    answers = iter(
-        [
-            httpx.Response(503, headers={"Retry-After": "2"}),
-            httpx.Response(200, json={"experiments": []}),
-        ]
-    )
-    transport = httpx.MockTransport(lambda request: next(answers))
-    with armrace.Client(ADDRESS, transport=transport) as client:
-        assert client.names() == []
-    assert pauses == [2.0]
-
-
 def test_the_asynchronous_client(service):
     service.create("ads", ["a", "b"], 0)
 
     async def work():
-        transport = httpx.ASGITransport(create_application(service, declared_open=True))
+        transport = httpx2.ASGITransport(create_application(service, declared_open=True))
         async with armrace.AsyncClient(ADDRESS, transport=transport) as client:
             made = await asyncio.gather(*[client.decide("ads") for _ in range(20)])
             answers = await client.reward_many([(each, 1.0) for each in made])
@@ -268,21 +185,6 @@ def test_clients_follow_the_state_and_are_told_when_they_may_not(service):
             asyncio.run(follow())
 
 
-@pytest.mark.parametrize(
-    ("address", "transport", "reason"),
-    [
-        ("http://127.0.0.1:9", None, "cannot be reached"),
-        (ADDRESS, httpx.MockTransport(lambda request: httpx.Response(503)), "it answers 503"),
-    ],
-)
-def test_a_stream_that_cannot_begin_is_refused_in_a_sentence(address, transport, reason):
-    with (
-        armrace.Client(address, transport=transport) as client,
-        pytest.raises(ServiceUnreachable, match=reason),
-    ):
-        next(client.events("ads"))
-
-
 def test_the_shop_of_the_guide_works(application, service, tmp_path, monkeypatch):
     page = Path(__file__).parents[2] / "docs" / "guide" / "serving.md"
     (source,) = re.findall(r"```python\n(# shop\.py\n.*?)```", page.read_text(), re.DOTALL)
@@ -305,6 +207,24 @@ def test_the_shop_of_the_guide_works(application, service, tmp_path, monkeypatch
 
 
 def test_a_policy_that_takes_long_to_compile_does_not_fail_the_first_create(service, monkeypatch):
-    monkeypatch.setattr(operations, "warm_for_serving", lambda settings: time.sleep(1.0))
+    monkeypatch.setattr(experiments, "compile_policy", lambda settings: time.sleep(1.0))
     with hosted(service) as address, armrace.Client(address, timeout=0.2, retries=0) as client:
         assert client.create("ads", ["a", "b"], 0).phase == "running"
+
+
+def test_rewards_are_queued_for_a_real_service(application, service):
+    service.create("ads", ["a", "b"], 0, policy="ucb1")
+    made = service.decide_many("ads", 30)
+    with connect(application) as client, client.queue() as queue:
+        assert isinstance(queue, RewardQueue)
+        for decision in made:
+            queue.put(decision, 1.0)
+    assert {service.reward(decision, 1.0) for decision in made} == {"duplicate"}
+
+
+def test_visits_are_drawn_under_a_lease_of_a_real_service(application, service):
+    service.create("ads", ["a", "b"], 0, policy="tsallis-inf", horizon=1000)
+    with connect(application) as client, LeasedExperiment(client, "ads") as leased:
+        for _ in range(20):
+            leased.decide().reward(1.0)
+    assert [(row.by, row.reward) for row in service.rows("ads")] == [("lease", 1.0)] * 20

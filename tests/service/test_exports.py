@@ -10,9 +10,10 @@ import polars
 import pytest
 
 from armrace.errors import InvalidParameter, UnwritableOutput
-from armrace.service import exports, listings
-from armrace.service.answers import DecisionRow
-from armrace.service.log_parts import read_log
+from armrace.service import exports
+from armrace.service.loading import LogReader
+from armrace.service.operations.inspection import export_rows
+from armrace_client.answers import DecisionRow
 
 
 @pytest.fixture
@@ -40,7 +41,8 @@ def test_both_formats_say_the_same(filled, tmp_path):
     filled.export("ads", tmp_path / "ads.ndjson")
     filled.export("ads", tmp_path / "ads.parquet")
     lines = [json.loads(line) for line in (tmp_path / "ads.ndjson").read_text().splitlines()]
-    assert polars.read_parquet(tmp_path / "ads.parquet").to_dicts() == lines
+    rows = polars.read_parquet(tmp_path / "ads.parquet").to_dicts()
+    assert [{**row, "labels": json.loads(row["labels"])} for row in rows] == lines
     assert len(lines) == 5
     with pytest.raises(UnwritableOutput, match="or overwrite=True"):
         filled.export("ads", tmp_path / "ads.ndjson")
@@ -80,16 +82,18 @@ def test_no_more_rows_are_kept_than_decisions_are_open(service, clock, monkeypat
             service.reward(decision, 1)
     read = 0
 
-    def one_by_one(ledger, end):
+    parts = LogReader.parts
+
+    def one_by_one(reader, *arguments, **more):
         nonlocal read
-        for part in read_log(ledger, end):
+        for part in parts(reader, *arguments, **more):
             for record in part:
                 read += 1
                 yield [record]
 
-    monkeypatch.setattr(listings, "read_log", one_by_one)
+    monkeypatch.setattr(LogReader, "parts", one_by_one)
     rows, delays = [], []
-    for row in listings.export_rows(service.ledger, service.tenant, "ads"):
+    for row in export_rows(service.session, "ads"):
         rows.append(row)
         delays.append(read - row.decision)
     monkeypatch.undo()
@@ -99,6 +103,6 @@ def test_no_more_rows_are_kept_than_decisions_are_open(service, clock, monkeypat
 
 
 def test_garbage_is_collected_while_a_reader_pauses(filled):
-    rows = listings.export_rows(filled.ledger, filled.tenant, "ads")
+    rows = export_rows(filled.session, "ads")
     next(rows)
     assert gc.isenabled()

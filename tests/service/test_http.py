@@ -13,12 +13,9 @@ from starlette.testclient import TestClient
 
 from armrace.errors import TooManyOpen
 from armrace.service.http.application import create_application
-from armrace.service.http.endpoints import ENDPOINTS
-from armrace.service.http.front import Front
 from armrace.service.http.logs import RequestLog
-from armrace.service.http.operations import Call
-from armrace.service.http.streams import Streams
-from serving import JSON, LOCAL, folded_bytes, live_bytes
+from armrace_client.operations import OPERATIONS
+from serving import JSON, LOCAL, events_over_http, is_replay
 
 ADS = {"name": "ads", "arms": ["a", "b"], "missing": 0, "window": 10, "policy": "ucb1"}
 
@@ -58,7 +55,7 @@ def test_a_decision_is_made_rewarded_and_learned(client, service, clock):
     view = client.get("/v1/experiments/ads").json()
     assert sum(layer["pulls"] for layer in view["layers"]) == 1
     assert "seed" not in view["settings"]
-    assert folded_bytes(service.ledger.store) == live_bytes(service)
+    assert is_replay(service)
 
 
 def test_batches_have_an_answer_each(client):
@@ -114,11 +111,15 @@ def test_rewards_are_quarantined_released_and_retracted(client, clock):
     assert held["suspicion"] == 0.9
     clock.move(10)
     released = client.post("/v1/experiments/ads/release", json={"decisions": [held["decision"]]})
-    assert released.json()["rewards"] == 1
-    preview = client.post("/v1/experiments/ads/retract/preview", json={"source": "web"}).json()
-    assert (preview["rewards"], preview["folded_again"]) == (1, True)
-    retracted = client.post("/v1/experiments/ads/retract", json={"source": "web"}).json()
-    assert retracted["rewards"] == 1
+    assert released.json()["changed"] == 1
+    web = {"sources": ["web"]}
+    preview = client.post("/v1/experiments/ads/retract", json={**web, "preview": True}).json()
+    assert (preview["rewarded"], preview["replayed"]) == (1, True)
+    body = {**web, "head": preview["head"], "reason": "bots"}
+    retracted = client.post("/v1/experiments/ads/retract", json=body).json()
+    assert retracted["changed"] == 1
+    outdated = client.post("/v1/experiments/ads/void", json=body)
+    assert (outdated.status_code, outdated.json()["code"]) == (409, "outdated")
     assert client.get("/v1/experiments/ads").json()["arms"] == preview["after"]["arms"]
 
 
@@ -287,8 +288,9 @@ def test_metrics_count_answers_and_alarms(client):
     text = client.get("/metrics").text
     assert 'armrace_refusals_total{code="reward-conflict"} 1' in text
     assert 'armrace_requests_total{endpoint="/v1/rewards",status="409"} 1' in text
-    assert "armrace_open_decisions 1" in text
-    assert "\narmrace_turns_total " in text
+    assert "\narmrace_open_visits 1\n" in text
+    assert "\narmrace_loaded_experiments 1\n" in text
+    assert "\narmrace_transactions_total " in text
 
 
 def test_the_document_describes_every_endpoint(client):
@@ -296,7 +298,12 @@ def test_the_document_describes_every_endpoint(client):
     described = {
         (method.upper(), path) for path, each in document["paths"].items() for method in each
     }
-    assert described == {(endpoint.method, endpoint.path) for endpoint in ENDPOINTS}
+    routes = [kind.route for kind in OPERATIONS.values()]
+    declared = {(each.method, each.path) for each in routes}
+    aliases = {(each.method, each.alias) for each in routes if each.alias}
+    assert described == declared | aliases | {("GET", "/v1/experiments/{name}/events")}
+    operations = [one for each in document["paths"].values() for one in each.values()]
+    assert {each["operationId"] for each in operations} >= OPERATIONS.keys()
     page = client.get("/docs")
     assert "script" not in page.text
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
@@ -309,23 +316,76 @@ def test_the_document_has_the_parameters_of_queries(client):
     assert [(each["name"], each["in"]) for each in audit] == [("name", "path"), ("level", "query")]
     assert export[1]["schema"]["enum"] == ["ndjson", "parquet"]
     backup = paths["/v1/backup"]["post"]["description"]
-    assert backup == "Needs the scope admin and a key of the operator's tenant, main."
+    assert backup.endswith("Needs the scope admin and a key of the operator's tenant, main.")
+    hold = paths["/v1/experiments/{name}/hold"]["post"]
+    assert hold["summary"] == "Hold rewards: they do not count until they are released"
+
+
+def test_the_document_limits_batches_and_describes_fields(client):
+    schemas = client.get("/openapi.json").json()["components"]["schemas"]
+    for body, field in (("DecideBatch", "decisions"), ("RewardBatch", "rewards")):
+        assert schemas[f"{body}Body"]["properties"][field]["maxItems"] == 1000
+    assert schemas["ReportBody"]["properties"]["visits"]["maxItems"] == 1000
+    decide = schemas["DecideBody"]["properties"]
+    assert "name" not in decide
+    assert decide["unit"]["description"].startswith("the visitor or user that the decision is")
+    hold = schemas["HoldBody"]["properties"]
+    assert hold["since"]["description"].startswith("only visits decided at this time or later")
+    assert hold["standing"]["description"].startswith("whether to hold what comes from now on")
+
+
+def test_queries_are_checked_as_bodies_are(client):
+    actions = "/v1/experiments/ads/actions"
+    assert [each["action"] for each in client.get(f"{actions}?most=1").json()] == ["create"]
+    assert client.get(f"{actions}?before=1&most=5").json() == []
+    for query in ("most=0", "most=x", "many=1", "most=1.5", "before="):
+        answer = client.get(f"{actions}?{query}")
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid-parameter")
+        assert answer.json()["message"].startswith("the query is refused: ")
+
+
+def test_too_many_members_of_a_batch_are_refused(client):
+    answer = client.post(
+        "/v1/experiments/ads/decide/batch", json={"decisions": [{} for _ in range(1001)]}
+    )
+    assert answer.status_code == 422
+    assert "length <= 1000" in answer.json()["message"]
+
+
+def test_rewards_have_an_address_under_their_experiment(client):
+    made = decide(client)
+    body = {"decision": made["decision"], "value": 1}
+    assert client.post("/v1/experiments/ads/rewards", json=body).json() == {"status": "accepted"}
+    batch = client.post("/v1/experiments/ads/rewards/batch", json={"rewards": [body]})
+    assert batch.json()["rewards"][0]["status"] == "duplicate"
+
+
+def test_decisions_are_leased_and_reported(client):
+    client.post("/v1/experiments", json={**ADS, "name": "edge", "policy": "tsallis-inf"})
+    lease = client.post("/v1/experiments/edge/leases", json={"visits": 5}).json()
+    visits = [{"draw": 0, "value": 1.0}, {"draw": 1}, {"draw": 5}]
+    body = {"lease": lease["lease"], "visits": visits}
+    answers = client.post("/v1/experiments/edge/leases/report", json=body).json()["visits"]
+    assert [each["status"] for each in answers][:2] == ["accepted", "accepted"]
+    assert answers[2]["status"] not in ("accepted", "duplicate")
+    reward = {"decision": answers[1]["decision"], "value": 0.0}
+    assert client.post("/v1/rewards", json=reward).json() == {"status": "accepted"}
+    refused = client.post("/v1/experiments/ads/leases", json={})
+    assert refused.status_code == 422  # ucb1 does not draw by weights
 
 
 def test_the_state_is_followed_as_it_changes(service):
-    """Events are read from the endpoint itself, since the test client waits for the last one."""
     service.create("ads", ["a", "b"], 0)
 
     async def follow():
-        front = Front(service.ledger)
-        call = Call(front, Streams(), "main", {"name": "ads"}, {}, None)
-        (endpoint,) = [each for each in ENDPOINTS if each.path.endswith("/events")]
-        stream = (await endpoint.handle(call)).content
-        found = [await anext(stream)]
+        application = create_application(service, declared_open=True)
+        task, sent = events_over_http(application)
+        assert (await sent.get())["status"] == 200
+        found = [(await sent.get())["body"]]
         await asyncio.to_thread(service.decide, "ads")
-        found += [await anext(stream), await anext(stream)]
-        await stream.aclose()
-        await front.close()
+        found += [(await sent.get())["body"] for _ in range(2)]
+        application.streams.close()
+        await task
         return found
 
     first, second, third = asyncio.run(follow())

@@ -7,20 +7,19 @@ import io
 import json
 import threading
 
-import msgspec
 import pytest
 from starlette.testclient import TestClient
 
 from armrace.errors import DamagedFile, RequestFailed, StoreFailed
 from armrace.service import MemoryStore, Service
+from armrace.service.http.api import Visitor
 from armrace.service.http.application import create_application
-from armrace.service.http.front import Front
-from armrace.service.http.inside import Visitor
 from armrace.service.http.logs import RequestLog
-from armrace.service.http.problems import Overloaded, headers_of, status_of
-from armrace.service.http.wire import DecideBody
-from armrace.service.requests.decisions import Decide
-from serving import LOCAL, folded_bytes, live_bytes
+from armrace.service.operations import HANDLERS
+from armrace.service.operations.handlers import _OnExperiment
+from armrace_client.errors import Forbidden
+from armrace_client.operations import BackUp, Decide, ListNames
+from serving import LOCAL, is_replay, live_bytes
 from stray_policies import Stray
 
 
@@ -31,10 +30,10 @@ def test_a_store_that_fails_for_good_stops_the_process(clock, error):
     class Failing(MemoryStore):
         fails = False
 
-        def turn(self):
+        def transaction(self, *given, **more):
             if self.fails:
                 raise error
-            return super().turn()
+            return super().transaction(*given, **more)
 
     store, stopped = Failing(), []
     service = Service(store, clock=clock)
@@ -53,15 +52,19 @@ def test_a_store_that_fails_for_good_stops_the_process(clock, error):
         store.fails = False
 
 
-class _Broken(msgspec.Struct, frozen=True):
-    """A request that meets a defect, as a policy of one's own may."""
-
-    def perform(self, books):
+def _meets_a_defect(work, asked):
+    """What a policy of one's own may do."""
+    if asked.unit == "broken":
         raise ZeroDivisionError("a defect")
+    return _decide(work, asked)
+
+
+_decide = HANDLERS[Decide]._run
+BROKEN = _OnExperiment(_meets_a_defect)
 
 
 def test_a_defect_is_answered_logged_and_hurts_no_other_request(service, monkeypatch):
-    """The process goes on, and requests of the same turn are performed all the same."""
+    """The process goes on, and others of the same transaction are performed all the same."""
     stopped, file = [], io.StringIO()
     service.create("ads", ["a", "b"], 0)
     application = create_application(
@@ -73,9 +76,9 @@ def test_a_defect_is_answered_logged_and_hurts_no_other_request(service, monkeyp
     with TestClient(application, base_url="http://localhost", client=LOCAL) as client:
         before = live_bytes(service)
         with monkeypatch.context() as broken:
-            broken.setattr(DecideBody, "ask", lambda body, tenant, name: _Broken())
-            headers = {"X-Request-Id": "abc"}
-            answer = client.post("/v1/experiments/ads/decide", headers=headers)
+            broken.setitem(HANDLERS, Decide, BROKEN)
+            headers, body = {"X-Request-Id": "abc"}, {"unit": "broken"}
+            answer = client.post("/v1/experiments/ads/decide", headers=headers, json=body)
         assert answer.status_code == 500
         assert answer.json()["code"] == "request-failed"
         assert "ZeroDivisionError" in answer.json()["message"]
@@ -83,12 +86,12 @@ def test_a_defect_is_answered_logged_and_hurts_no_other_request(service, monkeyp
         assert again.status_code == 200, again.text
         assert again.json()["arm"] in ("a", "b")
         assert live_bytes(service) != before
-        assert folded_bytes(service.ledger.store) == live_bytes(service)
+        assert is_replay(service)
 
-        async def fail(call):
+        def fail(*given):
             raise KeyError("secret")
 
-        monkeypatch.setattr("armrace.service.http.operations.Front.ask", fail)
+        monkeypatch.setattr(service.engine, "submit", fail)
         assert client.get("/v1/experiments").json()["code"] == "request-failed"
     line, _ = [json.loads(line) for line in file.getvalue().splitlines()]
     assert (line["request"], line["code"]) == ("abc", "request-failed")
@@ -103,22 +106,31 @@ def test_a_policy_that_draws_what_it_cannot_have_is_answered_with_500(service):
     with TestClient(application, base_url="http://localhost", client=LOCAL) as client:
         for _ in range(7):
             client.post("/v1/experiments/own/decide", json={}).raise_for_status()
-        before = live_bytes(service)
+        before = live_bytes(service, "own")
         answer = client.post("/v1/experiments/own/decide", json={})
         assert (answer.status_code, answer.json()["code"]) == (500, "broken-policy")
         assert answer.json()["message"] == "the policy stray chose arm 5; its arms are 0 to 1."
-        assert live_bytes(service) == before
+        assert live_bytes(service, "own") == before
         assert client.post("/v1/experiments/ads/decide", json={}).status_code == 200
         assert client.get("/readyz").status_code == 200
 
 
-def test_a_defect_in_one_request_of_a_turn_is_that_requests_alone(service):
+def api_of(service, **more):
+    found = []
+    create_application(service, pages=lambda api: found.append(api) or [], **more)
+    return found[0]
+
+
+def test_a_defect_in_one_operation_of_a_transaction_is_that_operations_alone(service, monkeypatch):
     service.create("ads", ["a", "b"], 0)
+    monkeypatch.setitem(HANDLERS, Decide, BROKEN)
+    api, visitor = api_of(service), Visitor("main", None)
 
     async def ask():
-        front = Front(service.ledger)
-        requests = [Decide("main", "ads"), _Broken(), Decide("main", "ads")]
-        return await asyncio.gather(*map(front.ask, requests), return_exceptions=True)
+        asked = [Decide("ads"), Decide("ads", unit="broken"), Decide("ads")]
+        return await asyncio.gather(
+            *(api.call(visitor, each) for each in asked), return_exceptions=True
+        )
 
     first, broken, last = asyncio.run(ask())
     assert {first.experiment, last.experiment} == {"ads"}
@@ -126,43 +138,38 @@ def test_a_defect_in_one_request_of_a_turn_is_that_requests_alone(service):
     assert service.describe("ads").decisions == 2
 
 
-def test_too_many_waiting_requests_are_refused_at_once(service):
+def test_too_many_waiting_operations_are_refused_at_once(service, monkeypatch):
     service.create("ads", ["a", "b"], 0)
-
-    async def ask():
-        front = Front(service.ledger, most_waiting=2)
-        asked = [front.ask(Decide("main", "ads")) for _ in range(3)]
-        return await asyncio.gather(*asked, return_exceptions=True)
-
-    *made, refused = asyncio.run(ask())
-    assert [each.experiment for each in made] == ["ads", "ads"]
-    assert isinstance(refused, Overloaded)
-    assert status_of(refused) == 503
-    assert "Retry-After" in headers_of(refused)
+    monkeypatch.setattr("armrace.service.engine._MOST_WAITING", 0)
+    application = create_application(service, declared_open=True)
+    with TestClient(application, base_url="http://localhost", client=LOCAL) as client:
+        answer = client.post("/v1/experiments/ads/decide", json={})
+        assert (answer.status_code, answer.json()["code"]) == (503, "overloaded")
+        assert answer.headers["Retry-After"] == "1"
 
 
 def test_a_store_that_fails_in_a_page_stops_the_process_too(service):
-    stopped, found = [], []
-    create_application(
-        service,
-        when_failed=lambda: stopped.append(True),
-        pages=lambda inside: found.append(inside) or [],
-        declared_open=True,
-    )
-    (inside,) = found
+    stopped = []
+    api = api_of(service, when_failed=lambda: stopped.append(True))
 
     class Failing(MemoryStore):
-        def turn(self):
+        def transaction(self, *given, **more):
             raise StoreFailed("the disk is full.")
 
-    service.ledger.store = Failing()
-
-    async def look():
-        await inside.call(Visitor("main", None), "GET", "/v1/health")
-
+    service.engine.store = Failing()
     with pytest.raises(StoreFailed):
-        asyncio.run(look())
+        asyncio.run(api.call(Visitor("main", None), ListNames()))
     assert stopped == [True]
+
+
+def test_pages_check_scopes_as_endpoints_do(service):
+    api = api_of(service)
+    reader = service.keyring.create(["read"], label="desk")[0]
+    stranger = service.keyring.create(["admin"], tenant="shop")[0]
+    for key, operation in ((reader, Decide("ads")), (stranger, BackUp())):
+        with pytest.raises(Forbidden):
+            asyncio.run(api.call(Visitor(key.tenant, key), operation))
+    assert asyncio.run(api.call(Visitor("main", reader), ListNames())).experiments == []
 
 
 def test_backups_are_written_one_at_a_time(tmp_path):

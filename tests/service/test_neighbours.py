@@ -17,7 +17,7 @@ from processes import started
 
 MANY = 10_000
 LARGE = [str(arm) for arm in range(MANY)]
-KINDS = ["audit", "list", "draw", "eligible"]
+KINDS = ["audit", "list", "draw", "eligible", "export", "retract"]
 SERVER = """
 import sys
 from armrace.service.http.server import ServerSettings, serve
@@ -39,6 +39,8 @@ wanted = {
     "draw": [("POST", "/decide", b"{}")] * 20
     + [("POST", "/decide/batch", json.dumps({"decisions": [{}] * 1000}).encode())],
     "eligible": [("POST", "/decide/batch", batch)] * 27 + [("POST", "/decide/batch", whole)],
+    "export": [("GET", "/export", None)],
+    "retract": [("POST", action, b'{"sources": ["bots"]}') for action in ("/retract", "/release")],
 }
 connection = http.client.HTTPConnection("127.0.0.1", port)
 for kind in itertools.cycle(kinds):
@@ -62,7 +64,7 @@ def server(tmp_path_factory):
         service.create("large", LARGE, 0, window=0.5, most_open=10_000_000, seed=1)
         for _ in range(3):
             made = service.decide_many("large", 5000)
-            service.reward_many([(each, 1.0) for each in made[::3]])
+            service.reward_many([(each, 1.0) for each in made[::3]], source="bots")
     listening = free_port()
     with started([sys.executable, "-c", SERVER, place, str(listening)]):
         limit = time.monotonic() + 60

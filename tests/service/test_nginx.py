@@ -13,14 +13,17 @@ import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-import httpx
+import httpx2
 import pytest
 
 import armrace
 from armrace.errors import InvalidParameter
 from armrace.service.keyring import Keyring
+from databases import Postgres
 from hosting import free_port
+from processes import started
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "serving.md"
@@ -48,9 +51,23 @@ http {{
 
 def configuration() -> str:
     """The block of the guide that configures nginx."""
-    _, found, rest = GUIDE.read_text().partition("```text\nupstream armrace")
-    assert found
-    return "upstream armrace" + rest.partition("```")[0]
+    return blocks("upstream armrace")[0]
+
+
+def several(ports: list[int]) -> str:
+    """The configuration of the guide for several servers."""
+    one, (upstream, location) = configuration(), blocks("map $uri", "    location ~")
+    _, _, rest = one.partition("}\n")
+    text = upstream + rest.replace("    location / {", f"{location}    location / {{")
+    for host, port in zip(("10.0.0.1", "10.0.0.2"), ports, strict=True):
+        text = replaced(text, behind=(f"{host}:8380", f"127.0.0.1:{port}"))
+    return text
+
+
+def blocks(*begins: str) -> list[str]:
+    """The blocks of the guide that begin so."""
+    text = GUIDE.read_text()
+    return [begin + text.partition(f"```text\n{begin}")[2].partition("```")[0] for begin in begins]
 
 
 def replaced(text: str, **pairs: str) -> str:
@@ -61,9 +78,9 @@ def replaced(text: str, **pairs: str) -> str:
 
 
 class Proxy:
-    """An nginx in a folder, in front of a port."""
+    """An nginx in a folder, with the configuration of a site."""
 
-    def __init__(self, folder: Path, behind: int) -> None:
+    def __init__(self, folder: Path, site: str) -> None:
         self.port = free_port()
         self.address = f"https://127.0.0.1:{self.port}"
         self.folder = folder
@@ -75,8 +92,7 @@ class Proxy:
             [*request.split(), "-addext", names, *files], check=True, capture_output=True
         )
         site = replaced(
-            configuration(),
-            behind=("127.0.0.1:8380", f"127.0.0.1:{behind}"),
+            site,
             listen=("listen 443 ssl", f"listen 127.0.0.1:{self.port} ssl"),
             certificate=("/etc/ssl/bandits.crt", str(certificate)),
             key=("/etc/ssl/bandits.key", str(key)),
@@ -92,8 +108,8 @@ class Proxy:
         log = str(self.folder / "error.log")
         return [str(NGINX), "-p", str(self.folder), "-c", str(self.file), "-e", log, *more]
 
-    def client(self, **options) -> httpx.Client:
-        return httpx.Client(base_url=self.address, verify=self.trust, timeout=60, **options)
+    def client(self, **options) -> httpx2.Client:
+        return httpx2.Client(base_url=self.address, verify=self.trust, timeout=60, **options)
 
 
 @contextmanager
@@ -111,12 +127,12 @@ def process(command: list[str], ended_by: signal.Signals):
             started.kill()
 
 
-def wait_until_ready(client: httpx.Client, status: int = 200) -> None:
+def wait_until_ready(client: httpx2.Client, status: int = 200) -> None:
     for _ in range(1200):
         try:
             if client.get("/readyz").status_code == status:
                 return
-        except httpx.TransportError:
+        except httpx2.TransportError:
             pass
         time.sleep(0.05)
     raise AssertionError(f"/readyz did not answer {status} within a minute")
@@ -134,7 +150,13 @@ def place(tmp_path):
 def proxy(place, tmp_path):
     folder = tmp_path / "nginx"
     folder.mkdir()
-    proxy = Proxy(folder, place[0])
+    behind = ("127.0.0.1:8380", f"127.0.0.1:{place[0]}")
+    with running(Proxy(folder, replaced(configuration(), behind=behind))) as proxy:
+        yield proxy
+
+
+@contextmanager
+def running(proxy):
     subprocess.run(proxy.command("-t"), check=True, capture_output=True)
     with process(proxy.command(), signal.SIGQUIT):
         yield proxy
@@ -195,7 +217,7 @@ def wait_until_refused(client):
 
 
 def check_requests(client, proxy, key):
-    transport = httpx.HTTPTransport(verify=proxy.trust)
+    transport = httpx2.HTTPTransport(verify=proxy.trust)
     with armrace.Client(proxy.address, key=key, transport=transport) as remote:
         remote.create("ads", ["a", "b"], 0, policy="ucb1", horizon=10_000)
         decision = remote.decide("ads", unit="visitor 1")
@@ -268,7 +290,7 @@ def check_sign_in(proxy, key):
 
 
 def check_clients_outlast_a_restart(proxy, key, serve):
-    transport = httpx.HTTPTransport(verify=proxy.trust)
+    transport = httpx2.HTTPTransport(verify=proxy.trust)
     with armrace.Client(proxy.address, key=key, transport=transport, retries=60) as remote:
         answers: list = []
         asking = threading.Thread(target=lambda: answers.append(remote.decide("ads").arm))
@@ -277,3 +299,87 @@ def check_clients_outlast_a_restart(proxy, key, serve):
             asking.join(120)
             (arm,) = answers
             assert arm in "ab"
+
+
+NAMES = [f"experiment {number}" for number in range(8)]
+
+
+@contextmanager
+def two_servers(postgres, folder):
+    """Two servers on one database, and how each is started."""
+    keys = folder / "keys"
+    key = Keyring(keys).create(["admin"], label="operator")[1]
+    serve = [sys.executable, "-m", "armrace", "serve", "--store", postgres.place]
+    ports = [free_port(), free_port()]
+    commands = [[*serve, "--keys", str(keys), "--port", str(port)] for port in ports]
+    with started(commands[0]) as one, started(commands[1]) as two:
+        for port in ports:
+            with httpx2.Client(base_url=f"http://127.0.0.1:{port}") as client:
+                wait_until_ready(client)
+        yield key, ports, commands, [one, two]
+
+
+def decided(port, key):
+    """How many decisions a server has made."""
+    headers = {"Authorization": f"Bearer {key}"}
+    text = httpx2.get(f"http://127.0.0.1:{port}/metrics", headers=headers).text
+    path = "/v1/experiments/{name}/decide"
+    line = f'armrace_requests_total{{endpoint="{path}",status="200"}} '
+    return sum(float(each.removeprefix(line)) for each in text.splitlines() if line in each)
+
+
+def visit_all(remote):
+    """Decide and reward in every experiment; return how long the slowest one took."""
+    slowest = 0.0
+    for name in NAMES:
+        began = time.monotonic()
+        decision = remote.decide(name)
+        assert remote.reward(decision, 1.0) in ("accepted", "duplicate")
+        slowest = max(slowest, time.monotonic() - began)
+    return slowest
+
+
+def test_several_servers_share_a_database_and_outlast_each_other(tmp_path, capsys):
+    with TemporaryDirectory(prefix="armrace-pg-", ignore_cleanup_errors=True) as folder:
+        postgres = Postgres(Path(folder))
+        postgres.start()
+        try:
+            check_two_servers(postgres, tmp_path, capsys)
+        finally:
+            postgres.stop()
+
+
+def check_two_servers(postgres, folder, capsys):
+    (folder / "nginx").mkdir()
+    with (
+        two_servers(postgres, folder) as (key, ports, commands, servers),
+        running(Proxy(folder / "nginx", several(ports))) as proxy,
+    ):
+        transport = httpx2.HTTPTransport(verify=proxy.trust)
+        # An answer of a server that was stopped is not waited for by nginx, but by the client.
+        named = {"key": key, "timeout": 60, "retries": 60, "transport": transport}
+        with armrace.Client(proxy.address, **named) as remote:
+            for name in NAMES:
+                remote.create(name, ["a", "b"], 0, policy="ucb1", horizon=10_000)
+            quiet = [visit_all(remote) for _ in range(5)][-1]
+            assert all(decided(port, key) >= 5 for port in ports)
+            assert sum(decided(port, key) for port in ports) == 5 * len(NAMES)
+            servers[0].kill()
+            killed = visit_all(remote)
+            with started(commands[0]) as again:
+                with httpx2.Client(base_url=f"http://127.0.0.1:{ports[0]}") as client:
+                    wait_until_ready(client)
+                visit_all(remote)
+                os.kill(servers[1].pid, signal.SIGSTOP)
+                stopped = visit_all(remote)
+                os.kill(servers[1].pid, signal.SIGCONT)
+                visit_all(remote)
+                again.kill()
+                visit_all(remote)  # by the one that was stopped, which reads what it has missed
+            rows = [remote.export(name).decode().splitlines() for name in NAMES]
+    with capsys.disabled():
+        words = f"{quiet:.2f} s quiet, {killed:.2f} s after a kill, {stopped:.2f} s after a stop"
+        print(f"\nslowest visit of two servers: {words}")
+    assert [len(each) for each in rows] == [10] * len(NAMES)
+    assert {json.loads(row)["reward"] for each in rows for row in each} == {1.0}
+    assert stopped < 30  # 5 seconds where nothing else runs

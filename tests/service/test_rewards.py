@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from armrace.errors import DecisionExpired, ForeignTicket, InvalidParameter, RewardConflict
 from armrace.service import MemoryStore, Service
-from armrace.service.rewards import GRID, RewardScale
-from armrace.service.stores.memory import _MemoryTurn
+from armrace.service.log.memory import _MemoryTransaction
+from armrace.service.model.rewards import GRID, RewardScale
+from serving import is_replay, live, log_of, records
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.floats(0, 1))
@@ -61,9 +62,9 @@ def test_the_same_reward_again_is_a_duplicate_and_another_one_a_conflict(service
     service.create("ads", ["a", "b"], missing=0)
     decision = service.decide("ads")
     assert service.reward(decision, 1.0) == "accepted"
-    records = len(service.ledger.store.records)
+    count = len(records(service))
     assert service.reward(decision, 1.0) == "duplicate"
-    assert len(service.ledger.store.records) == records
+    assert len(records(service)) == count
     with pytest.raises(RewardConflict, match="has had the reward 1; got 0"):
         service.reward(decision, 0.0)
     assert service.reward(decision, 1.0) == "duplicate"
@@ -123,20 +124,23 @@ def test_a_clock_that_goes_back_closes_no_window_and_stops_nothing(service, cloc
 def test_a_decision_of_another_tenant_is_unknown(service):
     service.create("ads", ["a", "b"], missing=0)
     decision = service.decide("ads")
-    other = Service(service.ledger.store, service.keyring, tenant="other")
-    with pytest.raises(ForeignTicket):
+    other = Service(service.engine.store, service.keyring, tenant="other")
+    with other, pytest.raises(ForeignTicket):
         other.reward(decision, 1.0)
 
 
-def test_a_decision_that_a_restore_has_undone_is_not_taken_for_another(service, clock):
+def test_a_decision_that_a_restore_has_undone_is_not_taken_for_another(
+    service, make_service, clock
+):
     """After a restore from an older backup, sequence numbers are given out again."""
     service.create("ads", ["a", "b"], 0)
-    store, count = service.ledger.store, len(service.ledger.store.records)
+    store, log = service.engine.store, log_of(service)
+    count = len(records(service))
     lost, later = service.decide_many("ads", 2)
-    del store.records[count:]
-    store.kept_snapshots.clear()
+    del store._logs[log].records[count:]
+    store._logs[log].snapshots.clear()
     clock.move(1)
-    restored = Service(store, service.keyring, clock=clock)
+    restored = make_service(store, service.keyring)
     given = restored.decide("ads")
     restored.reward(given, 1.0)
     for _ in range(2):
@@ -151,12 +155,14 @@ def test_a_decision_that_a_restore_has_undone_is_not_taken_for_another(service, 
 def test_a_decision_of_another_log_with_the_same_keys_is_unknown(service):
     service.create("ads", ["a", "b"], 0)
     decision = service.decide("ads")
-    empty = Service(MemoryStore(), service.keyring)
-    with pytest.raises(ForeignTicket, match="of another log"):
+    with (
+        Service(MemoryStore(), service.keyring) as empty,
+        pytest.raises(ForeignTicket, match="of another log"),
+    ):
         empty.reward(decision, 1.0)
 
 
-def test_conflicts_are_counted_in_the_log(service, clock):
+def test_conflicts_are_counted_in_the_log(service, make_service, clock):
     """They survive a restart, whether the window is open or has closed."""
     service.create("ads", ["a", "b"], missing=0, window=10)
     decision = service.decide("ads")
@@ -170,11 +176,9 @@ def test_conflicts_are_counted_in_the_log(service, clock):
         "duplicate",
     ]
     assert service.describe("ads").conflicts == 3
-    store = service.ledger.store
-    again = type(service)(store, service.keyring, clock=clock)
+    assert is_replay(service)
+    again = make_service(service.engine.store, service.keyring)
     assert again.describe("ads").conflicts == 3
-    store.kept_snapshots.clear()
-    assert type(service)(store, service.keyring, clock=clock).describe("ads").conflicts == 3
 
 
 @pytest.mark.parametrize(
@@ -198,9 +202,13 @@ HALF = "\ud800"
         ("unit", lambda service: service.decide("ads", unit=HALF)),
         ("request", lambda service: service.decide("ads", request=HALF)),
         ("source", lambda service: service.reward(service.decide("ads"), 1.0, source=HALF)),
-        ("source", lambda service: service.retract("ads", source=HALF)),
-        ("source", lambda service: service.retract("ads", source=5)),
-        ("reason", lambda service: service.retract("ads", source="x", reason=HALF)),
+        ("sources", lambda service: service.retract("ads", sources=HALF)),
+        ("sources", lambda service: service.retract("ads", sources=5)),
+        ("units", lambda service: service.void("ads", units=[HALF])),
+        ("requests", lambda service: service.hold("ads", requests=[HALF])),
+        ("labels", lambda service: service.decide("ads", labels={"a": HALF})),
+        ("labels", lambda service: service.void("ads", labels={HALF: "a"})),
+        ("reason", lambda service: service.retract("ads", sources="x", reason=HALF)),
         ("since", lambda service: service.retract("ads", since="x")),
         ("until", lambda service: service.release("ads", until=1.5)),
         ("until", lambda service: service.release("ads", until=10**30)),
@@ -214,16 +222,17 @@ HALF = "\ud800"
 )
 def test_what_a_log_cannot_hold_is_refused_in_one_sentence(service, name, ask):
     service.create("ads", ["a", "b"], 0)
-    state = service.ledger._state
+    state = live(service)
+    before = state.head.sequence
     with pytest.raises(InvalidParameter, match=f"^{name} must be"):
         ask(service)
-    assert service.ledger._state is state
+    assert live(service) is state
+    assert state.head.sequence - before == (name == "source")  # the decision that was made before
 
 
-def test_many_late_rewards_ask_the_store_once(clock, monkeypatch):
-    """A question takes a round trip where the store is a database, while others wait for a turn."""
-    monkeypatch.setattr(MemoryStore, "is_shared", True)
-    service = Service(MemoryStore(), clock=clock)
+def test_many_late_rewards_ask_the_store_once(service, clock, monkeypatch):
+    """A question takes a round trip where the store is a database, while others wait."""
+    monkeypatch.setattr("armrace.service.engine._FIRST_PART", 100)  # in one transaction
     service.create("ads", ["a", "b"], missing=0, window=10)
     made = service.decide_many("ads", 6)
     service.reward_many([(decision, 1.0) for decision in made[:3]])
@@ -231,13 +240,13 @@ def test_many_late_rewards_ask_the_store_once(clock, monkeypatch):
     fresh = service.decide_many("ads", 2)
     asked = []
     for name in ("read_many", "find_many"):
-        original = getattr(_MemoryTurn, name)
+        original = getattr(_MemoryTransaction, name)
 
-        def count(turn, *arguments, original=original, name=name):
+        def count(transaction, *arguments, original=original, name=name):
             asked.append(name)
-            return original(turn, *arguments)
+            return original(transaction, *arguments)
 
-        monkeypatch.setattr(_MemoryTurn, name, count)
+        monkeypatch.setattr(_MemoryTransaction, name, count)
     rewards = [*((decision, 1.0) for decision in [*made, "forged", *fresh]), (made[0], 0.0)]
     statuses = [each.status for each in service.reward_many(rewards)]
     expected = ["duplicate"] * 3 + ["expired"] * 3 + ["unknown"] + ["accepted"] * 2 + ["conflict"]

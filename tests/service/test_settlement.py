@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from copy import deepcopy
 
 import pytest
 
-from serving import experiment_bytes, folded_bytes, learned, live_bytes
+from serving import is_replay, learned, live, live_bytes, log_of, said_of_visits
 
 POLICIES = ["tsallis-inf", "sharp-race", "ucb1"]
 
@@ -49,7 +50,7 @@ def shuffled_and_repeated(said):
 def test_late_repeated_and_reordered_rewards_give_the_same_state(make_service, clock, policy):
     one = run(make_service, clock, in_order, policy)
     other = run(make_service, clock, shuffled_and_repeated, policy)
-    assert experiment_bytes(one) == experiment_bytes(other)
+    assert said_of_visits(one) == said_of_visits(other)
 
 
 def test_immediate_settlement_does_depend_on_the_order(make_service, clock):
@@ -90,29 +91,27 @@ def test_missing_rewards_count_as_declared(service, clock, missing, pulls, mean)
 
 @pytest.mark.parametrize("settle", ["window", "immediate"])
 @pytest.mark.parametrize("policy", POLICIES)
-def test_the_folded_log_is_the_live_state(make_service, clock, policy, settle):
+def test_the_replayed_log_is_the_live_state(make_service, clock, policy, settle):
     service = run(make_service, clock, shuffled_and_repeated, policy, settle)
-    assert folded_bytes(service.ledger.store, snapshots=False) == live_bytes(service)
+    assert is_replay(service)
 
 
 def test_decisions_go_on_alike_after_a_restart(make_service, clock):
-    from armrace.service import Service
-
     service = run(make_service, clock, in_order)
-    again = Service(service.ledger.store, service.keyring, clock=clock)
+    clock.now = live(service).time
+    store = service.engine.store
+    before = deepcopy(store._logs[log_of(service)])
+    again = make_service(store, service.keyring)
     assert live_bytes(again) == live_bytes(service)
     first = [decision.arm for decision in again.decide_many("ads", 20)]
-    with service.ledger.store.turn():
-        del service.ledger.store.records[-20:]
-    clock.now = again.ledger._state.time
-    service.ledger._state = None
+    store._logs[log_of(service)] = before
     assert [decision.arm for decision in service.decide_many("ads", 20)] == first
+    later = make_service(store, service.keyring)
+    assert live_bytes(later) == live_bytes(service)
 
 
 def test_an_unknown_horizon_doubles_and_starts_afresh(make_service, monkeypatch):
-    from armrace.service import experiment
-
-    monkeypatch.setattr(experiment, "FIRST_HORIZON", 10)
+    monkeypatch.setattr("armrace.service.model.experiment.FIRST_HORIZON", 10)
     service = make_service()
     service.create("ads", ["a", "b"], 0, policy="sharp-race")
     service.decide_many("ads", 9)
@@ -120,7 +119,7 @@ def test_an_unknown_horizon_doubles_and_starts_afresh(make_service, monkeypatch)
     service.decide_many("ads", 25)
     view = service.describe("ads")
     assert (view.generation, view.horizon, view.decisions) == (2, 40, 34)
-    assert folded_bytes(service.ledger.store) == live_bytes(service)
+    assert is_replay(service)
 
 
 def test_a_decision_is_drawn_from_all_that_is_settled_by_then(make_service, clock):

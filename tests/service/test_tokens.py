@@ -10,10 +10,10 @@ import pytest
 
 from armrace.errors import AlreadyExists, DamagedFile, ForeignTicket, InvalidParameter, UnknownName
 from armrace.service.keyring import Keyring
-from armrace.service.tokens import SigningKeys, TokenContent
+from armrace.service.tokens import LEASE, SigningKeys, TokenContent
 from torture.forgeries import forge
 
-CONTENT = TokenContent(experiment=3, sequence=12345, place=2, closes=1_700_000_000_000)
+CONTENT = TokenContent(log=3, sequence=12345, arm=2, closes=1_700_000_000_000)
 KEYS = SigningKeys({1: bytes(32), 2: bytes(range(32))})
 
 
@@ -60,6 +60,12 @@ def test_a_token_of_another_tenant_or_key_is_refused():
     assert refused("main", token, SigningKeys({3: bytes(range(32))}))
 
 
+def test_the_name_of_a_lease_is_none_of_a_decision():
+    lease = KEYS.sign("main", CONTENT, LEASE)
+    assert KEYS.read("main", lease, LEASE) == CONTENT
+    assert refused("main", lease)
+
+
 def test_tokens_outlive_one_rotation_of_keys():
     keyring = Keyring()
     token = keyring.signing_keys().sign("main", CONTENT)
@@ -72,7 +78,8 @@ def test_tokens_outlive_one_rotation_of_keys():
 def test_keys_are_kept_as_digests_in_a_private_file(tmp_path):
     path = tmp_path / "keys"
     keyring = Keyring(path)
-    key, text = keyring.create(["decide", "reward"], tenant="shop")
+    key, text = keyring.create(["decide", "reward"], tenant="shop", label="web shop")
+    assert (key.tenant, key.label) == ("shop", "web shop")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert text.split("_", 2)[2] not in path.read_text()
     again = Keyring(path)

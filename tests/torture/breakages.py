@@ -1,105 +1,131 @@
-"""Six ways to break the service on purpose, each of which the checker must notice."""
+"""Ways to break the service on purpose, each of which the checker must notice."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from contextlib import contextmanager
 
 from armrace.errors import StoreFailed
-from armrace.service.books import Books
-from armrace.service.experiment import Experiment
-from armrace.service.folding import load_state
-from armrace.service.ledger import Ledger
-from armrace.service.open_decisions import OpenDecisions
-from armrace.service.requests.rewards import Reward
+from armrace.service import engine
+from armrace.service.engine import Engine
+from armrace.service.loading import catch_up
+from armrace.service.log import checked
+from armrace.service.model import experiment as experiments
+from armrace.service.model.events import Decided
+from armrace.service.model.experiment import Experiment
+from armrace.service.model.visits import OpenVisits
+from armrace.service.operations import leases
+from armrace.service.operations.deciding import RewardCommand
 from armrace.service.tokens import SigningKeys
+from armrace.service.work import Work
 
 __all__ = ["BREAKAGES"]
 
 
 def acknowledge_before_commit(patch: Callable[..., None]) -> None:
-    """Answer what was performed although the turn was not kept."""
+    """Answer what was performed although the transaction was not kept."""
+    from torture.world import FaultyStore
 
-    def take_turn(self, batches):
-        outcomes = None
+    original = FaultyStore.transaction
+
+    @contextmanager
+    def transaction(self, *arguments, **more):
+        is_performed = False
         try:
-            with self.store.turn() as turn:
-                state = self._current(turn)
-                books = Books(state, turn, self._time(turn, state.time), self._keys())
-                outcomes = [[self._answer(each, books) for each in batch] for batch in batches]
-                books.flush()
+            with original(self, *arguments, **more) as transaction:
+                yield transaction
+                is_performed = True
         except StoreFailed:
-            if outcomes is None:
+            if not is_performed:
                 raise
-            self._state = None
-        return outcomes
 
-    patch(Ledger, "_take_turn", take_turn)
+    patch(FaultyStore, "transaction", transaction)
+
+
+def keep_what_was_not_kept(patch: Callable[..., None]) -> None:
+    """Go on with experiments that are ahead of the store, after it has failed."""
+    patch(Engine, "_drop", lambda self, ready: None)
 
 
 def forget_a_duplicate(patch: Callable[..., None]) -> None:
     """Take every reward as the first one."""
+    original = RewardCommand.__call__
 
-    def rewarded(self, event):
-        decision = self.open.get(event.decision)
-        decision.steps, decision.source = event.steps, event.source
-        decision.suspicious = self.is_suspicious(event.suspicion)
+    def perform(self, work):
+        visit = work.experiment.find(self.visit)
+        if visit is not None:
+            visit.steps = None
+        return original(self, work)
 
-    original = Reward.perform
-
-    def perform(self, books):
-        token = books.keys.read(self.tenant, self.decision)
-        decision = books.state.experiments[token.experiment].open.get(token.sequence)
-        if decision is not None:
-            decision.steps = None
-        return original(self, books)
-
-    patch(Experiment, "_rewarded", rewarded)
-    patch(Reward, "perform", perform)
+    patch(RewardCommand, "__call__", perform)
 
 
-def fold_out_of_order(patch: Callable[..., None]) -> None:
-    """Settle the youngest decision whose window has closed before the oldest."""
+def replay_out_of_order(patch: Callable[..., None]) -> None:
+    """Settle the youngest visit whose window has closed before the oldest."""
 
     def pop_before(self, time):
-        due = [decision for decision in self._order if decision.time <= time]
+        due = [visit for visit in self._order if visit.time <= time]
         if not due:
             return None
         self._order.remove(due[-1])
+        self.oldest_time = self._order[0].time if self._order else float("inf")
         del self._by_sequence[due[-1].sequence]
         self._by_request.pop(due[-1].request, None)
         return due[-1]
 
-    patch(OpenDecisions, "pop_before", pop_before)
+    patch(OpenVisits, "pop_before", pop_before)
 
 
-def lose_a_retraction(patch: Callable[..., None]) -> None:
-    """Answer a ruling about past rewards without folding the log again."""
+def lose_a_ruling(patch: Callable[..., None]) -> None:
+    """Answer a ruling about what was learned without replaying the log."""
+    patch(Work, "go_on_with", lambda self, experiment, snapshots, base: None)
 
-    def go_on_with(self, refolded):
-        pass
 
-    patch(Books, "go_on_with", go_on_with)
+def keep_old_snapshots(patch: Callable[..., None]) -> None:
+    """Leave snapshots in the store that a ruling contradicts."""
+
+    def go_on_with(self, experiment, snapshots, base):
+        self.changes += 1
+        self.flush()
+        self.shard.experiment = self.experiment = experiment
+
+    patch(Work, "go_on_with", go_on_with)
+
+
+def load_without_rulings(patch: Callable[..., None]) -> None:
+    """Load an experiment from its snapshot as if nothing had been ruled since."""
+    patch(Experiment, "preload", lambda self, verdicts: None)
+
+
+def leave_a_void_assigned(patch: Callable[..., None]) -> None:
+    """Take back what a visit taught, but let the policy count it as made."""
+
+    def decided(self, sequence, event):
+        if self.verdicts.get(sequence) == "void" and event.ticket is not None:
+            self.generation.assign(event.ticket, event.taken, event.lease > 0)
+        Experiment._decided(self, sequence, event)
+
+    patch(experiments, "_APPLY", {**experiments._APPLY, Decided: decided})
+
+
+def count_a_draw_twice(patch: Callable[..., None]) -> None:
+    """Forget which draws of a lease were reported."""
+    original = leases._ReportVisit.__call__
+
+    def perform(self, work):
+        for lease in work.experiment.leases.values():
+            lease.drawn.pop(self._asked.draw, None)
+        return original(self, work)
+
+    patch(leases._ReportVisit, "__call__", perform)
 
 
 def reuse_a_sequence_number(patch: Callable[..., None]) -> None:
-    """Append without reading what other nodes have appended."""
-    from torture.world import FaultyStore
-
-    original = FaultyStore.turn
-
-    @contextmanager
-    def turn(self):
-        with original(self) as turn:
-            turn.append = turn._new.extend
-            yield turn
-
-    def read_once(self, turn):
-        self._state = self._state or load_state(turn)
-        return self._state
-
-    patch(FaultyStore, "turn", turn)
-    patch(Ledger, "_current", read_once)
+    """Append now and then without reading what other nodes have appended."""
+    turns = itertools.count()
+    patch(engine, "catch_up", lambda *given: next(turns) % 5 == 0 or catch_up(*given))
+    patch(checked, "check_continues", lambda head, records: None)
 
 
 def mix_up_names(patch: Callable[..., None]) -> None:
@@ -107,8 +133,10 @@ def mix_up_names(patch: Callable[..., None]) -> None:
     original = SigningKeys.sign
     before: list[str] = []
 
-    def sign(self, tenant, content):
-        name = original(self, tenant, content)
+    def sign(self, tenant, content, *kind):
+        name = original(self, tenant, content, *kind)
+        if kind:
+            return name
         return before.pop() if before else (before.append(name) or name)
 
     patch(SigningKeys, "sign", sign)
@@ -116,9 +144,14 @@ def mix_up_names(patch: Callable[..., None]) -> None:
 
 BREAKAGES: tuple[Callable[..., None], ...] = (
     acknowledge_before_commit,
+    keep_what_was_not_kept,
     forget_a_duplicate,
-    fold_out_of_order,
-    lose_a_retraction,
+    replay_out_of_order,
+    lose_a_ruling,
+    keep_old_snapshots,
+    load_without_rulings,
+    leave_a_void_assigned,
+    count_a_draw_twice,
     reuse_a_sequence_number,
     mix_up_names,
 )

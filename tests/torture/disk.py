@@ -22,7 +22,8 @@ from unittest.mock import patch
 
 import apsw
 
-from armrace.service.stores import high_water
+from armrace.files import private
+from armrace.service.log import marks
 
 __all__ = ["VFS", "Disk", "attached"]
 
@@ -213,9 +214,12 @@ def attached(disk: Disk) -> Iterator[Disk]:
     _disks.append(disk)
     try:
         with (
-            patch.object(high_water, "os", _system),
-            patch.object(high_water, "time", _clock),
+            patch.object(marks, "os", _system),
+            patch.object(marks, "time", _clock),
+            patch.object(marks, "create_private", _system.create_private),
+            patch.object(marks, "open_private", _system.open_private),
             patch.object(Path, "replace", _replace),
+            patch.object(Path, "unlink", _unlink),
         ):
             yield disk
     finally:
@@ -256,7 +260,7 @@ _file_system = _FileSystem()
 
 
 class _System:
-    """The module ``os`` as the high-water mark uses it."""
+    """The module ``os``, and what makes private files, as the high-water mark uses them."""
 
     def __init__(self) -> None:
         self._names: dict[int, str] = {}
@@ -264,19 +268,23 @@ class _System:
     def __getattr__(self, name: str) -> Any:
         return getattr(os, name)
 
-    def open(self, path: Path, flags: int, *mode: int) -> int:
-        file = os.open(path, flags, *mode)
-        if flags & os.O_TRUNC:
-            _disks[-1].truncate(Path(path).name, 0)
-        self._names[file] = "" if Path(path).is_dir() else Path(path).name
+    def create_private(self, path: Path) -> int:
+        _disks[-1].truncate(path.name, 0)
+        return self._named(private.create_private(path), path)
+
+    def open_private(self, path: Path, flags: int) -> int:
+        return self._named(private.open_private(path, flags), path)
+
+    def open(self, path: Path, flags: int) -> int:
+        return self._named(os.open(path, flags), path)
+
+    def _named(self, file: int, path: Path) -> int:
+        self._names[file] = "" if path.is_dir() else path.name
         return file
 
     def pwrite(self, file: int, data: bytes, place: int) -> int:
         _disks[-1].write(self._names[file], place, bytes(data))
         return os.pwrite(file, data, place)
-
-    def write(self, file: int, data: bytes) -> int:
-        return self.pwrite(file, data, os.lseek(file, 0, os.SEEK_CUR))
 
     def fdatasync(self, file: int) -> None:
         if name := self._names[file]:
@@ -301,6 +309,15 @@ def _replace(path: Path, target: Path) -> Path:
     _disks[-1].rename(path.name, target.name)
     os.replace(path, target)  # noqa: PTH105  # that is what this stands in for
     return target
+
+
+def _unlink(path: Path, missing_ok: bool = False) -> None:
+    """Do as ``Path.unlink`` does."""
+    if path.exists():
+        _disks[-1].delete(path.name, durably=False)
+        os.unlink(path)  # noqa: PTH108  # that is what this stands in for
+    elif not missing_ok:
+        raise FileNotFoundError(path)
 
 
 class _Clock:

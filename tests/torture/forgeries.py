@@ -1,4 +1,4 @@
-"""Forged names of decisions, of which none may be accepted.
+"""Forged names of decisions and leases, of which none may be accepted.
 
 ``python -m torture.forgeries --tokens 1000000`` is the campaign.
 """
@@ -10,7 +10,7 @@ import secrets
 from collections import Counter
 
 from armrace.errors import ForeignTicket
-from armrace.service.tokens import SigningKeys, TokenContent
+from armrace.service.tokens import DECISION, LEASE, SigningKeys, TokenContent
 from torture.campaign import Campaign
 
 __all__ = ["forge"]
@@ -19,10 +19,11 @@ _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
 def forge(tokens: int, seed: int = 1) -> int:
-    """Show forged tokens to a service, and return how many it accepts.
+    """Show forged names of decisions and leases to a service, and return how many it accepts.
 
-    A third of them are valid ones with changed characters, a third are signed with another key, and
-    a third are another tenant's.
+    A quarter of them are valid ones with changed characters, a quarter are signed with another key,
+    a quarter are another tenant's, and a quarter are names of leases that are shown as decisions,
+    or the other way round.
     """
     rng = random.Random(seed)
     keys = SigningKeys({1: secrets.token_bytes(32), 2: secrets.token_bytes(32)})
@@ -30,14 +31,17 @@ def forge(tokens: int, seed: int = 1) -> int:
     accepted = 0
     for number in range(tokens):
         content = TokenContent(rng.randrange(9), rng.getrandbits(40), rng.randrange(9), number)
-        if number % 3 == 0:
-            token = _changed(keys.sign("main", content), rng)
-        elif number % 3 == 1:
-            token = strangers.sign("main", content)
+        kind = rng.choice([DECISION, LEASE])
+        if number % 4 == 0:
+            token = _changed(keys.sign("main", content, kind), rng)
+        elif number % 4 == 1:
+            token = strangers.sign("main", content, kind)
+        elif number % 4 == 2:
+            token = keys.sign("other", content, kind)
         else:
-            token = keys.sign("other", content)
+            token = keys.sign("main", content, DECISION + LEASE - kind)
         try:
-            keys.read("main", token)
+            keys.read("main", token, kind)
             accepted += 1
         except ForeignTicket:
             pass
@@ -62,7 +66,7 @@ def main() -> None:
     campaign = Campaign("torture.forgeries", "tokens", 100_000, description)
     asked = campaign.read_arguments()
     found = campaign.carry_out(_run, together=10_000)
-    print(f"{asked.count} forged tokens: {found['accepted']} accepted.")
+    print(f"{asked.count} forged names of decisions and leases: {found['accepted']} accepted.")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Servers and writers that are killed while they work, and what they had acknowledged.
 
-``python -m torture.kills --kills 1000`` is the campaign. Three in four kills are of ``armrace
-serve`` with clients on several connections, the others of a process that uses the store itself in
-several threads; some come while the log is read at the start. All of a part are on one store.
+``python -m torture.kills --kills 1000`` is the campaign. Three in four kills are of an HTTP server
+with clients on several connections, the others of a process that uses the store itself in several
+threads and keeps one experiment in memory; some come while the store is opened. All of a
+part are on one store. Both decide, reward, void, and report draws of leases, in two experiments.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import armrace
-from armrace.service.events import Decided, decode
-from serving import folded_bytes, live_bytes
+from armrace_client.leases import draw
+from serving import is_replay
 from torture.campaign import Campaign
-from torture.zygote import EXPERIMENT, Zygote
+from torture.zygote import EXPERIMENTS, SETTINGS, Zygote
 
 __all__ = ["free_port", "kill_often"]
 
@@ -32,15 +33,16 @@ _MOST = 1000
 
 
 class _Acknowledged:
-    """What was acknowledged on one store: arms of decisions, and values of rewards."""
+    """What was acknowledged on one store: arms, rewards and voids of decisions."""
 
     def __init__(self) -> None:
         self.arms: dict[str, str] = {}
         self.rewards: dict[str, float] = {}
         self.recent: dict[str, float] = {}
         """The rewards since the last check."""
-        self.unanswered: set[str] = set()
-        """Requests for decisions without an answer, which are repeated."""
+        self.voided: set[str] = set()
+        self.unanswered: dict[str, str] = {}
+        """Requests for decisions without an answer, which are repeated, by their experiment."""
 
     def note_decisions(self, decisions: list[dict[str, Any]]) -> None:
         for each in decisions:
@@ -89,17 +91,24 @@ class _Client(threading.Thread):
             connection.close()
 
     def _visit(self, connection: _Connection) -> None:
-        rng, known = self._rng, self._known
-        names = [f"{rng.getrandbits(60):x}" for _ in range(rng.choice([1, 1, 5, 20]))]
-        asked = [{"request": name} for name in names]
-        known.unanswered.update(names)
+        rng, known, name = self._rng, self._known, self._rng.choice(EXPERIMENTS)
+        if rng.random() < 0.1:
+            self._use_lease(connection, f"/v1/experiments/{name}/leases")
+        requests = [f"{rng.getrandbits(60):x}" for _ in range(rng.choice([1, 1, 5, 20]))]
+        asked = [{"request": each} for each in requests]
+        known.unanswered.update(dict.fromkeys(requests, name))
         if len(asked) == 1:
-            made = [connection.ask("/v1/experiments/ads/decide", asked[0])]
+            made = [connection.ask(f"/v1/experiments/{name}/decide", asked[0])]
         else:
             body = {"decisions": asked}
-            made = connection.ask("/v1/experiments/ads/decide/batch", body)["decisions"]
+            made = connection.ask(f"/v1/experiments/{name}/decide/batch", body)["decisions"]
         known.note_decisions(made)
-        known.unanswered.difference_update(names)
+        for each in requests:
+            del known.unanswered[each]
+        if rng.random() < 0.1:
+            chosen = made.pop()["decision"]
+            connection.ask(f"/v1/experiments/{name}/void", {"decisions": [chosen]})
+            known.voided.add(chosen)
         value = rng.choice([0.0, 1.0])
         rewards = [{"decision": each["decision"], "value": value} for each in made]
         if len(rewards) == 1:
@@ -109,6 +118,17 @@ class _Client(threading.Thread):
         for each, answer in zip(made, answers, strict=True):
             assert answer["status"] == "accepted", answer
             known.note_reward(each["decision"], value)
+
+    def _use_lease(self, connection: _Connection, path: str) -> None:
+        lease = connection.ask(path, {"visits": 5})
+        seed = bytes.fromhex(lease["seed"])
+        visits = [{"draw": number, "value": 1.0} for number in range(5)]
+        body = {"lease": lease["lease"], "visits": visits}
+        for number, said in enumerate(connection.ask(f"{path}/report", body)["visits"]):
+            assert said["status"] == "accepted", said
+            arm = lease["arms"][draw(seed, lease["stream"], lease["weights"], number)]
+            self._known.note_decisions([{"decision": said["decision"], "arm": arm}])
+            self._known.note_reward(said["decision"], 1.0)
 
 
 def kill_often(folder: Path, numbers: range) -> Counter[str]:
@@ -133,7 +153,7 @@ def kill_often(folder: Path, numbers: range) -> Counter[str]:
                 found["writer"] += 1
                 _kill_writer(zygote, store, folder / f"output-{number}", rng, known)
     _check(store, known)
-    found.update(decided=len(known.arms), rewarded=len(known.rewards))
+    found.update(decided=len(known.arms), rewarded=len(known.rewards), voided=len(known.voided))
     return found
 
 
@@ -154,7 +174,8 @@ def _kill_server(
             time.sleep(rng.uniform(0.0, 0.3))  # it has not finished starting
             return
         connection = _wait_for(port)
-        connection.ask("/v1/experiments", EXPERIMENT)
+        for name in EXPERIMENTS:
+            connection.ask("/v1/experiments", {"name": name, **SETTINGS})
         _repeat(connection, known)
         connection.close()
         clients += [_Client(port, rng.getrandbits(60), known) for _ in range(_CLIENTS)]
@@ -195,8 +216,8 @@ def _repeat(connection: _Connection, known: _Acknowledged) -> None:
         answers = connection.ask("/v1/rewards/batch", {"rewards": rewards})["rewards"]
         assert {answer["status"] for answer in answers} == {"duplicate"}
     known.recent.clear()
-    for name in sorted(known.unanswered):
-        made = connection.ask("/v1/experiments/ads/decide", {"request": name})
+    for request, name in sorted(known.unanswered.items()):
+        made = connection.ask(f"/v1/experiments/{name}/decide", {"request": request})
         known.note_decisions([made])
     known.unanswered.clear()
 
@@ -220,25 +241,29 @@ def _kill_writer(
     for kind, decision, said in (line.split() for line in lines[1:] if line.endswith("\n")):
         if kind == "d":
             known.arms[decision] = said
-        else:
+        elif kind == "r":
             known.note_reward(decision, float(said))
+        else:
+            known.voided.add(decision)
 
 
 def _check(store: Path, known: _Acknowledged) -> None:
-    """Read the log and compare."""
+    """Read the logs and compare."""
     with armrace.open(store) as service:
-        rows = {row.decision: row for row in service.rows("ads")}
+        rows = {
+            (service.engine.locate("main", name), row.decision): row
+            for name in EXPERIMENTS
+            for row in service.rows(name)
+        }
         keys = service.keyring.signing_keys()
-        for decision, arm in known.arms.items():
-            assert rows[keys.read("main", decision).sequence].arm == arm
-        for decision, value in known.rewards.items():
-            assert rows[keys.read("main", decision).sequence].reward == value
-        with service.ledger.store.turn() as turn:
-            events = [decode(record.payload) for record in turn.read()]
-        asked = Counter(each.request for each in events if isinstance(each, Decided))
+        found = {each: rows[keys.read("main", each)[:2]] for each in known.arms}
+        assert {each: row.arm for each, row in found.items()} == known.arms
+        assert {each: found[each].reward for each in known.rewards} == known.rewards
+        assert all(found[each].void for each in known.voided), "a visit is back"
+        asked = Counter(each.request for each in rows.values() if not each.void)
         del asked[None]
         assert set(asked.values()) <= {1}, "a request led to several decisions"
-        assert folded_bytes(service.ledger.store, snapshots=False) == live_bytes(service)
+        assert all(is_replay(service, name) for name in EXPERIMENTS)
 
 
 def _run(numbers: range) -> Counter[str]:
@@ -253,7 +278,8 @@ def main() -> None:
     found = campaign.carry_out(_run, together=50)
     print(
         f"{asked.count} kills, {found['server']} of servers and {found['writer']} of writers; "
-        f"{found['decided']} decisions and {found['rewarded']} rewards acknowledged, 0 lost."
+        f"{found['decided']} decisions, {found['rewarded']} rewards and {found['voided']} voids "
+        "acknowledged, 0 lost."
     )
 
 

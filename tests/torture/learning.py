@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from armrace.online import Assigned, Learner
+from armrace.kernels.generics import Ticket
 from armrace.online import Decision as LearnersDecision
-from torture.books import Log
+from armrace.online import Learner
+from torture.books import AFRESH, ARM_ADDED, ARM_CHANGED, Log
 from torture.world import FIRST_HORIZON
 
 __all__ = ["learn"]
@@ -54,17 +55,14 @@ class _Course:
                 self.learner.learn(made, missing)
 
     def decide(self, place: int) -> None:
-        """Count a decision."""
+        """Count a decision, unless it was voided."""
         event = self._log.decided[place]
-        if event.ticket is None:
-            self.waiting[place] = self.number, None
+        if self._log.is_void(place):
             return
-        assigned = Assigned(self.learner.decisions, tuple(event.ticket), event.taken)
-        self.waiting[place] = self.number, self.learner.apply(assigned)
-        unknown = self._log.settings["horizon"] is None
-        over = unknown and self.learner.decisions >= self.learner.horizon
-        if over and len(self._unretired(place)) > 1:  # the last arm is chosen for good
-            self.begin(2 * self.learner.horizon, place)
+        made = None
+        if event.ticket is not None:
+            made = self.learner.recount(Ticket(*event.ticket), not event.lease)
+        self.waiting[place] = self.number, made
 
     def add_arm(self, end: int) -> None:
         """Take on an arm, or begin again if the policy cannot."""
@@ -79,15 +77,13 @@ class _Course:
         if not _TAKES_AND_LOSES_ARMS[self._policy["name"]]:
             if status == "retired" and len(self._unretired(end)) > 1:
                 self.begin(self.learner.horizon, end)
-        elif status == "active":
-            self.learner.resume_arm(arm)
-        else:
-            self.learner.pause_arm(arm)
+        elif arm in self.learner.arms:  # else it was retired before this generation
+            (self.learner.resume_arm if status == "active" else self.learner.pause_arm)(arm)
 
     def learn_at_once(self, decision: int) -> None:
         """Learn a reward when it comes, if it counts in the end."""
-        generation, made = self.waiting[decision]
-        if self._log.counts(decision):
+        if decision in self.waiting and self._log.counts(decision):
+            generation, made = self.waiting[decision]
             if made is not None and generation == self.number:
                 self.learner.learn(made, self._log.rewarded[decision][1].steps / 2**20)
             self.waiting[decision] = generation, None
@@ -103,13 +99,16 @@ def learn(log: Log) -> tuple[int, Learner]:
     immediate = log.settings["settle"] == "immediate"
     rewards = {place: decision for decision, (place, _) in log.rewarded.items()}
     for place, event in enumerate(log.events, 1):
-        course.settle(event[1])
+        if not log.is_of_void(place):  # time does not pass by what counts as never made
+            course.settle(event[1])
         if place in log.decided:
             course.decide(place)
-        elif log.is_arm_added(event):
+        elif event[0] == ARM_ADDED:
             course.add_arm(place)
-        elif log.is_arm_changed(event):
-            course.change_arm(event[3], event[4], place)
+        elif event[0] == ARM_CHANGED:
+            course.change_arm(event[2], event[3], place)
+        elif event[0] == AFRESH:
+            course.begin(event[2], place)
         elif immediate and place in rewards:
             course.learn_at_once(rewards[place])
     return course.number, course.learner

@@ -2,8 +2,8 @@
 
 ``python -m torture.power --runs 100000`` is the campaign. A run writes to a store until the power
 of its :mod:`disk <torture.disk>` fails, starts again from what the disk holds, and does so once or
-twice; three in four write records, the others go through a service. Write-ahead logs are short, so
-that they are copied into the database and reset every few turns.
+twice; three in four write records into several logs, the others go through a service. Write-ahead
+logs are short, so that they are copied into the database and reset every few transactions.
 """
 
 from __future__ import annotations
@@ -13,21 +13,29 @@ import shutil
 import tempfile
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from armrace.errors import DamagedFile, StoreFailed
 from armrace.service import Keyring, Service
-from armrace.service.answers import DecisionRow
-from armrace.service.chain import BEGINNING, Head, link, verify
-from armrace.service.stores.sqlite import SqliteStore
-from serving import Clock, folded_bytes, live_bytes
+from armrace.service.log.chain import BEGINNING, Chain, Head, head_of
+from armrace.service.log.sqlite import SqliteStore
+from armrace.service.log.store import Transaction
+from armrace_client.answers import DecisionRow
+from armrace_client.leases import draw
+from armrace_client.operations import LeasedVisit
+from serving import Clock, is_replay
 from torture.campaign import MEMORY, Campaign
 from torture.disk import VFS, Disk, attached
+from torture.scheduler import Scheduler
 
 __all__ = ["Outcome", "lose_power"]
 
+_EXPERIMENTS = ["ads", "shop"]
+_SECRET = bytes(32)
 _PAGES = (1, 2, 4, 8, 1000)
 """How many pages the write-ahead log has before it is copied into the database."""
 
@@ -62,89 +70,135 @@ class _Writer(ABC):
 
 
 class _Recorder(_Writer):
-    """Writes records of random bytes."""
+    """Writes records of random bytes into several logs, creates logs and deletes some."""
 
     def __init__(self) -> None:
-        self._head = BEGINNING
+        self._heads: dict[int, Head] = {}
+        self._deleted: set[int] = set()
 
     @property
     def acknowledged(self) -> int:
-        return self._head.sequence
+        return sum(head.sequence for head in self._heads.values())
 
     def write(self, store: SqliteStore, rng: random.Random) -> None:
+        with store.transaction() as transaction:
+            gone = {each.log for each in transaction.logs() if each.is_deleted}
+        self._deleted |= gone  # also those whose deletion was kept and not acknowledged
         while True:
-            with store.turn() as turn:
-                head = turn.head
-                for number in range(rng.randint(1, 20)):
-                    record = link(head, rng.randbytes(rng.randint(1, 400)), number)
-                    turn.append([record])
-                    head = Head(record.sequence, record.digest)
-                if rng.random() < 0.2:
-                    turn.save_snapshot(head.sequence, rng.randbytes(rng.randint(1, 9000)))
-                    turn.forget_snapshots(turn.snapshots()[:-2])
-            self._head = head
+            live = [log for log in self._heads if log not in self._deleted]
+            some = rng.sample(live, min(len(live), rng.randint(1, 3)))
+            creates = not live or rng.random() < 0.1
+            deleted = some.pop() if len(live) > 2 and rng.random() < 0.1 else None
+            with store.transaction(self._known([*some, deleted]), creates=creates) as transaction:
+                if creates:
+                    some.append(transaction.create_log("main", f"log {rng.getrandbits(60)}"))
+                heads = {log: self._append(transaction, log, rng) for log in some}
+                if deleted is not None:
+                    heads[deleted] = self._append(transaction, deleted, rng)
+                    transaction.delete_log(deleted)
+            self._heads |= heads
+            self._deleted |= {deleted} & {*self._heads}
+
+    def _known(self, logs: list[int | None]) -> dict[int, int]:
+        return {log: self._heads[log].sequence for log in logs if log is not None}
+
+    def _append(self, transaction: Transaction, log: int, rng: random.Random) -> Head:
+        head, chain = transaction.head(log), Chain(_SECRET, log)
+        for number in range(rng.randint(1, 10)):
+            record = chain.link(head, rng.randbytes(rng.randint(1, 400)), number)
+            transaction.append(log, [record])
+            head = head_of(record)
+        if rng.random() < 0.2:
+            transaction.save_snapshot(log, head.sequence, rng.randbytes(rng.randint(1, 9000)))
+            transaction.forget_snapshots(log, [*transaction.snapshots(log)][:-2])
+        return head
 
     def lost(self, store: SqliteStore) -> int:
-        with store.turn() as turn:
-            kept = list(turn.read())
-        verify(BEGINNING, kept)
-        last = self.acknowledged
-        if last > len(kept):
-            return last - len(kept)
-        return last if last and kept[last - 1].digest != self._head.digest else 0
+        with store.transaction() as transaction:
+            return sum(self._lost_of(transaction, log) for log in self._heads)
+
+    def _lost_of(self, transaction: Transaction, log: int) -> int:
+        head, kept = self._heads[log], list(transaction.read(log))
+        # What was not acknowledged may have been kept all the same, a deletion too.
+        if kept and kept[0].sequence == 1:
+            Chain(_SECRET, log).verify(BEGINNING, kept)
+        found = next((each.digest for each in kept if each.sequence == head.sequence), None)
+        is_later = bool(kept) and kept[-1].sequence > head.sequence and len(kept) == 1
+        return 0 if found == head.digest or is_later else head.sequence
 
 
 class _Visitors(_Writer):
-    """Decides and rewards through a service."""
+    """Decides, rewards and voids through a service, in several experiments, and by leases."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._keyring, self._clock = Keyring(), Clock()
         self._arms: dict[str, str] = {}
         self._rewards: dict[str, float] = {}
+        self._voided: set[str] = set()
 
     @property
     def acknowledged(self) -> int:
-        return len(self._arms) + len(self._rewards)
+        return len(self._arms) + len(self._rewards) + len(self._voided)
 
-    def _service(self, store: SqliteStore) -> Service:
-        service = Service(store, self._keyring, clock=self._clock)
-        service.ledger.snapshot_events = 10
-        return service
+    @contextmanager
+    def _service(self, store: SqliteStore) -> Iterator[Service]:
+        scheduler = Scheduler(random.Random(self._seed))  # else threads would change the order
+        with scheduler.in_place_of_threads(lambda: self._clock.now):
+            scheduler.owner = self
+            service = Service(store, self._keyring, clock=self._clock, most_loaded=1)
+            service.engine.snapshot_step = 10
+            try:
+                yield service
+            finally:
+                scheduler.kill(self)
 
     def write(self, store: SqliteStore, rng: random.Random) -> None:
-        service = self._service(store)
-        service.create("ads", ["a", "b"], 0, policy="ucb1", horizon=1000, seed=self._seed)
-        while True:
-            self._clock.move(1)
-            made = service.decide_many("ads", rng.randint(1, 6))
-            self._arms.update({each.decision: each.arm for each in made})
-            value = rng.choice([0.0, 1.0])
-            rewards = [(each, value) for each in made]
-            if all(each.status == "accepted" for each in service.reward_many(rewards, "site")):
-                self._rewards.update(dict.fromkeys((each.decision for each in made), value))
-            if rng.random() < 0.1:
-                service.retract("ads", made[:1])
+        with self._service(store) as service:
+            for name in _EXPERIMENTS:
+                service.create(name, ["a", "b"], 0, horizon=1000, seed=self._seed)
+            while True:
+                self._clock.move(rng.choice([1, 1, 4000]))
+                self._visit(service, rng.choice(_EXPERIMENTS), rng)
+
+    def _visit(self, service: Service, name: str, rng: random.Random) -> None:
+        made = service.decide_many(name, rng.randint(1, 6))
+        self._arms.update({each.decision: each.arm for each in made})
+        value = rng.choice([0.0, 1.0])
+        rewards = [(each, value) for each in made]
+        if all(each.status == "accepted" for each in service.reward_many(rewards, "site")):
+            self._rewards.update(dict.fromkeys((each.decision for each in made), value))
+        if rng.random() < 0.2:
+            service.void(name, made[:1])
+            self._voided.add(made[0].decision)
+        if rng.random() < 0.2:
+            lease = service.lease(name)
+            arm = lease.arms[draw(bytes.fromhex(lease.seed), lease.stream, lease.weights, 3)]
+            for said in service.report(name, lease.lease, [LeasedVisit(3, value=1.0)]):
+                assert said.decision is not None
+                self._arms[said.decision], self._rewards[said.decision] = arm, 1.0
 
     def lost(self, store: SqliteStore) -> int:
         if not self.acknowledged:
             return 0
-        service = self._service(store)
-        if "ads" not in service.names():
-            return self.acknowledged
-        rows = {row.decision: row for row in service.rows("ads")}
-        keys = self._keyring.signing_keys()
-        found = {name: rows.get(keys.read("main", name).sequence) for name in self._arms}
-        lost = [
-            *(name for name, arm in self._arms.items() if _field(found[name], "arm") != arm),
-            *(n for n, value in self._rewards.items() if _field(found[n], "reward") != value),
-        ]
-        assert folded_bytes(store, snapshots=False) == live_bytes(service)
-        return len(lost)
+        with self._service(store) as service:
+            if service.names() != _EXPERIMENTS:
+                return self.acknowledged
+            rows = {
+                (service.engine.locate("main", name), row.decision): row
+                for name in _EXPERIMENTS
+                for row in service.rows(name)
+            }
+            assert all(is_replay(service, name) for name in _EXPERIMENTS)
+        return sum(self._lost_fields(rows, name) for name in self._arms)
 
-
-def _field(row: DecisionRow | None, name: str) -> object:
-    return None if row is None else getattr(row, name)
+    def _lost_fields(self, rows: Mapping[tuple[int, int], DecisionRow], name: str) -> int:
+        token = self._keyring.signing_keys().read("main", name)
+        row = rows.get((token.log, token.sequence))
+        if row is None or row.arm != self._arms[name]:
+            return 1
+        lost = name in self._rewards and row.reward != self._rewards[name]
+        return lost + (name in self._voided and not row.void)
 
 
 def lose_power(seed: int, synchronous: str = "FULL", deaf_to: str | None = None) -> Outcome:

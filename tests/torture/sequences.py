@@ -1,7 +1,8 @@
-"""Random sequences of requests on every store, against a model of a few lines.
+"""Random sequences of operations on every store, against a model of a few lines.
 
-The model knows nothing of logs, learners or windows in order: it keeps what was said of each
-decision, and from that works out each answer and the counts.
+The model knows nothing of logs, learners or windows in order: it keeps what was said of each visit,
+and from that works out each answer and the counts. Two experiments share a store, and one is kept
+in memory, so that each is thrown away and loaded all the time.
 
 ``python -m torture.sequences --examples 10000`` is the campaign.
 """
@@ -30,83 +31,138 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from armrace.errors import ArmraceError, NotRunning
-from armrace.service import MemoryStore, Service, log_time
+from armrace.errors import NotRunning, Outdated
+from armrace.service import MemoryStore, Service, engine, log_time
 from armrace.service.keyring import Keyring
-from armrace.service.stores.sqlite import SqliteStore
+from armrace.service.log.sqlite import SqliteStore
+from armrace.service.work import Principal
+from armrace_client.calls import RewardItem
+from armrace_client.operations import LeasedVisit
 from databases import Postgres
-from serving import Clock, folded_bytes, live_bytes
+from serving import Clock, is_replay
 from torture.campaign import MEMORY, Campaign
 
 __all__ = ["BUDGET", "DATABASES", "FILES", "on_database"]
 
 WINDOW = 10
+ARMS = ["a", "b", "c"]
+POLICIES = {"ads": "ucb1", "shop": "optimistic-log-barrier"}
+NAMES = st.sampled_from([*POLICIES])
 VALUES = st.sampled_from([0.0, 0.5, 1.0])
 SUSPICIONS = st.sampled_from([None, 0.2, 0.9])
 REQUESTS, UNITS = st.sampled_from([None, "r1", "r2"]), st.sampled_from([None, None, "u1", "u2"])
+SOURCES = st.sampled_from([None, "mill", "site"])
+LABELS = st.sampled_from([None, {"place": "top"}, {"place": "side"}])
+VERDICTS = st.sampled_from(["retract", "void", "hold", "release"])
+
+
+class Seen:
+    """What was said of a visit."""
+
+    def __init__(self, time, request=None, unit=None, source=None, labels=None):
+        self.time, self.request, self.unit = time, request, unit
+        self.source, self.labels = source, labels or {}
+        self.origins = [({source}, self.labels)]
+        """The sources and labels of the visit, and of the visit with its reward."""
+        self.reward = self.verdict = None
+        self.is_held = False
+        self.conflicts = 0
+
+    def is_open(self, now):
+        return now < self.time + 1000 * WINDOW
+
+    @property
+    def standing(self):
+        return self.verdict or ("hold" if self.is_held else "release")
+
+    def fits(self, source, label):
+        """Whether a visit, alone or with its reward, is selected."""
+        return any(
+            (source is None or source in sources) and (label or {}).items() <= labels.items()
+            for sources, labels in self.origins
+        )
 
 
 class Model:
-    """What was said of each decision."""
+    """What was said of each visit of an experiment."""
 
     def __init__(self):
-        self.times, self.rewards, self.counts = {}, {}, {}
-        self.requests, self.units = {}, {}
-        self.conflicts = 0
-        self.paused = False
-
-    def is_open(self, decision, now):
-        return decision is not None and now < self.times[decision] + 1000 * WINDOW
+        self.visits: dict[str, Seen] = {}
+        self.holds: dict[tuple, bool] = {}
+        self.leases: dict[str, dict[int, str]] = {}
+        self.paused = self.deleted = False
+        self.unsure = False
+        """Whether a visit that was voided had another reward, which need not be counted later."""
 
     def known(self, request, unit, now):
-        for index, key in ((self.requests, request), (self.units, unit)):
-            if key is not None and self.is_open(index.get(key), now):
-                return index[key]
+        for kind, key in (("request", request), ("unit", unit)):
+            same = [
+                name
+                for name, seen in self.visits.items()
+                if key is not None and getattr(seen, kind) == key and seen.verdict != "void"
+            ]
+            if same and self.visits[same[-1]].is_open(now):
+                return same[-1]
         return None
 
-    def make(self, decision, request, unit, now):
-        assert decision not in self.times
-        self.times[decision] = now
-        self.requests[request] = self.units[unit] = decision
-
-    def reward(self, decision, value, suspicion, now):
+    def reward(self, name, item, now):
         """Return the answer of a reward, and remember it."""
-        if decision in self.rewards:
-            if self.rewards[decision] == value:
+        if self.deleted:
+            return "unknown"
+        seen = self.visits[name]
+        if seen.reward is not None:
+            if seen.reward == item.value:
                 return "duplicate"
-            self.conflicts += 1
-            return "reward-conflict"
-        if not self.is_open(decision, now):
-            return "decision-expired"
-        self.rewards[decision] = value
-        self.counts[decision] = suspicion != 0.9
+            seen.conflicts += 1
+            self.unsure |= seen.verdict == "void"
+            return "conflict"
+        if not seen.is_open(now):
+            return "expired"
+        seen.reward = item.value
+        seen.labels = {**seen.labels, **(item.labels or {})}
+        seen.origins.append(({seen.source, item.source}, seen.labels))
+        seen.source = item.source or seen.source
+        seen.is_held = item.suspicion == 0.9 or any(
+            stands and source in (None, seen.source) and dict(labels).items() <= seen.labels.items()
+            for (source, labels), stands in self.holds.items()
+        )
         return "accepted"
+
+    def changed(self, verdict, chosen):
+        """Return the visits whose standing a ruling changes."""
+        found = []
+        for name in chosen:
+            seen = self.visits[name]
+            if seen.standing == "void":
+                changes = verdict == "release"
+            else:
+                is_said = verdict == "void" or seen.reward is not None
+                changes = verdict != seen.standing and is_said
+            if changes:
+                found.append(name)
+        return found
 
 
 class Requests(RuleBasedStateMachine):
-    """Requests in any order, with restarts and a clock that moves."""
+    """Operations in any order, with restarts and a clock that moves."""
 
-    decisions = Bundle("decisions")
+    decisions, leases = Bundle("decisions"), Bundle("leases")
     settle = "window"
 
     def __init__(self):
         super().__init__()
-        self.clock, self.model, self.keyring = Clock(), Model(), Keyring()
-        self.monotonic = patch.object(log_time, "monotonic_ns", lambda: 10**6 * self.clock.now)
-        self.monotonic.start()
+        self.clock, self.keyring = Clock(), Keyring()
+        self.models, self.owners, self.latest = {}, {}, {}
+        self.patches = [
+            patch.object(log_time, "monotonic_ns", lambda: 10**6 * self.clock.now),
+            patch.object(engine, "_WORTH_SAVING", 5),
+        ]
+        for each in self.patches:
+            each.start()
         self.open_store()
         self.start()
-        self.service.create(
-            "ads",
-            ["a", "b", "c"],
-            0,
-            policy="ucb1",
-            window=WINDOW,
-            horizon=1000,
-            seed=1,
-            quarantine=0.5,
-            settle=self.settle,
-        )
+        for name in POLICIES:
+            self.create(name)
 
     def open_store(self):
         self.store = MemoryStore()
@@ -116,65 +172,208 @@ class Requests(RuleBasedStateMachine):
         pass
 
     def start(self):
-        self.service = Service(self.store, self.keyring, clock=self.clock)
-        self.seen = self.clock.now
-        self.latest = max(self.clock.now, self.service.ledger._state.time)
-        self.service.ledger.snapshot_events = 7
+        self.service = Service(self.store, self.keyring, clock=self.clock, most_loaded=1)
+        self.service.engine.snapshot_step = 7
 
-    def now(self):
-        """Return the service's time, which passes with the clock and does not go back with it."""
-        self.latest += max(0, self.clock.now - self.seen)
-        self.seen = self.clock.now
-        return self.latest
+    def create(self, name):
+        more = {"policy": POLICIES[name], "settle": self.settle, "quarantine": 0.5}
+        self.service.create(name, ARMS, 0, window=WINDOW, horizon=1000, seed=1, **more)
+        self.models[name] = Model()
+        self.latest.pop(name, None)
 
-    @rule(target=decisions, request=REQUESTS, unit=UNITS)
-    def decide(self, request, unit):
-        now = self.now()
-        known = self.model.known(request, unit, now)
-        if self.model.paused and known is None:
+    def now(self, name):
+        """Return the time of an experiment, which never goes back."""
+        now = self.service.engine.call(name, lambda work: work.time, Principal("main"))
+        assert now >= self.latest.get(name, 0)
+        self.latest[name] = now
+        return now
+
+    def made(self, name, decision, **said):
+        self.models[name].visits[decision] = Seen(self.now(name), **said)
+        self.owners[decision] = name, self.models[name]
+        return decision
+
+    # --- visits ---------------------------------------------------------------------------
+
+    @rule(
+        target=decisions,
+        name=NAMES,
+        request=REQUESTS,
+        unit=UNITS,
+        source=SOURCES,
+        labels=LABELS,
+        editor=st.sampled_from([None, None, None, "b"]),
+    )
+    def decide(self, name, request, unit, source, labels, editor):
+        model, now = self.models[name], self.now(name)
+        said = {"request": request, "unit": unit, "source": source, "labels": labels}
+        if editor is not None:
+            said["unit"] = None
+        known = model.known(request, said["unit"], now)
+        act, arguments = (self.service.decide, (name,))
+        if editor is not None:
+            act, arguments = self.service.record, (name, editor)
+        if model.paused and known is None:
             with pytest.raises(NotRunning):
-                self.service.decide("ads", request=request, unit=unit)
+                act(*arguments, **said)
             return multiple()
-        decision = self.service.decide("ads", request=request, unit=unit)
-        assert decision.repeated == (known is not None)
-        if known is None:
-            self.model.make(decision.decision, request, unit, now)
-        else:
-            assert decision.decision == known
-        return decision.decision
+        made = act(*arguments, **said)
+        assert made.repeated == (known is not None)
+        if known is not None:
+            assert made.decision == known
+            return multiple()
+        assert editor in (None, made.arm)
+        return self.made(name, made.decision, **said)
 
-    @rule(decision=decisions, value=VALUES, suspicion=SUSPICIONS)
-    def reward(self, decision, value, suspicion):
-        self.reward_some([(decision, value)], suspicion)
+    @rule(
+        rewards=st.lists(
+            st.builds(RewardItem, decisions, VALUES, SOURCES, SUSPICIONS, LABELS), max_size=4
+        )
+    )
+    def reward(self, rewards):
+        """Reward at once what may be of several experiments."""
+        expected = []
+        for item in rewards:
+            name, model = self.owners[item.decision]
+            now = 0 if model.deleted else self.now(name)
+            expected.append(model.reward(item.decision, item, now))
+        answers = self.service.reward_many(rewards)
+        assert [answer.status for answer in answers] == expected
 
-    @rule(rewards=st.lists(st.tuples(decisions, VALUES), max_size=4), suspicion=SUSPICIONS)
-    def reward_some(self, rewards, suspicion):
-        """Reward in one turn."""
-        now = self.now()
-        asked = [self.service._reward(*each, None, suspicion) for each in rewards]
-        answers = self.service.ledger.submit(asked)
-        for (decision, value), answer in zip(rewards, answers, strict=True):
-            said = answer.code if isinstance(answer, ArmraceError) else answer
-            assert said == self.model.reward(decision, value, suspicion, now)
+    @rule(target=leases, seconds=st.sampled_from([5.0, 100.0]))
+    def lease(self, seconds):
+        self.now("shop")
+        if self.models["shop"].paused:
+            with pytest.raises(NotRunning):
+                self.service.lease("shop", 4, seconds)
+            return multiple()
+        lease = self.service.lease("shop", 4, seconds)
+        self.models["shop"].leases[lease.lease] = {}
+        return lease, self.models["shop"]
 
-    @rule(chosen=st.lists(decisions, min_size=1, max_size=3), counts=st.booleans())
-    def rule_about(self, chosen, counts):
-        act = self.service.release if counts else self.service.retract
-        changed = {
-            each
-            for each in chosen
-            if each in self.model.rewards and self.model.counts[each] != counts
-        }
-        self.now()
-        assert act("ads", chosen).rewards == len(changed)
-        self.model.counts.update(dict.fromkeys(changed, counts))
+    @rule(
+        target=decisions,
+        lease=leases,
+        visits=st.lists(
+            st.builds(
+                LeasedVisit,
+                st.integers(0, 4),
+                st.one_of(st.none(), VALUES),
+                source=SOURCES,
+                suspicion=SUSPICIONS,
+                labels=LABELS,
+            ),
+            max_size=4,
+        ),
+    )
+    def report(self, lease, visits):
+        given, model = lease
+        now = 0 if model.deleted else self.now("shop")
+        answers = self.service.report("shop", given.lease, visits)
+        new = []
+        for visit, answer in zip(visits, answers, strict=True):
+            is_new, expected = self.reported(given, model, visit, answer.decision, now)
+            assert answer.status == expected
+            new += [answer.decision] if is_new else []
+        return multiple(*new)
 
-    @rule(paused=st.booleans())
-    def change_phase(self, paused):
-        self.now()
-        act = self.service.pause if paused else self.service.resume
-        act("ads")
-        self.model.paused = paused
+    def reported(self, lease, model, visit, decision, now):
+        """Return whether a draw is new, and the answer to its report."""
+        if model.deleted:
+            return False, "unknown"
+        if now >= lease.expires:
+            return False, "expired"
+        if visit.draw >= lease.visits:
+            return False, "invalid"
+        drawn = model.leases[lease.lease]
+        is_new = visit.draw not in drawn
+        if is_new and model.paused:
+            return False, "invalid"
+        if is_new:
+            drawn[visit.draw] = decision
+            model.visits[decision] = Seen(now, source=visit.source, labels=visit.labels)
+            self.owners[decision] = "shop", model
+        said = "duplicate"
+        if visit.value is not None:
+            item = RewardItem(decision, visit.value, visit.source, visit.suspicion, visit.labels)
+            said = model.reward(drawn[visit.draw], item, now)
+        assert decision in (drawn[visit.draw], None)
+        return is_new, "accepted" if is_new else said
+
+    # --- rulings --------------------------------------------------------------------------
+
+    @rule(
+        verdict=VERDICTS,
+        chosen=st.lists(decisions, min_size=1, max_size=3),
+        looks=st.booleans(),
+    )
+    def rule_about(self, verdict, chosen, looks):
+        name, model = self.owners[chosen[0]]
+        if not model.deleted:
+            own = {each: None for each in chosen if self.owners[each][1] is model}
+            self.make_ruling(name, verdict, [*own], looks, decisions=[*own])
+
+    @rule(
+        name=NAMES,
+        verdict=VERDICTS,
+        source=SOURCES,
+        label=LABELS,
+        standing=st.booleans(),
+        looks=st.booleans(),
+    )
+    def rule_by_origin(self, name, verdict, source, label, standing, looks):
+        if source is None and label is None:
+            return
+        model = self.models[name]
+        chosen = [each for each, seen in model.visits.items() if seen.fits(source, label)]
+        more: dict[str, Any] = {"sources": source, "labels": label}
+        if verdict in ("hold", "release"):
+            more["standing"] = standing
+        self.make_ruling(name, verdict, chosen, looks, **more)
+        if more.get("standing"):
+            model.holds[source, tuple((label or {}).items())] = verdict == "hold"
+
+    def make_ruling(self, name, verdict, chosen, looks, **selection):
+        """Make a ruling, perhaps after a look at what it would change."""
+        self.now(name)
+        model, act = self.models[name], getattr(self.service, verdict)
+        changed = model.changed(verdict, chosen)
+        if looks:
+            seen = act(name, preview=True, **selection)
+            voids = sum(v.verdict == "void" for v in model.visits.values())
+            assert (seen.visits, seen.changed) == (len(chosen), len(changed))
+            assert seen.before.decisions == len(model.visits) - voids
+            self.service.pause(name) if not model.paused else self.service.resume(name)
+            with pytest.raises(Outdated):
+                act(name, head=seen.head, **selection)
+            self.service.resume(name) if not model.paused else self.service.pause(name)
+            selection["head"] = act(name, preview=True, **selection).head
+        answer = act(name, **selection)
+        assert (answer.visits, answer.changed) == (len(chosen), len(changed))
+        for each in changed:
+            model.visits[each].verdict = verdict
+
+    # --- the experiments ------------------------------------------------------------------
+
+    @rule(name=NAMES, paused=st.booleans())
+    def change_phase(self, name, paused):
+        self.now(name)
+        (self.service.pause if paused else self.service.resume)(name)
+        self.models[name].paused = paused
+
+    @rule(name=NAMES)
+    def start_afresh(self, name):
+        before = self.service.describe(name).generation
+        assert self.service.start_afresh(name).generation == before + 1
+
+    @rule(name=NAMES, again=st.sampled_from([False, False, True]))
+    def delete(self, name, again):
+        """Delete an experiment and create it again, now and then."""
+        if again:
+            self.service.finish(name)
+            assert name not in self.service.delete(name, without_export=True)
+            self.models[name].deleted = True
+            self.create(name)
 
     @rule(seconds=st.sampled_from([0.001, 3, 9.999, 25, -100]))
     def move_clock(self, seconds):
@@ -185,32 +384,34 @@ class Requests(RuleBasedStateMachine):
         if clean:
             self.service.close()
             self.reopen()
+            self.start()
+            self.latest = {}  # the clock may have been set back
         else:
-            self.service.ledger._state = None
-        self.start()
+            self.service.engine._shards.clear()
 
     @invariant()
     def counts_agree(self):
-        now, model = self.now(), self.model
-        view = self.service.describe("ads")
-        closed = [each for each in model.times if not model.is_open(each, now)]
-        counted = [each for each in closed if model.counts.get(each)]
-        assert view.decisions == len(model.times)
-        assert view.open == len(model.times) - len(closed)
-        assert view.conflicts == model.conflicts
-        assert sum(arm.rewarded for arm in view.arms) == len(counted)
-        total = sum(arm.mean * arm.closed for arm in view.arms if arm.closed)
-        assert total == pytest.approx(sum(model.rewards[each] for each in counted))
-        if self.settle == "window":  # what is missing counts as 0
-            assert sum(layer.pulls for layer in view.layers) == len(closed)
+        for name, model in self.models.items():
+            now, view = self.now(name), self.service.describe(name)
+            visits = [seen for seen in model.visits.values() if seen.verdict != "void"]
+            closed = [seen for seen in visits if not seen.is_open(now)]
+            counted = [s for s in closed if s.reward is not None and s.standing == "release"]
+            assert view.decisions == len(visits)
+            assert view.open == len(visits) - len(closed)
+            assert model.unsure or view.conflicts == sum(seen.conflicts for seen in visits)
+            assert sum(arm.rewarded for arm in view.arms) == len(counted)
+            withheld = sum(seen.reward is not None for seen in closed) - len(counted)
+            assert sum(arm.withheld for arm in view.arms) == withheld
+            total = sum(arm.mean * arm.closed for arm in view.arms if arm.closed)
+            assert total == pytest.approx(sum(seen.reward for seen in counted))
 
     def teardown(self):
         try:
-            assert folded_bytes(self.store) == live_bytes(self.service)
-            assert folded_bytes(self.store, snapshots=False) == live_bytes(self.service)
+            assert all(is_replay(self.service, name) for name in POLICIES)
             self.service.close()
         finally:
-            self.monotonic.stop()
+            for each in self.patches:
+                each.stop()
 
 
 class SqliteRequests(Requests):
@@ -239,16 +440,16 @@ class PostgresRequests(Requests):
         self.reopen()
 
     def reopen(self):
-        from armrace.service.stores.postgres import PostgresStore
+        from armrace.service.log.postgres import PostgresStore
 
         clock = self.clock
 
         class Store(PostgresStore):
             @contextmanager
-            def turn(self):
-                with super().turn() as turn:
-                    turn.time = clock
-                    yield turn
+            def transaction(self, *arguments, **more):
+                with super().transaction(*arguments, **more) as transaction:
+                    transaction.time = clock
+                    yield transaction
 
         self.store = Store(self.place, self.schema)
 

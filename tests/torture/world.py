@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from random import Random
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from armrace.errors import ArmraceError, DamagedFile, StoreFailed
+from armrace.errors import ArmraceError, DamagedFile, Overloaded, StoreFailed
 from armrace.policies import RECOMMENDED
-from armrace.service import (
-    MemoryStore,
-    Service,
-    bulk,
-    experiment,
-    log_time,
-    rulings_aside,
-)
-from armrace.service.keyring import Keyring
-from armrace.service.ledger import Ledger, _Job
-from torture.clients import Administrator, Client
+from armrace.service import MemoryStore, Service, engine, keyring, loading
+from armrace.service.loading import events_of
+from armrace.service.log.chain import Record
+from armrace.service.model import experiment as experiments
+from armrace.service.model.events import verdicts_in
+from armrace.service.model.experiment import Experiment
+from armrace.service.operations import leases
+from armrace.service.work import Principal
+from armrace_client.operations import Create, Operation
+from torture.clients import Administrator, Client, Leaseholder
+from torture.scheduler import Scheduler
 
-__all__ = ["Answer", "World"]
+__all__ = ["Answer", "Commit", "World"]
 
 START = 1_700_000_000_000
 WINDOW_SECONDS = 600
 ARMS = ["a", "b", "c"]
 FIRST_HORIZON = 8
 """The first guess of an unknown horizon, in place of 10,000."""
-POLICIES = ["ucb1", RECOMMENDED, "sharp-race"]
+POLICIES = ["ucb1", RECOMMENDED, RECOMMENDED, "sharp-race"]
+LASTING, BRIEF = ["ads", "shop"], "brief"
+"""Experiments that stay, and one that is deleted and created again."""
 _LONGEST = 100_000_000
 _NODES = 2
 _CLIENTS, _TIMEOUT = 4, 400
@@ -40,8 +43,7 @@ _DAY = 86_400_000
 class Answer(NamedTuple):
     """An answer that reached its client."""
 
-    kind: str
-    arguments: tuple[Any, ...]
+    operation: Operation[Any]
     asked: int
     """When the operation was first asked for; it may have been tried several times since."""
     answered: int
@@ -51,8 +53,15 @@ class Answer(NamedTuple):
     """The number of the try that it is the answer of: copies of an answer have the same."""
     before: int
     after: int
-    """How many records the log had before the try and after it, with those of others that were
-    performed in the same turn."""
+    """How many transactions the store had kept when the try began, and when it ended."""
+
+
+class Commit(NamedTuple):
+    """What a transaction left behind, also of logs that were deleted since."""
+
+    records: dict[int, list[Record]]
+    created: dict[int, str]
+    deleted: list[int]
 
 
 class Kinds:
@@ -63,57 +72,102 @@ class Kinds:
     """
 
     def __init__(self, rng: Random) -> None:
-        self.settle = rng.choice(["window", "window", "immediate"])
-        self.policy = rng.choice(POLICIES)
-        self.missing = rng.choice([0.0, 0.0, 0.25, "drop"])
-        self.horizon = rng.choice([1000, None])
-        self.floors = rng.choice([{}, {}, {"a": 0.2}, {"a": 0.1, "c": 0.3}])
+        self.settings = {name: _settings(rng) for name in [*LASTING, BRIEF]}
         self.shared_clock = rng.random() < 0.5
         """Whether the store has a clock of its own, as a database has."""
         self.skew = rng.choice([0, 20_000]) if not self.shared_clock else _DAY
         """By how many milliseconds the clock of a node may be wrong."""
-        self.gathering = rng.choice([0, 30, 500])
-        """For how long a node gathers requests for one turn."""
-        self.part = rng.choice([3, 12, rulings_aside.PART])
-        self.long = rng.choice([8, bulk._LEAST])
-        self.snapshot_events = rng.choice([6, 25])
+        self.latency = rng.choice([0, 5, 300])
+        """How long a transaction may have to wait."""
+        self.part = rng.choice([3, 12, loading.PART])
+        self.catch_up = rng.choice([2, engine._CATCH_UP])
+        self.snapshot_step = rng.choice([6, 25, 1000])
+        self.worth_saving = rng.choice([1, 10, 1000])
+        self.most_loaded = rng.choice([1, 2, 1000])
+
+
+def _settings(rng: Random) -> dict[str, Any]:
+    return {
+        "policy": rng.choice(POLICIES),
+        "missing": rng.choice([0.0, 0.0, 0.25, "drop"]),
+        "horizon": rng.choice([1000, None]),
+        "floors": rng.choice([{}, {}, {"a": 0.2}, {"a": 0.1, "c": 0.3}]),
+        "settle": rng.choice(["window", "window", "immediate"]),
+        "seed": rng.getrandbits(40),
+    }
 
 
 class FaultyStore(MemoryStore):
-    """A store that now and then fails, before or after it has kept a turn."""
+    """A store that now and then fails, or lets a node die, before or after it has kept something.
+
+    Args:
+        world: has a clock, trouble, and threads that wait for the store.
+    """
 
     recovers = True
     is_shared = True
 
-    def __init__(self, rng: Random, clock: Callable[[], int | None]) -> None:
+    def __init__(self, world: World) -> None:
         super().__init__()
-        self.rng = rng
-        self.clock = clock
+        self._world = world
         self.trouble = 0.0
+        self.commits: list[Commit] = []
 
     @contextmanager
-    def turn(self):
-        if self.rng.random() < self.trouble / 2:
+    def transaction(self, logs: Mapping[int, int] = {}, *, creates: bool = False):
+        world, rng = self._world, self._world.rng
+        world.wait(rng.randint(0, world.kinds.latency))
+        if rng.random() < self.trouble / 2 or world.is_cut_off():
             raise StoreFailed("the store cannot be reached.")
-        late = False
-        with super().turn() as turn:
-            turn.time = self.clock
-            before = turn.head
-            yield turn
-            writes = turn.head != before
-            if writes and self.rng.random() < self.trouble:
-                late = self.rng.random() < 0.5
-                if not late:
-                    raise StoreFailed("the turn was not kept.")
-        if late:
-            raise StoreFailed("the turn was kept, and the connection lost.")
+        fate = "kept"
+        try:
+            world.scheduler.is_locked = True
+            with super().transaction(logs, creates=creates) as transaction:
+                transaction.time = world.shared_time
+                before = {log: len(each.records) for log, each in self._logs.items()}
+                live = self._live()
+                yield transaction
+                commit = self._commit(before, live)
+                if any(commit) and rng.random() < self.trouble:
+                    fate = rng.choice(["kept, then failed", "failed", "kept, then died", "died"])
+                    if "kept" not in fate:
+                        raise _NotKept
+        except _NotKept:
+            pass
+        finally:
+            world.scheduler.is_locked = False
+        if "kept" in fate and any(commit):
+            self.commits.append(commit)
+        if "died" in fate:
+            world.die()
+        if "failed" in fate:
+            raise StoreFailed("the connection was lost.")
+
+    def _live(self) -> dict[int, str]:
+        return {n: each.entry.name for n, each in self._logs.items() if not each.entry.is_deleted}
+
+    def _commit(self, before: dict[int, int], live: dict[int, str]) -> Commit:
+        found: dict[int, list[Record]] = {}
+        now = self._live()
+        deleted = [log for log in live if log not in now]
+        for log, each in self._logs.items():
+            # Of a deleted log, the last record is left, which is new.
+            new = each.records[0 if log in deleted else before.get(log, 0) :]
+            if new:
+                found[log] = new
+                if log not in deleted and new[0].sequence != before.get(log, 0) + 1:
+                    self._world.differences.append(f"record {new[0].sequence} is written twice")
+        return Commit(found, {n: name for n, name in now.items() if n not in live}, deleted)
+
+
+class _NotKept(Exception):
+    pass
 
 
 class Call(NamedTuple):
     """An operation that has arrived at a node."""
 
-    kind: str
-    arguments: tuple[Any, ...]
+    operation: Operation[Any]
     answer: Callable[[Any, int, int, int], None]
 
 
@@ -124,67 +178,67 @@ class Node:
         self.world = world
         self.lives = 0
         self.skew = 0
+        self.cut_off_until = 0
         self.service: Service | None = None
-        self._inbox: list[Call] = []
         self.start()
 
     def start(self) -> None:
         skew = self.world.kinds.skew
         self.skew = self.world.rng.randint(-skew, skew)
-        try:
-            self.service = self.world.make_service(self.clock)
-        except StoreFailed:
-            self.world.later(300, self.start)
+        self.service = self.world.make_service(self, self.clock)
 
     def clock(self) -> int:
         """Return the time as this node sees it."""
         return self.world.now + self.skew
 
     def die(self) -> None:
-        self.service = None
-        self._inbox = []
+        """End at once; start again later."""
+        if self.service is not None:
+            self.service = None
+            self.lives += 1
+            self.world.later(self.world.rng.randint(50, 150_000), self.start)
+            self.world.scheduler.kill(self)
+
+    def stop(self) -> None:
+        """End in good order; start again at once."""
+        service, self.service = self.service, None
+        if service is not None:
+            self.world.scheduler.owner = self
+            self.world.scheduler.spawn(lambda: (service.close(), self._end_stopped()))
+
+    def _end_stopped(self) -> None:
         self.lives += 1
-        self.world.later(self.world.rng.randint(50, 150_000), self.start)
+        self.start()
+
+    def cut_off(self) -> None:
+        """Lose the connection to the store for a while."""
+        self.cut_off_until = self.world.now + self.world.rng.randint(100, 60_000)
 
     def arrive(self, call: Call) -> None:
-        """Take a message; those that come soon after it share its turn."""
-        if self.service is not None:
-            self._inbox.append(call)
-            if len(self._inbox) == 1:
-                self.world.later(self.world.kinds.gathering, self._take_turn)
-
-    def _take_turn(self) -> None:
-        calls, self._inbox = self._inbox, []
-        plain = [call for call in calls if call.kind in ("decide", "reward")]
-        others = [call for call in calls if call not in plain]
-        for part in ([plain] if plain else []) + [[call] for call in others]:
-            self._perform(part)
-
-    def _perform(self, calls: list[Call]) -> None:
+        """Take a message."""
         service, world, lives = self.service, self.world, self.lives
-        if service is None:  # has died meanwhile
+        if service is None:
             return
-        before = len(world.store.records)
-        try:
-            if calls[0].kind in ("decide", "reward"):
-                outcomes = _submit(service.ledger, [_request(service, call) for call in calls])
-            else:
-                outcomes = [world.perform(service, calls[0].kind, calls[0].arguments)]
-        except StoreFailed:
-            return  # clients hear nothing certain, and try again
-        except DamagedFile:
-            raise
-        except ArmraceError as error:
-            outcomes = [error]
-        after = len(world.store.records)
-        if self.lives == lives:  # else it has died between turns
-            for call, outcome in zip(calls, outcomes, strict=True):
-                self._answer(call, outcome, before, after)
+        before = len(world.store.commits)
 
-    def _answer(self, call: Call, outcome: Any, before: int, after: int) -> None:
+        def deliver(outcome: Any) -> None:
+            if self.lives == lives:
+                self._answer(call, outcome, before)
+
+        world.scheduler.owner = self
+        try:
+            service.engine.submit(call.operation, Principal("main"), deliver)
+        except ArmraceError as error:
+            deliver(error)
+
+    def _answer(self, call: Call, outcome: Any, before: int) -> None:
+        if isinstance(outcome, DamagedFile):
+            raise outcome
+        if isinstance(outcome, (StoreFailed, Overloaded)):
+            return  # clients hear nothing certain, and try again
         world, lives = self.world, self.lives
         world.attempts += 1
-        attempt = world.attempts
+        attempt, after = world.attempts, len(world.store.commits)
         said = outcome.code if isinstance(outcome, ArmraceError) else outcome
 
         def deliver() -> None:
@@ -195,68 +249,43 @@ class Node:
             world.later(world.delay(), deliver)
 
 
-def _submit(ledger: Ledger, requests: list[Any]) -> list[Any]:
-    """Submit each request as a client of its own; the last one leads the turn for all."""
-    others = [_Job([request]) for request in requests[:-1]]
-    ledger._waiting.extend(others)
-    (last,) = ledger.submit(requests[-1:])
-    return [*(job.outcomes[0] for job in others), last]
-
-
-def _request(service: Service, call: Call) -> Any:
-    """Return a decision or a reward as the ledger performs it."""
-    if call.kind == "decide":
-        request, unit = call.arguments
-        return service._decide("ads", unit=unit, request=request)
-    return service._reward(*call.arguments)
-
-
 class World:
     """One run.
 
     Args:
         seed: everything that happens follows from it.
-        make_service: makes a node's service; tests of the checker pass broken ones.
         kinds: what sort of a world it is; by default the seed says.
     """
 
-    def __init__(self, seed: int, make_service: Callable[..., Service] = Service, **kinds: Any):
+    def __init__(self, seed: int, **kinds: Any) -> None:
         self.rng = Random(seed)
         self.kinds = Kinds(Random(-seed - 1))
         vars(self.kinds).update(kinds)
-        self.seed = seed
         self.now = START
         self.history: list[Answer] = []
+        self.asked: dict[str, int] = {}
+        """How many transactions there were when something was first asked for, by its reason."""
+        self.differences: list[str] = []
+        """Where a state in memory was not the replay of its log, which ends the run."""
         self.attempts = 0
         self.trouble = self.rng.choice([0.0, 0.1, 0.3])
-        self.store = FaultyStore(self.rng, lambda: self.now if self.kinds.shared_clock else None)
-        self.keyring = Keyring()
+        self.scheduler = Scheduler(self.rng)
+        self.scheduler.pass_time = self._pass_time
+        self.store = FaultyStore(self)
         self.nodes: list[Node] = []
-        self._make_service = make_service
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._count = 0
-        self._is_ruling = False
 
-    def _create(self) -> None:
-        kinds = self.kinds
-        self.make_service(lambda: self.now).create(
-            "ads",
-            ARMS,
-            kinds.missing,
-            policy=kinds.policy,
-            window=WINDOW_SECONDS,
-            horizon=kinds.horizon,
-            seed=self.seed,
-            quarantine=0.5,
-            floors=kinds.floors,
-            settle=kinds.settle,
-        )
-        self.nodes = [Node(self) for _ in range(_NODES)]
+    def create(self, name: str) -> Create:
+        """Return the operation that creates an experiment of this world."""
+        more = self.kinds.settings[name]
+        return Create(name, ARMS, window=WINDOW_SECONDS, quarantine=0.5, **more)
 
-    def make_service(self, clock: Callable[[], int]) -> Service:
+    def make_service(self, owner: object, clock: Callable[[], int]) -> Service:
         """Return a service as a process begins with."""
-        service = self._make_service(self.store, self.keyring, clock=clock)
-        service.ledger.snapshot_events = self.kinds.snapshot_events
+        self.scheduler.owner = owner
+        service = Service(self.store, self.keyring, "main", clock, self.kinds.most_loaded)
+        service.engine.snapshot_step = self.kinds.snapshot_step
         return service
 
     def later(self, delay: int, act: Callable[[], None]) -> None:
@@ -264,61 +293,122 @@ class World:
         self._count += 1
         heapq.heappush(self._queue, (self.now + delay, self._count, act))
 
+    def wait(self, delay: int) -> None:
+        """Let a thread wait."""
+        until = self.now + delay
+        self.later(delay, lambda: None)
+        self.scheduler.wait(lambda: self.now >= until)
+
     @contextmanager
     def scaled_down(self) -> Iterator[None]:
-        """Let what happens in long logs only happen in short ones, and time be the world's."""
+        """Let what happens in long logs only happen in short ones, and chance be the world's."""
+        kinds = self.kinds
+        chance = SimpleNamespace(token_bytes=self.rng.randbytes)
         with ExitStack() as stack:
-            enter = stack.enter_context
-            enter(patch.object(experiment, "FIRST_HORIZON", FIRST_HORIZON))
-            enter(patch.object(rulings_aside, "PART", self.kinds.part))
-            enter(patch.object(bulk, "_LEAST", self.kinds.long))
-            enter(patch.object(log_time, "monotonic_ns", lambda: 1_000_000 * self.now))
-            yield
+            for module, name, stand_in in (
+                (experiments, "FIRST_HORIZON", FIRST_HORIZON),
+                (loading, "FIRST_HORIZON", FIRST_HORIZON),
+                (loading, "PART", kinds.part),
+                (engine, "_CATCH_UP", kinds.catch_up),
+                (engine, "_WORTH_SAVING", kinds.worth_saving),
+                (leases, "secrets", chance),
+                (keyring, "secrets", chance),
+            ):
+                stack.enter_context(patch.object(module, name, stand_in))
+            with self.scheduler.in_place_of_threads(lambda: self.now):
+                yield
 
     def run(self) -> None:
         """Let clients work under faults, then without, until all of them have finished."""
         with self.scaled_down():
-            self._create()
-            self._run()
+            self.keyring = keyring.Keyring()
+            self.nodes = [Node(self) for _ in range(_NODES)]
+            for name in [*LASTING, BRIEF]:
+                self.call(self.create(name), lambda _: None)
+            self.until_idle()
+            self._begin()
+            self.until_idle()
 
-    def _run(self) -> None:
-        rng = self.rng
+    def _begin(self) -> None:
+        rng, later = self.rng, self.later
         self.store.trouble = self.trouble
-        for _ in range(_CLIENTS):
-            self.later(rng.randint(0, 60_000), Client(self).visit)
+        for kind in [Client] * _CLIENTS + [Leaseholder]:
+            later(rng.randint(0, 60_000), kind(self).visit)
         Administrator(self).begin()
-        for _ in range(rng.randint(0, 4)):
-            self.later(rng.randint(0, 1_400_000), rng.choice(self.nodes).die)
-        self.later(1_800_000, self._heal)
-        while self._queue:
-            self._step()
+        for _ in range(rng.randint(0, 6)):
+            node = rng.choice(self.nodes)
+            later(rng.randint(0, 1_400_000), rng.choice([node.die, node.die, node.stop]))
+        if self.trouble:
+            later(rng.randint(0, 1_400_000), rng.choice(self.nodes).cut_off)
+        for _ in range(4):
+            later(rng.randint(0, 2_600_000), self._compare_states)
+        later(1_800_000, self._heal)
 
-    def _step(self) -> None:
+    def until_idle(self) -> None:
+        """Let everything happen that is to happen."""
+        while not self.differences and (self.scheduler.step() or self._pass_time()):
+            pass
+
+    def _pass_time(self) -> bool:
+        if not self._queue:
+            return False
         time, _, act = heapq.heappop(self._queue)
         self.now = max(self.now, time)
         assert self.now < START + _LONGEST, "the run does not end"
         act()
+        return True
+
+    def _compare_states(self) -> None:
+        """Find every experiment in memory to be the replay of its log, as far as it has read it."""
+        for service in [node.service for node in self.nodes if node.service is not None]:
+            for shard in service.engine.loaded:
+                live, log = shard.experiment, self.store._logs[shard.log]
+                records = log.records[: live.head.sequence]
+                if not log.entry.is_deleted:
+                    replayed = Experiment.replay(events_of(records), None, verdicts_in(records))
+                    assert replayed is not None
+                    same = live.save() == replayed.save()
+                    where = f"the live state of {live.name} at {live.head.sequence} is another"
+                    self.differences += [] if same else [where]
 
     def _heal(self) -> None:
         self.trouble = self.store.trouble = 0.0
 
+    # --- what the store asks --------------------------------------------------------------
+
+    def shared_time(self) -> int | None:
+        """Return the time of the store's own clock, if it has one."""
+        return self.now if self.kinds.shared_clock else None
+
+    def is_cut_off(self) -> bool:
+        """Whether the node whose thread is running cannot reach the store."""
+        node = self.scheduler.running()
+        return isinstance(node, Node) and self.now < node.cut_off_until
+
+    def die(self) -> None:
+        """Let the node die whose thread is running."""
+        node = self.scheduler.running()
+        assert isinstance(node, Node)
+        node.die()
+
     # --- messages -------------------------------------------------------------------------
 
-    def call(self, kind: str, arguments: tuple[Any, ...], then: Callable[[Any], None]) -> None:
+    def call(self, operation: Operation[Any], then: Callable[[Any], None]) -> None:
         """Ask until an answer comes; each try may go to another node."""
         asked, done = self.now, [False]
+        self.asked.setdefault(getattr(operation, "reason", ""), len(self.store.commits))
 
         def attempt() -> None:
             if done[0]:
                 return
             node = self.rng.choice(self.nodes)
-            message = Call(kind, arguments, answer)
+            message = Call(operation, answer)
             for _ in range(self.copies()):
                 self.later(self.delay(), lambda: node.arrive(message))
-            self.later(_TIMEOUT + 2 * self.kinds.gathering, attempt)
+            self.later(_TIMEOUT + 10 * self.kinds.latency, attempt)
 
         def answer(outcome: Any, attempt: int, before: int, after: int) -> None:
-            said = Answer(kind, arguments, asked, self.now, outcome, attempt, before, after)
+            said = Answer(operation, asked, self.now, outcome, attempt, before, after)
             self.history.append(said)
             if not done[0]:
                 done[0] = True
@@ -336,43 +426,3 @@ class World:
         """Return how long a message takes."""
         slow = self.rng.random() < 0.1
         return self.rng.randint(1, 2000 if slow else 60)
-
-    # --- what is performed alone ----------------------------------------------------------
-
-    def perform(self, service: Service, kind: str, arguments: tuple[Any, ...]) -> Any:
-        """Perform an operation on a node."""
-        if kind not in ("retract", "release", "preview"):
-            return getattr(service, kind)("ads", *arguments)
-        source, reason = arguments
-        act = service.release if kind == "release" else service.retract
-        with self._others_between(service.ledger):
-            return act("ads", source=source, reason=reason, preview=kind == "preview").rewards
-
-    @contextmanager
-    def _others_between(self, ledger: Ledger) -> Iterator[None]:
-        """Let others be served between the turns of a ruling."""
-        if self._is_ruling:
-            yield
-            return
-        begun = False
-
-        def submit(requests: Any) -> Any:
-            nonlocal begun
-            if begun:
-                del ledger.submit
-                self._serve_others()
-                ledger.submit = submit  # type: ignore[method-assign]
-            begun = True
-            return Ledger.submit(ledger, requests)
-
-        self._is_ruling, ledger.submit = True, submit  # type: ignore[method-assign]
-        try:
-            yield
-        finally:
-            del ledger.submit
-            self._is_ruling = False
-
-    def _serve_others(self) -> None:
-        for _ in range(self.rng.randint(0, 3)):
-            if self._queue and self._queue[0][0] < self.now + 5000:
-                self._step()

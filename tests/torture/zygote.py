@@ -6,7 +6,7 @@ synchronisation are the same for a copy.
 
 from __future__ import annotations
 
-import io
+import itertools
 import json
 import os
 import signal
@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["EXPERIMENT", "Zygote"]
+__all__ = ["EXPERIMENTS", "SETTINGS", "Zygote"]
 
-EXPERIMENT = {"name": "ads", "arms": ["a", "b", "c"], "missing": 0, "seed": 1}
+EXPERIMENTS = ["ads", "shop"]
+SETTINGS = {"arms": ["a", "b", "c"], "missing": 0, "seed": 1}
 _THREADS = 3
 
 
@@ -58,7 +59,7 @@ class Zygote:
         return int(self._process.stdout.readline())
 
     def fork_server(self, store: Path, port: int) -> int:
-        """Start ``armrace serve`` and return its process."""
+        """Start a server and return its process."""
         return self._order("server", str(store), port)
 
     def fork_writer(self, store: Path, output: Path) -> int:
@@ -92,16 +93,18 @@ def _load() -> None:
     import uvloop
 
     import armrace
-    from armrace.cli.main import run
-    from armrace.dashboard.pages import Dashboard
+    from armrace.service import background
     from armrace.service.http.server import serve
-    from armrace.service.stores.sqlite import SqliteStore
+    from armrace.service.log.sqlite import SqliteStore
 
-    assert all((uvicorn, uvloop, run, serve, Dashboard, SqliteStore))
+    assert all((uvicorn, uvloop, serve, SqliteStore))
     with armrace.open(":memory:") as service:
-        service.create(**EXPERIMENT)
-        for decision in service.decide_many("ads", 3):
-            service.reward(decision, 1.0)
+        service.create("ads", **SETTINGS)
+        made = service.decide_many("ads", 3)
+        service.reward(made[0], 1.0)
+        service.void("ads", made)
+    for threads in (background._short, background._soon, background._long):
+        threads.shutdown()  # a copy makes its own
 
 
 def _be(work: Callable[..., None], arguments: list[object]) -> None:
@@ -121,32 +124,37 @@ def _be(work: Callable[..., None], arguments: list[object]) -> None:
 
 
 def _serve(store: str, port: int) -> None:
-    from armrace.cli.main import run
+    from armrace.service.http.server import ServerSettings, serve
 
-    usual, sys.stderr = sys.stderr, io.StringIO()
-    code = run(["serve", "--open", "--store", store, "--port", str(port)])
-    print(f"the server ends with {code}: {sys.stderr.getvalue()}", file=usual, flush=True)
+    serve(ServerSettings(store, port=port, open=True), "", lambda line: None)
 
 
 def _write(store: str, output: str) -> None:
-    """Decide and reward in several threads, and write down each acknowledgement."""
-    import armrace
+    """Decide, reward and void in several threads, and write down each acknowledgement."""
+    from armrace.service import Service, open_store
+    from armrace.service.opening import keyring_of
 
     file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    service = armrace.open(store)
-    service.create(**EXPERIMENT)
+    keyring = keyring_of(store)
+    service = Service(open_store(store, keyring), keyring, most_loaded=1)
+    for name in EXPERIMENTS:
+        service.create(name, **SETTINGS)
     os.write(file, b"ready\n")
 
-    def work() -> None:
-        while True:
-            made = service.decide_many("ads", 5)
+    def work(number: int) -> None:
+        for turn in itertools.count(number):
+            name = EXPERIMENTS[turn % 2]
+            made = service.decide_many(name, 5)
             os.write(file, b"".join(b"d %s %s\n" % (_b(e.decision), _b(e.arm)) for e in made))
             answers = service.reward_many([(each, 1.0) for each in made])
             assert {answer.status for answer in answers} == {"accepted"}
             os.write(file, b"".join(b"r %s 1.0\n" % _b(each.decision) for each in made))
+            if turn % 10 == 0:
+                service.void(name, made[0])
+                os.write(file, b"v %s 1\n" % _b(made[0].decision))
 
-    for _ in range(_THREADS):
-        threading.Thread(target=work).start()
+    for number in range(_THREADS):
+        threading.Thread(target=work, args=(number,)).start()
     threading.Event().wait()
 
 

@@ -12,13 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-import armrace
-from armrace.errors import ArmraceError, InvalidParameter, ServiceUnreachable, TooManyOpen
-from armrace.service import RewardAnswer
-from armrace.service.client import AsyncRewardQueue, RewardItem, RewardQueue
-from armrace.service.client import async_queue as async_queue_module
-from armrace.service.client import delivery as delivery_module
-from armrace.service.client import queue as queue_module
+from armrace_client import ArmraceError, AsyncRewardQueue, RewardItem, RewardQueue
+from armrace_client import queue as queue_module
+from armrace_client.answers import RewardAnswer
+from armrace_client.errors import InvalidParameter, ServiceUnreachable, TooManyOpen
 
 ACCEPTED = RewardAnswer("accepted")
 
@@ -158,11 +155,13 @@ def test_a_reward_is_either_sent_or_refused_while_the_queue_closes():
     ],
 )
 def test_what_cannot_be_sent_is_refused_at_once(arguments, words):
-    with RewardQueue(lambda batch: [ACCEPTED] * len(batch)) as queue:
+    sent = []
+    with RewardQueue(lambda batch: sent.extend(batch) or [ACCEPTED] * len(batch)) as queue:
         with pytest.raises(InvalidParameter, match=words):
             queue.put(*arguments)
         queue.put("x", np.float32(0.5), suspicion=np.float64(0.25))
-    assert delivery_module.check_item("x", np.float32(0.5), None, None) == RewardItem("x", 0.5)
+    assert sent == [RewardItem("x", 0.5, None, 0.25)]
+    assert type(sent[0].value) is float
 
 
 @pytest.mark.parametrize(("room", "when_full"), [(0, "block"), (1.5, "block"), (1, "drop")])
@@ -174,8 +173,8 @@ def test_bad_settings_of_a_queue_are_refused(room, when_full):
 def test_a_program_that_ends_sends_what_is_left():
     program = """
 import time
-from armrace.service import RewardAnswer
-from armrace.service.client import RewardQueue
+from armrace_client import RewardQueue
+from armrace_client.answers import RewardAnswer
 
 def send(batch):
     time.sleep(0.2)
@@ -256,10 +255,9 @@ def test_a_put_does_not_block_the_event_loop_if_a_thread_takes_the_last_room(mon
                 thread = threading.Thread(target=queue._queue.put, args=("of a thread", 0.0))
                 thread.start()
                 thread.join()
-                return delivery_module.check_item(*arguments)
+                return queue_module.check_reward(*arguments)
 
-            monkeypatch.setattr(queue_module, "check_item", check_late)
-            monkeypatch.setattr(async_queue_module, "check_item", check_late)
+            monkeypatch.setattr(queue_module, "check_reward", check_late)
             late = asyncio.create_task(queue.put("of the loop", 0.0))
             await asyncio.sleep(0.05)
             assert not late.done()
@@ -288,11 +286,10 @@ def test_rewards_that_an_event_loop_left_behind_are_told():
         queue._queue.close()
 
 
-def test_clients_have_queues(service):
-    assert isinstance(armrace.Client("http://127.0.0.1").queue(), RewardQueue)
-
-    async def make():
-        async with armrace.AsyncClient("http://127.0.0.1") as client:
-            assert isinstance(client.queue(), AsyncRewardQueue)
-
-    asyncio.run(make())
+def test_a_queue_begins_its_thread_with_the_first_reward():
+    """A server that makes its queue and forks then has a thread in each process that uses it."""
+    before = threading.active_count()
+    with RewardQueue(lambda batch: [ACCEPTED] * len(batch)) as queue:
+        assert threading.active_count() == before
+        queue.put("x", 1.0)
+        assert threading.active_count() == before + 1

@@ -1,4 +1,4 @@
-"""The course of an experiment and the sources of its rewards: folds of the log, and bounded."""
+"""The history of an experiment and the sources of its rewards: replays of the log, and bounded."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from armrace.online import Learner
-from armrace.service import MemoryStore, Service, history
-from armrace.service import sources as source_counts
-from serving import START, folded_bytes, live_bytes
+from armrace.service.model import history
+from armrace.service.model import sources as source_counts
+from serving import START, is_replay, live
 
 ARMS = ["a", "b"]
 
@@ -48,7 +48,7 @@ def test_the_course_is_bounded_however_long_it_runs(ads, clock):
     assert len(course.times) <= 242
     assert course.bucket == 4000
     assert sum(each[-1] for each in course.decisions) == 600
-    assert folded_bytes(ads.ledger.store, snapshots=False) == live_bytes(ads)
+    assert is_replay(ads)
 
 
 def test_time_in_which_nothing_happens_is_flat(ads, clock):
@@ -69,8 +69,7 @@ def test_an_added_arm_has_no_past(ads, clock):
     assert course.decisions[2] == [0] * len(course.times)
 
 
-def test_deletions_of_a_race_have_their_time_and_layer(clock):
-    service = Service(MemoryStore(), clock=clock)
+def test_deletions_of_a_race_have_their_time_and_layer(service, clock):
     policy = {"name": "sharp-race", "most_corruption": 32}
     service.create("ads", ARMS, 0, policy=policy, window=2, horizon=10_000, seed=3)
     play(service, clock, 40, each=40)
@@ -90,15 +89,15 @@ def test_a_retraction_changes_the_course_as_if_the_rewards_had_never_come(ads, c
     assert alarmed.alarms[-1] > 0
     assert alarmed.certificates[-1] > 20
     assert ads.health()[0].alarms > 0
-    preview = ads.retract("ads", source="bots", preview=True)
+    preview = ads.retract("ads", sources="bots", preview=True)
     assert preview.history_before.alarms[-1] > 0
-    said = ads.retract("ads", source="bots", reason="forged")
+    said = ads.retract("ads", sources="bots", reason="forged")
     after = ads.history("ads")
     assert after.earned == preview.history_after.earned
     assert after.decisions == alarmed.decisions  # what was decided stays
     (ruling,) = after.rulings
-    assert (ruling.counts, ruling.rewards, ruling.reason) == (False, said.rewards, "forged")
-    assert folded_bytes(ads.ledger.store, snapshots=False) == live_bytes(ads)
+    assert (ruling.verdict, ruling.visits, ruling.reason) == ("retract", said.changed, "forged")
+    assert is_replay(ads)
 
 
 def test_sources_are_counted_by_day_and_standing(ads, clock):
@@ -116,23 +115,23 @@ def test_sources_are_counted_by_day_and_standing(ads, clock):
     assert (day.counted, day.quarantined, day.mean) == (0, 5, 1.0)
     assert not unnamed.days[0].final
     assert unnamed.days[0].day > day.day
-    ads.retract("ads", source="web")
-    ads.release("ads", source="odd")
+    ads.retract("ads", sources="web")
+    ads.release("ads", sources="odd")
     web, odd, _ = ads.sources("ads")
     assert (web.days[0].counted, web.days[0].retracted) == (0, 10)
     assert (odd.days[0].counted, odd.days[0].quarantined) == (5, 0)
-    assert folded_bytes(ads.ledger.store, snapshots=False) == live_bytes(ads)
+    assert is_replay(ads)
 
 
 def test_rulings_about_open_decisions_move_counts_at_once(ads, clock):
     made = ads.decide("ads")
     clock.move(1)
     ads.reward(made, 1.0, source="web")
-    ads.retract("ads", source="web")
+    ads.retract("ads", sources="web")
     (web,) = ads.sources("ads")
     assert (web.days[0].counted, web.days[0].retracted) == (0, 1)
     assert web.delays[(1000).bit_length()] == 1
-    assert folded_bytes(ads.ledger.store, snapshots=False) == live_bytes(ads)
+    assert is_replay(ads)
 
 
 def test_strangers_cannot_fill_the_memory_with_sources(ads, clock, monkeypatch):
@@ -170,15 +169,16 @@ def test_audits_and_courses_are_not_made_by_the_thread_that_serves(ads, clock, m
         return audit(learner, level)
 
     monkeypatch.setattr(Learner, "audit", noted)
-    play(ads, clock, 10)  # marks are audited meanwhile
+    play(ads, clock, 10)  # points are audited meanwhile
     ads.audit("ads")
     ads.history("ads")
-    ads.retract("ads", source="web", preview=True)
-    ads.ledger._state.find("main", "ads").audits.wait()
-    assert threads == {"aside"}
+    ads.retract("ads", sources="web", preview=True)
+    live(ads).audits.wait()
+    # A preview replays the log in a thread of its own, and audits what it shows there.
+    assert threads == {"audits", "background"}
 
 
-def test_marks_that_follow_an_audit_get_what_it_finds_whenever_it_ends(monkeypatch):
+def test_points_that_follow_an_audit_get_what_it_finds_whenever_it_ends(monkeypatch):
     may_end, findings = threading.Event(), history._findings
     learner = Learner("ucb1", 2, 1000)
     for reward in (0.0, 1.0):
@@ -186,8 +186,8 @@ def test_marks_that_follow_an_audit_get_what_it_finds_whenever_it_ends(monkeypat
             learner.learn(learner.decide(), reward)
     expected = findings(learner)
     monkeypatch.setattr(history, "_findings", lambda still: may_end.wait(30) and findings(still))
-    first, second, other = (history.Mark(0, n, 200, [], [], [], 0, 0.0) for n in (0, 0, 1))
-    audits = history.MarkAudits()
+    first, second, other = (history.Point(0, n, 200, [], [], [], 0, 0.0) for n in (0, 0, 1))
+    audits = history.Audits()
     audits.begin(first, learner)
     learner.learn(learner.decide(), 0.0)  # which the audit must not see
     audits.follow(first, second)

@@ -9,18 +9,19 @@ import msgspec
 import pytest
 
 from armrace.dashboard.charts import certificate_chart, reward_chart, traffic_chart
-from armrace.dashboard.drawing import draw_chart
-from armrace.dashboard.rendering import _cell_html
-from armrace.dashboard.verdicts import (
+from armrace.dashboard.conclusions import (
     FINE_PRINT,
+    conclude,
     describe_alarms,
     describe_ratio,
-    make_verdict,
     median_delay,
 )
+from armrace.dashboard.drawing import draw_chart
+from armrace.dashboard.rendering import _cell_html
 from armrace.forensics.findings import Alarm
 from armrace.forensics.sentences import COUNTS, HIDDEN, STILL
-from armrace.service import MemoryStore, RatioCheck, Service
+from armrace.service import MemoryStore, Service
+from armrace_client.answers import RatioCheck
 from serving import Clock
 
 
@@ -47,13 +48,13 @@ def play(policy, rounds, rewards=(0.0, 1.0), arms=("a", "b", "c"), good="a", **m
 
 
 def test_a_verdict_grows_surer():
-    nothing = make_verdict(*play("ucb1", 0), alarms=0)
+    nothing = conclude(*play("ucb1", 0), alarms=0)
     assert nothing.best is None
     assert nothing.headline.startswith("Nothing has been learned yet")
-    early = make_verdict(*play("ucb1", 1, good="none"), alarms=0)
+    early = conclude(*play("ucb1", 1, good="none"), alarms=0)
     assert early.sure.startswith("No other arm is ruled out yet")
     assert not early.decided
-    sure = make_verdict(*play("ucb1", 20), alarms=0)
+    sure = conclude(*play("ucb1", 20), alarms=0)
     assert (sure.best.arm, sure.decided, sure.rivals) == ("a", True, [])
     assert sure.headline == "is the best arm."
     assert "if rewards are honest and means do not move" in sure.sure
@@ -66,16 +67,16 @@ def test_a_verdict_says_where_the_traffic_goes_if_not_to_the_best_arm():
     counts[1][-1] += 10_000
     moved = msgspec.structs.replace(history, decisions=counts)
     said = "Most of the recent traffic, 9"
-    assert said not in make_verdict(view, history, alarms=0).sure
-    verdict = make_verdict(view, moved, alarms=0)
-    assert verdict.best.arm == "a"
-    assert verdict.sure.startswith(said)
-    assert "goes to b" in verdict.sure
+    assert said not in conclude(view, history, alarms=0).sure
+    conclusion = conclude(view, moved, alarms=0)
+    assert conclusion.best.arm == "a"
+    assert conclusion.sure.startswith(said)
+    assert "goes to b" in conclusion.sure
 
 
 def test_rewards_of_any_range_are_shown_in_their_units():
     view, history = play("ucb1", 10, rewards=(-5.0, 15.0))
-    best = make_verdict(view, history, alarms=0).best
+    best = conclude(view, history, alarms=0).best
     assert best.mean == 15.0
     assert 14.0 < best.low <= best.high == 15.0
     chart = reward_chart(history, (-5.0, 15.0))
@@ -98,7 +99,7 @@ def slowest_settled(view, history):
 
 def test_a_race_says_what_its_slowest_settled_layer_tolerates_and_assumes(race):
     layer, tolerated = slowest_settled(*race)
-    assert make_verdict(*race, alarms=0).race == (
+    assert conclude(*race, alarms=0).race == (
         f"The race has settled on a in layer {layer}. That is right with probability 95% as long "
         f"as at most {tolerated:.0f} in rewards was changed."
     )
@@ -113,29 +114,29 @@ def certified(history, certificate):
 def test_a_race_that_met_more_than_it_tolerates_guarantees_nothing(race):
     view, history = race
     layer, tolerated = slowest_settled(view, history)
-    verdict = make_verdict(view, certified(history, 779.9), alarms=0)
-    assert verdict.headline.endswith("but more of them were changed than the race withstands.")
-    assert verdict.race == (
+    conclusion = conclude(view, certified(history, 779.9), alarms=0)
+    assert conclusion.headline.endswith("but more of them were changed than the race withstands.")
+    assert conclusion.race == (
         f"The race has settled on a in layer {layer}, which withstands {tolerated:.0f} in changed "
         "rewards; at least 779 in rewards was changed, so nothing guarantees that choice."
     )
-    assert (verdict.decided, verdict.rivals) == (False, ["b", "c"])
+    assert (conclusion.decided, conclusion.rivals) == (False, ["b", "c"])
 
 
 def test_an_alarm_rules_no_arm_out_again(race):
     view, history = race
-    verdict = make_verdict(view, history, alarms=1)
-    assert "but an alarm is up" in verdict.headline
-    assert (verdict.decided, verdict.rivals) == (False, ["b", "c"])
-    assert "no arm is ruled out" in verdict.sure
+    conclusion = conclude(view, history, alarms=1)
+    assert "but an alarm is up" in conclusion.headline
+    assert (conclusion.decided, conclusion.rivals) == (False, ["b", "c"])
+    assert "no arm is ruled out" in conclusion.sure
 
 
 def test_what_is_certified_is_said_of_changed_rewards(race):
     view, history = race
-    settled = make_verdict(view, certified(history, 2.5), alarms=1).race
+    settled = conclude(view, certified(history, 2.5), alarms=1).race
     assert settled.endswith("in rewards was changed; so far, at least 2.5 in rewards was.")
     view, other = play("ucb1", 1)
-    unsettled = make_verdict(view, certified(other, 26.19), alarms=1).race
+    unsettled = conclude(view, certified(other, 26.19), alarms=1).race
     assert unsettled == "The rewards contradict one another: at least 26.1 in rewards was changed."
     for words in (STILL, HIDDEN, COUNTS):
         assert words in certificate_chart(history).description
