@@ -92,7 +92,7 @@ def main() -> int:
         port = int(probe.getsockname()[1])
     application = create_application(
         service,
-        pages=lambda inside: Dashboard(inside, 1 / _UPDATES, rest=0.0).routes(),
+        pages=lambda api: Dashboard(api, 1 / _UPDATES, rest=0.0).routes(),
         declared_open=True,
     )
     server = uvicorn.Server(uvicorn.Config(application, port=port, log_level="error", ws="none"))

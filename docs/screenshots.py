@@ -7,6 +7,7 @@ where a section of the page ends. It needs chromium and playwright.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,8 +41,9 @@ from hosting import hosted
 
 IMAGES = Path(__file__).parent / "images"
 _FEW, _FLOOD, _RECOVERED = 1.95 * DAY, 2.95 * DAY, 3.7 * DAY
-"""Moments of the demonstration: a few bots, a flood, and after its rewards are retracted."""
+"""Moments of the demonstration: a few bots, a flood, and after its visits are voided."""
 _PAGE = f"/experiment?name={EXPERIMENT}"
+_PREVIEW = f"/preview?name={EXPERIMENT}&source={BOTS}"
 _SETTLED = 1500
 """Milliseconds until charts are drawn."""
 
@@ -57,10 +59,15 @@ def main() -> None:
         show_few_bots(browser, world)
         world.play(_FLOOD)
         show_flood(browser, world)
-        world.service.retract(EXPERIMENT, source=BOTS, reason="ratings from a data centre")
+        with page_of(browser, world, _PREVIEW) as page:
+            page.get_by_label("Reason").fill("ratings from a data centre")
+            page.get_by_role("button", name=re.compile("Void .* visits")).click()
+            page.get_by_text("were voided").wait_for()
         world.play(_RECOVERED)
         with page_of(browser, world, _PAGE) as page:
             save(page, "dashboard-recovered", "#part-traffic")
+        with page_of(browser, world, f"/actions?name={EXPERIMENT}") as page:
+            save(page, "dashboard-actions", "main section")
         show_report(browser)
 
 
@@ -86,7 +93,7 @@ class World(NamedTuple):
 def story() -> Iterator[World]:
     """Serve the demonstration before the first visitor comes."""
     keyring, clock = Keyring(), DemoClock()
-    key = keyring.create(["admin"])[1]
+    key = keyring.create(["admin"], label="fraud team")[1]
     service = Service(MemoryStore(), keyring, clock=clock)
     create_experiments(service)
     with hosted(service, note=clock.note) as address:
@@ -114,7 +121,7 @@ def show_flood(browser: Browser, world: World) -> None:
         save(page, "dashboard-matrix", "#part-matrix section:last-child", whole=True)
     with page_of(browser, world, f"/sources?name={EXPERIMENT}") as page:
         save(page, "dashboard-sources", "#part-sources")
-    with page_of(browser, world, f"/preview?name={EXPERIMENT}&source={BOTS}") as page:
+    with page_of(browser, world, _PREVIEW) as page:
         save(page, "dashboard-preview", ".sides")
 
 

@@ -13,33 +13,37 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import armrace
+import armrace_client
 from armrace.errors import ArmraceError, BrokenExtension
-from armrace.service import Service
-from armrace.service.http.endpoints import ENDPOINTS
+from armrace.service.http.endpoints import ENDPOINTS, EVENTS, Endpoint
 from armrace.service.http.openapi import make_document
-from armrace.service.http.problems import status_of
+from armrace_client.operations import Create, Retract, Ruling
 
 _SERVICE = """# Service
 
-What [`armrace serve`](../guide/serving.md) offers over HTTP, and the settings of its experiments,
-which are the same [in Python](../guide/deciding-durably.md). Bodies and answers are JSON. The
-addresses and fields below are those of `/openapi.json`.
+What [`armrace serve`](../guide/serving.md) offers over HTTP. Each endpoint is an operation with a
+method of the same arguments in Python: of `Client` and `AsyncClient`, and of the service
+[in the process](../guide/deciding-durably.md). Bodies and answers are JSON; addresses and fields
+are those of `/openapi.json`.
 """
 _ERRORS = """# Errors
 
 Everything that armrace refuses raises a subclass of `ArmraceError`, with a message of one sentence
 and a stable `code`. Over HTTP the answer is `{"code": ..., "message": ...}` with the status below
 (500 where none is given);
-[clients](../guide/serving.md#from-a-program) raise the class that has the code.
+[clients](../guide/serving.md#from-a-program) raise the class that has the code. Those of
+`armrace_client.errors` are in `armrace.errors` too, except the ones that concern HTTP alone.
 """
 _PLAIN = {
     "GET /healthz": "The process is alive",
-    "GET /readyz": "200 when all policies are compiled, 503 before",
-    "GET /metrics": "Counts for Prometheus; needs the scope `read`",
+    "GET /readyz": "200 if the store can be used, else 503",
+    "GET /metrics": "For Prometheus; needs the scope `read` and a key of the operator's tenant",
     "GET /openapi.json": "The OpenAPI document",
     "GET /docs": "The endpoints as a page",
 }
 """Addresses that are not part of the OpenAPI document."""
+_MODULES = ("armrace_client.answers", "armrace_client.operations", "armrace.service.http.problems")
+"""Where bodies, their members and answers are declared."""
 
 
 def plain_addresses() -> dict[str, str]:
@@ -55,49 +59,87 @@ def service_page(notice: str, serve: Any) -> str:
         serve: the command, whose options are the settings of the server.
     """
     document = make_document("")
-    lines = [notice, _SERVICE, "## Endpoints", "", *_overview(document), ""]
-    for path, method, operation in _operations(document):
-        lines += [*_endpoint(path, method, operation), ""]
+    lines = [notice, _SERVICE, "## Endpoints", "", *_overview(), ""]
+    for endpoint in _endpoints():
+        operation = document["paths"][endpoint.path][endpoint.route.method.lower()]
+        lines += [*_endpoint(endpoint, operation, document["components"]["schemas"]), ""]
     lines += ["## Settings of an experiment", "", *_experiment_settings(), ""]
     lines += ["## Settings of the server", "", *_server_settings(serve), ""]
-    lines += ["## Bodies and answers", "", *_schemas(document["components"]["schemas"])]
+    lines += ["## Members and answers", "", *_schemas(document["components"]["schemas"])]
     return "\n".join(lines)
 
 
-def _operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    for path, methods in sorted(document["paths"].items()):
-        for method, operation in methods.items():
-            yield path, method.upper(), operation
+def _endpoints() -> list[Endpoint]:
+    """All endpoints, those that every visit uses first."""
+    return [*ENDPOINTS, EVENTS]
 
 
-def _overview(document: dict[str, Any]) -> Iterator[str]:
-    scopes = {(e.method, e.path): e.scope for e in ENDPOINTS}
+def _heading(endpoint: Endpoint) -> str:
+    return f"{endpoint.route.method} {endpoint.path}"
+
+
+def _overview() -> Iterator[str]:
     yield "| address | what it does | scope |"
     yield "|---|---|---|"
-    for path, method, operation in _operations(document):
-        anchor = re.sub(r"[^\w-]", "", f"{method}-{path}".lower())
-        link = f"[`{method} {path}`](#{anchor})"
-        yield f"| {link} | {operation['summary']} | `{scopes[method, path]}` |"
+    for endpoint in _endpoints():
+        heading = _heading(endpoint)
+        anchor = re.sub(r"[^\w-]", "", heading.lower().replace(" ", "-"))
+        summary = endpoint.description.partition(". ")[0].rstrip(".")
+        yield f"| [`{heading}`](#{anchor}) | {summary} | `{endpoint.route.scope}` |"
     for address, meaning in _PLAIN.items():
         yield f"| `{address}` | {meaning} | |"
 
 
-def _endpoint(path: str, method: str, operation: dict[str, Any]) -> Iterator[str]:
-    yield f"### `{method} {path}`"
+def _endpoint(
+    endpoint: Endpoint, operation: dict[str, Any], schemas: dict[str, Any]
+) -> Iterator[str]:
+    yield f"### `{_heading(endpoint)}`"
     yield ""
-    yield f"{operation['summary']}. {operation['description']}"
+    yield operation["description"]
+    if endpoint.path == endpoint.kind.route.path:
+        yield f"In Python: `{endpoint.name}`."
     yield ""
-    body = operation.get("requestBody")
-    if body:
-        yield f"Body: {_type(body['content']['application/json']['schema'])}."
+    asked = {
+        each["name"]: each["schema"] for each in operation["parameters"] if each["in"] == "query"
+    }
+    required: list[str] = []
+    if "requestBody" in operation:
+        body = schemas[f"{endpoint.kind.__name__}Body"]
+        asked, required = body["properties"], body["required"]
+    if issubclass(endpoint.kind, Ruling):
+        yield "Body: the fields of a [`Ruling`](#ruling)" + _rulings_own(asked)
         yield ""
-    answer = next(found for status, found in operation["responses"].items() if status[0] == "2")
+    elif asked:
+        yield from _fields("query" if endpoint.route.method == "GET" else "body", asked, required)
+        yield ""
+    answer = operation["responses"][str(endpoint.route.status)]["content"]
     kinds = [
-        f"{_type(content['schema'])} as `{media}`" if "json" not in media else ""
-        for media, content in answer["content"].items()
+        _type(content["schema"]) + ("" if media == "application/json" else f" as `{media}`")
+        for media, content in answer.items()
     ]
-    plain = [_type(c["schema"]) for m, c in answer["content"].items() if m == "application/json"]
-    yield f"Answer: {' or '.join([*plain, *filter(None, kinds)])}."
+    yield f"Answer: {' or '.join(kinds)}."
+
+
+def _rulings_own(fields: dict[str, Any]) -> str:
+    """The fields that a ruling has beside those of all."""
+    own = [each for each in fields if each not in Ruling.__struct_fields__]
+    told = [f"`{each}`, {_type(fields[each])}: {fields[each]['description']}" for each in own]
+    return f", and {' '.join(told)}" if own else "."
+
+
+def _fields(
+    title: str,
+    properties: dict[str, Any],
+    required: list[str],
+    meanings: dict[str, str] | None = None,
+) -> Iterator[str]:
+    """A table of fields, which say themselves what they mean, or have it said."""
+    yield f"| {title} | type | default | meaning |"
+    yield "|---|---|---|---|"
+    for field, kind in properties.items():
+        default = "required" if field in required else f"`{json.dumps(kind.get('default'))}`"
+        meaning = kind.get("description", (meanings or {}).get(field, ""))
+        yield f"| `{field}` | {_type(kind)} | {default} | {meaning} |"
 
 
 def _type(schema: dict[str, Any]) -> str:
@@ -121,45 +163,53 @@ def _type(schema: dict[str, Any]) -> str:
 
 def _schemas(schemas: dict[str, Any]) -> Iterator[str]:
     meanings = _field_meanings()
+    bodies = {f"{each.kind.__name__}Body" for each in _endpoints()}
+    schemas = schemas | {
+        "Ruling": schemas[f"{Retract.__name__}Body"] | {"description": inspect.getdoc(Ruling)}
+    }
     for name, schema in sorted(schemas.items()):
-        yield f"### `{name}`"
-        yield ""
-        yield schema.get("description", "")
-        yield ""
-        yield "| field | type | default | meaning |"
-        yield "|---|---|---|---|"
-        required = schema.get("required", [])
-        for field, kind in schema.get("properties", {}).items():
-            default = "required" if field in required else f"`{json.dumps(kind.get('default'))}`"
-            meaning = meanings.get((name, field), "")
-            yield f"| `{field}` | {_type(kind)} | {default} | {meaning} |"
-        yield ""
+        if name not in bodies:
+            properties, required = schema["properties"], schema["required"]
+            yield f"### `{name}`"
+            yield ""
+            yield _plain(schema.get("description", ""))
+            yield ""
+            yield from _fields("field", properties, required, meanings.get(name))
+            yield ""
 
 
-def _field_meanings() -> dict[tuple[str, str], str]:
-    """The text below each field of the classes that are bodies and answers."""
-    found: dict[tuple[str, str], str] = {}
-    for name in ("answers", "http.wire", "http.problems"):
-        module = importlib.import_module(f"armrace.service.{name}")
-        for node in ast.parse(inspect.getsource(module)).body:
+def _field_meanings() -> dict[str, dict[str, str]]:
+    """What is said about each field of a class: below it, or as an argument in its docstring."""
+    found: dict[str, dict[str, str]] = {each.kind.__name__: each.arguments for each in _endpoints()}
+    found["Visit"] = found["Decide"]
+    found["LeasedVisit"] = found["Reward"] | found["Decide"]
+    for name in _MODULES:
+        for node in ast.parse(inspect.getsource(importlib.import_module(name))).body:
             if isinstance(node, ast.ClassDef):
-                for field, text in zip(node.body, node.body[1:], strict=False):
-                    if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
-                        words = " ".join(str(ast.literal_eval(text.value)).split())
-                        found[node.name, ast.unparse(field.target)] = words
-    return found | {("CreateBody", name): words for name, words in setting_meanings().items()}
+                found[node.name] = found.get(node.name, {}) | dict(_below_fields(node))
+    return found
+
+
+def _below_fields(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, text in zip(node.body, node.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
+            words = " ".join(str(ast.literal_eval(text.value)).split())
+            yield ast.unparse(field.target), words.replace("``", "`")
+
+
+def _plain(text: str) -> str:
+    """The first part of a docstring, without its roles and arguments."""
+    words = " ".join(text.partition("Args:")[0].split())
+    return re.sub(r":\w+:`~?([^`]*)`", r"`\1`", words)
 
 
 def setting_meanings() -> dict[str, str]:
-    """What each argument of ``Service.create`` means, out of its docstring."""
-    section = (inspect.getdoc(Service.create) or "").split("Args:\n")[1].split("\n\n")[0]
-    entries = re.split(r"\n(?=    \w+: )", "\n" + section)[1:]
-    pairs = (entry.strip().split(": ", 1) for entry in entries)
-    return {name: " ".join(words.split()) for name, words in pairs}
+    """What each setting of an experiment means."""
+    return next(each.arguments for each in ENDPOINTS if each.kind is Create)
 
 
 def _experiment_settings() -> Iterator[str]:
-    parameters = inspect.signature(Service.create).parameters
+    parameters = inspect.signature(Create).parameters
     yield "| setting | default | meaning |"
     yield "|---|---|---|"
     for name, meaning in setting_meanings().items():
@@ -188,7 +238,7 @@ def error_page(notice: str) -> str:
     """The page of all errors with their codes."""
     lines = [notice, _ERRORS, "| code | class | status | when |", "|---|---|---|---|"]
     for kind in sorted(error_classes(), key=lambda kind: kind.code):
-        status = status_of(kind("")) if issubclass(kind, ArmraceError) else ""
+        status = kind.status if issubclass(kind, ArmraceError) else ""
         shown = f"{status}" if status != 500 else ""
         meaning = " ".join((inspect.getdoc(kind) or "").split("\n\n")[0].split())
         home = f"{kind.__module__}.{kind.__name__}"
@@ -204,12 +254,18 @@ def error_classes() -> list[Any]:
     waiting: list[Any] = [ArmraceError]
     while waiting:
         kind = waiting.pop()
-        if kind.__module__.startswith("armrace.") and kind not in found:
-            found.append(kind)
+        if kind.__module__.startswith(("armrace.", "armrace_client.")) and kind not in found:
+            if "code" in vars(kind):  # others are what their base is, to a user
+                found.append(kind)
             waiting += kind.__subclasses__()
     return found
 
 
 def _modules() -> Iterable[str]:
-    walked = pkgutil.walk_packages(armrace.__path__, "armrace.", onerror=lambda _: None)
-    return [each.name for each in walked if each.name not in ("armrace.__main__", *sys.modules)]
+    for package in (armrace, armrace_client):
+        walked = pkgutil.walk_packages(
+            package.__path__, f"{package.__name__}.", onerror=lambda _: None
+        )
+        for each in walked:
+            if each.name not in ("armrace.__main__", *sys.modules):
+                yield each.name

@@ -21,7 +21,7 @@ _ROOMS = {
     "The service": (
         "armrace.service.opening.open",
         "armrace.service.service.Service",
-        "armrace.service.client.clients.Client",
+        "armrace_client.clients.Client",
     ),
     "Planning and verifying": (
         "armrace.planning.question.make_question",

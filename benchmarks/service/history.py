@@ -1,4 +1,4 @@
-"""A long log: how it is written, retracted from, and read again after a restart."""
+"""Long logs and many of them: how they are written, replayed, ruled about and started from."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ import resource
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from armrace.service import Service, open_store
-from armrace.service.events import Created, Retracted, Rewarded, decode
-from armrace.service.experiment import Experiment
-from armrace.service.keyring import Keyring
+from armrace.service import Keyring, Service, open_store
+from armrace.service.loading import LogReader, events_of
+from armrace.service.model.events import ACTIONS, Decided, Event, Rewarded
+from armrace.service.model.experiment import Experiment
+from armrace_client.operations import Visit
+from benchmarks.service.servers import free_port, is_ready, own
 
-__all__ = ["measure", "measure_open"]
+__all__ = ["measure", "measure_many", "measure_open"]
 
 _START = 1_700_000_000_000
 _BATCH = 100
+_ARMS = ["a", "b", "c", "d"]
 
 
 @contextmanager
@@ -33,12 +34,26 @@ def _timed(words: str) -> Iterator[None]:
     print(f"{words}: {seconds:.1f} s, {used:.1f} s of processor time", flush=True)
 
 
-def measure(folder: Path, decisions: int, port: int) -> None:
-    """Write so many decisions with rewards, retract 1% of them, and start a server on the log."""
+def _opened(path: Path, now: list[int] | None = None) -> Service:
+    keyring = Keyring(path.with_name(path.name + "-keys"))
+    clock = None if now is None else lambda: now[0]
+    return Service(open_store(path, keyring), keyring, clock=clock)
+
+
+# --- one long log ---------------------------------------------------------------------------
+
+
+def measure(folder: Path, decisions: int, rounds: int) -> None:
+    """Write decisions with rewards, replay them, void 1% of them, and start a server on the log.
+
+    Args:
+        folder: where the store is made.
+        decisions: how many.
+        rounds: how often to start a server.
+    """
     path, now = folder / "long.db", [_START]
-    keyring = Keyring(folder / "long.db-keys")
-    service = Service(open_store(path), keyring, clock=lambda: now[0])
-    service.create("ads", ["a", "b", "c", "d"], 0, seed=1, window=10, horizon=2_000_000)
+    service = _opened(path, now)
+    service.create("ads", _ARMS, 0, seed=1, window=10, horizon=2_000_000)
     sizes = []
     with _timed(f"{decisions:,} decisions and rewards"):
         for part in range(10):
@@ -46,22 +61,95 @@ def measure(folder: Path, decisions: int, port: int) -> None:
             sizes.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     print(f"largest memory by tenths of them: {', '.join(f'{size:.0f}' for size in sizes)} MB")
     now[0] += 100_000
-    with _timed("retraction of 1% of the rewards"):
-        answer = service.retract("ads", source="bot")
-    state = service.ledger._state
-    assert state is not None
-    live = state.find("main", "ads")
-    same = live.generation.save() == _never_seen(service).generation.save()
-    print(f"{answer.rewards:,} retracted; equal to a run that never saw them: {same}")
+    service.decide("ads")  # closes the windows of all others
+    _replay(service)
+    for verdict in ("retract", "void"):
+        with _timed(f"{verdict} of 1% of the visits"):
+            answer = getattr(service, verdict)("ads", sources=["bot"])
+        print(f"{answer.changed:,} changed", flush=True)
+    same = _live(service).generation.save() == _never_made(service).generation.save()
+    print(f"equal to the replay of the log without these visits: {same}")
     service.close()
-    for _ in range(3):
-        _restart(path, port)
+    for _ in range(rounds):
+        _restart(path)
 
 
-def measure_open(folder: Path, decisions: int, port: int) -> None:
-    """Write so many decisions whose windows stay open, and start servers after a kill and a stop.
+def _fill(service: Service, now: list[int], decisions: int, seed: int) -> None:
+    dice = random.Random(seed)
+    for _ in range(decisions // _BATCH):
+        bot = dice.randrange(_BATCH)
+        asked = [Visit(source="bot" if place == bot else "shop") for place in range(_BATCH)]
+        made = service.decide_batch("ads", asked).made()
+        service.reward_many(
+            (each, 1.0 if place == bot or dice.random() < 0.3 else 0.0)
+            for place, each in enumerate(made)
+        )
+        now[0] += _BATCH
+
+
+def _reader(service: Service) -> LogReader:
+    engine = service.engine
+    (shard,) = engine.loaded
+    return LogReader(engine.store, shard.log, engine.keyring.store_secret())
+
+
+def _live(service: Service) -> Experiment:
+    service.describe("ads")  # it is loaded
+    (shard,) = service.engine.loaded
+    return shard.experiment
+
+
+def _replay(service: Service) -> None:
+    """Replay the log from its beginning, and read and verify it alone."""
+    reader = _reader(service)
+    began, records = time.process_time(), 0
+    for part in reader.parts():
+        events_of(part)
+        records += len(part)
+    read = time.process_time() - began
+    began, experiment = time.process_time(), None
+    for part in reader.parts():
+        experiment = Experiment.replay(events_of(part), experiment, {})
+    replayed = time.process_time() - began
+    print(
+        f"replay: {1e6 * replayed / records:.1f} us an event; reading, verifying and decoding "
+        f"alone: {1e6 * read / records:.1f} us; ratio {replayed / read:.2f}",
+        flush=True,
+    )
+
+
+def _never_made(service: Service) -> Experiment:
+    """Replay the log without the visits of bots, their rewards, and the rulings about them."""
+    experiment: Experiment | None = None
+    bots: set[int] = set()
+    for part in _reader(service).parts():
+        kept = []
+        for record, event in events_of(part):
+            if isinstance(event, Decided) and event.source == "bot":
+                bots.add(record.sequence)
+            elif not _is_about(event, bots) and (record.subject != ACTIONS or experiment is None):
+                kept.append((record, event))
+        if kept:
+            experiment = Experiment.replay(kept, experiment, {})
+    assert experiment is not None
+    return experiment
+
+
+def _is_about(event: Event, visits: set[int]) -> bool:
+    return isinstance(event, Rewarded) and event.decision in visits
+
+
+# --- decisions whose windows are open -------------------------------------------------------
+
+
+def measure_open(folder: Path, decisions: int) -> None:
+    """Write decisions whose windows stay open, and start servers after a kill and a stop.
 
     Half of them have a reward. The process that writes them is killed.
+
+    Args:
+        folder: where the store is made.
+        decisions: how many.
     """
     path = folder / "open.db"
     writer = [sys.executable, "-m", "benchmarks.service.history", str(path), str(decisions)]
@@ -69,86 +157,84 @@ def measure_open(folder: Path, decisions: int, port: int) -> None:
         assert process.stdout is not None
         print(process.stdout.readline().strip(), flush=True)
         process.kill()
-    _restart(path, port, "after kill -9, ")
-    _restart(path, port)
-    with _timed("opened in process"):
-        service = Service(open_store(path), Keyring(folder / "open.db-keys"))
-    with service.ledger.store.turn() as turn:
-        size = len(turn.load_snapshot(turn.snapshots()[-1]))
-    print(f"{service.describe('ads').open:,} decisions open, a snapshot of {size / 2**20:.1f} MB")
-    with _timed("retraction of 1% of the rewards"):
-        print(f"{service.retract('ads', source='bot').rewards:,} retracted")
+    _restart(path, "after kill -9, ")
+    _restart(path)
+    service = _opened(path)
+    with _timed("loaded in process"):
+        print(f"{service.describe('ads').open:,} decisions open", flush=True)
+    with _timed("void of 1% of the visits"):
+        print(f"{service.void('ads', sources=['bot']).changed:,} voided")
     service.close()
 
 
 def _write_open(path: Path, decisions: int) -> None:
     """Write decisions, say so, and wait for the end."""
-    service = Service(open_store(path), Keyring(path.with_name(path.name + "-keys")))
-    service.create("ads", ["a", "b", "c", "d"], 0, seed=1, window=86_400, horizon=2_000_000)
+    service = _opened(path)
+    service.create("ads", _ARMS, 0, seed=1, window=86_400, horizon=2_000_000)
     began = time.perf_counter()
+    asked = [Visit(source="bot"), *(Visit(source="shop") for _ in range(_BATCH - 1))]
     for _ in range(decisions // _BATCH):
-        made = service.decide_many("ads", _BATCH)
-        service.reward_many([(each, 1.0) for each in made[1 : _BATCH // 2]], source="shop")
-        service.reward_many([(made[0], 1.0)], source="bot")
+        made = service.decide_batch("ads", asked).made()
+        service.reward_many([(each, 1.0) for each in made[: _BATCH // 2]])
     seconds = time.perf_counter() - began
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{decisions:,} open decisions: {seconds:.1f} s, {memory:.0f} MB", flush=True)
     time.sleep(600)
 
 
-def _fill(service: Service, now: list[int], decisions: int, seed: int) -> None:
-    rng = random.Random(seed)
-    for _ in range(decisions // _BATCH):
-        made = service.decide_many("ads", _BATCH)
-        bot = made.pop(rng.randrange(_BATCH))
-        rewards = [(each, 1.0 if rng.random() < 0.3 else 0.0) for each in made]
-        service.reward_many(rewards, source="shop")
-        service.reward_many([(bot, 1.0)], source="bot")
-        now[0] += _BATCH
+# --- many logs ------------------------------------------------------------------------------
 
 
-def _never_seen(service: Service) -> Experiment:
-    """Fold the log event by event, without what was retracted and the retraction."""
-    experiment: Experiment | None = None
-    with service.ledger.store.turn() as turn:
-        for record in turn.read():
-            event = decode(record.payload)
-            if isinstance(event, Created):
-                experiment = Experiment(event)
-            elif isinstance(event, Rewarded) and event.source == "bot":
-                continue
-            elif experiment is not None and not isinstance(event, Retracted):
-                experiment.apply(record.sequence, event)
-    assert experiment is not None
-    return experiment
+def measure_many(folder: Path, counts: tuple[int, int], rounds: int) -> None:
+    """Start servers on stores with few and with many experiments, and compare time and memory.
+
+    Args:
+        folder: where the stores are made.
+        counts: how many experiments each has.
+        rounds: how often to start a server on each.
+    """
+    found = []
+    for count in counts:
+        path = folder / f"{count}.db"
+        service = _opened(path)
+        with _timed(f"{count:,} experiments of 10 visits"):
+            for number in range(count):
+                service.create(f"ads {number}", _ARMS, 0, seed=number)
+                made = service.decide_many(f"ads {number}", 10)
+                service.reward_many([(each, 1.0) for each in made[::2]])
+        service.close()
+        found.append(min(_restart(path) for _ in range(rounds)))
+    (few_seconds, few), (many_seconds, many) = found
+    print(
+        f"{counts[1]:,} experiments against {counts[0]:,}: {many_seconds / few_seconds:.2f} times "
+        f"as long to /readyz, {many / few:.2f} times the memory"
+    )
 
 
-def _restart(path: Path, port: int, words: str = "") -> None:
+def _restart(path: Path, words: str = "") -> tuple[float, float]:
+    """Return the seconds until a server is ready, and its memory in MB."""
+    port = free_port()
     began = time.perf_counter()
-    command = [sys.executable, "-m", "armrace", "serve", "--port", str(port), "--store", str(path)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        own(port, "--store", str(path)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
-        while not _is_ready(port):
+        while not is_ready(port):
             assert process.poll() is None, "the server has stopped"
             time.sleep(0.02)
         seconds = time.perf_counter() - began
         fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(") ", 1)[1].split()
         used = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        memory = int(fields[21]) * os.sysconf("SC_PAGE_SIZE") / 2**20
         print(
-            f"{words}restart to /readyz: {seconds:.1f} s, {used:.1f} s of processor time",
+            f"{words}restart to /readyz: {seconds:.1f} s, {used:.1f} s of processor time, "
+            f"{memory:.0f} MB",
             flush=True,
         )
+        return seconds, memory
     finally:
         process.terminate()
         process.wait()
-
-
-def _is_ready(port: int) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
-            return bool(answer.status == 200)
-    except (urllib.error.URLError, OSError):
-        return False
 
 
 if __name__ == "__main__":

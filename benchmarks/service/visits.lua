@@ -9,7 +9,8 @@ function setup(thread)
 end
 
 function init(arguments)
-  decide = wrk.format("POST", "/v1/experiments/ads/decide", headers, "{}")
+  local name = arguments[1] or "ads"
+  decide = wrk.format("POST", "/v1/experiments/" .. name .. "/decide", headers, "{}")
 end
 
 function request()
