@@ -113,6 +113,18 @@ def test_rulings_take_decisions_or_one_alone():
     assert recorder.sent[2].sources == ["bot"]
 
 
+def test_rulings_take_files_of_identifiers(tmp_path):
+    recorder, file = Recorder(), tmp_path / "bots.txt"
+    file.write_text("first\n\n 17 \n")
+    recorder.void("ads", file)
+    recorder.void("ads", units=file)
+    assert (recorder.sent[0].decisions, recorder.sent[1].units) == (["first", 17], ["first", "17"])
+    file.write_bytes(b"\xff")
+    for path in (file, tmp_path / "missing", tmp_path):
+        with pytest.raises(InvalidParameter, match=f"units: cannot read {path}: "):
+            recorder.void("ads", units=path)
+
+
 def test_both_clients_have_the_same_methods_with_the_same_descriptions():
     one, other = Client("http://127.0.0.1"), AsyncClient("http://127.0.0.1")
     for name in METHODS:

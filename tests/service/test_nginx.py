@@ -11,15 +11,16 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import httpx2
+import psycopg
 import pytest
 
 import armrace
-from armrace.errors import InvalidParameter
+from armrace.errors import ForeignTicket, InvalidParameter
 from armrace.service.keyring import Keyring
 from databases import Postgres
 from hosting import free_port
@@ -59,6 +60,15 @@ def several(ports: list[int]) -> str:
     one, (upstream, location) = configuration(), blocks("map $uri", "    location ~")
     _, _, rest = one.partition("}\n")
     text = upstream + rest.replace("    location / {", f"{location}    location / {{")
+    for host, port in zip(("10.0.0.1", "10.0.0.2"), ports, strict=True):
+        text = replaced(text, behind=(f"{host}:8380", f"127.0.0.1:{port}"))
+    return text
+
+
+def several_databases(ports: list[int]) -> str:
+    """The configuration of the guide for several databases."""
+    _, _, rest = configuration().partition("}\n")
+    text = blocks("map $host")[0] + rest.replace("http://armrace", "http://$servers")
     for host, port in zip(("10.0.0.1", "10.0.0.2"), ports, strict=True):
         text = replaced(text, behind=(f"{host}:8380", f"127.0.0.1:{port}"))
     return text
@@ -345,6 +355,7 @@ def test_several_servers_share_a_database_and_outlast_each_other(tmp_path, capsy
         postgres.start()
         try:
             check_two_servers(postgres, tmp_path, capsys)
+            check_two_databases(postgres, tmp_path)
         finally:
             postgres.stop()
 
@@ -383,3 +394,44 @@ def check_two_servers(postgres, folder, capsys):
     assert [len(each) for each in rows] == [10] * len(NAMES)
     assert {json.loads(row)["reward"] for each in rows for row in each} == {1.0}
     assert stopped < 30  # 5 seconds where nothing else runs
+
+
+class Named(httpx2.HTTPTransport):
+    """Asks for a site by its name, wherever it is."""
+
+    def __init__(self, name, **options):
+        super().__init__(**options)
+        self.name = name
+
+    def handle_request(self, request):
+        request.headers["Host"] = self.name
+        return super().handle_request(request)
+
+
+def check_two_databases(postgres, folder):
+    """One proxy in front of two databases, each with its own server and keys."""
+    (folder / "sites").mkdir()
+    sites, ports, tokens = ["shop", "mail"], [free_port(), free_port()], []
+    with ExitStack() as stack:
+        proxy = stack.enter_context(running(Proxy(folder / "sites", several_databases(ports))))
+        for site, port in zip(sites, ports, strict=True):
+            with psycopg.connect(postgres.place, autocommit=True) as connection:
+                connection.execute(f"CREATE DATABASE {site}")
+            keys = folder / f"keys of {site}"
+            key = Keyring(keys).create(["admin"])[1]
+            store = postgres.place.replace("/postgres?", f"/{site}?")
+            serve = [sys.executable, "-m", "armrace", "serve", "--store", store]
+            stack.enter_context(started([*serve, "--keys", str(keys), "--port", str(port)]))
+            with httpx2.Client(base_url=f"http://127.0.0.1:{port}") as client:
+                wait_until_ready(client)
+            transport = Named(f"{site}.bandits.example", verify=proxy.trust)
+            remote = armrace.Client(proxy.address, key=key, transport=transport)
+            stack.enter_context(remote)
+            remote.create(f"of {site}", ["a", "b"], 0, policy="ucb1", horizon=10_000)
+            made = remote.decide_many(f"of {site}", 3)
+            assert remote.reward(made[0], 1.0) == "accepted"
+            assert remote.names() == [f"of {site}"]
+            for foreign in tokens:
+                with pytest.raises(ForeignTicket):
+                    remote.reward(foreign, 1.0)
+            tokens += [each.decision for each in made]

@@ -6,6 +6,7 @@ import inspect
 import math
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
+from pathlib import Path
 from types import MethodType
 from typing import (
     Any,
@@ -30,8 +31,8 @@ __all__ = ["AwaitedCalls", "Calls", "Method", "Methods", "RewardItem", "check_re
 P = ParamSpec("P")
 S = TypeVar("S")
 T = TypeVar("T")
-Decisions = Iterable[Decision | str | int] | Decision | str | int | None
-Names = Iterable[str] | None
+Decisions = Iterable[Decision | str | int] | Decision | str | int | Path | None
+Names = Iterable[str] | Path | None
 
 
 class Method(Generic[P, T]):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
@@ -93,7 +94,20 @@ def _listed(name: str, members: str, values: Any) -> list[Any] | None:
     return list(values)
 
 
+def _identifiers(name: str, given: Any) -> list[Any] | None:
+    """Return identifiers that are given alone, as a list, or as a file with one in each line."""
+    if isinstance(given, Path):
+        try:
+            lines = given.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidParameter(f"{name}: cannot read {given}: {error}.") from None
+        return [line.strip() for line in lines if line.strip()]
+    return [given] if isinstance(given, (Decision, str, int)) else _listed(name, "names", given)
+
+
 def _token(decision: Any) -> Any:
+    if isinstance(decision, str) and decision.isascii() and decision.isdigit():
+        return int(decision)  # as exports show them
     return decision.decision if isinstance(decision, Decision) else decision
 
 
@@ -309,6 +323,8 @@ class Report(Operation[answers.VisitList], frozen=True):
 class Ruling(Operation[answers.RulingAnswer], frozen=True):
     """Which visits a ruling is about. A visit must fit everything that is given.
 
+    Decisions, requests, units and sources may each be the path of a file with one in each line.
+
     Args:
         name: the experiment.
         decisions: decisions, their signed names, or their numbers as exports show them.
@@ -337,15 +353,10 @@ class Ruling(Operation[answers.RulingAnswer], frozen=True):
     head: str | None = None
 
     def __post_init__(self) -> None:
-        given: Any = self.decisions
-        if given is not None:
-            alone = isinstance(given, (Decision, str, int))
-            listed = [given] if alone else _listed("decisions", "decisions", given)
-            _set(self, "decisions", [_token(each) for each in listed or ()])
-        for field in ("requests", "units", "sources"):
-            given = getattr(self, field)
-            listed = [given] if isinstance(given, str) else _listed(field, "names", given)
-            _set(self, field, listed)
+        for field in ("decisions", "requests", "units", "sources"):
+            _set(self, field, _identifiers(field, getattr(self, field)))
+        if self.decisions is not None:
+            _set(self, "decisions", [_token(each) for each in self.decisions])
 
 
 def _ruling_route(action: str) -> Route:
