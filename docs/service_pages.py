@@ -15,8 +15,7 @@ from typing import Any
 import armrace
 import armrace_client
 from armrace.errors import ArmraceError, BrokenExtension
-from armrace.service.http.endpoints import ENDPOINTS, EVENTS, Endpoint
-from armrace.service.http.openapi import make_document
+from armrace.service.http.endpoints import ENDPOINTS, EVENTS, Endpoint, make_document
 from armrace_client.operations import Create, Retract, Ruling
 
 _SERVICE = """# Service

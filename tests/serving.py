@@ -50,7 +50,7 @@ def replayed(service: Service, name: str = "ads", *, snapshots: bool = False) ->
     reader = service.engine.reader(log_of(service, name))
     if snapshots:
         return reader.load()[0]
-    return reader._apply(None, reader.verdicts(), reader.head().sequence)
+    return reader._apply(None, reader.verdicts(), None)
 
 
 def replayed_bytes(service: Service, name: str = "ads", *, snapshots: bool = False) -> bytes:

@@ -101,7 +101,7 @@ def test_a_race_says_what_its_slowest_settled_layer_tolerates_and_assumes(race):
     layer, tolerated = slowest_settled(*race)
     assert conclude(*race, alarms=0).race == (
         f"The race has settled on a in layer {layer}. That is right with probability 95% as long "
-        f"as at most {tolerated:.0f} in rewards was changed."
+        f"as rewards were changed by at most {tolerated:.0f} in all."
     )
     assert HIDDEN in FINE_PRINT
     assert COUNTS in FINE_PRINT
@@ -117,8 +117,9 @@ def test_a_race_that_met_more_than_it_tolerates_guarantees_nothing(race):
     conclusion = conclude(view, certified(history, 779.9), alarms=0)
     assert conclusion.headline.endswith("but more of them were changed than the race withstands.")
     assert conclusion.race == (
-        f"The race has settled on a in layer {layer}, which withstands {tolerated:.0f} in changed "
-        "rewards; at least 779 in rewards was changed, so nothing guarantees that choice."
+        f"The race has settled on a in layer {layer}, which withstands changes of "
+        f"{tolerated:.0f} in all; rewards were changed by at least 779, so nothing guarantees that "
+        "choice."
     )
     assert (conclusion.decided, conclusion.rivals) == (False, ["b", "c"])
 
@@ -134,10 +135,10 @@ def test_an_alarm_rules_no_arm_out_again(race):
 def test_what_is_certified_is_said_of_changed_rewards(race):
     view, history = race
     settled = conclude(view, certified(history, 2.5), alarms=1).race
-    assert settled.endswith("in rewards was changed; so far, at least 2.5 in rewards was.")
+    assert settled.endswith(" in all; so far, by at least 2.5.")
     view, other = play("ucb1", 1)
     unsettled = conclude(view, certified(other, 26.19), alarms=1).race
-    assert unsettled == "The rewards contradict one another: at least 26.1 in rewards was changed."
+    assert unsettled == "The rewards contradict one another: they were changed by at least 26.1."
     for words in (STILL, HIDDEN, COUNTS):
         assert words in certificate_chart(history).description
 

@@ -18,7 +18,7 @@ from armrace.dashboard.sources import sources_content
 from armrace.dashboard.streaming import Content, Known, SharedContents
 from armrace.errors import StoreFailed
 from armrace.service import MemoryStore, Service
-from armrace.service.http.api import Visitor
+from armrace.service.http.access import Visitor
 from armrace.service.http.application import create_application
 from armrace_client.errors import NotFound
 from armrace_client.operations import ListQuarantine, ReadHistory
@@ -46,8 +46,8 @@ def api(service):
     return found[0]
 
 
-def race_page(api, reading) -> Content:
-    return asyncio.run(experiment_content(reading, api.local_visitor(ASKED), "race"))
+def race_page(reading) -> Content:
+    return asyncio.run(experiment_content(reading, Visitor("main", None), "race"))
 
 
 def sent(content: Content, known: Known) -> dict:
@@ -57,12 +57,12 @@ def sent(content: Content, known: Known) -> dict:
 
 def test_a_stream_sends_a_page_whole_and_then_what_has_changed(service, api):
     known, reading = Known(), Reading(api, seconds=0)
-    first = race_page(api, reading)
+    first = race_page(reading)
     assert set(sent(first, known)["parts"]) == set(first.parts)
     assert sent(first, known) == {}
     decision = service.decide("race")
     service.reward(decision, 1.0)
-    page = race_page(api, reading)
+    page = race_page(reading)
     message = sent(page, known)
     assert "matrix" not in message["parts"]
     changed = {name for name in message["pieces"] if name.startswith("cell-")}
@@ -72,10 +72,10 @@ def test_a_stream_sends_a_page_whole_and_then_what_has_changed(service, api):
 
 def test_pieces_put_into_the_frame_are_the_page(service, api):
     known, reading = Known(), Reading(api, seconds=0)
-    race_page(api, reading).message(known)
+    race_page(reading).message(known)
     shown = known.parts["matrix"].html
     service.reward_many([(each, 1.0) for each in service.decide_many("race", 20)])
-    page = race_page(api, reading)
+    page = race_page(reading)
     for name, html in sent(page, known)["pieces"].items():
         place = re.compile(f'(id="{name}">)<!--piece-->.*?<!--/piece-->', re.DOTALL)
         shown, places = place.subn(lambda found, html=html: found[1] + html, shown)
@@ -85,15 +85,15 @@ def test_pieces_put_into_the_frame_are_the_page(service, api):
 
 def test_a_part_whose_frame_changes_is_sent_whole(service, api):
     known, reading = Known(), Reading(api, seconds=0)
-    race_page(api, reading).message(known)
+    race_page(reading).message(known)
     service.retire_arm("race", "third")
-    message = sent(race_page(api, reading), known)
+    message = sent(race_page(reading), known)
     assert "retired" in message["parts"]["matrix"]
     assert message["pieces"] == {}
 
 
 def test_costly_answers_are_kept_until_they_are_old_or_another_version(service, api):
-    reading, visitor = Reading(api, seconds=1000), api.local_visitor(ASKED)
+    reading, visitor = Reading(api, seconds=1000), Visitor("main", None)
 
     def ask(version):
         return asyncio.run(reading.recent(visitor, ReadHistory("race"), version))
@@ -109,9 +109,9 @@ def test_costly_answers_are_kept_until_they_are_old_or_another_version(service, 
 
 def test_an_arm_that_is_added_is_shown_at_once(service, api):
     reading = Reading(api, seconds=1000)
-    race_page(api, reading)
+    race_page(reading)
     service.add_arm("race", "fourth")
-    assert ">fourth<" in race_page(api, reading).parts["matrix"]
+    assert ">fourth<" in race_page(reading).parts["matrix"]
 
 
 REQUEST = Request({"type": "http", **ASKED})
@@ -159,7 +159,7 @@ def test_a_page_that_a_store_cannot_give_is_opened_again(api):
 
 def test_streams_that_look_at_the_same_time_share_one_page(api):
     contents, made = SharedContents(Reading(api), seconds=10.0), []
-    visitor = api.local_visitor(ASKED)
+    visitor = Visitor("main", None)
 
     async def make(reading, visitor, name):
         made.append(name)

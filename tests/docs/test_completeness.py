@@ -22,8 +22,7 @@ from armrace.planning import Plan, make_question
 from armrace.policies import POLICIES
 from armrace.service import Service, open_service
 from armrace.service.http.application import create_application
-from armrace.service.http.endpoints import ENDPOINTS, Endpoint
-from armrace.service.http.openapi import make_document
+from armrace.service.http.endpoints import ENDPOINTS, Endpoint, make_document
 from armrace.service.http.server import ServerSettings
 from armrace.service.model.settings import Settings
 from armrace.verification import Verification, verify

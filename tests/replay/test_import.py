@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import polars as pl
@@ -13,8 +14,13 @@ from armrace.cli.main import run
 from armrace.errors import AlreadyExists, InvalidParameter
 from armrace.kernels.refusals import NotCompiled
 from armrace.service import imports
-from armrace.service.exported import rows_of_export, survey_export
-from armrace.service.imports import LoggedRow, import_rows, rows_of
+from armrace.service.imports import (
+    LoggedRow,
+    import_rows,
+    rows_of,
+    rows_of_export,
+    survey_export,
+)
 from armrace.service.model.events import Decided, Rewarded
 from armrace.service.model.settings import Settings, make_settings
 from armrace.service.work import Work
@@ -215,6 +221,18 @@ def test_imports_that_are_refused_leave_nothing(tmp_path: Path) -> None:
         with pytest.raises(InvalidParameter, match="reward must be in"):
             import_rows(service, "late", [LoggedRow(None, "a", reward=3.0)], settings)
         assert service.names() == ["shop"]
+
+
+@pytest.mark.parametrize(
+    "more", [{"probability": -3.0}, {"probability": math.nan}, {"suspicion": 7.0}], ids=str
+)
+def test_rows_with_impossible_shares_are_refused(more: dict[str, float]) -> None:
+    row = LoggedRow(None, "a", reward=1.0, **more)
+    settings = make_settings(Create("ads", ["a", "b"], 0), 1)
+    with armrace.open(":memory:") as service:
+        with pytest.raises(InvalidParameter, match=f"{next(iter(more))} of row 1 must be"):
+            import_rows(service, "ads", [row], settings, None)
+        assert service.names() == []
 
 
 def test_columns_without_an_arm_are_not_ignored(

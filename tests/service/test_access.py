@@ -14,10 +14,10 @@ from armrace.errors import InvalidParameter
 from armrace.service import Keyring, MemoryStore, Service
 from armrace.service.http import access as access_module
 from armrace.service.http.access import TrustedProxies
+from armrace.service.http.api import Streams
 from armrace.service.http.application import create_application
 from armrace.service.http.logs import RequestLog
 from armrace.service.http.server import ServerSettings
-from armrace.service.http.streams import Streams
 from armrace_client.errors import TooOften
 from serving import JSON, LOCAL, events_over_http
 
@@ -214,7 +214,7 @@ def test_a_key_file_that_is_damaged_is_told_once_and_the_keys_stay_valid(tmp_pat
 
 
 def test_a_stream_ends_with_its_key_and_with_the_server(service, monkeypatch):
-    monkeypatch.setattr("armrace.service.http.handlers._EVENT_SECONDS", 0.01)
+    monkeypatch.setattr("armrace.service.http.application._EVENT_SECONDS", 0.01)
     service.create("ads", ["a", "b"], 0)
     key, text = service.keyring.create(["read"])
     other = service.keyring.create(["read"])[1]
@@ -228,7 +228,7 @@ def test_a_stream_ends_with_its_key_and_with_the_server(service, monkeypatch):
         service.keyring.revoke(key.id)
         await asyncio.wait_for(first, 10)
         assert not second.done()
-        monkeypatch.setattr("armrace.service.http.handlers._EVENT_SECONDS", 1000)
+        monkeypatch.setattr("armrace.service.http.application._EVENT_SECONDS", 1000)
         application.streams.close()
         await asyncio.wait_for(second, 10)
         return [sent.get_nowait().get("body", b"") for _ in range(sent.qsize())]

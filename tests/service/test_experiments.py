@@ -9,9 +9,9 @@ import pytest
 import armrace
 from armrace.errors import AlreadyExists, ForeignTicket, InvalidParameter, NotRunning, UnknownName
 from armrace.service import Keyring, MemoryStore, Service
-from armrace.service.loading import LogReader
+from armrace.service.loading import Gone, LogReader
 from armrace.service.log.sqlite import SqliteStore
-from armrace.service.model.events import Actor, Deleted, decode
+from armrace.service.model.events import Actor, Deleted, Ticked, decode
 from armrace.service.work import Principal
 from armrace_client.operations import OPERATIONS
 from serving import is_replay, learned, live, log_of, records, replayed_bytes
@@ -167,24 +167,25 @@ def test_another_server_notices_that_an_experiment_is_gone(make_service, loaded)
 
 
 def test_what_waits_behind_a_deletion_is_refused(service):
-    """In the same transaction, and without taking the deletion back."""
-    from armrace.service.model.events import Ticked
-
+    """In the same transaction, and without taking the deletion back; names are looked up again."""
     service.create("ads", ["a", "b"], 0)
-    service.finish("ads")
-    done, found = threading.Event(), []
+    log, done, found = log_of(service), threading.Event(), []
 
     def deletes(work):
         work.add(Deleted(work.time, work.experiment.head.sequence, False))
-        work.flush().delete_log(work.shard.log)
+        work.flush().delete_log(log)
 
-    commands = [("ads", deletes), ("ads", lambda work: work.add(Ticked(work.time)))]
+    def ticks(work):
+        work.add(Ticked(work.time))
+
     service.engine.enqueue(
-        commands, Principal("main"), lambda outcomes: (found.extend(outcomes), done.set())
+        [("ads", deletes), ("ads", ticks), (log, ticks)],
+        Principal("main"),
+        lambda outcomes: (found.extend(outcomes), done.set()),
     )
     assert done.wait(60)
     assert found[0] is None
-    assert isinstance(found[1], ForeignTicket)
+    assert [type(each) for each in found[1:]] == [UnknownName, Gone]
     assert service.names() == []
 
 
@@ -360,3 +361,14 @@ def test_an_experiment_of_the_same_name_and_other_settings_is_refused(service):
     assert service.create("ads", ["a", "b"], 0).name == "ads"
     with pytest.raises(AlreadyExists):
         service.create("ads", ["a", "c"], 0)
+
+
+def test_an_experiment_is_not_reached_by_the_number_of_its_log(make_service):
+    service = make_service()
+    service.create("ads", ["a", "b"], 0)
+    other = make_service(service.engine.store, service.keyring, "other")
+    for ask in (other.describe, other.decide, other.history, other.rows, other.audit):
+        with pytest.raises((InvalidParameter, UnknownName)):
+            ask(1)
+    with pytest.raises(InvalidParameter, match="name must be text; got 1"):
+        other.void(1, sources="mill")

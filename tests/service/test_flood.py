@@ -19,10 +19,10 @@ import armrace
 import flooding
 from armrace.service.http import connections
 from armrace.service.http.access import TRUST
+from armrace.service.http.api import Streams
 from armrace.service.http.application import create_application
 from armrace.service.http.connections import Connection, Crowd, _network
 from armrace.service.http.server import Server
-from armrace.service.http.streams import Streams
 from armrace.service.opening import keyring_of
 from hosting import free_port, hosted, running
 from processes import started

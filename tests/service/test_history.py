@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from armrace.online import Learner
+from armrace.service.model import counts as source_counts
 from armrace.service.model import history
-from armrace.service.model import sources as source_counts
 from serving import START, is_replay, live
 
 ARMS = ["a", "b"]
@@ -29,7 +29,7 @@ def ads(service, clock):
     return service
 
 
-def test_the_course_adds_up(ads, clock):
+def test_the_history_adds_up(ads, clock):
     play(ads, clock, 10)
     course = ads.history("ads")
     assert course.times == [clock.now - 10_000 + 1000 * second for second in range(11)]
@@ -40,7 +40,7 @@ def test_the_course_adds_up(ads, clock):
     assert course.tolerated == []
 
 
-def test_the_course_is_bounded_however_long_it_runs(ads, clock):
+def test_the_history_is_bounded_however_long_it_runs(ads, clock):
     for _ in range(600):
         ads.decide("ads")
         clock.move(1)
@@ -82,7 +82,7 @@ def test_deletions_of_a_race_have_their_time_and_layer(service, clock):
     assert sum(each[place - 1] for each in course.decisions) < first.round
 
 
-def test_a_retraction_changes_the_course_as_if_the_rewards_had_never_come(ads, clock):
+def test_a_retraction_changes_the_history_as_if_the_rewards_had_never_come(ads, clock):
     play(ads, clock, 30)
     play(ads, clock, 15, source="bots", value=0.0)
     alarmed = ads.history("ads")
@@ -160,7 +160,7 @@ def test_health_names_the_favoured_arm(ads, clock):
     assert after.traffic[-1] == after.decisions == 400
 
 
-def test_audits_and_courses_are_not_made_by_the_thread_that_serves(ads, clock, monkeypatch):
+def test_audits_and_histories_are_not_made_by_the_thread_that_serves(ads, clock, monkeypatch):
     threads = set()
     audit = Learner.audit
 
@@ -176,6 +176,14 @@ def test_audits_and_courses_are_not_made_by_the_thread_that_serves(ads, clock, m
     live(ads).audits.wait()
     # A preview replays the log in a thread of its own, and audits what it shows there.
     assert threads == {"audits", "background"}
+
+
+def test_what_is_shown_later_does_not_change(ads):
+    shown = live(ads).frozen()
+    ads.hold("ads", sources="mill", standing=True)
+    ads.add_arm("ads", "new")
+    assert (shown.holds.standing, "new" in shown.arms) == ([], False)
+    assert live(ads).holds.standing
 
 
 def test_points_that_follow_an_audit_get_what_it_finds_whenever_it_ends(monkeypatch):
@@ -200,7 +208,7 @@ def test_points_that_follow_an_audit_get_what_it_finds_whenever_it_ends(monkeypa
     assert other.alarms == 0
 
 
-def test_a_course_of_thousands_of_arms_shows_fewer_moments(service, clock):
+def test_a_history_of_thousands_of_arms_shows_fewer_moments(service, clock):
     service.create("many", [str(arm) for arm in range(2000)], 0, window=1, seed=1)
     for _ in range(60):
         service.decide_many("many", 5)

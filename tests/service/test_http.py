@@ -304,9 +304,6 @@ def test_the_document_describes_every_endpoint(client):
     assert described == declared | aliases | {("GET", "/v1/experiments/{name}/events")}
     operations = [one for each in document["paths"].values() for one in each.values()]
     assert {each["operationId"] for each in operations} >= OPERATIONS.keys()
-    page = client.get("/docs")
-    assert "script" not in page.text
-    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
 
 
 def test_the_document_has_the_parameters_of_queries(client):

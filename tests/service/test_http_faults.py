@@ -12,11 +12,11 @@ from starlette.testclient import TestClient
 
 from armrace.errors import DamagedFile, RequestFailed, StoreFailed
 from armrace.service import MemoryStore, Service
-from armrace.service.http.api import Visitor
+from armrace.service.http.access import Visitor
 from armrace.service.http.application import create_application
 from armrace.service.http.logs import RequestLog
 from armrace.service.operations import HANDLERS
-from armrace.service.operations.handlers import _OnExperiment
+from armrace.service.operations.deciding import decide
 from armrace_client.errors import Forbidden
 from armrace_client.operations import BackUp, Decide, ListNames
 from serving import LOCAL, is_replay, live_bytes
@@ -52,15 +52,15 @@ def test_a_store_that_fails_for_good_stops_the_process(clock, error):
         store.fails = False
 
 
-def _meets_a_defect(work, asked):
+def decide_with_a_defect(session, asked, deliver):
     """What a policy of one's own may do."""
-    if asked.unit == "broken":
-        raise ZeroDivisionError("a defect")
-    return _decide(work, asked)
 
+    def command(work):
+        if asked.unit == "broken":
+            raise ZeroDivisionError("a defect")
+        return decide(work, asked)
 
-_decide = HANDLERS[Decide]._run
-BROKEN = _OnExperiment(_meets_a_defect)
+    session.engine.enqueue_one(asked.name, command, session.principal, deliver)
 
 
 def test_a_defect_is_answered_logged_and_hurts_no_other_request(service, monkeypatch):
@@ -76,7 +76,7 @@ def test_a_defect_is_answered_logged_and_hurts_no_other_request(service, monkeyp
     with TestClient(application, base_url="http://localhost", client=LOCAL) as client:
         before = live_bytes(service)
         with monkeypatch.context() as broken:
-            broken.setitem(HANDLERS, Decide, BROKEN)
+            broken.setitem(HANDLERS, Decide, decide_with_a_defect)
             headers, body = {"X-Request-Id": "abc"}, {"unit": "broken"}
             answer = client.post("/v1/experiments/ads/decide", headers=headers, json=body)
         assert answer.status_code == 500
@@ -123,7 +123,7 @@ def api_of(service, **more):
 
 def test_a_defect_in_one_operation_of_a_transaction_is_that_operations_alone(service, monkeypatch):
     service.create("ads", ["a", "b"], 0)
-    monkeypatch.setitem(HANDLERS, Decide, BROKEN)
+    monkeypatch.setitem(HANDLERS, Decide, decide_with_a_defect)
     api, visitor = api_of(service), Visitor("main", None)
 
     async def ask():

@@ -23,7 +23,7 @@ ARMS = ["a", "b", "c"]
 def _seeds(monkeypatch):
     """The same leases in every run."""
     seeds = random.Random(1)
-    monkeypatch.setattr("armrace.service.operations.leases.secrets.token_bytes", seeds.randbytes)
+    monkeypatch.setattr("armrace.service.operations.deciding.secrets.token_bytes", seeds.randbytes)
 
 
 def create(service, policy="tsallis-inf", **settings):
@@ -312,7 +312,7 @@ def test_floors_are_part_of_the_weights(service, clock):
 
 
 def test_leases_are_limited(service, clock, monkeypatch):
-    monkeypatch.setattr("armrace.service.operations.leases._MOST_LEASES", 3)
+    monkeypatch.setattr("armrace.service.operations.deciding._MOST_LEASES", 3)
     create(service)
     for _ in range(3):
         service.lease("ads", seconds=10)

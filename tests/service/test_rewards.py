@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from armrace.errors import DecisionExpired, ForeignTicket, InvalidParameter, RewardConflict
 from armrace.service import MemoryStore, Service
 from armrace.service.log.memory import _MemoryTransaction
-from armrace.service.model.rewards import GRID, RewardScale
+from armrace.service.model.settings import GRID, RewardScale
 from serving import is_replay, live, log_of, records
 
 

@@ -313,6 +313,7 @@ def visited(service, clock):
         ({"since": START + 2000, "until": START + 5000, "sources": ["shop"]}, [3], []),
         ({"units": ["unit 3", "unit 4"], "sources": ["source 1"]}, [3], []),
         ({"units": ["unit 1"], "requests": ["request 9"]}, [], []),
+        ({"units": ["unit 1"], "sources": ["unit 1"]}, [], ["unit 1"]),
     ],
 )
 def test_visits_are_selected_by_all_that_is_given(visited, rule, selection, numbers, unknown):

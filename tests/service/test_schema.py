@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse
 
 from armrace.service import MemoryStore, Service
 from armrace.service.http.application import create_application
-from armrace.service.http.openapi import make_document
+from armrace.service.http.endpoints import make_document
 from serving import LOCAL
 
 service = Service(MemoryStore())

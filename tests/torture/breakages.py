@@ -11,12 +11,9 @@ from armrace.service import engine
 from armrace.service.engine import Engine
 from armrace.service.loading import catch_up
 from armrace.service.log import checked
-from armrace.service.model import experiment as experiments
-from armrace.service.model.events import Decided
 from armrace.service.model.experiment import Experiment
 from armrace.service.model.visits import OpenVisits
-from armrace.service.operations import leases
-from armrace.service.operations.deciding import RewardCommand
+from armrace.service.operations.deciding import RewardCommand, _ReportVisit
 from armrace.service.tokens import SigningKeys
 from armrace.service.work import Work
 
@@ -101,24 +98,26 @@ def load_without_rulings(patch: Callable[..., None]) -> None:
 def leave_a_void_assigned(patch: Callable[..., None]) -> None:
     """Take back what a visit taught, but let the policy count it as made."""
 
+    original = Experiment._decided
+
     def decided(self, sequence, event):
         if self.verdicts.get(sequence) == "void" and event.ticket is not None:
             self.generation.assign(event.ticket, event.taken, event.lease > 0)
-        Experiment._decided(self, sequence, event)
+        original(self, sequence, event)
 
-    patch(experiments, "_APPLY", {**experiments._APPLY, Decided: decided})
+    patch(Experiment, "_decided", decided)
 
 
 def count_a_draw_twice(patch: Callable[..., None]) -> None:
     """Forget which draws of a lease were reported."""
-    original = leases._ReportVisit.__call__
+    original = _ReportVisit.__call__
 
     def perform(self, work):
         for lease in work.experiment.leases.values():
             lease.drawn.pop(self._asked.draw, None)
         return original(self, work)
 
-    patch(leases._ReportVisit, "__call__", perform)
+    patch(_ReportVisit, "__call__", perform)
 
 
 def reuse_a_sequence_number(patch: Callable[..., None]) -> None:

@@ -22,7 +22,7 @@ from armrace.service.model import history
 __all__ = ["Scheduler"]
 
 Condition = Callable[[], bool]
-_MOST_STEPS = 50_000
+_MOST_STEPS = 500_000
 
 
 class _Task(greenlet):

@@ -18,7 +18,7 @@ from armrace.service.log.chain import Record
 from armrace.service.model import experiment as experiments
 from armrace.service.model.events import verdicts_in
 from armrace.service.model.experiment import Experiment
-from armrace.service.operations import leases
+from armrace.service.operations import deciding
 from armrace.service.work import Principal
 from armrace_client.operations import Create, Operation
 from torture.clients import Administrator, Client, Leaseholder
@@ -311,7 +311,7 @@ class World:
                 (loading, "PART", kinds.part),
                 (engine, "_CATCH_UP", kinds.catch_up),
                 (engine, "_WORTH_SAVING", kinds.worth_saving),
-                (leases, "secrets", chance),
+                (deciding, "secrets", chance),
                 (keyring, "secrets", chance),
             ):
                 stack.enter_context(patch.object(module, name, stand_in))

@@ -154,10 +154,10 @@ class RulingView(msgspec.Struct, frozen=True):
 
 
 class HistoryView(msgspec.Struct, frozen=True):
-    """The course of an experiment; the last time is now, the others are marks of the past."""
+    """An experiment over time; the last time is now, the others are data points of the past."""
 
     bucket: int
-    """The milliseconds between marks."""
+    """The milliseconds between data points."""
     times: list[int]
     arms: list[str]
     decisions: list[list[int]]
@@ -220,7 +220,7 @@ class ExperimentHealth(msgspec.Struct, frozen=True):
     mean: float | None
     """The mean of what that arm has earned, missing rewards included."""
     alarms: int
-    """The alarms of the last audit of the course."""
+    """The alarms of the last audit of the history."""
     times: list[int]
     traffic: list[int]
     """The decisions up to each time."""

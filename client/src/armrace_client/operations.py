@@ -102,7 +102,8 @@ def _identifiers(name: str, given: Any) -> list[Any] | None:
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidParameter(f"{name}: cannot read {given}: {error}.") from None
         return [line.strip() for line in lines if line.strip()]
-    return [given] if isinstance(given, (Decision, str, int)) else _listed(name, "names", given)
+    alone, members = isinstance(given, (Decision, str, int)), "decisions"
+    return [given] if alone else _listed(name, members if name == members else "names", given)
 
 
 def _token(decision: Any) -> Any:
@@ -660,7 +661,7 @@ class ReadHealth(Operation[list[answers.ExperimentHealth]], frozen=True):
 
 @_declared("history", Route("GET", f"{_NAME}/history", "read", answers.HistoryView, cost=_HISTORY))
 class ReadHistory(Operation[answers.HistoryView], frozen=True):
-    """Return the course of an experiment: traffic, rewards and certificates over time.
+    """Return the history of an experiment: traffic, rewards and certificates over time.
 
     Args:
         name: the experiment.

@@ -180,7 +180,7 @@ def _read_log(log: str, columns: log_options.ColumnOptions) -> _Found:
 
 def _read_export(log: str) -> _Found:
     """Survey what ``armrace export`` wrote, which has probabilities and times."""
-    from armrace.service.exported import rows_of_export, survey_export
+    from armrace.service.imports import rows_of_export, survey_export
 
     try:
         arms, least = survey_export(log)

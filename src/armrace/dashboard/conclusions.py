@@ -162,7 +162,7 @@ def _race(view: ExperimentView, history: HistoryView) -> tuple[bool, str]:
         Whether more was changed than it tolerates, and the sentence, empty without anything to say.
     """
     certificate = history.certificates[-1]
-    least = f"at least {round_down(certificate)} in rewards" if certificate >= 1.0 else ""
+    least = f"by at least {round_down(certificate)}" if certificate >= 1.0 else ""
     active: dict[int, list[str]] = {}
     for each in view.layers if history.tolerated else ():
         active.setdefault(each.layer, [])
@@ -171,20 +171,22 @@ def _race(view: ExperimentView, history: HistoryView) -> tuple[bool, str]:
     settled = [layer for layer, arms in active.items() if len(arms) == 1]
     if not settled:
         words = ["No layer of the race has settled on one arm yet."] if active else []
-        words += [f"The rewards contradict one another: {least} was changed."] if least else []
+        words += (
+            [f"The rewards contradict one another: they were changed {least}."] if least else []
+        )
         return False, " ".join(words)
     layer = max(settled)
     tolerated, delta = history.tolerated[layer], float(view.settings["policy"].get("delta", _LEVEL))
     limit, arm = count(round(tolerated)), active[layer][0]
     if certificate > tolerated:
         return True, (
-            f"The race has settled on {arm} in layer {layer}, which withstands {limit} in changed "
-            f"rewards; {least} was changed, so nothing guarantees that choice."
+            f"The race has settled on {arm} in layer {layer}, which withstands changes of {limit} "
+            f"in all; rewards were changed {least}, so nothing guarantees that choice."
         )
     return False, (
         f"The race has settled on {arm} in layer {layer}. That is right with probability "
-        f"{100 * (1 - delta):g}% as long as at most {limit} in rewards was changed"
-        f"{least and f'; so far, {least} was'}."
+        f"{100 * (1 - delta):g}% as long as rewards were changed by at most {limit} in all"
+        f"{least and f'; so far, {least}'}."
     )
 
 

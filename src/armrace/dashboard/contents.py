@@ -20,7 +20,7 @@ from armrace.dashboard.rendering import render
 from armrace.dashboard.sources import suspects_of
 from armrace.dashboard.streaming import Content
 from armrace.forensics.findings import Alarm
-from armrace.service.http.api import Visitor
+from armrace.service.http.access import Visitor
 from armrace_client.answers import ExperimentHealth
 from armrace_client.operations import Audit, CheckRatio, Describe, ReadHealth, ReadHistory
 

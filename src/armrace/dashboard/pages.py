@@ -27,8 +27,8 @@ from armrace.dashboard.sessions import COOKIE, LIFETIME, Sessions
 from armrace.dashboard.sources import sources_content
 from armrace.dashboard.streaming import Content, Known, Make, SharedContents
 from armrace.errors import ArmraceError, Outdated
-from armrace.service.http.access import trust
-from armrace.service.http.api import Api, Visitor
+from armrace.service.http.access import Visitor
+from armrace.service.http.api import Api
 from armrace.service.http.endpoints import ClientGone
 from armrace_client.errors import Forbidden, NotFound, Unauthorised
 from armrace_client.operations import OPERATIONS, StartAfresh
@@ -109,21 +109,18 @@ class Dashboard:
     # --- who asks -------------------------------------------------------------------------
 
     def _visitor(self, request: Request) -> Visitor:
-        self._api.refresh()
-        if self._api.is_open:
-            return self._api.local_visitor(request.scope)
+        self._api.access.refresh()
+        if self._api.access.is_open:
+            return self._api.access.local_visitor(request.scope, dict(request.scope["headers"]))
         key = self.sessions.key_of(request.cookies.get(COOKIE, ""))
         if key is None:
             raise Unauthorised("sign in with a key.")
-        if not key.allows("read"):
-            raise Forbidden(f"the key {key.id} does not have the scope read.")
-        trust(request.scope)
-        return self._api.visitor(request.scope, key)
+        return self._api.access.key_visitor(request.scope, key, "read")
 
     def _admitted(self, request: Request) -> Visitor:
         """Return who asks, after the request was counted as one of their key."""
         visitor = self._visitor(request)
-        self._api.charge(visitor)
+        self._api.access.charge(visitor.key)
         return visitor
 
     def _guarded(
@@ -313,8 +310,8 @@ class Dashboard:
     # --- signing in -----------------------------------------------------------------------
 
     async def _show_sign_in(self, request: Request) -> Response:
-        self._api.refresh()
-        if self._api.is_open:
+        self._api.access.refresh()
+        if self._api.access.is_open:
             return RedirectResponse("/", 303, headers=_HEADERS)
         return self._ask_to_sign_in(request, request.query_params.get("to", "/"))
 
@@ -324,7 +321,7 @@ class Dashboard:
         return self._frame(request, "sign_in", "Sign in", None, status, problem=problem, to=to)
 
     async def _sign_in(self, request: Request) -> Response:
-        self._api.refresh()
+        self._api.access.refresh()
         form = await read_form(request)
         key, to = self._api.keyring.find(form.get("key", "").strip()), form.get("to", "/")
         if key is None:

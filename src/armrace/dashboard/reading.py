@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any, NamedTuple, TypeVar
 
-from armrace.service.http.api import Api, Visitor
+from armrace.service.http.access import Visitor
+from armrace.service.http.api import Api
 from armrace_client.operations import Operation
 
 T = TypeVar("T")

@@ -16,8 +16,7 @@ from armrace.dashboard.reading import Reading
 from armrace.dashboard.rendering import address, render
 from armrace.dashboard.streaming import Content
 from armrace.errors import InvalidParameter
-from armrace.service.http.access import is_of_another_site
-from armrace.service.http.api import Visitor
+from armrace.service.http.access import Visitor, is_of_another_site
 from armrace.service.http.endpoints import read_body
 from armrace_client.answers import ExperimentView, HistoryView
 from armrace_client.errors import Forbidden

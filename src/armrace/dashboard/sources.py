@@ -11,7 +11,7 @@ from armrace.dashboard.conclusions import median_bin, median_delay
 from armrace.dashboard.reading import Reading
 from armrace.dashboard.rendering import render
 from armrace.dashboard.streaming import Content
-from armrace.service.http.api import Visitor
+from armrace.service.http.access import Visitor
 from armrace_client.answers import ExperimentView, QuarantinedReward, SourceView
 from armrace_client.operations import Describe, ListQuarantine, ListSources, ReadHistory
 

@@ -18,7 +18,7 @@ import msgspec
 
 from armrace.dashboard.charts import Chart
 from armrace.dashboard.reading import Reading
-from armrace.service.http.api import Visitor
+from armrace.service.http.access import Visitor
 
 _BEGIN, _END = "<!--piece-->", "<!--/piece-->"
 

@@ -122,7 +122,7 @@ class Fold(LiveMemory):
             replays: whether the ticket may be one of a log that is replayed.
         """
         with self._lock:
-            if replays and ticket is not self._drawn and self._weighs:
+            if replays and ticket is not self._drawn and self.weighs:
                 own = self._own_probability(ticket.arm)
                 if own > ticket.probability * _ABOVE:
                     ticket = ticket._replace(probability=own)
@@ -138,7 +138,11 @@ class Fold(LiveMemory):
         return float(out[arm])
 
     @cached_property
-    def _weighs(self) -> bool:
+    def weighs(self) -> bool:
+        """Whether rewards are weighted by the probabilities of the learner's own draws, in one layer.
+
+        Only such a learner can let others draw by its weights.
+        """
         policy = self.policy
         layers = policy.layer_count(len(self.arms), self.horizon)
         return policy.draws_by_weights and not policy.learns_from_others and layers == 1

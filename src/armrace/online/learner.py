@@ -88,8 +88,8 @@ class Learner(Fold, NotebookView):
             policy=POLICIES.make(policy),
         )
         self._screens = Screens.fresh()
-        self._spares: list[tuple[Any, Any]] = []
         self._is_copy = False
+        self._spares: list[tuple[Any, Any]] = []
         """States of learners that stood still, each with the state of which it was a copy."""
 
     # --- deciding -------------------------------------------------------------------------

@@ -10,15 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _HOMES = {
-    "ApiKey": "armrace.service.keyring",
-    "Engine": "armrace.service.engine",
-    "Keyring": "armrace.service.keyring",
-    "MemoryStore": "armrace.service.log",
-    "Service": "armrace.service.service",
-    "Store": "armrace.service.log",
-    "Transaction": "armrace.service.log",
-    "open_service": "armrace.service.opening",
-    "open_store": "armrace.service.opening",
+    "engine": ("Engine",),
+    "keyring": ("ApiKey", "Keyring"),
+    "log": ("MemoryStore", "Store", "Transaction"),
+    "opening": ("open_service", "open_store"),
+    "service": ("Service",),
 }
 
 if TYPE_CHECKING:
@@ -42,6 +38,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"armrace.service.{home}"), name)
     raise AttributeError(f"module 'armrace.service' has no attribute {name!r}")

@@ -1,6 +1,7 @@
 """Work beside the engine, on copies: audits and views in one thread, long work in others.
 
 What ends soon has threads of its own, so that it does not wait for the exports of another tenant.
+Work must not wait for other work of its kind.
 """
 
 from __future__ import annotations
@@ -12,18 +13,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
-__all__ = ["run_in_background", "run_long", "run_soon", "uncollected"]
-
 T = TypeVar("T")
-_LONG_THREADS, _SOON_THREADS = 2, 4
 
 
 def _make_threads() -> None:
     global _short, _soon, _long  # noqa: PLW0603
     # One thread for short work: several would take the interpreter from those who serve.
     _short = ThreadPoolExecutor(1, "audits")
-    _soon = ThreadPoolExecutor(_SOON_THREADS, "directory")
-    _long = ThreadPoolExecutor(_LONG_THREADS, "background")
+    _soon = ThreadPoolExecutor(4, "directory")
+    _long = ThreadPoolExecutor(2, "background")
 
 
 _short: ThreadPoolExecutor
@@ -50,33 +48,16 @@ def uncollected() -> Iterator[None]:
 
 
 def run_in_background(work: Callable[[], T]) -> Future[T]:
-    """Do short work after all that was asked for before: an audit, a view.
-
-    Args:
-        work: what to do; it must not wait for other work of this kind.
-    """
-    return _short.submit(_uncollected, work)
+    """Do short work after all that was asked for before: an audit, a view."""
+    # The collector would look at every new object several times, and nobody else could go on.
+    return _short.submit(uncollected()(work))
 
 
 def run_soon(work: Callable[[], T]) -> Future[T]:
-    """Do work that waits for the engine now and then, and ends soon: a listing, a new experiment.
-
-    Args:
-        work: what to do; it must not wait for other work of this kind.
-    """
+    """Do work that waits for the engine now and then, and ends soon: listing, creating."""
     return _soon.submit(work)
 
 
 def run_long(work: Callable[[], T]) -> Future[T]:
-    """Do work that may take minutes: a replay, an export.
-
-    Args:
-        work: what to do; it must not wait for other work of this kind.
-    """
+    """Do work that may take minutes: a replay, an export."""
     return _long.submit(work)
-
-
-def _uncollected(work: Callable[[], T]) -> T:
-    # The collector would look at every new object several times, and nobody else could go on.
-    with uncollected():
-        return work()

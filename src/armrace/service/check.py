@@ -12,10 +12,8 @@ from armrace.service.loading import PART, check_subjects, events_of, in_parts, s
 from armrace.service.log.chain import BEGINNING, Chain, Record, head_of
 from armrace.service.log.marks import Marks, check_mark
 from armrace.service.log.store import LogEntry, Store, Transaction
-from armrace.service.model.events import ACTIONS, Deleted, Verdicts, decode, verdicts_in
+from armrace.service.model.events import ACTIONS, Deleted, decode, verdicts_in
 from armrace.service.model.experiment import Experiment
-
-__all__ = ["StoreReport", "check_store_content"]
 
 
 class StoreReport(msgspec.Struct, frozen=True):
@@ -36,29 +34,22 @@ def check_store_content(
     marks: Marks | None = None,
     note: Callable[[float], None] = lambda share: None,
 ) -> StoreReport:
-    """Check all that a store holds, and change nothing.
+    """Check all that a store holds, and change nothing; ``note`` is told the share that is done.
 
     For each log: the digests that chain its records, what records are found by, that its snapshots
     are the replay of the log up to them, and that the state a server starts with, from the latest
-    snapshot on, is the replay of the whole log. Also the store's own structures, and the marks.
-
-    Args:
-        store: the store, opened to be read only.
-        secret: the secret of its keys, which the digests are made with.
-        marks: the high-water marks of its logs, if they are kept with the keys.
-        note: is told the share of the work that is done.
-
-    Raises:
-        DamagedFile: something is damaged; the sentence says what.
+    snapshot on, is the replay of the whole log. Also the store's own structures, and the marks of
+    its logs, if they are kept with the keys.
     """
     store.check()
     with store.transaction() as transaction:
         entries = transaction.logs()
-    found = []
+    found: list[tuple[int, ...]] = [(0, 0, 0, 0, 0, 0)]
     for number, entry in enumerate(entries):
+        mark = None if marks is None else marks.get(entry.log)  # before servers move it on
         # A transaction for each log, which sees it as it was at one moment.
         with store.transaction() as transaction:
-            if marks is not None and (mark := marks.get(entry.log)) is not None:
+            if mark is not None:
                 check_mark(transaction, entry.log, mark)
             log = _LogCheck(transaction, entry, secret)
             try:
@@ -67,10 +58,7 @@ def check_store_content(
                 where = f"experiment {entry.name!r} of {entry.tenant!r} (log {entry.log})"
                 raise DamagedFile(f"{where}: {error}") from None
         note((number + 1) / len(entries))
-    return StoreReport(*(sum(each) for each in zip(*found, strict=True))) if found else _NOTHING
-
-
-_NOTHING = StoreReport(0, 0, 0, 0, 0, 0)
+    return StoreReport(*(sum(each) for each in zip(*found, strict=True)))
 
 
 class _LogCheck:
@@ -80,6 +68,9 @@ class _LogCheck:
         self._head, self._end = BEGINNING, transaction.head(entry.log)
         self._snapshots = list(transaction.snapshots(entry.log))
         self._actions = list(transaction.find_many(entry.log, (ACTIONS,)))
+        self._verdicts = verdicts_in(self._actions)
+        self._passed: list[int] = []
+        """Actions that the replay has passed."""
 
     def check_deleted(self) -> tuple[int, ...]:
         """Check what is left of a log that was deleted."""
@@ -96,37 +87,37 @@ class _LogCheck:
         """Check a log; return what it holds, as a report counts it."""
         if self._end == BEGINNING:
             raise DamagedFile("the log of an experiment is empty.")
-        verdicts, experiment = verdicts_in(self._actions), None
-        found: list[int] = []
+        experiment = None
         for last in [*self._snapshots, self._end.sequence]:
             if last > self._end.sequence:
                 raise shortened(self._end, last)
-            experiment = self._replay(experiment, verdicts, last, found)
-            if last in self._snapshots:
-                self._compare(last, experiment)
+            experiment = self._replay(experiment, last)
+            if last in self._snapshots and not _are_same(self._load(last), experiment):
+                raise DamagedFile(
+                    f"the snapshot after record {last} is not the replay of the log up to it."
+                )
         assert experiment is not None
         if experiment.head != self._end:
             raise shortened(self._end, experiment.head.sequence + 1)
-        if found != [record.sequence for record in self._actions]:
+        if self._passed != [record.sequence for record in self._actions]:
             raise DamagedFile("the log is damaged: not all actions are found by their subject.")
         if (experiment.tenant, experiment.name) != (self._entry.tenant, self._entry.name):
             raise DamagedFile("the directory leads to the log of another experiment.")
         if experiment.is_deleted:
             raise DamagedFile("the log says that it was deleted, but has not been.")
-        self._check_start(experiment)
+        if self._snapshots and not _are_same(self._start(), experiment):
+            raise DamagedFile("the state from the latest snapshot on is not the replay of the log.")
         counts = experiment.decisions, len(experiment.open), len(self._snapshots)
         return self._end.sequence, 1, 0, *counts
 
-    def _replay(
-        self, experiment: Experiment | None, verdicts: Verdicts, last: int, found: list[int]
-    ) -> Experiment | None:
+    def _replay(self, experiment: Experiment | None, last: int) -> Experiment | None:
         for part in self._read(self._head.sequence, last):
             self._chain.verify(self._head, part)  # before anything else is read from the records
             self._head = head_of(part[-1])
             check_subjects(part)
-            found += [record.sequence for record in part if record.subject == ACTIONS]
+            self._passed += [record.sequence for record in part if record.subject == ACTIONS]
             with uncollected():
-                experiment = Experiment.replay(events_of(part), experiment, verdicts)
+                experiment = Experiment.replay(events_of(part), experiment, self._verdicts)
         return experiment
 
     def _read(self, after: int, last: int) -> Iterator[list[Record]]:
@@ -141,25 +132,19 @@ class _LogCheck:
             state = Experiment.load(data)
         except DamagedFile:
             return None
-        later: Verdicts = verdicts_in(r for r in self._actions if r.sequence > sequence)
+        later = verdicts_in(r for r in self._actions if r.sequence > sequence)
         if any(later.get(visit.sequence) == "void" for visit in state.open):
             return None
         state.preload(later)
         return state
 
-    def _compare(self, sequence: int, experiment: Experiment | None) -> None:
-        state = self._load(sequence)
-        if state is None or experiment is None or state.save() != experiment.save():
-            raise DamagedFile(
-                f"the snapshot after record {sequence} is not the replay of the log up to it."
-            )
-
-    def _check_start(self, experiment: Experiment) -> None:
-        """Compare the state that a server starts with."""
-        if not self._snapshots:
-            return
+    def _start(self) -> Experiment | None:
+        """Return the state that a server starts with, from the latest snapshot on."""
         state = self._load(self._snapshots[-1])
         for part in self._read(self._snapshots[-1], self._end.sequence):
             state = Experiment.replay(events_of(part), state)
-        if state is None or state.save() != experiment.save():
-            raise DamagedFile("the state from the latest snapshot on is not the replay of the log.")
+        return state
+
+
+def _are_same(one: Experiment | None, other: Experiment | None) -> bool:
+    return one is not None and other is not None and one.save() == other.save()

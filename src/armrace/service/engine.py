@@ -22,85 +22,85 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from armrace.errors import (
     ArmraceError,
     DamagedFile,
+    InvalidParameter,
     Overloaded,
     RequestFailed,
     StoreFailed,
-    StoreInUse,
     UnknownName,
 )
 from armrace.kernels.refusals import NotCompiled, compiling_refused
 from armrace.service.background import run_in_background, run_long, run_soon
 from armrace.service.keyring import Keyring
-from armrace.service.loading import Gone, LogReader, catch_up, check_there, compile_policy
+from armrace.service.loading import Gone, LogReader, catch_up, check_there, compile_policy, in_parts
 from armrace.service.log.marks import Marks, check_mark, marks_path
 from armrace.service.log.snapshots import STEP, outdated
 from armrace.service.log.store import Store, Transaction
 from armrace.service.log_time import LogTime
 from armrace.service.operations import HANDLERS
-from armrace.service.work import KeptRefusal, Later, Principal, Shard, Work
+from armrace.service.operations.handlers import Session, Target
+from armrace.service.work import (
+    STORE_ERRORS,
+    Command,
+    Deliver,
+    KeptRefusal,
+    Later,
+    Principal,
+    Shard,
+    Work,
+)
 from armrace_client.operations import Operation
 
-__all__ = ["Command", "Engine"]
-
 T = TypeVar("T")
-Command = Callable[[Work], Any]
-"""Checks everything, then adds events; returns the answer, or :class:`Later` what works it out. It
-may be called again if the transaction is given up, so that it must change nothing but the work. If
-it refuses, it raises an :class:`ArmraceError` before it has added an event, or
-:class:`~armrace.service.work.KeptRefusal` if the events that it has added are to be kept."""
-
 _MOST_WAITING = 50_000
 """How many operations may wait; a batch counts by its members."""
 _PART_SECONDS = 0.0005
 """How long the part of a batch should keep a transaction busy."""
 _FIRST_PART, _WHOLE_PART = 4, 100
-_MOST_LOADED = 1000
-"""How many experiments are kept in memory, some 25 kB each without open visits."""
 _WORTH_SAVING = 500
-"""An experiment is saved before it leaves memory if it has had this many events since."""
+"""An experiment is saved when it leaves memory if it has had this many events since."""
 _CATCH_UP = 2000
 """How many events of other servers are applied within a transaction; more are loaded aside."""
 _SNAPSHOT_BYTES = 32 * 2**20
 """How much all snapshots of an experiment may take."""
 _MANY_ARMS = 100
-_STORE_ERRORS = (DamagedFile, StoreFailed, StoreInUse)
-"""Errors that concern all operations of a transaction."""
+_CLOSED = "the service is closed; open it again."
 
 
+@dataclass(slots=True, eq=False)
 class _Call:
     """A command on an experiment that waits to be performed."""
 
-    __slots__ = ("command", "job", "log", "name", "place", "principal")
+    where: int | str
+    """The experiment, by the number of its log or by its name."""
+    command: Command
+    principal: Principal
+    job: _Job
+    place: int
+    log: int = 0
+    """The log of the experiment, once it is looked for."""
 
-    def __init__(
-        self, where: int | str, command: Command, principal: Principal, job: _Job, place: int
-    ) -> None:
-        self.log, self.name = (where, "") if isinstance(where, int) else (0, where)
-        self.command, self.principal = command, principal
-        self.job, self.place = job, place
 
-
+@dataclass(slots=True, eq=False)
 class _Job:
     """Calls whose answers are delivered together."""
 
-    __slots__ = ("calls", "deliver", "left", "outcomes", "part", "taken")
-
-    def __init__(self, deliver: Callable[[list[Any]], None]) -> None:
-        self.calls: list[_Call] = []
-        self.deliver = deliver
-        self.outcomes: list[Any] = []
-        self.left = 0
-        self.taken = 0
-        """How many of the calls were taken from the queue."""
-        self.part = _FIRST_PART
+    deliver: Deliver
+    outcomes: list[Any]
+    calls: list[_Call] = field(default_factory=list)
+    left: int = 0
+    taken: int = 0
+    """How many calls of a batch were taken from the queue."""
+    part: int = field(default_factory=lambda: _FIRST_PART)
 
     def answer(self, place: int, outcome: Any) -> None:
         self.outcomes[place] = outcome
@@ -111,11 +111,7 @@ class _Job:
 
 
 class _GivenUp(Exception):
-    """A transaction must not be kept; the call that is to blame, if one is."""
-
-    def __init__(self, culprit: _Call, error: Exception) -> None:
-        super().__init__(str(error))
-        self.culprit, self.error = culprit, error
+    """A transaction must not be kept: the call that is to blame, and its error."""
 
 
 class Engine:
@@ -125,18 +121,13 @@ class Engine:
         store: where the logs are kept.
         keyring: the secrets of the service.
         clock: returns the time in milliseconds.
-        most_loaded: how many experiments are kept in memory.
+        most_loaded: how many experiments are kept in memory, some 25 kB each without open visits.
     """
 
     def __init__(
-        self,
-        store: Store,
-        keyring: Keyring,
-        clock: Callable[[], int] | None = None,
-        most_loaded: int = _MOST_LOADED,
+        self, store: Store, keyring: Keyring, clock: Callable[[], int] | None, most_loaded: int
     ) -> None:
-        self.store = store
-        self.keyring = keyring
+        self.store, self.keyring = store, keyring
         self.when_failed: Callable[[], None] = lambda: None
         """Called once when the store has failed for good."""
         self.failure: str | None = None
@@ -166,59 +157,43 @@ class Engine:
 
     # --- asking ---------------------------------------------------------------------------
 
-    def submit(
-        self, operation: Operation[Any], principal: Principal, deliver: Callable[[Any], None]
-    ) -> None:
-        """Perform an operation; hand over its answer, or the error that refuses it.
+    def submit(self, operation: Operation[Any], principal: Principal, deliver: Deliver) -> None:
+        """Perform an operation; hand over its answer once it is durable, or what refuses it.
 
-        Args:
-            operation: what to do.
-            principal: on whose behalf.
-            deliver: called with the outcome once it is durable, in a thread of the service.
-
-        Raises:
-            Overloaded: too much waits.
+        That happens in a thread of the service.
         """
-        HANDLERS[type(operation)].begin(self, operation, principal, deliver)
+        if not isinstance(name := getattr(operation, "name", ""), str):
+            raise InvalidParameter(f"name must be text; got {name!r:.100}.")  # not a log's number
+        HANDLERS[type(operation)](Session(self, principal), operation, deliver)
 
     def perform(self, operation: Operation[T], principal: Principal) -> T:
         """Perform an operation and return its answer once it is durable, or raise its refusal."""
-        answer: T = _result(lambda deliver: self.submit(operation, principal, deliver))
+        answer: T = _result(partial(self.submit, operation, principal))
         return answer
 
     def call(self, where: int | str, command: Command, principal: Principal) -> Any:
-        """Perform a command on an experiment and return its answer, or raise its refusal.
+        """Perform a command on an experiment and return its answer, or raise its refusal."""
+        return _result(partial(self.enqueue_one, where, command, principal))
 
-        Args:
-            where: the experiment, by the number of its log or by its name.
-            command: what to do.
-            principal: on whose behalf.
-        """
-        return _result(
-            lambda deliver: self.enqueue(
-                [(where, command)], principal, lambda outcomes: self.finish(outcomes[0], deliver)
-            )
-        )
-
-    def enqueue(
-        self,
-        commands: Sequence[tuple[int | str | ArmraceError, Command]],
-        principal: Principal,
-        deliver: Callable[[list[Any]], None],
+    def enqueue_one(
+        self, where: int | str, command: Command, principal: Principal, deliver: Deliver
     ) -> None:
+        """Perform a command; what it leaves to work out is done in the background."""
+
+        def finish(outcomes: list[Any]) -> None:
+            if isinstance(outcome := outcomes[0], Later):
+                run_in_background(lambda: deliver(self._outcome(outcome.finish)))
+            else:
+                deliver(outcome)
+
+        self.enqueue([(where, command)], principal, finish)
+
+    def enqueue(self, commands: Sequence[Target], principal: Principal, deliver: Deliver) -> None:
         """Perform commands on experiments; hand over the outcomes when all are durable.
 
-        Args:
-            commands: each with the number or the name of its experiment, or with the error that
-                refuses it.
-            principal: on whose behalf.
-            deliver: called with the outcomes in the order of the commands, in the engine's thread.
-
-        Raises:
-            Overloaded: too much waits.
+        They are in the order of the commands, and handed over in the engine's thread.
         """
-        job = _Job(deliver)
-        job.outcomes = [None] * len(commands)
+        job = _Job(deliver, [None] * len(commands))
         for place, (where, command) in enumerate(commands):
             if isinstance(where, ArmraceError):
                 job.outcomes[place] = where
@@ -235,74 +210,44 @@ class Engine:
             self._count += job.left
             if job.left == 1:
                 self._waiting.append(job.calls[0])
-                job.taken = 1
             else:
                 self._batches.append(job)
             self._changed.notify()
 
-    def finish(self, outcome: Any, deliver: Callable[[Any], None]) -> None:
-        """Hand over an outcome; what is left to work out is done in the background first."""
-        if not isinstance(outcome, Later):
-            deliver(outcome)
-            return
-
-        def work() -> None:
-            try:
-                found = outcome.finish()
-            except Exception as error:
-                found = _refusal(error)
-            deliver(found)
-
-        run_in_background(work)
-
-    def in_background(
-        self, work: Callable[[], Any], deliver: Callable[[Any], None], takes_long: bool = True
-    ) -> None:
+    def in_background(self, work: Callable[[], Any], deliver: Deliver, takes_long: bool) -> None:
         """Do what may take minutes, or at least waits for the engine; hand over its outcome."""
-
-        def run() -> None:
-            try:
-                outcome = work()
-            except Exception as error:
-                self.note_damage(error)
-                outcome = _refusal(error)
-            deliver(outcome)
-
         with self._changed:
             self._check_open()
-        (run_long if takes_long else run_soon)(run)
+        (run_long if takes_long else run_soon)(lambda: deliver(self._outcome(work)))
+
+    def _outcome(self, work: Callable[[], Any]) -> Any:
+        """Do work; return what it returns, or the error that refuses it."""
+        try:
+            return work()
+        except Exception as error:
+            self.note_damage(error)
+            return _refusal(error)
 
     def _check_open(self) -> None:
         if self.failure is not None:
             raise StoreFailed(self.failure)
         if self._closing:
-            raise StoreFailed("the service is closed; open it again.")
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether operations wait or are being performed, which long work lets go first."""
-        return self._is_serving or bool(self._waiting)
+            raise StoreFailed(_CLOSED)
 
     def reader(self, log: int) -> LogReader:
-        """Return what reads a log beside the engine."""
-        return LogReader(self.store, log, self._secret, lambda: self.is_busy)
+        """Return what reads a log beside the engine, and lets go first what waits for it."""
+        is_busy = lambda: self._is_serving or bool(self._waiting)  # noqa: E731
+        return LogReader(self.store, log, self._secret, is_busy)
 
-    @contextmanager
-    def ruling(self, log: int) -> Iterator[None]:
-        """Make one ruling about an experiment at a time, in this process."""
+    def ruling(self, log: int) -> threading.Lock:
+        """Return what is held to make one ruling about an experiment at a time, in this process."""
         with self._changed:
-            lock = self._ruling.setdefault(log, threading.Lock())
-        with lock:
-            yield
+            return self._ruling.setdefault(log, threading.Lock())
 
     # --- the directory --------------------------------------------------------------------
 
     def locate(self, tenant: str, name: str) -> int:
-        """Return the log of an experiment by its name.
-
-        Raises:
-            UnknownName: the tenant has no such experiment.
-        """
+        """Return the log of an experiment by its name."""
         log = self._directory.get((tenant, name))
         if log is None:
             with self.store.transaction() as transaction:
@@ -320,9 +265,7 @@ class Engine:
     def change_directory(self, work: Callable[[Transaction, int], T], creates: bool) -> T:
         """Work on the directory in a transaction of the engine's thread, and return the outcome.
 
-        Args:
-            work: takes the transaction and the time.
-            creates: whether it may create logs.
+        The work takes the transaction, which may create logs if that is asked for, and the time.
         """
         outcome: Future[T] = Future()
 
@@ -353,8 +296,8 @@ class Engine:
         while True:
             with self._changed:
                 self._is_serving = False
-                self._changed.wait_for(self._has_work)
-                if self._closing and not (self._waiting or self._batches or self._tasks):
+                self._changed.wait_for(lambda: self._has_work() or self._closing)
+                if not self._has_work():
                     return
                 self._is_serving = True
                 tasks, self._tasks = [*self._tasks], deque()
@@ -368,7 +311,7 @@ class Engine:
                     self._fit_part(batch, time.perf_counter() - began)
 
     def _has_work(self) -> bool:
-        return bool(self._waiting or self._batches or self._tasks or self._closing)
+        return bool(self._waiting or self._batches or self._tasks)
 
     def _next(self) -> tuple[list[_Call], _Job | None]:
         """Take all single calls and a part of the first batch, which goes to the end."""
@@ -394,40 +337,32 @@ class Engine:
         """Perform calls on experiments that are loaded; let the others wait for their loader."""
         ready: dict[int, list[_Call]] = {}
         for call in calls:
-            if not call.log and not self._resolve(call):
+            where, tenant = call.where, call.principal.tenant
+            try:
+                call.log = where if isinstance(where, int) else self.locate(tenant, where)
+            except ArmraceError as refusal:
+                self.note_damage(refusal)
+                self._answer(call, refusal)
                 continue
-            if call.log in self._parked:
-                self._parked[call.log].append(call)
-            elif call.log in self._shards:
+            if call.log in self._shards and call.log not in self._parked:
                 ready.setdefault(call.log, []).append(call)
             else:
                 self._load(call.log, [call])
-        most = self.store.most_logs or len(ready)
-        logs = list(ready)
-        for first in range(0, len(logs), max(1, most)):
-            self._serve_logs({log: ready[log] for log in logs[first : first + most]})
-
-    def _resolve(self, call: _Call) -> bool:
-        """Find the log of a call by its name; return whether there is one, or refuse the call."""
-        try:
-            call.log = self.locate(call.principal.tenant, call.name)
-        except ArmraceError as refusal:
-            self.note_damage(refusal)
-            self._answer(call, refusal)
-        return bool(call.log)
+        for logs in in_parts(ready, self.store.most_logs or len(ready)):
+            self._serve_logs({log: ready[log] for log in logs})
 
     def _serve_logs(self, ready: dict[int, list[_Call]]) -> None:
         """Perform calls in one transaction; if one breaks it off, the others wait to be loaded."""
         try:
             self._transact(ready)
-        except _GivenUp as given_up:
+        except (NotCompiled, _GivenUp) as given_up:
             self._drop(ready)
-            prepare = None
-            if isinstance(given_up.error, NotCompiled):
-                prepare = given_up.error.compile
+            if isinstance(given_up, NotCompiled):
+                prepare = given_up.compile
             else:
-                self._answer(given_up.culprit, _refusal(given_up.error))
-                ready[given_up.culprit.log].remove(given_up.culprit)
+                (culprit, error), prepare = given_up.args, None
+                self._answer(culprit, _refusal(error))
+                ready[culprit.log].remove(culprit)
             # They are loaded again, so that what was not kept is forgotten.
             for log, calls in ready.items():
                 if calls:
@@ -435,7 +370,8 @@ class Engine:
         except BaseException as error:
             self._drop(ready)
             self.note_damage(error)
-            refusal = error if isinstance(error, ArmraceError) else _interrupted(error)
+            words = f"the transaction was interrupted: {type(error).__name__}."
+            refusal = error if isinstance(error, ArmraceError) else StoreFailed(words)
             for call in (each for calls in ready.values() for each in calls):
                 # An error each, since tracebacks must not mix.
                 self._answer(call, type(refusal)(*refusal.args))
@@ -444,18 +380,26 @@ class Engine:
         known = {log: self._shards[log].experiment.head.sequence for log in ready}
         outcomes: list[tuple[_Call, Any]] = []
         suspects: list[int] = []
+        left: dict[int, list[_Call]] = {}
         self.transactions += 1
         with self.store.transaction(known) as transaction, compiling_refused():
             now = self._log_time.now(transaction.time())
             for log, calls in list(ready.items()):
                 shard = self._shards[log]
-                caught_up = self._catch_up(shard, transaction, calls[0])
-                if not caught_up or shard.experiment.is_deleted:
+                experiment, chain = shard.experiment, shard.chain
+                caught_up = catch_up(experiment, transaction, log, chain, _CATCH_UP)
+                if not caught_up or experiment.is_deleted:
                     self._load(log, ready.pop(log))
                     continue
                 work = Work(shard, transaction, _time_of(shard, now), self.keyring.signing_keys())
                 work.late_wanted = [c.command.visit for c in calls if hasattr(c.command, "visit")]
-                outcomes += [(call, self._perform(call, work, suspects)) for call in calls]
+                performed = [
+                    (call, self._perform(call, work, suspects))
+                    for call in calls
+                    if not work.experiment.is_deleted  # by a call before this one
+                ]
+                outcomes += performed
+                left[log] = calls[len(performed) :]
                 work.flush()
                 if not work.experiment.is_deleted:
                     self._save_snapshot(shard, transaction, work.snapshot_wanted)
@@ -463,33 +407,26 @@ class Engine:
             shard = self._shards.pop(log)
             if shard.experiment.is_deleted:
                 self._forget(log)
+                if left[log]:
+                    self._load(log, left[log])  # finds that it is gone, and looks the name up
             elif log not in suspects:
                 self._shards[log] = shard  # the most recently used last
             if self._marks is not None:
                 self._marks.move(log, shard.experiment.head, lasting=False)
         self._answer_all(outcomes)
-        self._evict()
-
-    def _catch_up(self, shard: Shard, transaction: Transaction, call: _Call) -> bool:
-        try:
-            return catch_up(shard.experiment, transaction, shard.log, shard.chain, _CATCH_UP)
-        except NotCompiled as error:
-            raise _GivenUp(call, error) from None
+        while len(self._shards) > self._most_loaded:
+            self._save_alone(self._shards.pop(next(iter(self._shards))))
 
     def _perform(self, call: _Call, work: Work, suspects: list[int]) -> Any:
         """Perform a call; return its answer or the error that refuses it."""
         before, work.principal = work.changes, call.principal
-        if work.experiment.is_deleted:  # by a call before this one
-            return Gone()
         try:
             return call.command(work)
         except KeptRefusal as kept:
             return kept.refusal
-        except NotCompiled as error:
-            raise _GivenUp(call, error) from None
+        except (NotCompiled, *STORE_ERRORS):
+            raise
         except Exception as error:
-            if isinstance(error, _STORE_ERRORS):
-                raise
             if work.changes != before:  # what was half performed must not be kept
                 raise _GivenUp(call, error) from error
             if not isinstance(error, ArmraceError):
@@ -526,10 +463,7 @@ class Engine:
     ) -> None:
         """Load an experiment in a thread of its own; the calls wait until it is there.
 
-        Args:
-            log: its log.
-            calls: what waits for it.
-            prepare: what to do first in that thread, such as to compile.
+        There, something may be prepared first, such as compiled.
         """
         if log in self._parked:
             self._parked[log] += calls
@@ -538,36 +472,31 @@ class Engine:
         try:
             self._loaders.submit(self._loaded, log, prepare)
         except RuntimeError:  # the service is being closed
-            self._refuse_parked(log, StoreFailed("the service is closed; open it again."))
+            self._refuse_parked(log, StoreFailed(_CLOSED))
 
     def _loaded(self, log: int, prepare: Callable[[], None] | None) -> None:
+        task: Callable[[], None]
         try:
             if prepare is not None:
                 prepare()
-            shard = self._load_shard(log)
-        except Gone:
-            self._as_task(lambda: self._leave(log))
+            task = partial(self._unpark, self._load_shard(log))
         except Exception as error:
             self.note_damage(error)
-            refusal = _refusal(error)
-            self._as_task(lambda: self._refuse_parked(log, refusal))
-        else:
-            self._as_task(lambda: self._unpark(shard))
-
-    def _load_shard(self, log: int) -> Shard:
-        reader = self.reader(log)
-        with self.store.transaction() as transaction:
-            if self._marks is not None and (mark := self._marks.get(log)) is not None:
-                check_mark(transaction, log, mark)
-            check_there(transaction, log)
-        experiment, base = reader.load()
-        compile_policy(experiment.settings)
-        return Shard(log, experiment, self._secret, base)
-
-    def _as_task(self, task: Callable[[], None]) -> None:
+            task = partial(self._refuse_parked, log, _refusal(error))
         with self._changed:
             self._tasks.append(task)
             self._changed.notify()
+
+    def _load_shard(self, log: int) -> Shard:
+        # Read before the log: other servers may share the keys, and move the mark on meanwhile.
+        mark = None if self._marks is None else self._marks.get(log)
+        with self.store.transaction() as transaction:
+            if mark is not None:
+                check_mark(transaction, log, mark)
+            check_there(transaction, log)
+        experiment, base = self.reader(log).load()
+        compile_policy(experiment.settings)
+        return Shard(log, experiment, self._secret, base)
 
     def _unpark(self, shard: Shard) -> None:
         self._shards[shard.log] = shard
@@ -576,51 +505,39 @@ class Engine:
             self._waiting.extendleft(reversed(calls))
 
     def _refuse_parked(self, log: int, refusal: ArmraceError) -> None:
+        is_gone = isinstance(refusal, Gone)
+        if is_gone:
+            self._forget(log)
         for call in self._parked.pop(log, []):
-            self._answer(call, refusal)
-
-    def _leave(self, log: int) -> None:
-        """Forget an experiment that is not there; its name may be that of another one now."""
-        self._forget(log)
-        for call in self._parked.pop(log, []):
-            if call.name:
-                call.log = 0
+            if is_gone and isinstance(call.where, str):  # it may be the name of another one now
                 with self._changed:
                     self._waiting.append(call)
             else:
-                self._answer(call, Gone())
-
-    def _evict(self) -> None:
-        """Let the experiments leave memory that were not used for the longest time."""
-        while len(self._shards) > self._most_loaded:
-            shard = self._shards.pop(next(iter(self._shards)))
-            if shard.experiment.head.sequence - shard.snapshot_at >= _WORTH_SAVING:
-                self._save_alone(shard)
+                self._answer(call, refusal)
 
     def _save_alone(self, shard: Shard) -> None:
-        known = {shard.log: shard.experiment.head.sequence}
+        """Save an experiment that leaves memory, if much has happened since it was saved."""
+        last = shard.experiment.head.sequence
+        if last - shard.snapshot_at < _WORTH_SAVING:
+            return
+        known = {shard.log: last}
         with suppress(ArmraceError), self.store.transaction(known) as transaction:
             if transaction.head(shard.log) == shard.experiment.head:
                 self._save_snapshot(shard, transaction, wanted=True)
 
     def _save_snapshot(self, shard: Shard, transaction: Transaction, wanted: bool) -> None:
         experiment, last = shard.experiment, shard.experiment.head.sequence
-        if last == shard.snapshot_at or not (wanted or self._needs_snapshot(shard)):
+        # Open visits are part of a snapshot, so many of them make snapshots rarer.
+        is_due = last - shard.snapshot_at >= max(self.snapshot_step, 2 * len(experiment.open))
+        # Saving waits for audits, which are short unless there are many arms.
+        waits = is_due and len(experiment.arms) > _MANY_ARMS and experiment.audits.is_busy
+        if last == shard.snapshot_at or not (wanted or (is_due and not waits)):
             return
         transaction.save_snapshot(shard.log, last, experiment.save())
         sizes = transaction.snapshots(shard.log)
         stale = outdated(sizes, _SNAPSHOT_BYTES, self.snapshot_step)
         transaction.forget_snapshots(shard.log, stale)
         shard.snapshot_at = last
-
-    def _needs_snapshot(self, shard: Shard) -> bool:
-        experiment = shard.experiment
-        # Open visits are part of a snapshot, so many of them make snapshots rarer.
-        due = max(self.snapshot_step, 2 * len(experiment.open))
-        if experiment.head.sequence - shard.snapshot_at < due:
-            return False
-        # Saving waits for audits, which are short unless there are many arms.
-        return not (len(experiment.arms) > _MANY_ARMS and experiment.audits.is_busy)
 
     def _open_marks(self) -> Marks | None:
         """Return the marks of all logs; kept with the keys, they show that a log was cut."""
@@ -650,11 +567,10 @@ class Engine:
         try:
             if self.failure is None:
                 for shard in self.loaded:
-                    if shard.experiment.head.sequence - shard.snapshot_at >= _WORTH_SAVING:
-                        self._save_alone(shard)
+                    self._save_alone(shard)
         finally:
             for log in list(self._parked):
-                self._refuse_parked(log, StoreFailed("the service is closed; open it again."))
+                self._refuse_parked(log, StoreFailed(_CLOSED))
             self._shards.clear()
             if self._marks is not None:
                 self._marks.close()
@@ -674,11 +590,7 @@ def _refusal(error: Exception) -> ArmraceError:
     return error if isinstance(error, ArmraceError) else RequestFailed.because_of(error)
 
 
-def _interrupted(error: BaseException) -> StoreFailed:
-    return StoreFailed(f"the transaction was interrupted: {type(error).__name__}.")
-
-
-def _result(submit: Callable[[Callable[[Any], None]], None]) -> Any:
+def _result(submit: Callable[[Deliver], None]) -> Any:
     """Submit something and wait for its outcome."""
     outcome: Future[Any] = Future()
     submit(outcome.set_result)

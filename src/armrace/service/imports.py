@@ -14,30 +14,40 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from functools import partial
 from itertools import islice
+from math import inf
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from armrace.errors import AlreadyExists, InvalidParameter
+from armrace.limits import Limits, check_number
 from armrace.logs import Log
-from armrace.service.model.drawing import lot_of
+from armrace.logs.survey import natural_key
 from armrace.service.model.events import Decided, Rewarded
 from armrace.service.model.experiment import Experiment
-from armrace.service.model.rewards import RewardScale
-from armrace.service.model.settings import Settings, check_label, check_labels, check_name
+from armrace.service.model.generation import lot_of
+from armrace.service.model.settings import (
+    RewardScale,
+    Settings,
+    check_label,
+    check_labels,
+    check_name,
+)
 from armrace.service.operations.deciding import start_afresh_if_over
 from armrace.service.operations.experiments import begin_log
 from armrace.service.service import Service
 from armrace.service.work import Work
 
-__all__ = ["Imported", "LoggedRow", "Rows", "import_rows", "rows_of"]
-
 _CHUNK = 10_000
+_PROBABILITY = Limits("probability", 0, 1, low_open=True)
+_SUSPICION = Limits("suspicion", 0, 1)
 _COINS = 0x1A0B
 """Added to the seed, so that the coins of an import are not those of floors."""
 
 
 class LoggedRow(msgspec.Struct, frozen=True):
-    """A decision that was made elsewhere, and its reward."""
+    """A decision that was made elsewhere, and its reward: columns of an export."""
 
     time: int | None
     arm: str
@@ -75,14 +85,16 @@ class _Importer:
         self.retracted: list[int] = []
         self.voided: list[int] = []
 
-    def copy(self) -> _Importer:
-        """Return an importer that goes on from here."""
-        made = copy(self)
-        made._waiting = self._waiting.copy()
-        made.retracted, made.voided = self.retracted.copy(), self.voided.copy()
-        return made
+    def done_with(self, work: Work, rows: tuple[LoggedRow, ...], is_last: bool) -> _Importer:
+        """Add a chunk of rows; return the importer that has done so."""
+        # A copy: the transaction may be given up and must then begin as it did.
+        importer = copy(self)
+        importer._waiting = self._waiting.copy()
+        importer.retracted, importer.voided = self.retracted.copy(), self.voided.copy()
+        importer._add(work, rows, is_last)
+        return importer
 
-    def add(self, work: Work, rows: tuple[LoggedRow, ...], is_last: bool) -> None:
+    def _add(self, work: Work, rows: tuple[LoggedRow, ...], is_last: bool) -> None:
         """Add the events of a chunk in the order of their times."""
         experiment = work.experiment
         taken = experiment.generation.learner.taken
@@ -104,7 +116,7 @@ class _Importer:
                 self._expect(experiment, sequence, row, time)
             self.done += 1
         if is_last:
-            self._pay(work, None)
+            self._pay(work, inf)
         # Draws that made no decision are not in the log, so that a replay of it does not know them.
         # The stream goes back to where the log says it is: a replay gives the live state exactly.
         experiment.generation.go_back_to(taken)
@@ -113,20 +125,17 @@ class _Importer:
         experiment = work.experiment
         experiment.advance(work.time)
         drawn = experiment.draw(None)
-        if drawn.arm == index and self._accepts(experiment, row.probability):
-            ticket, taken = drawn.ticket, drawn.taken
-        else:
-            ticket, taken = None, 0
+        is_own = drawn.arm == index and self._accepts(experiment, row.probability)
         return Decided(
             work.time,
             index,
-            ticket,
-            taken,
+            drawn.ticket if is_own else None,
+            drawn.taken if is_own else 0,
             row.probability,
             unit=work.shard.hashed(row.unit),
             source=row.source,
             labels=row.labels,
-            by="policy" if ticket is not None else "editor",
+            by="policy" if is_own and drawn.ticket is not None else "editor",
         )
 
     def _accepts(self, experiment: Experiment, propensity: float | None) -> bool:
@@ -139,8 +148,7 @@ class _Importer:
         return coin * propensity < self._floor
 
     def _expect(self, experiment: Experiment, sequence: int, row: LoggedRow, time: int) -> None:
-        late = row.reward_time is not None and row.time is not None
-        due = max(time, row.reward_time or 0) if late else time
+        due = time if None in (row.time, row.reward_time) else max(time, row.reward_time or 0)
         steps = experiment.scale.steps(row.reward)
         event = Rewarded(due, sequence, steps, None, row.suspicion)
         # Times of a log never decrease, so that late rewards are put among the decisions that
@@ -150,17 +158,10 @@ class _Importer:
         if row.counts is False and not row.void:
             self.retracted.append(sequence)
 
-    def _pay(self, work: Work, time: int | None) -> None:
-        """Add the rewards that come up to a time, or all of them."""
-        while self._waiting and (time is None or self._waiting[0][0] <= time):
+    def _pay(self, work: Work, time: float) -> None:
+        """Add the rewards that come up to a time."""
+        while self._waiting and self._waiting[0][0] <= time:
             work.add(heapq.heappop(self._waiting)[2])
-
-    def done_with(self, work: Work, rows: tuple[LoggedRow, ...], is_last: bool) -> _Importer:
-        """Add a chunk of rows; return the importer that has done so."""
-        # A copy: the transaction may be given up and must then begin as it did.
-        importer = self.copy()
-        importer.add(work, rows, is_last)
-        return importer
 
 
 def import_rows(
@@ -172,23 +173,10 @@ def import_rows(
 ) -> Imported:
     """Create an experiment and feed it from rows in the order of time.
 
-    Args:
-        service: the service.
-        name: the name of the new experiment.
-        rows: the decisions and their rewards, which are read twice; they are kept in memory if they
-            are an iterator, which can be read but once.
-        settings: the settings of the experiment.
-        floor: the smallest propensity of the log; ``None`` if all arms were equally likely.
-
-    Returns:
-        How many rows there were, and from how many the policy has learned.
-
-    Raises:
-        AlreadyExists: there is an experiment of this name.
-        InvalidParameter: the rows do not fit the settings, or are not in the order of time.
+    ``floor`` is the smallest propensity of the log; ``None`` if all arms were equally likely.
     """
     check_name(name)
-    if isinstance(rows, Iterator):
+    if isinstance(rows, Iterator):  # which can be read but once
         rows = list(rows)
     # All of them before anything is durable, so that what is refused leaves nothing behind.
     for _ in _checked(rows, settings):
@@ -236,24 +224,24 @@ def _checked(rows: Iterable[LoggedRow], settings: Settings) -> Iterator[LoggedRo
             raise InvalidParameter(f"row {number} has the unknown arm {row.arm!r:.100}.")
         if row.reward is not None:
             scale.steps(row.reward)
-        if row.time is not None and (row.reward_time or 0) - row.time >= window:
+        delay = 0 if row.time is None else (row.reward_time or 0) - row.time
+        if delay >= window:
             raise InvalidParameter(
-                f"the reward of row {number} comes {((row.reward_time or 0) - row.time) / 1000:g} "
-                f"seconds after its decision; window must be longer, and is {settings.window:g}."
+                f"the reward of row {number} comes {delay / 1000:g} seconds after its decision; "
+                f"window must be longer, and is {settings.window:g}."
             )
         for what, label in (("unit", row.unit), ("source", row.source)):
             if label is not None:
                 check_label(f"{what} of row {number}", label)
+        for limits, share in ((_PROBABILITY, row.probability), (_SUSPICION, row.suspicion)):
+            if share is not None:
+                check_number(f"{limits.meaning} of row {number}", share, limits)
         check_labels(row.labels)
         yield row
 
 
 class Rows:
-    """Rows that can be read more than once.
-
-    Args:
-        read: begins to read them.
-    """
+    """Rows that can be read more than once: ``read`` begins anew."""
 
     def __init__(self, read: Callable[[], Iterator[LoggedRow]]) -> None:
         self._read = read
@@ -264,10 +252,10 @@ class Rows:
 
 def rows_of(log: Log) -> Rows:
     """Return the usable rows of a log, with rewards of its own range."""
-    return Rows(lambda: _read_rows(log))
+    return Rows(partial(_read_log, log))
 
 
-def _read_rows(log: Log) -> Iterator[LoggedRow]:
+def _read_log(log: Log) -> Iterator[LoggedRow]:
     scale = RewardScale(*log.bounds)
     for frame in log.frames():
         for row in frame.iter_rows(named=True):
@@ -280,3 +268,70 @@ def _read_rows(log: Log) -> Iterator[LoggedRow]:
                 None,
                 row.get("source"),
             )
+
+
+# --- what :mod:`armrace.service.exports` wrote -------------------------------------------------
+
+
+def rows_of_export(path: Path | str) -> Rows:
+    """Return the rows of an export, whose ending says the format: .ndjson or .parquet."""
+    return Rows(partial(_read_export, path))
+
+
+def _read_export(path: Path | str) -> Iterator[LoggedRow]:
+    rows = (row for frame in _frames(Path(path)) for row in frame.iter_rows(named=True))
+    for number, row in enumerate(rows, start=1):
+        try:
+            yield msgspec.convert({**row, "labels": _labels(row["labels"])}, LoggedRow)
+        except msgspec.MsgspecError as error:
+            raise InvalidParameter(
+                f"{path} is not an export of a service: {error} (row {number})."
+            ) from None
+
+
+def _labels(given: Any) -> Any:
+    """Return labels, which are text in Parquet, and have all names of a part in NDJSON."""
+    if isinstance(given, str):
+        return msgspec.json.decode(given)
+    if isinstance(given, dict):
+        return {name: value for name, value in given.items() if value is not None}
+    return given or {}
+
+
+def survey_export(path: Path | str) -> tuple[list[str], float]:
+    """Return the arms of an export in natural order, and its smallest probability."""
+    arms: set[str] = set()
+    least, rows = 1.0, 0
+    for frame in _frames(Path(path)):
+        for name, kind, wanted in (("arm", str, "text"), ("probability", int | float, "a number")):
+            column = frame[name]
+            # Polars gives all values of a column one type: the first says what the others are.
+            place = int(column.is_not_null().arg_max() or 0)
+            if len(column) and not isinstance(column[place], kind | None):
+                raise InvalidParameter(
+                    f"{path} is not an export of a service: {name} must be {wanted}; got "
+                    f"{frame.row(place, named=True)[name]!r:.100} (row {rows + place + 1})."
+                )
+        arms |= set(frame["arm"].drop_nulls().unique().to_list())
+        smallest = frame["probability"].drop_nulls().min()
+        least = least if smallest is None else min(least, smallest)
+        rows += frame.height
+    return sorted(arms, key=natural_key), least
+
+
+def _frames(path: Path) -> Iterator[Any]:
+    import polars as pl
+
+    try:
+        scan = pl.scan_ndjson(path) if path.suffix == ".ndjson" else pl.scan_parquet(path)
+        present = scan.collect_schema().names()
+        missing = [name for name in LoggedRow.__struct_fields__ if name not in present]
+        if missing:
+            raise InvalidParameter(
+                f"{path} is not an export of a service: it has no column {missing[0]!r}; for a log "
+                "of another system, give --arm and --reward."
+            )
+        yield from scan.collect_batches(chunk_size=100_000, maintain_order=True)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        reason = str(error).splitlines()[0][:200].rstrip(".")
+        raise InvalidParameter(f"cannot read {path}: {reason}.") from None

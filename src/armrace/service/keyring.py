@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import msgspec
 
@@ -86,8 +86,9 @@ class Keyring:
     """
 
     def __init__(self, path: Path | None = None, *, create: bool = True) -> None:
-        self._path = path
-        self._stamp: Any = None
+        self.path = path
+        """The file of the keys, if they are kept."""
+        self._stamp: tuple[int, int] | None = None
         self.problem: str | None = None
         """Why the file cannot be read now, although it could be; the keys of then stay valid."""
         if path is not None and path.exists():
@@ -102,24 +103,21 @@ class Keyring:
                 self._write(_Content({1: _new_secret()}, [], _new_secret()))
 
     def _read(self) -> None:
-        assert self._path is not None
+        assert self.path is not None
         try:
-            self._stamp = _stamp(self._path)
-            check_private(self._path)
-            content = msgspec.json.decode(self._path.read_bytes(), type=_Content)
-        except (msgspec.MsgspecError, ValueError) as error:
-            raise DamagedFile(f"the keys in {self._path} cannot be read: {error}.") from None
-        except OSError as error:
-            raise DamagedFile(
-                f"the keys in {self._path} cannot be read: {error.strerror}."
-            ) from error
+            self._stamp = _stamp(self.path)
+            check_private(self.path)
+            content = msgspec.json.decode(self.path.read_bytes(), type=_Content)
+        except (msgspec.MsgspecError, ValueError, OSError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise DamagedFile(f"the keys in {self.path} cannot be read: {reason}.") from error
         sound = content.signs in content.signing and all(
             # A short secret, in a file that was edited by hand, would make tokens easy to forge.
             len(secret) == _SECRET_BYTES
             for secret in (*content.signing.values(), content.store)
         )
         if not sound:
-            raise DamagedFile(f"the keys in {self._path} have no sound signing key.")
+            raise DamagedFile(f"the keys in {self.path} have no sound signing key.")
         self._take(content)
 
     def _take(self, content: _Content) -> None:
@@ -133,20 +131,20 @@ class Keyring:
         return self._content.signing
 
     def _write(self, content: _Content) -> None:
-        if self._path is not None:
-            with atomic_path(self._path, private=True) as path:
+        if self.path is not None:
+            with atomic_path(self.path, private=True) as path:
                 path.write_bytes(msgspec.json.format(msgspec.json.encode(content)))
-            self._stamp = _stamp(self._path)
+            self._stamp = _stamp(self.path)
         self._take(content)
 
     @contextmanager
     def _changing(self) -> Iterator[_Content]:
         """Keep others from changing the file; yield what it holds, with what they have changed."""
-        if self._path is None:
+        if self.path is None:
             yield self._content
             return
-        with folder_locked(self._path.parent):
-            if self.problem is not None or _stamp(self._path) != self._stamp:
+        with folder_locked(self.path.parent):
+            if self.problem is not None or _stamp(self.path) != self._stamp:
                 self._read()
             yield self._content
 
@@ -155,16 +153,11 @@ class Keyring:
 
         If it cannot be read, the keys that were known stay valid, and :attr:`problem` says why.
         """
-        if self._path is not None and _stamp(self._path) != self._stamp:
+        if self.path is not None and _stamp(self.path) != self._stamp:
             try:
                 self._read()
             except DamagedFile as error:
                 self.problem = str(error)
-
-    @property
-    def path(self) -> Path | None:
-        """The file of the keys, if they are kept."""
-        return self._path
 
     def signing_keys(self) -> SigningKeys:
         """Return the keys that sign the names of decisions."""
@@ -180,12 +173,9 @@ class Keyring:
         Args:
             purpose: a text that tells this use from all others.
         """
-        signs = self._content.signs
-        order = sorted(self._content.signing, key=lambda number: (number != signs, -number))
-        return [
-            hmac.digest(self._content.signing[number], purpose.encode(), "sha256")
-            for number in order
-        ]
+        signing, signs = self._content.signing, self._content.signs
+        order = sorted(signing, key=lambda number: (number != signs, -number))
+        return [hmac.digest(signing[number], purpose.encode(), "sha256") for number in order]
 
     def prepare(self) -> None:
         """Accept a new signing key before it signs, so that all servers know it when it does."""
@@ -304,13 +294,10 @@ class Keyring:
         """
         prefix, _, rest = text.partition("_")
         name, _, secret = rest.partition("_")
-        if prefix != _PREFIX:
-            return None
-        found = next((key for key in self._content.keys if key.id == name), None)
+        found = self.get(name) if prefix == _PREFIX else None
         # Compared even if there is no such key, so that the time does not tell.
         expected = _digest("") if found is None else found.digest
-        matches = hmac.compare_digest(_digest(secret), expected)
-        return found if matches and found is not None and found.revoked is None else None
+        return found if hmac.compare_digest(_digest(secret), expected) else None
 
 
 def _new_secret() -> bytes:

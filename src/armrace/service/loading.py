@@ -28,27 +28,9 @@ from armrace.service.model.experiment import Experiment
 from armrace.service.model.settings import FIRST_HORIZON, Settings
 from armrace_client.answers import Verdict
 
-__all__ = [
-    "Gone",
-    "LogReader",
-    "Replayed",
-    "catch_up",
-    "check_subjects",
-    "check_there",
-    "compile_policy",
-    "events_of",
-    "in_parts",
-    "shortened",
-]
-
 T = TypeVar("T")
 PART = 1000
-"""How many records are read in one transaction, and applied before others get their turn."""
-
-
-def never_busy() -> bool:
-    """Return false: nothing else has to be served."""
-    return False
+"""How many records are read in one transaction, and applied before others are served."""
 
 
 def in_parts(items: Iterable[T], size: int) -> Iterator[list[T]]:
@@ -73,12 +55,7 @@ def check_subjects(part: list[Record]) -> None:
 
 
 def shortened(end: Head, seen: int) -> DamagedFile:
-    """Return the error that a log does not hold a record that was seen in it.
-
-    Args:
-        end: where the log ends.
-        seen: the record that is missing.
-    """
+    """Return the error that a log does not hold a record that was seen in it."""
     return DamagedFile(
         f"the log has lost acknowledged events: it ends with record {end.sequence}, and does not "
         f"hold record {seen} as it was."
@@ -95,22 +72,14 @@ class Gone(ForeignTicket):
 
 
 def check_there(transaction: Transaction, log: int) -> None:
-    """Refuse a log that does not exist, or of which only the record of its deletion is left.
-
-    Raises:
-        Gone: it is not there.
-    """
+    """Refuse a log that does not exist, or of which only the record of its deletion is left."""
     last = list(transaction.read_many(log, [transaction.head(log).sequence]))
     if not last or isinstance(decode(last[0].payload), Deleted):
         raise Gone
 
 
 def compile_policy(settings: Settings) -> None:
-    """Compile, or load, what every experiment of these settings calls.
-
-    Args:
-        settings: the settings of an experiment.
-    """
+    """Compile, or load, what every experiment of these settings calls."""
     horizon = settings.horizon or FIRST_HORIZON
     compile_learner(Learner(settings.make_policy(), 2, horizon, log=False), batches=False)
 
@@ -126,57 +95,36 @@ class Replayed(NamedTuple):
 
 
 class LogReader:
-    """Reads one log beside the engine, which goes on to serve meanwhile.
-
-    Args:
-        store: where the log is.
-        log: its number.
-        secret: the secret of the store.
-        is_busy: tells whether others have to be served first.
-    """
+    """Reads one log beside the engine, which is let go first while it is busy."""
 
     def __init__(
-        self, store: Store, log: int, secret: bytes, is_busy: Callable[[], bool] = never_busy
+        self, store: Store, log: int, secret: bytes, is_busy: Callable[[], bool] = lambda: False
     ) -> None:
-        self._store = store
-        self._log = log
+        self._store, self._log = store, log
         self._chain = Chain(secret, log)
         self._is_busy = is_busy
 
-    def give_way(self) -> None:
-        """Let the engine serve what waits, but not for ever."""
-        for _ in range(20):
-            if not self._is_busy():
-                return
-            sleep(0.0005)
-
-    def head(self) -> Head:
-        """Return the end of the log now."""
-        with self._store.transaction() as transaction:
-            return transaction.head(self._log)
-
     def parts(self, after: Head = BEGINNING, end: int | None = None) -> Iterator[list[Record]]:
-        """Yield the records after ``after`` in parts that were checked against the chain.
+        """Yield records in parts that were checked against the chain.
 
-        Args:
-            after: the record that they follow.
-            end: the last record that is wanted; by default the last one that there is now.
-
-        Raises:
-            DamagedFile: a record is missing or was changed.
-            Gone: the experiment was deleted.
+        They are those after ``after`` up to ``end``, by default the last one that there is now.
         """
-        last = self.head().sequence if end is None else end
-        while after.sequence < last:
-            self.give_way()
+        if end is None:
+            with self._store.transaction() as transaction:
+                end = transaction.head(self._log).sequence
+        while after.sequence < end:
+            for _ in range(20):  # the engine serves what waits first, but not for ever
+                if not self._is_busy():
+                    break
+                sleep(0.0005)
             with self._store.transaction() as transaction:
                 # What was appended since is not wanted: the caller sees the log of one moment.
-                most = min(PART, last - after.sequence)
+                most = min(PART, end - after.sequence)
                 part = list(transaction.read(self._log, after.sequence, most))
                 if not part or part[0].sequence != after.sequence + 1:
                     check_there(transaction, self._log)  # it may have been deleted meanwhile
             if not part:
-                raise shortened(after, last)
+                raise shortened(after, end)
             self._chain.verify(after, part)
             yield part
             after = head_of(part[-1])
@@ -190,8 +138,7 @@ class LogReader:
         """Return the experiment at the end of its log, and its latest snapshot or 0."""
         while True:
             with self._store.transaction() as transaction:
-                sequences = list(transaction.snapshots(self._log))
-                base = sequences[-1] if sequences else 0
+                base = max(transaction.snapshots(self._log), default=0)
                 data = transaction.load_snapshot(self._log, base) if base else None
                 found = transaction.find_many(self._log, (ACTIONS,), base)
                 verdicts, end = verdicts_in(found), transaction.head(self._log)
@@ -205,7 +152,7 @@ class LogReader:
             # Else the log was rewritten while it was read, as by a failover.
 
     def _apply(
-        self, experiment: Experiment | None, verdicts: Mapping[int, Verdict], end: int
+        self, experiment: Experiment | None, verdicts: Mapping[int, Verdict], end: int | None
     ) -> Experiment:
         after = BEGINNING if experiment is None else experiment.head
         for part in self.parts(after, end):
@@ -216,11 +163,9 @@ class LogReader:
         return experiment
 
     def replay(self, ruled: Mapping[int, Verdict], end: int) -> Replayed:
-        """Replay the log with new rulings, from the latest snapshot that they leave valid.
+        """Replay the log up to ``end`` with rulings beyond what it says.
 
-        Args:
-            ruled: what is ruled about visits, beyond what the log says.
-            end: the last record to apply.
+        It begins with the latest snapshot that they leave valid.
         """
         with self._store.transaction() as transaction:
             sequences = [each for each in transaction.snapshots(self._log) if each <= end]
@@ -262,9 +207,6 @@ def catch_up(
 
     It is not if they ruled about what was learned, appended more than ``most`` records, or deleted
     the experiment: it must be loaded again then.
-
-    Raises:
-        DamagedFile: the log does not hold what the experiment was replayed from.
     """
     head = transaction.head(log)
     if head == experiment.head:

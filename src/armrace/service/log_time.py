@@ -11,33 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import monotonic_ns, time_ns
 
-__all__ = ["LogTime", "monotonic_clock"]
-
 _TOLERATED = 2000
 """A shared clock may differ from the own one by this many milliseconds plus one percent."""
 
 
-def monotonic_clock() -> Callable[[], int]:
-    """Return a clock in milliseconds since 1970 that no later change of the system's time moves."""
-    start, began = time_ns(), monotonic_ns()
-    return lambda: (start + monotonic_ns() - began) // 1_000_000
-
-
 class LogTime:
-    """Tells the time of the next event.
+    """Tells the time of the next event in milliseconds, by ``clock`` if the store has no clock."""
 
-    Args:
-        clock: returns the time in milliseconds, for stores that have no clock of their own.
-        elapsed: returns the milliseconds of a monotonic clock.
-    """
-
-    def __init__(
-        self,
-        clock: Callable[[], int] | None = None,
-        elapsed: Callable[[], int] = lambda: monotonic_ns() // 1_000_000,
-    ) -> None:
-        self._clock = clock or monotonic_clock()
-        self._elapsed = elapsed
+    def __init__(self, clock: Callable[[], int] | None = None) -> None:
+        start, began = time_ns(), monotonic_ns()
+        # By default one that no later change of the system's time moves.
+        self._clock = clock or (lambda: (start + monotonic_ns() - began) // 1_000_000)
         self._correction = 0
         """What is added to a clock that has jumped."""
         self._told = 0
@@ -45,23 +29,16 @@ class LogTime:
         """The shared clock and the own one in the last transaction."""
 
     def now(self, shared: int | None) -> int:
-        """Return the time of the next event, as far as the clocks say; it never goes back.
-
-        Args:
-            shared: the time of the clock that all processes of the store share, if there is one.
-        """
+        """Return the time, by the clock that all processes of a store share, if there is one."""
         if shared is not None:
             self._take_back_jumps(shared)
-        time = (self._clock() if shared is None else shared) + self._correction
-        behind = self._told - time
-        if behind > 0:
-            self._correction += behind
-            time += behind
-        self._told = time
-        return time
+        time = self._clock() if shared is None else shared
+        self._correction = max(self._correction, self._told - time)
+        self._told = time + self._correction
+        return self._told
 
     def _take_back_jumps(self, shared: int) -> None:
-        elapsed = self._elapsed()
+        elapsed = monotonic_ns() // 1_000_000
         if self._before is not None:
             passed = elapsed - self._before[1]
             jump = shared - self._before[0] - passed

@@ -14,18 +14,6 @@ from armrace.service.log.memory import MemoryStore
 from armrace.service.log.store import Store
 from armrace.service.service import Service
 
-__all__ = [
-    "data_folder",
-    "default_place",
-    "existing_keyring",
-    "is_database",
-    "keyring_of",
-    "open",
-    "open_service",
-    "open_store",
-    "without_password",
-]
-
 MEMORY = ":memory:"
 
 
@@ -88,20 +76,12 @@ def open_store(
 
 
 def is_database(place: Path | str) -> bool:
-    """Whether a place is a database that several processes share, and not a file.
-
-    Args:
-        place: a file or an address.
-    """
+    """Whether a place is a database that several processes share, and not a file."""
     return str(place).startswith(("postgresql://", "postgres://"))
 
 
 def without_password(place: Path | str) -> str:
-    """Return a place that may be shown: of a database without user, password and parameters.
-
-    Args:
-        place: the place of a store.
-    """
+    """Return a place that may be shown: of a database without user, password and parameters."""
     text = str(place)
     if not is_database(text):
         return text
@@ -114,13 +94,7 @@ def without_password(place: Path | str) -> str:
 def keyring_of(
     place: Path | str, keys: Path | str | None = None, *, create: bool = True
 ) -> Keyring:
-    """Return the keyring of a store: the file ``keys``, or else the one beside the store.
-
-    Args:
-        place: the place of the store.
-        keys: the file of secrets; needed if the store is a database.
-        create: whether to make the file if there is none.
-    """
+    """Return the keyring of a store: the file ``keys``, or else the one beside the store."""
     if keys is not None:
         return Keyring(Path(keys).absolute(), create=create)
     if str(place) == MEMORY:
@@ -134,15 +108,7 @@ def keyring_of(
 
 
 def existing_keyring(place: Path | str, keys: Path | str | None = None) -> Keyring:
-    """Return the keyring of a store, which is made only if the store has no experiment.
-
-    Args:
-        place: the place of the store.
-        keys: as for :func:`keyring_of`.
-
-    Raises:
-        UnknownName: there is no file of secrets, although the store has experiments.
-    """
+    """Return the keyring of a store, which is made only if the store has no experiment."""
     try:  # before the store, which may be far away
         return keyring_of(place, keys, create=False)
     except UnknownName as error:
@@ -156,9 +122,7 @@ def existing_keyring(place: Path | str, keys: Path | str | None = None) -> Keyri
 
 def _has_experiments(place: Path | str) -> bool:
     is_file = not is_database(place)
-    if is_file and (str(place) == MEMORY or not Path(place).is_file()):
-        return False
-    if is_file and not Path(place).stat().st_size:
+    if is_file and not (Path(place).is_file() and Path(place).stat().st_size):
         return False
     # Without secrets, it can be read as if it came from a backup.
     opened = closing(open_store(place, Keyring(), restored=True, read_only=is_file))
@@ -166,13 +130,9 @@ def _has_experiments(place: Path | str) -> bool:
         return bool(transaction.logs())
 
 
-def data_folder() -> Path:
-    """Return the folder of the user's data of this program."""
-    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(base) / "armrace"
-
-
 def default_place() -> Path:
     """Return the file of the store that is used if none is named; its folder is made."""
-    make_folder(data_folder())
-    return data_folder() / "service.db"
+    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    folder = Path(base) / "armrace"
+    make_folder(folder)
+    return folder / "service.db"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from armrace.files import check_new
@@ -24,8 +23,6 @@ from armrace.service.work import Principal
 from armrace_client.answers import DecisionRow
 from armrace_client.calls import Calls
 from armrace_client.operations import AUDIT_LEVEL, Operation
-
-__all__ = ["Service"]
 
 
 class Service(Calls):
@@ -58,12 +55,7 @@ class Service(Calls):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -86,7 +78,7 @@ class Service(Calls):
             name: the experiment.
             level: a bound on the probability that any statement of any audit is wrong.
         """
-        found: Audit = self.session.call(name, lambda work: audit_of(work, level))
+        found: Audit = self.session.call(str(name), lambda work: audit_of(work, level))
         return found
 
     def rows(self, name: str) -> list[DecisionRow]:

@@ -18,13 +18,11 @@ from typing import NamedTuple
 
 from armrace.errors import ForeignTicket
 
-__all__ = ["DECISION", "LEASE", "SigningKeys", "TokenContent"]
-
 DECISION, LEASE = 2, 3
 """What a token names; tokens of the first design had the number 1."""
 _CONTENT = struct.Struct(">BIIQIQ")
 _SIGNATURE = 16
-_TO_URL = bytes.maketrans(b"+/", b"-_")
+_LENGTH = len(base64.b64encode(bytes(_CONTENT.size + _SIGNATURE)))
 _FROM_URL = bytes.maketrans(b"-_+/", b"+/--")
 """Characters outside the URL-safe alphabet of base64 become ones that base64 does not have."""
 _FORGED = "no decision of this service has this token."
@@ -40,13 +38,11 @@ class TokenContent(NamedTuple):
 
 
 class SigningKeys:
-    """The secrets that sign tokens, by number; one signs, all of them are accepted.
+    """The secrets of 32 bytes that sign tokens, by the number that tokens carry.
 
-    Args:
-        secrets: at least one secret of 32 bytes, by the number that tokens carry.
-        signer: the number of the one that signs; by default the newest.
-        newer: returns all secrets as they are now, when a token has a number that is not known:
-            another server may sign with a new key before this one has heard of it.
+    One signs, by default the newest; all of them are accepted. ``newer`` returns all as they are
+    now, when a token has a number that is not known: another server may sign with a new key before
+    this one has heard of it.
     """
 
     def __init__(
@@ -60,28 +56,13 @@ class SigningKeys:
         self._newer = newer
 
     def sign(self, tenant: str, content: TokenContent, kind: int = DECISION) -> str:
-        """Return the token of a decision or of a lease.
-
-        Args:
-            tenant: which tenant the decision was served; part of the signature only.
-            content: what the token says.
-            kind: what it names.
-        """
+        """Return the token of a decision or of a lease."""
         body = _CONTENT.pack(kind, self._signer, *content)
         signed = body + self._signature(self._signer, tenant, body)
-        return binascii.b2a_base64(signed, newline=False).translate(_TO_URL).decode()
+        return base64.urlsafe_b64encode(signed).decode()
 
     def read(self, tenant: str, token: object, kind: int = DECISION) -> TokenContent:
-        """Return what a token says.
-
-        Args:
-            tenant: which tenant shows the token.
-            token: the token.
-            kind: what it must name.
-
-        Raises:
-            ForeignTicket: this service has not given it to this tenant.
-        """
+        """Return what a token says; refuse one that this service has not given to this tenant."""
         if not isinstance(token, str) or len(token) != _LENGTH or not token.isascii():
             raise ForeignTicket(_FORGED)
         try:
@@ -113,6 +94,3 @@ class SigningKeys:
 def _keyed(secret: bytes) -> hashlib.blake2b:
     """Return a keyed digest, to be copied: its key is hashed once."""
     return hashlib.blake2b(key=secret, digest_size=_SIGNATURE)
-
-
-_LENGTH = len(base64.b64encode(bytes(_CONTENT.size + _SIGNATURE)))

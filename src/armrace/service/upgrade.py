@@ -12,10 +12,10 @@ import base64
 import hashlib
 import secrets
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -25,38 +25,30 @@ from armrace.files.private import check_private
 from armrace.kernels.generics import NO_ARM, Ticket
 from armrace.policies.guarded import Guarded
 from armrace.service.loading import LogReader, in_parts
-from armrace.service.log.chain import BEGINNING, Chain, Head, Record
+from armrace.service.log.chain import BEGINNING, Chain, Head, Record, head_of
 from armrace.service.log.store import Store
 from armrace.service.model import events
 from armrace.service.model.events import By, Event, encode, subject
 from armrace.service.model.experiment import Experiment
 from armrace.service.opening import is_database
 from armrace.service.work import Shard
-from armrace_client.answers import ArmStatus, Phase
-
-__all__ = ["Upgraded", "upgrade_keys", "upgrade_store"]
+from armrace_client.answers import ArmStatus, Verdict
 
 _PART = 5000
 _APPLICATION = 0x61726D72
 _SQLITE_SCHEMAS, _POSTGRES_SCHEMAS = range(1, 4), range(1, 5)
-_SIZE = 16
-_SLOT = struct.Struct("<8sQ16s16s")
+_MARK = struct.Struct("<8sQ16s")
 _MAGIC = b"armrace1"
 _READ = "SELECT sequence, payload, digest FROM {}records ORDER BY sequence"
 
+Read = Callable[[], Iterator[Record]]
+"""Reads all records of a store of the first design, from the beginning."""
 
-# --- the events of the first design -----------------------------------------------------------
+# --- the events of the first design that have another form now ----------------------------------
 
 
 class _Event(msgspec.Struct, frozen=True, array_like=True, tag_field="kind", gc=False):
     time: int
-    experiment: int
-
-
-class _Created(_Event, frozen=True, tag=0, gc=False):
-    tenant: str
-    name: str
-    settings: dict[str, Any]
 
 
 class _Decided(_Event, frozen=True, tag=1, gc=False):
@@ -69,11 +61,8 @@ class _Decided(_Event, frozen=True, tag=1, gc=False):
     request: str | None = None
 
 
-class _Rewarded(_Event, frozen=True, tag=2, gc=False):
-    decision: int
-    steps: int
-    source: str | None = None
-    suspicion: float | None = None
+class _DecidedAhead(_Decided, frozen=True, tag=11, gc=False):
+    """Three more members, about a stream of random numbers, are not needed."""
 
 
 class _Retracted(_Event, frozen=True, tag=3, gc=False):
@@ -81,13 +70,8 @@ class _Retracted(_Event, frozen=True, tag=3, gc=False):
     reason: str = ""
 
 
-class _Released(_Event, frozen=True, tag=4, gc=False):
-    decisions: list[int]
-    reason: str = ""
-
-
-class _ArmAdded(_Event, frozen=True, tag=5, gc=False):
-    arm: str
+class _Released(_Retracted, frozen=True, tag=4, gc=False):
+    pass
 
 
 class _ArmChanged(_Event, frozen=True, tag=6, gc=False):
@@ -96,74 +80,41 @@ class _ArmChanged(_Event, frozen=True, tag=6, gc=False):
     told: bool = False
 
 
-class _PhaseChanged(_Event, frozen=True, tag=7, gc=False):
-    phase: Phase
-
-
-class _Ticked(_Event, frozen=True, tag=8, gc=False):
-    pass
-
-
-class _Contradicted(_Event, frozen=True, tag=9, gc=False):
-    decision: int
-
-
 class _StreamOpened(_Event, frozen=True, tag=10, gc=False):
     pass
 
 
-class _DecidedAhead(_Event, frozen=True, tag=11, gc=False):
-    arm: int
-    ticket: Ticket | None
-    taken: int
-    probability: float | None
-    shares: bytes = b""
-    unit: str | None = None
-    request: str | None = None
-    stream: int = 0
-    stream_taken: int = 0
-    known: int = 0
-
-
 _Earlier = (
-    _Created
+    events.Created
     | _Decided
-    | _Rewarded
+    | events.Rewarded
     | _Retracted
     | _Released
-    | _ArmAdded
+    | events.ArmAdded
     | _ArmChanged
-    | _PhaseChanged
-    | _Ticked
-    | _Contradicted
+    | events.PhaseChanged
+    | events.Ticked
+    | events.Contradicted
     | _StreamOpened
     | _DecidedAhead
 )
-_decode = msgspec.msgpack.Decoder(list[_Earlier]).decode
 
 
-class _Row(NamedTuple):
-    sequence: int
-    payload: bytes
-    digest: bytes
+def _decode(payload: bytes) -> tuple[int, Any]:
+    """Return the number of the experiment, which followed the time, and the event without it."""
+    try:
+        kind, time, experiment, *rest = msgspec.msgpack.decode(payload, type=list[Any])
+        event = msgspec.convert([kind, time, *rest], _Earlier)
+        return msgspec.convert(experiment, int), event
+    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
+        raise DamagedFile(f"the log holds bytes that are not an event: {error}.") from None
 
 
-# --- reading ----------------------------------------------------------------------------------
-
-
-@contextmanager
-def _opened(place: str, restored: bool) -> Iterator[Callable[[], Iterator[_Row]]]:
-    """Open a store of the first design; yield what reads its records from the beginning."""
-    if is_database(place):
-        with _postgres(place) as read:
-            yield read
-    else:
-        with _sqlite(Path(place), restored) as read:
-            yield read
+# --- reading ------------------------------------------------------------------------------------
 
 
 @contextmanager
-def _sqlite(path: Path, restored: bool) -> Iterator[Callable[[], Iterator[_Row]]]:
+def _sqlite(path: Path, restored: bool) -> Iterator[Read]:
     import apsw
 
     if not path.is_file():
@@ -175,10 +126,15 @@ def _sqlite(path: Path, restored: bool) -> Iterator[Callable[[], Iterator[_Row]]
             connection.pragma("query_only", True)
             kept = path.with_name(path.name + "-wal").exists()
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(kept))
-            _check_schema(connection, path)
+            if connection.pragma("application_id") != _APPLICATION:
+                raise DamagedFile(f"{path} is a database, but not a store of armrace.")
+            if (version := connection.pragma("user_version")) not in _SQLITE_SCHEMAS:
+                raise InvalidParameter(
+                    f"{path} has the schema {version}; only earlier ones, 1 to 3, are upgraded."
+                )
             if not restored:
                 _check_mark(connection, path.with_name(path.name + "-mark"))
-            yield lambda: (_Row(*row) for row in connection.execute(_READ.format("")))
+            yield lambda: (Record(*row) for row in connection.execute(_READ.format("")))
     except (apsw.BusyError, apsw.LockedError) as error:
         raise StoreInUse(f"{path} is in use by another process.") from error
     except (apsw.CorruptError, apsw.NotADBError, apsw.FormatError) as error:
@@ -187,28 +143,21 @@ def _sqlite(path: Path, restored: bool) -> Iterator[Callable[[], Iterator[_Row]]
         raise StoreFailed(f"{path} cannot be used: {error}.") from error
 
 
-def _check_schema(connection: Any, path: Path) -> None:
-    if connection.pragma("application_id") != _APPLICATION:
-        raise DamagedFile(f"{path} is a database, but not a store of armrace.")
-    if (version := connection.pragma("user_version")) not in _SQLITE_SCHEMAS:
-        raise InvalidParameter(
-            f"{path} has the schema {version}; only earlier ones, 1 to 3, are upgraded."
-        )
-
-
 def _check_mark(connection: Any, path: Path) -> None:
-    """Refuse a log that does not reach the high-water mark beside it."""
+    """Refuse a log that does not reach the high-water mark beside it, of two slots with digests."""
     if not path.exists():
         raise DamagedFile(
             f"there is no high-water mark {path}, so that a loss would not be seen; give --backup "
             "if the store comes from a backup."
         )
-    content = path.read_bytes()
-    slots = [content[place : place + _SLOT.size] for place in (0, _SLOT.size)]
-    marked = [head for slot in slots if (head := _marked(slot)) is not None]
-    if not marked:
+    content, heads = path.read_bytes(), []
+    for begin in (0, _MARK.size + 16):
+        slot, check = content[begin:][: _MARK.size], content[begin + _MARK.size :][:16]
+        if slot.startswith(_MAGIC) and check == hashlib.blake2b(slot, digest_size=16).digest():
+            heads.append(Head(*_MARK.unpack(slot)[1:]))
+    if not heads:
         raise DamagedFile(f"the high-water mark {path} is damaged.")
-    last = max(marked)
+    last = max(heads)
     query = "SELECT digest FROM records WHERE sequence = ?"
     if last.sequence and connection.execute(query, (last.sequence,)).get != last.digest:
         raise DamagedFile(
@@ -217,23 +166,14 @@ def _check_mark(connection: Any, path: Path) -> None:
         )
 
 
-def _marked(slot: bytes) -> Head | None:
-    if len(slot) != _SLOT.size:
-        return None
-    magic, sequence, digest, check = _SLOT.unpack(slot)
-    content = slot[: _SLOT.size - _SIZE]
-    intact = check == hashlib.blake2b(content, digest_size=_SIZE).digest()
-    return Head(sequence, digest) if magic == _MAGIC and intact else None
-
-
 @contextmanager
-def _postgres(place: str, schema: str = "armrace") -> Iterator[Callable[[], Iterator[_Row]]]:
+def _postgres(place: str) -> Iterator[Read]:
     import psycopg
 
     try:
         with psycopg.connect(place) as connection:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            found = connection.execute(f"SELECT max(version) FROM {schema}.version").fetchone()
+            found = connection.execute("SELECT max(version) FROM armrace.version").fetchone()
             version = found[0] if found else None
             if version not in _POSTGRES_SCHEMAS:
                 raise InvalidParameter(
@@ -241,12 +181,12 @@ def _postgres(place: str, schema: str = "armrace") -> Iterator[Callable[[], Iter
                     "4, are upgraded."
                 )
 
-            def read() -> Iterator[_Row]:
+            def read() -> Iterator[Record]:
                 with connection.cursor(name="records", binary=True) as cursor:
                     cursor.itersize = _PART
-                    cursor.execute(_READ.format(f"{schema}."))
+                    cursor.execute(_READ.format("armrace."))
                     for sequence, payload, digest in cursor:
-                        yield _Row(sequence, bytes(payload), bytes(digest))
+                        yield Record(sequence, bytes(payload), bytes(digest))
 
             yield read
     except psycopg.Error as error:
@@ -254,35 +194,29 @@ def _postgres(place: str, schema: str = "armrace") -> Iterator[Callable[[], Iter
         raise StoreFailed(f"the database cannot be used: {reason}.") from error
 
 
-def _verified(rows: Iterable[_Row]) -> Iterator[tuple[int, Any]]:
-    """Yield events with their numbers, after their records were verified by the chain of then."""
-    last, digest = 0, bytes(_SIZE)
-    for part in in_parts(rows, _PART):
-        for sequence, payload, given in part:
-            last += 1
-            if sequence != last:
-                raise DamagedFile(
-                    f"the log is damaged: record {last} is missing, and {sequence} follows."
-                )
-            digest = hashlib.blake2b(digest + payload, digest_size=_SIZE).digest()
-            if given != digest:
-                raise DamagedFile(f"the log is damaged: record {last} does not match its digest.")
-        content = b"\xdd" + len(part).to_bytes(4, "big") + b"".join(row.payload for row in part)
-        try:
-            decoded = _decode(content)
-        except (msgspec.MsgspecError, ValueError, TypeError) as error:
-            raise DamagedFile(f"the log holds bytes that are not an event: {error}.") from None
-        yield from zip((row.sequence for row in part), decoded, strict=True)
+class _Chain(Chain):
+    """The chain of then, whose digests had no key."""
+
+    def __init__(self) -> None:
+        self._keyed = hashlib.blake2b(digest_size=16)
 
 
-# --- writing ----------------------------------------------------------------------------------
+def _verified(read: Read) -> Iterator[tuple[int, int, Any]]:
+    """Yield the number of each record, of its experiment, and its event, once it is verified."""
+    head, chain = BEGINNING, _Chain()
+    for part in in_parts(read(), _PART):
+        chain.verify(head, part)
+        head = head_of(part[-1])
+        for record in part:
+            yield record.sequence, *_decode(record.payload)
+
+
+# --- writing ------------------------------------------------------------------------------------
 
 
 class Upgraded(msgspec.Struct, frozen=True):
-    """What an upgrade did."""
+    """What an upgrade wrote."""
 
-    records: int
-    """The records that were read."""
     experiments: int
     decisions: int
     rewards: int
@@ -295,49 +229,39 @@ def upgrade_store(
     restored: bool = False,
     note: Callable[[float], None] = lambda share: None,
 ) -> Upgraded:
-    """Write all experiments of a store of the first design into a new store.
+    """Write all experiments of a store of the first design into a new store, which must be empty.
 
-    Args:
-        place: the file or the database of the first design, which is read only.
-        store: the new store, without experiments.
-        secret: the secret of the new store's keys.
-        restored: whether the file comes from a backup, and has no high-water mark.
-        note: is told the share of the work that is done.
-
-    Raises:
-        DamagedFile: the store of the first design is damaged; the new one has experiments then that
-            are not whole.
-        InvalidParameter: the new store has experiments already.
+    The first one, a file or a database, is only read; ``restored`` says that it is a backup without
+    a high-water mark. If it is damaged, some experiments of the new one may not be whole. ``note``
+    is told the share of the work that is done.
     """
     with store.transaction() as transaction:
         if transaction.logs():
             raise InvalidParameter("the new store must be empty; it has experiments.")
     logs: dict[int, _NewLog] = {}
-    read = rewards = 0
-    with _opened(place, restored) as rows:
-        total = sum(1 for _ in _verified(rows()))  # all of them before anything is written
-        for read, event in _verified(rows()):
-            if isinstance(event, _Created):
-                logs[event.experiment] = _NewLog(store, secret, event)
-            elif event.experiment not in logs:
-                raise DamagedFile(f"record {read} is of an experiment that was not created.")
+    rewards = 0
+    with _postgres(place) if is_database(place) else _sqlite(Path(place), restored) as read:
+        total = sum(1 for _ in _verified(read))  # all of them before anything is written
+        for number, experiment, event in _verified(read):
+            if isinstance(event, events.Created):
+                logs[experiment] = _NewLog(store, secret, event)
+            elif experiment not in logs:
+                raise DamagedFile(f"record {number} is of an experiment that was not created.")
             else:
-                logs[event.experiment].take(read, event)
-            rewards += isinstance(event, _Rewarded)
-            if read % _PART == 0:
-                note(read / total)
-    decisions = sum(each.finish() for each in logs.values())
-    return Upgraded(read, len(logs), decisions, rewards)
+                logs[experiment].take(number, event)
+            rewards += isinstance(event, events.Rewarded)
+            if number % _PART == 0:
+                note(number / total)
+    return Upgraded(len(logs), sum(each.finish() for each in logs.values()), rewards)
 
 
 class _NewLog:
     """The log of one experiment, as it is written."""
 
-    def __init__(self, store: Store, secret: bytes, event: _Created) -> None:
+    def __init__(self, store: Store, secret: bytes, created: events.Created) -> None:
         self._store, self._secret = store, secret
         with store.transaction(creates=True) as transaction:
-            self._log = transaction.create_log(event.tenant, event.name)
-            created = events.Created(event.time, event.tenant, event.name, event.settings)
+            self._log = transaction.create_log(created.tenant, created.name)
             record = Chain(secret, self._log).link(BEGINNING, encode(created), subject(created))
             transaction.append(self._log, [record])
         experiment = Experiment.replay([(record, created)])
@@ -351,39 +275,30 @@ class _NewLog:
 
     def take(self, sequence: int, event: Any) -> None:
         """Write an event of the first design."""
-        if isinstance(event, (_Decided, _DecidedAhead)):
+        if isinstance(event, _Decided):
             self._numbers[sequence] = self._add(self._decided(event))
             # The decision that reaches the horizon still belongs to the generation that made it.
             if self._experiment.is_over:
                 horizon = 2 * self._experiment.generation.horizon
                 reason = "the guessed horizon was reached"
                 self._add(events.StartedAfresh(event.time, horizon, reason))
-        elif (converted := self._converted(event)) is not None:
-            self._add(converted)
-
-    def _converted(self, event: Any) -> Event | None:
-        """Return an event that is no decision in its new form; ``None`` if it says nothing now."""
-        time = event.time
-        if isinstance(event, _Rewarded):
-            number = self._number(event.decision)
-            return events.Rewarded(time, number, event.steps, event.source, event.suspicion)
-        if isinstance(event, (_Retracted, _Released)):
+        elif isinstance(event, (events.Rewarded, events.Contradicted)):
+            if event.decision not in self._numbers:
+                raise DamagedFile(
+                    f"the log speaks of decision {event.decision}, which was not made."
+                )
+            self._add(msgspec.structs.replace(event, decision=self._numbers[event.decision]))
+        elif isinstance(event, _Retracted):
             numbers = [self._numbers[each] for each in event.decisions if each in self._numbers]
+            verdict: Verdict = "release" if isinstance(event, _Released) else "retract"
             words = f"{len(numbers)} decisions"
-            if isinstance(event, _Retracted):
-                return events.Ruled(time, "retract", numbers, words, event.reason)
-            return events.Ruled(time, "release", numbers, words, event.reason)
-        if isinstance(event, _ArmAdded):
-            return events.ArmAdded(time, event.arm)
-        if isinstance(event, _ArmChanged):
-            return events.ArmChanged(time, event.arm, event.status, told=event.told)
-        if isinstance(event, _PhaseChanged):
-            return events.PhaseChanged(time, event.phase)
-        if isinstance(event, _Contradicted):
-            return events.Contradicted(time, self._number(event.decision))
-        return events.Ticked(time) if isinstance(event, _Ticked) else None
+            self._add(events.Ruled(event.time, verdict, numbers, words, event.reason))
+        elif isinstance(event, _ArmChanged):
+            self._add(events.ArmChanged(event.time, event.arm, event.status, told=event.told))
+        elif not isinstance(event, _StreamOpened):  # which says nothing now
+            self._add(event)
 
-    def _decided(self, event: _Decided | _DecidedAhead) -> events.Decided:
+    def _decided(self, event: _Decided) -> events.Decided:
         ticket = event.ticket
         by: By = "policy"
         if ticket is None:
@@ -402,11 +317,6 @@ class _NewLog:
             self._shard.hashed(event.request),
             by=by,
         )
-
-    def _number(self, decision: int) -> int:
-        if decision not in self._numbers:
-            raise DamagedFile(f"the log speaks of decision {decision}, which was not made.")
-        return self._numbers[decision]
 
     def _add(self, event: Event) -> int:
         record = self._shard.chain.link(self._experiment.head, encode(event), subject(event))
@@ -451,12 +361,7 @@ def _with_inner_arm(ticket: Ticket, arms: int) -> Ticket:
 
 
 def upgrade_keys(old: Path, new: Path) -> None:
-    """Write the keys of a service of the first design into a new file, with a secret for its logs.
-
-    Args:
-        old: the file of the keys.
-        new: the new file, which must not exist.
-    """
+    """Write the keys of the first design into a new file, with a secret for the logs."""
     try:
         check_private(old)
         content = msgspec.json.decode(old.read_bytes(), type=dict[str, Any])

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from armrace.errors import ArmraceError
+from armrace.errors import ArmraceError, DamagedFile, StoreFailed, StoreInUse
 from armrace.service.log.chain import Chain, Record
 from armrace.service.log.store import Transaction
-from armrace.service.model.events import Actor, Event, Ticked, encode, subject
+from armrace.service.model.events import Actor, Decided, Event, Ticked, encode, subject
 from armrace.service.model.experiment import Experiment
 from armrace.service.tokens import SigningKeys
 
-__all__ = ["KeptRefusal", "Later", "Principal", "Shard", "Work"]
-
 T = TypeVar("T")
+Deliver = Callable[[Any], None]
+"""Takes the outcome of something: the answer, or the error that refuses it."""
+STORE_ERRORS = (DamagedFile, StoreFailed, StoreInUse)
+"""Errors that concern all operations of a transaction."""
 
 
 class Principal(NamedTuple):
@@ -34,11 +36,7 @@ class Later(NamedTuple, Generic[T]):
 
 
 class KeptRefusal(Exception):
-    """An operation is refused, and the events that it has added are kept.
-
-    Args:
-        refusal: what is answered.
-    """
+    """An operation is refused, and the events that it has added are kept."""
 
     def __init__(self, refusal: ArmraceError) -> None:
         super().__init__(str(refusal))
@@ -46,20 +44,14 @@ class KeptRefusal(Exception):
 
 
 class Shard:
-    """An experiment in memory.
-
-    Args:
-        log: the number of its log.
-        experiment: its state.
-        secret: the secret of the store, from which the keys of the log are derived.
-        snapshot_at: the last record of the latest snapshot.
-    """
+    """An experiment in memory; the keys of its log are derived from the secret of the store."""
 
     def __init__(self, log: int, experiment: Experiment, secret: bytes, snapshot_at: int) -> None:
         self.log = log
         self.experiment = experiment
         self.chain = Chain(secret, log)
         self.snapshot_at = snapshot_at
+        """The last record of the latest snapshot."""
         self.clock_offset = 0
         """What is added to the clock, in milliseconds: the log may be ahead of it."""
         self.exported_at = 0
@@ -75,16 +67,9 @@ class Shard:
 
 
 class Work:
-    """One experiment during a transaction.
+    """One experiment during a transaction, at the end of its log; all its events have one time.
 
-    ``add`` applies an event to the state and notes its record. No answer leaves before the
-    transaction has ended and all records are durable.
-
-    Args:
-        shard: the experiment, at the end of its log.
-        transaction: the transaction of the store.
-        time: the time of all events of this transaction.
-        keys: the keys that sign the names of decisions.
+    No answer leaves before the transaction has ended and all records are durable.
     """
 
     def __init__(
@@ -101,8 +86,8 @@ class Work:
         self.snapshot_wanted = False
         self.late_wanted: Sequence[int] = ()
         """Visits that rewards of this transaction name, so that they are looked up together."""
-        self.late: dict[int, list[Record]] = {}
-        """What the log holds of visits that are not open: the decision, and its reward."""
+        self.late: dict[int, tuple[Decided | None, int | None]] = {}
+        """What the log holds of visits that are not open: the decision, and the reward's steps."""
         self._transaction = transaction
         self._records: list[Record] = []
 
@@ -142,10 +127,7 @@ class Work:
     def go_on_with(self, experiment: Experiment, snapshots: dict[int, bytes], base: int) -> None:
         """Replace the experiment by one that was replayed, and the snapshots that contradict it.
 
-        Args:
-            experiment: the experiment as it is to be, at the end of the log.
-            snapshots: snapshots of the replay, by sequence number.
-            base: the snapshot that the replay began with, or 0.
+        ``base`` is the snapshot that the replay began with, or 0; it has made ``snapshots``.
         """
         self.changes += 1
         transaction, log = self.flush(), self.shard.log
@@ -157,3 +139,10 @@ class Work:
         self.shard.experiment = self.experiment = experiment
         self.shard.snapshot_at = max([base, *snapshots])
         self.snapshot_wanted = True
+
+
+Command = Callable[[Work], Any]
+"""Checks everything, then adds events; returns the answer, or :class:`Later` what works it out. It
+may be called again if the transaction is given up, so that it must change nothing but the work. If
+it refuses, it raises an :class:`ArmraceError` before it has added an event, or
+:class:`KeptRefusal` if the events that it has added are to be kept."""

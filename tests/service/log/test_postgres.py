@@ -223,6 +223,11 @@ def test_what_is_new_comes_with_the_lock_or_is_read_when_it_is_wanted(store, mon
 
 def test_subjects_are_found_with_their_index(postgres, schema, store):
     """In a log of many records, with and without statistics, at first and prepared."""
+    queries = []
+    with store.transaction() as transaction:
+        transaction._execute = lambda query, values: queries.append(query) or ()
+        transaction.find_many(1, [7, 8], 5)
+    query = "EXPLAIN " + queries[0].replace("?", "%s")
     (log,) = create(store, "a")
     execute(
         postgres,
@@ -233,7 +238,7 @@ def test_subjects_are_found_with_their_index(postgres, schema, store):
         with psycopg.connect(postgres.place, autocommit=True) as connection:
             for mode in ("force_custom_plan", "force_generic_plan"):
                 connection.execute(f"SET plan_cache_mode = {mode}")
-                query = b"EXPLAIN " + store._queries.find
+                connection.execute(f"SET search_path = {schema}")
                 connection.prepare_threshold = 0
                 plan = connection.execute(query, (log, "{7,8}", 5)).fetchall()
                 assert any(" subjects " in line for (line,) in plan), plan
@@ -269,7 +274,7 @@ def test_the_database_refuses_a_record_twice(store):
 
 
 def test_a_long_log_is_deleted_in_parts(store, monkeypatch):
-    monkeypatch.setattr(postgres_module, "_DELETED_AT_ONCE", 7)
+    monkeypatch.setattr("armrace.service.log.checked._DELETED_AT_ONCE", 7)
     for length in (1, 7, 8, 9, 30):
         (log,) = create(store, "a")
         with store.transaction({log: 0}) as transaction:

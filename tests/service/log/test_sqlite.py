@@ -93,19 +93,30 @@ def test_one_process_at_a_time(path):
 
 def test_records_are_found_with_the_index_by_subject(path):
     """Without its name, SQLite reads the whole log."""
-    connection = apsw.Connection(str(path))
+    store = SqliteStore(path)
 
-    def plan(query):
+    def plan(read):
+        queries = []
+        with store.transaction() as transaction:
+            store._connection.exec_trace = lambda _, query, values: not queries.append(query)
+            read(transaction)
+            store._connection.exec_trace = None
+        (query,) = queries
         values = [None] * query.count("?")
-        return [row[3] for row in connection.execute("EXPLAIN QUERY PLAN " + query, values)]
+        return [row[3] for row in store._connection.execute("EXPLAIN QUERY PLAN " + query, values)]
 
-    assert "SEARCH records USING INDEX subjects (log=? AND subject=?)" in plan(sqlite_module._FIND)
-    for query in (sqlite_module._READ, sqlite_module._READ_MANY, sqlite_module._HEAD):
-        assert any("USING INDEX places" in step for step in plan(query))
-        assert not any("TEMP B-TREE" in step for step in plan(query))
-    query = "SELECT log FROM logs WHERE tenant = ? AND name = ? AND is_deleted = 0"
-    assert plan(query) == ["SEARCH logs USING COVERING INDEX names (tenant=? AND name=?)"]
-    connection.close()
+    found = plan(lambda transaction: transaction.find_many(1, [2], 3))
+    assert "SEARCH records USING INDEX subjects (log=? AND subject=?)" in found
+    for read in (
+        lambda transaction: transaction.read(1, 2, 3),
+        lambda transaction: transaction.read_many(1, [2, 3]),
+        lambda transaction: transaction.head(1),
+    ):
+        assert any("USING INDEX places" in step for step in plan(read))
+        assert not any("TEMP B-TREE" in step for step in plan(read))
+    found = plan(lambda transaction: transaction.find_log("tenant", "a"))
+    assert found == ["SEARCH logs USING COVERING INDEX names (tenant=? AND name=?)"]
+    store.close()
 
 
 def test_places_are_given_in_the_order_of_arrival_and_never_again(path):

@@ -15,6 +15,9 @@ from armrace.service.model.events import Actor
 from armrace.service.work import Principal
 from armrace_client.errors import Forbidden, TooOften, Unauthorised
 
+Http = Mapping[str, Any]
+"""A request as ASGI describes it."""
+Headers = Mapping[bytes, bytes]
 TRUST = "armrace.trust"
 """Where a request has what to call when it is granted, so that its connection is trusted."""
 
@@ -75,9 +78,8 @@ class Visitor(NamedTuple):
     def principal(self) -> Principal:
         """On whose behalf operations are performed, as the log names them."""
         key = self.key
-        if key is not None:
-            return Principal(self.tenant, Actor(key.id, key.label or None, self.person))
-        return Principal(self.tenant)
+        actor = None if key is None else Actor(key.id, key.label or None, self.person)
+        return Principal(self.tenant, actor)
 
 
 class TrustedProxies:
@@ -88,28 +90,19 @@ class TrustedProxies:
         try:
             self._networks = [ipaddress.ip_network(each.strip()) for each in addresses.split(",")]
         except ValueError as error:
-            raise InvalidParameter(
-                f"trusted_proxies must be addresses or networks; {error}."
-            ) from None
+            sentence = f"trusted_proxies must be addresses or networks; {error}."
+            raise InvalidParameter(sentence) from None
 
-    def person(self, http: Mapping[str, Any]) -> str | None:
+    def person(self, http: Http) -> str | None:
         """Return whom a request names, if a trusted proxy has sent it."""
         client = http.get("client")
-        if client is None or not self._trusts(client[0]):
+        address = None if client is None else address_of(client[0])
+        if address is None or not any(address in network for network in self._networks):
             return None
         named = [value for name, value in http["headers"] if name == self._header]
         # Of two, one may come from the client.
         text = named[0].decode("utf-8", "replace").strip() if len(named) == 1 else ""
         return text[:_LONGEST_PERSON] if text.isprintable() and text else None
-
-    def _trusts(self, client: str) -> bool:
-        try:
-            address = ipaddress.ip_address(client.partition("%")[0])
-        except ValueError:  # a socket of this machine has no address
-            return False
-        if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
-            address = address.ipv4_mapped
-        return any(address in network for network in self._networks)
 
 
 class Access:
@@ -126,13 +119,11 @@ class Access:
         keyring: Keyring,
         rate: float | None,
         tenant: str,
-        tell: Callable[[str], None] = lambda sentence: None,
-        declared_open: bool = False,
-        proxies: TrustedProxies | None = None,
+        tell: Callable[[str], None],
+        declared_open: bool,
+        proxies: TrustedProxies | None,
     ) -> None:
-        self._keyring = keyring
-        self._rate = rate
-        """How many events a second each key may send; ``None`` for no limit."""
+        self._keyring, self._rate = keyring, rate
         self._tenant = tenant
         """Whose experiments are reached without a key; its keys are the operator's."""
         self._tell = tell
@@ -147,13 +138,7 @@ class Access:
         """Whether programs on this machine need no key."""
         return self._declared_open and not self._keyring.has_keys
 
-    def check(
-        self,
-        http: Mapping[str, Any],
-        headers: Mapping[bytes, bytes],
-        scope: Scope,
-        operator: bool = False,
-    ) -> Visitor:
+    def check(self, http: Http, headers: Headers, scope: Scope, operator: bool = False) -> Visitor:
         """Return who sent a request, or refuse it."""
         self.refresh()
         if self.is_open:
@@ -162,15 +147,15 @@ class Access:
         key = self._keyring.find(text) if kind.lower() == "bearer" else None
         if key is None:
             raise Unauthorised("the header Authorization must be Bearer with a valid key.")
-        visitor = self.visitor(http, key)
-        self.check_scope(visitor, scope, operator)
-        trust(http)
-        return visitor
+        return self.key_visitor(http, key, scope, operator)
 
-    def visitor(self, http: Mapping[str, Any], key: ApiKey) -> Visitor:
-        """Return who uses a key, with the person if a trusted proxy names one."""
+    def key_visitor(self, http: Http, key: ApiKey, scope: Scope, operator: bool = False) -> Visitor:
+        """Return who uses a valid key, with the person if a trusted proxy names one, or refuse."""
         person = None if self._proxies is None else self._proxies.person(http)
-        return Visitor(key.tenant, key, person)
+        visitor = Visitor(key.tenant, key, person)
+        self.check_scope(visitor, scope, operator)
+        _trust(http)
+        return visitor
 
     def check_scope(self, visitor: Visitor, scope: Scope, operator: bool = False) -> None:
         """Refuse what a visitor's key does not allow."""
@@ -182,7 +167,7 @@ class Access:
         if operator and key.tenant != self._tenant:
             raise Forbidden(f"this concerns all tenants and needs a key of {self._tenant}.")
 
-    def local_visitor(self, http: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> Visitor:
+    def local_visitor(self, http: Http, headers: Headers) -> Visitor:
         """Return who uses a service without keys; refuse whoever may not be a program here."""
         client = http.get("client")
         # A web page must not reach the service through a name that leads to this machine.
@@ -193,7 +178,7 @@ class Access:
             raise Forbidden("without keys, the service answers no request through a proxy.")
         if is_of_another_site(http, headers):
             raise Forbidden("without keys, the service answers no page of another site.")
-        trust(http)
+        _trust(http)
         return Visitor(self._tenant, None)
 
     def charge(self, key: ApiKey | None, events: int = 1) -> None:
@@ -201,11 +186,9 @@ class Access:
         if self._rate is None or key is None:
             return
         bucket = self._buckets.setdefault(key.id, _Bucket(self._rate, burst=2.0))
-        seconds = bucket.take(events)
-        if seconds > 0:
-            raise TooOften(
-                f"the key {key.id} may send {self._rate:g} events a second.", math.ceil(seconds)
-            )
+        if seconds := bucket.take(events):
+            sentence = f"the key {key.id} may send {self._rate:g} events a second."
+            raise TooOften(sentence, math.ceil(seconds))
 
     def refresh(self) -> None:
         """Reload the keys if their file has changed, at most ten times a second."""
@@ -219,23 +202,29 @@ class Access:
             self._told = problem
 
 
-def trust(http: Mapping[str, Any]) -> None:
+def _trust(http: Http) -> None:
     """Tell the connection of a request that the request is granted."""
-    tell = http.get(TRUST)
-    if tell is not None:
+    if tell := http.get(TRUST):
         tell()
+
+
+def address_of(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return an address, as IPv4 if it stands for one of these; ``None`` if it is no address."""
+    try:
+        found = ipaddress.ip_address(text)
+    except ValueError:  # a socket of this machine has no address
+        return None
+    return getattr(found, "ipv4_mapped", None) or found
 
 
 @lru_cache(256)
 def is_loopback(address: str) -> bool:
     """Whether an address leads to this machine."""
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False
+    found = address_of(address)
+    return found is not None and found.is_loopback
 
 
-def is_of_another_site(http: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> bool:
+def is_of_another_site(http: Http, headers: Headers) -> bool:
     """Whether a browser says that a page of another site sends this.
 
     Links to pages of this service do no harm: the other site does not see where they lead. A proxy

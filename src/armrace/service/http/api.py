@@ -3,53 +3,76 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Mapping
-from contextlib import suppress
+from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 
 from armrace.service.engine import Engine
 from armrace.service.http.access import Access, Visitor
-from armrace.service.http.streams import Streams
 from armrace.service.operations.inspection import ExportFile
+from armrace_client.errors import TooOften
 from armrace_client.operations import Operation
 
-__all__ = ["Api", "Visitor"]
-
 T = TypeVar("T")
+_MOST_STREAMS = 100
+"""How many streams of one key may be open at once."""
+
+
+class Streams:
+    """The event streams of a server: how many of a key may be open, and how they end."""
+
+    def __init__(self, most: int = _MOST_STREAMS) -> None:
+        self._most = most
+        self._open: Counter[str] = Counter()
+        self._closing = asyncio.Event()
+
+    @property
+    def closing(self) -> bool:
+        """Whether the server stops, so that streams must end."""
+        return self._closing.is_set()
+
+    def close(self) -> None:
+        """End all streams: their rests are over at once."""
+        self._closing.set()
+
+    async def rest(self, seconds: float) -> None:
+        """Wait before the next message, but not when the server stops."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._closing.wait(), seconds)
+
+    @contextmanager
+    def opened(self, key: str) -> Iterator[None]:
+        """Count a stream of a key while it is open, or refuse it."""
+        self.check(key)
+        self._open[key] += 1
+        try:
+            yield
+        finally:
+            self._open[key] -= 1
+
+    def check(self, key: str) -> None:
+        """Refuse another stream of a key that has as many as it may have."""
+        if self._open[key] >= self._most:
+            raise TooOften(f"streams of one key that are open must be at most {self._most}.")
 
 
 class Api:
     """Performs operations for visitors, and knows who they are."""
 
-    def __init__(self, engine: Engine, access: Access, streams: Streams) -> None:
-        self.access, self.streams, self.keyring = access, streams, engine.keyring
-        self.refresh, self.visitor = access.refresh, access.visitor
+    def __init__(self, engine: Engine, access: Access) -> None:
+        self.access, self.streams, self.keyring = access, Streams(), engine.keyring
         self._engine = engine
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting = 0
+        self._asked: list[tuple[Operation[Any], Visitor, asyncio.Future[Any]]] = []
         self._outcomes: deque[tuple[asyncio.Future[Any], Any]] = deque()
         self._is_due = False
-        self._asked: list[tuple[Operation[Any], Visitor, asyncio.Future[Any]]] = []
-
-    @property
-    def is_open(self) -> bool:
-        """Whether visitors on this machine need no key."""
-        return self.access.is_open
-
-    def charge(self, visitor: Visitor) -> None:
-        """Count a request of a visitor's key; refuse one that is too many."""
-        self.access.charge(visitor.key)
-
-    def local_visitor(self, http: Mapping[str, Any]) -> Visitor:
-        """Return a visitor of a service that is open, or refuse a request from elsewhere."""
-        return self.access.local_visitor(http, dict(http["headers"]))
 
     async def call(self, visitor: Visitor, operation: Operation[T]) -> T:
         """Perform an operation and return its answer, or raise its refusal."""
-        route = operation.route
-        self.access.check_scope(visitor, route.scope, route.operator)
+        self.access.check_scope(visitor, operation.route.scope, operation.route.operator)
         answer: T = await self.submit(visitor, operation)
         return answer
 

@@ -1,40 +1,53 @@
-"""The application: endpoints behind access, limits and one shape of errors."""
+"""The application: endpoints behind access, limits and one shape of errors.
+
+Endpoints are ASGI applications without Starlette's objects for requests and responses, which take
+longer than a decision.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import asynccontextmanager, suppress
+from functools import partial
+from types import AsyncGeneratorType
 from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
 
 from armrace.errors import ArmraceError, RequestFailed
-from armrace.service.http.access import Access, TrustedProxies
+from armrace.service.background import run_in_background
+from armrace.service.exports import FORMATS
+from armrace.service.http.access import Access, Headers, TrustedProxies, Visitor
 from armrace.service.http.api import Api
-from armrace.service.http.endpoints import ENDPOINTS, EVENTS
-from armrace.service.http.handlers import EventsHandler, Handler, Shortcut
-from armrace.service.http.logs import RequestLog
-from armrace.service.http.metrics import Metrics
-from armrace.service.http.openapi import make_document, make_page
-from armrace.service.http.problems import Problem, headers_of
-from armrace.service.http.streams import Streams
+from armrace.service.http.endpoints import ENDPOINTS, EVENTS, ClientGone, Endpoint, make_document
+from armrace.service.http.logs import RequestLog, request_id
+from armrace.service.http.problems import Problem, headers_of, response_to
+from armrace.service.operations.inspection import ExportFile
 from armrace.service.service import Service
 from armrace_client.errors import NotAllowed, NotFound
+from armrace_client.operations import Decide, Operation, Reward
 
 _encode = msgspec.json.Encoder().encode
-
+_PART = 2**18
+_PART_ITEMS = 200
+_EVENT_SECONDS = 1.0
 _READY_SECONDS = 2.0
 """How long a database may take to answer before the service is not ready."""
 _CLOSE_SECONDS = 5.0
 """How long to wait at the end for a store that does not answer."""
+_PREFIX, _SUFFIX = Decide.route.path.split("{name}")
+_REWARD = Reward.route.path
 
 Pages = Callable[[Api], Sequence[BaseRoute]]
 """Returns routes beside the endpoints, which read through what they are given."""
@@ -49,74 +62,69 @@ def create_application(
     pages: Pages = lambda api: (),
     declared_open: bool = False,
     proxies: TrustedProxies | None = None,
-) -> Shortcut:
-    """Return the application of a service.
+) -> Application:
+    """Return the application of a service, which it closes when it ends.
 
-    Args:
-        service: the service, which the application closes when it ends.
-        rate: how many events a second each key may send; ``None`` for no limit.
-        when_failed: called when the store has failed for good, to stop the process.
-        version: the version of the package, for the OpenAPI document.
-        log: writes about requests; by default about those of status 500 and above.
-        pages: returns routes beside the endpoints.
-        declared_open: whether programs on this machine need no key as long as there is none.
-        proxies: what says which person sends a request; ``None`` if nothing does.
+    ``when_failed`` is called when the store has failed for good, to stop the process.
     """
+    service.engine.when_failed = when_failed
     log = log or RequestLog()
     access = Access(service.keyring, rate, service.tenant, log.note, declared_open, proxies)
-    service.engine.when_failed = when_failed
-    return _Application(service, access, version, log).with_shortcut(pages)
+    return Application(service, Api(service.engine, access), version, log, pages)
 
 
-class _Application:
-    def __init__(self, service: Service, access: Access, version: str, log: RequestLog) -> None:
+class Application:
+    """All addresses of a service; the most frequent requests pass by Starlette and its routes."""
+
+    def __init__(
+        self, service: Service, api: Api, version: str, log: RequestLog, pages: Pages
+    ) -> None:
         self._service, self._engine = service, service.engine
-        self._access = access
-        self._streams = Streams()
-        self._api = Api(service.engine, access, self._streams)
-        self._metrics = Metrics()
-        self._log = log
-        self._document = _encode(make_document(version))
+        self._api, self._log = api, log
+        self.streams = api.streams
         self._is_serving = False
         self._question: asyncio.Future[None] | None = None
         """What the store was asked last, to see whether it answers."""
-
-    def with_shortcut(self, pages: Pages) -> Shortcut:
-        handlers = {
-            each.name: Handler(each, self._api, self._metrics, self._log) for each in ENDPOINTS
-        }
-        handlers[EVENTS.name] = EventsHandler(EVENTS, self._api, self._metrics, self._log)
-        routes: list[BaseRoute] = [
-            # names of arms may have slashes
-            Route(
-                each.path.replace("{arm}", "{arm:path}"),
-                handlers[each.name],
-                methods=[each.route.method],
-            )
-            for each in (*ENDPOINTS, EVENTS)
-        ]
-        routes += [
-            Route("/healthz", self._health),
+        handlers = {each.name: _Handler(each, api, log) for each in ENDPOINTS}
+        handlers[EVENTS.name] = _EventsHandler(EVENTS, api, log)
+        self._decide, self._reward = handlers["decide"], handlers["reward"]
+        document = Response(_encode(make_document(version)), media_type="application/json")
+        routes = [
+            Route("/healthz", PlainTextResponse("alive\n"), methods=["GET"]),
             Route("/readyz", self._readiness),
             Route("/metrics", self._show_metrics),
-            Route("/openapi.json", self._show_document),
-            *pages(self._api),
-            Route("/docs", self._show_page),  # without pages, which have one of their own
+            Route("/openapi.json", document, methods=["GET"]),
         ]
-        refusals: dict[Any, Any] = {HTTPException: _refuse_address, Exception: _refuse_defect}
-        starlette = Starlette(routes=routes, lifespan=self._lifespan, exception_handlers=refusals)
-        return Shortcut(starlette, handlers["decide"], handlers["reward"], self._streams)
+        for each in (*ENDPOINTS, EVENTS):
+            path = each.path.replace("{arm}", "{arm:path}")  # names of arms may have slashes
+            routes.append(Route(path, handlers[each.name], methods=[each.route.method]))
+        self.app = Starlette(
+            routes=[*routes, *pages(api)],
+            lifespan=self._lifespan,
+            exception_handlers=dict.fromkeys(
+                [HTTPException, ArmraceError, Exception], self._refuse
+            ),
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "POST":
+            path = scope["path"]
+            if path == _REWARD:
+                scope["path_params"] = {}
+                return await self._reward(scope, receive, send)
+            name = path[len(_PREFIX) : -len(_SUFFIX)]
+            if path == f"{_PREFIX}{name}{_SUFFIX}" and name and "/" not in name:
+                scope["path_params"] = {"name": name}
+                return await self._decide(scope, receive, send)
+        return await self.app(scope, receive, send)
 
     @asynccontextmanager
     async def _lifespan(self, application: Starlette) -> AsyncIterator[None]:
         self._is_serving = True
         yield
         self._is_serving = False
-        self._streams.close()
-        await self._close()
-
-    async def _close(self) -> None:
-        """Close the service, but do not wait for a database that does not answer."""
+        self.streams.close()
+        # A database that does not answer is not waited for.
         if not await self._api.drain(_CLOSE_SECONDS):
             self._log.note(f"the store has not answered for {_CLOSE_SECONDS:g} seconds.")
             return
@@ -125,46 +133,37 @@ class _Application:
         except (ArmraceError, TimeoutError) as error:
             self._log.note(f"the store could not be closed: {error or 'it does not answer.'}")
 
-    async def _health(self, request: Request) -> Response:
-        return PlainTextResponse("alive\n")
-
     async def _readiness(self, request: Request) -> Response:
-        if self._is_serving and self._engine.failure is None and await self._store_answers():
-            return PlainTextResponse("ready\n")
-        return PlainTextResponse("not ready\n", 503)
-
-    async def _store_answers(self) -> bool:
-        """Whether a database can be used now; a file that cannot be used stops the process."""
-        if not self._engine.store.recovers:
-            return True
-        if self._question is None or self._question.done():  # one at a time, however many ask
-            self._question = _in_thread(self._ask_store)
-        try:
-            await asyncio.wait_for(asyncio.shield(self._question), _READY_SECONDS)
-        except (ArmraceError, TimeoutError):
-            return False
-        return True
+        is_ready = self._is_serving and self._engine.failure is None
+        if is_ready and self._engine.store.recovers:  # a file that fails stops the process
+            if self._question is None or self._question.done():  # one at a time, however many ask
+                self._question = _in_thread(self._ask_store)
+            try:
+                await asyncio.wait_for(asyncio.shield(self._question), _READY_SECONDS)
+            except (ArmraceError, TimeoutError):
+                is_ready = False
+        return PlainTextResponse("ready\n") if is_ready else PlainTextResponse("not ready\n", 503)
 
     def _ask_store(self) -> None:
         with self._engine.store.transaction() as transaction:
             transaction.time()
 
     async def _show_metrics(self, request: Request) -> Response:
-        try:
-            headers = dict(request.scope["headers"])
-            visitor = self._access.check(request.scope, headers, "read", operator=True)
-            self._api.charge(visitor)
-        except ArmraceError as error:
-            self._metrics.count_problem(error.code)
-            return _problem(error)
-        return PlainTextResponse(self._metrics.text(self._engine))
+        access, headers = self._api.access, dict(request.scope["headers"])
+        access.charge(access.check(request.scope, headers, "read", operator=True).key)
+        return PlainTextResponse(self._log.metrics(self._engine))
 
-    async def _show_document(self, request: Request) -> Response:
-        return Response(self._document, media_type="application/json")
-
-    async def _show_page(self, request: Request) -> Response:
-        policy = "default-src 'none'; style-src 'self'"
-        return HTMLResponse(make_page(), headers={"Content-Security-Policy": policy})
+    async def _refuse(self, request: Request, error: Exception) -> Response:
+        """Answer an error outside of endpoints and pages, which answer theirs themselves."""
+        if isinstance(error, ArmraceError):
+            self._log.count_problem(error.code)
+            return response_to(error)
+        if not isinstance(error, HTTPException):
+            return response_to(RequestFailed.because_of(error))
+        if error.status_code == 405:
+            sentence = f"this address does not take {request.method}."
+            return response_to(NotAllowed(sentence), error.headers)
+        return response_to(NotFound("there is nothing at this address; see /docs."))
 
 
 def _in_thread(work: Callable[[], None]) -> asyncio.Future[None]:
@@ -183,22 +182,135 @@ def _in_thread(work: Callable[[], None]) -> asyncio.Future[None]:
     return asyncio.wrap_future(outcome)
 
 
-def _problem(error: ArmraceError) -> Response:
-    return Response(
-        _encode(Problem(error.code, str(error))),
-        error.status,
-        headers_of(error),
-        "application/json",
-    )
+class _Handler:
+    """An endpoint as an ASGI application."""
+
+    def __init__(self, endpoint: Endpoint, api: Api, log: RequestLog) -> None:
+        self._endpoint, self._route = endpoint, endpoint.route
+        self._api, self._log = api, log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began, visitor, refusal, more = time.perf_counter(), None, None, {}
+        headers, status = dict(scope["headers"]), self._route.status
+        name = request_id(headers.get(b"x-request-id"))
+        try:
+            visitor = self._visitor(scope, headers)
+            answer = await self._answer(visitor, scope, headers, receive)
+            if isinstance(answer, (AsyncGeneratorType, ExportFile)):
+                self._log.write(name, self._endpoint, status, began, None)
+                await _send_parts(answer, name, scope, receive, send)
+                return
+            content = await _encoded(answer) if _is_long(answer) else _encode(answer)
+        except ClientGone:
+            status, content = 499, b""
+        except Exception as error:
+            refusal = error if isinstance(error, ArmraceError) else RequestFailed.because_of(error)
+            status, more, sentence = refusal.status, headers_of(refusal), str(refusal)
+            if visitor is not None and not visitor.may_read:  # nor learn which names there are
+                sentence = getattr(refusal, "brief", None) or sentence
+            content = _encode(Problem(refusal.code, sentence))
+        sent = [
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(content)),
+            (b"x-request-id", name.encode()),
+        ]
+        sent += [(key.lower().encode(), value.encode()) for key, value in more.items()]
+        await send({"type": "http.response.start", "status": status, "headers": sent})
+        await send({"type": "http.response.body", "body": content})
+        self._log.write(name, self._endpoint, status, began, refusal)
+
+    def _visitor(self, scope: Scope, headers: Headers) -> Visitor:
+        return self._api.access.check(scope, headers, self._route.scope, self._route.operator)
+
+    async def _answer(
+        self, visitor: Visitor, scope: Scope, headers: Headers, receive: Receive
+    ) -> Any:
+        endpoint, charge = self._endpoint, self._api.access.charge
+        if not endpoint.has_own_cost:
+            charge(visitor.key, self._route.cost)
+        operation = await endpoint.read(scope, headers, receive)
+        if endpoint.has_own_cost:
+            charge(visitor.key, max(1, operation.events()))
+        return await self._api.submit(visitor, operation)
 
 
-async def _refuse_defect(request: Request, error: Exception) -> Response:
-    return _problem(RequestFailed.because_of(error))
+class _EventsHandler(_Handler):
+    """The state of an experiment whenever it has changed, as a stream."""
+
+    async def _answer(
+        self, visitor: Visitor, scope: Scope, headers: Headers, receive: Receive
+    ) -> Any:
+        self._api.access.charge(visitor.key)
+        operation = await self._endpoint.read(scope, headers, receive)
+        await self._api.submit(visitor, operation)  # refused here, before the stream begins
+        self._api.streams.check(visitor.key_id)
+        return self._states(visitor, operation, partial(self._visitor, scope, headers))
+
+    async def _states(
+        self, visitor: Visitor, operation: Operation[Any], check: Callable[[], Visitor]
+    ) -> AsyncIterator[bytes]:
+        """Yield the state, at most once a second; a comment if it has not changed.
+
+        The stream ends when its key may read no more.
+        """
+        last, streams = None, self._api.streams
+        with streams.opened(visitor.key_id):
+            while not streams.closing:
+                try:
+                    view = await self._api.submit(visitor, operation)
+                    check()
+                except ArmraceError as error:
+                    yield b"event: problem\ndata: " + _encode({"code": error.code}) + b"\n\n"
+                    return
+                if view == last:
+                    yield b":\n\n"
+                else:
+                    yield b"event: state\ndata: " + await _encoded(view) + b"\n\n"
+                last = view
+                await streams.rest(_EVENT_SECONDS)
 
 
-async def _refuse_address(request: Request, error: HTTPException) -> Response:
-    if error.status_code == 405:
-        response = _problem(NotAllowed(f"this address does not take {request.method}."))
-        response.headers.update(error.headers or {})
-        return response
-    return _problem(NotFound("there is nothing at this address; see /docs."))
+def _is_long(answer: Any) -> bool:
+    """Whether an answer would take the interpreter for long if it was written in one go."""
+    if isinstance(answer, list):
+        return len(answer) >= _PART_ITEMS
+    arms = answer.get("arms", ()) if isinstance(answer, dict) else getattr(answer, "arms", ())
+    return len(arms) >= _PART_ITEMS or getattr(answer, "before", None) is not None
+
+
+async def _encoded(answer: Any) -> bytes:
+    """Return an answer as JSON; a long one is written in the background, in parts."""
+    if not _is_long(answer):
+        return _encode(answer)
+    return await asyncio.wrap_future(run_in_background(partial(_encoded_in_parts, answer)))
+
+
+def _encoded_in_parts(value: Any) -> bytes:
+    """Return JSON that is written in parts, so that others get the interpreter in between."""
+    if isinstance(value, msgspec.Struct):
+        value = msgspec.structs.asdict(value)
+    if isinstance(value, dict):
+        fields = {name: msgspec.Raw(_encoded_in_parts(each)) for name, each in value.items()}
+        return _encode(fields)
+    if isinstance(value, list) and len(value) > _PART_ITEMS:
+        firsts = range(0, len(value), _PART_ITEMS)
+        parts = [_encode(value[first : first + _PART_ITEMS])[1:-1] for first in firsts]
+        return b"[" + b",".join(parts) + b"]"
+    return _encode(value)
+
+
+async def _send_parts(
+    answer: AsyncIterator[bytes] | ExportFile, name: str, scope: Scope, receive: Receive, send: Send
+) -> None:
+    headers = {"Cache-Control": "no-store", "X-Request-Id": name}
+    if isinstance(answer, ExportFile):
+        # Not by Starlette's response for files, which would offer ranges of what is gone.
+        with answer.folder, answer.path.open("rb") as content:
+            headers["Content-Length"] = str(os.fstat(content.fileno()).st_size)
+            parts = iter(partial(content.read, _PART), b"")
+            response = StreamingResponse(parts, 200, headers, FORMATS[answer.format])
+            await response(scope, receive, send)
+    else:
+        headers["X-Accel-Buffering"] = "no"
+        response = StreamingResponse(answer, 200, headers, "text/event-stream")
+        await response(scope, receive, send)

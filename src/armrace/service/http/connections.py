@@ -6,17 +6,18 @@ import asyncio
 import ipaddress
 import time
 from functools import lru_cache
-from http import HTTPStatus
 from socket import SO_SNDBUF, SOL_SOCKET
 from typing import Any
 
-import msgspec
-from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from armrace.errors import ArmraceError
-from armrace.service.http.access import TRUST, is_loopback
-from armrace.service.http.problems import Problem, headers_of
+from armrace.service.http.access import TRUST, address_of, is_loopback
+from armrace.service.http.problems import CLOSE, response_to
 from armrace_client.errors import BadRequest, HeadersTooLarge, Overloaded, TimedOut
 
 PER_ADDRESS = 100
@@ -31,7 +32,7 @@ _RESERVED = 100
 """Places that connections with a key leave to others, so that health is always answered."""
 _TRUST_SECONDS = 60.0
 """How long a connection is trusted after a request that was granted."""
-_HEALTH = ("/healthz", "/readyz")
+_HEALTH = (b"/healthz", b"/readyz")
 _SENTENCE = f"the address and the headers must have at most {_LARGEST_HEAD} bytes."
 
 
@@ -51,8 +52,9 @@ class Crowd:
         self._by_network: dict[str, dict[Connection, None]] = {}
 
     def is_full_for(self, connection: Connection) -> bool:
-        """Whether trusted connections have taken all places, and this is not one of them."""
-        return connection not in self._trusted and len(self._trusted) >= self._most
+        """Whether others are answered or trusted in so great a number that this one is refused."""
+        busy = len(connection.tasks) >= self._most
+        return busy or (connection not in self._trusted and len(self._trusted) >= self._most)
 
     def trust(self, connection: Connection) -> None:
         """Count a connection among those that are trusted."""
@@ -101,7 +103,6 @@ class Connection(HttpToolsProtocol):
         super().__init__(*arguments, **named)
         self._crowd = crowd
         self._application = self.app
-        self._most, self.limit_concurrency = self.limit_concurrency, None
         self._cycles: list[RequestResponseCycle] = []
         self.network = ""
         self._head_size = 0
@@ -160,17 +161,13 @@ class Connection(HttpToolsProtocol):
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         self.app = self._application
         if size > _LARGEST_HEAD:
-            self.app = _refusing(HeadersTooLarge(_SENTENCE))
-        elif self._is_full() and self.url.partition(b"?")[0].decode("latin-1") not in _HEALTH:
+            self.app = response_to(HeadersTooLarge(_SENTENCE), CLOSE)
+        elif self._crowd.is_full_for(self) and self.url.partition(b"?")[0] not in _HEALTH:
             sentence = "there are more connections than the service takes; ask again later."
-            self.app = _refusing(Overloaded(sentence))
+            self.app = response_to(Overloaded(sentence), CLOSE)
         super().on_headers_complete()
         self._cycles = [each for each in self._cycles if not each.response_complete]
         self._cycles.append(self.cycle)
-
-    def _is_full(self) -> bool:
-        busy = self._most is not None and len(self.tasks) >= self._most
-        return busy or self._crowd.is_full_for(self)
 
     def on_body(self, body: bytes) -> None:
         self._head_size = 0
@@ -229,37 +226,17 @@ class Connection(HttpToolsProtocol):
 
     def _refuse(self, error: ArmraceError) -> None:
         """Answer what no endpoint will see, and close the connection."""
-        status, content = HTTPStatus(error.status), _content(error)
-        self.transport.write(
-            b"HTTP/1.1 %d %b\r\nconnection: close\r\ncontent-type: application/json\r\n"
-            b"content-length: %d\r\n\r\n%b"
-            % (status, status.phrase.encode(), len(content), content)
-        )
+        response = response_to(error, CLOSE)
+        headers = b"".join(b"%b: %b\r\n" % each for each in response.raw_headers)
+        content = bytes(response.body)
+        self.transport.write(STATUS_LINE[error.status] + headers + b"\r\n" + content)
         self.transport.close()
 
 
 @lru_cache(4096)
 def _network(address: str) -> str:
     """Return an address; of IPv6 its network, since who has one has all addresses of it."""
-    if ":" not in address:
-        return address
-    found = ipaddress.IPv6Address(address.partition("%")[0])
-    return str(found.ipv4_mapped or ipaddress.IPv6Network((found, 64), strict=False))
-
-
-def _content(error: ArmraceError) -> bytes:
-    return msgspec.json.encode(Problem(error.code, str(error)))
-
-
-def _refusing(error: ArmraceError) -> ASGIApp:
-    """Return an application that answers with an error and closes the connection."""
-    status, content = error.status, _content(error)
-    headers = {"content-length": str(len(content)), **headers_of(error)}
-    headers |= {"content-type": "application/json", "connection": "close"}
-    encoded = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-
-    async def refuse(scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": status, "headers": encoded})
-        await send({"type": "http.response.body", "body": content})
-
-    return refuse
+    found = address_of(address)
+    if isinstance(found, ipaddress.IPv6Address):
+        return str(ipaddress.IPv6Network((found, 64), strict=False))
+    return str(found or address)

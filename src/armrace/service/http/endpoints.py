@@ -1,4 +1,4 @@
-"""Endpoints, derived from the declared operations: how requests become operations.
+"""Endpoints and their OpenAPI document, derived from the declared operations.
 
 Fields that the path names come from the address, all others from the body, or from the query of a
 GET.
@@ -14,13 +14,30 @@ from urllib.parse import parse_qsl
 
 import msgspec
 from msgspec import NODEFAULT, Meta
-from starlette.types import Receive
+from starlette.types import Receive, Scope
 
 from armrace.errors import InvalidParameter
+from armrace.service.exports import FORMATS
+from armrace.service.http.access import Headers
+from armrace.service.http.problems import Problem
+from armrace.service.keyring import DEFAULT_TENANT
 from armrace_client.errors import TooLarge, WrongMedia
 from armrace_client.operations import MOST_IN_BATCH, OPERATIONS, Create, Describe, Operation
 
-_JSON = b"application/json"
+_REFUSALS = {
+    "401": "No valid key",
+    "403": "The key does not have the scope",
+    "404": "There is no such experiment, arm or decision",
+    "409": "In conflict with what is there",
+    "410": "The window has closed",
+    "408": "The body did not come in time",
+    "413": "The body is too large",
+    "415": "The body is not declared as JSON",
+    "422": "Invalid",
+    "429": "Too often; try again",
+    "500": "A defect of the service",
+    "503": "The store cannot be used now, or too much waits; try again",
+}
 _ROLE = re.compile(r":\w+:`~?([^`]*)`")
 
 
@@ -31,13 +48,7 @@ class ClientGone(Exception):
 class Endpoint:
     """How an operation is asked for over HTTP."""
 
-    def __init__(
-        self,
-        name: str,
-        kind: type[Operation[Any]],
-        path: str | None = None,
-        described: str | None = None,
-    ) -> None:
+    def __init__(self, name: str, kind: type[Operation[Any]], path: str | None = None) -> None:
         self.name, self.kind, self.route = name, kind, kind.route
         self.path = path or kind.route.path
         self.named = re.findall(r"{(\w+)}", self.path)
@@ -45,42 +56,40 @@ class Endpoint:
         self.parts = [each for each in fields if each in self.named]
         """The fields that come from the address; an alias names an experiment for a proxy alone."""
         assert fields[: len(self.parts)] == self.parts
-        self.description = described or _plain((kind.__doc__ or "").partition("\n    Args:")[0])
+        self.description = _plain((kind.__doc__ or "").partition("\n    Args:")[0])
         self.arguments = _arguments(kind)
         self.rest = _rest_of(kind, len(self.parts))
         """The fields that come from the body or the query."""
         self._decoder = msgspec.json.Decoder(self.rest)
+        self.answer: Any = self.route.answer
+        self.media: list[str] = ["application/json"]
+        if self.answer is bytes:
+            self.media = list(FORMATS.values())
         self.has_own_cost = kind.events is not Operation.events
         """Whether what it counts as depends on what is asked for."""
 
-    async def read(
-        self,
-        parts: Mapping[str, str],
-        query: bytes,
-        headers: Mapping[bytes, bytes],
-        receive: Receive,
-    ) -> Operation[Any]:
+    async def read(self, scope: Scope, headers: Headers, receive: Receive) -> Operation[Any]:
         """Return the operation that a request asks for, or refuse it."""
-        if self.route.method == "GET":
-            rest = _from_query(self.rest, query)
-        else:
-            rest = self._decode(await read_body(receive, self.route.limit), headers)
-        named = [parts[each] for each in self.parts]
+        is_query = self.route.method == "GET"
+        body = b"" if is_query else await read_body(receive, self.route.limit)
+        if body and not headers.get(b"content-type", b"").lower().startswith(b"application/json"):
+            # A page of another site can send anything else without asking the service first.
+            raise WrongMedia("the header Content-Type must be application/json.")
+        try:
+            if is_query:
+                pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+                rest = msgspec.convert(dict(pairs), self.rest, strict=False)
+            else:
+                rest = self._decoder.decode(body or b"{}")
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            reason = " ".join(str(error).split()).rstrip(".")
+            what = "query" if is_query else "body"
+            raise InvalidParameter(f"the {what} is refused: {reason[:300]}.") from None
+        named = [scope["path_params"][each] for each in self.parts]
         operation = self.kind(*named, *msgspec.structs.astuple(rest))
         if isinstance(operation, Create):
             _refuse_paths(operation.policy)
         return operation
-
-    def _decode(self, body: bytes, headers: Mapping[bytes, bytes]) -> Any:
-        if not body:
-            body = b"{}"
-        elif not headers.get(b"content-type", b"").lower().startswith(_JSON):
-            # A page of another site can send anything else without asking the service first.
-            raise WrongMedia("the header Content-Type must be application/json.")
-        try:
-            return self._decoder.decode(body)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise _refused("body", error) from None
 
 
 @cache
@@ -120,19 +129,6 @@ def _plain(text: str) -> str:
     return " ".join(_ROLE.sub(r"\1", text).replace("``", "").split())
 
 
-def _from_query(kind: type[msgspec.Struct], query: bytes) -> Any:
-    pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
-    try:
-        return msgspec.convert(dict(pairs), kind, strict=False)
-    except msgspec.ValidationError as error:
-        raise _refused("query", error) from None
-
-
-def _refused(what: str, error: Exception) -> InvalidParameter:
-    reason = " ".join(str(error).split()).rstrip(".")
-    return InvalidParameter(f"the {what} is refused: {reason[:300]}.")
-
-
 def _refuse_paths(policy: Any) -> None:
     """Refuse ``module:Class`` at any depth, which would import a module of the sender's choice."""
     parts = [policy]
@@ -164,20 +160,87 @@ async def read_body(receive: Receive, limit: int, what: str = "body") -> bytes:
             return body
 
 
-def _derived() -> tuple[Endpoint, ...]:
-    """Return the endpoints of all operations, and of their aliases."""
-    found = [Endpoint(name, kind) for name, kind in OPERATIONS.items()]
-    return *found, *(
-        Endpoint(f"{each.name}_of_experiment", each.kind, each.route.alias)
-        for each in found
-        if each.route.alias
-    )
-
-
-ENDPOINTS = _derived()
-EVENTS = Endpoint(
-    "events",
-    Describe,
-    f"{Describe.route.path}/events",
-    "Follow the state of an experiment in a stream of events, one whenever it has changed.",
+ENDPOINTS = tuple(Endpoint(name, kind) for name, kind in OPERATIONS.items())
+ENDPOINTS += tuple(
+    Endpoint(f"{each.name}_of_experiment", each.kind, each.route.alias)
+    for each in ENDPOINTS
+    if each.route.alias
 )
+EVENTS = Endpoint("events", Describe, f"{Describe.route.path}/events")
+EVENTS.answer, EVENTS.media = bytes, ["text/event-stream"]
+EVENTS.description = (
+    "Follow the state of an experiment in a stream of events, one whenever it has changed."
+)
+_ALL = (*ENDPOINTS, EVENTS)
+
+
+# --- the document ----------------------------------------------------------------------
+
+
+def make_document(version: str) -> dict[str, Any]:
+    """Return the OpenAPI document of this version of the package."""
+    types = [*(each.answer for each in _ALL), *(each.rest for each in _ALL), Problem]
+    schemas, components = msgspec.json.schema_components(
+        types, ref_template="#/components/schemas/{name}"
+    )
+    answers, bodies, problem = schemas[: len(_ALL)], schemas[len(_ALL) : -1], schemas[-1]
+    paths: dict[str, Any] = {}
+    for endpoint, answer, body in zip(_ALL, answers, bodies, strict=True):
+        operation = _operation(endpoint, answer, problem)
+        rest = msgspec.structs.fields(endpoint.rest)
+        if endpoint.route.method == "GET":
+            properties = components[endpoint.rest.__name__]["properties"]
+            operation["parameters"] += [
+                {"name": each.name, "in": "query", "schema": properties[each.name]} for each in rest
+            ]
+        elif rest:
+            required = any(each.required for each in rest)
+            operation["requestBody"] = {"required": required, "content": _json(body)}
+        paths.setdefault(endpoint.path, {})[endpoint.route.method.lower()] = operation
+    queries = {each.rest.__name__ for each in _ALL if each.route.method == "GET"}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "armrace", "version": version},
+        "paths": paths,
+        "components": {
+            "schemas": {name: each for name, each in components.items() if name not in queries},
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"key": []}],
+    }
+
+
+def _operation(endpoint: Endpoint, answer: Any, problem: Any) -> dict[str, Any]:
+    """Return an operation without what comes from the query or the body."""
+    route, description = endpoint.route, endpoint.description
+    operator = f" and a key of the operator's tenant, {DEFAULT_TENANT}" if route.operator else ""
+    proxy = "the experiment, by which a proxy can choose a server."
+    return {
+        "operationId": endpoint.name,
+        "summary": description.partition(". ")[0].rstrip("."),
+        "description": f"{description} Needs the scope {route.scope}{operator}.",
+        "parameters": [
+            {
+                "name": name,
+                "in": "path",
+                "required": True,
+                "description": endpoint.arguments.get(name, proxy),
+                "schema": {"type": "string"},
+            }
+            for name in endpoint.named
+        ],
+        "responses": {
+            str(route.status): {
+                "description": "Done, and durable",
+                "content": {media: {"schema": answer} for media in endpoint.media},
+            },
+            **{
+                status: {"description": words, "content": _json(problem)}
+                for status, words in _REFUSALS.items()
+            },
+        },
+    }
+
+
+def _json(schema: Any) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
+from starlette.responses import Response
 
 from armrace_client.errors import ArmraceError, TooOften
 
-_HEADERS = {
-    401: {"WWW-Authenticate": "Bearer"},
-    408: {"Connection": "close"},
-    503: {"Retry-After": "1"},
-}
+CLOSE = {"Connection": "close"}
+_HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 408: CLOSE, 503: {"Retry-After": "1"}}
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -27,3 +27,10 @@ def headers_of(error: ArmraceError) -> dict[str, str]:
     if isinstance(error, TooOften):
         return {"Retry-After": str(error.seconds)}
     return _HEADERS.get(error.status, {})
+
+
+def response_to(error: ArmraceError, more: Mapping[str, str] | None = None) -> Response:
+    """Return the answer that says an error, with ``more`` headers."""
+    content = msgspec.json.encode(Problem(error.code, str(error)))
+    headers = {**headers_of(error), **(more or {})}
+    return Response(content, error.status, headers, "application/json")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-import ipaddress
+import os
 import socket
 import sys
 import time
@@ -17,17 +17,11 @@ from typing import Any, NamedTuple
 import uvicorn
 
 from armrace.errors import InvalidParameter, StoreFailed
-from armrace.service.http.access import TrustedProxies
-from armrace.service.http.application import Pages, create_application
+from armrace.service.http.access import TrustedProxies, address_of, is_loopback
+from armrace.service.http.application import Application, Pages, create_application
 from armrace.service.http.connections import PER_ADDRESS, Connection, Crowd
-from armrace.service.http.handlers import Shortcut
 from armrace.service.http.logs import UVICORN_LOGS, LogLevel, RequestLog
-from armrace.service.opening import (
-    default_place,
-    existing_keyring,
-    open_store,
-    without_password,
-)
+from armrace.service.opening import default_place, existing_keyring, open_store, without_password
 from armrace.service.service import Service
 
 _GRACE_SECONDS = 10
@@ -42,7 +36,7 @@ class Server(uvicorn.Server):
 
     def __init__(
         self,
-        application: Shortcut,
+        application: Application,
         host: str,
         port: int,
         grace: int = _GRACE_SECONDS,
@@ -50,19 +44,18 @@ class Server(uvicorn.Server):
     ) -> None:
         self._streams = application.streams
         self._next_look = 0.0
-        most = _most_connections()
+        crowd = Crowd(_most_connections(), per_address)
         super().__init__(
             uvicorn.Config(
                 application,
                 host=host,
                 port=port,
-                http=partial(Connection, crowd=Crowd(most, per_address)),  # type: ignore[arg-type]  # makes one
+                http=partial(Connection, crowd=crowd),  # type: ignore[arg-type]  # makes one
                 ws="none",
                 log_config=UVICORN_LOGS,
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
-                limit_concurrency=most,
                 timeout_graceful_shutdown=grace,
                 timeout_keep_alive=30,  # connections look after their time themselves
             )
@@ -84,15 +77,11 @@ class Server(uvicorn.Server):
 
 def _most_connections() -> int:
     """Return how many connections there may be, after asking for as many files as they need."""
-    least, (soft, hard) = _MOST_CONNECTIONS + _OTHER_FILES, getrlimit(RLIMIT_NOFILE)
-    if RLIM_INFINITY != soft < least:
-        soft = least if hard == RLIM_INFINITY else min(least, hard)
-        setrlimit(RLIMIT_NOFILE, (soft, hard))
-    return (
-        _MOST_CONNECTIONS
-        if soft == RLIM_INFINITY
-        else min(_MOST_CONNECTIONS, max(1, soft - _OTHER_FILES))
-    )
+    files, (soft, hard) = _MOST_CONNECTIONS + _OTHER_FILES, getrlimit(RLIMIT_NOFILE)
+    if RLIM_INFINITY != soft < files:
+        files = files if hard == RLIM_INFINITY else min(files, hard)
+        setrlimit(RLIMIT_NOFILE, (files, hard))
+    return max(1, files - _OTHER_FILES)
 
 
 class ServerSettings(NamedTuple):
@@ -145,22 +134,17 @@ def serve(
     clock: Callable[[], int] | None = None,
     alongside: Callable[[Service], AbstractContextManager[Any]] = nullcontext,
 ) -> None:
-    """Serve until the process is told to stop.
+    """Serve until the process is told to stop, or until the store fails, which is raised.
 
-    Args:
-        settings: where and how.
-        version: the version of the package.
-        say: shows a line to the user.
-        pages: returns routes beside the endpoints.
-        clock: returns the time of the service in milliseconds; by default the system's.
-        alongside: what runs with the service while it serves.
-
-    Raises:
-        StoreFailed: the store has failed; the next start replays its log.
+    ``say`` shows a line to the user; ``alongside`` is entered while the service serves.
     """
     host, port, proxies = settings.host, settings.port, settings.proxies
     where = default_place() if settings.store is None else settings.store
-    _check_host(settings)
+    local = host == "localhost" or is_loopback(host)
+    if not local and address_of(host) is None:
+        raise InvalidParameter(f"host must be an address or localhost; got {host!r:.100}.")
+    if settings.open and not local:
+        raise InvalidParameter(f"host must be a loopback address with open; got {host}.")
     _check_free(host, port)
     keyring = existing_keyring(where, settings.keys)
     if settings.open and keyring.has_keys:
@@ -172,21 +156,15 @@ def serve(
         say(f"Sign in with it at {settings.address}/, and give it to programs:")
         say(f"  export ARMRACE_KEY={keyring.create(['admin'], label='first')[1]}")
     service = Service(store, keyring, clock=clock)
-    failed: list[str] = []
 
     def stop() -> None:
-        failed.append(service.engine.failure or "the store has failed.")
         server.should_exit = True
 
     log = RequestLog(settings.log)
-    server = Server(
-        create_application(
-            service, settings.rate, stop, version, log, pages, settings.open, proxies
-        ),
-        host,
-        port,
-        per_address=settings.per_address,
+    application = create_application(
+        service, settings.rate, stop, version, log, pages, settings.open, proxies
     )
+    server = Server(application, host, port, per_address=settings.per_address)
     if settings.open:
         say("Open: every program on this machine may do everything, without a key.")
         say("A proxy in front of this port opens it to the world.")
@@ -200,36 +178,19 @@ def serve(
     gc.set_threshold(20_000, 20, 20)
     with alongside(service):
         server.run()
-    if failed:
-        raise StoreFailed(
-            f"{failed[0].removesuffix('.')}; the service stops, and replays its log next time."
-        )
-
-
-def _check_host(settings: ServerSettings) -> None:
-    host = settings.host
-    try:
-        local = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        raise InvalidParameter(
-            f"host must be an address or localhost; got {host!r:.100}."
-        ) from None
-    if settings.open and not local:
-        raise InvalidParameter(f"host must be a loopback address with open; got {host}.")
+    if service.engine.failure is not None:
+        reason = service.engine.failure.removesuffix(".")
+        raise StoreFailed(f"{reason}; the service stops, and replays its log next time.")
 
 
 def _check_free(host: str, port: int) -> None:
     """Refuse a port that cannot be listened on, before the log is read."""
-    for family, kind, protocol, _, address in socket.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    ):
-        with socket.socket(family, kind, protocol) as probe:
-            # As uvicorn does: connections of an earlier server that still end do not matter.
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(address)
-            except OSError as error:
-                raise InvalidParameter(
-                    f"port must be one that can be listened on; got {port} of {host}: "
-                    f"{(error.strerror or str(error)).lower()}."
-                ) from None
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    for family, _, _, _, address in found:
+        try:
+            socket.create_server(address, family=family).close()
+        except OSError as error:
+            reason = os.strerror(error.errno).lower() if error.errno else str(error)
+            raise InvalidParameter(
+                f"port must be one that can be listened on; got {port} of {host}: {reason}."
+            ) from None

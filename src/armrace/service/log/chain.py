@@ -8,12 +8,11 @@ continue another.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NamedTuple
 
 from armrace.errors import DamagedFile
-
-__all__ = ["BEGINNING", "Chain", "Head", "Record", "head_of"]
 
 _SIZE = 16
 
@@ -39,18 +38,17 @@ class Record(NamedTuple):
     """What the record can be found by, if anything; not covered by the digest."""
 
 
+make_record: Callable[[Any], Record] = partial(tuple.__new__, Record)
+"""As ``Record._make``, which takes three times as long."""
+
+
 def head_of(record: Record) -> Head:
     """Return the end of a log whose last record this is."""
     return Head(record.sequence, record.digest)
 
 
 class Chain:
-    """Links and verifies the records of one log.
-
-    Args:
-        secret: the secret of the store, at most 64 bytes; empty for none.
-        log: the number of the log.
-    """
+    """Links and verifies the records of one log, with a secret of at most 64 bytes or none."""
 
     def __init__(self, secret: bytes, log: int) -> None:
         key = hashlib.blake2b(b"log %d" % log, key=secret).digest()
@@ -58,27 +56,13 @@ class Chain:
         self._keyed = hashlib.blake2b(key=key, digest_size=_SIZE)
 
     def link(self, head: Head, payload: bytes, subject: int | None = None) -> Record:
-        """Return the record that adds ``payload`` to a log that ends in ``head``.
-
-        Args:
-            head: the end of the log.
-            payload: the event as bytes.
-            subject: what the record can be found by.
-        """
+        """Return the record that adds ``payload`` to a log that ends in ``head``."""
         digest = self._keyed.copy()
         digest.update(head.digest + payload)
         return Record(head.sequence + 1, payload, digest.digest(), subject)
 
     def verify(self, head: Head, records: Iterable[Record]) -> None:
-        """Refuse records that do not continue a log.
-
-        Args:
-            head: the end of the log that the records continue.
-            records: the records.
-
-        Raises:
-            DamagedFile: a record is missing, was changed or is out of place.
-        """
+        """Refuse records of which one is missing, was changed or is out of place after ``head``."""
         # Local names, because this loop runs once for every record of a long log.
         (last, digest), copy = head, self._keyed.copy
         for sequence, payload, given, _ in records:

@@ -21,14 +21,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType
 
 from armrace.errors import DamagedFile, StoreFailed
 from armrace.files.private import create_private, open_private
 from armrace.service.log.chain import BEGINNING, Head
 from armrace.service.log.store import Transaction
-
-__all__ = ["Marks", "check_mark", "marks_path"]
 
 # Eight slots fill a sector of 512 bytes, so that no pair lies in two: the first write of a pair is
 # whole or absent.
@@ -36,18 +33,12 @@ _SLOT = struct.Struct("<8sQQ16s16s8x")
 _MAGIC = b"armmark2"
 _CHECK_SIZE = 16
 _SYNCHRONISE_SECONDS = 0.1
-_NONE: Mapping[int, Head] = MappingProxyType({})
 
 
 class Marks:
     """The heads up to which logs have been acknowledged, by number.
 
-    Args:
-        path: the file.
-        secrets: what may have signed the marks; the first signs. By default they are not signed.
-
-    Raises:
-        StoreFailed: the file cannot be opened, or another user could have written it.
+    Any of the secrets may have signed the marks; the first signs. By default they are not signed.
     """
 
     def __init__(self, path: Path, secrets: Sequence[bytes] = (b"",)) -> None:
@@ -61,21 +52,15 @@ class Marks:
 
     @classmethod
     def create(
-        cls, path: Path, secrets: Sequence[bytes] = (b"",), heads: Mapping[int, Head] = _NONE
+        cls, path: Path, secrets: Sequence[bytes] = (b"",), heads: Mapping[int, Head] | None = None
     ) -> Marks:
-        """Write marks into a new file, whole or not at all, in place of an existing one.
-
-        Args:
-            path: the file.
-            secrets: those of the class.
-            heads: the first marks by number.
-        """
+        """Write marks into a new file, whole or not at all, in place of an existing one."""
         new = path.with_name(path.name + ".new")
         with _errors_of("write", path):
             new.unlink(missing_ok=True)  # what a loss of power has left, or another user's link
             file = create_private(new)
             try:
-                for number, head in heads.items():
+                for number, head in (heads or {}).items():
                     pair = 2 * _pack(number, head, secrets[0])
                     _write(file, pair, number * len(pair))
                 # The content must be durable before the name is, and the name before anything is
@@ -88,22 +73,9 @@ class Marks:
         return cls(path, secrets)
 
     def get(self, number: int) -> Head | None:
-        """Return a mark; ``None`` if none was written.
-
-        Args:
-            number: the number of the mark.
-
-        Raises:
-            DamagedFile: both slots are damaged or signed with other keys.
-        """
-        if number not in self._known:
-            found = self._read(number)
-            if found is None:
-                return None
-            self._known[number] = found
-        return self._known[number][0]
-
-    def _read(self, number: int) -> tuple[Head, int] | None:
+        """Return a mark; ``None`` if none was written."""
+        if number in self._known:
+            return self._known[number][0]
         size = _SLOT.size
         with _errors_of("read", self._path):
             pair = os.pread(self._file, 2 * size, 2 * size * number)
@@ -117,16 +89,11 @@ class Marks:
                 f"the high-water mark {self._path} is damaged{signed if any(self.secrets) else ''}."
             )
         latest = max(found)
-        return latest, 0 if heads[0] != latest else 1
+        self._known[number] = latest, 0 if heads[0] != latest else 1
+        return latest
 
     def move(self, number: int, head: Head, *, lasting: bool = True) -> None:
-        """Write a new mark.
-
-        Args:
-            number: the number of the mark.
-            head: the new mark.
-            lasting: whether to synchronise all marks if the last time was a tenth of a second ago.
-        """
+        """Write a new mark; if ``lasting``, synchronise all unless that was done just now."""
         is_first = self.get(number) is None
         slot = 0 if is_first else self._known[number][1]
         content = _pack(number, head, self.secrets[0])
@@ -139,12 +106,7 @@ class Marks:
             self.synchronise()
 
     def set_back(self, number: int, head: Head) -> None:
-        """Write an earlier mark, and wait until no later one is left.
-
-        Args:
-            number: the number of the mark.
-            head: the earlier mark.
-        """
+        """Write an earlier mark, and wait until no later one is left."""
         for _ in range(2):  # one slot after the other, so that one is always intact
             self.move(number, head, lasting=False)
             self.synchronise()
@@ -164,27 +126,13 @@ class Marks:
 
 
 def marks_path(keys: Path, store: str) -> Path:
-    """Return where the marks of a database's logs are kept: beside the keys.
-
-    Args:
-        keys: the file of the keys.
-        store: the name of the store.
-    """
+    """Return where the marks of the database named ``store`` are kept: beside the keys."""
     name = hashlib.blake2b(store.encode(), digest_size=4).hexdigest()
     return keys.with_name(f"{keys.name}-marks-{name}")
 
 
 def check_mark(transaction: Transaction, log: int, head: Head) -> None:
-    """Refuse a log that does not hold the record that its mark names.
-
-    Args:
-        transaction: what reads the log.
-        log: the number of the log.
-        head: the mark of the log.
-
-    Raises:
-        DamagedFile: the log was rewritten or has lost acknowledged events.
-    """
+    """Refuse a log that does not hold the record that its mark names."""
     if head == BEGINNING:
         return
     found = [record.digest for record in transaction.read_many(log, [head.sequence])]
@@ -202,7 +150,8 @@ def check_mark(transaction: Transaction, log: int, head: Head) -> None:
 
 def _pack(number: int, head: Head, secret: bytes) -> bytes:
     content = struct.pack("<8sQQ16s", _MAGIC, number, *head)
-    return _SLOT.pack(_MAGIC, number, *head, _check(content, secret))
+    check = hashlib.blake2b(content, digest_size=_CHECK_SIZE, key=secret).digest()
+    return _SLOT.pack(_MAGIC, number, *head, check)
 
 
 def _unpack(number: int, slot: bytes, secrets: Sequence[bytes]) -> Head | None:
@@ -212,10 +161,6 @@ def _unpack(number: int, slot: bytes, secrets: Sequence[bytes]) -> Head | None:
     _, _, sequence, digest, _ = _SLOT.unpack(slot)
     head = Head(sequence, digest)
     return head if any(slot == _pack(number, head, secret) for secret in secrets) else None
-
-
-def _check(content: bytes, secret: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=_CHECK_SIZE, key=secret).digest()
 
 
 def _write(file: int, content: bytes, place: int) -> None:

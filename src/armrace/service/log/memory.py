@@ -15,8 +15,6 @@ from armrace.service.log.chain import BEGINNING, Head, Record, head_of
 from armrace.service.log.checked import CheckedTransaction
 from armrace.service.log.store import NO_LOGS, LogEntry, Store, Transaction
 
-__all__ = ["MemoryStore"]
-
 _sequence = attrgetter("sequence")
 
 
@@ -32,6 +30,18 @@ class _Log:
     @property
     def head(self) -> Head:
         return head_of(self.records[-1]) if self.records else BEGINNING
+
+    def append(self, records: Sequence[Record]) -> None:
+        self.records.extend(records)
+        for record in records:
+            if record.subject is not None:
+                self.subjects[record.subject].append(record)
+
+    def cut(self, length: int) -> None:
+        for record in self.records[length:]:
+            if record.subject is not None:
+                self.subjects[record.subject].pop()
+        del self.records[length:]
 
 
 class MemoryStore(Store):
@@ -88,18 +98,18 @@ class _MemoryTransaction(CheckedTransaction):
     def _delete(self, log: int, head: Head) -> None:
         before = self._logs[log]
         gone = _Log(before.entry._replace(is_deleted=True))
-        gone.records = before.records[-1:]
-        for record in gone.records:
-            if record.subject is not None:
-                gone.subjects[record.subject].append(record)
+        gone.append(before.records[-1:])
         self._logs[log] = gone
         self._undo.append(partial(self._logs.__setitem__, log, before))
 
     def _read_head(self, log: int) -> Head:
-        return self._logs[log].head if log in self._logs else BEGINNING
+        return self._log(log).head
+
+    def _log(self, log: int) -> _Log:
+        return self._logs.get(log) or _Log(LogEntry(log, "", ""))
 
     def read(self, log: int, after: int = 0, most: int | None = None) -> Iterator[Record]:
-        records = self._records(log)
+        records = self._log(log).records
         start = bisect_right(records, after, key=_sequence)
         return islice(records, start, None if most is None else start + most)
 
@@ -110,30 +120,18 @@ class _MemoryTransaction(CheckedTransaction):
                     yield record
 
     def find_many(self, log: int, subjects: Collection[int], after: int = 0) -> Iterator[Record]:
-        known = self._logs[log].subjects if log in self._logs else {}
+        known = self._log(log).subjects
         found = chain.from_iterable(known.get(subject, ()) for subject in set(subjects))
         later = (record for record in found if record.sequence > after)
         return iter(sorted(later, key=_sequence))
 
-    def _records(self, log: int) -> list[Record]:
-        return self._logs[log].records if log in self._logs else []
-
     def _append(self, log: int, records: Sequence[Record]) -> None:
         kept = self._logs[log]
-        self._undo.append(partial(self._cut, kept, len(kept.records)))
-        kept.records.extend(records)
-        for record in records:
-            if record.subject is not None:
-                kept.subjects[record.subject].append(record)
-
-    def _cut(self, log: _Log, length: int) -> None:
-        for record in log.records[length:]:
-            if record.subject is not None:
-                log.subjects[record.subject].pop()
-        del log.records[length:]
+        self._undo.append(partial(kept.cut, len(kept.records)))
+        kept.append(records)
 
     def snapshots(self, log: int) -> dict[int, int]:
-        known = self._logs[log].snapshots if log in self._logs else {}
+        known = self._log(log).snapshots
         return {sequence: len(known[sequence]) for sequence in sorted(known)}
 
     def load_snapshot(self, log: int, sequence: int) -> bytes:

@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from itertools import islice
 from time import monotonic
 from typing import Any
@@ -31,16 +32,11 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from armrace.errors import DamagedFile, InvalidParameter, StoreFailed
-from armrace.service.log.chain import BEGINNING, Head, Record
-from armrace.service.log.checked import OF_FIRST_DESIGN, CheckedTransaction
-from armrace.service.log.store import NO_LOGS, LogEntry, Store, Transaction
+from armrace.errors import InvalidParameter, StoreFailed
+from armrace.service.log.chain import BEGINNING, Head, Record, make_record
+from armrace.service.log.checked import HEAD, READ, SCHEMA, SqlTransaction, check_schema
+from armrace.service.log.store import NO_LOGS, Store, Transaction
 
-__all__ = ["PostgresStore"]
-
-_SCHEMA = 10
-_FIRST_DESIGN = range(1, 5)
-"""The schemas with one log for all experiments."""
 _CREATING = 0
 """What is locked to create a log; logs are numbered from 1."""
 _TAKE_LOCK = b"SELECT pg_advisory_xact_lock(%s, %s)"
@@ -48,7 +44,6 @@ _DO_NOT_WAIT = b"SET LOCAL synchronous_commit = off"
 """Until the end of the transaction, commits do not wait for the disk."""
 _BEGIN_READING = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _PAGE = 5000
-_DELETED_AT_ONCE = 100_000
 _CONNECT: dict[str, Any] = {
     "connect_timeout": 5,
     "keepalives_idle": 10,
@@ -68,20 +63,20 @@ SET idle_in_transaction_session_timeout = '5s';
 """A server that was stopped in the middle of a transaction must not keep locks from others: the
 database ends its transaction, which it finds when it goes on. No transaction with a lock rests as
 long as that between two statements, but one that reads a snapshot or a long log."""
-_REST_LONGER = b"SET LOCAL idle_in_transaction_session_timeout = '120s'"
+_REST_LONGER = "SET LOCAL idle_in_transaction_session_timeout = '120s'"
 _REST = b"SET LOCAL idle_in_transaction_session_timeout = 0"
 """A reader that holds no lock may pause between two statements, since no other process waits."""
 _CREATE = """
 CREATE SCHEMA IF NOT EXISTS {schema};
-CREATE TABLE {schema}.version (version integer NOT NULL);
-CREATE TABLE {schema}.logs (
+CREATE TABLE version (version integer NOT NULL);
+CREATE TABLE logs (
     log integer PRIMARY KEY,
     tenant text NOT NULL,
     name text NOT NULL,
     is_deleted boolean NOT NULL DEFAULT false
 );
-CREATE UNIQUE INDEX names ON {schema}.logs (tenant, name) WHERE NOT is_deleted;
-CREATE TABLE {schema}.records (
+CREATE UNIQUE INDEX names ON logs (tenant, name) WHERE NOT is_deleted;
+CREATE TABLE records (
     log integer NOT NULL,
     sequence bigint NOT NULL,
     payload bytea NOT NULL,
@@ -89,29 +84,40 @@ CREATE TABLE {schema}.records (
     subject bigint,
     PRIMARY KEY (log, sequence)
 );
-CREATE INDEX subjects ON {schema}.records (log, subject) WHERE subject IS NOT NULL;
-CREATE TABLE {schema}.snapshots (
+CREATE INDEX subjects ON records (log, subject) WHERE subject IS NOT NULL;
+CREATE TABLE snapshots (
     log integer NOT NULL,
     sequence bigint NOT NULL,
     data bytea NOT NULL,
     PRIMARY KEY (log, sequence)
 );
-INSERT INTO {schema}.version VALUES ({version});
+INSERT INTO version VALUES ({version});
+"""
+# A row with the time, even if there are no logs.
+_HEADS = f"""
+SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, logs.log, head.sequence, head.digest
+FROM (VALUES (1)) AS always LEFT JOIN logs ON log = ANY(%s) AND NOT is_deleted
+LEFT JOIN LATERAL ({HEAD.replace("?", "logs.log")}) AS head ON true
+""".encode()
+# All that is new or nothing: who has missed more than a page begins with a snapshot.
+_NEWS = f"""
+SELECT known.log, news.* FROM unnest(%s::integer[], %s::bigint[]) AS known (log, last) CROSS JOIN
+LATERAL (SELECT sequence, payload, digest, subject FROM records
+    WHERE log = known.log AND sequence > known.last
+    AND (SELECT max(sequence) FROM records WHERE log = known.log) <= known.last + {_PAGE}
+    ORDER BY sequence) AS news
+""".encode()
+_APPEND = b"""
+INSERT INTO records SELECT * FROM
+unnest(%s::integer[], %s::bigint[], %s::bytea[], %s::bytea[], %s::bigint[])
 """
 
 
 class PostgresStore(Store):
-    """Logs in a database.
+    """Logs in a database, which several stores share by the schemas of their tables.
 
-    Args:
-        place: how to connect, as in ``postgresql://user@host/database``.
-        schema: the schema of the tables, by which several stores share a database.
-        read_only: whether to change nothing and take no lock: a transaction sees the logs as they
-            were when it began, while others go on.
-
-    Raises:
-        StoreFailed: the database cannot be reached.
-        DamagedFile: the tables are of another version.
+    With ``read_only``, it changes nothing and takes no lock: a transaction sees the logs as they
+    were when it began, while others go on.
     """
 
     is_shared = True
@@ -126,7 +132,6 @@ class PostgresStore(Store):
         self.name = "/".join((*map(str, known), schema))
         self._read_only = read_only
         self._schema = sql.Identifier(schema)
-        self._queries = _Queries(self._schema)
         # Locks belong to a database, not to a schema. Its name makes those of two schemas differ.
         key = hashlib.blake2b(schema.encode(), digest_size=4, person=b"armrace locks").digest()
         self._lock_class = int.from_bytes(key, signed=True)
@@ -154,20 +159,17 @@ class PostgresStore(Store):
                 connection = _Connection.connect(make_conninfo(**wanted), autocommit=True)
                 # Whatever the server's default: an answer may leave only when its events are on
                 # disk.
-                connection.execute("SET synchronous_commit = on;" + _LIMITS)
+                begin = "SET search_path = {}; SET synchronous_commit = on;" + _LIMITS
+                connection.execute(sql.SQL(begin).format(self._schema))
             yield connection
         except BaseException as error:
             if isinstance(error, psycopg.Error) or not isinstance(error, Exception):
                 self._forget_connections(connection)
-            else:
-                self._return(connection)
             raise
-        self._return(connection)
-
-    def _return(self, connection: _Connection | None) -> None:
-        if connection is not None and not connection.closed:
-            with self._mutex:
-                self._idle.append(connection)
+        finally:
+            if connection is not None and not connection.closed:
+                with self._mutex:
+                    self._idle.append(connection)
 
     def _forget_connections(self, *more: _Connection | None) -> None:
         """Close a connection that failed and the idle ones, which may lead nowhere too."""
@@ -193,18 +195,11 @@ class PostgresStore(Store):
                     raise InvalidParameter("the database holds no store of armrace.") from None
                 # Statements of a script are sent without parameters, since it has several.
                 connection.execute(
-                    sql.SQL(_CREATE).format(schema=self._schema, version=sql.Literal(_SCHEMA))
+                    sql.SQL(_CREATE).format(schema=self._schema, version=sql.Literal(SCHEMA))
                 )
             else:
-                self._check_version(found[0] if found else None)
-
-    def _check_version(self, version: int | None) -> None:
-        if version in _FIRST_DESIGN:
-            raise DamagedFile(f"the database {OF_FIRST_DESIGN}")
-        if version != _SCHEMA:
-            raise DamagedFile(
-                f"the database has the schema {version}; this version reads {_SCHEMA}."
-            )
+                version = found[0] if found else None
+                check_schema("the database", version, of_first_design=range(1, 5))
 
     @contextmanager
     def transaction(
@@ -216,17 +211,16 @@ class PostgresStore(Store):
             )
         failures = self._failures
         with self._errors(), self._connected() as connection:
-            transaction = _PostgresTransaction(connection, self._queries)
-            if self._read_only or not (logs or creates):
-                transaction.begin_reading()
-            else:
-                transaction.begin(self._lock_class, logs, creates, self._settled < failures)
+            transaction = _PostgresTransaction(connection)
+            if self._read_only:
+                logs, creates = NO_LOGS, False
+            transaction.begin(self._lock_class, logs, creates, self._settled < failures)
             try:
                 yield transaction
             except psycopg.Error:
                 raise
             except BaseException:
-                transaction.roll_back()
+                connection.execute("ROLLBACK")
                 raise
             if transaction.commit():
                 self._settled = max(self._settled, failures)
@@ -271,143 +265,75 @@ class _Connection(psycopg.Connection[Any]):
             return end.value
 
 
-class _Queries:
-    """Statements with the name of the schema put in."""
+class _PostgresTransaction(SqlTransaction):
+    NOT_DELETED = "NOT is_deleted"
+    AMONG = "= ANY(?)"
 
-    def __init__(self, schema: sql.Identifier) -> None:
-        def made(query: str) -> bytes:
-            # As bytes, since a composed query is put together again each time it is sent.
-            return sql.SQL(query).format(schema).as_bytes(None)
-
-        head = (
-            "SELECT sequence, digest FROM {0}.records WHERE log = %s ORDER BY sequence DESC LIMIT 1"
-        )
-        records = "SELECT sequence, payload, digest, subject FROM {0}.records WHERE log = %s AND "
-        self.head = made(head)
-        # A row with the time, even if there are no logs.
-        self.heads = made(
-            "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, logs.log, "
-            "head.sequence, head.digest FROM (VALUES (1)) AS always "
-            "LEFT JOIN {0}.logs ON log = ANY(%s) AND NOT is_deleted "
-            f"LEFT JOIN LATERAL ({head.replace('%s', 'logs.log')}) AS head ON true"
-        )
-        # All that is new or nothing: who has missed more than a page begins with a snapshot.
-        self.news = made(
-            "SELECT known.log, news.* "
-            "FROM unnest(%s::integer[], %s::bigint[]) AS known (log, last) CROSS JOIN "
-            "LATERAL (SELECT sequence, payload, digest, subject FROM {0}.records "
-            "WHERE log = known.log AND sequence > known.last AND (SELECT max(sequence) "
-            f"FROM {{0}}.records WHERE log = known.log) <= known.last + {_PAGE} "
-            "ORDER BY sequence) AS news"
-        )
-        self.read = made(records + "sequence > %s ORDER BY sequence LIMIT %s")
-        self.read_many = made(records + "sequence = ANY(%s) ORDER BY sequence")
-        self.find = made(records + "subject = ANY(%s) AND sequence > %s ORDER BY sequence")
-        self.append = made(
-            "INSERT INTO {0}.records SELECT * FROM "
-            "unnest(%s::integer[], %s::bigint[], %s::bytea[], %s::bytea[], %s::bigint[])"
-        )
-        self.logs = made("SELECT * FROM {0}.logs WHERE tenant = %s ORDER BY log")
-        self.all_logs = made("SELECT * FROM {0}.logs ORDER BY log")
-        self.find_log = made(
-            "SELECT log FROM {0}.logs WHERE tenant = %s AND name = %s AND NOT is_deleted"
-        )
-        # Rows of deleted logs stay, so that no number is given twice.
-        self.create = made(
-            "INSERT INTO {0}.logs SELECT coalesce(max(log), 0) + 1, %s, %s FROM {0}.logs "
-            "RETURNING log"
-        )
-        self.delete = made("UPDATE {0}.logs SET is_deleted = true WHERE log = %s")
-        self.remove = made(
-            "DELETE FROM {0}.records WHERE log = %s AND sequence > %s AND sequence <= %s"
-        )
-        self.snapshots = made(
-            "SELECT sequence, octet_length(data) FROM {0}.snapshots WHERE log = %s "
-            "ORDER BY sequence"
-        )
-        self.load = made("SELECT data FROM {0}.snapshots WHERE log = %s AND sequence = %s")
-        self.save = made(
-            "INSERT INTO {0}.snapshots VALUES (%s, %s, %s) "
-            "ON CONFLICT (log, sequence) DO UPDATE SET data = excluded.data"
-        )
-        self.forget = made("DELETE FROM {0}.snapshots WHERE log = %s AND sequence = ANY(%s)")
-        self.forget_all = made("DELETE FROM {0}.snapshots WHERE log = %s")
-
-
-class _PostgresTransaction(CheckedTransaction):
-    def __init__(self, connection: psycopg.Connection, queries: _Queries) -> None:
+    def __init__(self, connection: psycopg.Connection) -> None:
         super().__init__({}, False)
         self._connection = connection
-        self._queries = queries
         self._known: Mapping[int, int] = NO_LOGS
         self._news: dict[int, list[Record]] = {}
         self._waiting: list[tuple[int, int, bytes, bytes, int | None]] = []
         """Records of all logs that go to the database with the next statement."""
         self._changed = False
         """Whether the end of the transaction waits for the disk."""
+        self._time: int | None = None
         self._cursors = 0
-
-    def begin_reading(self) -> None:
-        """Begin to read all logs as they are now."""
-        with self._connection.pipeline():
-            self._connection.execute(_BEGIN_READING)
-            self._connection.execute(_REST)
-            self._take_heads(self._connection.execute(self._queries.heads, ("{}",), binary=True))
 
     def begin(
         self, lock_class: int, logs: Mapping[int, int], creates: bool, in_doubt: bool
     ) -> None:
-        """Wait for the locks, and read the heads of the logs and what is new in them."""
-        self._creates = creates
-        self._known = logs
+        """Wait for the locks, and read the heads of the logs and what is new in them.
+
+        A transaction that writes nothing reads all logs as they are now.
+        """
+        self._creates, self._known = creates, logs
+        writes = bool(logs) or creates
         execute = self._connection.execute
-        numbers = sorted(logs)
         with self._connection.pipeline():
-            execute("BEGIN")
-            execute(_DO_NOT_WAIT)
+            execute("BEGIN" if writes else _BEGIN_READING)
+            execute(_DO_NOT_WAIT if writes else _REST)
             # In the same order in all processes, and no further one later.
-            for number in [_CREATING] * creates + numbers:
+            for number in [_CREATING] * creates + sorted(logs):
                 execute(_TAKE_LOCK, (lock_class, number))
             # Statements of their own: the locks must be held before they look at the data.
-            heads = execute(self._queries.heads, (_array(map(str, numbers)),), binary=True)
-            last = (_array(map(str, numbers)), _array(str(logs[number]) for number in numbers))
-            news = execute(self._queries.news, last, binary=True)
-        self._take_heads(heads)
-        for row in news.fetchall():
-            self._news.setdefault(row[0], []).append(_record(row[1:]))
-        # Answers rest on what others have appended, too, which may not be on disk yet.
-        self._changed = in_doubt or any(
-            head.sequence != logs[log] for log, head in self.heads.items()
-        )
-
-    def _take_heads(self, found: psycopg.Cursor[Any]) -> None:
-        for now, log, sequence, digest in found.fetchall():
-            self._time = int(now)
+            known = (self._array(logs), self._array(logs.values()))
+            heads = execute(_HEADS, known[:1], binary=True)
+            news = execute(_NEWS, known, binary=True) if logs else None
+        for now, log, *head in heads.fetchall():
+            self._time = now
             if log is not None:
-                self.heads[log] = BEGINNING if sequence is None else Head(sequence, bytes(digest))
+                self.heads[log] = BEGINNING if head[0] is None else Head(*head)
+        for log, *record in news.fetchall() if news else ():
+            self._news.setdefault(log, []).append(make_record(record))
+        # Answers rest on what others have appended, too, which may not be on disk yet.
+        is_behind = any(head.sequence != logs[log] for log, head in self.heads.items())
+        self._changed = is_behind or (writes and in_doubt)
 
-    def _execute(self, query: bytes, values: Sequence[object] = ()) -> psycopg.Cursor:
+    def _execute(self, query: str, values: Sequence[Any] = ()) -> Iterable[Any]:
         if self._waiting:
             self._insert()
-        return self._connection.execute(query, values, binary=True)
+        cursor = self._connection.execute(_translated(query), values, binary=True)
+        return cursor.fetchall() if cursor.description else []
 
-    def _change(self, query: bytes, values: Sequence[object] = ()) -> psycopg.Cursor:
+    def _change(self, query: str, values: Sequence[Any]) -> Iterable[Any]:
         self._changed = True
         return self._execute(query, values)
+
+    @staticmethod
+    def _array(members: Iterable[object]) -> str:
+        # As PostgreSQL writes it; psycopg's own takes five times as long.
+        return "{" + ",".join(map(str, members)) + "}"
 
     def _insert(self) -> None:
         logs, sequences, payloads, digests, subjects = zip(*self._waiting, strict=True)
         self._waiting = []
-        self._connection.execute(
-            self._queries.append,
-            (
-                _array(map(str, logs)),
-                _array(map(str, sequences)),
-                _array(map(_hexadecimal, payloads)),
-                _array(map(_hexadecimal, digests)),
-                _array("NULL" if each is None else str(each) for each in subjects),
-            ),
+        columns = (
+            *(logs, sequences, map(_hexadecimal, payloads), map(_hexadecimal, digests)),
+            ("NULL" if subject is None else subject for subject in subjects),
         )
+        self._connection.execute(_APPEND, [*map(self._array, columns)])
 
     def commit(self) -> bool:
         """Keep everything, give up the locks, and wait for the disk; return whether it waited."""
@@ -421,47 +347,15 @@ class _PostgresTransaction(CheckedTransaction):
                 self._connection.execute("SELECT pg_logical_emit_message(true, 'armrace', '')")
         return self._changed
 
-    def roll_back(self) -> None:
-        """Keep nothing."""
-        self._connection.execute("ROLLBACK")
-
     def time(self) -> int | None:
         return self._time
-
-    def logs(self, tenant: str | None = None) -> list[LogEntry]:
-        if tenant is None:
-            rows = self._execute(self._queries.all_logs)
-        else:
-            rows = self._execute(self._queries.logs, (tenant,))
-        return [LogEntry(*row) for row in rows.fetchall()]
-
-    def find_log(self, tenant: str, name: str) -> int | None:
-        row = self._execute(self._queries.find_log, (tenant, name)).fetchone()
-        return row[0] if row else None
-
-    def _create(self, tenant: str, name: str) -> int:
-        row = self._change(self._queries.create, (tenant, name)).fetchone()
-        assert row is not None
-        return int(row[0])
-
-    def _delete(self, log: int, head: Head) -> None:
-        self._change(self._queries.delete, (log,))
-        self._change(self._queries.forget_all, (log,))
-        # In parts, since each statement has a limit of time.
-        for last in range(0, head.sequence - 1, _DELETED_AT_ONCE):
-            until = min(last + _DELETED_AT_ONCE, head.sequence - 1)
-            self._change(self._queries.remove, (log, last, until))
-
-    def _read_head(self, log: int) -> Head:
-        row = self._execute(self._queries.head, (log,)).fetchone()
-        return Head(row[0], bytes(row[1])) if row else BEGINNING
 
     def read(self, log: int, after: int = 0, most: int | None = None) -> Iterator[Record]:
         left = self.head(log).sequence - after
         if after == self._known.get(log) and len(self._news.get(log, ())) == left:
             return islice(self._news.get(log, ()), most)
         if left <= _PAGE or (most is not None and most <= _PAGE):
-            return map(_record, self._execute(self._queries.read, (log, after, most)).fetchall())
+            return map(make_record, self._execute(READ, (log, after, most)))
         return self._read_in_pages(log, after, most)
 
     def _read_in_pages(self, log: int, after: int, most: int | None) -> Iterator[Record]:
@@ -470,54 +364,31 @@ class _PostgresTransaction(CheckedTransaction):
         self._cursors += 1  # a name of its own, since several logs may be read at once
         with self._connection.cursor(name=f"records{self._cursors}", binary=True) as cursor:
             cursor.itersize = _PAGE
-            cursor.execute(self._queries.read, (log, after, most))
-            yield from map(_record, cursor)
+            cursor.execute(_translated(READ), (log, after, most))
+            yield from map(make_record, cursor)
 
     def _rest_longer(self) -> None:
         if self._known or self._creates:
             self._execute(_REST_LONGER)
 
-    def read_many(self, log: int, sequences: Collection[int]) -> Iterator[Record]:
-        values = (log, _array(map(str, sequences)))
-        return map(_record, self._execute(self._queries.read_many, values).fetchall())
-
-    def find_many(self, log: int, subjects: Collection[int], after: int = 0) -> Iterator[Record]:
-        values = (log, _array(map(str, subjects)), after)
-        return map(_record, self._execute(self._queries.find, values).fetchall())
-
     def _append(self, log: int, records: Sequence[Record]) -> None:
         self._waiting += [(log, *record) for record in records]
         self._changed = True
 
-    def snapshots(self, log: int) -> dict[int, int]:
-        return dict(self._execute(self._queries.snapshots, (log,)).fetchall())
-
     def load_snapshot(self, log: int, sequence: int) -> bytes:
         self._rest_longer()
-        row = self._execute(self._queries.load, (log, sequence)).fetchone()
-        if row is None:
-            raise DamagedFile(f"the snapshot after record {sequence} cannot be read.")
-        return bytes(row[0])
-
-    def _save(self, log: int, sequence: int, data: bytes) -> None:
-        self._change(self._queries.save, (log, sequence, data))
-
-    def _forget(self, log: int, sequences: Collection[int]) -> None:
-        self._change(self._queries.forget, (log, list(sequences)))
+        return super().load_snapshot(log, sequence)
 
 
-def _array(members: Iterable[str]) -> str:
-    """Return an array as PostgreSQL writes it; psycopg's own takes five times as long."""
-    return "{" + ",".join(members) + "}"
+@cache
+def _translated(query: str) -> bytes:
+    """Return a query as psycopg writes it."""
+    return query.replace("?", "%s").encode()
 
 
 def _hexadecimal(content: bytes) -> str:
     # In the text form of an array, a backslash must itself be escaped.
     return '"\\\\x' + content.hex() + '"'
-
-
-def _record(row: Any) -> Record:
-    return Record(row[0], bytes(row[1]), bytes(row[2]), row[3])
 
 
 def _parameters(place: str) -> dict[str, Any]:

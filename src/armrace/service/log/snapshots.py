@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-__all__ = ["STEP", "outdated"]
-
 STEP = 10_000
 """How many records lie between two snapshots at least."""
 _PER_LEVEL = 4
@@ -20,18 +18,14 @@ _PER_LEVEL = 4
 def outdated(sizes: Mapping[int, int], budget: int, step: int = STEP) -> list[int]:
     """Return the snapshots that are not to be kept; the latest always is.
 
-    Args:
-        sizes: the size of each snapshot in bytes, by its sequence number in increasing order.
-        budget: how many bytes all of them may have.
-        step: the length of the shortest stretch.
+    Of each snapshot, the size in bytes is given by its sequence number, in increasing order; all
+    may have ``budget`` bytes. The shortest stretch has the length ``step``.
 
     >>> outdated(dict.fromkeys(range(10, 200, 10), 1), budget=100, step=10)
     [20, 30, 50, 60, 70, 90, 100, 110, 130, 150]
     """
-    kept = _kept(list(sizes), step)
-    while len(kept) > 1 and sum(sizes[each] for each in kept) > budget:
+    while len(kept := _kept(list(sizes), step)) > 1 and sum(sizes[each] for each in kept) > budget:
         step *= 2
-        kept = _kept(list(sizes), step)
     return [each for each in sizes if each not in kept]
 
 

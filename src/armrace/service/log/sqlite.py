@@ -13,44 +13,28 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from functools import partial
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from armrace.errors import (
-    DamagedFile,
-    InvalidParameter,
-    StoreFailed,
-    StoreInUse,
-    UnwritableOutput,
-)
+from armrace.errors import DamagedFile, InvalidParameter, StoreFailed, StoreInUse, UnwritableOutput
 from armrace.files.private import check_private, create_private
-from armrace.service.log.chain import BEGINNING, Head, Record
-from armrace.service.log.checked import OF_FIRST_DESIGN, CheckedTransaction
+from armrace.service.log.chain import BEGINNING, Head, Record, make_record
+from armrace.service.log.checked import READ, SCHEMA, SqlTransaction, check_schema
 from armrace.service.log.marks import Marks
-from armrace.service.log.store import NO_LOGS, LogEntry, Store, Transaction
-
-__all__ = ["SqliteStore"]
-
-_record: Callable[[Any], Record] = partial(tuple.__new__, Record)
-"""As ``Record._make``, which takes three times as long."""
+from armrace.service.log.store import NO_LOGS, Store, Transaction
 
 # "armr" in ASCII.
 _APPLICATION = 0x61726D72
 _BACKUP_PAGES = 1000
-_NO_LIMIT = -1
 _MOST_HEADS = 100_000
 """How many ends of logs are kept in memory; a head takes some 200 bytes."""
 _STORE_MARK = 0
 """The number of the mark of the whole store: the place and the digest of its last record."""
-_SCHEMA = 10
-_FIRST_DESIGN = range(1, 4)
-"""The schemas with one log for all experiments."""
 _CREATE = f"""
 CREATE TABLE logs (
     log INTEGER PRIMARY KEY,
@@ -76,7 +60,7 @@ CREATE TABLE snapshots (
     PRIMARY KEY (log, sequence)
 ) STRICT;
 PRAGMA application_id = {_APPLICATION};
-PRAGMA user_version = {_SCHEMA};
+PRAGMA user_version = {SCHEMA};
 """
 
 _INSERTS = tuple(
@@ -86,37 +70,14 @@ _INSERTS = tuple(
 """Statements that insert 64, 8 and 1 records. Each one gives up the interpreter lock, and a busy
 event loop does not give it back soon, so few statements are used."""
 
-_RECORDS = "SELECT sequence, payload, digest, subject FROM records "
-_LAST = "SELECT place, digest FROM records WHERE place <= ? ORDER BY place DESC LIMIT 1"
-_HEAD = "SELECT sequence, digest FROM records WHERE log = ? ORDER BY sequence DESC LIMIT 1"
-_READ = _RECORDS + "WHERE log = ? AND sequence > ? ORDER BY sequence LIMIT ?"
-# One parameter for all numbers, since SQLite limits how many a statement may have.
-_MANY = "IN (SELECT value FROM json_each(?)) "
-_READ_MANY = _RECORDS + f"WHERE log = ? AND sequence {_MANY}ORDER BY sequence"
-# Without the name of the index, SQLite reads the whole log.
-_FIND = _RECORDS + (
-    f"INDEXED BY subjects WHERE log = ? AND subject {_MANY}AND sequence > ? ORDER BY sequence"
-)
-_LOGS = "SELECT log, tenant, name, is_deleted FROM logs WHERE ?1 IS NULL OR tenant = ?1 ORDER BY 1"
-
 
 class SqliteStore(Store):
-    """Logs in a file.
+    """Logs in a file, which is created if there is none.
 
-    Args:
-        path: the file, which is created if there is none; its folder must exist.
-        restored: whether the file comes from a backup, so that the high-water mark beside it, or
-            its absence, says nothing.
-        vfs: the name of SQLite's interface to the system, for tests.
-        synchronous: SQLite's setting; anything but FULL loses acknowledged events.
-        secrets: what may have signed the high-water mark; the first signs.
-        read_only: whether to change nothing: no file is made, or written to when the store is
-            closed.
-
-    Raises:
-        StoreInUse: another process has opened the file.
-        DamagedFile: the file is not a store, is damaged, or has lost acknowledged events.
-        StoreFailed: the file cannot be opened.
+    If it is restored from a backup, the high-water mark beside it, or its absence, says nothing.
+    Any of ``secrets`` may have signed the mark; the first signs. With ``read_only``, no file is
+    made, or written to when the store is closed. ``vfs``, the name of SQLite's interface to the
+    system, and ``synchronous`` are for tests: anything but FULL loses acknowledged events.
     """
 
     def __init__(
@@ -144,13 +105,10 @@ class SqliteStore(Store):
         self.marks: Marks | None = None
         try:
             with _errors_of(self.path):
-                if read_only:
-                    self._prepare_reading()
-                else:
-                    self._prepare(synchronous)
+                self._prepare(synchronous)
                 self._last = _last(self._connection)
-            if not (read_only and restored):
-                self.marks = self._open_marks(secrets)
+                if not (read_only and restored):
+                    self._open_marks(secrets)
         except BaseException:
             self.close()
             raise
@@ -170,95 +128,72 @@ class SqliteStore(Store):
             raise StoreFailed(f"{file} cannot be used: {error.strerror}.") from error
 
     def _prepare(self, synchronous: str) -> None:
-        pragma = self._connection.pragma
-        # Before the journal mode: WAL then keeps its index in memory of this process, not in a
-        # file.
+        pragma, execute = self._connection.pragma, self._connection.execute
+        # For readers too: logs that another process appends to cannot be read as a whole. Before
+        # the journal mode: WAL then keeps its index in memory of this process, not in a file.
         pragma("locking_mode", "exclusive")
-        pragma("journal_mode", "wal")
-        pragma("synchronous", synchronous)
-        # What is deleted is overwritten: a log that is gone must not be found in free pages.
-        pragma("secure_delete", True)
-        self._connection.execute("BEGIN IMMEDIATE")  # takes the lock, which is kept
-        tables = self._connection.execute("SELECT count(*) FROM sqlite_schema").get
-        if (pragma("user_version"), pragma("application_id"), tables) == (0, 0, 0):
-            self._connection.execute(_CREATE)
-        self._check_schema()
-        self._connection.execute("COMMIT")
-
-    def _check_schema(self) -> None:
-        version = self._connection.pragma("user_version")
-        if self._connection.pragma("application_id") != _APPLICATION:
+        if self._read_only:
+            pragma("query_only", True)
+            # A write-ahead log stays as it is, which SQLite would copy into the database and remove
+            # in the end. If there is none, SQLite makes an empty one, and removes that.
+            kept = self.path.with_name(self.path.name + "-wal").exists()
+            self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(kept))
+        else:
+            pragma("journal_mode", "wal")
+            pragma("synchronous", synchronous)
+            # What is deleted is overwritten: a log that is gone must not be found in free pages.
+            pragma("secure_delete", True)
+            execute("BEGIN IMMEDIATE")  # takes the lock, which is kept
+            tables = execute("SELECT count(*) FROM sqlite_schema").get
+            if (pragma("user_version"), pragma("application_id"), tables) == (0, 0, 0):
+                execute(_CREATE)
+            execute("COMMIT")
+        if pragma("application_id") != _APPLICATION:
             raise DamagedFile(f"{self.path} is a database, but not a store of armrace.")
-        if version in _FIRST_DESIGN:
-            raise DamagedFile(f"{self.path} {OF_FIRST_DESIGN}")
-        if version != _SCHEMA:
-            raise DamagedFile(
-                f"{self.path} has the schema {version}; this version reads {_SCHEMA}."
-            )
+        check_schema(self.name, pragma("user_version"), of_first_design=range(1, 4))
 
-    def _prepare_reading(self) -> None:
-        pragma = self._connection.pragma
-        # Locked all the same: logs that another process appends to cannot be read as a whole.
-        pragma("locking_mode", "exclusive")
-        pragma("query_only", True)
-        # A write-ahead log stays as it is, which SQLite would copy into the database and remove in
-        # the end. If there is none, SQLite makes an empty one, and removes that.
-        kept = self.path.with_name(self.path.name + "-wal").exists()
-        self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(kept))
-        self._check_schema()
-
-    def _open_marks(self, secrets: Sequence[bytes]) -> Marks:
-        """Return the mark beside the file, after the store was found to reach it."""
+    def _open_marks(self, secrets: Sequence[bytes]) -> None:
+        """Open the mark beside the file, and refuse a store that does not reach it."""
         place = self.path.with_name(self.path.name + "-mark")
         # Without records there is nothing to lose: the store is new, or the power failed as it was
         # made. Otherwise no mark is made, so that the next try is refused too.
         if self.restored or (self._last == BEGINNING and not place.exists()):
-            return Marks.create(place, secrets, {_STORE_MARK: self._last})
-        if not place.exists():
-            raise self._unmarked()
-        marks = Marks(place, secrets)
-        try:
-            self._check_marked(marks.get(_STORE_MARK))
-        except BaseException:
-            marks.close()
-            raise
-        return marks
-
-    def _unmarked(self) -> DamagedFile:
-        return DamagedFile(
-            f"{self.path} has no high-water mark beside it, so that a loss would not be seen; open "
-            "it as restored if it comes from a backup."
-        )
-
-    def _check_marked(self, marked: Head | None) -> None:
+            self.marks = Marks.create(place, secrets, {_STORE_MARK: self._last})
+            return
+        self.marks = Marks(place, secrets) if place.exists() else None
+        marked = self.marks.get(_STORE_MARK) if self.marks else None
         if marked is None:
             if self._last != BEGINNING:
-                raise self._unmarked()
+                raise DamagedFile(
+                    f"{self.path} has no high-water mark beside it, so that a loss would not be "
+                    "seen; open it as restored if it comes from a backup."
+                )
             return
         if marked.sequence > self._last.sequence:
             raise DamagedFile(
                 f"{self.path} has lost acknowledged events: it ends with record "
                 f"{self._last.sequence}, and {marked.sequence} were acknowledged."
             )
-        with _errors_of(self.path):
-            found = _last(self._connection, marked.sequence)
-        if found != marked:
+        if _last(self._connection, marked.sequence) != marked:
             raise DamagedFile(f"{self.path} is not the store of the high-water mark beside it.")
 
     @contextmanager
     def transaction(
         self, logs: Mapping[int, int] = NO_LOGS, *, creates: bool = False
     ) -> Iterator[Transaction]:
-        with self._lock:
-            with _errors_of(self.path):
-                transaction = self._begin(logs, creates)
+        with self._lock, _errors_of(self.path):
+            transaction = self._begin(logs, creates)
             self._interrupted = True
             try:
-                with _errors_of(self.path):
-                    yield transaction
-                    if transaction.deletes:
-                        self._leave_removed(transaction)
-                    transaction.commit()
+                yield transaction
+                if transaction.deletes:
+                    assert self.marks is not None
+                    # Before it is kept, back to a record that it does not remove: if the power
+                    # fails, the mark may name any record since it was last synchronised.
+                    transaction.flush()
+                    last = _last(self._connection, self._last.sequence)
+                    self.marks.set_back(_STORE_MARK, last)
+                transaction.commit()
             except BaseException:
                 with suppress(apsw.Error):
                     transaction.roll_back()
@@ -267,8 +202,7 @@ class SqliteStore(Store):
             for log in transaction.deletes:
                 self._heads.pop(log, None)
                 # Nor in old pages of the write-ahead log.
-                with _errors_of(self.path):
-                    self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
             if transaction.last != self._last:
                 assert self.marks is not None
                 self._last = transaction.last
@@ -281,26 +215,16 @@ class SqliteStore(Store):
             self._heads, self._last = {}, _last(self._connection)
         if len(self._heads) > _MOST_HEADS:
             self._heads = {}
-        heads: dict[int, Head] = {}
-        if not self._read_only:
-            query = "SELECT 1 FROM logs WHERE log = ? AND is_deleted = 0"
-            for log in logs:
-                if log in self._heads:
-                    heads[log] = self._heads[log]
-                elif self._connection.execute(query, (log,)).get is not None:
-                    heads[log] = _head(self._connection, log)
-        return _SqliteTransaction(
-            self._connection, self._last, heads, creates and not self._read_only
-        )
-
-    def _leave_removed(self, transaction: _SqliteTransaction) -> None:
-        """Set the mark back to a record that a transaction does not remove, before it is kept.
-
-        If the power fails, the mark may name any record since it was last synchronised.
-        """
-        assert self.marks is not None
-        transaction.flush()
-        self.marks.set_back(_STORE_MARK, _last(self._connection, self._last.sequence))
+        if self._read_only:
+            logs, creates = (), False
+        transaction = _SqliteTransaction(self._connection, self._last, creates)
+        query = "SELECT 1 FROM logs WHERE log = ? AND is_deleted = 0"
+        for log in logs:
+            if log in self._heads:
+                transaction.heads[log] = self._heads[log]
+            elif self._connection.execute(query, (log,)).get is not None:
+                transaction.heads[log] = transaction.head(log)
+        return transaction
 
     def check(self) -> None:
         with self._lock, _errors_of(self.path):
@@ -317,14 +241,12 @@ class SqliteStore(Store):
         except OSError as error:
             raise UnwritableOutput(f"cannot write {place}: {error.strerror}.") from error
         try:
-            copy = apsw.Connection(str(place))
             try:
-                self._copy_into(copy)
+                with closing(apsw.Connection(str(place))) as copy:
+                    self._copy_into(copy)
             except BaseException:
-                copy.close()
                 place.unlink(missing_ok=True)  # half a copy looks like a whole one
                 raise
-            copy.close()
         except apsw.Error as error:
             raise UnwritableOutput(f"cannot write {place}: {error}.") from error
 
@@ -349,11 +271,14 @@ class SqliteStore(Store):
                 self.marks = None
 
 
-class _SqliteTransaction(CheckedTransaction):
-    def __init__(
-        self, connection: apsw.Connection, last: Head, heads: dict[int, Head], creates: bool
-    ) -> None:
-        super().__init__(heads, creates)
+class _SqliteTransaction(SqlTransaction):
+    NOT_DELETED = "is_deleted = 0"
+    # One parameter for all numbers, since SQLite limits how many a statement may have.
+    AMONG = "IN (SELECT value FROM json_each(?))"
+    BY_SUBJECT = " INDEXED BY subjects"  # without the name, SQLite reads the whole log
+
+    def __init__(self, connection: apsw.Connection, last: Head, creates: bool) -> None:
+        super().__init__({}, creates)
         self._connection = connection
         self.last = last
         """The place and the digest of the store's last record."""
@@ -391,82 +316,29 @@ class _SqliteTransaction(CheckedTransaction):
         if self._writes:
             self._connection.execute("ROLLBACK")
 
-    def logs(self, tenant: str | None = None) -> list[LogEntry]:
-        rows = self._execute(_LOGS, (tenant,))
-        return [LogEntry(log, owner, name, bool(deleted)) for log, owner, name, deleted in rows]
-
-    def find_log(self, tenant: str, name: str) -> int | None:
-        query = "SELECT log FROM logs WHERE tenant = ? AND name = ? AND is_deleted = 0"
-        found: int | None = self._execute(query, (tenant, name)).get
-        return found
-
-    def _create(self, tenant: str, name: str) -> int:
-        # Rows of deleted logs stay, so that no number is given twice.
-        log: int = self._execute("SELECT coalesce(max(log), 0) + 1 FROM logs").get
-        self._change("INSERT INTO logs VALUES (?, ?, ?, 0)", (log, tenant, name))
-        return log
+    @staticmethod
+    def _array(members: Iterable[object]) -> str:
+        return json.dumps([*members])
 
     def _delete(self, log: int, head: Head) -> None:
-        self._change("UPDATE logs SET is_deleted = 1 WHERE log = ?", (log,))
-        # The last record stays. It has the log's highest place, so that no place is given twice.
-        self._change("DELETE FROM records WHERE log = ? AND sequence < ?", (log, head.sequence))
-        self._change("DELETE FROM snapshots WHERE log = ?", (log,))
+        # The last record has the log's highest place, so that no place is given twice.
+        super()._delete(log, head)
         self.deletes.append(log)
 
-    def _read_head(self, log: int) -> Head:
-        self.flush()
-        return _head(self._connection, log)
-
     def read(self, log: int, after: int = 0, most: int | None = None) -> Iterator[Record]:
-        limit = _NO_LIMIT if most is None else most
-        return map(_record, self._execute(_READ, (log, after, limit)))
-
-    def read_many(self, log: int, sequences: Collection[int]) -> Iterator[Record]:
-        return map(_record, self._execute(_READ_MANY, (log, json.dumps([*sequences]))))
-
-    def find_many(self, log: int, subjects: Collection[int], after: int = 0) -> Iterator[Record]:
-        return map(_record, self._execute(_FIND, (log, json.dumps([*subjects]), after)))
+        limit = -1 if most is None else most  # to SQLite, a negative one is none
+        return map(make_record, self._execute(READ, (log, after, limit)))
 
     def _append(self, log: int, records: Sequence[Record]) -> None:
         place = self.last.sequence
         self._waiting += [(each, log, *record) for each, record in enumerate(records, place + 1)]
         self.last = Head(place + len(records), records[-1].digest)
 
-    def snapshots(self, log: int) -> dict[int, int]:
-        query = "SELECT sequence, length(data) FROM snapshots WHERE log = ? ORDER BY sequence"
-        return dict(self._execute(query, (log,)))
-
-    def load_snapshot(self, log: int, sequence: int) -> bytes:
-        query = "SELECT data FROM snapshots WHERE log = ? AND sequence = ?"
-        data: bytes | None = self._execute(query, (log, sequence)).get
-        if data is None:  # listed by an index whose table is damaged
-            raise DamagedFile(f"the snapshot after record {sequence} cannot be read.")
-        return data
-
-    def _save(self, log: int, sequence: int, data: bytes) -> None:
-        self._change("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?)", (log, sequence, data))
-
-    def _forget(self, log: int, sequences: Collection[int]) -> None:
-        self._change(
-            f"DELETE FROM snapshots WHERE log = ? AND sequence {_MANY}",
-            (log, json.dumps([*sequences])),
-        )
-
 
 def _last(connection: apsw.Connection, at_most: int = 2**63 - 1) -> Head:
     """Return the place and the digest of the last record up to a place."""
-    for place, digest in connection.execute(_LAST, (at_most,)):
-        return Head(place, digest)
-    return BEGINNING
-
-
-def _head(connection: apsw.Connection, log: int) -> Head:
-    for sequence, digest in connection.execute(_HEAD, (log,)):
-        return Head(sequence, digest)
-    return BEGINNING
-
-
-_DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.FormatError)
+    query = "SELECT place, digest FROM records WHERE place <= ? ORDER BY place DESC LIMIT 1"
+    return next((Head(*row) for row in connection.execute(query, (at_most,))), BEGINNING)
 
 
 @contextmanager
@@ -476,7 +348,7 @@ def _errors_of(path: Path) -> Iterator[None]:
         yield
     except (apsw.BusyError, apsw.LockedError) as error:
         raise StoreInUse(f"{path} is in use by another process.") from error
-    except _DAMAGE as error:
+    except (apsw.CorruptError, apsw.NotADBError, apsw.FormatError) as error:
         raise DamagedFile(f"{path} is damaged or not a database: {error}.") from error
     except apsw.Error as error:
         raise StoreFailed(f"{path} cannot be used: {error}.") from error

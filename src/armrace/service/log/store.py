@@ -34,8 +34,6 @@ from typing import ClassVar, NamedTuple
 from armrace.errors import InvalidParameter
 from armrace.service.log.chain import Head, Record
 
-__all__ = ["NO_LOGS", "LogEntry", "Store", "Transaction", "check_continues"]
-
 NO_LOGS: Mapping[int, int] = MappingProxyType({})
 """The logs of a transaction that appends nothing."""
 
@@ -53,15 +51,9 @@ class LogEntry(NamedTuple):
 class Transaction(ABC):
     """The right to read, and to append to some logs, until the end of a ``with`` block."""
 
-    # --- the directory --------------------------------------------------------------------
-
     @abstractmethod
     def logs(self, tenant: str | None = None) -> list[LogEntry]:
-        """Return the directory in the order of the logs' numbers, deleted logs included.
-
-        Args:
-            tenant: whose logs; by default everybody's.
-        """
+        """Return a tenant's logs, by default everybody's, by number; deleted logs included."""
 
     @abstractmethod
     def find_log(self, tenant: str, name: str) -> int | None:
@@ -69,21 +61,14 @@ class Transaction(ABC):
 
     @abstractmethod
     def create_log(self, tenant: str, name: str) -> int:
-        """Create a log, which this transaction may append to; return its number.
+        """Create a log in a transaction that was opened with ``creates``; return its number.
 
-        The transaction must have been opened with ``creates``; no log that is not deleted may have
-        the name.
+        The transaction may append to it. No log that is not deleted may have the name.
         """
 
     @abstractmethod
     def delete_log(self, log: int) -> None:
-        """Remove all records of a log but the last, and all its snapshots.
-
-        Args:
-            log: one of the transaction's logs.
-        """
-
-    # --- records --------------------------------------------------------------------------
+        """Remove all records but the last and all snapshots of one of the transaction's logs."""
 
     @abstractmethod
     def head(self, log: int) -> Head:
@@ -110,13 +95,7 @@ class Transaction(ABC):
 
     @abstractmethod
     def find_many(self, log: int, subjects: Collection[int], after: int = 0) -> Iterator[Record]:
-        """Yield the records with one of these subjects and a number above ``after``, in order.
-
-        Args:
-            log: the log.
-            subjects: the subjects.
-            after: the number of the last record that is not wanted.
-        """
+        """Yield the records with one of these subjects, in order; ``after`` as for :meth:`read`."""
 
     @abstractmethod
     def append(self, log: int, records: Sequence[Record]) -> None:
@@ -126,8 +105,6 @@ class Transaction(ABC):
             log: one of the transaction's logs.
             records: the records, numbered without gaps.
         """
-
-    # --- snapshots ------------------------------------------------------------------------
 
     @abstractmethod
     def snapshots(self, log: int) -> dict[int, int]:
@@ -166,16 +143,12 @@ class Store(ABC):
 
     is_shared: ClassVar[bool] = False
     """Whether several servers may write to it."""
-
     recovers: ClassVar[bool] = False
     """Whether the store can be used again after it has failed, without being opened again."""
-
     most_logs: ClassVar[int | None] = None
     """How many logs one transaction may append to; ``None`` for any number."""
-
     name: str = ""
     """Where it is, so that stores can be told apart; empty if it does not outlast the process."""
-
     restored: bool = False
     """Whether it was just accepted as one from a backup."""
 
@@ -192,11 +165,7 @@ class Store(ABC):
         """
 
     def check(self) -> None:  # noqa: B027  # some stores keep nothing else
-        """Look for damage of what the store keeps beside the records, such as indices.
-
-        Raises:
-            DamagedFile: there is some.
-        """
+        """Raise ``DamagedFile`` if what it keeps beside records, such as an index, is damaged."""
 
     def back_up(self, target: Path | str) -> None:
         """Write a consistent copy into a new file, while the store is in use.
@@ -211,17 +180,3 @@ class Store(ABC):
     @abstractmethod
     def close(self) -> None:
         """Release what the store holds; it cannot be used afterwards."""
-
-
-def check_continues(head: Head, records: Sequence[Record]) -> None:
-    """Refuse records that are not numbered from the head on.
-
-    Args:
-        head: the end of the log.
-        records: the records that are to follow it.
-    """
-    for expected, record in enumerate(records, head.sequence + 1):
-        if record.sequence != expected:
-            raise InvalidParameter(
-                f"the next record must have the number {expected}; got {record.sequence}."
-            )

@@ -17,32 +17,6 @@ from armrace.kernels.generics import Ticket
 from armrace.service.log.chain import Record
 from armrace_client.answers import ArmStatus, Phase, Verdict
 
-__all__ = [
-    "ACTIONS",
-    "Actor",
-    "ArmAdded",
-    "ArmChanged",
-    "By",
-    "Contradicted",
-    "Created",
-    "Decided",
-    "Deleted",
-    "Event",
-    "HoldChanged",
-    "LeaseGranted",
-    "PhaseChanged",
-    "Rewarded",
-    "Ruled",
-    "StartedAfresh",
-    "Ticked",
-    "Verdicts",
-    "decode",
-    "decode_many",
-    "encode",
-    "subject",
-    "verdicts_in",
-]
-
 Verdicts = dict[int, Verdict]
 """The last ruling about each visit."""
 By = Literal["policy", "floor", "editor", "lease"]
@@ -101,7 +75,7 @@ class Rewarded(_Event, frozen=True, tag=2, gc=False):
 
     decision: int
     steps: int
-    """The reward on the grid of :mod:`armrace.service.model.rewards`."""
+    """The reward on the grid of :mod:`armrace.service.model.settings`."""
     source: str | None = None
     suspicion: float | None = None
     labels: dict[str, str] | None = None
@@ -195,31 +169,10 @@ class Deleted(_Event, frozen=True, tag=12, gc=False):
     actor: Actor | None = None
 
 
-Event = (
-    Created
-    | Decided
-    | Rewarded
-    | Ruled
-    | HoldChanged
-    | ArmAdded
-    | ArmChanged
-    | PhaseChanged
-    | Ticked
-    | Contradicted
-    | StartedAfresh
-    | LeaseGranted
-    | Deleted
+_Action = (
+    Created | Ruled | HoldChanged | ArmAdded | ArmChanged | PhaseChanged | StartedAfresh | Deleted
 )
-_ACTIONS = (
-    Created,
-    Ruled,
-    HoldChanged,
-    ArmAdded,
-    ArmChanged,
-    PhaseChanged,
-    StartedAfresh,
-    Deleted,
-)
+Event = Decided | Rewarded | Ticked | Contradicted | LeaseGranted | _Action
 
 encode = msgspec.msgpack.Encoder().encode
 """Write an event as bytes."""
@@ -228,20 +181,12 @@ _decode_list = msgspec.msgpack.Decoder(list[Event]).decode
 
 
 def decode(payload: bytes) -> Event:
-    """Read an event back.
-
-    Raises:
-        DamagedFile: the bytes are not an event of this version.
-    """
+    """Read an event back."""
     return decode_many((payload,))[0]
 
 
 def decode_many(payloads: Sequence[bytes]) -> list[Event]:
-    """Read many events back at once, which takes half the time of one by one.
-
-    Raises:
-        DamagedFile: some bytes are not an event of this version.
-    """
+    """Read many events back at once, which takes half the time of one by one."""
     # A MessagePack list: its header with the number of members, then the members.
     content = b"\xdd" + len(payloads).to_bytes(4, "big") + b"".join(payloads)
     try:
@@ -259,17 +204,11 @@ def subject(event: Event) -> int | None:
     """Return what a store can find an event by: the visit of a reward, or ``ACTIONS``."""
     if isinstance(event, (Decided, Ticked, Contradicted, LeaseGranted)):
         return None
-    if isinstance(event, Rewarded):
-        return event.decision
-    return ACTIONS if isinstance(event, _ACTIONS) else None
+    return event.decision if isinstance(event, Rewarded) else ACTIONS
 
 
 def verdicts_in(records: Iterable[Record]) -> Verdicts:
-    """Return the last ruling about each visit among the records of a log.
-
-    Args:
-        records: the records; those that are not rulings are left out.
-    """
+    """Return the last ruling about each visit among the records of a log."""
     found: Verdicts = {}
     for event in decode_many([each.payload for each in records if each.subject == ACTIONS]):
         if isinstance(event, Ruled):

@@ -15,41 +15,21 @@ case the log must be replayed from a snapshot that it leaves valid.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from copy import copy
-from typing import Any
 
 import msgspec
 
 from armrace.errors import DamagedFile, InvalidParameter
+from armrace.kernels.generics import is_restrictable
 from armrace.service.log.chain import BEGINNING, Head, Record, head_of
-from armrace.service.model.drawing import Drawn, draw, lot_of
-from armrace.service.model.events import (
-    ArmAdded,
-    ArmChanged,
-    Contradicted,
-    Created,
-    Decided,
-    Deleted,
-    Event,
-    HoldChanged,
-    LeaseGranted,
-    PhaseChanged,
-    Rewarded,
-    Ruled,
-    StartedAfresh,
-    Ticked,
-)
-from armrace.service.model.generation import Generation, GenerationData, can_restrict
-from armrace.service.model.history import Audits, History, Point, point_of
-from armrace.service.model.holds import Holds
+from armrace.service.model import events
+from armrace.service.model.counts import ArmTotals, Sources, Totals
+from armrace.service.model.generation import Drawn, Generation, GenerationData, lot_of
+from armrace.service.model.history import FIRST_BUCKET, Audits, History
 from armrace.service.model.settings import FIRST_HORIZON, Settings, read_settings
-from armrace.service.model.sources import Sources
-from armrace.service.model.totals import ArmTotals, Totals
-from armrace.service.model.visits import OpenVisits, Visit
+from armrace.service.model.visits import Holds, OpenVisits, Visit
 from armrace_client.answers import ArmStatus, Phase, StandingHold, Verdict
-
-__all__ = ["Experiment", "LeaseState"]
 
 _FORMAT = 2
 _DIGEST_SIZE = 16
@@ -94,7 +74,9 @@ class _Data(msgspec.Struct, frozen=True, array_like=True):
 class Experiment:
     """The state of one experiment, and the end of the log up to which it is replayed."""
 
-    def __init__(self, event: Created, verdicts: Mapping[int, Verdict] | None = None) -> None:
+    def __init__(
+        self, event: events.Created, verdicts: Mapping[int, Verdict] | None = None
+    ) -> None:
         self.head = BEGINNING
         self.tenant, self.name = event.tenant, event.name
         self.created = self.time = event.time
@@ -112,9 +94,10 @@ class Experiment:
         self.leases: dict[int, LeaseState] = {}
         self.holds = Holds(self.settings.quarantine)
         self.totals = Totals([ArmTotals() for _ in self.arms])
-        self.history = History.begin(event.time)
+        self.history = History(event.time, due=event.time + FIRST_BUCKET)
         self.sources = Sources()
-        self.generation = self._fresh_generation(0, self.settings.horizon or FIRST_HORIZON)
+        horizon = self.settings.horizon or FIRST_HORIZON
+        self.generation = Generation.start(self.settings, 0, range(len(self.arms)), horizon)
         self.verdicts: Mapping[int, Verdict] = verdicts or {}
         self._prepare()
 
@@ -123,7 +106,8 @@ class Experiment:
         self.index_of = {arm: index for index, arm in enumerate(self.arms)}
         self.scale = self.settings.scale()
         self.window = self.settings.window_milliseconds()
-        self.restrictable = can_restrict(self.settings)
+        self.restrictable = is_restrictable(self.settings.make_policy().start(2, 1000))
+        """Whether decisions of the policy can be restricted to some arms."""
         self.missing = self.settings.missing_steps()
         """What a missing reward counts as, on the grid; ``None`` if the visit is dropped."""
         self.is_immediate = self.settings.settle == "immediate"
@@ -131,20 +115,17 @@ class Experiment:
     @classmethod
     def replay(
         cls,
-        records: Iterable[tuple[Record, Event]],
+        records: Iterable[tuple[Record, events.Event]],
         experiment: Experiment | None = None,
         verdicts: Mapping[int, Verdict] | None = None,
     ) -> Experiment | None:
-        """Apply records, from the beginning of a log or to an experiment; return the experiment.
+        """Apply verified records, from the beginning of a log or to an experiment; return it.
 
-        Args:
-            records: records that were verified, with their events.
-            experiment: the state that they follow; by default they are the beginning of a log.
-            verdicts: what is ruled about visits in these records or later.
+        The verdicts are what is ruled about visits in these records or later.
         """
         for record, event in records:
             if experiment is None:
-                if not isinstance(event, Created):
+                if not isinstance(event, events.Created):
                     raise DamagedFile("the log does not begin with the creation of an experiment.")
                 experiment = cls(event, verdicts)
                 experiment.head = head_of(record)
@@ -154,13 +135,8 @@ class Experiment:
 
     # --- applying events ------------------------------------------------------------------
 
-    def apply(self, record: Record, event: Event) -> None:
-        """Apply the next event of the log.
-
-        Args:
-            record: its record.
-            event: the event.
-        """
+    def apply(self, record: Record, event: events.Event) -> None:
+        """Apply the next event of the log."""
         time = event.time
         if time < self.time:
             raise DamagedFile(f"the log goes back in time at record {record.sequence}.")
@@ -168,10 +144,40 @@ class Experiment:
         is_due = time >= self.history.due or self.is_due(time)
         if is_due and not self._is_of_void(record.sequence, event):
             self.advance(time)
-        _APPLY[type(event)](self, record.sequence, event)
+        self._change(record.sequence, event)
         self.head = head_of(record)
 
-    def _is_of_void(self, sequence: int, event: Event) -> bool:
+    def _change(self, sequence: int, event: events.Event) -> None:
+        match event:
+            case events.Decided():
+                self._decided(sequence, event)
+            case events.Rewarded():
+                self._rewarded(event)
+            case events.Ruled():
+                self._ruled(event)
+            case events.HoldChanged():
+                self.holds.take(event)
+            case events.ArmAdded():
+                self._arm_added(event)
+            case events.ArmChanged():
+                self._arm_changed(event)
+            case events.PhaseChanged():
+                self.phase = event.phase
+            case events.Contradicted():
+                if not self._is_of_void(sequence, event):
+                    self.conflicts += 1
+            case events.StartedAfresh():
+                self._start_again(event.horizon)
+            case events.LeaseGranted():
+                self._lease_granted(sequence, event)
+            case events.Deleted():
+                self.is_deleted = True
+            case events.Created():
+                raise DamagedFile(f"the log creates the experiment {self.name} twice.")
+            case events.Ticked():
+                pass
+
+    def _is_of_void(self, sequence: int, event: events.Event) -> bool:
         """Whether an event is of a visit that counts as never made: no time passes by it."""
         visit = getattr(event, "decision", sequence)
         return visit in self.voided or self.verdicts.get(visit) == "void"
@@ -181,16 +187,8 @@ class Experiment:
         # Points of the history first: each must see the state of its own time, before what is due
         # later is settled (docs/decisions/023).
         if time >= self.history.due:
-            self.history.catch_up(time, self._point_at, self.audits, self.begin_audit)
+            self.history.catch_up(self, time)
         self.settle_until(time)
-
-    def begin_audit(self, point: Point) -> None:
-        """Audit what was learned so far, for a point of the history."""
-        self.audits.begin(point, self.generation.learner)
-
-    def _point_at(self, time: int) -> Point:
-        self.settle_until(time)
-        return point_of(self, time)
 
     def settle_until(self, time: int) -> None:
         """Settle all visits whose window has closed by ``time``, in their order."""
@@ -215,7 +213,7 @@ class Experiment:
         """Return a visit whose window may be open, voided or not."""
         return self.open.get(sequence) or self.voided.get(sequence)
 
-    def _decided(self, sequence: int, event: Decided) -> None:
+    def _decided(self, sequence: int, event: events.Decided) -> None:
         verdict = self.verdicts.get(sequence) if self.verdicts else None
         generation, ticket, number = self.generation, event.ticket, -1
         if event.lease and (lease := self.leases.get(event.lease)) is not None:
@@ -252,7 +250,7 @@ class Experiment:
             self.sources.count_visit(event.source, event.time)
         self.open.add(visit)
 
-    def _rewarded(self, sequence: int, event: Rewarded) -> None:
+    def _rewarded(self, event: events.Rewarded) -> None:
         visit = self.find(event.decision)
         if visit is None or visit.steps is not None:
             raise DamagedFile(f"the log rewards decision {event.decision}, which is not open.")
@@ -269,30 +267,23 @@ class Experiment:
             visit.learned = True
             self.generation.learn(visit, event.steps)
 
-    def _contradicted(self, sequence: int, event: Contradicted) -> None:
-        if not self._is_of_void(sequence, event):
-            self.conflicts += 1
-
-    def _ruled(self, sequence: int, event: Ruled) -> None:
-        for decision in event.decisions:
-            visit = self.open.get(decision)
-            # What the replay was told in advance includes all that the log says later.
-            if visit is not None and decision not in self.verdicts:
-                self._rule(visit, event.verdict)
+    def _ruled(self, event: events.Ruled) -> None:
+        # What the replay was told in advance includes all that the log says later.
+        new = (each for each in event.decisions if each not in self.verdicts)
+        self._rule(dict.fromkeys(new, event.verdict))
         self.history.note_ruling(event)
-
-    def _rule(self, visit: Visit, verdict: Verdict) -> None:
-        before = visit.standing
-        visit.verdict = verdict
-        self.sources.move(visit, before)
 
     def preload(self, verdicts: Mapping[int, Verdict]) -> None:
         """Take verdicts in advance: what events of the log that follow say about visits."""
         self.verdicts = verdicts
+        self._rule(verdicts)
+
+    def _rule(self, verdicts: Mapping[int, Verdict]) -> None:
         for sequence, verdict in verdicts.items():
             visit = self.open.get(sequence)
             if visit is not None:
-                self._rule(visit, verdict)
+                before, visit.verdict = visit.standing, verdict
+                self.sources.move(visit, before)
 
     def needs_replay(self, verdicts: Mapping[int, Verdict]) -> bool:
         """Whether rulings contradict the state, so that the log must be replayed."""
@@ -307,20 +298,17 @@ class Experiment:
         learns = verdict == "release"
         return self.is_immediate and visit.steps is not None and visit.learned != learns
 
-    def _hold_changed(self, sequence: int, event: HoldChanged) -> None:
-        self.holds.take(event)
-
-    def _arm_added(self, sequence: int, event: ArmAdded) -> None:
+    def _arm_added(self, event: events.ArmAdded) -> None:
         self.index_of[event.arm] = len(self.arms)
         self.arms.append(event.arm)
         self.statuses.append("active")
-        self.totals.add_arm()
-        if self.takes_new_arms:
+        self.totals.arms.append(ArmTotals())
+        if self.generation.learner.policy.takes_new_arms:
             self.generation.add_arm(len(self.arms) - 1)
         else:
             self._start_again(self.generation.horizon)
 
-    def _arm_changed(self, sequence: int, event: ArmChanged) -> None:
+    def _arm_changed(self, event: events.ArmChanged) -> None:
         self.statuses[event.arm] = event.status
         if event.told and self.loses_arms:
             self.generation.set_arm(event.arm, event.status == "active")
@@ -329,39 +317,20 @@ class Experiment:
         ):
             self._start_again(self.generation.horizon)
 
-    def _phase_changed(self, sequence: int, event: PhaseChanged) -> None:
-        self.phase = event.phase
-
-    def _started_afresh(self, sequence: int, event: StartedAfresh) -> None:
-        self._start_again(event.horizon)
-
-    def _lease_granted(self, sequence: int, event: LeaseGranted) -> None:
+    def _lease_granted(self, sequence: int, event: events.LeaseGranted) -> None:
         self.leases = {s: each for s, each in self.leases.items() if each.expires > event.time}
         self.leases[sequence] = LeaseState(
             event.seed, event.weights, event.visits, event.expires, self.generation.number
         )
 
-    def _nothing(self, sequence: int, event: Ticked) -> None:
-        pass
-
-    def _deleted(self, sequence: int, event: Deleted) -> None:
-        self.is_deleted = True
-
-    def _created(self, sequence: int, event: Created) -> None:
-        raise DamagedFile(f"the log creates the experiment {self.name} twice.")
-
     def _start_again(self, horizon: int) -> None:
-        number, unretired = self.generation.number + 1, self._unretired()
-        paused = [p for p in self.generation.learner.paused if p in unretired]
-        self.generation = self._fresh_generation(number, horizon, paused)
+        last, unretired = self.generation, self._unretired()
+        self.generation = Generation.start(self.settings, last.number + 1, unretired, horizon)
+        for place in last.learner.paused:
+            self.generation.set_arm(int(place), is_active=False)
 
     def _unretired(self) -> list[int]:
         return [index for index, status in enumerate(self.statuses) if status != "retired"]
-
-    def _fresh_generation(
-        self, number: int, horizon: int, paused: Sequence[int] = ()
-    ) -> Generation:
-        return Generation.start(self.settings, number, self._unretired(), horizon, paused)
 
     # --- what operations ask --------------------------------------------------------------
 
@@ -372,32 +341,25 @@ class Experiment:
         A horizon that was given is kept. With one arm left there is nothing to learn: the
         generation stays, and goes on to choose that arm.
         """
-        guessed = self.settings.horizon is None  # first: this is asked at every decision
-        return guessed and self.generation.is_over and len(self._unretired()) > 1
+        if self.settings.horizon is not None:  # first: this is asked at every decision
+            return False
+        reached = self.generation.learner.decisions >= self.generation.horizon
+        return reached and len(self._unretired()) > 1
 
     @property
     def loses_arms(self) -> bool:
         """Whether the policy goes on without an arm."""
         return self.generation.learner.policy.loses_arms
 
-    @property
-    def takes_new_arms(self) -> bool:
-        """Whether the policy accepts new arms while it runs."""
-        return self.generation.learner.policy.takes_new_arms
-
     def draw(self, indices: list[int] | None) -> Drawn:
-        """Draw an arm for the next decision, which changes nothing but the random stream.
+        """Draw an arm, of those that :meth:`eligible_indices` returned, for the next decision.
 
-        Args:
-            indices: what :meth:`eligible_indices` returned.
-
-        Returns:
-            The arm, with all that its event must carry.
+        This changes nothing but the random stream.
         """
         floors = self.floors_among(indices)
         # By the number of the record, which no ruling changes: lots are never used twice.
         lot = lot_of(self.settings.seed, self.head.sequence + 1) if floors else 0.0
-        return draw(self.generation, floors, indices, len(self.arms), lot)
+        return self.generation.draw(floors, indices, len(self.arms), lot)
 
     def floors_among(self, indices: list[int] | None) -> dict[int, float]:
         """Return the floors of the arms that may be chosen, by index."""
@@ -410,15 +372,21 @@ class Experiment:
     def eligible_indices(self, eligible: Iterable[str] | None) -> list[int] | None:
         """Return the indices of the arms that may be chosen; ``None`` if all of them may.
 
-        Raises:
-            InvalidParameter: no arm may be chosen, or the policy cannot be restricted.
+        If none may, or the policy cannot be restricted, that is refused.
         """
         # Active arms are always among the learner's, as retired ones never come back: if there are
         # as many, they are the same.
         if eligible is None and self.statuses.count("active") == len(self.generation.places):
             return None
-        wanted = self._wanted(eligible)
-        allowed = sorted(index for index in wanted if self.statuses[index] == "active")
+        allowed = set()
+        for arm in self.arms if eligible is None else eligible:
+            if not isinstance(arm, str) or arm not in self.index_of:
+                raise InvalidParameter(
+                    f"eligible must name arms of this experiment; got {arm!r:.100}."
+                )
+            index = self.index_of[arm]
+            if self.statuses[index] == "active":
+                allowed.add(index)
         if len(allowed) == len(self.generation.places):
             return None
         if not allowed:
@@ -427,19 +395,7 @@ class Experiment:
             raise InvalidParameter(
                 f"{self.generation.learner.policy.tag()} cannot be restricted to eligible arms."
             )
-        return allowed
-
-    def _wanted(self, eligible: Iterable[str] | None) -> set[int]:
-        if eligible is None:
-            return set(range(len(self.arms)))
-        try:
-            return {self.index_of[arm] for arm in eligible}
-        except (KeyError, TypeError):
-            known = self.index_of
-            arm = next(a for a in eligible if not isinstance(a, str) or a not in known)
-            raise InvalidParameter(
-                f"eligible must name arms of this experiment; got {arm!r:.100}."
-            ) from None
+        return sorted(allowed)
 
     def frozen(self) -> Experiment:
         """Return the experiment as it is now, to be shown while this one goes on.
@@ -448,7 +404,9 @@ class Experiment:
         """
         frozen = copy(self)
         frozen.arms, frozen.statuses = [*self.arms], [*self.statuses]
-        frozen.totals, frozen.generation = self.totals.still(), self.generation.still()
+        frozen.holds = Holds(self.settings.quarantine, self.holds.standing)
+        frozen.totals = Totals([copy(each) for each in self.totals.arms])
+        frozen.generation = self.generation.still()
         frozen.history = msgspec.structs.replace(self.history, points=[*self.history.points])
         return frozen
 
@@ -457,58 +415,34 @@ class Experiment:
     def save(self) -> bytes:
         """Return the experiment as bytes; equal states give equal bytes."""
         self.audits.wait()
-        data = msgspec.msgpack.encode(
-            _Data(
-                _FORMAT,
-                self.head,
-                self.tenant,
-                self.name,
-                self.created,
-                self.time,
-                self.settings,
-                self.phase,
-                list(zip(self.arms, self.statuses, strict=True)),
-                self.generation.save(),
-                self.decisions,
-                self.conflicts,
-                self.totals.arms,
-                list(self.open),
-                list(self.voided.values()),
-                self.leases,
-                self.holds.standing,
-                self.history,
-                self.sources,
-            )
-        )
+        state = vars(self) | {
+            "format": _FORMAT,
+            "arms": list(zip(self.arms, self.statuses, strict=True)),
+            "generation": self.generation.save(),
+            "totals": self.totals.arms,
+            "open": list(self.open),
+            "voided": list(self.voided.values()),
+            "holds": self.holds.standing,
+        }
+        data = _Data(*(state[name] for name in _Data.__struct_fields__))
+        content = msgspec.msgpack.encode(data)
         # The chain covers records only; snapshots are checked by digests of their own.
-        return _digest(data) + data
+        return _digest(content) + content
 
     @classmethod
     def load(cls, content: bytes) -> Experiment:
-        """Return an experiment that goes on exactly like the one that was saved.
-
-        Args:
-            content: what :meth:`save` returned.
-
-        Raises:
-            DamagedFile: the data are damaged or of another version.
-        """
+        """Return an experiment that goes on exactly like the one that was saved."""
         data = _read(content)
         # Not by ``__init__``, which would start a learner only to throw it away.
         experiment = cls.__new__(cls)
-        experiment.head, experiment.tenant, experiment.name = data.head, data.tenant, data.name
-        experiment.created, experiment.time = data.created, data.time
-        experiment.settings, experiment.phase = data.settings, data.phase
+        vars(experiment).update(msgspec.structs.asdict(data))
         experiment.arms = [arm for arm, _ in data.arms]
         experiment.statuses = [status for _, status in data.arms]
         experiment.generation = Generation.load(data.generation, data.settings)
-        experiment.decisions, experiment.conflicts = data.decisions, data.conflicts
         experiment.totals = Totals(data.totals)
         experiment.open = OpenVisits(data.open)
         experiment.voided = {visit.sequence: visit for visit in data.voided}
-        experiment.leases = data.leases
         experiment.holds = Holds(data.settings.quarantine, data.holds)
-        experiment.history, experiment.sources = data.history, data.sources
         experiment.verdicts, experiment.is_deleted = {}, False
         experiment._prepare()
         return experiment
@@ -531,20 +465,3 @@ def _read(content: bytes) -> _Data:
 
 def _digest(content: bytes) -> bytes:
     return hashlib.blake2b(content, digest_size=_DIGEST_SIZE).digest()
-
-
-_APPLY: dict[type, Callable[[Experiment, int, Any], None]] = {
-    Decided: Experiment._decided,
-    Rewarded: Experiment._rewarded,
-    Ruled: Experiment._ruled,
-    HoldChanged: Experiment._hold_changed,
-    ArmAdded: Experiment._arm_added,
-    ArmChanged: Experiment._arm_changed,
-    PhaseChanged: Experiment._phase_changed,
-    Ticked: Experiment._nothing,
-    Deleted: Experiment._deleted,
-    Contradicted: Experiment._contradicted,
-    StartedAfresh: Experiment._started_afresh,
-    LeaseGranted: Experiment._lease_granted,
-    Created: Experiment._created,
-}

@@ -1,29 +1,36 @@
-"""One learner of an experiment, from its start to the next fresh start.
+"""One learner of an experiment, from its start to the next fresh start, and how it draws arms.
 
 An experiment starts a new generation where its policy cannot go on: when an arm is added that the
 policy cannot accept, when one is retired without which it cannot go on, when a guessed horizon is
 reached, and when somebody asks for it.
+
+An arm with the floor ``f`` is chosen with probability ``f + (1 - F) w``, where ``F`` is the sum of
+the floors and ``w`` the policy's own probability. That is what is published. Of decisions that a
+floor made, the policy learns nothing: it sees its own draws, a share ``1 - F`` of the traffic, with
+the probabilities under which it drew them, and its guarantee covers those.
 """
 
 from __future__ import annotations
 
+import hashlib
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from armrace.errors import DamagedFile
-from armrace.kernels.generics import Ticket, is_restrictable
+from armrace.kernels.generics import Ticket
 from armrace.online import Decision, Learner
-from armrace.service.model.rewards import RewardScale
-from armrace.service.model.settings import Settings
+from armrace.service.model.settings import RewardScale, Settings
 from armrace.service.model.visits import Visit
-
-__all__ = ["Generation", "GenerationData", "can_restrict"]
 
 _SEED_STEP = 1_000_003
 """Seeds of consecutive generations differ by this; any number that makes them differ would do."""
 _SEEDS = 2**63
+_MOST_SHARES = 256
+"""With more arms than this, events do not carry the probability of every arm."""
 
 
 class GenerationData(msgspec.Struct, frozen=True, array_like=True):
@@ -34,61 +41,41 @@ class GenerationData(msgspec.Struct, frozen=True, array_like=True):
     learner: bytes
 
 
-def can_restrict(settings: Settings) -> bool:
-    """Whether decisions of the policy can be restricted to some arms."""
-    return is_restrictable(settings.make_policy().start(2, 1000))
+class Drawn(NamedTuple):
+    """An arm that was drawn, and all that its event must carry."""
+
+    arm: int
+    ticket: Ticket | None
+    taken: int
+    probability: float | None
+    shares: bytes
 
 
 class Generation:
-    """A learner, and the places of its arms in the experiment.
+    """A learner whose arms are named by their places in the experiment; numbered from 0."""
 
-    Args:
-        number: generations are numbered from 0.
-        places: for each arm of the learner, its place among the experiment's arms.
-        learner: the learner.
-    """
-
-    def __init__(self, number: int, places: list[int], learner: Learner) -> None:
+    def __init__(self, number: int, learner: Learner) -> None:
         self.number = number
-        self.places = places
         self.learner = learner
+        self.places = [int(place) for place in learner.arms]
+        """For each arm of the learner, its place among the experiment's arms."""
         # Where the log says that the random stream is, and where it really is: they are brought
         # together when the next arm is drawn, not at every event that is replayed.
         self._taken = self._skipped = learner.taken
 
     @classmethod
     def start(
-        cls,
-        settings: Settings,
-        number: int,
-        places: list[int],
-        horizon: int,
-        paused: Sequence[int] = (),
+        cls, settings: Settings, number: int, places: Sequence[int], horizon: int
     ) -> Generation:
-        """Return a generation with a fresh learner.
-
-        Args:
-            settings: the settings of the experiment.
-            number: the number of the generation.
-            places: the places of its arms among the experiment's.
-            horizon: the number of decisions to plan for.
-            paused: the places of those arms that it may not choose at first.
-        """
+        """Return a generation with a fresh learner."""
         seed = (settings.seed + _SEED_STEP * number) % _SEEDS
         learner = Learner(settings.make_policy(), list(places), horizon, seed, log=False)
-        for place in paused:
-            learner.pause_arm(place)
-        return cls(number, places, learner)
+        return cls(number, learner)
 
     @property
     def horizon(self) -> int:
         """The number of decisions that the learner plans for."""
         return self.learner.horizon
-
-    @property
-    def is_over(self) -> bool:
-        """Whether as many decisions were made as the learner plans for."""
-        return self.learner.decisions >= self.learner.horizon
 
     def add_arm(self, place: int) -> None:
         """Add an arm to the learner."""
@@ -96,17 +83,14 @@ class Generation:
         self.places = [*self.places, place]
 
     def set_arm(self, place: int, is_active: bool) -> None:
-        """Tell the learner that an arm may be chosen from now on, or may not."""
+        """Tell the learner, if it has the arm, that it may choose it from now on, or may not."""
         if place in self.places:
             (self.learner.resume_arm if is_active else self.learner.pause_arm)(place)
 
     def assign(self, ticket: Ticket, taken: int, is_leased: bool) -> tuple[int, Ticket]:
         """Count a decision of the log; return its number and its completed ticket.
 
-        Args:
-            ticket: what was drawn.
-            taken: how many random numbers of the learner had been taken by then.
-            is_leased: whether it was drawn elsewhere, by weights that were old already.
+        If it was leased, it was drawn elsewhere, by weights that were old already.
         """
         self.note_taken(taken)
         number, _, completed = self.learner.recount(ticket, not is_leased)
@@ -117,22 +101,16 @@ class Generation:
 
         A policy that weights rewards by probabilities would take them for its own. A race learns in
         its fast layer: decisions that were not sampled must not reach those that tolerate more.
-
-        Args:
-            place: the place of the arm in the experiment.
-            memo: a number in [0, 1) by which posteriors round a reward.
+        Posteriors round a reward by ``memo``, a number in [0, 1).
         """
-        policy = self.learner.policy
-        if place not in self.places or (policy.draws_by_weights and not policy.learns_from_others):
+        if place not in self.places or self._weights_rewards:
             return None
         return Ticket(self.places.index(place), memo=memo)
 
     @property
-    def leases_weights(self) -> bool:
-        """Whether decisions can be drawn elsewhere by the weights of a moment."""
+    def _weights_rewards(self) -> bool:
         policy = self.learner.policy
-        layers = policy.layer_count(len(self.places), self.horizon)
-        return policy.draws_by_weights and not policy.learns_from_others and layers == 1
+        return policy.draws_by_weights and not policy.learns_from_others
 
     def note_taken(self, taken: int) -> None:
         """Take note of how many random numbers had been taken when a decision was made."""
@@ -144,12 +122,42 @@ class Generation:
         self.learner.go_back_to(taken)
         self._taken = self._skipped = taken
 
-    def choose(self, places: list[int] | None) -> tuple[Ticket, int]:
-        """Draw an arm; return its ticket and how many random numbers have been taken since."""
+    def draw(
+        self, floors: dict[int, float], eligible: list[int] | None, arms: int, lot: float
+    ) -> Drawn:
+        """Draw an arm and change nothing but the learner's random stream.
+
+        Only the places in ``eligible`` may be chosen, ``None`` for all of the learner's; ``floors``
+        has floors of these. The experiment has ``arms`` arms. The lot, a number in [0, 1), decides
+        whether a floor chooses the arm.
+        """
+        place = _drawn_by_floor(floors, lot)
+        shares, known = b"", None
+        # Only of unrestricted draws: the ratio check compares with the probabilities of all arms.
+        if eligible is None and (floors or self.learner.policy.exact_tickets):
+            weights = self._weights(floors, arms)
+            known = None if place is None else float(weights[place])
+            if arms <= _MOST_SHARES:
+                shares = np.asarray(weights, dtype="<f4").tobytes()
+        if place is not None:
+            return Drawn(place, None, 0, known, shares)
         self._skip()
-        ticket, taken = self.learner.draw(places)
+        ticket, taken = self.learner.draw(eligible)
         self._taken = self._skipped = taken
-        return ticket, taken
+        place = self.places[ticket.arm]
+        if not math.isnan(ticket.probability):  # else it is not known
+            own = (1.0 - math.fsum(floors.values())) * ticket.probability
+            known = min(floors.get(place, 0.0) + own, 1.0)
+        return Drawn(place, ticket, taken, known, shares)
+
+    def _weights(self, floors: dict[int, float], arms: int) -> Sequence[float] | np.ndarray:
+        """Return the probability of every arm of the experiment, floors included."""
+        own = self.learner.weights()
+        if not floors and len(own) == arms:  # the learner's arms are all of the experiment's
+            return own
+        rest = 1.0 - math.fsum(floors.values())
+        by_place = dict(zip(self.places, own.tolist(), strict=True))
+        return [floors.get(place, 0.0) + rest * by_place.get(place, 0.0) for place in range(arms)]
 
     def _skip(self) -> None:
         """Move the random stream to where the log says; to do so for each event would be slow."""
@@ -158,12 +166,7 @@ class Generation:
             self._skipped = self._taken
 
     def learn(self, visit: Visit, steps: int | None) -> None:
-        """Learn a reward on the grid, or drop the decision if there is none.
-
-        Args:
-            visit: the visit.
-            steps: its reward on the grid; ``None`` if it is to be dropped.
-        """
+        """Learn a reward on the grid, or drop the decision if there is none."""
         ticket = visit.ticket
         if ticket is None or visit.generation != self.number:
             return
@@ -175,7 +178,7 @@ class Generation:
 
     def still(self) -> Generation:
         """Return the generation as it is now, to be inspected while this one goes on."""
-        return Generation(self.number, self.places, self.learner.still())
+        return Generation(self.number, self.learner.still())
 
     def save(self) -> GenerationData:
         """Return the generation as plain data."""
@@ -184,15 +187,29 @@ class Generation:
 
     @classmethod
     def load(cls, data: GenerationData, settings: Settings) -> Generation:
-        """Return a generation that goes on exactly like the one that was saved.
-
-        Args:
-            data: what :meth:`save` returned.
-            settings: the settings of the experiment.
-        """
-        policy: Any = settings.make_policy()
-        learner = Learner.restore(data.learner, policy, log=False)
+        """Return a generation that goes on exactly like the one that was saved."""
+        learner = Learner.restore(data.learner, settings.make_policy(), log=False)
         # The digest of a snapshot says that it is whole, not that its parts belong together.
         if learner.arms != data.places:
             raise DamagedFile("the snapshot's learner is not one of its experiment.")
-        return cls(data.number, data.places, learner)
+        return cls(data.number, learner)
+
+
+def _drawn_by_floor(floors: dict[int, float], lot: float) -> int | None:
+    # The floors divide [0, 1) from 0 on; a lot beyond all of them is left to the policy.
+    for place, floor in floors.items():
+        if lot < floor:
+            return place
+        lot -= floor
+    return None
+
+
+def lot_of(seed: int, number: int) -> float:
+    """Return a number in [0, 1) for the decision of a number, which depends on nothing else.
+
+    >>> f"{lot_of(seed=1, number=0):.6f}"
+    '0.480554'
+    """
+    digest = hashlib.blake2b(b"%d:%d" % (seed, number), digest_size=8).digest()
+    # 53 of 64 bits: as many as a double in [0, 1) can hold evenly.
+    return (int.from_bytes(digest, "little") >> 11) / 2**53

@@ -9,7 +9,6 @@ visits yields the history that would have been seen without them.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,18 +24,8 @@ if TYPE_CHECKING:
     from armrace.online import Learner
     from armrace.service.model.events import Ruled
     from armrace.service.model.experiment import Experiment
-    from armrace.service.model.totals import ArmTotals
 
-__all__ = [
-    "Audits",
-    "History",
-    "Point",
-    "current_point",
-    "learned_of",
-    "point_of",
-]
-
-_FIRST_BUCKET = 1000
+FIRST_BUCKET = 1000
 _MOST_POINTS, _LEAST_POINTS, _MOST_COUNTS = 240, 48, 24_000
 _MOST_RULINGS = 200
 _LONGEST_REASON = 200
@@ -61,62 +50,38 @@ class Point(msgspec.Struct, array_like=True):
     certificate: float
 
 
-PointAt = Callable[[int], Point]
-
-
 class History(msgspec.Struct, array_like=True):
     """The points and rulings of an experiment."""
 
     start: int
     due: int
     """When the next point is due."""
-    bucket: int = _FIRST_BUCKET
+    bucket: int = FIRST_BUCKET
     points: list[Point] = msgspec.field(default_factory=list)
     rulings: list[RulingView] = msgspec.field(default_factory=list)
     audited: int = 0
     """How many decisions there were at the last audit."""
 
-    @classmethod
-    def begin(cls, time: int) -> History:
-        """Return the history of an experiment that is created at ``time``."""
-        return cls(time, time + _FIRST_BUCKET)
-
-    def catch_up(
-        self, time: int, point_at: PointAt, audits: Audits, audit: Callable[[Point], None]
-    ) -> None:
-        """Make the points that are due at ``time``, before the event of that time is applied.
-
-        Args:
-            time: of the event.
-            point_at: returns a point of a time, after what is due then is settled.
-            audits: the audits that were begun.
-            audit: begins an audit, whose findings go into the latest point.
-        """
-        self._add(point_at(self.due), audits, audit)
+    def catch_up(self, experiment: Experiment, time: int) -> None:
+        """Make the points that are due at ``time``, before the event of that time is applied."""
+        self._add_point(experiment, self.due)
         reached = time - (time - self.start) % self.bucket
         if reached > self.due:  # nothing happened in between, which the course must show
-            self._add(point_at(reached), audits, audit)
-        self.due = self.due_after(time)
+            self._add_point(experiment, reached)
+        # Buckets may have become longer meanwhile.
+        self.due = time - (time - self.start) % self.bucket + self.bucket
 
-    def audited_from(self, generation: int) -> float:
-        """Return from how many decisions of a generation on the next point is audited."""
-        begins = bool(self.points) and self.points[-1].generation != generation
-        return _AUDIT_GROWTH * (0 if begins else self.audited) + _AUDIT_LEAST
-
-    def due_after(self, time: int) -> int:
-        """Return the earliest time after ``time`` at which a point can be due."""
-        return time - (time - self.start) % self.bucket + self.bucket
-
-    def _add(self, point: Point, audits: Audits, audit: Callable[[Point], None]) -> None:
-        needed = self.audited_from(point.generation)
+    def _add_point(self, experiment: Experiment, time: int) -> None:
+        experiment.settle_until(time)
+        point = point_of(experiment, time)
         last = self.points[-1] if self.points else None
         if last is not None and last.generation == point.generation:
-            audits.follow(last, point)
-        elif last is not None:
+            experiment.audits.follow(last, point)
+        else:
             self.audited = 0
-        if point.rounds >= needed:
+        if point.rounds >= _AUDIT_GROWTH * self.audited + _AUDIT_LEAST:
             self.audited = point.rounds
-            audit(point)
+            experiment.audits.begin(point, experiment.generation.learner)
         self.points.append(point)
         most = max(_LEAST_POINTS, min(_MOST_POINTS, _MOST_COUNTS // max(1, len(point.decisions))))
         if len(self.points) > most:
@@ -187,40 +152,19 @@ class Audits:
             audit.result()
 
 
-def current_point(experiment: Experiment, time: int) -> Point:
-    """Return the totals of an experiment now, with a fresh audit."""
-    point = point_of(experiment, time)
-    point.alarms, point.certificate = _findings(experiment.generation.learner)
-    return point
-
-
-def point_of(experiment: Experiment, time: int) -> Point:
-    """Return the totals of an experiment now, without an audit."""
-    arms = experiment.totals.arms
-    learned, steps = zip(*(learned_of(experiment, each) for each in arms), strict=True)
+def point_of(experiment: Experiment, time: int, is_audited: bool = False) -> Point:
+    """Return the totals of an experiment now, if wanted with a fresh audit."""
+    arms, learner = experiment.totals.arms, experiment.generation.learner
+    learned, steps = zip(*(each.learned(experiment.missing) for each in arms), strict=True)
     return Point(
         time,
         experiment.generation.number,
-        experiment.generation.learner.decisions,
+        learner.decisions,
         [each.decisions for each in arms],
         list(learned),
         list(steps),
-        0,
-        0.0,
+        *(_findings(learner) if is_audited else (0, 0.0)),
     )
-
-
-def learned_of(experiment: Experiment, totals: ArmTotals) -> tuple[int, int]:
-    """Return how many decisions of an arm taught something, and what they earned on the grid.
-
-    Args:
-        experiment: the experiment.
-        totals: the totals of the arm.
-    """
-    missing = experiment.missing
-    if missing is None:
-        return totals.rewarded, totals.steps
-    return totals.closed, totals.steps + missing * (totals.closed - totals.rewarded)
 
 
 def _findings(learner: Learner) -> tuple[int, float]:

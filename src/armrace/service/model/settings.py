@@ -1,8 +1,14 @@
-"""The settings of an experiment, which are declared once, when it is created."""
+"""The settings of an experiment, declared when it is created, and the grid of its rewards.
+
+Learners take rewards in [0, 1]. A reward of the declared range is mapped there and rounded to a
+multiple of 2^-20. Sums of such numbers are exact in double precision up to 2^33 rewards, so that
+counts and sums do not depend on the order in which rewards come.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 import sys
 from typing import Any, Literal
 
@@ -12,20 +18,7 @@ from armrace.errors import ArmraceError, InvalidParameter
 from armrace.limits import MOST_ARMS, Limits, check_number
 from armrace.online.arguments import check_arms, check_horizon, check_seed
 from armrace.policies import POLICIES, Policy, recommended
-from armrace.service.model.rewards import RewardScale, check_range
 from armrace_client.operations import LABEL_BYTES, MOST_LABELS, Create, check_part
-
-__all__ = [
-    "DROP",
-    "FIRST_HORIZON",
-    "Settings",
-    "check_arm_count",
-    "check_label",
-    "check_labels",
-    "check_name",
-    "check_reason",
-    "make_settings",
-]
 
 DROP: Literal["drop"] = "drop"
 """What :attr:`Settings.missing` says if a decision without a reward is to teach nothing."""
@@ -33,11 +26,61 @@ DROP: Literal["drop"] = "drop"
 FIRST_HORIZON = 10_000
 """The first guess where no horizon is given; it doubles whenever it is reached."""
 
+GRID = 2**20
+"""Steps of the grid between the smallest and the largest reward."""
+
+_NARROWEST, _NARROWEST_SHARE = 1e-290, 2.0**-32
+"""How wide the range of rewards must be, at least and in parts of its larger end."""
 _LONGEST_LABEL, _LONGEST_REASON = 200, 1000
 _WINDOW = Limits("seconds in which a decision can be rewarded", 0, 10 * 366 * 86400, low_open=True)
 _OPEN = Limits("decisions that may be open at once", 1, 10_000_000)
 _FINITE = Limits("reward", -sys.float_info.max, sys.float_info.max)
 _SUSPICION = Limits("suspicion above which a reward is quarantined", 0, 1)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half of a pair, which is not a character: a log cannot hold it."""
+
+
+class RewardScale(msgspec.Struct, frozen=True):
+    """The map between rewards as the user states them and steps of the grid.
+
+    >>> scale = RewardScale(low=-1.0, high=3.0)
+    >>> scale.steps(1.0), scale.reward(524288), RewardScale.learned(524288)
+    (524288, 1.0, 0.5)
+    """
+
+    low: float = 0.0
+    high: float = 1.0
+
+    def steps(self, reward: Any) -> int:
+        """Return the step of the grid that is nearest to a reward; refuse one out of range."""
+        number = isinstance(reward, (int, float)) or hasattr(reward, "__float__")
+        if not number or isinstance(reward, str):
+            raise InvalidParameter(f"reward must be a number; got {reward!r:.100}.")
+        try:
+            value = float(reward)
+        except (OverflowError, TypeError, ValueError):
+            check_number("reward", reward, Limits("reward", self.low, self.high))
+            raise
+        if not self.low <= value <= self.high:  # also refuses NaN
+            short = f"{value:g}"
+            # Six digits of 1.0000001 would read as if it were in the range.
+            given = short if float(short) == value else repr(value)
+            raise InvalidParameter(f"reward must be in [{self.low:g}, {self.high:g}]; got {given}.")
+        if self.low == 0.0 and self.high == 1.0:
+            return round(value * GRID)
+        # Halved, so that the width of a range such as [-1e308, 1e308] does not overflow.
+        share = (value / 2 - self.low / 2) / (self.high / 2 - self.low / 2)
+        return round(min(share, 1.0) * GRID)
+
+    def reward(self, steps: float) -> float:
+        """Return the reward, or the mean of rewards, that a number of steps stands for."""
+        share = steps / GRID
+        return self.low * (1.0 - share) + self.high * share
+
+    @staticmethod
+    def learned(steps: int) -> float:
+        """Return the number in [0, 1] that a learner is given."""
+        return steps / GRID
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -75,12 +118,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 def make_settings(create: Create, seed: int) -> Settings:
     """Check the settings of an experiment and return them as plain data.
 
-    Args:
-        create: the settings as they are asked for.
-        seed: the seed of the decisions.
-
-    Raises:
-        ArmraceError: a setting is refused; the message names it, its limits and its value.
+    A message of refusal names the setting, its limits and its value.
     """
     what = "names of arms"
     names = [check_part(what, check_label(what, arm)) for arm in check_arms(create.arms)]
@@ -94,9 +132,11 @@ def make_settings(create: Create, seed: int) -> Settings:
     quarantine, horizon = create.quarantine, create.horizon
     if quarantine is not None:
         check_number("quarantine", quarantine, _SUSPICION)
+    if create.missing != DROP:
+        check_number("missing", create.missing, _FINITE)
     settings = Settings(
         arms=names,
-        missing=DROP if create.missing == DROP else _number("missing", create.missing),
+        missing=DROP if create.missing == DROP else float(create.missing),
         policy=_policy_data(recommended(len(names)) if create.policy is None else create.policy),
         horizon=None if horizon is None else check_horizon(horizon),
         window=float(create.window),
@@ -107,10 +147,24 @@ def make_settings(create: Create, seed: int) -> Settings:
         most_open=int(create.most_open),
         seed=check_seed(seed),
     )
-    _check_missing(settings)
+    try:
+        settings.missing_steps()
+    except InvalidParameter:
+        low, high = settings.rewards
+        raise InvalidParameter(
+            f"missing must be 'drop' or a reward in [{low:g}, {high:g}]; got {settings.missing}."
+        ) from None
     # Made once, so that a policy which does not fit the horizon or the arms is refused here.
     settings.make_policy().start(len(names), settings.horizon or FIRST_HORIZON)
     return settings
+
+
+def read_settings(data: Any) -> Settings:
+    """Return settings that a log holds as plain data."""
+    try:
+        return msgspec.convert(data, Settings)
+    except (msgspec.ValidationError, ArmraceError) as error:
+        raise InvalidParameter(f"the log has settings that cannot be read: {error}.") from None
 
 
 def _policy_data(policy: Any) -> dict[str, Any]:
@@ -120,101 +174,6 @@ def _policy_data(policy: Any) -> dict[str, Any]:
         raise InvalidParameter("policy must not be nested as deep as this.") from None
 
 
-def check_arm_count(arms: int) -> None:
-    """Refuse more arms than others could be served beside.
-
-    Args:
-        arms: how many there would be.
-    """
-    if arms > MOST_ARMS:
-        raise InvalidParameter(f"arms must be at most {MOST_ARMS}; got {arms}.")
-
-
-def check_label(what: str, label: Any) -> str:
-    """Return a name as plain text, or refuse it.
-
-    Args:
-        what: what the name is called in the sentence of a refusal.
-        label: the name.
-    """
-    return _check_text(what, label, 1, _LONGEST_LABEL)
-
-
-def check_name(name: Any) -> str:
-    """Return the name of an experiment, or refuse one that no address could have.
-
-    Args:
-        name: the name.
-    """
-    check_part("name", check_label("name", name))
-    if "/" in name:
-        raise InvalidParameter(f"name must not have a slash; got {name!r:.100}.")
-    return str(name)
-
-
-def check_labels(labels: Any) -> dict[str, str] | None:
-    """Return attributes of a visit or a reward, or refuse them.
-
-    Args:
-        labels: names and values.
-    """
-    if not labels:
-        return None
-    if not isinstance(labels, dict) or len(labels) > MOST_LABELS:
-        raise InvalidParameter(f"labels must be at most {MOST_LABELS} names with their values.")
-    for text in (*labels, *labels.values()):
-        if not isinstance(text, str) or not _is_valid(text) or not text:
-            raise InvalidParameter(f"labels must be text; got {text!r:.100}.")
-        if len(text.encode()) > LABEL_BYTES:
-            raise InvalidParameter(
-                f"labels must have at most {LABEL_BYTES} bytes; got {text!r:.100}."
-            )
-    return labels
-
-
-def check_reason(reason: Any) -> str:
-    """Return why something is done as plain text, or refuse it.
-
-    Args:
-        reason: the text.
-    """
-    return _check_text("reason", reason, 0, _LONGEST_REASON)
-
-
-def _check_text(what: str, text: Any, least: int, most: int) -> str:
-    if not isinstance(text, str) or not least <= len(text) <= most or not _is_valid(text):
-        raise InvalidParameter(
-            f"{what} must be text of {least} to {most} characters; got {text!r:.100}."
-        )
-    return text
-
-
-def _is_valid(text: str) -> bool:
-    """Whether a log can hold the text: half of a surrogate pair is not a character."""
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _number(name: str, value: Any) -> float:
-    check_number(name, value, _FINITE)
-    return float(value)
-
-
-def _check_missing(settings: Settings) -> None:
-    try:
-        settings.missing_steps()
-    except InvalidParameter:
-        low, high = settings.rewards
-        raise InvalidParameter(
-            f"missing must be 'drop' or a reward in [{low:g}, {high:g}]; got {settings.missing}."
-        ) from None
-
-
 def _reward_range(rewards: Any) -> tuple[float, float]:
     try:
         low, high = (float(end) for end in rewards)
@@ -222,7 +181,16 @@ def _reward_range(rewards: Any) -> tuple[float, float]:
         raise InvalidParameter(
             f"rewards must be a range of two numbers; got {rewards!r:.100}."
         ) from None
-    check_range(low, high)
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise InvalidParameter(
+            f"rewards must be a range of two finite numbers, the smaller first; got {low}, {high}."
+        )
+    # Else neighbours on the grid, of which there are a million, would be the same number.
+    least = max(_NARROWEST, _NARROWEST_SHARE * max(abs(low), abs(high)))
+    if high / 2 - low / 2 < least / 2:
+        raise InvalidParameter(
+            f"rewards must be a range at least {least:g} wide; got {low}, {high}."
+        )
     return low, high
 
 
@@ -235,20 +203,54 @@ def _floors(floors: Any, arms: list[str]) -> dict[str, float]:
         if arm not in arms:
             raise InvalidParameter(f"floors must name arms of the experiment; got {arm!r:.100}.")
         check_number(f"the floor of {arm}", share, Limits("share", 0, 1))
-    if math.fsum(floors.values()) > 1.0:
-        raise InvalidParameter(
-            f"floors must add up to at most 1; got {math.fsum(floors.values()):g}."
-        )
+    if (total := math.fsum(floors.values())) > 1.0:
+        raise InvalidParameter(f"floors must add up to at most 1; got {total:g}.")
     return {arm: float(share) for arm, share in floors.items() if share > 0}
 
 
-def read_settings(data: Any) -> Settings:
-    """Return settings that a log holds as plain data.
+def check_arm_count(arms: int) -> None:
+    """Refuse more arms than others could be served beside."""
+    if arms > MOST_ARMS:
+        raise InvalidParameter(f"arms must be at most {MOST_ARMS}; got {arms}.")
 
-    Args:
-        data: the settings as plain data.
-    """
-    try:
-        return msgspec.convert(data, Settings)
-    except (msgspec.ValidationError, ArmraceError) as error:
-        raise InvalidParameter(f"the log has settings that cannot be read: {error}.") from None
+
+def check_label(what: str, label: Any) -> str:
+    """Return a name as plain text, or refuse it in a sentence that calls it ``what``."""
+    return _check_text(what, label, 1, _LONGEST_LABEL)
+
+
+def check_name(name: Any) -> str:
+    """Return the name of an experiment, or refuse one that no address could have."""
+    check_part("name", check_label("name", name))
+    if "/" in name:
+        raise InvalidParameter(f"name must not have a slash; got {name!r:.100}.")
+    return str(name)
+
+
+def check_labels(labels: Any) -> dict[str, str] | None:
+    """Return attributes of a visit or a reward, or refuse them."""
+    if not labels:
+        return None
+    if not isinstance(labels, dict) or len(labels) > MOST_LABELS:
+        raise InvalidParameter(f"labels must be at most {MOST_LABELS} names with their values.")
+    for text in (*labels, *labels.values()):
+        if not isinstance(text, str) or _SURROGATE.search(text) or not text:
+            raise InvalidParameter(f"labels must be text; got {text!r:.100}.")
+        if len(text.encode()) > LABEL_BYTES:
+            raise InvalidParameter(
+                f"labels must have at most {LABEL_BYTES} bytes; got {text!r:.100}."
+            )
+    return labels
+
+
+def check_reason(reason: Any) -> str:
+    """Return why something is done as plain text, or refuse it."""
+    return _check_text("reason", reason, 0, _LONGEST_REASON)
+
+
+def _check_text(what: str, text: Any, least: int, most: int) -> str:
+    if not isinstance(text, str) or not least <= len(text) <= most or _SURROGATE.search(text):
+        raise InvalidParameter(
+            f"{what} must be text of {least} to {most} characters; got {text!r:.100}."
+        )
+    return text

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from datetime import UTC, datetime
+from itertools import zip_longest
 
 import msgspec
 
+from armrace.service.model.counts import DAY, ArmTotals, SourceCounts, SourceDay
 from armrace.service.model.experiment import Experiment
-from armrace.service.model.history import Point, current_point, learned_of
-from armrace.service.model.rewards import GRID
-from armrace.service.model.sources import DAY, SourceCounts, SourceDay
-from armrace.service.model.totals import ArmTotals
+from armrace.service.model.history import Point, point_of
+from armrace.service.model.settings import GRID
 from armrace.statistics.chi_square import chi_square_tail
 from armrace_client.answers import (
     ArmSummary,
@@ -26,8 +27,6 @@ from armrace_client.answers import (
     SourceView,
 )
 from armrace_client.operations import AUDIT_LEVEL
-
-__all__ = ["head_text", "health_of", "history_of", "ratio_of", "sources_of", "view_of"]
 
 _LEAST_SHOWN, _MOST_SHOWN = 8, 100_000
 """How many moments of a history are shown, and how many counts of arms in all."""
@@ -47,12 +46,7 @@ def head_text(experiment: Experiment) -> str:
 
 
 def view_of(experiment: Experiment, opened: int | None = None) -> ExperimentView:
-    """Return the state of an experiment.
-
-    Args:
-        experiment: the experiment, or how it was.
-        opened: how many visits were open; by default as many as are now.
-    """
+    """Return the state of an experiment, or of a frozen one, with how many visits were open."""
     settings = msgspec.to_builtins(experiment.settings)
     del settings["seed"]  # with the seed, decisions can be predicted
     return ExperimentView(
@@ -74,7 +68,7 @@ def view_of(experiment: Experiment, opened: int | None = None) -> ExperimentView
 
 
 def _mean(experiment: Experiment, totals: ArmTotals) -> float | None:
-    learned, steps = learned_of(experiment, totals)
+    learned, steps = totals.learned(experiment.missing)
     return experiment.scale.reward(steps / learned) if learned else None
 
 
@@ -97,55 +91,39 @@ def _arms(experiment: Experiment) -> list[ArmSummary]:
 
 
 def _layers(experiment: Experiment) -> list[LayerView]:
-    def scaled(value: float | None) -> float | None:
-        return None if value is None else experiment.scale.reward(value * GRID)
-
-    places = experiment.generation.places
-    return [
-        LayerView(
-            view.layer,
-            experiment.arms[places[view.arm]],
-            view.assigned,
-            view.pulls,
-            scaled(view.mean),
-            scaled(view.lower),
-            scaled(view.upper),
-            view.active,
-            view.eliminated_at,
-            view.eliminated_by,
-            view.evidence,
-            scaled(view.evidence_mean),
-        )
-        for view in experiment.generation.learner.inspect()
-    ]
-
-
-# --- over time --------------------------------------------------------------------------------
+    scale, places, found = experiment.scale, experiment.generation.places, []
+    for view in experiment.generation.learner.inspect():
+        fields = msgspec.structs.asdict(view) | {"arm": experiment.arms[places[view.arm]]}
+        for name in ("mean", "lower", "upper", "evidence_mean"):
+            if fields[name] is not None:
+                fields[name] = scale.reward(fields[name] * GRID)
+        found.append(LayerView(**fields))
+    return found
 
 
 def history_of(experiment: Experiment, time: int) -> HistoryView:
     """Return the history of an experiment up to ``time``."""
     history, scale = experiment.history, experiment.scale
-    now = current_point(experiment, time)
-    arms = range(len(experiment.arms))
+    now = point_of(experiment, time, is_audited=True)
     begin = Point(experiment.created, 0, 0, [], [], [], 0, 0.0)
     points = [begin, *(point for point in history.points if point.time < time), now]
     deletions = _deletions(experiment, points)
     # With thousands of arms, fewer moments are shown, so that the answer stays small.
-    step = -(-len(points) // max(_LEAST_SHOWN, _MOST_SHOWN // len(arms)))
+    step = -(-len(points) // max(_LEAST_SHOWN, _MOST_SHOWN // len(experiment.arms)))
     points = [begin, *points[:0:-step][::-1]]
+    learned = _by_arm(point.learned for point in points)
+    steps = _by_arm(point.steps for point in points)
 
-    def earned(point: Point, arm: int) -> float:
-        learned, steps = _entry(point.learned, arm), _entry(point.steps, arm)
+    def earned(learned: int, steps: int) -> float:
         return scale.low * (learned - steps / GRID) + scale.high * (steps / GRID)
 
     return HistoryView(
         bucket=history.bucket,
         times=[point.time for point in points],
         arms=list(experiment.arms),
-        decisions=[[_entry(point.decisions, arm) for point in points] for arm in arms],
-        learned=[[_entry(point.learned, arm) for point in points] for arm in arms],
-        earned=[[earned(point, arm) for point in points] for arm in arms],
+        decisions=_by_arm(point.decisions for point in points),
+        learned=learned,
+        earned=[list(map(earned, *both)) for both in zip(learned, steps, strict=True)],
         alarms=[point.alarms for point in points],
         certificates=[point.certificate for point in points],
         level=AUDIT_LEVEL,
@@ -155,9 +133,9 @@ def history_of(experiment: Experiment, time: int) -> HistoryView:
     )
 
 
-def _entry(counts: list[int], arm: int) -> int:
-    """Return the count of an arm, which is 0 in points from before it was added."""
-    return counts[arm] if arm < len(counts) else 0
+def _by_arm(counts: Iterable[list[int]]) -> list[list[int]]:
+    """Return the counts of each arm, which are 0 in points from before it was added."""
+    return [list(each) for each in zip_longest(*counts, fillvalue=0)]
 
 
 def _deletions(experiment: Experiment, points: list[Point]) -> list[Deletion]:
@@ -206,7 +184,8 @@ def health_of(experiment: Experiment, time: int) -> ExperimentHealth:
     """Return an experiment at a glance."""
     points, totals = experiment.history.points, experiment.totals.arms
     past = points[-_RECENT].decisions if len(points) >= _RECENT else []
-    recent = [each.decisions - _entry(past, arm) for arm, each in enumerate(totals)]
+    made = [each.decisions for each in totals]
+    recent = [now - before for now, before in zip_longest(made, past, fillvalue=0)]
     arm = max(range(len(totals)), key=recent.__getitem__)
     best = totals[arm] if any(each.rewarded for each in totals) and recent[arm] else None
     return ExperimentHealth(
@@ -225,9 +204,6 @@ def health_of(experiment: Experiment, time: int) -> ExperimentHealth:
     )
 
 
-# --- ratios -----------------------------------------------------------------------------------
-
-
 def ratio_of(experiment: Experiment) -> RatioCheck:
     """Compare how often arms were chosen with the sums of their published probabilities."""
     arms = experiment.totals.arms
@@ -236,17 +212,10 @@ def ratio_of(experiment: Experiment) -> RatioCheck:
         for name, totals in zip(experiment.arms, arms, strict=True)
     ]
     left_out = experiment.decisions - sum(totals.comparable for totals in arms)
-    return RatioCheck(rows, left_out, *_chi_square(arms))
-
-
-def _chi_square(arms: list[ArmTotals]) -> tuple[float | None, float | None]:
-    """Compare counts with sums of probabilities, arm by arm, where enough are expected.
-
-    Each count minus its expectation is a sum of martingale differences, whose conditional
-    variances are at most the probabilities. So the statistic is at most as large as Pearson's.
-    """
+    # Each count minus its expectation is a sum of martingale differences, whose conditional
+    # variances are at most the probabilities. So the statistic is at most as large as Pearson's.
     cells = [totals for totals in arms if totals.expected >= _LEAST_EXPECTED]
     if len(cells) < 2:
-        return None, None
+        return RatioCheck(rows, left_out, None, None)
     statistic = math.fsum((t.comparable - t.expected) ** 2 / t.expected for t in cells)
-    return statistic, chi_square_tail(statistic, len(cells) - 1)
+    return RatioCheck(rows, left_out, statistic, chi_square_tail(statistic, len(cells) - 1))

@@ -1,17 +1,16 @@
-"""The visits of an experiment whose window has not closed, in their order."""
+"""The visits of an experiment whose window has not closed, and which of their rewards are held."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 import msgspec
 
 from armrace.kernels.generics import Ticket
-from armrace_client.answers import Verdict
-
-__all__ = ["OpenVisits", "Standing", "Visit"]
+from armrace.service.model.events import HoldChanged
+from armrace_client.answers import StandingHold, Verdict
 
 _NEVER = float("inf")
 Standing = Literal["counted", "quarantined", "retracted"]
@@ -65,14 +64,14 @@ class Visit(msgspec.Struct, array_like=True, gc=False):
 class OpenVisits:
     """Open visits by sequence number, by unit and by request, the oldest first."""
 
-    def __init__(self, visits: list[Visit] | None = None) -> None:
+    def __init__(self, visits: Iterable[Visit] = ()) -> None:
         self.oldest_time: float = _NEVER
         """When the oldest open visit began; infinite if there is none."""
         self._order: deque[Visit] = deque()
         self._by_sequence: dict[int, Visit] = {}
         self._by_unit: dict[bytes, Visit] = {}
         self._by_request: dict[bytes, Visit] = {}
-        for visit in visits or ():
+        for visit in visits:
             self.add(visit)
 
     def __len__(self) -> int:
@@ -111,12 +110,38 @@ class OpenVisits:
         visit = self._order.popleft()
         self.oldest_time = self._order[0].time if self._order else _NEVER
         del self._by_sequence[visit.sequence]
-        _forget(self._by_unit, visit.unit, visit)
-        _forget(self._by_request, visit.request, visit)
+        for index, key in ((self._by_unit, visit.unit), (self._by_request, visit.request)):
+            # A later visit of the same unit may have taken its place in the index.
+            if key is not None and index.get(key) is visit:
+                del index[key]
         return visit
 
 
-def _forget(index: dict[bytes, Visit], key: bytes | None, visit: Visit) -> None:
-    # A later visit of the same unit may have taken its place in the index.
-    if key is not None and index.get(key) is visit:
-        del index[key]
+class Holds:
+    """Which rewards are held when they come: by a suspicion above a threshold, or a standing hold.
+
+    It stands for a place of the log, up to which events were taken.
+    """
+
+    def __init__(self, threshold: float | None, standing: Iterable[StandingHold] = ()) -> None:
+        self._threshold = threshold
+        self.standing = [*standing]
+
+    def take(self, event: HoldChanged) -> None:
+        """Begin or end a standing hold."""
+        same = event.source, event.labels
+        self.standing = [each for each in self.standing if (each.source, each.labels) != same]
+        if event.begins:
+            hold = StandingHold(event.source, event.labels, event.time, event.reason)
+            self.standing.append(hold)
+
+    def hold_back(
+        self, source: str | None, labels: Mapping[str, str] | None, suspicion: float | None
+    ) -> bool:
+        """Whether a reward is held when it comes."""
+        if suspicion is not None and self._threshold is not None and suspicion > self._threshold:
+            return True
+        return any(
+            hold.source in (None, source) and hold.labels.items() <= (labels or {}).items()
+            for hold in self.standing
+        )

@@ -1,60 +1,57 @@
-"""Deciding and rewarding."""
+"""Deciding and rewarding; decisions may be drawn elsewhere under a lease, and reported later."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import math
+import secrets
+from typing import Any
 
 from armrace.errors import (
     ArmraceError,
     DecisionExpired,
     ForeignTicket,
+    InvalidParameter,
     NotRunning,
     RewardConflict,
     TooManyOpen,
     UnknownName,
 )
+from armrace.kernels.generics import Ticket
 from armrace.limits import Limits, check_number
-from armrace.service.log.chain import Record as LogRecord
-from armrace.service.model.drawing import lot_of
+from armrace.service.loading import events_of
 from armrace.service.model.events import (
     ACTIONS,
     By,
     Contradicted,
     Decided,
+    LeaseGranted,
     Rewarded,
     StartedAfresh,
-    decode,
     verdicts_in,
 )
-from armrace.service.model.experiment import Experiment
+from armrace.service.model.experiment import Experiment, LeaseState
+from armrace.service.model.generation import lot_of
 from armrace.service.model.settings import check_label, check_labels
 from armrace.service.model.visits import Visit
-from armrace.service.operations.handlers import Where, as_batch, on_experiment
-from armrace.service.tokens import TokenContent
-from armrace.service.work import KeptRefusal, Principal, Work
-from armrace_client.answers import (
-    Decision,
-    DecisionList,
-    RefusedDecision,
-    RewardAnswer,
-    RewardList,
-    RewardStatus,
+from armrace.service.operations.handlers import Session, Target, as_batch, on_experiment
+from armrace.service.tokens import LEASE, TokenContent
+from armrace.service.work import KeptRefusal, Work
+from armrace_client import answers
+from armrace_client.leases import draw, integer_weights
+from armrace_client.operations import (
+    Decide,
+    DecideBatch,
+    LeasedVisit,
+    Record,
+    Report,
+    Reward,
+    RewardBatch,
+    TakeLease,
 )
-from armrace_client.operations import Decide, DecideBatch, Record, Reward, RewardBatch
 
-if TYPE_CHECKING:
-    from armrace.service.engine import Command, Engine
-
-__all__ = [
-    "RewardCommand",
-    "check_running",
-    "check_suspicion",
-    "find_name",
-    "start_afresh_if_over",
-]
-
-_ELSEWHERE = "the decision is of another log, or of one that was restored from an older backup."
+_MOST_LEASES = 1000
+"""How many leases of an experiment may be open at once."""
+_LEASE_UNIT = 2**32
 _SUSPICION = Limits("suspicion", 0, 1)
 _STATUSES: dict[str, Any] = {
     "reward-conflict": "conflict",
@@ -64,17 +61,15 @@ _STATUSES: dict[str, Any] = {
 
 
 @on_experiment(Decide)
-def decide(work: Work, asked: Decide) -> Decision:
+def decide(work: Work, asked: Decide) -> answers.Decision:
     """Make a decision, or return the open one of the same request or unit."""
     experiment = work.experiment
-    unit, request = _identifiers(work, asked)
-    known = _find_open(work, asked, unit, request)
+    unit, request = _check_identifiers(work, asked)
+    known = _find_open(work, request, unit, asked.eligible)
     if known is not None:
         return _answer(work, known, repeated=True)
-    check_running(work)
-    if asked.source is not None:
-        check_label("source", asked.source)
-    labels = check_labels(asked.labels)
+    _check_running(work)
+    labels = _check_origin(asked)
     indices = experiment.eligible_indices(asked.eligible)
     # Only now, after all that can be refused: settling changes the state.
     work.advance()
@@ -83,7 +78,7 @@ def decide(work: Work, asked: Decide) -> Decision:
     return _add(work, Decided(work.time, *drawn, unit, request, asked.source, labels, by))
 
 
-def check_running(work: Work) -> None:
+def _check_running(work: Work) -> None:
     """Refuse a decision of an experiment that makes none, or that has too many open."""
     experiment = work.experiment
     if experiment.phase != "running":
@@ -96,40 +91,50 @@ def check_running(work: Work) -> None:
         )
 
 
-def _identifiers(work: Work, asked: Decide | Record) -> tuple[bytes | None, bytes | None]:
+def _check_identifiers(
+    work: Work, asked: Decide | Record | LeasedVisit
+) -> tuple[bytes | None, bytes | None]:
+    """Return what the log holds of the unit and the request of a visit, or refuse them."""
     for what, given in (("unit", asked.unit), ("request", asked.request)):
         if given is not None:
             check_label(what, given)
     return work.shard.hashed(asked.unit), work.shard.hashed(asked.request)
 
 
+def _check_origin(asked: Decide | Record | LeasedVisit | Reward) -> dict[str, str] | None:
+    """Refuse a source or labels that are not valid; return the labels."""
+    if asked.source is not None:
+        check_label("source", asked.source)
+    return check_labels(asked.labels)
+
+
 def _find_open(
-    work: Work, asked: Decide, unit: bytes | None, request: bytes | None
+    work: Work,
+    request: bytes | None,
+    unit: bytes | None = None,
+    eligible: list[str] | None = None,
 ) -> Visit | None:
-    """Return the open visit of the same request or unit, if there is one."""
+    """Return the open visit of a request, or that of a unit whose arm may be shown again."""
     experiment = work.experiment
     if request is not None:
         found = experiment.open.of_request(request)
         if found is not None and not experiment.is_closed(found, work.time):
             return found
-    if unit is not None:
-        found = experiment.open.of_unit(unit)
-        if (
-            found is not None
-            and not experiment.is_closed(found, work.time)
-            and _may_show(experiment, asked, found.arm)
-        ):
-            return found
-    return None
+    found = None if unit is None else experiment.open.of_unit(unit)
+    if found is None or experiment.is_closed(found, work.time):
+        return None
+    may_show = eligible is None or experiment.arms[found.arm] in eligible
+    return found if may_show and experiment.statuses[found.arm] == "active" else None
 
 
-def _may_show(experiment: Experiment, asked: Decide, arm: int) -> bool:
-    """Whether an arm may be shown again: it is active and, if arms are named, among them."""
-    named = asked.eligible is None or experiment.arms[arm] in asked.eligible
-    return named and experiment.statuses[arm] == "active"
+def find_arm(experiment: Experiment, arm: str) -> int:
+    """Return the index of an arm by its name."""
+    if arm not in experiment.index_of:
+        raise UnknownName.among("arm", str(arm)[:100], experiment.arms)
+    return experiment.index_of[arm]
 
 
-def _add(work: Work, event: Decided) -> Decision:
+def _add(work: Work, event: Decided) -> answers.Decision:
     made = work.experiment.open.get(work.add(event))
     assert made is not None
     answer = _answer(work, made, repeated=False)
@@ -144,164 +149,122 @@ def start_afresh_if_over(work: Work) -> None:
         work.add(StartedAfresh(work.time, horizon, "the guessed horizon was reached"))
 
 
-def find_name(work: Work, sequence: int) -> str:
+def _find_name(work: Work, sequence: int) -> str:
     """Return the signed name of a visit, whether its window is open or not."""
-    visit = work.experiment.find(sequence)
-    if visit is not None:
-        return _name(work, sequence, visit.arm, visit.time)
-    decided = decode(_look_up(work, sequence)[0].payload)
-    assert isinstance(decided, Decided)
-    return _name(work, sequence, decided.arm, decided.time)
+    made = work.experiment.find(sequence) or _look_up(work, sequence)[0]
+    assert made is not None
+    return _name(work, sequence, made)
 
 
-def _name(work: Work, sequence: int, arm: int, time: int) -> str:
-    content = TokenContent(work.shard.log, sequence, arm, time + work.experiment.window)
+def _name(work: Work, sequence: int, made: Visit | Decided) -> str:
+    closes = made.time + work.experiment.window
+    content = TokenContent(work.shard.log, sequence, made.arm, closes)
     return work.keys.sign(work.experiment.tenant, content)
 
 
-def _answer(work: Work, made: Visit, repeated: bool) -> Decision:
-    experiment = work.experiment
-    return Decision(
-        _name(work, made.sequence, made.arm, made.time),
-        experiment.name,
-        experiment.arms[made.arm],
-        made.probability,
-        repeated,
-    )
+def _answer(work: Work, made: Visit, repeated: bool) -> answers.Decision:
+    name, arm = _name(work, made.sequence, made), work.experiment.arms[made.arm]
+    return answers.Decision(name, work.experiment.name, arm, made.probability, repeated)
 
 
 @on_experiment(Record)
-def record(work: Work, asked: Record) -> Decision:
+def record(work: Work, asked: Record) -> answers.Decision:
     """Record a decision of somebody else; the policy learns what it can without bias."""
     experiment = work.experiment
-    unit, request = _identifiers(work, asked)
-    known = None if request is None else experiment.open.of_request(request)
-    if known is not None and not experiment.is_closed(known, work.time):
+    unit, request = _check_identifiers(work, asked)
+    known = _find_open(work, request)
+    if known is not None:
         return _answer(work, known, repeated=True)
-    check_running(work)
-    if asked.arm not in experiment.index_of:
-        raise UnknownName.among("arm", str(asked.arm)[:100], experiment.arms)
-    if asked.source is not None:
-        check_label("source", asked.source)
-    labels, index = check_labels(asked.labels), experiment.index_of[asked.arm]
+    _check_running(work)
+    index, labels = find_arm(experiment, asked.arm), _check_origin(asked)
     work.advance()
     lot = lot_of(experiment.settings.seed, experiment.head.sequence + 1)
     ticket = experiment.generation.ticket_of_others(index, lot)
-    return _add(
-        work,
-        Decided(
-            work.time, index, ticket, 0, None, b"", unit, request, asked.source, labels, "editor"
-        ),
-    )
+    origin = (unit, request, asked.source, labels)
+    return _add(work, Decided(work.time, index, ticket, 0, None, b"", *origin, "editor"))
 
 
-def _decide_each(
-    engine: Engine, asked: DecideBatch, principal: Principal
-) -> Sequence[tuple[Where, Command]]:
-    def command(each: Decide) -> Command:
-        return lambda work: decide(work, each)
-
-    return [(asked.name, command(each.of(asked.name))) for each in asked.decisions]
+def _decide_target(asked: Decide) -> Target:
+    return asked.name, lambda work: decide(work, asked)
 
 
-def _list_decisions(asked: DecideBatch, outcomes: list[Any]) -> DecisionList:
+def _list_decisions(asked: DecideBatch, outcomes: list[Any]) -> answers.DecisionList:
     refused = {n: each for n, each in enumerate(outcomes) if isinstance(each, ArmraceError)}
     if refused and len(refused) == len(outcomes):
         raise refused[0]
-    return DecisionList(
+    return answers.DecisionList(
         [None if number in refused else each for number, each in enumerate(outcomes)],
-        [RefusedDecision(number, each.code, str(each)) for number, each in refused.items()],
+        [answers.RefusedDecision(number, each.code, str(each)) for number, each in refused.items()],
     )
 
 
-as_batch(DecideBatch, _decide_each, _list_decisions)
+as_batch(
+    DecideBatch,
+    lambda session, asked: [_decide_target(each.of(asked.name)) for each in asked.decisions],
+    _list_decisions,
+)
 
 
 # --- rewards ----------------------------------------------------------------------------------
 
 
-def check_suspicion(suspicion: float | None) -> None:
-    """Refuse a suspicion that is not a share."""
-    if suspicion is not None:
-        check_number("suspicion", suspicion, _SUSPICION)
+def _check_suspicion(suspicion: float | None) -> float | None:
+    """Return a suspicion as a plain number, or refuse one that is not a share."""
+    if suspicion is None:
+        return None
+    check_number("suspicion", suspicion, _SUSPICION)
+    return float(suspicion)
 
 
 class RewardCommand:
-    """Says what a visit earned. The answer does not tell whether the reward is held.
-
-    Args:
-        token: what the signed name of the visit says.
-        asked: the reward.
-    """
+    """Says what a visit earned. The answer does not tell whether the reward is held."""
 
     def __init__(self, token: TokenContent, asked: Reward) -> None:
         self._token, self._asked = token, asked
         self.visit = token.sequence
 
-    def __call__(self, work: Work) -> RewardStatus:
+    def __call__(self, work: Work) -> answers.RewardStatus:
         experiment, asked, token = work.experiment, self._asked, self._token
         steps = experiment.scale.steps(asked.value)
-        labels = check_labels(asked.labels)
-        if asked.source is not None:
-            check_label("source", asked.source)
-        check_suspicion(asked.suspicion)
+        labels, suspicion = _check_origin(asked), _check_suspicion(asked.suspicion)
         visit = experiment.find(self.visit)
-        if visit is None:
-            return self._answer_late(work, steps)
-        if not _names(token, experiment, visit.arm, visit.time):
-            raise ForeignTicket(_ELSEWHERE)
-        # A reward that is sent again is answered as the first time, even after the window has
-        # closed.
-        if visit.steps is None and experiment.is_closed(visit, work.time):
-            raise _expired(experiment)
-        if visit.steps is not None:
-            return self._answer_again(work, visit.steps, steps, counts=True)
-        suspicion = None if asked.suspicion is None else float(asked.suspicion)
-        work.add(Rewarded(work.time, self.visit, steps, asked.source, suspicion, labels))
-        return RewardStatus("accepted")
-
-    def _answer_again(self, work: Work, stored: int, steps: int, counts: bool) -> RewardStatus:
-        if stored == steps:
-            return RewardStatus("duplicate")
-        if counts:
-            work.add(Contradicted(work.time, self.visit))
-        scale = work.experiment.scale
-        raise KeptRefusal(
-            RewardConflict(
-                f"the decision has had the reward {scale.reward(stored):g}; "
-                f"got {scale.reward(steps):g}."
+        made, stored = _look_up(work, self.visit) if visit is None else (visit, visit.steps)
+        # After a restore from an older backup, numbers are given out again.
+        if made is None or (made.arm, made.time + experiment.window) != (token.arm, token.closes):
+            raise ForeignTicket(
+                "the decision is of another log, or of one that was restored from an older backup."
             )
-        )
+        if stored is None:
+            if visit is None or experiment.is_closed(visit, work.time):
+                raise DecisionExpired(
+                    f"the decision could be rewarded for {experiment.settings.window:g} seconds, "
+                    "which are over."
+                )
+            work.add(Rewarded(work.time, self.visit, steps, asked.source, suspicion, labels))
+            return answers.RewardStatus("accepted")
+        # What is sent again is answered as the first time, even after the window has closed.
+        if stored == steps:
+            return answers.RewardStatus("duplicate")
+        if visit is not None or not _is_void(work, self.visit):
+            work.add(Contradicted(work.time, self.visit))
+        had, got = experiment.scale.reward(stored), experiment.scale.reward(steps)
+        raise KeptRefusal(RewardConflict(f"the decision has had the reward {had:g}; got {got:g}."))
 
-    def _answer_late(self, work: Work, steps: int) -> RewardStatus:
-        """Answer when the visit is not open: from the log, or with a refusal."""
-        events = [decode(record.payload) for record in _look_up(work, self.visit)]
-        decided = events[0] if events else None
-        if not isinstance(decided, Decided) or not _names(
-            self._token, work.experiment, decided.arm, decided.time
-        ):
-            raise ForeignTicket(_ELSEWHERE)
-        if len(events) == 1:
-            raise _expired(work.experiment)
-        rewarded = events[1]
-        assert isinstance(rewarded, Rewarded)
-        counts = rewarded.steps != steps and not _is_void(work, self.visit)
-        return self._answer_again(work, rewarded.steps, steps, counts)
 
-
-def _look_up(work: Work, sequence: int) -> list[LogRecord]:
-    """Return what the log holds of a visit that is not open: its decision, and its reward."""
+def _look_up(work: Work, sequence: int) -> tuple[Decided | None, int | None]:
+    """Return the decision of a visit that is not open, and the reward that it has had."""
     if sequence not in work.late:
         # For all rewards of the transaction at once, since a store on another machine takes time
         # for each question.
         wanted = {sequence, *work.late_wanted}
-        work.late = {each: [] for each in wanted}
+        work.late = dict.fromkeys(wanted, (None, None))
         transaction, log = work.flush(), work.shard.log
-        for record in transaction.read_many(log, wanted):
-            work.late[record.sequence].append(record)
-        for record in transaction.find_many(log, wanted):
-            assert record.subject is not None
-            work.late[record.subject].append(record)
+        for record, event in events_of(list(transaction.read_many(log, wanted))):
+            if isinstance(event, Decided):
+                work.late[record.sequence] = event, None
+        for _, event in events_of(list(transaction.find_many(log, wanted))):
+            assert isinstance(event, Rewarded)
+            work.late[event.decision] = work.late[event.decision][0], event.steps
     return work.late[sequence]
 
 
@@ -313,48 +276,153 @@ def _is_void(work: Work, sequence: int) -> bool:
     return verdicts_in(found).get(sequence) == "void"
 
 
-def _expired(experiment: Experiment) -> DecisionExpired:
-    return DecisionExpired(
-        f"the decision could be rewarded for {experiment.settings.window:g} seconds, "
-        "which are over."
-    )
-
-
-def _names(token: TokenContent, experiment: Experiment, arm: int, time: int) -> bool:
-    """Whether a token names a visit, and not one that had its number in another log.
-
-    After a restore from an older backup, numbers are given out again.
-    """
-    return token.arm == arm and token.closes == time + experiment.window
-
-
-def _reward_each(
-    engine: Engine, asked: RewardBatch, principal: Principal
-) -> Sequence[tuple[Where, Command]]:
-    return [_reward_call(engine, each, principal) for each in asked.rewards]
-
-
-def _reward_call(engine: Engine, asked: Reward, principal: Principal) -> tuple[Where, Command]:
+def _reward_target(session: Session, asked: Reward) -> Target:
     try:
-        token = engine.keyring.signing_keys().read(principal.tenant, asked.decision)
+        token = session.read_token(asked.decision)
     except ArmraceError as refusal:
         return refusal, lambda work: None
     return token.log, RewardCommand(token, asked)
 
 
-def _list_rewards(asked: RewardBatch, outcomes: list[Any]) -> RewardList:
-    return RewardList([_reward_answer(each) for each in outcomes])
-
-
-def _reward_answer(outcome: Any) -> RewardAnswer:
+def _reward_answer(outcome: Any) -> answers.RewardAnswer:
     if isinstance(outcome, ArmraceError):
-        return RewardAnswer(_STATUSES.get(outcome.code, "invalid"), str(outcome))
-    return RewardAnswer(outcome.status)
+        return answers.RewardAnswer(_status_of(outcome), str(outcome))
+    return answers.RewardAnswer(outcome.status)
 
 
-as_batch(RewardBatch, _reward_each, _list_rewards)
+def _status_of(refusal: ArmraceError) -> Any:
+    """Return how the answer of a batch calls a member that is refused."""
+    return _STATUSES.get(refusal.code, "invalid")
+
+
 as_batch(
     Reward,
-    lambda engine, asked, principal: [_reward_call(engine, asked, principal)],
+    lambda session, asked: [_reward_target(session, asked)],
     lambda asked, outcomes: outcomes[0],
 )
+as_batch(
+    RewardBatch,
+    lambda session, asked: [_reward_target(session, each) for each in asked.rewards],
+    lambda asked, outcomes: answers.RewardList([_reward_answer(each) for each in outcomes]),
+)
+
+
+# --- leases -----------------------------------------------------------------------------------
+
+# Decision n of a lease is a pure function of the lease and n (armrace_client.leases). The service
+# draws it again when the visit is reported, so that nobody can choose an arm, and counts each draw
+# once. What the policy is told is the probability under which the arm was drawn.
+
+
+@on_experiment(TakeLease)
+def take_lease(work: Work, asked: TakeLease) -> answers.Lease:
+    """Grant a lease with the weights of now."""
+    experiment = work.experiment
+    generation = experiment.generation
+    if not generation.learner.weighs:
+        raise InvalidParameter(
+            f"{generation.learner.policy.tag()} cannot be leased: it does not draw its decisions "
+            "by the weights of a moment; use decide."
+        )
+    _check_running(work)
+    alive = sum(each.expires > work.time for each in experiment.leases.values())
+    if alive >= _MOST_LEASES:
+        raise InvalidParameter(f"leases that have not expired must be at most {_MOST_LEASES}.")
+    work.advance()
+    weights = integer_weights(_probabilities(experiment))
+    seed, expires = secrets.token_bytes(32), work.time + round(1000 * asked.seconds)
+    sequence = work.add(LeaseGranted(work.time, seed, weights, asked.visits, expires, work.actor))
+    content = TokenContent(work.shard.log, sequence, 0, expires)
+    token, arms = work.keys.sign(experiment.tenant, content, LEASE), [*experiment.arms]
+    terms = (weights, seed.hex(), sequence, asked.visits, expires)
+    return answers.Lease(token, experiment.name, arms, *terms)
+
+
+def _probabilities(experiment: Experiment) -> list[float]:
+    """Return the probability of every arm, floors included; 0 for those that may not be chosen."""
+    own = experiment.generation.learner.distribution()
+    floors = experiment.floors_among(None)
+    active = [
+        index
+        for index, status in enumerate(experiment.statuses)
+        if status == "active" and index in experiment.generation.places
+    ]
+    rest = 1.0 - math.fsum(floors.get(index, 0.0) for index in active)
+    total = math.fsum(own.get(index, 0.0) for index in active)
+    return [
+        floors.get(index, 0.0) + rest * own.get(index, 0.0) / total if index in active else 0.0
+        for index in range(len(experiment.arms))
+    ]
+
+
+def _report_each(session: Session, asked: Report) -> list[Target]:
+    try:
+        token = session.read_token(asked.lease, LEASE)
+    except ArmraceError:
+        raise ForeignTicket("no lease of this service has this name.") from None
+    return [(token.log, _ReportVisit(token, asked.name, each)) for each in asked.visits]
+
+
+def _list_visits(asked: Report, outcomes: list[Any]) -> answers.VisitList:
+    for number, each in enumerate(outcomes):
+        if isinstance(each, TooManyOpen):  # for now: all are sent again, and each counts once
+            raise each
+        if isinstance(each, ArmraceError):
+            outcomes[number] = answers.VisitAnswer(_status_of(each), None, str(each))
+    return answers.VisitList(outcomes)
+
+
+as_batch(Report, _report_each, _list_visits)
+
+
+class _ReportVisit:
+    """Counts a visit that was drawn under a lease, and its reward if it has one."""
+
+    def __init__(self, token: TokenContent, name: str, asked: LeasedVisit) -> None:
+        self._token, self._name, self._asked = token, name, asked
+
+    def __call__(self, work: Work) -> answers.VisitAnswer:
+        asked, experiment = self._asked, work.experiment
+        lease = experiment.leases.get(self._token.sequence)
+        if experiment.name != self._name:
+            raise ForeignTicket("the lease is of another experiment.")
+        if lease is None or lease.expires <= work.time:
+            raise DecisionExpired("the lease has expired; take another one.")
+        if asked.draw >= lease.visits:
+            raise InvalidParameter(f"draw must be below {lease.visits}; got {asked.draw}.")
+        if asked.value is not None:  # refused before anything is added
+            experiment.scale.steps(asked.value)
+            _check_suspicion(asked.suspicion)
+        known = lease.drawn.get(asked.draw)
+        sequence = self._count(work, lease) if known is None else known
+        # A report that is sent again is answered as the first time, even after the window closed.
+        return self._rewarded(work, _find_name(work, sequence), known is None)
+
+    def _count(self, work: Work, lease: LeaseState) -> int:
+        asked, generation = self._asked, work.experiment.generation
+        origin = (*_check_identifiers(work, asked), asked.source, _check_origin(asked))
+        _check_running(work)
+        arm = draw(lease.seed, self._token.sequence, lease.weights, asked.draw)
+        probability, ticket = lease.weights[arm] / _LEASE_UNIT, None
+        if lease.generation == generation.number and arm in generation.places:
+            # Draws of a floor cannot be told from the policy's own; with floors, the probability
+            # of both together is that under which the arm came.
+            ticket = Ticket(generation.places.index(arm), probability=probability)
+        work.advance()
+        drawn = (self._token.sequence, asked.draw)
+        event = Decided(work.time, arm, ticket, 0, probability, b"", *origin, "lease", *drawn)
+        sequence = work.add(event)
+        start_afresh_if_over(work)
+        return sequence
+
+    def _rewarded(self, work: Work, name: str, is_new: bool) -> answers.VisitAnswer:
+        asked = self._asked
+        if asked.value is None:
+            return answers.VisitAnswer("accepted" if is_new else "duplicate", name)
+        token = work.keys.read(work.experiment.tenant, name)
+        reward = Reward(name, asked.value, asked.source, asked.suspicion, asked.labels)
+        try:
+            status = RewardCommand(token, reward)(work).status
+        except KeptRefusal as kept:
+            return answers.VisitAnswer("conflict", name, str(kept.refusal))
+        return answers.VisitAnswer("accepted" if is_new else status, name)

@@ -7,21 +7,12 @@ from typing import Any
 
 import msgspec
 
-from armrace.errors import AlreadyExists, InvalidParameter, NotRunning, UnknownName
+from armrace.errors import AlreadyExists, InvalidParameter, NotRunning
 from armrace.online.arguments import check_horizon
 from armrace.service.loading import compile_policy
 from armrace.service.log.chain import BEGINNING, Chain
 from armrace.service.log.store import Transaction
-from armrace.service.model.events import (
-    ArmAdded,
-    ArmChanged,
-    Created,
-    Deleted,
-    PhaseChanged,
-    StartedAfresh,
-    encode,
-    subject,
-)
+from armrace.service.model import events
 from armrace.service.model.experiment import Experiment
 from armrace.service.model.settings import (
     Settings,
@@ -32,26 +23,11 @@ from armrace.service.model.settings import (
     make_settings,
 )
 from armrace.service.model.views import view_of
+from armrace.service.operations.deciding import find_arm
 from armrace.service.operations.handlers import Session, in_background, on_experiment
 from armrace.service.work import Later, Work
+from armrace_client import operations
 from armrace_client.answers import ArmAnswer, ArmStatus, ExperimentView, Names, Phase
-from armrace_client.operations import (
-    AddArm,
-    Create,
-    Delete,
-    Describe,
-    Finish,
-    ListNames,
-    Pause,
-    PauseArm,
-    Resume,
-    ResumeArm,
-    RetireArm,
-    StartAfresh,
-    check_part,
-)
-
-__all__ = ["begin_log"]
 
 _AT_ONCE = 50
 """With so many arms, the state of an experiment is shown in a millisecond or two."""
@@ -73,8 +49,8 @@ _RESTRICTED = (
 )
 
 
-@in_background(Create, takes_long=False)
-def create(session: Session, asked: Create) -> ExperimentView:
+@in_background(operations.Create, takes_long=False)
+def create(session: Session, asked: operations.Create) -> ExperimentView:
     """Create an experiment, unless there is one of this name with the same settings."""
     check_name(asked.name)
     settings = make_settings(asked, secrets.randbits(63) if asked.seed is None else asked.seed)
@@ -87,16 +63,9 @@ def create(session: Session, asked: Create) -> ExperimentView:
 def begin_log(
     session: Session, name: str, settings: Settings, began: int | None = None
 ) -> int | None:
-    """Create the log of an experiment, unless there is one of this name.
+    """Create the log of an experiment, by default now; return the time of its creation.
 
-    Args:
-        session: whose experiment it is.
-        name: its name.
-        settings: its settings.
-        began: the time of its creation; by default now.
-
-    Returns:
-        The time of its creation; ``None`` if there is one of this name.
+    It is ``None`` if there is one of this name.
     """
     # Before the engine gets it, so that nothing waits for the compiler.
     compile_policy(settings)
@@ -107,15 +76,17 @@ def begin_log(
             return None
         log, time = transaction.create_log(tenant, name), now if began is None else began
         data = msgspec.to_builtins(settings)
-        event = Created(time, tenant, name, data, session.principal.actor)
+        event = events.Created(time, tenant, name, data, session.principal.actor)
         chain = Chain(engine.keyring.store_secret(), log)
-        transaction.append(log, [chain.link(BEGINNING, encode(event), subject(event))])
+        transaction.append(
+            log, [chain.link(BEGINNING, events.encode(event), events.subject(event))]
+        )
         return time
 
     return engine.change_directory(work, creates=True)
 
 
-def _check_same(work: Work, asked: Create, settings: Settings) -> None:
+def _check_same(work: Work, asked: operations.Create, settings: Settings) -> None:
     existing = work.experiment.settings
     if asked.seed is None:
         settings = msgspec.structs.replace(settings, seed=existing.seed)
@@ -123,19 +94,14 @@ def _check_same(work: Work, asked: Create, settings: Settings) -> None:
         raise AlreadyExists(f"there is an experiment named {asked.name!r} with other settings.")
 
 
-@in_background(ListNames, takes_long=False)
-def list_names(session: Session, asked: ListNames) -> Names:
+@in_background(operations.ListNames, takes_long=False)
+def list_names(session: Session, asked: operations.ListNames) -> Names:
     """Return the names of the tenant's experiments in the order of creation."""
     return Names(session.engine.names(session.principal.tenant))
 
 
-@on_experiment(Describe)
-def describe(work: Work, asked: Describe) -> ExperimentView | Later[ExperimentView]:
-    """Settle what is due, and return the state."""
-    return _described(work)
-
-
 def _described(work: Work) -> ExperimentView | Later[ExperimentView]:
+    """Settle what is due, and return the state."""
     experiment = work.settled()
     if len(experiment.arms) <= _AT_ONCE:
         return view_of(experiment)
@@ -143,38 +109,37 @@ def _described(work: Work) -> ExperimentView | Later[ExperimentView]:
     return Later(lambda: view_of(frozen, opened))
 
 
+on_experiment(operations.Describe)(lambda work, asked: _described(work))
+
 # --- phases and generations -------------------------------------------------------------------
 
 
-def _change_phase(work: Work, asked: Pause | Resume | Finish, phase: Phase) -> Any:
-    check_reason(asked.reason)
-    experiment = work.experiment
-    if experiment.phase == "finished" and phase != "finished":
-        raise NotRunning(f"the experiment {experiment.name} is finished.")
-    if experiment.phase != phase:
-        work.add(PhaseChanged(work.time, phase, asked.reason, work.actor))
+def _change_phase(work: Work, phase: Phase, reason: str) -> Any:
+    check_reason(reason)
+    if work.experiment.phase != phase:
+        _check_unfinished(work.experiment)
+        work.add(events.PhaseChanged(work.time, phase, reason, work.actor))
     return _described(work)
 
 
-on_experiment(Pause)(lambda work, asked: _change_phase(work, asked, "paused"))
-on_experiment(Resume)(lambda work, asked: _change_phase(work, asked, "running"))
-on_experiment(Finish)(lambda work, asked: _change_phase(work, asked, "finished"))
+on_experiment(operations.Pause)(lambda work, asked: _change_phase(work, "paused", asked.reason))
+on_experiment(operations.Resume)(lambda work, asked: _change_phase(work, "running", asked.reason))
+on_experiment(operations.Finish)(lambda work, asked: _change_phase(work, "finished", asked.reason))
 
 
-@on_experiment(StartAfresh)
-def start_afresh(work: Work, asked: StartAfresh) -> Any:
+@on_experiment(operations.StartAfresh)
+def start_afresh(work: Work, asked: operations.StartAfresh) -> Any:
     """Begin a new generation, which has learned nothing."""
     check_reason(asked.reason)
     _check_unfinished(work.experiment)
-    horizon = work.experiment.generation.horizon
-    if asked.horizon is not None:
-        horizon = check_horizon(asked.horizon)
-    work.add(StartedAfresh(work.time, horizon, asked.reason, work.actor))
+    before = work.experiment.generation.horizon
+    horizon = before if asked.horizon is None else check_horizon(asked.horizon)
+    work.add(events.StartedAfresh(work.time, horizon, asked.reason, work.actor))
     return _described(work)
 
 
-@in_background(Delete, takes_long=False)
-def delete(session: Session, asked: Delete) -> Names:
+@in_background(operations.Delete, takes_long=False)
+def delete(session: Session, asked: operations.Delete) -> Names:
     """Delete the log of a finished experiment but for its last record."""
     check_reason(asked.reason)
     log = session.log_of(asked.name)
@@ -190,7 +155,7 @@ def delete(session: Session, asked: Delete) -> Names:
                 "brings its decisions back."
             )
         records = experiment.head.sequence
-        work.add(Deleted(work.time, records, exported, asked.reason, work.actor))
+        work.add(events.Deleted(work.time, records, exported, asked.reason, work.actor))
         work.flush().delete_log(log)
 
     session.call(log, work)
@@ -200,39 +165,39 @@ def delete(session: Session, asked: Delete) -> Names:
 # --- arms -------------------------------------------------------------------------------------
 
 
-@on_experiment(AddArm)
-def add_arm(work: Work, asked: AddArm) -> ArmAnswer:
+@on_experiment(operations.AddArm)
+def add_arm(work: Work, asked: operations.AddArm) -> ArmAnswer:
     """Add an arm. To add one that is there changes nothing."""
     experiment = work.experiment
-    check_part("arm", check_label("arm", asked.arm))
+    operations.check_part("arm", check_label("arm", asked.arm))
     check_reason(asked.reason)
     before = experiment.generation.number
     if asked.arm not in experiment.index_of:
         check_arm_count(len(experiment.arms) + 1)
         _check_unfinished(experiment)
-        work.add(ArmAdded(work.time, asked.arm, asked.reason, work.actor))
+        work.add(events.ArmAdded(work.time, asked.arm, asked.reason, work.actor))
     elif experiment.statuses[experiment.index_of[asked.arm]] == "retired":
         raise AlreadyExists(f"the arm {asked.arm!r} is retired; give the new arm another name.")
     return _answer(experiment, asked.arm, before, _CONTINUES)
 
 
-def _change_arm(work: Work, asked: PauseArm | ResumeArm | RetireArm, status: ArmStatus) -> Any:
+_ArmChange = operations.PauseArm | operations.ResumeArm | operations.RetireArm
+
+
+def _change_arm(work: Work, asked: _ArmChange, status: ArmStatus) -> Any:
     """Pause, resume or retire an arm. A retired arm does not come back."""
     experiment = work.experiment
     check_reason(asked.reason)
-    if asked.arm not in experiment.index_of:
-        raise UnknownName.among("arm", str(asked.arm)[:100], experiment.arms)
-    index, before = experiment.index_of[asked.arm], experiment.generation.number
+    index, before = find_arm(experiment, asked.arm), experiment.generation.number
     if experiment.statuses[index] != status:
         _check_change(experiment, asked.arm, index, status)
-        work.add(ArmChanged(work.time, index, status, asked.reason, work.actor))
-    words = _RESUMED if status == "active" else _RESTRICTED
-    return _answer(experiment, asked.arm, before, words)
+        work.add(events.ArmChanged(work.time, index, status, asked.reason, work.actor))
+    return _answer(experiment, asked.arm, before, _RESUMED if status == "active" else _RESTRICTED)
 
 
-on_experiment(PauseArm)(lambda work, asked: _change_arm(work, asked, "paused"))
-on_experiment(ResumeArm)(lambda work, asked: _change_arm(work, asked, "active"))
-on_experiment(RetireArm)(lambda work, asked: _change_arm(work, asked, "retired"))
+on_experiment(operations.PauseArm)(lambda work, asked: _change_arm(work, asked, "paused"))
+on_experiment(operations.ResumeArm)(lambda work, asked: _change_arm(work, asked, "active"))
+on_experiment(operations.RetireArm)(lambda work, asked: _change_arm(work, asked, "retired"))
 
 
 def _check_change(experiment: Experiment, arm: str, index: int, status: ArmStatus) -> None:
@@ -246,25 +211,19 @@ def _check_change(experiment: Experiment, arm: str, index: int, status: ArmStatu
         raise InvalidParameter(
             f"{tag} cannot go on without an arm; retire the arm, and it starts afresh."
         )
-    active = sum(each == "active" for each in experiment.statuses)
-    left = active - (experiment.statuses[index] == "active")
+    left = experiment.statuses.count("active") - (experiment.statuses[index] == "active")
     least = 1 if experiment.restrictable else 2
     if left < least:
         raise InvalidParameter(f"at least {least} arms must stay active; {left} would.")
 
 
 def _check_unfinished(experiment: Experiment) -> None:
-    """Refuse to change arms in the end: a policy might restart and lose what it has learned."""
+    """Refuse a change in the end: a policy might restart and lose what it has learned."""
     if experiment.phase == "finished":
         raise NotRunning(f"the experiment {experiment.name} is finished.")
 
 
 def _answer(experiment: Experiment, arm: str, before: int, words: str) -> ArmAnswer:
-    renewed = experiment.generation.number != before
-    return ArmAnswer(
-        arm,
-        experiment.statuses[experiment.index_of[arm]],
-        experiment.generation.number,
-        renewed,
-        _NEW_GENERATION if renewed else words,
-    )
+    status, number = experiment.statuses[experiment.index_of[arm]], experiment.generation.number
+    renewed = number != before
+    return ArmAnswer(arm, status, number, renewed, _NEW_GENERATION if renewed else words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -14,108 +15,70 @@ from typing import Any, NamedTuple
 import msgspec
 
 from armrace.errors import ArmraceError, Overloaded
-from armrace.forensics import Audit as AuditResult
+from armrace.forensics import Audit
 from armrace.forensics.audit import LEVEL
 from armrace.limits import check_number
 from armrace.service.exports import write_rows
 from armrace.service.loading import Gone, check_subjects, events_of
 from armrace.service.log.store import Store
-from armrace.service.model.events import (
-    ACTIONS,
-    ArmAdded,
-    ArmChanged,
-    Created,
-    Decided,
-    Deleted,
-    Event,
-    HoldChanged,
-    PhaseChanged,
-    Rewarded,
-    Ruled,
-    StartedAfresh,
-    decode,
-)
+from armrace.service.model import events
 from armrace.service.model.experiment import Experiment
-from armrace.service.model.holds import Holds
 from armrace.service.model.views import health_of, history_of, ratio_of, sources_of
+from armrace.service.model.visits import Holds
 from armrace.service.operations.handlers import Session, in_background, on_experiment
 from armrace.service.work import Later, Work
-from armrace_client.answers import (
-    Action,
-    BackupAnswer,
-    DecisionRow,
-    ExperimentHealth,
-    HistoryView,
-    RatioCheck,
-    SourceView,
-)
-from armrace_client.operations import (
-    Audit,
-    BackUp,
-    CheckRatio,
-    Export,
-    ListActions,
-    ListSources,
-    ReadHealth,
-    ReadHistory,
-)
-
-__all__ = ["ExportFile", "audit_of", "back_up_store", "export_rows", "verify_store"]
+from armrace_client import answers, operations
 
 _backing_up = threading.Lock()
 """Each backup reads the whole store, so that they are written one after another."""
 
 
-@on_experiment(Audit)
-def audit(work: Work, asked: Audit) -> Later[dict[str, Any]]:
+@on_experiment(operations.Audit)
+def audit(work: Work, asked: operations.Audit) -> Later[dict[str, Any]]:
     """Settle what is due, and audit what was learned in the current generation."""
     found = audit_of(work, asked.level)
     return Later(lambda: found.finish().to_builtins())
 
 
-def audit_of(work: Work, level: float) -> Later[AuditResult]:
-    """As :func:`audit`, with the result as an object.
-
-    Args:
-        work: the experiment.
-        level: a bound on the probability that any statement of any audit is wrong.
-    """
+def audit_of(work: Work, level: float) -> Later[Audit]:
+    """As :func:`audit`, with the result as an object."""
     check_number("level", level, LEVEL)
     experiment = work.settled()
     learner, arms = experiment.generation.learner.still(), [*experiment.arms]
-    return Later(lambda: _named(learner.audit(level), arms))
+
+    def finish() -> Audit:
+        found = learner.audit(level)
+        alarms = [
+            each if each.arm is None else msgspec.structs.replace(each, arm=arms[int(each.arm)])
+            for each in found.alarms
+        ]
+        names: list[str | int] = [arms[int(index)] for index in found.arms]
+        return msgspec.structs.replace(found, alarms=alarms, arms=names)
+
+    return Later(finish)
 
 
-def _named(audit: AuditResult, arms: list[str]) -> AuditResult:
-    alarms = [
-        msgspec.structs.replace(alarm, arm=arms[int(alarm.arm)]) if alarm.arm is not None else alarm
-        for alarm in audit.alarms
-    ]
-    names: list[str | int] = [arms[int(index)] for index in audit.arms]
-    return msgspec.structs.replace(audit, alarms=alarms, arms=names)
-
-
-@on_experiment(CheckRatio)
-def check_ratio(work: Work, asked: CheckRatio) -> RatioCheck:
+@on_experiment(operations.CheckRatio)
+def check_ratio(work: Work, asked: operations.CheckRatio) -> answers.RatioCheck:
     """Compare how often arms were chosen with their published probabilities."""
     return ratio_of(work.experiment)
 
 
-@on_experiment(ReadHistory)
-def read_history(work: Work, asked: ReadHistory) -> Later[HistoryView]:
+@on_experiment(operations.ReadHistory)
+def read_history(work: Work, asked: operations.ReadHistory) -> Later[answers.HistoryView]:
     """Settle what is due, and return the history."""
     frozen, time = work.settled().frozen(), work.time
     return Later(lambda: history_of(frozen, time))
 
 
-@on_experiment(ListSources)
-def list_sources(work: Work, asked: ListSources) -> list[SourceView]:
+@on_experiment(operations.ListSources)
+def list_sources(work: Work, asked: operations.ListSources) -> list[answers.SourceView]:
     """Return the rewards of each source by day."""
     return sources_of(work.settled(), work.time)
 
 
-@in_background(ReadHealth, takes_long=False)
-def read_health(session: Session, asked: ReadHealth) -> list[ExperimentHealth]:
+@in_background(operations.ReadHealth, takes_long=False)
+def read_health(session: Session, asked: operations.ReadHealth) -> list[answers.ExperimentHealth]:
     """Return some experiments at a glance; those that cannot be used are left out."""
     names = session.engine.names(session.principal.tenant)
     first = names.index(asked.after) + 1 if asked.after in names else 0
@@ -131,55 +94,44 @@ def read_health(session: Session, asked: ReadHealth) -> list[ExperimentHealth]:
 # --- actions ----------------------------------------------------------------------------------
 
 
-@in_background(ListActions, takes_long=False)
-def list_actions(session: Session, asked: ListActions) -> list[Action]:
+@in_background(operations.ListActions, takes_long=False)
+def list_actions(session: Session, asked: operations.ListActions) -> list[answers.Action]:
     """Return who changed what and when, the latest first."""
     log = session.log_of(asked.name)
     arms: list[str] = session.call(log, lambda work: [*work.experiment.arms])
+    before = math.inf if asked.before is None else asked.before
     with session.engine.store.transaction() as transaction:
-        records = list(transaction.find_many(log, (ACTIONS,)))
-    before = asked.before
-    wanted = [each for each in records if before is None or each.sequence < before]
-    return [
-        _action(record.sequence, decode(record.payload), arms)
-        for record in wanted[: -asked.most - 1 : -1]
-    ]
+        records = transaction.find_many(log, (events.ACTIONS,))
+        found = [record for record in records if record.sequence < before]
+    actions = []
+    for record in found[: -asked.most - 1 : -1]:
+        event = events.decode(record.payload)
+        actor = getattr(event, "actor", None) or events.Actor()
+        said = (*_described(event, arms), getattr(event, "reason", ""))
+        by = (actor.key, actor.label, actor.person)
+        actions.append(answers.Action(record.sequence, event.time, *said, *by))
+    return actions
 
 
-def _action(sequence: int, event: Event, arms: list[str]) -> Action:
-    action, detail = _described(event, arms)
-    actor = getattr(event, "actor", None)
-    return Action(
-        sequence,
-        event.time,
-        action,
-        detail,
-        getattr(event, "reason", ""),
-        None if actor is None else actor.key,
-        None if actor is None else actor.label,
-        None if actor is None else actor.person,
-    )
-
-
-def _described(event: Event, arms: list[str]) -> tuple[str, str]:
-    if isinstance(event, Created):
+def _described(event: events.Event, arms: list[str]) -> tuple[str, str]:
+    if isinstance(event, events.Created):
         return "create", f"{len(event.settings['arms'])} arms"
-    if isinstance(event, Ruled):
+    if isinstance(event, events.Ruled):
         return event.verdict, f"{len(event.decisions):,} visits by {event.selection}"
-    if isinstance(event, HoldChanged):
+    if isinstance(event, events.HoldChanged):
         what = [f"{name}={value}" for name, value in event.labels.items()]
         what += [] if event.source is None else [f"source {event.source}"]
         return ("begin" if event.begins else "end") + "-standing-hold", ", ".join(what)
-    if isinstance(event, ArmAdded):
+    if isinstance(event, events.ArmAdded):
         return "add-arm", event.arm
-    if isinstance(event, ArmChanged):
+    if isinstance(event, events.ArmChanged):
         words = {"active": "resume-arm", "paused": "pause-arm", "retired": "retire-arm"}
         return words[event.status], arms[event.arm]
-    if isinstance(event, PhaseChanged):
+    if isinstance(event, events.PhaseChanged):
         return {"running": "resume", "paused": "pause", "finished": "finish"}[event.phase], ""
-    if isinstance(event, StartedAfresh):
+    if isinstance(event, events.StartedAfresh):
         return "start-afresh", f"for {event.horizon:,} decisions"
-    assert isinstance(event, Deleted)
+    assert isinstance(event, events.Deleted)
     return "delete", f"{event.records:,} records"
 
 
@@ -194,8 +146,8 @@ class ExportFile(NamedTuple):
     format: str
 
 
-@in_background(Export)
-def export(session: Session, asked: Export) -> ExportFile:
+@in_background(operations.Export)
+def export(session: Session, asked: operations.Export) -> ExportFile:
     """Write an export into a file, so that whatever cannot be exported is refused first."""
     folder = TemporaryDirectory(prefix="armrace-export-", ignore_cleanup_errors=True)
     path = Path(folder.name) / f"export.{asked.format}"
@@ -207,34 +159,34 @@ def export(session: Session, asked: Export) -> ExportFile:
     return ExportFile(folder, path, asked.format)
 
 
-def export_rows(session: Session, name: str) -> Iterator[DecisionRow]:
+def export_rows(session: Session, name: str) -> Iterator[answers.DecisionRow]:
     """Yield all visits of an experiment in their order, with their rewards.
 
     A visit is yielded when it has its reward or when its window has closed, and all before it too.
     In memory are as many as the service itself has open, however long the log is.
-
-    Args:
-        session: whose experiment it is.
-        name: the experiment.
     """
     log = session.log_of(name)
     reader = session.engine.reader(log)
-    experiment, end = session.call(log, lambda work: (work.experiment, _flushed(work)))
+    experiment, end = session.call(
+        log, lambda work: (work.experiment, work.flush().head(log).sequence)
+    )
     ruled, window = reader.verdicts(), experiment.window
-    waiting: deque[DecisionRow] = deque()
-    unrewarded: dict[int, DecisionRow] = {}
+    waiting: deque[answers.DecisionRow] = deque()
+    unrewarded: dict[int, answers.DecisionRow] = {}
     holds = Holds(experiment.settings.quarantine)
     for part in reader.parts(end=end):
         for record, event in events_of(part):
-            if isinstance(event, HoldChanged):
+            if isinstance(event, events.HoldChanged):
                 holds.take(event)
-            elif isinstance(event, Decided):
+            elif isinstance(event, events.Decided):
                 row = unrewarded[record.sequence] = _row(experiment, record.sequence, event)
                 row.void = ruled.get(record.sequence) == "void"
                 waiting.append(row)
-            elif isinstance(event, Rewarded):
+            elif isinstance(event, events.Rewarded):
                 row = unrewarded.pop(event.decision)
-                _reward(experiment, row, event, ruled.get(event.decision), holds)
+                _reward(row, event, experiment.scale.reward(event.steps))
+                held = holds.hold_back(row.source, row.labels, row.suspicion)
+                row.counts = ruled.get(event.decision, "hold" if held else "release") == "release"
             while waiting and (
                 waiting[0].reward is not None or waiting[0].time + window <= event.time
             ):
@@ -245,65 +197,36 @@ def export_rows(session: Session, name: str) -> Iterator[DecisionRow]:
     session.call(log, lambda work: setattr(work.shard, "exported_at", end))
 
 
-def _flushed(work: Work) -> int:
-    work.flush()
-    return work.experiment.head.sequence
-
-
-def _row(experiment: Experiment, sequence: int, event: Decided) -> DecisionRow:
-    return DecisionRow(
-        sequence,
-        event.time,
-        experiment.arms[event.arm],
-        event.probability,
-        event.by,
-        None if event.unit is None else event.unit.hex(),
-        None if event.request is None else event.request.hex(),
-        event.source,
-        event.labels or {},
+def _row(experiment: Experiment, sequence: int, event: events.Decided) -> answers.DecisionRow:
+    unit, request = (None if each is None else each.hex() for each in (event.unit, event.request))
+    who = (unit, request, event.source, event.labels or {})
+    return answers.DecisionRow(
+        sequence, event.time, experiment.arms[event.arm], event.probability, event.by, *who
     )
 
 
-def _reward(
-    experiment: Experiment, row: DecisionRow, event: Rewarded, ruling: str | None, holds: Holds
-) -> None:
-    row.reward = experiment.scale.reward(event.steps)
-    row.reward_time, row.suspicion = event.time, event.suspicion
+def _reward(row: answers.DecisionRow, event: events.Rewarded, value: float) -> None:
+    row.reward, row.reward_time, row.suspicion = value, event.time, event.suspicion
     row.source = event.source or row.source
     row.labels = {**row.labels, **(event.labels or {})}
-    held = holds.hold_back(row.source, row.labels, row.suspicion)
-    row.counts = not held if ruling is None else ruling == "release"
 
 
-@in_background(BackUp)
-def back_up(session: Session, asked: BackUp) -> BackupAnswer:
+@in_background(operations.BackUp)
+def back_up(session: Session, asked: operations.BackUp) -> answers.BackupAnswer:
     """Verify the store and write a copy beside it."""
+    place = Path(getattr(session.engine.store, "path", "log.db"))
     if not _backing_up.acquire(blocking=False):
         raise Overloaded("a backup is being written; ask again when it is done.")
     try:
-        return _back_up_beside(session)
+        now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        copy = place.with_name(f"{place.stem}-{now}{place.suffix}")
+        return answers.BackupAnswer(copy.name, back_up_store(session, copy))
     finally:
         _backing_up.release()
 
 
-def _back_up_beside(session: Session) -> BackupAnswer:
-    store = session.engine.store
-    place = Path(getattr(store, "path", "log.db"))
-    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    copy = place.with_name(f"{place.stem}-{now}{place.suffix}")
-    return BackupAnswer(copy.name, back_up_store(session, copy))
-
-
 def back_up_store(session: Session, target: Path | str) -> int:
-    """Write a copy of the store into a new file after its logs were verified.
-
-    Args:
-        session: works on the store.
-        target: the file, which must not exist.
-
-    Returns:
-        How many records were verified.
-    """
+    """Write a copy of the store into a new file, and return how many records were verified."""
     store = session.engine.store
     if type(store).back_up is not Store.back_up:  # otherwise it is refused, and need not wait
         records = verify_store(session)
