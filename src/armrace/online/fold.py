@@ -139,7 +139,7 @@ class Fold(LiveMemory):
 
     @cached_property
     def weighs(self) -> bool:
-        """Whether rewards are weighted by the probabilities of the learner's own draws, in one layer.
+        """Whether rewards are weighted by the probabilities of the own draws, in one layer.
 
         Only such a learner can let others draw by its weights.
         """
