@@ -36,7 +36,7 @@ LONGEST = (
     "tests/docs/test_example_programs.py",
     "tests/dashboard/test_pages.py",
     "tests/dashboard/test_demo.py",
-    "tests/service/stores",
+    "tests/service/log",
 )
 """Files and folders that take long, the longest first, so that no process ends with one of them.
 
