@@ -18,7 +18,7 @@ from armrace.dashboard.sources import sources_content
 from armrace.dashboard.streaming import Content, Known, SharedContents
 from armrace.errors import StoreFailed
 from armrace.service import MemoryStore, Service
-from armrace.service.http.access import Visitor
+from armrace.service.http.access import Caller
 from armrace.service.http.application import create_application
 from armrace_client.errors import NotFound
 from armrace_client.operations import ListQuarantine, ReadHistory
@@ -47,7 +47,7 @@ def api(service):
 
 
 def race_page(reading) -> Content:
-    return asyncio.run(experiment_content(reading, Visitor("main", None), "race"))
+    return asyncio.run(experiment_content(reading, Caller("main", None), "race"))
 
 
 def sent(content: Content, known: Known) -> dict:
@@ -93,10 +93,10 @@ def test_a_part_whose_frame_changes_is_sent_whole(service, api):
 
 
 def test_costly_answers_are_kept_until_they_are_old_or_another_version(service, api):
-    reading, visitor = Reading(api, seconds=1000), Visitor("main", None)
+    reading, caller = Reading(api, seconds=1000), Caller("main", None)
 
     def ask(version):
-        return asyncio.run(reading.recent(visitor, ReadHistory("race"), version))
+        return asyncio.run(reading.recent(caller, ReadHistory("race"), version))
 
     first = ask((0, 3))
     service.decide_many("race", 20)
@@ -135,7 +135,7 @@ def heard(dashboard, make, count):
 def test_a_stream_beats_when_nothing_changes_and_outlasts_a_store_that_recovers(api):
     answers = [Content({}, []), StoreFailed("away."), Content({}, []), NotFound("gone.")]
 
-    async def make(reading, visitor, name):
+    async def make(reading, caller, name):
         answer = answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -159,17 +159,17 @@ def test_a_page_that_a_store_cannot_give_is_opened_again(api):
 
 def test_streams_that_look_at_the_same_time_share_one_page(api):
     contents, made = SharedContents(Reading(api), seconds=10.0), []
-    visitor = Visitor("main", None)
+    caller = Caller("main", None)
 
-    async def make(reading, visitor, name):
+    async def make(reading, caller, name):
         made.append(name)
         await asyncio.sleep(0.01)
         return Content({}, [])
 
     async def look_all():
-        first = asyncio.ensure_future(contents.current("race", make, visitor, "race"))
+        first = asyncio.ensure_future(contents.current("race", make, caller, "race"))
         await asyncio.sleep(0)
-        looks = [contents.current("race", make, visitor, "race") for _ in range(5)]
+        looks = [contents.current("race", make, caller, "race") for _ in range(5)]
         first.cancel()  # one that leaves does not end it for the others
         found = await asyncio.gather(*looks)
         return {id(each) for each in found}
@@ -177,7 +177,7 @@ def test_streams_that_look_at_the_same_time_share_one_page(api):
     assert len(asyncio.run(look_all())) == 1
     assert made == ["race"]
     contents.forget()  # as after a retraction
-    asyncio.run(contents.current("race", make, visitor, "race"))
+    asyncio.run(contents.current("race", make, caller, "race"))
     assert made == ["race", "race"]
 
 
@@ -232,17 +232,17 @@ def test_the_quarantine_is_read_only_when_it_may_have_changed(monkeypatch):
     service.create("race", ["a", "b"], 0, policy="ucb1", horizon=1000, quarantine=0.5)
     signed = Signed(service)
     reading = Reading(signed.dashboard._api, seconds=0)
-    visitor, read = Visitor(service.tenant, signed.key), []
+    caller, read = Caller(service.tenant, signed.key), []
     call = reading._api.call
 
-    def counted(visitor, operation):
+    def counted(caller, operation):
         read.extend([1] * isinstance(operation, ListQuarantine))
-        return call(visitor, operation)
+        return call(caller, operation)
 
     monkeypatch.setattr(reading._api, "call", counted)
 
     def held():
-        content = asyncio.run(sources_content(reading, visitor, "race"))
+        content = asyncio.run(sources_content(reading, caller, "race"))
         return content.parts["quarantine"].count("Release the reward"), len(read)
 
     made = service.decide_many("race", 4)
@@ -256,7 +256,7 @@ def test_the_quarantine_is_read_only_when_it_may_have_changed(monkeypatch):
     service.release("race", [made[0]])  # one leaves and another one comes
     service.reward(made[3], 1.0, suspicion=0.9)
     assert held() == (2, 3)
-    reader = visitor._replace(key=msgspec.structs.replace(signed.key, scopes=("read",)))
+    reader = caller._replace(key=msgspec.structs.replace(signed.key, scopes=("read",)))
     content = asyncio.run(sources_content(reading, reader, "race"))
     assert "Sign in with an admin key" in content.parts["quarantine"]
 

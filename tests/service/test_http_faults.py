@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from armrace.errors import DamagedFile, RequestFailed, StoreFailed
 from armrace.service import MemoryStore, Service
-from armrace.service.http.access import Visitor
+from armrace.service.http.access import Caller
 from armrace.service.http.application import create_application
 from armrace.service.http.logs import RequestLog
 from armrace.service.operations import HANDLERS
@@ -124,12 +124,12 @@ def api_of(service, **more):
 def test_a_defect_in_one_operation_of_a_transaction_is_that_operations_alone(service, monkeypatch):
     service.create("ads", ["a", "b"], 0)
     monkeypatch.setitem(HANDLERS, Decide, decide_with_a_defect)
-    api, visitor = api_of(service), Visitor("main", None)
+    api, caller = api_of(service), Caller("main", None)
 
     async def ask():
         asked = [Decide("ads"), Decide("ads", unit="broken"), Decide("ads")]
         return await asyncio.gather(
-            *(api.call(visitor, each) for each in asked), return_exceptions=True
+            *(api.call(caller, each) for each in asked), return_exceptions=True
         )
 
     first, broken, last = asyncio.run(ask())
@@ -158,7 +158,7 @@ def test_a_store_that_fails_in_a_page_stops_the_process_too(service):
 
     service.engine.store = Failing()
     with pytest.raises(StoreFailed):
-        asyncio.run(api.call(Visitor("main", None), ListNames()))
+        asyncio.run(api.call(Caller("main", None), ListNames()))
     assert stopped == [True]
 
 
@@ -168,8 +168,8 @@ def test_pages_check_scopes_as_endpoints_do(service):
     stranger = service.keyring.create(["admin"], tenant="shop")[0]
     for key, operation in ((reader, Decide("ads")), (stranger, BackUp())):
         with pytest.raises(Forbidden):
-            asyncio.run(api.call(Visitor(key.tenant, key), operation))
-    assert asyncio.run(api.call(Visitor("main", reader), ListNames())).experiments == []
+            asyncio.run(api.call(Caller(key.tenant, key), operation))
+    assert asyncio.run(api.call(Caller("main", reader), ListNames())).experiments == []
 
 
 def test_backups_are_written_one_at_a_time(tmp_path):

@@ -76,18 +76,18 @@ def replay_out_of_order(patch: Callable[..., None]) -> None:
 
 def lose_a_ruling(patch: Callable[..., None]) -> None:
     """Answer a ruling about what was learned without replaying the log."""
-    patch(Work, "go_on_with", lambda self, experiment, snapshots, base: None)
+    patch(Work, "swap_in", lambda self, experiment, snapshots, base: None)
 
 
 def keep_old_snapshots(patch: Callable[..., None]) -> None:
     """Leave snapshots in the store that a ruling contradicts."""
 
-    def go_on_with(self, experiment, snapshots, base):
+    def swap_in(self, experiment, snapshots, base):
         self.changes += 1
         self.flush()
         self.shard.experiment = self.experiment = experiment
 
-    patch(Work, "go_on_with", go_on_with)
+    patch(Work, "swap_in", swap_in)
 
 
 def load_without_rulings(patch: Callable[..., None]) -> None:

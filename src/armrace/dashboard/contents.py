@@ -20,7 +20,7 @@ from armrace.dashboard.rendering import render
 from armrace.dashboard.sources import suspects_of
 from armrace.dashboard.streaming import Content
 from armrace.forensics.findings import Alarm
-from armrace.service.http.access import Visitor
+from armrace.service.http.access import Caller
 from armrace_client.answers import ExperimentHealth
 from armrace_client.operations import Audit, CheckRatio, Describe, ReadHealth, ReadHistory
 
@@ -29,9 +29,9 @@ _SPARK_POINTS = 40
 _PARTS = ("alarm", "summary", "traffic", "reward", "matrix", "audit", "ratio", "trail", "settings")
 
 
-async def list_content(reading: Reading, visitor: Visitor, name: str) -> Content:
+async def list_content(reading: Reading, caller: Caller, name: str) -> Content:
     """Return the list of experiments, from the one after ``name`` on."""
-    found = await reading.call(visitor, ReadHealth(name, _MOST_LISTED))
+    found = await reading.call(caller, ReadHealth(name, _MOST_LISTED))
     rows = [(each, _rates(each)) for each in found]
     more = len(found) == _MOST_LISTED
     return Content({"experiments": render("parts/list.html", rows=rows, more=more)}, [])
@@ -44,13 +44,13 @@ def _rates(health: ExperimentHealth) -> list[float]:
     return [max(0.0, float(each)) for each in rates]
 
 
-async def experiment_content(reading: Reading, visitor: Visitor, name: str) -> Content:
+async def experiment_content(reading: Reading, caller: Caller, name: str) -> Content:
     """Return the overview of one experiment."""
-    view = await reading.call(visitor, Describe(name))
+    view = await reading.call(caller, Describe(name))
     version = view.generation, len(view.arms)  # a history of another shape would not fit the view
-    history = await reading.recent(visitor, ReadHistory(name), version)
-    audit = await reading.recent(visitor, Audit(name), version)
-    ratio = await reading.recent(visitor, CheckRatio(name), version)
+    history = await reading.recent(caller, ReadHistory(name), version)
+    audit = await reading.recent(caller, Audit(name), version)
+    ratio = await reading.recent(caller, CheckRatio(name), version)
     alarms = msgspec.convert(audit["alarms"], list[Alarm])
     charts = [
         traffic_chart(history),
@@ -58,14 +58,14 @@ async def experiment_content(reading: Reading, visitor: Visitor, name: str) -> C
         certificate_chart(history),
     ]
     values: dict[str, Any] = {
-        "visitor": visitor,
+        "caller": caller,
         "view": view,
         "history": history,
         "audit": audit,
         "conclusion": conclude(view, history, len(alarms)),
         "fine_print": FINE_PRINT,
         "notice": describe_alarms(alarms, view, history),
-        "suspects": await suspects_of(reading, visitor, view) if alarms else [],
+        "suspects": await suspects_of(reading, caller, view) if alarms else [],
         "matrix": matrix_rows(view),
         "ratio": ratio,
         "ratio_words": describe_ratio(ratio),

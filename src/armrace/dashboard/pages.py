@@ -27,7 +27,7 @@ from armrace.dashboard.sessions import COOKIE, LIFETIME, Sessions
 from armrace.dashboard.sources import sources_content
 from armrace.dashboard.streaming import Content, Known, Make, SharedContents
 from armrace.errors import ArmraceError, Outdated
-from armrace.service.http.access import Visitor
+from armrace.service.http.access import Caller
 from armrace.service.http.api import Api
 from armrace.service.http.endpoints import ClientGone
 from armrace_client.errors import Forbidden, NotFound, Unauthorised
@@ -52,12 +52,12 @@ _FINAL = frozenset({401, 403, 404})
 _BEAT = b"event: beat\ndata: {}\n\n"
 _OVER = b"event: over\ndata: {}\n\n"
 _TROUBLE = b"event: trouble\ndata: {}\n\n"
-_MakePage = Callable[[Reading, Visitor, str, Mapping[str, str]], Awaitable[Content]]
+_MakePage = Callable[[Reading, Caller, str, Mapping[str, str]], Awaitable[Content]]
 """Makes the content of a page, given the experiment and all that the address says."""
 
 
 def _live(make: Make) -> _MakePage:
-    return lambda reading, visitor, name, fields: make(reading, visitor, name)
+    return lambda reading, caller, name, fields: make(reading, caller, name)
 
 
 class Dashboard:
@@ -108,20 +108,20 @@ class Dashboard:
 
     # --- who asks -------------------------------------------------------------------------
 
-    def _visitor(self, request: Request) -> Visitor:
+    def _caller(self, request: Request) -> Caller:
         self._api.access.refresh()
         if self._api.access.is_open:
-            return self._api.access.local_visitor(request.scope, dict(request.scope["headers"]))
+            return self._api.access.local_caller(request.scope, dict(request.scope["headers"]))
         key = self.sessions.key_of(request.cookies.get(COOKIE, ""))
         if key is None:
             raise Unauthorised("sign in with a key.")
-        return self._api.access.key_visitor(request.scope, key, "read")
+        return self._api.access.key_caller(request.scope, key, "read")
 
-    def _admitted(self, request: Request) -> Visitor:
+    def _admitted(self, request: Request) -> Caller:
         """Return who asks, after the request was counted as one of their key."""
-        visitor = self._visitor(request)
-        self._api.access.charge(visitor.key)
-        return visitor
+        caller = self._caller(request)
+        self._api.access.charge(caller.key)
+        return caller
 
     def _guarded(
         self, handle: Callable[[Request], Awaitable[Response]]
@@ -141,17 +141,17 @@ class Dashboard:
 
         return guarded
 
-    def _visitor_if_known(self, request: Request) -> Visitor | None:
+    def _caller_if_known(self, request: Request) -> Caller | None:
         try:
-            return self._visitor(request)
+            return self._caller(request)
         except ArmraceError:
             return None
 
     def _refusal(self, request: Request, error: ArmraceError) -> Response:
-        visitor = self._visitor_if_known(request)
+        caller = self._caller_if_known(request)
         waits = request.method == "GET" and error.status >= 500
         return self._frame(
-            request, "refusal", "Refused", visitor, error.status, message=str(error), waits=waits
+            request, "refusal", "Refused", caller, error.status, message=str(error), waits=waits
         )
 
     # --- pages ----------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class Dashboard:
         request: Request,
         template: str,
         title: str,
-        visitor: Visitor | None,
+        caller: Caller | None,
         status: int = 200,
         **values: object,
     ) -> Response:
@@ -169,9 +169,9 @@ class Dashboard:
         html = render(
             f"{template}.html",
             title=title,
-            visitor=visitor,
+            caller=caller,
             note=self._note(),
-            token=self.sessions.form_token(session) if visitor else "",
+            token=self.sessions.form_token(session) if caller else "",
             done=self._done(request),
             **values,
         )
@@ -181,17 +181,17 @@ class Dashboard:
         self, template: str, title: str, make: _MakePage
     ) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
-            visitor, fields = self._admitted(request), dict(request.query_params)
+            caller, fields = self._admitted(request), dict(request.query_params)
             name, source = fields.get("name", ""), fields.get("source", "")
-            parts = self._own_parts(request, await make(self._reading, visitor, name, fields))
+            parts = self._own_parts(request, await make(self._reading, caller, name, fields))
             said = title.format(name=name, source=source)
-            return self._frame(request, template, said, visitor, name=name, parts=parts)
+            return self._frame(request, template, said, caller, name=name, parts=parts)
 
         return self._guarded(handle)
 
     async def _show_api(self, request: Request) -> Response:
-        visitor = self._visitor_if_known(request)
-        return self._frame(request, "api", "API", visitor, operations=OPERATIONS.values())
+        caller = self._caller_if_known(request)
+        return self._frame(request, "api", "API", caller, operations=OPERATIONS.values())
 
     def _own_parts(self, request: Request, content: Content) -> dict[str, str]:
         """Return parts with the token of this session, since parts are shared by sessions."""
@@ -205,25 +205,23 @@ class Dashboard:
     def _stream(self, kind: str, make: Make) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
             try:
-                visitor = self._admitted(request)
-                self._api.streams.check(visitor.key_id)
+                caller = self._admitted(request)
+                self._api.streams.check(caller.key_id)
                 name = request.query_params.get("name", "")
                 # A page that is refused is refused here: a stream that began has no status.
-                await self._contents.current(kind, make, visitor, name)
+                await self._contents.current(kind, make, caller, name)
             except ArmraceError as error:
                 return Response(str(error), error.status, headers=_HEADERS)
-            events = self._counted(visitor, self._events(kind, make, request, name))
+            events = self._counted(caller, self._events(kind, make, request, name))
             return StreamingResponse(
                 events, media_type="text/event-stream", headers=_STREAM_HEADERS
             )
 
         return handle
 
-    async def _counted(
-        self, visitor: Visitor, events: AsyncIterator[bytes]
-    ) -> AsyncIterator[bytes]:
+    async def _counted(self, caller: Caller, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Yield the events of a stream, which counts as one of its key while it is open."""
-        with self._api.streams.opened(visitor.key_id):
+        with self._api.streams.opened(caller.key_id):
             async for each in events:
                 yield each
 
@@ -237,7 +235,7 @@ class Dashboard:
         while not self._api.streams.closing:
             began = time.monotonic()
             try:
-                content = await self._contents.current(kind, make, self._visitor(request), name)
+                content = await self._contents.current(kind, make, self._caller(request), name)
             except ArmraceError as error:
                 if error.status in _FINAL:
                     yield _OVER
@@ -253,34 +251,34 @@ class Dashboard:
 
     # --- forms ----------------------------------------------------------------------------
 
-    async def _form(self, request: Request) -> tuple[Visitor, dict[str, str]]:
+    async def _form(self, request: Request) -> tuple[Caller, dict[str, str]]:
         """Return who sent a form, and its fields, after its token was checked."""
-        visitor, form = self._admitted(request), await read_form(request)
+        caller, form = self._admitted(request), await read_form(request)
         self._check_token(request, form)
-        return visitor, form
+        return caller, form
 
     async def _rule(self, request: Request) -> Response:
         """Make the ruling that a form describes, and go back to a page that shows it."""
-        visitor, form = await self._form(request)
+        caller, form = await self._form(request)
         asked = ruling_in(form)
         try:
-            changed = (await self._api.call(visitor, asked)).changed
+            changed = (await self._api.call(caller, asked)).changed
         except Outdated as error:
             said, again = str(error), preview_address(form)
             return self._frame(
-                request, "outdated", "Outdated", visitor, error.status, message=said, again=again
+                request, "outdated", "Outdated", caller, error.status, message=said, again=again
             )
         if form.get("later"):
             rest = msgspec.structs.replace(asked, head=None)
-            changed += (await self._api.call(visitor, rest)).changed
+            changed += (await self._api.call(caller, rest)).changed
         verdict = form.get("verdict", "void")
         page = "/experiment" if verdict in ("void", "retract") else "/sources"
         return self._go_back(request, page, verdict, asked.name, changed)
 
     async def _start_afresh(self, request: Request) -> Response:
-        visitor, form = await self._form(request)
+        caller, form = await self._form(request)
         name, reason = form.get("name", ""), form.get("reason", "")[:1000]
-        await self._api.call(visitor, StartAfresh(name, reason=reason))
+        await self._api.call(caller, StartAfresh(name, reason=reason))
         return self._go_back(request, "/experiment", "start-afresh", name, 0)
 
     def _go_back(

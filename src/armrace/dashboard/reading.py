@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, NamedTuple, TypeVar
 
-from armrace.service.http.access import Visitor
+from armrace.service.http.access import Caller
 from armrace.service.http.api import Api
 from armrace_client.operations import Operation
 
@@ -38,17 +38,17 @@ class Reading:
         self._kept_long: dict[_Key, _Kept] = {}
         self.call = api.call
 
-    async def recent(self, visitor: Visitor, operation: Operation[T], version: object) -> T:
+    async def recent(self, caller: Caller, operation: Operation[T], version: object) -> T:
         """Return the answer of an operation that changes nothing, or the last one if it is recent.
 
         Audits and histories take ten times as long as the rest of a page. A page that changes
         twenty times a second shows them as they were a moment ago. An answer is not used again for
         another ``version`` of the experiment.
         """
-        key, now = (visitor.tenant, operation), time.monotonic()
+        key, now = (caller.tenant, operation), time.monotonic()
         kept = self._kept.get(key)
         if kept is None or now - kept.made >= self._seconds or kept.version != version:
-            kept = _Kept(now, version, await self._api.call(visitor, operation))
+            kept = _Kept(now, version, await self._api.call(caller, operation))
             self._kept = {
                 k: each for k, each in self._kept.items() if now - each.made < self._seconds
             }
@@ -56,15 +56,15 @@ class Reading:
         answer: T = kept.answer
         return answer
 
-    async def unchanged(self, visitor: Visitor, operation: Operation[T], version: object) -> T:
+    async def unchanged(self, caller: Caller, operation: Operation[T], version: object) -> T:
         """Return the answer of an operation, or the last one, however old, of the same ``version``.
 
         The version must differ whenever the answer does.
         """
-        key = visitor.tenant, operation
+        key = caller.tenant, operation
         kept = self._kept_long.pop(key, None)
         if kept is None or kept.version != version:
-            kept = _Kept(time.monotonic(), version, await self._api.call(visitor, operation))
+            kept = _Kept(time.monotonic(), version, await self._api.call(caller, operation))
         self._kept_long[key] = kept  # as the last, so that the first is the one not asked for
         while len(self._kept_long) > _MOST_KEPT:
             del self._kept_long[next(iter(self._kept_long))]

@@ -16,7 +16,7 @@ from armrace.dashboard.reading import Reading
 from armrace.dashboard.rendering import address, render
 from armrace.dashboard.streaming import Content
 from armrace.errors import InvalidParameter
-from armrace.service.http.access import Visitor, is_of_another_site
+from armrace.service.http.access import Caller, is_of_another_site
 from armrace.service.http.endpoints import read_body
 from armrace_client.answers import ExperimentView, HistoryView
 from armrace_client.errors import Forbidden
@@ -42,7 +42,7 @@ async def read_form(request: Request) -> dict[str, str]:
         ClientGone: it did not come.
         InvalidParameter: it is not a form.
     """
-    # Sign-in has no token yet: another site could sign a visitor in with a key of its own.
+    # Sign-in has no token yet: another site could sign a caller in with a key of its own.
     if is_of_another_site(request.scope, dict(request.scope["headers"])):
         raise Forbidden(
             "a form must be sent by a page of this service; a proxy must pass Host and "
@@ -118,11 +118,11 @@ def _side(title: str, view: ExperimentView | None, history: HistoryView | None) 
 
 
 async def preview_content(
-    reading: Reading, visitor: Visitor, name: str, fields: Mapping[str, str]
+    reading: Reading, caller: Caller, name: str, fields: Mapping[str, str]
 ) -> Content:
     """Return the experiment as it is and as it would be after a ruling about a source."""
     asked = ruling_in(fields, preview=True)
-    answer = await reading.call(visitor, asked)
+    answer = await reading.call(caller, asked)
     assert answer.before is not None
     sides = [
         _side("As it is", answer.before, answer.history_before),
@@ -147,11 +147,11 @@ async def preview_content(
 
 
 async def actions_content(
-    reading: Reading, visitor: Visitor, name: str, fields: Mapping[str, str]
+    reading: Reading, caller: Caller, name: str, fields: Mapping[str, str]
 ) -> Content:
     """Return who changed what, when and why, the latest first."""
     before = _number(fields["before"]) if fields.get("before") else None
-    found = await reading.call(visitor, ListActions(name, before, _MOST_ACTIONS))
+    found = await reading.call(caller, ListActions(name, before, _MOST_ACTIONS))
     older = found[-1].sequence if len(found) == _MOST_ACTIONS else None
     values = {"name": name, "actions": found, "older": older, "newest": before is None}
     return Content({"actions": render("parts/actions.html", **values)}, [])

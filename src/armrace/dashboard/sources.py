@@ -11,7 +11,7 @@ from armrace.dashboard.conclusions import median_bin, median_delay
 from armrace.dashboard.reading import Reading
 from armrace.dashboard.rendering import render
 from armrace.dashboard.streaming import Content
-from armrace.service.http.access import Visitor
+from armrace.service.http.access import Caller
 from armrace_client.answers import ExperimentView, QuarantinedReward, SourceView
 from armrace_client.operations import Describe, ListQuarantine, ListSources, ReadHistory
 
@@ -21,16 +21,16 @@ _FIRST_DELAY, _LAST_DELAY = 4, 32
 """The delays that are drawn, as powers of two of milliseconds."""
 
 
-async def sources_content(reading: Reading, visitor: Visitor, name: str) -> Content:
+async def sources_content(reading: Reading, caller: Caller, name: str) -> Content:
     """Return where visits and rewards come from, by day, and what is held."""
-    sources = await reading.call(visitor, ListSources(name))
-    view = await reading.call(visitor, Describe(name))
+    sources = await reading.call(caller, ListSources(name))
+    view = await reading.call(caller, Describe(name))
     total = sum(day.quarantined for each in sources for day in each.days)
-    held = await _held(reading, visitor, name, total)
+    held = await _held(reading, caller, name, total)
     days = sorted({day.day for each in sources for day in each.days})
     if days and days[-1] == "earlier":
         days = ["earlier", *days[:-1]]
-    shared = {"name": name, "visitor": visitor, "view": view}
+    shared = {"name": name, "caller": caller, "view": view}
     table = render(
         "parts/sources.html",
         **shared,
@@ -46,27 +46,27 @@ async def sources_content(reading: Reading, visitor: Visitor, name: str) -> Cont
 
 
 async def _held(
-    reading: Reading, visitor: Visitor, name: str, total: int
+    reading: Reading, caller: Caller, name: str, total: int
 ) -> list[QuarantinedReward] | None:
-    """Return the rewards that are held; ``None`` for a visitor who may not see them.
+    """Return the rewards that are held; ``None`` for a caller who may not see them.
 
     They are read from the whole log, so that they are asked for only when they may have changed:
     when there are more or fewer, or after a ruling.
     """
-    if not visitor.may_change:
+    if not caller.may_change:
         return None
     if total == 0:
         return []
-    history = await reading.recent(visitor, ReadHistory(name), None)
-    return await reading.unchanged(visitor, ListQuarantine(name), (total, history.rulings[-1:]))
+    history = await reading.recent(caller, ReadHistory(name), None)
+    return await reading.unchanged(caller, ListQuarantine(name), (total, history.rulings[-1:]))
 
 
 async def suspects_of(
-    reading: Reading, visitor: Visitor, view: ExperimentView
+    reading: Reading, caller: Caller, view: ExperimentView
 ) -> list[dict[str, Any]]:
     """Return the sources that differ, with their shares of the rewards of the last day."""
     version = view.generation, len(view.arms)
-    rows = _source_rows(await reading.recent(visitor, ListSources(view.name), version), view)
+    rows = _source_rows(await reading.recent(caller, ListSources(view.name), version), view)
     last = max((day for row in rows for day in row["days"] if day != "earlier"), default="earlier")
     came = [row["days"][last].counted if last in row["days"] else 0 for row in rows]
     return [

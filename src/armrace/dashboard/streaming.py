@@ -18,7 +18,7 @@ import msgspec
 
 from armrace.dashboard.charts import Chart
 from armrace.dashboard.reading import Reading
-from armrace.service.http.access import Visitor
+from armrace.service.http.access import Caller
 
 _BEGIN, _END = "<!--piece-->", "<!--/piece-->"
 
@@ -106,8 +106,8 @@ class Content(NamedTuple):
         )
 
 
-Make = Callable[[Reading, Visitor, str], Awaitable[Content]]
-"""Makes the content of a page for a visitor and an experiment."""
+Make = Callable[[Reading, Caller, str], Awaitable[Content]]
+"""Makes the content of a page for a caller and an experiment."""
 
 _Place = tuple[str, str, str]
 """The kind of a page, who may see it, and the experiment."""
@@ -130,28 +130,28 @@ class SharedContents:
         self._kept: dict[_Place, tuple[float, Content]] = {}
         self._making: dict[_Place, asyncio.Task[Content]] = {}
 
-    async def current(self, kind: str, make: Make, visitor: Visitor, name: str) -> Content:
+    async def current(self, kind: str, make: Make, caller: Caller, name: str) -> Content:
         """Return a content that is not older than the time between two looks.
 
         Visitors of the same tenant and scope share contents.
         """
-        scope = "admin" if visitor.may_change else "read"
-        place = (kind, f"{visitor.tenant} {scope}", name)
+        scope = "admin" if caller.may_change else "read"
+        place = (kind, f"{caller.tenant} {scope}", name)
         kept = self._kept.get(place)
         if kept is not None and time.monotonic() - kept[0] < _FRESH * self._seconds:
             return kept[1]
         # Streams that find the page too old at the same time wait for one that makes it.
         making = self._making.get(place)
         if making is None:
-            making = asyncio.create_task(self._make(place, make, visitor, name))
+            making = asyncio.create_task(self._make(place, make, caller, name))
             self._making[place] = making
         # A stream that is closed is cancelled, and the others still wait for the page.
         return await asyncio.shield(making)
 
-    async def _make(self, place: _Place, make: Make, visitor: Visitor, name: str) -> Content:
+    async def _make(self, place: _Place, make: Make, caller: Caller, name: str) -> Content:
         began, own = time.monotonic(), asyncio.current_task()
         try:
-            content = await make(self._reading, visitor, name)
+            content = await make(self._reading, caller, name)
             if self._making.get(place) is own:  # nothing was changed in the meantime
                 kept = self._kept.items()
                 self._kept = {p: k for p, k in kept if began - k[0] < self._seconds}

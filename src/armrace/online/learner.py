@@ -274,7 +274,7 @@ class Learner(Fold, NotebookView):
             kept = self._copied(live.policy)
             state = kept.inner if self.watch else kept
             copied = live._replace(policy=kept, counters=live.counters.copy())
-            still._go_on_with(copied, self.arms, state, self._away)
+            still._swap_in(copied, self.arms, state, self._away)
         weakref.finalize(still, self._spares.append, (live.policy, kept)).atexit = False
         return still
 

@@ -95,7 +95,7 @@ class LiveMemory:
             objects=find_objects(Decision, arms),
             log=make_log(_FIRST_ROOM if log else 0),
         )
-        self._go_on_with(live, arms, state, {})
+        self._swap_in(live, arms, state, {})
         code = fingerprint(implementations(kept))
         calls = make_live_calls(code, self._current.handle._numba_type_)
         self._calls = LiveCalls(*map(self._refusing, calls)) if is_users(code) else calls
@@ -122,7 +122,7 @@ class LiveMemory:
         layers = self.policy.layer_count(arms, self.horizon)
         return np.array([arms, layers, self.policy.exact_tickets], dtype=np.int64)
 
-    def _go_on_with(
+    def _swap_in(
         self, live: Live, arms: list[str | int], state: Any, away: dict[int, float]
     ) -> None:
         """Replace everything that compiled code works on, in one step."""
@@ -166,7 +166,7 @@ class LiveMemory:
         more = np.zeros(-(-room // 8), dtype=np.uint8)
         rewarded = np.concatenate([live.rewarded, more])
         live = live._replace(rewarded=rewarded, log=log)
-        self._go_on_with(live, self.arms, self._state, self._away)
+        self._swap_in(live, self.arms, self._state, self._away)
 
     @property
     def decisions(self) -> int:
@@ -193,7 +193,7 @@ class LiveMemory:
         log = self._log_with(ADDED_EVENT, len(arms) - 1)
         shape, objects = self._shape(len(arms)), find_objects(Decision, arms)
         live = self._live._replace(policy=kept, shape=shape, objects=objects, log=log)
-        self._go_on_with(live, arms, state, self._away)
+        self._swap_in(live, arms, state, self._away)
 
     def _set_away(self, place: int, is_away: bool) -> None:
         """Take an arm from the state or give it back; an interruption leaves all as it was."""
@@ -206,7 +206,7 @@ class LiveMemory:
             bring_back(state, place, away[place], away)
             del away[place]
         log = self._log_with(PAUSED_EVENT if is_away else RESUMED_EVENT, place)
-        self._go_on_with(self._live._replace(policy=kept, log=log), self.arms, state, away)
+        self._swap_in(self._live._replace(policy=kept, log=log), self.arms, state, away)
 
     def _log_with(self, kind: int, place: int) -> Log:
         """Return a copy of the log with an event about an arm, if a log is kept."""
@@ -265,5 +265,5 @@ class LiveMemory:
         away = snapshot.paused_arms(arms)
         if away and not self.policy.loses_arms:
             raise DamagedFile(f"the snapshot has paused arms, which {self.policy.tag()} never has.")
-        self._go_on_with(live._replace(rewarded=rewarded), self.arms, self._state, away)
+        self._swap_in(live._replace(rewarded=rewarded), self.arms, self._state, away)
         self._make_room(_FIRST_ROOM)

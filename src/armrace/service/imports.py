@@ -26,7 +26,7 @@ from armrace.logs import Log
 from armrace.logs.survey import natural_key
 from armrace.service.model.events import Decided, Rewarded
 from armrace.service.model.experiment import Experiment
-from armrace.service.model.generation import lot_of
+from armrace.service.model.generation import uniform_at
 from armrace.service.model.settings import (
     RewardScale,
     Settings,
@@ -144,7 +144,7 @@ class _Importer:
             return True
         if propensity is None:  # it may have been anything, so that the row proves nothing
             return False
-        coin = lot_of(experiment.settings.seed + _COINS, experiment.head.sequence)
+        coin = uniform_at(experiment.settings.seed + _COINS, experiment.head.sequence)
         return coin * propensity < self._floor
 
     def _expect(self, experiment: Experiment, sequence: int, row: LoggedRow, time: int) -> None:

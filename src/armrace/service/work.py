@@ -124,7 +124,7 @@ class Work:
             self._records = []
         return self._transaction
 
-    def go_on_with(self, experiment: Experiment, snapshots: dict[int, bytes], base: int) -> None:
+    def swap_in(self, experiment: Experiment, snapshots: dict[int, bytes], base: int) -> None:
         """Replace the experiment by one that was replayed, and the snapshots that contradict it.
 
         ``base`` is the snapshot that the replay began with, or 0; it has made ``snapshots``.

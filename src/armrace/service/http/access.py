@@ -50,7 +50,7 @@ class _Bucket:
         return 0.0
 
 
-class Visitor(NamedTuple):
+class Caller(NamedTuple):
     """Who asks: the tenant, the key that was shown, and the person behind it if known."""
 
     tenant: str
@@ -61,12 +61,12 @@ class Visitor(NamedTuple):
 
     @property
     def may_change(self) -> bool:
-        """Whether the visitor may change experiments."""
+        """Whether the caller may change experiments."""
         return self.key is None or self.key.allows("admin")
 
     @property
     def may_read(self) -> bool:
-        """Whether the visitor may know the names of experiments."""
+        """Whether the caller may know the names of experiments."""
         return self.key is None or self.key.allows("read")
 
     @property
@@ -138,28 +138,28 @@ class Access:
         """Whether programs on this machine need no key."""
         return self._declared_open and not self._keyring.has_keys
 
-    def check(self, http: Http, headers: Headers, scope: Scope, operator: bool = False) -> Visitor:
+    def check(self, http: Http, headers: Headers, scope: Scope, operator: bool = False) -> Caller:
         """Return who sent a request, or refuse it."""
         self.refresh()
         if self.is_open:
-            return self.local_visitor(http, headers)
+            return self.local_caller(http, headers)
         kind, _, text = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         key = self._keyring.find(text) if kind.lower() == "bearer" else None
         if key is None:
             raise Unauthorised("the header Authorization must be Bearer with a valid key.")
-        return self.key_visitor(http, key, scope, operator)
+        return self.key_caller(http, key, scope, operator)
 
-    def key_visitor(self, http: Http, key: ApiKey, scope: Scope, operator: bool = False) -> Visitor:
+    def key_caller(self, http: Http, key: ApiKey, scope: Scope, operator: bool = False) -> Caller:
         """Return who uses a valid key, with the person if a trusted proxy names one, or refuse."""
         person = None if self._proxies is None else self._proxies.person(http)
-        visitor = Visitor(key.tenant, key, person)
-        self.check_scope(visitor, scope, operator)
+        caller = Caller(key.tenant, key, person)
+        self.check_scope(caller, scope, operator)
         _trust(http)
-        return visitor
+        return caller
 
-    def check_scope(self, visitor: Visitor, scope: Scope, operator: bool = False) -> None:
-        """Refuse what a visitor's key does not allow."""
-        key = visitor.key
+    def check_scope(self, caller: Caller, scope: Scope, operator: bool = False) -> None:
+        """Refuse what a caller's key does not allow."""
+        key = caller.key
         if key is None:
             return
         if not key.allows(scope):
@@ -167,7 +167,7 @@ class Access:
         if operator and key.tenant != self._tenant:
             raise Forbidden(f"this concerns all tenants and needs a key of {self._tenant}.")
 
-    def local_visitor(self, http: Http, headers: Headers) -> Visitor:
+    def local_caller(self, http: Http, headers: Headers) -> Caller:
         """Return who uses a service without keys; refuse whoever may not be a program here."""
         client = http.get("client")
         # A web page must not reach the service through a name that leads to this machine.
@@ -179,7 +179,7 @@ class Access:
         if is_of_another_site(http, headers):
             raise Forbidden("without keys, the service answers no page of another site.")
         _trust(http)
-        return Visitor(self._tenant, None)
+        return Caller(self._tenant, None)
 
     def charge(self, key: ApiKey | None, events: int = 1) -> None:
         """Count the events of a key; refuse those that are too many."""

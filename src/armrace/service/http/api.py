@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from armrace.service.engine import Engine
-from armrace.service.http.access import Access, Visitor
+from armrace.service.http.access import Access, Caller
 from armrace.service.operations.inspection import ExportFile
 from armrace_client.errors import TooOften
 from armrace_client.operations import Operation
@@ -66,32 +66,32 @@ class Api:
         self._engine = engine
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting = 0
-        self._asked: list[tuple[Operation[Any], Visitor, asyncio.Future[Any]]] = []
+        self._asked: list[tuple[Operation[Any], Caller, asyncio.Future[Any]]] = []
         self._outcomes: deque[tuple[asyncio.Future[Any], Any]] = deque()
         self._is_due = False
 
-    async def call(self, visitor: Visitor, operation: Operation[T]) -> T:
+    async def call(self, caller: Caller, operation: Operation[T]) -> T:
         """Perform an operation and return its answer, or raise its refusal."""
-        self.access.check_scope(visitor, operation.route.scope, operation.route.operator)
-        answer: T = await self.submit(visitor, operation)
+        self.access.check_scope(caller, operation.route.scope, operation.route.operator)
+        answer: T = await self.submit(caller, operation)
         return answer
 
-    def submit(self, visitor: Visitor, operation: Operation[Any]) -> asyncio.Future[Any]:
-        """Perform an operation of a visitor who may do it; return what its answer is awaited by."""
+    def submit(self, caller: Caller, operation: Operation[Any]) -> asyncio.Future[Any]:
+        """Perform an operation of a caller who may do it; return what its answer is awaited by."""
         loop = self._loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         if not self._asked:
             # Not at once: what else has arrived by now goes along, in one transaction.
             loop.call_soon(self._submit_all)
-        self._asked.append((operation, visitor, future))
+        self._asked.append((operation, caller, future))
         self._waiting += 1
         return future
 
     def _submit_all(self) -> None:
         asked, self._asked = self._asked, []
-        for operation, visitor, future in asked:
+        for operation, caller, future in asked:
             try:
-                self._engine.submit(operation, visitor.principal, partial(self._deliver, future))
+                self._engine.submit(operation, caller.principal, partial(self._deliver, future))
             except Exception as error:
                 self._deliver(future, error)
 

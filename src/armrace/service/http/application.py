@@ -28,7 +28,7 @@ from starlette.types import Receive, Scope, Send
 from armrace.errors import ArmraceError, RequestFailed
 from armrace.service.background import run_in_background
 from armrace.service.exports import FORMATS
-from armrace.service.http.access import Access, Headers, TrustedProxies, Visitor
+from armrace.service.http.access import Access, Caller, Headers, TrustedProxies
 from armrace.service.http.api import Api
 from armrace.service.http.endpoints import ENDPOINTS, EVENTS, ClientGone, Endpoint, make_document
 from armrace.service.http.logs import RequestLog, request_id
@@ -190,12 +190,12 @@ class _Handler:
         self._api, self._log = api, log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        began, visitor, refusal, more = time.perf_counter(), None, None, {}
+        began, caller, refusal, more = time.perf_counter(), None, None, {}
         headers, status = dict(scope["headers"]), self._route.status
         name = request_id(headers.get(b"x-request-id"))
         try:
-            visitor = self._visitor(scope, headers)
-            answer = await self._answer(visitor, scope, headers, receive)
+            caller = self._caller(scope, headers)
+            answer = await self._answer(caller, scope, headers, receive)
             if isinstance(answer, (AsyncGeneratorType, ExportFile)):
                 self._log.write(name, self._endpoint, status, began, None)
                 await _send_parts(answer, name, scope, receive, send)
@@ -206,7 +206,7 @@ class _Handler:
         except Exception as error:
             refusal = error if isinstance(error, ArmraceError) else RequestFailed.because_of(error)
             status, more, sentence = refusal.status, headers_of(refusal), str(refusal)
-            if visitor is not None and not visitor.may_read:  # nor learn which names there are
+            if caller is not None and not caller.may_read:  # nor learn which names there are
                 sentence = getattr(refusal, "brief", None) or sentence
             content = _encode(Problem(refusal.code, sentence))
         sent = [
@@ -219,45 +219,45 @@ class _Handler:
         await send({"type": "http.response.body", "body": content})
         self._log.write(name, self._endpoint, status, began, refusal)
 
-    def _visitor(self, scope: Scope, headers: Headers) -> Visitor:
+    def _caller(self, scope: Scope, headers: Headers) -> Caller:
         return self._api.access.check(scope, headers, self._route.scope, self._route.operator)
 
     async def _answer(
-        self, visitor: Visitor, scope: Scope, headers: Headers, receive: Receive
+        self, caller: Caller, scope: Scope, headers: Headers, receive: Receive
     ) -> Any:
         endpoint, charge = self._endpoint, self._api.access.charge
         if not endpoint.has_own_cost:
-            charge(visitor.key, self._route.cost)
+            charge(caller.key, self._route.cost)
         operation = await endpoint.read(scope, headers, receive)
         if endpoint.has_own_cost:
-            charge(visitor.key, max(1, operation.events()))
-        return await self._api.submit(visitor, operation)
+            charge(caller.key, max(1, operation.events()))
+        return await self._api.submit(caller, operation)
 
 
 class _EventsHandler(_Handler):
     """The state of an experiment whenever it has changed, as a stream."""
 
     async def _answer(
-        self, visitor: Visitor, scope: Scope, headers: Headers, receive: Receive
+        self, caller: Caller, scope: Scope, headers: Headers, receive: Receive
     ) -> Any:
-        self._api.access.charge(visitor.key)
+        self._api.access.charge(caller.key)
         operation = await self._endpoint.read(scope, headers, receive)
-        await self._api.submit(visitor, operation)  # refused here, before the stream begins
-        self._api.streams.check(visitor.key_id)
-        return self._states(visitor, operation, partial(self._visitor, scope, headers))
+        await self._api.submit(caller, operation)  # refused here, before the stream begins
+        self._api.streams.check(caller.key_id)
+        return self._states(caller, operation, partial(self._caller, scope, headers))
 
     async def _states(
-        self, visitor: Visitor, operation: Operation[Any], check: Callable[[], Visitor]
+        self, caller: Caller, operation: Operation[Any], check: Callable[[], Caller]
     ) -> AsyncIterator[bytes]:
         """Yield the state, at most once a second; a comment if it has not changed.
 
         The stream ends when its key may read no more.
         """
         last, streams = None, self._api.streams
-        with streams.opened(visitor.key_id):
+        with streams.opened(caller.key_id):
             while not streams.closing:
                 try:
-                    view = await self._api.submit(visitor, operation)
+                    view = await self._api.submit(caller, operation)
                     check()
                 except ArmraceError as error:
                     yield b"event: problem\ndata: " + _encode({"code": error.code}) + b"\n\n"

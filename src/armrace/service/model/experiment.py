@@ -25,7 +25,7 @@ from armrace.kernels.generics import is_restrictable
 from armrace.service.log.chain import BEGINNING, Head, Record, head_of
 from armrace.service.model import events
 from armrace.service.model.counts import ArmTotals, Sources, Totals
-from armrace.service.model.generation import Drawn, Generation, GenerationData, lot_of
+from armrace.service.model.generation import Drawn, Generation, GenerationData, uniform_at
 from armrace.service.model.history import FIRST_BUCKET, Audits, History
 from armrace.service.model.settings import FIRST_HORIZON, Settings, read_settings
 from armrace.service.model.visits import Holds, OpenVisits, Visit
@@ -358,8 +358,8 @@ class Experiment:
         """
         floors = self.floors_among(indices)
         # By the number of the record, which no ruling changes: lots are never used twice.
-        lot = lot_of(self.settings.seed, self.head.sequence + 1) if floors else 0.0
-        return self.generation.draw(floors, indices, len(self.arms), lot)
+        uniform = uniform_at(self.settings.seed, self.head.sequence + 1) if floors else 0.0
+        return self.generation.draw(floors, indices, len(self.arms), uniform)
 
     def floors_among(self, indices: list[int] | None) -> dict[int, float]:
         """Return the floors of the arms that may be chosen, by index."""

@@ -123,15 +123,15 @@ class Generation:
         self._taken = self._skipped = taken
 
     def draw(
-        self, floors: dict[int, float], eligible: list[int] | None, arms: int, lot: float
+        self, floors: dict[int, float], eligible: list[int] | None, arms: int, uniform: float
     ) -> Drawn:
         """Draw an arm and change nothing but the learner's random stream.
 
         Only the places in ``eligible`` may be chosen, ``None`` for all of the learner's; ``floors``
-        has floors of these. The experiment has ``arms`` arms. The lot, a number in [0, 1), decides
+        has floors of these. The experiment has ``arms`` arms. The uniform, a number in [0, 1), decides
         whether a floor chooses the arm.
         """
-        place = _drawn_by_floor(floors, lot)
+        place = _drawn_by_floor(floors, uniform)
         shares, known = b"", None
         # Only of unrestricted draws: the ratio check compares with the probabilities of all arms.
         if eligible is None and (floors or self.learner.policy.exact_tickets):
@@ -195,19 +195,19 @@ class Generation:
         return cls(data.number, learner)
 
 
-def _drawn_by_floor(floors: dict[int, float], lot: float) -> int | None:
-    # The floors divide [0, 1) from 0 on; a lot beyond all of them is left to the policy.
+def _drawn_by_floor(floors: dict[int, float], uniform: float) -> int | None:
+    # The floors divide [0, 1) from 0 on; a uniform beyond all of them is left to the policy.
     for place, floor in floors.items():
-        if lot < floor:
+        if uniform < floor:
             return place
-        lot -= floor
+        uniform -= floor
     return None
 
 
-def lot_of(seed: int, number: int) -> float:
+def uniform_at(seed: int, number: int) -> float:
     """Return a number in [0, 1) for the decision of a number, which depends on nothing else.
 
-    >>> f"{lot_of(seed=1, number=0):.6f}"
+    >>> f"{uniform_at(seed=1, number=0):.6f}"
     '0.480554'
     """
     digest = hashlib.blake2b(b"%d:%d" % (seed, number), digest_size=8).digest()

@@ -66,7 +66,7 @@ class History(msgspec.Struct, array_like=True):
         """Make the points that are due at ``time``, before the event of that time is applied."""
         self._add_point(experiment, self.due)
         reached = time - (time - self.start) % self.bucket
-        if reached > self.due:  # nothing happened in between, which the course must show
+        if reached > self.due:  # nothing happened in between, which the history must show
             self._add_point(experiment, reached)
         # Buckets may have become longer meanwhile.
         self.due = time - (time - self.start) % self.bucket + self.bucket

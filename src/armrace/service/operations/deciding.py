@@ -30,7 +30,7 @@ from armrace.service.model.events import (
     verdicts_in,
 )
 from armrace.service.model.experiment import Experiment, LeaseState
-from armrace.service.model.generation import lot_of
+from armrace.service.model.generation import uniform_at
 from armrace.service.model.settings import check_label, check_labels
 from armrace.service.model.visits import Visit
 from armrace.service.operations.handlers import Session, Target, as_batch, on_experiment
@@ -178,8 +178,8 @@ def record(work: Work, asked: Record) -> answers.Decision:
     _check_running(work)
     index, labels = find_arm(experiment, asked.arm), _check_origin(asked)
     work.advance()
-    lot = lot_of(experiment.settings.seed, experiment.head.sequence + 1)
-    ticket = experiment.generation.ticket_of_others(index, lot)
+    uniform = uniform_at(experiment.settings.seed, experiment.head.sequence + 1)
+    ticket = experiment.generation.ticket_of_others(index, uniform)
     origin = (unit, request, asked.source, labels)
     return _add(work, Decided(work.time, index, ticket, 0, None, b"", *origin, "editor"))
 

@@ -281,7 +281,7 @@ class _Attempt:
                 again.preload(changed)
                 records = list(transaction.read(log, again.head.sequence))
                 Experiment.replay(events_of(records), again, changed)
-                work.go_on_with(again, replayed.snapshots, replayed.base)
+                work.swap_in(again, replayed.snapshots, replayed.base)
             elif experiment.needs_replay(changed):  # windows have closed in between
                 return None
             self._add_events(work)
