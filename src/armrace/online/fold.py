@@ -261,17 +261,20 @@ class Fold(LiveMemory):
                 self._set_away(place, False)
 
     def _weights(self) -> np.ndarray:
-        out, present = np.zeros(len(self.arms)), np.ones(len(self.arms), dtype=np.bool_)
+        out = np.zeros(len(self.arms))
+        if not self._away:
+            self._calls.distribution(self._current.handle, out)
+            return out
+        present = np.ones(len(self.arms), dtype=np.bool_)
         present[list(self._away)] = False
-        if self._away and not self.policy.exact_tickets:
+        if not self.policy.exact_tickets:
             distribution_among(self._state, present, out)
-        elif self._away and not self.policy.draws_by_weights:
+        elif not self.policy.draws_by_weights:
             # An index: the one arm that it would choose, whatever the random numbers.
             out[choose(self._state, stream_for(0, Purpose.LEARNER, 0), present).arm] = 1.0
         else:
             self._calls.distribution(self._current.handle, out)
-            if self._away:
-                out = np.where(present, out, 0.0) / out[present].sum()
+            out = np.where(present, out, 0.0) / out[present].sum()
         return out
 
     # --- events of a log ------------------------------------------------------------------

@@ -69,7 +69,7 @@ _FIRST_PART, _WHOLE_PART = 4, 100
 _WORTH_SAVING = 500
 """An experiment is saved when it leaves memory if it has had this many events since."""
 _CATCH_UP = 2000
-"""How many events of other servers are applied within a transaction; more are loaded in the background."""
+"""How many events of other servers are applied within a transaction; more are loaded anew."""
 _SNAPSHOT_BYTES = 32 * 2**20
 """How much all snapshots of an experiment may take."""
 _MANY_ARMS = 100

@@ -8,7 +8,6 @@ it.
 
 from __future__ import annotations
 
-import base64
 import binascii
 import hashlib
 import hmac
@@ -22,7 +21,8 @@ DECISION, LEASE = 2, 3
 """What a token names; tokens of the first design had the number 1."""
 _CONTENT = struct.Struct(">BIIQIQ")
 _SIGNATURE = 16
-_LENGTH = len(base64.b64encode(bytes(_CONTENT.size + _SIGNATURE)))
+_LENGTH = len(binascii.b2a_base64(bytes(_CONTENT.size + _SIGNATURE), newline=False))
+_TO_URL = bytes.maketrans(b"+/", b"-_")
 _FROM_URL = bytes.maketrans(b"-_+/", b"+/--")
 """Characters outside the URL-safe alphabet of base64 become ones that base64 does not have."""
 _FORGED = "no decision of this service has this token."
@@ -59,7 +59,8 @@ class SigningKeys:
         """Return the token of a decision or of a lease."""
         body = _CONTENT.pack(kind, self._signer, *content)
         signed = body + self._signature(self._signer, tenant, body)
-        return base64.urlsafe_b64encode(signed).decode()
+        # base64.urlsafe_b64encode takes twice as long.
+        return binascii.b2a_base64(signed, newline=False).translate(_TO_URL).decode()
 
     def read(self, tenant: str, token: object, kind: int = DECISION) -> TokenContent:
         """Return what a token says; refuse one that this service has not given to this tenant."""

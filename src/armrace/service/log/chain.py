@@ -40,11 +40,12 @@ class Record(NamedTuple):
 
 make_record: Callable[[Any], Record] = partial(tuple.__new__, Record)
 """As ``Record._make``, which takes three times as long."""
+_make_head: Callable[[Any], Head] = partial(tuple.__new__, Head)
 
 
 def head_of(record: Record) -> Head:
     """Return the end of a log whose last record this is."""
-    return Head(record.sequence, record.digest)
+    return _make_head((record.sequence, record.digest))
 
 
 class Chain:
@@ -59,7 +60,7 @@ class Chain:
         """Return the record that adds ``payload`` to a log that ends in ``head``."""
         digest = self._keyed.copy()
         digest.update(head.digest + payload)
-        return Record(head.sequence + 1, payload, digest.digest(), subject)
+        return make_record((head.sequence + 1, payload, digest.digest(), subject))
 
     def verify(self, head: Head, records: Iterable[Record]) -> None:
         """Refuse records of which one is missing, was changed or is out of place after ``head``."""

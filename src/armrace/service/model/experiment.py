@@ -144,15 +144,16 @@ class Experiment:
         is_due = time >= self.history.due or self.is_due(time)
         if is_due and not self._is_of_void(record.sequence, event):
             self.advance(time)
-        self._change(record.sequence, event)
+        if type(event) is events.Decided:  # these two first: nearly all are like that
+            self._decided(record.sequence, event)
+        elif type(event) is events.Rewarded:
+            self._rewarded(event)
+        else:
+            self._change(record.sequence, event)
         self.head = head_of(record)
 
     def _change(self, sequence: int, event: events.Event) -> None:
         match event:
-            case events.Decided():
-                self._decided(sequence, event)
-            case events.Rewarded():
-                self._rewarded(event)
             case events.Ruled():
                 self._ruled(event)
             case events.HoldChanged():

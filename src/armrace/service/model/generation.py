@@ -31,6 +31,7 @@ _SEED_STEP = 1_000_003
 _SEEDS = 2**63
 _MOST_SHARES = 256
 """With more arms than this, events do not carry the probability of every arm."""
+_SHARE = np.dtype("<f4")
 
 
 class GenerationData(msgspec.Struct, frozen=True, array_like=True):
@@ -128,8 +129,8 @@ class Generation:
         """Draw an arm and change nothing but the learner's random stream.
 
         Only the places in ``eligible`` may be chosen, ``None`` for all of the learner's; ``floors``
-        has floors of these. The experiment has ``arms`` arms. The uniform, a number in [0, 1), decides
-        whether a floor chooses the arm.
+        has floors of these. The experiment has ``arms`` arms. ``uniform``, a number in [0, 1),
+        decides whether a floor chooses the arm.
         """
         place = _drawn_by_floor(floors, uniform)
         shares, known = b"", None
@@ -138,15 +139,18 @@ class Generation:
             weights = self._weights(floors, arms)
             known = None if place is None else float(weights[place])
             if arms <= _MOST_SHARES:
-                shares = np.asarray(weights, dtype="<f4").tobytes()
+                shares = np.asarray(weights, dtype=_SHARE).tobytes()
         if place is not None:
             return Drawn(place, None, 0, known, shares)
         self._skip()
         ticket, taken = self.learner.draw(eligible)
         self._taken = self._skipped = taken
         place = self.places[ticket.arm]
-        if not math.isnan(ticket.probability):  # else it is not known
-            own = (1.0 - math.fsum(floors.values())) * ticket.probability
+        known = ticket.probability
+        if math.isnan(known):
+            known = None
+        elif floors:
+            own = (1.0 - math.fsum(floors.values())) * known
             known = min(floors.get(place, 0.0) + own, 1.0)
         return Drawn(place, ticket, taken, known, shares)
 

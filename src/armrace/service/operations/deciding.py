@@ -95,6 +95,8 @@ def _check_identifiers(
     work: Work, asked: Decide | Record | LeasedVisit
 ) -> tuple[bytes | None, bytes | None]:
     """Return what the log holds of the unit and the request of a visit, or refuse them."""
+    if asked.unit is None and asked.request is None:
+        return None, None
     for what, given in (("unit", asked.unit), ("request", asked.request)):
         if given is not None:
             check_label(what, given)
