@@ -232,7 +232,7 @@ def test_what_a_log_cannot_hold_is_refused_in_one_sentence(service, name, ask):
 
 def test_many_late_rewards_ask_the_store_once(service, clock, monkeypatch):
     """A question takes a round trip where the store is a database, while others wait."""
-    monkeypatch.setattr("armrace.service.engine._FIRST_PART", 100)  # in one transaction
+    monkeypatch.setattr("armrace.service.engine._COST", 1e-9)  # in one transaction
     service.create("ads", ["a", "b"], missing=0, window=10)
     made = service.decide_many("ads", 6)
     service.reward_many([(decision, 1.0) for decision in made[:3]])

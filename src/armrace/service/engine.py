@@ -17,7 +17,6 @@ store, the others are performed again without it.
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 import time
@@ -63,9 +62,13 @@ from armrace_client.operations import Operation
 T = TypeVar("T")
 _MOST_WAITING = 50_000
 """How many operations may wait; a batch counts by its members."""
-_PART_SECONDS = 0.0005
-"""How long the part of a batch should keep a transaction busy."""
-_FIRST_PART, _WHOLE_PART = 4, 100
+_PART_SECONDS, _ALONE_SECONDS = 0.0005, 0.004
+"""How long the part of a batch may keep the engine from others: if they wait, and if none does."""
+_CHEAP = 0.0001
+"""Up to so much processor time of a call, a wait for the disk is worth sparing for a batch."""
+_COST = 0.00004
+"""The processor time of a call, in seconds, as long as none of its kind was measured."""
+_MOST_COSTS = 1000
 _WORTH_SAVING = 500
 """An experiment is saved when it leaves memory if it has had this many events since."""
 _CATCH_UP = 2000
@@ -96,11 +99,12 @@ class _Job:
 
     deliver: Deliver
     outcomes: list[Any]
+    kind: Any = None
+    """What batches have in common whose calls cost alike: the command, and the experiment."""
     calls: list[_Call] = field(default_factory=list)
     left: int = 0
     taken: int = 0
     """How many calls of a batch were taken from the queue."""
-    part: int = field(default_factory=lambda: _FIRST_PART)
 
     def answer(self, place: int, outcome: Any) -> None:
         self.outcomes[place] = outcome
@@ -149,7 +153,7 @@ class Engine:
         self._count = 0
         self._closing = False
         self._is_serving = False
-        self._shortest = math.inf
+        self._costs: dict[Any, float] = {}
         self._ruling: dict[int, threading.Lock] = {}
         self._loaders = ThreadPoolExecutor(2, "loader")
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
@@ -200,6 +204,9 @@ class Engine:
             else:
                 job.calls.append(_Call(where, command, principal, job, place))
         job.left = len(job.calls)
+        if job.left > 1:
+            first = job.calls[0]
+            job.kind = (type(first.command), first.principal.tenant, first.where)
         if not job.left:
             deliver(job.outcomes)
             return
@@ -305,10 +312,10 @@ class Engine:
             for task in tasks:
                 task()
             if calls:
-                began = time.perf_counter()
+                began = time.thread_time()
                 self._serve(calls)
                 if batch is not None:
-                    self._fit_part(batch, time.perf_counter() - began)
+                    self._note_cost(batch, (time.thread_time() - began) / len(calls))
 
     def _has_work(self) -> bool:
         return bool(self._waiting or self._batches or self._tasks)
@@ -319,19 +326,22 @@ class Engine:
         if not self._batches:
             return calls, None
         batch = self._batches.popleft()
-        # Where nobody else waits, one wait for the disk serves the whole batch.
-        part = batch.part if calls or self._batches else _WHOLE_PART
+        cost = self._costs.get(batch.kind, _COST)
+        # Where nobody else waits, one wait for the disk serves more of the batch.
+        alone = not (calls or self._batches) and cost <= _CHEAP
+        part = max(1, int((_ALONE_SECONDS if alone else _PART_SECONDS) / cost))
         calls += batch.calls[batch.taken : batch.taken + part]
         batch.taken += part
         if batch.taken < len(batch.calls):
             self._batches.append(batch)
         return calls, batch
 
-    def _fit_part(self, batch: _Job, seconds: float) -> None:
-        """Let the next part of a batch take its time, beyond what the shortest one took."""
-        self._shortest = min(self._shortest, seconds)
-        share = _PART_SECONDS / max(seconds - self._shortest, _PART_SECONDS / 2)
-        batch.part = max(1, int(batch.part * share))
+    def _note_cost(self, batch: _Job, seconds: float) -> None:
+        """Take note of what a call costs, for the next part of this batch and of those like it."""
+        if len(self._costs) >= _MOST_COSTS:
+            self._costs.clear()
+        # Halved at most, since one batch may name a thousand eligible arms and the next one none.
+        self._costs[batch.kind] = max(seconds, self._costs.get(batch.kind, 0.0) / 2, 1e-6)
 
     def _serve(self, calls: list[_Call]) -> None:
         """Perform calls on experiments that are loaded; let the others wait for their loader."""

@@ -406,7 +406,8 @@ class Experiment:
         frozen = copy(self)
         frozen.arms, frozen.statuses = [*self.arms], [*self.statuses]
         frozen.holds = Holds(self.settings.quarantine, self.holds.standing)
-        frozen.totals = Totals([copy(each) for each in self.totals.arms])
+        # As copy() does, in less than half the time: there may be thousands of arms.
+        frozen.totals = Totals([each.__copy__() for each in self.totals.arms])  # type: ignore[attr-defined]  # of msgspec
         frozen.generation = self.generation.still()
         frozen.history = msgspec.structs.replace(self.history, points=[*self.history.points])
         return frozen

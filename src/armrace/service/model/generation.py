@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
+from copy import copy
 from typing import NamedTuple
 
 import msgspec
@@ -182,7 +183,9 @@ class Generation:
 
     def still(self) -> Generation:
         """Return the generation as it is now, to be inspected while this one goes on."""
-        return Generation(self.number, self.learner.still())
+        still = copy(self)
+        still.learner = self.learner.still()
+        return still
 
     def save(self) -> GenerationData:
         """Return the generation as plain data."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
+from functools import lru_cache
 from typing import Any
 
 from armrace.errors import (
@@ -37,7 +38,7 @@ from armrace.service.operations.handlers import Session, Target, as_batch, on_ex
 from armrace.service.tokens import LEASE, TokenContent
 from armrace.service.work import KeptRefusal, Work
 from armrace_client import answers
-from armrace_client.leases import draw, integer_weights
+from armrace_client.leases import Draws, integer_weights
 from armrace_client.operations import (
     Decide,
     DecideBatch,
@@ -151,21 +152,14 @@ def start_afresh_if_over(work: Work) -> None:
         work.add(StartedAfresh(work.time, horizon, "the guessed horizon was reached"))
 
 
-def _find_name(work: Work, sequence: int) -> str:
-    """Return the signed name of a visit, whether its window is open or not."""
-    made = work.experiment.find(sequence) or _look_up(work, sequence)[0]
-    assert made is not None
-    return _name(work, sequence, made)
-
-
-def _name(work: Work, sequence: int, made: Visit | Decided) -> str:
+def _token_of(work: Work, sequence: int, made: Visit | Decided) -> TokenContent:
     closes = made.time + work.experiment.window
-    content = TokenContent(work.shard.log, sequence, made.arm, closes)
-    return work.keys.sign(work.experiment.tenant, content)
+    return TokenContent(work.shard.log, sequence, made.arm, closes)
 
 
 def _answer(work: Work, made: Visit, repeated: bool) -> answers.Decision:
-    name, arm = _name(work, made.sequence, made), work.experiment.arms[made.arm]
+    name = work.keys.sign(work.experiment.tenant, _token_of(work, made.sequence, made))
+    arm = work.experiment.arms[made.arm]
     return answers.Decision(name, work.experiment.name, arm, made.probability, repeated)
 
 
@@ -377,6 +371,12 @@ def _list_visits(asked: Report, outcomes: list[Any]) -> answers.VisitList:
 as_batch(Report, _report_each, _list_visits)
 
 
+@lru_cache(64)
+def _draws(seed: bytes, stream: int, weights: tuple[int, ...]) -> Draws:
+    """Return the draws of a lease; a block of them is drawn once for visits reported together."""
+    return Draws(seed, stream, weights)
+
+
 class _ReportVisit:
     """Counts a visit that was drawn under a lease, and its reward if it has one."""
 
@@ -398,13 +398,15 @@ class _ReportVisit:
         known = lease.drawn.get(asked.draw)
         sequence = self._count(work, lease) if known is None else known
         # A report that is sent again is answered as the first time, even after the window closed.
-        return self._rewarded(work, _find_name(work, sequence), known is None)
+        made = experiment.find(sequence) or _look_up(work, sequence)[0]
+        assert made is not None
+        return self._rewarded(work, _token_of(work, sequence, made), known is None)
 
     def _count(self, work: Work, lease: LeaseState) -> int:
         asked, generation = self._asked, work.experiment.generation
         origin = (*_check_identifiers(work, asked), asked.source, _check_origin(asked))
         _check_running(work)
-        arm = draw(lease.seed, self._token.sequence, lease.weights, asked.draw)
+        arm = _draws(lease.seed, self._token.sequence, tuple(lease.weights)).arm(asked.draw)
         probability, ticket = lease.weights[arm] / _LEASE_UNIT, None
         if lease.generation == generation.number and arm in generation.places:
             # Draws of a floor cannot be told from the policy's own; with floors, the probability
@@ -417,11 +419,10 @@ class _ReportVisit:
         start_afresh_if_over(work)
         return sequence
 
-    def _rewarded(self, work: Work, name: str, is_new: bool) -> answers.VisitAnswer:
-        asked = self._asked
+    def _rewarded(self, work: Work, token: TokenContent, is_new: bool) -> answers.VisitAnswer:
+        asked, name = self._asked, work.keys.sign(work.experiment.tenant, token)
         if asked.value is None:
             return answers.VisitAnswer("accepted" if is_new else "duplicate", name)
-        token = work.keys.read(work.experiment.tenant, name)
         reward = Reward(name, asked.value, asked.source, asked.suspicion, asked.labels)
         try:
             status = RewardCommand(token, reward)(work).status
