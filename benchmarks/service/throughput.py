@@ -105,7 +105,9 @@ def by_leases(batches: int) -> None:
         began = time.perf_counter()
         _visits(service, batches)
         made = visits / (time.perf_counter() - began)
-    print(f"decided and rewarded in batches of {_BATCH}: {made:,.0f} durable visits/s")
+    print(
+        f"decided and rewarded by {_BATCH}: {made:,.0f} durable visits/s; ratio {rate / made:.2f}"
+    )
 
 
 def _report(service: Service, visits: int, value: float | None) -> tuple[float, float]:
