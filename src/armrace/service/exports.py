@@ -17,8 +17,8 @@ from armrace_client.answers import DecisionRow
 
 FORMATS = {"ndjson": "application/x-ndjson", "parquet": "application/vnd.apache.parquet"}
 """The media type of each format."""
-_ROWS_AT_ONCE = 50_000
-"""With their conversion, some 60 to 80 MB."""
+_ROWS_AT_ONCE = 2000
+"""More would keep the interpreter from others for milliseconds while they are converted."""
 
 
 def write_rows(rows: Iterable[DecisionRow], path: Path | str) -> None:
