@@ -34,14 +34,13 @@ from armrace.service.model.settings import (
     check_labels,
     check_name,
 )
-from armrace.service.operations.deciding import start_afresh_if_over
+from armrace.service.operations.deciding import SUSPICION, start_afresh_if_over
 from armrace.service.operations.experiments import begin_log
 from armrace.service.service import Service
 from armrace.service.work import Work
 
 _CHUNK = 10_000
 _PROBABILITY = Limits("probability", 0, 1, low_open=True)
-_SUSPICION = Limits("suspicion", 0, 1)
 _COINS = 0x1A0B
 """Added to the seed, so that the coins of an import are not those of floors."""
 
@@ -233,7 +232,7 @@ def _checked(rows: Iterable[LoggedRow], settings: Settings) -> Iterator[LoggedRo
         for what, label in (("unit", row.unit), ("source", row.source)):
             if label is not None:
                 check_label(f"{what} of row {number}", label)
-        for limits, share in ((_PROBABILITY, row.probability), (_SUSPICION, row.suspicion)):
+        for limits, share in ((_PROBABILITY, row.probability), (SUSPICION, row.suspicion)):
             if share is not None:
                 check_number(f"{limits.meaning} of row {number}", share, limits)
         check_labels(row.labels)

@@ -78,7 +78,8 @@ class Service(Calls):
             name: the experiment.
             level: a bound on the probability that any statement of any audit is wrong.
         """
-        found: Audit = self.session.call(str(name), lambda work: audit_of(work, level))
+        session = self.session
+        found: Audit = session.call(session.log_of(name), lambda work: audit_of(work, level))
         return found
 
     def rows(self, name: str) -> list[DecisionRow]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from databases import Postgres
@@ -19,3 +20,13 @@ def postgres():
             yield server
         finally:
             server.stop()
+
+
+@pytest.fixture
+def place(postgres):
+    """A database of the test's own."""
+    with psycopg.connect(postgres.place, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE own")
+    yield postgres.place.replace("/postgres?", "/own?")
+    with psycopg.connect(postgres.place, autocommit=True) as connection:
+        connection.execute("DROP DATABASE own WITH (FORCE)")

@@ -14,16 +14,6 @@ from armrace.service import Keyring
 from serving import records
 
 
-@pytest.fixture
-def place(postgres):
-    """A database of its own."""
-    with psycopg.connect(postgres.place, autocommit=True) as connection:
-        connection.execute("CREATE DATABASE checked")
-    yield postgres.place.replace("/postgres?", "/checked?")
-    with psycopg.connect(postgres.place, autocommit=True) as connection:
-        connection.execute("DROP DATABASE checked WITH (FORCE)")
-
-
 def execute(place, statement):
     with psycopg.connect(place, autocommit=True) as connection:
         return connection.execute(statement).rowcount

@@ -11,9 +11,6 @@ import time
 import urllib.error
 import urllib.request
 
-import psycopg
-import pytest
-
 import armrace
 from hosting import free_port
 
@@ -63,16 +60,6 @@ def cold_learn(state, ticket, reward):
 # Counts as part of a script, so that every process compiles it and nothing is kept on disk.
 cold_choose.__module__ = "__main__"
 '''
-
-
-@pytest.fixture
-def place(postgres):
-    """A database of its own."""
-    with psycopg.connect(postgres.place, autocommit=True) as connection:
-        connection.execute("CREATE DATABASE cold")
-    yield postgres.place.replace("/postgres?", "/cold?")
-    with psycopg.connect(postgres.place, autocommit=True) as connection:
-        connection.execute("DROP DATABASE cold WITH (FORCE)")
 
 
 def ask(address, path, body=None):

@@ -53,7 +53,7 @@ from armrace_client.operations import (
 _MOST_LEASES = 1000
 """How many leases of an experiment may be open at once."""
 _LEASE_UNIT = 2**32
-_SUSPICION = Limits("suspicion", 0, 1)
+SUSPICION = Limits("suspicion", 0, 1)
 _STATUSES: dict[str, Any] = {
     "reward-conflict": "conflict",
     "foreign-ticket": "unknown",
@@ -208,7 +208,7 @@ def _check_suspicion(suspicion: float | None) -> float | None:
     """Return a suspicion as a plain number, or refuse one that is not a share."""
     if suspicion is None:
         return None
-    check_number("suspicion", suspicion, _SUSPICION)
+    check_number("suspicion", suspicion, SUSPICION)
     return float(suspicion)
 
 
