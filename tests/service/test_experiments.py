@@ -64,6 +64,15 @@ def test_a_finished_experiment_does_not_start_afresh(service):
         service.start_afresh("ads")
 
 
+def test_with_one_arm_left_there_is_nothing_to_start_afresh(service):
+    service.create("ads", ["a", "b"], 0)
+    service.retire_arm("ads", "a")
+    with pytest.raises(InvalidParameter, match="only one arm is left"):
+        service.start_afresh("ads")
+    before = service.add_arm("ads", "c").generation
+    assert service.start_afresh("ads").generation == before + 1
+
+
 def test_a_void_reaches_back_before_a_fresh_start(service, clock):
     service.create("ads", ["a", "b"], 0, policy="ucb1", window=10, horizon=1000)
     made = service.decide_many("ads", 10)

@@ -383,6 +383,11 @@ class Log:
         """Return the status of an arm after ``end`` records; ``None`` if there is none."""
         return next(now.get(arm) for place, now in reversed(self._statuses) if place <= end)
 
+    def unretired_at(self, end: int) -> int:
+        """Return how many arms were not retired after ``end`` records."""
+        statuses = next(now for place, now in reversed(self._statuses) if place <= end)
+        return sum(status != "retired" for status in statuses.values())
+
     def is_changed(self, begin: int, end: int) -> bool:
         """Whether somebody did something, beside visits, between ``begin`` and ``end`` records."""
         plain = (_DECIDED, _REWARDED, _TICKED, _CONTRADICTED, _LEASED)

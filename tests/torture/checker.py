@@ -270,6 +270,13 @@ class _Judge:
     def _check_afresh(self, answer: Any, asked: StartAfresh) -> None:
         (log,) = self._books.named(asked.name, answer.before, answer.after)
         begin, end = self._span(log)
+        if answer.outcome == "invalid-parameter":
+            left = min(log.unretired_at(each) for each in range(begin, end + 1))
+            require(left == 1, "a fresh start was refused with two arms left")
+            return
+        if isinstance(answer.outcome, str):
+            self._check_refusal(answer, asked.name)
+            return
         reasons = [event[3] for event in log.events[begin:end] if event[0] == 10]
         require(asked.reason in reasons, "a fresh start is not kept")
 

@@ -132,6 +132,10 @@ def start_afresh(work: Work, asked: operations.StartAfresh) -> Any:
     """Begin a new generation, which has learned nothing."""
     check_reason(asked.reason)
     _check_unfinished(work.experiment)
+    if sum(status != "retired" for status in work.experiment.statuses) < 2:
+        raise InvalidParameter(
+            "only one arm is left, so there is nothing to learn afresh; add an arm first."
+        )
     before = work.experiment.generation.horizon
     horizon = before if asked.horizon is None else check_horizon(asked.horizon)
     work.add(events.StartedAfresh(work.time, horizon, asked.reason, work.actor))
