@@ -19,7 +19,7 @@ class NotebookView:
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
-        from armrace.reports.notebook import notebook_html
+        from armrace.reports.exports import notebook_html
 
         return notebook_html(self)
 

@@ -20,10 +20,10 @@ from armrace.errors import DamagedFile, InvalidParameter, UnknownName, Unwritabl
 from armrace.kernels.laws import Law
 from armrace.red_team.efforts import EFFORTS
 from armrace.reports.arena import arena_plots, render_arena
+from armrace.reports.comparison import comparison_plots, render_report
+from armrace.reports.drawing import write_plots
 from armrace.reports.exports import page_of, plots_of
-from armrace.reports.page import comparison_plots, render_report
 from armrace.reports.planning import render_plan
-from armrace.reports.plots import write_plots
 from armrace.reports.redteam import redteam_plots, redteam_specification, render_redteam
 from armrace.reports.replay import replay_specification
 from armrace.reports.verification import render_verification

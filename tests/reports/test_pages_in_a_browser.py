@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page
 
 import armrace
-from armrace.reports.heatmap import heat_maps
+from armrace.reports.arena import heat_maps
 from armrace.reports.layout import document, rerun_section
 from armrace.reports.theme import DARK, LIGHT
 from armrace.simulation.arena import FORMS

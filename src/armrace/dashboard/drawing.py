@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from html import escape
 
 from armrace.dashboard.charts import Chart, Series
-from armrace.reports.spacing import spread
+from armrace.reports.theme import spread
 
 WIDTH, HALF_WIDTH = 1090, 520
 _HEIGHT = 264

@@ -12,9 +12,8 @@ from armrace.evaluation import ESTIMATORS, PolicyReplay, Replay
 from armrace.evaluation.results import AS_LOGGED
 from armrace.formatting import count, figure, percent, span
 from armrace.reports.colours import style_of
+from armrace.reports.drawing import PAGE_WIDTH, Plot, new_figure, plot_section, tidy
 from armrace.reports.layout import document, header, meanings_list, rerun_section, row, table
-from armrace.reports.plot_style import PAGE_WIDTH, new_figure, tidy
-from armrace.reports.plots import Plot, plot_section
 from armrace.reports.theme import LIGHT
 
 __all__ = ["draw_replay", "render_replay", "replay_plots", "replay_specification"]

@@ -1,0 +1,362 @@
+"""The pages of a comparison and of a grid of them: one HTML file with everything inside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from armrace.adversaries import ADVERSARIES
+from armrace.errors import InvalidParameter
+from armrace.forensics import Audit
+from armrace.forensics.sentences import describe_report
+from armrace.formatting import count
+from armrace.red_team.descriptions import describe
+from armrace.reports.comparison_charts import (
+    curves_plot,
+    dots_plot,
+    has_layers,
+    race_plot,
+    sweep_plot,
+)
+from armrace.reports.drawing import Plot, plot_figure, plot_section
+from armrace.reports.layout import (
+    document,
+    fold,
+    header,
+    line_mark,
+    meanings_list,
+    rerun_section,
+    row,
+    table,
+)
+from armrace.reports.text import (
+    AUDIT_COLUMNS,
+    HEADLINE_COLUMNS,
+    MEASURE_NAMES,
+    audit_rows,
+    cell_name,
+    comparison_styles,
+    headlines,
+    never_searched,
+    own_worst_verdict,
+    parameters,
+    refresh_note,
+    standings,
+)
+from armrace.simulation import Comparison, Result
+
+
+def render_report(
+    comparison: Comparison,
+    title: str,
+    summary: str = "",
+    command: str = "",
+    sweeps: Mapping[float, Comparison] | None = None,
+    worst: Sequence[Comparison] = (),
+) -> str:
+    """Render the page of one attack as HTML.
+
+    Args:
+        comparison: the figures.
+        title: the heading.
+        summary: the story below it.
+        command: the command line that runs the comparison again, if there is one.
+        sweeps: maps other budgets to the comparison at that budget.
+        worst: comparisons in which every policy has an attack of its own.
+    """
+    first = _first(comparison)
+    setting = (
+        f"{count(len(first.means))} arms; {parameters(first.spec['adversary'])}, budget "
+        f"{count(first.spec['budget'])}; {_length(first)}."
+    )
+    plots = {plot.name: plot for plot in comparison_plots(comparison, sweeps, worst)}
+    layers = [plot for name, plot in plots.items() if name.startswith("layers-")]
+    shown = [plot for plot in plots.values() if plot not in layers]
+    quiet, others = (sweeps or {}).get(0.0), [*worst, *(sweeps or {}).values()]
+    said = own_worst_verdict(worst[0], quiet) if worst else verdict_of(comparison)
+    figures = (
+        headline_table(worst[0], comparison, quiet)
+        if worst
+        else comparison_table(comparison, "What each policy loses", few=True)
+    )
+    sections = [
+        header(title, said, setting, _interruption(first)),
+        f"<section>{plot_figure(shown[0])}{figures}</section>",
+        f"<section><h2>What was compared</h2><p>{escape(summary)}</p></section>" if summary else "",
+        *map(own_worst_section, worst),
+        figures_section(comparison, others, verdict_of(comparison) if worst else ""),
+        audit_section(comparison),
+        *map(plot_section, shown[1:]),
+        *(plot_section(plot, folded=True) for plot in layers),
+        _rerun_section(command, [comparison]),
+    ]
+    return document(title, sections)
+
+
+def comparison_plots(
+    comparison: Comparison,
+    sweeps: Mapping[float, Comparison] | None = None,
+    worst: Sequence[Comparison] = (),
+) -> list[Plot]:
+    """All figures of a comparison; the arguments are those of :func:`render_report`."""
+    quiet = [sweeps[0.0]] if sweeps and 0.0 in sweeps else []
+    curves = (
+        curves_plot(worst[0], attack="its own worst attack") if worst else curves_plot(comparison)
+    )
+    plots = [dots_plot(comparison, worst, quiet), curves]
+    if sweeps and any(sweeps):
+        plots.append(sweep_plot(sweeps, comparison_styles(comparison)))
+    layered = {label: r for label, r in comparison.results.items() if has_layers(r)}
+    return [*plots, *(race_plot(label, result) for label, result in layered.items())]
+
+
+def render_grid(cells: Sequence[Comparison], title: str, summary: str, command: str) -> str:
+    """Render the page of several attacks or budgets: one section each, and the budget sweep.
+
+    Args:
+        cells: one comparison for each attack and budget.
+        title: the heading.
+        summary: the story below it.
+        command: the command line that runs the comparisons again.
+    """
+    first = _first(cells[0])
+    attacks = dict.fromkeys(parameters(_first(cell).spec["adversary"]) for cell in cells)
+    setting = f"{summary} Attacks: {', '.join(attacks)}; {_length(first)}.".lstrip()
+    sections = [
+        header(title, "", setting, _interruption(first)),
+        _overview(cells),
+        *map(plot_section, _sweep_plots(cells)),
+        *(cell_section(cell, position) for position, cell in enumerate(cells)),
+        f"<section>{meanings(*cells)}</section>",
+        _rerun_section(command, cells),
+    ]
+    return document(title, sections)
+
+
+def grid_plots(cells: Sequence[Comparison]) -> list[Plot]:
+    """All figures of a grid of attacks and budgets."""
+    plots = [dots_plot(cell, name=f"end-{position}") for position, cell in enumerate(cells)]
+    plots += [curves_plot(cell, f"curves-{position}") for position, cell in enumerate(cells)]
+    return [*_sweep_plots(cells), *plots]
+
+
+def _sweep_plots(cells: Sequence[Comparison]) -> list[Plot]:
+    styles = comparison_styles(cells[0])
+    return [sweep_plot(each, styles) for each in _by_attack(cells) if any(each)]
+
+
+def _by_attack(cells: Sequence[Comparison]) -> list[dict[float, Comparison]]:
+    """For each attack that has several budgets, the comparison at each of them."""
+    found: dict[str, dict[float, Comparison]] = {}
+    for cell in cells:
+        spec = _first(cell).spec
+        found.setdefault(parameters(spec["adversary"]), {})[float(spec["budget"])] = cell
+    return [budgets for budgets in found.values() if len(budgets) > 1]
+
+
+def _overview(cells: Sequence[Comparison]) -> str:
+    rows = []
+    for position, cell in enumerate(cells):
+        name = escape(cell_name(_first(cell).spec))
+        words = escape(cell.verdict())
+        rows.append(
+            f'<tr><th scope="row"><a href="#cell-{position}">{name}</a></th>'
+            f'<td class="words">{words}</td></tr>'
+        )
+    listed = table(("attack", "verdict"), rows, "At a glance")
+    return f"<section><h2>At a glance</h2>{listed}</section>"
+
+
+def _first(comparison: Comparison) -> Result:
+    return next(iter(comparison.results.values()))
+
+
+def _length(result: Result) -> str:
+    return (
+        f"{count(result.replications)} replications of {count(result.horizon)} rounds; seed "
+        f"{result.spec['seed']}"
+    )
+
+
+def _interruption(result: Result) -> str:
+    if not result.interrupted:
+        return ""
+    return f"Interrupted after {result.replications} of {result.spec['replications']} replications."
+
+
+def _rerun_section(command: str, cells: Sequence[Comparison]) -> str:
+    try:
+        specs = [cell.spec for cell in cells]
+        return rerun_section(command, "armrace.compare(**specification)", specs)
+    except InvalidParameter:  # policies met different attacks
+        specs = [result.spec for cell in cells for result in cell.results.values()]
+        return rerun_section(command, "armrace.simulate(**specification)", specs)
+
+
+_MEANINGS = {
+    "pseudo_regret": "sum over rounds of the gap between the best mean and the mean of the arm "
+    "played; an attack changes it only through the choices of the policy",
+    "regret": "what the best fixed arm would have collected under attack, minus what the policy "
+    "collected under attack; an attack can lower it by lowering all rewards, and it is negative "
+    "for a policy that beats every single arm",
+    "clean_regret": "as regret, on the rewards before corruption",
+    "corruption": "sum over rounds of the largest change to any arm; mean over the runs",
+}
+
+
+def meanings(*comparisons: Comparison) -> str:
+    """Explain the columns, beginning with the measure that ranks, and what attacks see."""
+    measure = comparisons[0].measure
+    ranked = MEASURE_NAMES[measure]
+    others = [other for other in _MEANINGS if other != measure]
+    terms = {
+        ranked: f"ranks the policies: {_MEANINGS[measure]}",
+        "above the best": f"difference in {ranked} to the best policy on the same rewards, "
+        "replication by replication; these intervals hold jointly with 95%",
+        "rank by p95": "the order by the 95th percentile over the replications: which policies "
+        "are safe, rather than good on average",
+        **{MEASURE_NAMES[other]: _MEANINGS[other] for other in others},
+    }
+    if note := refresh_note(*comparisons):
+        terms["attack"] = note.removesuffix(".")
+    return meanings_list((name, f"{text}.") for name, text in terms.items())
+
+
+def verdict_of(comparison: Comparison) -> str:
+    """What the comparison shows, in words; empty for a single policy."""
+    return comparison.verdict() if len(comparison.results) > 1 else ""
+
+
+def figures_section(comparison: Comparison, others: Sequence[Comparison], verdict: str) -> str:
+    """All figures under the attack that policies share, a verdict unless it is empty, and columns.
+
+    The explanation of the columns also covers ``others``, which the page shows elsewhere.
+    """
+    attack = cell_name(next(iter(comparison.results.values())).spec)
+    words = f"<p>{escape(verdict)}</p>" if verdict else ""
+    return (
+        f"<section><h2>All policies under {escape(attack)}</h2>{words}"
+        f"{comparison_table(comparison)}{_notes(comparison)}{meanings(comparison, *others)}"
+        "</section>"
+    )
+
+
+def _notes(comparison: Comparison) -> str:
+    told = [label for label, r in comparison.results.items() if "corruption" in r.spec["policy"]]
+    return _note(f"Told the budget in advance: {', '.join(told)}." if told else "")
+
+
+def _note(words: str) -> str:
+    return f'<p class="note">{escape(words)}</p>' if words else ""
+
+
+def own_worst_section(comparison: Comparison) -> str:
+    """Each policy under the worst of the attacks that were tried on it."""
+    rows = [
+        row(label, [f'<td class="words">{escape(_attack_in_words(result))}</td>'])
+        for label, result in comparison.results.items()
+    ]
+    words = (
+        "Each policy meets the attack that costs it most of those that were tried on it: the "
+        "worst that searches have found for it in similar settings, and some others, all with the "
+        "same budget and on the same rewards. A worse attack may exist; armrace redteam searches "
+        "for one in exactly this setting."
+    )
+    note = never_searched(comparison)
+    label = "Figures under each policy's own worst attack"
+    attacks = table(("policy", "attack"), rows, "What the attacks do")
+    return (
+        f"<section><h2>Each policy under its own worst attack</h2><p>{escape(words)}</p>"
+        f"{comparison_table(comparison, label)}{_note(note)}"
+        f"{fold('What the attacks do', attacks)}</section>"
+    )
+
+
+def _attack_in_words(result: Result) -> str:
+    return describe(ADVERSARIES.make(result.spec["adversary"]))
+
+
+def cell_section(comparison: Comparison, position: int) -> str:
+    """One attack at one budget of a grid: figures, and the plots folded away."""
+    first = next(iter(comparison.results.values()))
+    name = cell_name(first.spec)
+    plots = (
+        dots_plot(comparison, name=f"end-{position}"),
+        curves_plot(comparison, f"curves-{position}"),
+    )
+    return (
+        f'<section id="cell-{position}"><h2>{escape(name)}</h2>'
+        f"<p>{escape(verdict_of(comparison))}</p>"
+        f"{comparison_table(comparison, f'Figures: {name}')}{_notes(comparison)}"
+        f"{audit_section(comparison, level=3)}"
+        f"{''.join(plot_section(plot, 3, folded=True) for plot in plots)}</section>"
+    )
+
+
+_RANKED = {
+    "mean": "mean {measure}",
+    "interval": "95% interval",
+    "excess": "above the best",
+    "median": "median",
+    "p95": "p95",
+    "rank_p95": "rank by p95",
+    "max": "max",
+}
+
+_BEST = '<td data-value="0">best</td>'
+"""The best policy exceeds itself by nothing, which is where its row is sorted."""
+
+
+_FEW = ("mean", "interval", "excess", "p95")
+
+
+def headline_table(worst: Comparison, shared: Comparison, quiet: Comparison | None) -> str:
+    """What each policy loses under its own worst attack, under the shared one and under none."""
+    styles = comparison_styles(shared)
+    rows = [
+        row(policy, cells, line_mark(styles[policy]))
+        for policy, *cells in headlines(worst, shared, quiet)
+    ]
+    return table(HEADLINE_COLUMNS, rows, "What each policy loses", "headline")
+
+
+def comparison_table(
+    comparison: Comparison, label: str = "Figures at the end", *, few: bool = False
+) -> str:
+    """One row per policy, marked with its line in the plots; ``few`` columns fit every screen."""
+    styles = comparison_styles(comparison)
+    ranked = MEASURE_NAMES[comparison.measure]
+    columns = {key: heading.format(measure=ranked) for key, heading in _RANKED.items()}
+    if few:
+        columns = {key: columns[key] for key in _FEW}
+    else:
+        columns |= {key: name for key, name in MEASURE_NAMES.items() if key != comparison.measure}
+    rows = []
+    for standing in standings(comparison):
+        name = standing.policy
+        cells = [getattr(standing, key) for key in columns]
+        cells = [_BEST if cell == "best" else cell for cell in cells]
+        title = parameters(comparison.results[name].spec["policy"])
+        rows.append(row(name, cells, line_mark(styles[name]), title))
+    return table(["policy", *columns.values()], rows, label)
+
+
+def audit_section(comparison: Comparison, level: int = 2) -> str:
+    """A table of all policies, and the sentences of the audit of each one's first run."""
+    rows = audit_rows(comparison.results)
+    if not rows:
+        return ""
+    first = next(iter(comparison.results.values())).audits[0]
+    columns = ["policy", *(heading.replace("\n", " ") for heading in AUDIT_COLUMNS.values())]
+    cells = [row(found.policy, found[1:]) for found in rows]
+    words = "".join(_words(label, result.audits[0]) for label, result in comparison.results.items())
+    return (
+        f"<section><h{level}>What the feedback shows of the attack</h{level}>"
+        f"<p>{escape(describe_report(first.level))}</p>{table(columns, cells, 'Audits')}{words}"
+        "</section>"
+    )
+
+
+def _words(label: str, found: Audit) -> str:
+    lines = "".join(f"<li>{escape(line)}</li>" for line in str(found).splitlines())
+    return fold(f"What the audit of {label} says in the first replication", f"<ul>{lines}</ul>")
