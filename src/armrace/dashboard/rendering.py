@@ -15,14 +15,18 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from armrace.dashboard.charts import MISSING, Chart, Series, number_of, ruling_text
-from armrace.dashboard.drawing import (
+from armrace.dashboard.charts import (
     HALF_WIDTH,
+    MISSING,
+    Chart,
+    Series,
     draw_chart,
     draw_delay_scale,
     draw_delays,
     draw_interval,
     draw_sparkline,
+    number_of,
+    ruling_text,
 )
 from armrace.formatting import count, duration, figure, short
 from armrace.reports.theme import theme_css
