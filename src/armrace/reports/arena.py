@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from itertools import pairwise
 from typing import Any
 
 import msgspec
 import numpy as np
 import polars as pl
+from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
@@ -34,7 +34,20 @@ from armrace.reports.drawing import (
     scale_regrets,
     tidy,
 )
-from armrace.reports.layout import document, fold, header, line_mark, rerun_section, row, table
+from armrace.reports.kit import (
+    cell,
+    document,
+    fold,
+    header,
+    line_mark,
+    note,
+    paragraphs,
+    rerun_section,
+    row,
+    section,
+    table,
+    templates,
+)
 from armrace.reports.text import LEADERBOARD_COLUMNS
 from armrace.reports.theme import LIGHT
 from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA, Grid
@@ -109,7 +122,9 @@ def _setting(grid: Grid) -> str:
     )
 
 
-def _board_rows(board: pl.DataFrame, columns: Iterable[str], styles: dict[str, Style]) -> list[str]:
+def _board_rows(
+    board: pl.DataFrame, columns: Iterable[str], styles: dict[str, Style]
+) -> list[Markup]:
     """One row per policy, with the mark of its line."""
     names = list(columns)
     return [
@@ -122,11 +137,11 @@ def _board_rows(board: pl.DataFrame, columns: Iterable[str], styles: dict[str, S
     ]
 
 
-def _worst_found_section(worst: pl.DataFrame, styles: dict[str, Style]) -> str:
+def _worst_found_section(worst: pl.DataFrame, styles: dict[str, Style]) -> Markup:
     """Each policy under its own worst attack: the standings, and every cell folded away."""
     board = worst_standings(worst)
     rows = _board_rows(board, WORST_COLUMNS, styles)
-    note = (
+    words = (
         "Each policy under the worst attack that a search found against it, on held-out seeds: "
         "geometric means over the cells of its mean and its 95th percentile, relative to the least "
         "of any policy there; the largest mean per unit of budget; and the cells in which it loses "
@@ -141,7 +156,7 @@ def _worst_found_section(worst: pl.DataFrame, styles: dict[str, Style]) -> str:
                 f"{figure(found['mean'])} ± {figure(found['high'] - found['mean'])}",
                 figure(found["p95"]),
                 figure(found["largest"]),
-                f'<td class="words">{escape(found["description"])}</td>',
+                cell(found["description"]),
             ),
         )
         for found in worst.sort("environment", "budget", "mean").iter_rows(named=True)
@@ -149,39 +164,39 @@ def _worst_found_section(worst: pl.DataFrame, styles: dict[str, Style]) -> str:
     columns = ("policy", "environment", "budget", "mean", "p95", "max", "attack")
     every = table(columns, cells, "Every cell searched")
     standings = table(["policy", *WORST_COLUMNS.values()], rows, "Worst found")
-    return (
-        f"<section><h2>Worst found</h2><p>{escape(worst_verdict(board))}</p>{standings}"
-        f'<p class="note">{escape(note)}</p>{fold("Every cell, and what the attack does", every)}'
-        f"{plot_section(worst_plot(worst, styles), 3)}</section>"
-    )
+    parts = [
+        paragraphs([worst_verdict(board)]),
+        standings,
+        note(words),
+        fold("Every cell, and what the attack does", every),
+        plot_section(worst_plot(worst, styles), 3),
+    ]
+    return section("Worst found", parts)
 
 
-def _leaderboard_section(board: pl.DataFrame, styles: dict[str, Style]) -> str:
+def _leaderboard_section(board: pl.DataFrame, styles: dict[str, Style]) -> Markup:
     costly = [name for name in board["policy"] if not POLICIES.find(name).exact_tickets]
     rows = _board_rows(board, LEADERBOARD_COLUMNS, styles)
-    note = (
+    words = (
         "Pseudo-regret relative to the best policy of each cell: geometric means over the cells "
         "with and without attack, the same of the 95th percentile, and the worst cell. Policies "
         "that take the corruption as a parameter are told the budget. "
         f"{refresh_words(costly, USUAL_REFRESH)}"
     )
     listed = table(["policy", *LEADERBOARD_COLUMNS.values()], rows, "Leaderboard")
-    return f'<section><h2>Leaderboard</h2>{listed}<p class="note">{escape(note)}</p></section>'
+    return section("Leaderboard", [listed, note(words)])
 
 
-def _heat_section(relative: pl.DataFrame, policies: Sequence[str]) -> str:
+def _heat_section(relative: pl.DataFrame, policies: Sequence[str]) -> Markup:
     caption = (
         f"{heat_caption(relative)} The tip of a cell gives its mean pseudo-regret with an interval "
         "of 95%; the tables below have the relative figures."
     )
-    return (
-        f"<section><h2>Regret relative to the best</h2>{legend()}"
-        f"<figure>{heat_maps(relative, policies)}<figcaption>{caption}</figcaption></figure>"
-        f"{heat_tables(relative, policies)}</section>"
-    )
+    parts = [heat_maps(relative, policies, caption), *heat_tables(relative, policies)]
+    return section("Regret relative to the best", parts)
 
 
-def _worst_section(figures: pl.DataFrame) -> str:
+def _worst_section(figures: pl.DataFrame) -> Markup:
     columns = (
         "policy",
         "environment",
@@ -192,13 +207,11 @@ def _worst_section(figures: pl.DataFrame) -> str:
         "best there",
     )
     listed = table(columns, map(_worst_row, worst_cases(figures).to_dicts()), "Worst cases")
-    return (
-        "<section><h2>Worst cases</h2><p>Where each policy does worst, relative to the best policy "
-        f"of the cell.</p>{listed}</section>"
-    )
+    words = "Where each policy does worst, relative to the best policy of the cell."
+    return section("Worst cases", [paragraphs([words]), listed])
 
 
-def _worst_row(found: dict[str, Any]) -> str:
+def _worst_row(found: dict[str, Any]) -> Markup:
     texts = (
         found["environment"],
         found["attack"],
@@ -210,13 +223,10 @@ def _worst_row(found: dict[str, Any]) -> str:
     return row(found["policy"], texts)
 
 
-def _environments_section(grid: Grid) -> str:
-    rows = [
-        row(name, [f'<td class="words">{escape(_arms(ENVIRONMENTS_OF_THE_ARENA[name]))}</td>'])
-        for name in grid.environments
-    ]
+def _environments_section(grid: Grid) -> Markup:
+    rows = [row(name, [cell(_arms(ENVIRONMENTS_OF_THE_ARENA[name]))]) for name in grid.environments]
     listed = table(("environment", "arms"), rows, "Environments")
-    return f"<section><h2>Environments</h2>{listed}</section>"
+    return section("Environments", [listed])
 
 
 def _arms(environment: Environment) -> str:
@@ -333,9 +343,6 @@ def _draw(axes: Axes, cells: pl.DataFrame, styles: Mapping[str, Style]) -> None:
 STEPS = (1.2, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 """Where the colour changes, on a roughly logarithmic scale: light is near the best policy."""
 
-_CELL, _ROW, _LEFT, _TOP = 10, 18, 182, 176
-"""In pixels: pages show maps at this size, so that names stay legible."""
-
 
 def heat_class(relative: float) -> str:
     """The class of a relative regret in the style sheet.
@@ -344,17 +351,6 @@ def heat_class(relative: float) -> str:
     ('h0', 'h2', 'h7')
     """
     return f"h{sum(relative >= step for step in STEPS)}"
-
-
-def legend() -> str:
-    """Explain the colours."""
-    edges = ["1", *(f"{step:g}" for step in STEPS)]
-    names = [f"{low} to {high}" for low, high in pairwise(edges)]
-    marks = [
-        f'<span class="key"><span class="h{i}"></span>{name}</span>'
-        for i, name in enumerate([*names, f"{edges[-1]} and more"])
-    ]
-    return f'<p class="note keys">Times the best policy of the cell: {"".join(marks)}</p>'
 
 
 def heat_caption(relative: pl.DataFrame) -> str:
@@ -398,11 +394,7 @@ def draw_heat(inside: pl.DataFrame, policies: Sequence[str], width: float) -> Fi
         place = cells.index((found["environment"], found["attack"], found["budget"]))
         values[policies.index(found["policy"]), place] = min(found["relative"], 9 * STEPS[-1])
     image = axes.pcolormesh(values, cmap=colours, norm=norm, edgecolors="white", lw=0.3)
-    attacks = list(dict.fromkeys(cell[1] for cell in cells))
-    middles = [
-        float(np.mean([place for place, cell in enumerate(cells) if cell[1] == attack])) + 0.5
-        for attack in attacks
-    ]
+    attacks, middles = zip(*_attacks(cells), strict=True)
     axes.set_yticks(np.arange(len(policies)) + 0.5, list(policies), fontsize=5)
     axes.set_xticks(middles, attacks, fontsize=5, rotation=45, ha="right")
     axes.tick_params(length=0)
@@ -414,39 +406,32 @@ def draw_heat(inside: pl.DataFrame, policies: Sequence[str], width: float) -> Fi
     return drawing
 
 
-def heat_maps(relative: pl.DataFrame, policies: Sequence[str]) -> str:
-    """A map of each environment as SVG; a tooltip on each cell gives its figures."""
-    maps = [
-        f'<div class="heat-frame" role="region" tabindex="0" aria-label="{_title_of(environment)}">'
-        f"<h3>{escape(environment)}</h3>{_heat_map(inside, policies, environment)}</div>"
-        for (environment,), inside in relative.group_by("environment", maintain_order=True)
-    ]
-    return f'<div class="heats">{"".join(maps)}</div>'
-
-
-def _title_of(environment: Any) -> str:
-    return f"Heat map: {escape(str(environment))}"
-
-
-def _heat_map(inside: pl.DataFrame, policies: Sequence[str], environment: Any) -> str:
-    cells = _cells(inside)
-    columns = {cell: _LEFT + place * _CELL for place, cell in enumerate(cells)}
-    rows = {policy: _TOP + place * _ROW for place, policy in enumerate(policies)}
-    parts = [
-        *_attack_names(cells),
-        *(
-            f'<text x="{_LEFT - 6}" y="{y + 13}" text-anchor="end">{escape(policy)}</text>'
-            for policy, y in rows.items()
-        ),
-        *(_rectangle(each, columns, rows) for each in inside.iter_rows(named=True)),
-    ]
-    width, height = _LEFT + len(cells) * _CELL + 2, _TOP + len(rows) * _ROW
-    return (
-        f'<svg class="heat" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-        f'role="img" aria-label="Pseudo-regret relative to the best policy in '
-        f'{escape(str(environment))}; the figures are below." '
-        f'xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
-    )
+def heat_maps(relative: pl.DataFrame, policies: Sequence[str], caption: str = "") -> Markup:
+    """A map of each environment as SVG, below what its colours mean."""
+    edges = ["1", *(f"{step:g}" for step in STEPS)]
+    keys = [*(f"{low} to {high}" for low, high in pairwise(edges)), f"{edges[-1]} and more"]
+    maps = []
+    for (environment,), inside in relative.group_by("environment", maintain_order=True):
+        columns = _cells(inside)
+        drawn = [
+            (
+                columns.index((each["environment"], each["attack"], each["budget"])),
+                policies.index(each["policy"]),
+                heat_class(each["relative"]),
+                _tip(each),
+            )
+            for each in inside.iter_rows(named=True)
+        ]
+        maps.append(
+            {
+                "environment": environment,
+                "columns": len(columns),
+                "attacks": _attacks(columns),
+                "cells": drawn,
+            }
+        )
+    template = templates().get_template("heat.html")
+    return Markup(template.render(keys=keys, maps=maps, policies=policies, caption=caption))
 
 
 def _cells(relative: pl.DataFrame) -> list[tuple[str, str, float]]:
@@ -456,28 +441,13 @@ def _cells(relative: pl.DataFrame) -> list[tuple[str, str, float]]:
     )
 
 
-def _attack_names(cells: Sequence[tuple[str, str, float]]) -> list[str]:
-    """The name of each attack, turned upright, above its budgets."""
-    names = []
-    for attack in dict.fromkeys(cell[1] for cell in cells):
-        places = [position for position, cell in enumerate(cells) if cell[1] == attack]
-        middle = _LEFT + (places[0] + places[-1] + 1) / 2 * _CELL + 4
-        names.append(
-            f'<text class="attack" transform="translate({middle:g} {_TOP - 6}) rotate(-90)">'
-            f"{escape(attack)}</text>"
-        )
-    return names
-
-
-def _rectangle(
-    found: dict[str, Any], columns: dict[tuple[str, str, float], int], rows: dict[str, int]
-) -> str:
-    x = columns[found["environment"], found["attack"], found["budget"]]
-    y = rows[str(found["policy"])]
-    return (
-        f'<rect class="{heat_class(found["relative"])}" x="{x}" y="{y}" '
-        f'width="{_CELL - 1}" height="{_ROW - 1}"><title>{escape(_tip(found))}</title></rect>'
-    )
+def _attacks(cells: Sequence[tuple[str, str, float]]) -> list[tuple[str, float]]:
+    """The attacks, each with the middle of its columns."""
+    names = [each[1] for each in cells]
+    return [
+        (name, float(np.mean([n for n, each in enumerate(names) if each == name])) + 0.5)
+        for name in dict.fromkeys(names)
+    ]
 
 
 def _tip(found: dict[str, Any]) -> str:
@@ -489,7 +459,7 @@ def _tip(found: dict[str, Any]) -> str:
     )
 
 
-def heat_tables(relative: pl.DataFrame, policies: Sequence[str]) -> str:
+def heat_tables(relative: pl.DataFrame, policies: Sequence[str]) -> list[Markup]:
     """The figures of the heat map, one table per environment."""
     tables = []
     for environment in relative["environment"].unique(maintain_order=True):
@@ -497,10 +467,10 @@ def heat_tables(relative: pl.DataFrame, policies: Sequence[str]) -> str:
         tables.append(
             fold(f"{environment}: the figures", _heat_table(inside, policies, environment))
         )
-    return "".join(tables)
+    return tables
 
 
-def _heat_table(inside: pl.DataFrame, policies: Sequence[str], environment: str) -> str:
+def _heat_table(inside: pl.DataFrame, policies: Sequence[str], environment: str) -> Markup:
     cells = _cells(inside)
     found = {
         (each["policy"], each["attack"], each["budget"]): each["relative"]
@@ -514,7 +484,5 @@ def _heat_table(inside: pl.DataFrame, policies: Sequence[str], environment: str)
     return table(["policy", *heads], body, f"Relative regret: {environment}", "heat")
 
 
-def _value(relative: float | None) -> str:
-    if relative is None:
-        return '<td class="absent">-</td>'
-    return f'<td class="{heat_class(relative)}">{figure(relative)}</td>'
+def _value(relative: float | None) -> Markup:
+    return cell("-", "absent") if relative is None else cell(figure(relative), heat_class(relative))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
+
+from markupsafe import Markup
 
 from armrace.adversaries import ADVERSARIES
 from armrace.errors import InvalidParameter
-from armrace.forensics import Audit
 from armrace.forensics.sentences import describe_report
 from armrace.formatting import count
 from armrace.red_team.descriptions import describe
@@ -19,14 +19,19 @@ from armrace.reports.comparison_charts import (
     sweep_plot,
 )
 from armrace.reports.drawing import Plot, plot_figure, plot_section
-from armrace.reports.layout import (
+from armrace.reports.kit import (
+    cell,
     document,
     fold,
     header,
+    items,
     line_mark,
     meanings_list,
+    note,
+    paragraphs,
     rerun_section,
     row,
+    section,
     table,
 )
 from armrace.reports.text import (
@@ -81,8 +86,8 @@ def render_report(
     )
     sections = [
         header(title, said, setting, _interruption(first)),
-        f"<section>{plot_figure(shown[0])}{figures}</section>",
-        f"<section><h2>What was compared</h2><p>{escape(summary)}</p></section>" if summary else "",
+        Markup("<section>{}{}</section>").format(plot_figure(shown[0]), figures),
+        section("What was compared", [paragraphs([summary])]) if summary else "",
         *map(own_worst_section, worst),
         figures_section(comparison, others, verdict_of(comparison) if worst else ""),
         audit_section(comparison),
@@ -127,7 +132,7 @@ def render_grid(cells: Sequence[Comparison], title: str, summary: str, command: 
         _overview(cells),
         *map(plot_section, _sweep_plots(cells)),
         *(cell_section(cell, position) for position, cell in enumerate(cells)),
-        f"<section>{meanings(*cells)}</section>",
+        Markup("<section>{}</section>").format(meanings(*cells)),
         _rerun_section(command, cells),
     ]
     return document(title, sections)
@@ -148,23 +153,19 @@ def _sweep_plots(cells: Sequence[Comparison]) -> list[Plot]:
 def _by_attack(cells: Sequence[Comparison]) -> list[dict[float, Comparison]]:
     """For each attack that has several budgets, the comparison at each of them."""
     found: dict[str, dict[float, Comparison]] = {}
-    for cell in cells:
-        spec = _first(cell).spec
-        found.setdefault(parameters(spec["adversary"]), {})[float(spec["budget"])] = cell
+    for each in cells:
+        spec = _first(each).spec
+        found.setdefault(parameters(spec["adversary"]), {})[float(spec["budget"])] = each
     return [budgets for budgets in found.values() if len(budgets) > 1]
 
 
-def _overview(cells: Sequence[Comparison]) -> str:
-    rows = []
-    for position, cell in enumerate(cells):
-        name = escape(cell_name(_first(cell).spec))
-        words = escape(cell.verdict())
-        rows.append(
-            f'<tr><th scope="row"><a href="#cell-{position}">{name}</a></th>'
-            f'<td class="words">{words}</td></tr>'
-        )
-    listed = table(("attack", "verdict"), rows, "At a glance")
-    return f"<section><h2>At a glance</h2>{listed}</section>"
+def _overview(cells: Sequence[Comparison]) -> Markup:
+    link = Markup('<a href="#cell-{}">{}</a>')
+    rows = [
+        row(link.format(position, cell_name(_first(each).spec)), [cell(each.verdict())])
+        for position, each in enumerate(cells)
+    ]
+    return section("At a glance", [table(("attack", "verdict"), rows, "At a glance")])
 
 
 def _first(comparison: Comparison) -> Result:
@@ -184,7 +185,7 @@ def _interruption(result: Result) -> str:
     return f"Interrupted after {result.replications} of {result.spec['replications']} replications."
 
 
-def _rerun_section(command: str, cells: Sequence[Comparison]) -> str:
+def _rerun_section(command: str, cells: Sequence[Comparison]) -> Markup:
     try:
         specs = [cell.spec for cell in cells]
         return rerun_section(command, "armrace.compare(**specification)", specs)
@@ -204,7 +205,7 @@ _MEANINGS = {
 }
 
 
-def meanings(*comparisons: Comparison) -> str:
+def meanings(*comparisons: Comparison) -> Markup:
     """Explain the columns, beginning with the measure that ranks, and what attacks see."""
     measure = comparisons[0].measure
     ranked = MEASURE_NAMES[measure]
@@ -227,34 +228,29 @@ def verdict_of(comparison: Comparison) -> str:
     return comparison.verdict() if len(comparison.results) > 1 else ""
 
 
-def figures_section(comparison: Comparison, others: Sequence[Comparison], verdict: str) -> str:
+def figures_section(comparison: Comparison, others: Sequence[Comparison], verdict: str) -> Markup:
     """All figures under the attack that policies share, a verdict unless it is empty, and columns.
 
     The explanation of the columns also covers ``others``, which the page shows elsewhere.
     """
     attack = cell_name(next(iter(comparison.results.values())).spec)
-    words = f"<p>{escape(verdict)}</p>" if verdict else ""
-    return (
-        f"<section><h2>All policies under {escape(attack)}</h2>{words}"
-        f"{comparison_table(comparison)}{_notes(comparison)}{meanings(comparison, *others)}"
-        "</section>"
+    figures = comparison_table(comparison)
+    explained = meanings(comparison, *others)
+    return section(
+        f"All policies under {attack}",
+        [paragraphs([verdict]), figures, _notes(comparison), explained],
     )
 
 
-def _notes(comparison: Comparison) -> str:
+def _notes(comparison: Comparison) -> Markup:
     told = [label for label, r in comparison.results.items() if "corruption" in r.spec["policy"]]
-    return _note(f"Told the budget in advance: {', '.join(told)}." if told else "")
+    return note(f"Told the budget in advance: {', '.join(told)}." if told else "")
 
 
-def _note(words: str) -> str:
-    return f'<p class="note">{escape(words)}</p>' if words else ""
-
-
-def own_worst_section(comparison: Comparison) -> str:
+def own_worst_section(comparison: Comparison) -> Markup:
     """Each policy under the worst of the attacks that were tried on it."""
     rows = [
-        row(label, [f'<td class="words">{escape(_attack_in_words(result))}</td>'])
-        for label, result in comparison.results.items()
+        row(label, [cell(_attack_in_words(result))]) for label, result in comparison.results.items()
     ]
     words = (
         "Each policy meets the attack that costs it most of those that were tried on it: the "
@@ -262,21 +258,21 @@ def own_worst_section(comparison: Comparison) -> str:
         "same budget and on the same rewards. A worse attack may exist; armrace redteam searches "
         "for one in exactly this setting."
     )
-    note = never_searched(comparison)
     label = "Figures under each policy's own worst attack"
-    attacks = table(("policy", "attack"), rows, "What the attacks do")
-    return (
-        f"<section><h2>Each policy under its own worst attack</h2><p>{escape(words)}</p>"
-        f"{comparison_table(comparison, label)}{_note(note)}"
-        f"{fold('What the attacks do', attacks)}</section>"
-    )
+    parts = [
+        paragraphs([words]),
+        comparison_table(comparison, label),
+        note(never_searched(comparison)),
+        fold("What the attacks do", table(("policy", "attack"), rows, "What the attacks do")),
+    ]
+    return section("Each policy under its own worst attack", parts)
 
 
 def _attack_in_words(result: Result) -> str:
     return describe(ADVERSARIES.make(result.spec["adversary"]))
 
 
-def cell_section(comparison: Comparison, position: int) -> str:
+def cell_section(comparison: Comparison, position: int) -> Markup:
     """One attack at one budget of a grid: figures, and the plots folded away."""
     first = next(iter(comparison.results.values()))
     name = cell_name(first.spec)
@@ -284,13 +280,14 @@ def cell_section(comparison: Comparison, position: int) -> str:
         dots_plot(comparison, name=f"end-{position}"),
         curves_plot(comparison, f"curves-{position}"),
     )
-    return (
-        f'<section id="cell-{position}"><h2>{escape(name)}</h2>'
-        f"<p>{escape(verdict_of(comparison))}</p>"
-        f"{comparison_table(comparison, f'Figures: {name}')}{_notes(comparison)}"
-        f"{audit_section(comparison, level=3)}"
-        f"{''.join(plot_section(plot, 3, folded=True) for plot in plots)}</section>"
-    )
+    parts = [
+        paragraphs([verdict_of(comparison)]),
+        comparison_table(comparison, f"Figures: {name}"),
+        _notes(comparison),
+        audit_section(comparison, level=3),
+        *(plot_section(plot, 3, folded=True) for plot in plots),
+    ]
+    return section(name, parts, id=f"cell-{position}")
 
 
 _RANKED = {
@@ -303,14 +300,14 @@ _RANKED = {
     "max": "max",
 }
 
-_BEST = '<td data-value="0">best</td>'
+_BEST = Markup('<td data-value="0">best</td>')
 """The best policy exceeds itself by nothing, which is where its row is sorted."""
 
 
 _FEW = ("mean", "interval", "excess", "p95")
 
 
-def headline_table(worst: Comparison, shared: Comparison, quiet: Comparison | None) -> str:
+def headline_table(worst: Comparison, shared: Comparison, quiet: Comparison | None) -> Markup:
     """What each policy loses under its own worst attack, under the shared one and under none."""
     styles = comparison_styles(shared)
     rows = [
@@ -322,7 +319,7 @@ def headline_table(worst: Comparison, shared: Comparison, quiet: Comparison | No
 
 def comparison_table(
     comparison: Comparison, label: str = "Figures at the end", *, few: bool = False
-) -> str:
+) -> Markup:
     """One row per policy, marked with its line in the plots; ``few`` columns fit every screen."""
     styles = comparison_styles(comparison)
     ranked = MEASURE_NAMES[comparison.measure]
@@ -334,29 +331,23 @@ def comparison_table(
     rows = []
     for standing in standings(comparison):
         name = standing.policy
-        cells = [getattr(standing, key) for key in columns]
-        cells = [_BEST if cell == "best" else cell for cell in cells]
+        texts = [getattr(standing, key) for key in columns]
+        cells = [_BEST if text == "best" else text for text in texts]
         title = parameters(comparison.results[name].spec["policy"])
         rows.append(row(name, cells, line_mark(styles[name]), title))
     return table(["policy", *columns.values()], rows, label)
 
 
-def audit_section(comparison: Comparison, level: int = 2) -> str:
+def audit_section(comparison: Comparison, level: int = 2) -> Markup:
     """A table of all policies, and the sentences of the audit of each one's first run."""
     rows = audit_rows(comparison.results)
     if not rows:
-        return ""
+        return Markup()
     first = next(iter(comparison.results.values())).audits[0]
     columns = ["policy", *(heading.replace("\n", " ") for heading in AUDIT_COLUMNS.values())]
     cells = [row(found.policy, found[1:]) for found in rows]
-    words = "".join(_words(label, result.audits[0]) for label, result in comparison.results.items())
-    return (
-        f"<section><h{level}>What the feedback shows of the attack</h{level}>"
-        f"<p>{escape(describe_report(first.level))}</p>{table(columns, cells, 'Audits')}{words}"
-        "</section>"
-    )
-
-
-def _words(label: str, found: Audit) -> str:
-    lines = "".join(f"<li>{escape(line)}</li>" for line in str(found).splitlines())
-    return fold(f"What the audit of {label} says in the first replication", f"<ul>{lines}</ul>")
+    parts = [paragraphs([describe_report(first.level)]), table(columns, cells, "Audits")]
+    for label, result in comparison.results.items():
+        summary = f"What the audit of {label} says in the first replication"
+        parts.append(fold(summary, items(str(result.audits[0]).splitlines())))
+    return section("What the feedback shows of the attack", parts, level)

@@ -7,19 +7,18 @@ figures share the style, the axes and the names of lines of this module.
 
 from __future__ import annotations
 
-import html
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
 import polars as pl
+from markupsafe import Markup, escape
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -38,6 +37,7 @@ from armrace.errors import UnwritableOutput
 from armrace.files import atomic_path, check_new, make_folder, write_text
 from armrace.formatting import short
 from armrace.reports.colours import GREY, Style
+from armrace.reports.kit import fold, plot_element, section
 from armrace.reports.text import MEASURE_NAMES
 from armrace.reports.theme import LIGHT, spread, with_variables
 
@@ -221,7 +221,7 @@ def own_style(font_size: float = 10.0) -> Iterator[None]:
         yield
 
 
-def inline_svg(drawing: Figure, name: str, description: str) -> str:
+def inline_svg(drawing: Figure, name: str, description: str) -> Markup:
     """The figure as an SVG element for a page; ``description`` is read out by screen readers.
 
     Ids are prefixed with ``name``, since a page holds several figures, and dates are left out, so
@@ -244,8 +244,8 @@ def inline_svg(drawing: Figure, name: str, description: str) -> str:
     rest = re.sub(r"<metadata>.*?</metadata>", "", rest, flags=re.DOTALL)
     rest = re.sub(r"<[^>]*>", lambda tag: _prefixed(tag.group(0), name), rest)
     rest = rest.replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
-    return (
-        f'<svg {box.group(0) if box else ""} role="img" aria-label="{html.escape(description)}" '
+    return Markup(
+        f'<svg {box.group(0) if box else ""} role="img" aria-label="{escape(description)}" '
         f'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
         f"{with_variables(rest)}"
     )
@@ -365,19 +365,16 @@ class Plot:
     """A sentence or two that say what it shows."""
 
 
-def plot_figure(plot: Plot) -> str:
+def plot_figure(plot: Plot) -> Markup:
     """Render a figure with its caption, drawn for screens and for phones."""
     with own_style():
         wide = inline_svg(plot.draw(PAGE_WIDTH), plot.name, plot.description)
     with own_style(PHONE_SIZE):
         narrow = inline_svg(plot.draw(COLUMN_WIDTH), f"{plot.name}-narrow", plot.description)
-    return (
-        f'<figure><div class="at-desk">{wide}</div><div class="at-phone">{narrow}</div>'
-        f"<figcaption>{escape(plot.caption)}</figcaption></figure>"
-    )
+    return plot_element(plot, wide, narrow)
 
 
-def plot_section(plot: Plot, level: int = 2, *, folded: bool = False) -> str:
+def plot_section(plot: Plot, level: int = 2, *, folded: bool = False) -> Markup:
     """Render a figure below its heading.
 
     Args:
@@ -385,13 +382,10 @@ def plot_section(plot: Plot, level: int = 2, *, folded: bool = False) -> str:
         level: the level of the heading.
         folded: whether the figure is hidden until the reader opens it.
     """
-    figure, heading = plot_figure(plot), escape(plot.heading)
-    if folded:
-        return (
-            f"<section><details><summary><h{level}>{heading}</h{level}></summary>{figure}"
-            "</details></section>"
-        )
-    return f"<section><h{level}>{heading}</h{level}>{figure}</section>"
+    if not folded:
+        return section(plot.heading, [plot_figure(plot)], level)
+    heading = Markup("<h{0}>{1}</h{0}>").format(level, plot.heading)
+    return Markup("<section>{}</section>").format(fold(heading, plot_figure(plot)))
 
 
 def write_plots(plots: Iterable[Plot], folder: Path, *, overwrite: bool = False) -> list[Path]:

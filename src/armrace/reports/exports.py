@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import singledispatch
-from html import escape
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
 from matplotlib.axes import Axes
 
 from armrace.evaluation import Replay
@@ -34,7 +34,7 @@ from armrace.reports.drawing import (
     save_figure,
     write_plots,
 )
-from armrace.reports.layout import fold, notebook_fragment, row, table
+from armrace.reports.kit import fold, items, note, notebook_fragment, paragraphs, row, table
 from armrace.reports.planning import plan_plots, plan_setting, plan_table, render_plan
 from armrace.reports.redteam import (
     COLUMNS,
@@ -194,28 +194,25 @@ def _(thing: Result) -> str:
 
 @notebook_html.register
 def _(thing: Plan) -> str:
-    words = "".join(f"<p>{escape(part)}</p>" for part in thing.recommendation.split("\n\n"))
-    note = f'<p class="note">{escape(plan_setting(thing.question))}</p>'
-    pictures = "".join(map(_picture, plan_plots(thing)))
-    return notebook_fragment("A plan", words + note + plan_table(thing) + pictures)
+    words = paragraphs(thing.recommendation.split("\n\n")) + note(plan_setting(thing.question))
+    pictures = Markup().join(map(_picture, plan_plots(thing)))
+    return notebook_fragment("A plan", words + plan_table(thing) + pictures)
 
 
 @notebook_html.register
 def _(thing: Verdict) -> str:
     first, *others = verdict_cells(thing)
     listed = table(COLUMNS, [row(first, others)], "Figures on held-out seeds")
-    words = f"<p>{escape(thing.sentence())}</p><p>{escape(thing.description)}</p>"
+    words = paragraphs([thing.sentence(), thing.description])
     title = f"The worst attack found on {thing.target.policy.tag()}"
     return notebook_fragment(title, words + listed + _picture(held_out_plot(thing)))
 
 
 @notebook_html.register
 def _(thing: Replay) -> str:
-    words = "".join(f"<p>{escape(each.words)}</p>" for each in thing.policies)
-    doubts = "".join(f"<p>{escape(each)}</p>" for each in thing.warnings)
-    note = f'<p class="note">{escape(thing.setting())}</p>'
-    pictures = "".join(map(_picture, replay_plots(thing)))
-    return notebook_fragment(f"Replay of {thing.log}", words + doubts + note + pictures)
+    words = paragraphs([*(each.words for each in thing.policies), *thing.warnings])
+    pictures = Markup().join(map(_picture, replay_plots(thing)))
+    return notebook_fragment(f"Replay of {thing.log}", words + note(thing.setting()) + pictures)
 
 
 @notebook_html.register
@@ -234,8 +231,7 @@ def _(thing: Audit) -> str:
     title = f"Audit after {count(thing.rounds)} rounds: " + (
         f"{alarms} alarm{'s' if alarms > 1 else ''}" if alarms else "no alarm"
     )
-    lines = "".join(f"<li>{escape(line)}</li>" for line in str(thing).splitlines())
-    body = f"<ul>{lines}</ul>"
+    body = items(str(thing).splitlines())
     if alarms:
         rows = [
             row(str(arm), [figure(bound)])
@@ -250,9 +246,8 @@ def _(thing: Audit) -> str:
 
 @notebook_html.register
 def _(thing: LogAudit) -> str:
-    lines = "".join(f"<li>{escape(line)}</li>" for line in str(thing).splitlines())
     title = f"Audit of {thing.log}: {'alarm' if thing.alarmed else 'no alarm'}"
-    return notebook_fragment(title, f"<ul>{lines}</ul>")
+    return notebook_fragment(title, items(str(thing).splitlines()))
 
 
 @notebook_html.register
@@ -265,7 +260,7 @@ def _(thing: Learner) -> str:
     ]
     title = f"{thing.policy.tag()}: {count(thing.decisions)} of {count(thing.horizon)} decisions"
     listed = table(("arm", "next, with", "rewards learned", "mean reward"), rows, "Arms")
-    layers = fold("The layers", _matrix(views)) if _is_layered(views) else ""
+    layers = fold("The layers", _matrix(views)) if _is_layered(views) else Markup()
     return notebook_fragment(title, listed + layers)
 
 
@@ -307,15 +302,14 @@ def _totals(views: Sequence[ArmView], arm: int) -> tuple[str, str]:
     return count(pulls), figure(sum(mean * number for mean, number in known) / total)
 
 
-def _matrix(views: ArmViews) -> str:
+def _matrix(views: ArmViews) -> Markup:
     with own_style():
         drawing = draw_layers(views, width=PAGE_WIDTH, names=views.names)
         svg = inline_svg(drawing, "layers", "Layers by arms: mean and pulls of each cell.")
-    note = "Mean and pulls of each arm in each layer; red cells are deleted."
-    return f'{svg}<p class="note">{note}</p>'
+    return svg + note("Mean and pulls of each arm in each layer; red cells are deleted.")
 
 
-def _picture(plot: Plot) -> str:
+def _picture(plot: Plot) -> Markup:
     with own_style():
         svg = inline_svg(plot.draw(PAGE_WIDTH), plot.name, plot.description)
-    return f'{svg}<p class="note">{escape(plot.caption)}</p>'
+    return svg + note(plot.caption)

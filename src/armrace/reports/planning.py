@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
@@ -29,7 +30,7 @@ from armrace.reports.drawing import (
     scale_regrets,
     tidy,
 )
-from armrace.reports.layout import (
+from armrace.reports.kit import (
     document,
     fold,
     header,
@@ -37,6 +38,7 @@ from armrace.reports.layout import (
     meanings_list,
     rerun_section,
     row,
+    section,
     table,
 )
 from armrace.reports.theme import LIGHT
@@ -67,7 +69,7 @@ def render_plan(plan: Plan, command: str = "") -> str:
     seed = f"{question['replications']} replications of each; seed {question['seed']}."
     sections = [
         header("A plan", plan.recommendation, f"{plan_setting(plan.question)} {seed}"),
-        f"<section><h2>Policies</h2>{plan_table(plan)}{_meanings()}</section>",
+        section("Policies", [plan_table(plan), _meanings()]),
         *map(plot_section, plan_plots(plan)),
         _figures_section(plan),
         rerun_section(
@@ -140,7 +142,7 @@ def _styles(plan: Plan) -> dict[str, Style]:
     return {**dict.fromkeys(plan.table.filter(slow)["policy"], GREY), **choose_styles(fit, fit)}
 
 
-def plan_table(plan: Plan) -> str:
+def plan_table(plan: Plan) -> Markup:
     """One row per policy, marked with the line that it has in the plot."""
     styles = _styles(plan)
     rows = []
@@ -150,11 +152,11 @@ def plan_table(plan: Plan) -> str:
     return table(list(_COLUMNS), rows, "Policies")
 
 
-def _meanings() -> str:
+def _meanings() -> Markup:
     return meanings_list((name, f"{text}.") for name, text in _COLUMNS.items() if text)
 
 
-def _figures_section(plan: Plan) -> str:
+def _figures_section(plan: Plan) -> Markup:
     columns = ("policy", "attack", "C", "spent", "right", "mean", "p95", "max", "decided (95%)")
     rows = [
         row(
@@ -177,7 +179,7 @@ def _figures_section(plan: Plan) -> str:
         "pseudo-regret, rounds until a decision"
     )
     listed = table(columns, rows, "Each policy under each attack")
-    return f"<section><h2>All figures</h2>{fold(summary, listed)}</section>"
+    return section("All figures", [fold(summary, listed)])
 
 
 _LEAST = 1.0

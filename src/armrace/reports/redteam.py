@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
+from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -29,7 +30,19 @@ from armrace.reports.drawing import (
     shorten_ticks,
     tidy,
 )
-from armrace.reports.layout import data_block, document, fold, header, rerun_section, row, table
+from armrace.reports.kit import (
+    code_block,
+    command_block,
+    document,
+    fold,
+    header,
+    note,
+    paragraphs,
+    rerun_section,
+    row,
+    section,
+    table,
+)
 from armrace.reports.text import MEASURE_NAMES
 from armrace.reports.theme import LIGHT
 
@@ -125,7 +138,7 @@ def _setting(verdicts: Sequence[Verdict]) -> str:
     )
 
 
-def _table_section(verdicts: Sequence[Verdict]) -> str:
+def _table_section(verdicts: Sequence[Verdict]) -> Markup:
     rows = [row(first, others) for first, *others in map(verdict_cells, verdicts)]
     words = (
         f"Figures on held-out seeds; {CAUTION}. The factor compares with the best built-in attack "
@@ -133,21 +146,21 @@ def _table_section(verdicts: Sequence[Verdict]) -> str:
         "it achieved on held-out seeds: the part above 1 was luck."
     )
     listed = table(COLUMNS, rows, "Figures at each budget")
-    return f'<section><h2>Figures</h2>{listed}<p class="note">{escape(words)}</p></section>'
+    return section("Figures", [listed, note(words)])
 
 
-def _attack_section(verdict: Verdict) -> str:
+def _attack_section(verdict: Verdict) -> Markup:
     name = f"The attack with a budget of {figure(verdict.target.budget)}"
     spent = percent(min(1.0, verdict.charged / verdict.target.budget))
     seen = ", counted by what was seen" if verdict.target.sees_arm else ""
-    command = f'<pre class="command"><code>{escape(verdict.command)}</code></pre>'
-    return (
-        f"<section><h2>{escape(name)}</h2><p>{escape(verdict.description)} "
-        f"It spent {spent} of the budget{seen}.</p>"
-        f"{command if verdict.command else ''}"
-        f"{fold('The attack as data', data_block(verdict.attack.to_builtins()))}"
-        f"{plot_section(held_out_plot(verdict), 3)}</section>"
-    )
+    data = msgspec.json.format(msgspec.json.encode(verdict.attack.to_builtins()), indent=2)
+    parts = [
+        paragraphs([f"{verdict.description} It spent {spent} of the budget{seen}."]),
+        command_block(verdict.command) if verdict.command else "",
+        fold("The attack as data", code_block(data.decode())),
+        plot_section(held_out_plot(verdict), 3),
+    ]
+    return section(name, parts)
 
 
 _LEAST = 1.0

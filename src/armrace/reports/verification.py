@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from itertools import groupby
 
 import polars as pl
+from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -26,7 +26,17 @@ from armrace.reports.drawing import (
     shorten_ticks,
     tidy,
 )
-from armrace.reports.layout import document, header, interval_mark, rerun_section, row, table
+from armrace.reports.kit import (
+    cell,
+    document,
+    header,
+    interval_mark,
+    paragraphs,
+    rerun_section,
+    row,
+    section,
+    table,
+)
 from armrace.reports.theme import LIGHT
 from armrace.verification import Check, Verification
 from armrace.verification.asymptotics import Curve
@@ -105,30 +115,29 @@ def _setting(found: Verification) -> str:
     )
 
 
-def _overview(found: Verification) -> str:
+def _overview(found: Verification) -> Markup:
     rows = []
     for position, (claim, checks) in enumerate(by_claim(found).items()):
         failed = sum(check.verdict == "fails" for check in checks)
         cells = (count(len(checks)), count(sum(check.runs for check in checks)))
-        outcome = f'<td class="fails">{failed} fail</td>' if failed else "<td>holds</td>"
-        rows.append(
-            f'<tr><th scope="row" class="claim"><a href="#claim-{position}">{escape(claim)}</a>'
-            f"</th>{''.join(f'<td>{cell}</td>' for cell in cells)}{outcome}</tr>"
-        )
+        outcome = cell(f"{failed} fail", "fails") if failed else "holds"
+        name = Markup('<a href="#claim-{}">{}</a>').format(position, claim)
+        rows.append(row(name, [*cells, outcome], kind="claim"))
     listed = table(("claim", "settings", "runs", "verdict"), rows, "At a glance")
-    return f"<section><h2>At a glance</h2>{listed}</section>"
+    return section("At a glance", [listed])
 
 
-def _sections(found: Verification) -> list[str]:
-    return [
-        f'<section id="claim-{position}"><h2>{escape(heading(claim))}</h2>'
-        f"<p>Interval of: {escape(' or '.join(dict.fromkeys(c.measure for c in checks)))}.</p>"
-        f"{table(_COLUMNS, map(_row, checks), f'Claim {position + 1}')}</section>"
-        for position, (claim, checks) in enumerate(by_claim(found).items())
-    ]
+def _sections(found: Verification) -> list[Markup]:
+    sections = []
+    for position, (claim, checks) in enumerate(by_claim(found).items()):
+        measures = " or ".join(dict.fromkeys(check.measure for check in checks))
+        listed = table(_COLUMNS, map(_row, checks), f"Claim {position + 1}")
+        parts = [paragraphs([f"Interval of: {measures}."]), listed]
+        sections.append(section(heading(claim), parts, id=f"claim-{position}"))
+    return sections
 
 
-def _row(check: Check) -> str:
+def _row(check: Check) -> Markup:
     failed = check.verdict == "fails"
     return row(
         check.policy,
@@ -138,9 +147,9 @@ def _row(check: Check) -> str:
             count(check.failures),
             short_interval(check),
             figure(check.limit),
-            f"<td>{interval_mark(*check.interval, check.limit)}</td>",
-            f'<td class="fails">{check.verdict}</td>' if failed else check.verdict,
-            f'<td class="words">{escape(check.setting)}</td>',
+            Markup("<td>{}</td>").format(interval_mark(*check.interval, check.limit)),
+            cell(check.verdict, "fails") if failed else check.verdict,
+            cell(check.setting),
         ),
     )
 
