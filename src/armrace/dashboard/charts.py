@@ -457,61 +457,10 @@ def nice_ticks(low: float, high: float, most: int = 5) -> list[float]:
     return [round(step * n, 12) for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
-def draw_interval(low: float, mean: float, high: float) -> str:
-    """Return an interval within [0, 1] as a line with a dot, for a cell of a table."""
-    return (
-        '<svg class="whisker" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">'
-        '<line class="scale" x1="0" x2="100" y1="5" y2="5"/>'
-        f'<line class="range" x1="{100 * low:.1f}" x2="{100 * high:.1f}" y1="5" y2="5"/>'
-        f'<rect class="dot" x="{100 * mean - 1.5:.1f}" y="1" width="3" height="8"/></svg>'
-    )
-
-
-def draw_sparkline(values: Sequence[float]) -> str:
-    """Return a row of values as a small area, for a cell of a table."""
-    most = max(values, default=0.0) or 1.0
-    step = 100 / max(1, len(values) - 1)
-    line = "L".join(f"{i * step:.1f} {22 - 20 * v / most:.1f}" for i, v in enumerate(values))
-    return (
-        '<svg class="spark" viewBox="0 0 100 24" preserveAspectRatio="none" aria-hidden="true">'
-        f'<path class="fill" d="M0 24L{line}L100 24Z"/><path class="edge" d="M{line}"/></svg>'
-    )
-
-
 _TICKS = (("1 s", 1e3), ("1 min", 6e4), ("1 h", 3.6e6), ("1 d", 8.64e7))
 """Delays that the bars of delays mark, in milliseconds."""
 
 
-def _ticks(first: int, bars: int) -> list[tuple[str, float]]:
+def delay_ticks(first: int, bars: int) -> list[tuple[str, float]]:
+    """Return the names of some delays and their places in percent, from ``2^first`` ms on."""
     return [(name, 100 * (math.log2(size) - first) / bars) for name, size in _TICKS]
-
-
-def draw_delays(delays: Sequence[int], first: int) -> str:
-    """Return counts of delays as small bars, for a cell of a table.
-
-    Each bar is of delays twice as long as those of the bar before; the first is of ``2^first``
-    milliseconds.
-    """
-    most = max(delays, default=0) or 1
-    width = 100 / max(1, len(delays))
-    bars = "".join(
-        f'<rect x="{place * width:.1f}" width="{width * 0.8:.1f}" '
-        f'y="{24 - max(1.5, 24 * value / most):.1f}" height="{max(1.5, 24 * value / most):.1f}"/>'
-        for place, value in enumerate(delays)
-        if value
-    )
-    ticks = "".join(
-        f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="24"/>' for _, x in _ticks(first, len(delays))
-    )
-    return (
-        '<svg class="bars" viewBox="0 0 100 24" preserveAspectRatio="none" aria-hidden="true">'
-        f'{ticks}<line x1="0" x2="100" y1="23.5" y2="23.5"/>{bars}</svg>'
-    )
-
-
-def draw_delay_scale(first: int, bars: int) -> str:
-    """Return the names of the ticks of :func:`draw_delays`, for the heading of the column."""
-    names = "".join(
-        f'<text x="{1.6 * x:.1f}" y="10">{name}</text>' for name, x in _ticks(first, bars)
-    )
-    return f'<svg class="delay-scale" viewBox="0 0 160 12" aria-hidden="true">{names}</svg>'
