@@ -254,14 +254,7 @@ _MOST_ACTIONS = 50
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """Return the fields of a form; of a field that is sent twice, the last counts.
-
-    Raises:
-        Forbidden: a page of another site sent the form.
-        TooLarge: the form is too long.
-        ClientGone: it did not come.
-        InvalidParameter: it is not a form.
-    """
+    """Return the fields of a form; of a field that is sent twice, the last counts."""
     # Sign-in has no token yet: another site could sign a caller in with a key of its own.
     if is_of_another_site(request.scope, dict(request.scope["headers"])):
         raise Forbidden(

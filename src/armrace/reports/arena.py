@@ -61,15 +61,7 @@ _SHOWN_ATTACKS = ("zero-best-when-likely", "swap-best", "adaptive-constant")
 def render_arena(
     grid: Grid, figures: pl.DataFrame, command: str = "", worst: pl.DataFrame | None = None
 ) -> str:
-    """Render the page as HTML, from the figures of the grid's cells.
-
-    Args:
-        grid: what was played.
-        figures: the figures of its cells, as ``run_arena`` returns them.
-        command: the command line that plays the same cells.
-        worst: the worst attacks found, if they were searched for; see
-            :func:`armrace.red_team.standings.worst_frame`.
-    """
+    """Render the page as HTML, from the figures of the grid's cells."""
     board = leaderboard(figures)
     policies = board["policy"].to_list()
     styles = _styles(grid, policies)

@@ -59,16 +59,7 @@ def render_report(
     sweeps: Mapping[float, Comparison] | None = None,
     worst: Sequence[Comparison] = (),
 ) -> str:
-    """Render the page of one attack as HTML.
-
-    Args:
-        comparison: the figures.
-        title: the heading.
-        summary: the story below it.
-        command: the command line that runs the comparison again, if there is one.
-        sweeps: maps other budgets to the comparison at that budget.
-        worst: comparisons in which every policy has an attack of its own.
-    """
+    """Render the page of one attack as HTML."""
     first = _first(comparison)
     setting = (
         f"{count(len(first.means))} arms; {parameters(first.spec['adversary'])}, budget "
@@ -116,14 +107,7 @@ def comparison_plots(
 
 
 def render_grid(cells: Sequence[Comparison], title: str, summary: str, command: str) -> str:
-    """Render the page of several attacks or budgets: one section each, and the budget sweep.
-
-    Args:
-        cells: one comparison for each attack and budget.
-        title: the heading.
-        summary: the story below it.
-        command: the command line that runs the comparisons again.
-    """
+    """Render the page of several attacks or budgets: one section each, and the budget sweep."""
     first = _first(cells[0])
     attacks = dict.fromkeys(parameters(_first(cell).spec["adversary"]) for cell in cells)
     setting = f"{summary} Attacks: {', '.join(attacks)}; {_length(first)}.".lstrip()

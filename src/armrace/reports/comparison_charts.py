@@ -139,14 +139,7 @@ def dots_plot(
     *,
     name: str = "end",
 ) -> Plot:
-    """Describe the figure of the means at the end, one row per policy.
-
-    Args:
-        comparison: the figures under one attack.
-        worst: comparisons in which every policy has an attack of its own.
-        quiet: comparisons without an attack, shown beside those of ``worst``.
-        name: the name of the figure, which must be unique on a page.
-    """
+    """Describe the figure of the means at the end, one row per policy."""
     measure = MEASURE_NAMES[comparison.measure]
     first = next(iter(comparison.results.values()))
     caption = (
@@ -283,12 +276,6 @@ def draw_sweep(
     """Mean regret at each budget; both axes are logarithmic away from zero.
 
     Policies that were not run at every budget are left out.
-
-    Args:
-        sweeps: maps budgets to their comparisons.
-        styles: the style of each policy that may be drawn.
-        measure: the measure; by default that of the comparisons.
-        width: of the figure, in inches.
     """
     budgets = sorted(sweeps)
     measure = measure or sweeps[budgets[0]].measure
@@ -377,14 +364,7 @@ def draw_layers(
     width: float = PAGE_WIDTH,
     names: Sequence[str] = (),
 ) -> Figure:
-    """Draw the views of all layers of all arms as a matrix.
-
-    Args:
-        views: as ``Learner.inspect`` returns them, or the rows of ``Result.race``.
-        means: the true mean of each arm, if known.
-        width: of the figure, in inches.
-        names: of the arms; by default their numbers.
-    """
+    """Draw the views of all layers of all arms as a matrix."""
     rows = [_as_row(view) for view in views]
     layers = 1 + max(row["layer"] for row in rows)
     arms = 1 + max(row["arm"] for row in rows)

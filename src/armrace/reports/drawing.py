@@ -127,12 +127,6 @@ def name_lines(axes: Axes, x: float, ends: Sequence[End], *, others: bool = Fals
     """Name each line beside its end, or in a legend below the axes if the figure is narrow.
 
     ``others`` says that there are grey lines as well, which a legend mentions.
-
-    Args:
-        axes: the axes.
-        x: where the lines end.
-        ends: the last point of each line.
-        others: whether there are grey lines as well, which a legend mentions.
     """
     drawing = axes.get_figure(root=True)
     if drawing is None or not ends:
@@ -226,11 +220,6 @@ def inline_svg(drawing: Figure, name: str, description: str) -> Markup:
 
     Ids are prefixed with ``name``, since a page holds several figures, and dates are left out, so
     that the same results give the same page. Colours of the theme become variables.
-
-    Args:
-        drawing: the figure.
-        name: the prefix of all ids, which must be unique on a page.
-        description: what screen readers read out in its place.
     """
     lay_out(drawing)
     buffer = io.StringIO()
@@ -266,11 +255,6 @@ _FEW_DECADES = 200.0
 def label_measure(measure: str, kind: str = "", *, broken: bool = False) -> str:
     """Return the label of an axis, with its unit.
 
-    Args:
-        measure: the measure of the ledger.
-        kind: what stands before its name.
-        broken: whether the unit is on a line of its own, where the axis is short.
-
     >>> label_measure("pseudo_regret", "mean ")
     'mean pseudo-regret (in rewards)'
     """
@@ -287,13 +271,7 @@ def shorten_ticks(axes: Axes, *sides: Literal["x", "y"]) -> None:
 
 
 def scale_budgets(axes: Axes, budgets: Sequence[float], labelled: bool = True) -> None:
-    """Make the axis of budgets logarithmic except around 0, if 0 is one of them.
-
-    Args:
-        axes: the axes.
-        budgets: the budgets in ascending order; at least one is above 0.
-        labelled: whether the axis gets its label.
-    """
+    """Make the axis of budgets logarithmic except around 0, if 0 is one of them."""
     first = next(budget for budget in budgets if budget > 0)
     if budgets[0] > 0:
         axes.set_xscale("log")
@@ -323,12 +301,6 @@ def scale_regrets(axes: Axes, lowest: float, highest: float, side: Literal["x", 
     """Make the axis of regrets logarithmic, or linear around 0 if some regrets are negative.
 
     Labels are at 1, 2 and 5 of each decade where the regrets span few decades.
-
-    Args:
-        axes: the axes.
-        lowest: the smallest regret that is drawn.
-        highest: the largest regret that is drawn.
-        side: which axis shows regrets.
     """
     axis, set_scale = (
         (axes.xaxis, axes.set_xscale) if side == "x" else (axes.yaxis, axes.set_yscale)
@@ -375,13 +347,7 @@ def plot_figure(plot: Plot) -> Markup:
 
 
 def plot_section(plot: Plot, level: int = 2, *, folded: bool = False) -> Markup:
-    """Render a figure below its heading.
-
-    Args:
-        plot: the figure.
-        level: the level of the heading.
-        folded: whether the figure is hidden until the reader opens it.
-    """
+    """Render a figure below its heading."""
     if not folded:
         return section(plot.heading, [plot_figure(plot)], level)
     heading = Markup("<h{0}>{1}</h{0}>").format(level, plot.heading)
@@ -389,16 +355,7 @@ def plot_section(plot: Plot, level: int = 2, *, folded: bool = False) -> Markup:
 
 
 def write_plots(plots: Iterable[Plot], folder: Path, *, overwrite: bool = False) -> list[Path]:
-    """Write each figure at column width as SVG, PDF and PNG, and its data as CSV.
-
-    Args:
-        plots: the figures.
-        folder: where the files go; it is made if it does not exist.
-        overwrite: whether files that exist are replaced; else they are refused.
-
-    Returns:
-        The files that were written.
-    """
+    """Write each figure at column width as SVG, PDF and PNG, and its data as CSV."""
     make_folder(folder)
     listed = list(plots)
     targets = {

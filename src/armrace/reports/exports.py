@@ -150,14 +150,7 @@ def plot(
     *,
     overwrite: bool = False,
 ) -> Axes:
-    """Draw regret over time on axes, into a file or on a new figure; return the axes.
-
-    Args:
-        comparison: the figures.
-        target: axes, a file whose suffix chooses the format, or None for a new figure.
-        measure: the measure; by default that of the comparison.
-        overwrite: whether a file that exists is replaced; else it is refused.
-    """
+    """Draw regret over time on axes, into a file or on a new figure; return the axes."""
     if isinstance(target, Axes):
         draw_curves_on(target, comparison, measure)
         return target

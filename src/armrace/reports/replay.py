@@ -44,15 +44,7 @@ _SHOWN_ARMS = 40
 
 
 def render_replay(found: Replay, command: str = "") -> str:
-    """Render the page as HTML.
-
-    Args:
-        found: the replay.
-        command: the command line that runs it again, if there is one.
-
-    Returns:
-        The page.
-    """
+    """Render the page as HTML."""
     title = f"Replay of {found.log}"
     verdicts = "\n\n".join(each.words for each in found.policies)
     return document(

@@ -132,9 +132,6 @@ def theme_css(scope: str = ":root") -> str:
 
     Dark follows the reader's system. ``data-theme="light"`` or ``"dark"`` on the scope overrides
     it. Paper is always light.
-
-    Args:
-        scope: the selector of the element that holds the variables.
     """
     dark = f"{variables(DARK)} color-scheme: dark;"
     return (
@@ -162,12 +159,6 @@ def with_variables(svg: str) -> str:
 
 def spread(heights: Sequence[float], gap: float, low: float, high: float) -> list[float]:
     """Move ascending heights apart to at least ``gap``, between two ends if they fit.
-
-    Args:
-        heights: the heights, in ascending order.
-        gap: the least distance of two neighbours.
-        low: where the first may be placed.
-        high: where the last may be placed; where there are too many, the first leave the range.
 
     >>> spread([0, 1, 50], gap=10, low=0, high=100)
     [0.0, 10.0, 50.0]
