@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from armrace.formatting import short
 from armrace.reports.colours import Style
-from armrace.reports.plot_style import End, name_lines, new_figure, own_style, tidy
+from armrace.reports.drawing import End, name_lines, new_figure, own_style, tidy
 from armrace.simulation import make_experiment
 from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.experiment import Experiment

@@ -30,7 +30,7 @@ from armrace.dashboard.demo import (
 )
 from armrace.formatting import count
 from armrace.reports.colours import style_of
-from armrace.reports.plot_style import PAGE_WIDTH, End, name_lines, new_figure, own_style, tidy
+from armrace.reports.drawing import PAGE_WIDTH, End, name_lines, new_figure, own_style, tidy
 from armrace.reports.theme import LIGHT
 from armrace.service import Keyring, MemoryStore, Service
 from armrace.simulation import Scenario

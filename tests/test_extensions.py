@@ -104,7 +104,7 @@ class Machine:
 
 
 PREPARATION = """
-import armrace.cli.compare, armrace.cli.main, armrace.online, armrace.reports.page
+import armrace.cli.compare, armrace.cli.main, armrace.online, armrace.reports.comparison
 import armrace.simulation.simulate, matplotlib.figure, matplotlib.style, rich.console, rich.table
 """
 PROGRAM = "import sys; sys.path.remove(''); from armrace.cli.main import main; main()"

@@ -8,7 +8,7 @@ import re
 import msgspec
 import pytest
 
-from armrace.dashboard.charts import certificate_chart, reward_chart, traffic_chart
+from armrace.dashboard.charts import certificate_chart, draw_chart, reward_chart, traffic_chart
 from armrace.dashboard.conclusions import (
     FINE_PRINT,
     conclude,
@@ -16,7 +16,6 @@ from armrace.dashboard.conclusions import (
     describe_ratio,
     median_delay,
 )
-from armrace.dashboard.drawing import draw_chart
 from armrace.dashboard.rendering import _cell_html
 from armrace.forensics.findings import Alarm
 from armrace.forensics.sentences import COUNTS, HIDDEN, STILL

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from contextlib import contextmanager
 from html import unescape
 from importlib.resources import files
 
@@ -119,14 +120,18 @@ def service(keyring):
     return service
 
 
+@contextmanager
+def browsing(service, **options):
+    """A client of the pages of a service, on this machine."""
+    application = create_application(service, pages=lambda api: Dashboard(api).routes(), **options)
+    with TestClient(application, base_url="http://127.0.0.1", client=LOCAL) as client:
+        yield client
+
+
 @pytest.fixture
 def client(service):
-    application = create_application(
-        service, pages=lambda api: Dashboard(api).routes(), declared_open=True
-    )
-    with TestClient(
-        application, base_url="http://127.0.0.1", client=LOCAL, follow_redirects=False
-    ) as client:
+    with browsing(service, declared_open=True) as client:
+        client.follow_redirects = False
         yield client
 
 
@@ -158,10 +163,7 @@ def test_a_service_that_is_open_says_so_and_its_pages_can_change_it(client):
 
 def test_without_keys_a_service_that_is_not_open_is_closed(service):
     """So that a file of keys that is replaced by an empty one opens nothing."""
-    pages = lambda api: Dashboard(api).routes()  # noqa: E731
-    with TestClient(
-        create_application(service, pages=pages), base_url="http://127.0.0.1", client=LOCAL
-    ) as client:
+    with browsing(service) as client:
         assert client.get("/v1/experiments").status_code == 401
         assert client.get("/metrics").status_code == 401
         page = client.get("/")
@@ -380,14 +382,9 @@ HOSTILE = "<script>alert('x')</script>"
 
 
 def test_actions_say_who_did_what_and_why(service, keyring):
-    proxies = TrustedProxies("X-User", "127.0.0.1")
-    application = create_application(
-        service, pages=lambda api: Dashboard(api).routes(), proxies=proxies
-    )
     _, text = keyring.create(["admin"], label=f"fraud {HOSTILE}")
-    with TestClient(
-        application, base_url="http://127.0.0.1", client=LOCAL, follow_redirects=False
-    ) as client:
+    with browsing(service, proxies=TrustedProxies("X-User", "127.0.0.1")) as client:
+        client.follow_redirects = False
         client.post("/sign-in", data={"key": text})
         confirm(client, f"{PREVIEW}&verdict=retract", reason=f"why {HOSTILE}")
         client.headers["x-user"] = f"Ada {HOSTILE}"
@@ -424,10 +421,7 @@ def test_an_alarm_can_be_answered_by_starting_afresh(keyring):
         made = service.decide_many("ads", 50)
         service.reward_many([(each, float((each.arm == "a") == (hour < 20))) for each in made])
         clock.move(3600)
-    pages = lambda api: Dashboard(api).routes()  # noqa: E731
-    with TestClient(
-        create_application(service, pages=pages), base_url="http://127.0.0.1", client=LOCAL
-    ) as client:
+    with browsing(service) as client:
         sign_in(client, keyring, "read")
         page = client.get("/experiment?name=ads").text
         assert "Alarm: rewards changed" in page

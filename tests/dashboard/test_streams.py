@@ -10,12 +10,10 @@ import pytest
 from starlette.requests import Request
 from starlette.testclient import TestClient
 
-from armrace.dashboard.contents import experiment_content
+from armrace.dashboard.contents import experiment_content, sources_content
 from armrace.dashboard.pages import Dashboard
-from armrace.dashboard.reading import Reading
 from armrace.dashboard.sessions import COOKIE
-from armrace.dashboard.sources import sources_content
-from armrace.dashboard.streaming import Content, Known, SharedContents
+from armrace.dashboard.streaming import Content, Known, Reading, SharedContents
 from armrace.errors import StoreFailed
 from armrace.service import MemoryStore, Service
 from armrace.service.http.access import Caller

@@ -15,7 +15,7 @@ from armrace.planning import Plan, plan
 from armrace.red_team import Verdict, redteam
 from armrace.red_team.efforts import EFFORTS
 from armrace.reports.arena import render_arena
-from armrace.reports.page import render_grid, render_report
+from armrace.reports.comparison import render_grid, render_report
 from armrace.reports.planning import render_plan
 from armrace.reports.redteam import render_redteam
 from armrace.reports.replay import render_replay

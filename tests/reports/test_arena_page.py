@@ -7,8 +7,7 @@ import pytest
 
 from armrace.formatting import figure
 from armrace.red_team.standings import worst_frame
-from armrace.reports.arena import arena_plots, render_arena
-from armrace.reports.heatmap import STEPS, heat_class, heat_maps
+from armrace.reports.arena import STEPS, arena_plots, heat_class, heat_maps, render_arena
 from armrace.simulation.arena import Grid, run_arena
 from armrace.simulation.leaderboard import relative_regret
 from reports.test_page import assert_only_own_script, outline

@@ -20,10 +20,10 @@ from armrace.errors import DamagedFile, InvalidParameter, UnknownName, Unwritabl
 from armrace.kernels.laws import Law
 from armrace.red_team.efforts import EFFORTS
 from armrace.reports.arena import arena_plots, render_arena
+from armrace.reports.comparison import comparison_plots, render_report
+from armrace.reports.drawing import write_plots
 from armrace.reports.exports import page_of, plots_of
-from armrace.reports.page import comparison_plots, render_report
 from armrace.reports.planning import render_plan
-from armrace.reports.plots import write_plots
 from armrace.reports.redteam import redteam_plots, redteam_specification, render_redteam
 from armrace.reports.replay import replay_specification
 from armrace.reports.verification import render_verification
@@ -72,24 +72,18 @@ def test_a_report_is_the_page_that_the_command_line_renders(
     outline(page.read_text())
 
 
-def test_a_report_replaces_no_file_unless_told_to(comparison: Comparison, tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    page.write_text("precious")
-    with pytest.raises(UnwritableOutput, match="exists"):
-        comparison.report(page)
-    assert page.read_text() == "precious"
-    comparison.report(page, overwrite=True)
-    assert page.read_text().startswith("<!DOCTYPE html>")
-
-
-def test_a_plot_replaces_no_file_unless_told_to(comparison: Comparison, tmp_path: Path) -> None:
-    file = tmp_path / "curves.svg"
+@pytest.mark.parametrize(("method", "name", "kind"), [("report", "page.html", "<!DOCTYPE html>"),
+                                                      ("plot", "curves.svg", "<svg")])  # fmt: skip
+def test_pages_and_plots_replace_no_file_unless_told_to(
+    comparison: Comparison, tmp_path: Path, method: str, name: str, kind: str
+) -> None:
+    file = tmp_path / name
     file.write_text("precious")
     with pytest.raises(UnwritableOutput, match="exists"):
-        comparison.plot(file)
+        getattr(comparison, method)(file)
     assert file.read_text() == "precious"
-    comparison.results["ucb1"].plot(file, overwrite=True)
-    assert "<svg" in file.read_text()
+    getattr(comparison.results["ucb1"], method)(file, overwrite=True)
+    assert kind in file.read_text()
 
 
 def test_a_single_result_has_a_report(comparison: Comparison, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from nbclient import NotebookClient
 
 from armrace.online import Learner
-from armrace.reports.notebook import notebook_html
+from armrace.reports.exports import notebook_html
 from reports.conftest import Results
 from reports.test_page import outline
 

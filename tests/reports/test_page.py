@@ -15,12 +15,10 @@ import pytest
 import armrace
 from armrace.errors import InvalidParameter
 from armrace.reports.colours import GREY
-from armrace.reports.curves import summary_curves
-from armrace.reports.page import render_grid, render_report
-from armrace.reports.plot_style import inline_svg, new_figure, own_style
-from armrace.reports.race import draw_layers, has_layers
-from armrace.reports.rows import comparison_styles
-from armrace.reports.tables import comparison_table
+from armrace.reports.comparison import comparison_table, render_grid, render_report
+from armrace.reports.comparison_charts import draw_layers, has_layers, summary_curves
+from armrace.reports.drawing import inline_svg, new_figure, own_style
+from armrace.reports.text import comparison_styles
 from armrace.simulation import Comparison
 
 VOID = {"meta", "br"}

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page
 
 import armrace
-from armrace.reports.heatmap import heat_maps
-from armrace.reports.layout import document, rerun_section
+from armrace.reports.arena import heat_maps
+from armrace.reports.kit import document, rerun_section
 from armrace.reports.theme import DARK, LIGHT
 from armrace.simulation.arena import FORMS
 from armrace.simulation.scenarios import USUAL_POLICIES, find_scenario

@@ -7,8 +7,7 @@ import pytest
 
 from armrace.planning import Plan, plan
 from armrace.reports.colours import Style
-from armrace.reports.planning import plan_setting, render_plan
-from armrace.reports.survival import draw_survival
+from armrace.reports.planning import draw_survival, plan_setting, render_plan
 from reports.test_page import assert_only_own_script, outline
 
 ASKED: dict[str, Any] = {

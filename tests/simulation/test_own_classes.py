@@ -8,7 +8,7 @@ import pytest
 
 import armrace
 from armrace.cli.tables import print_result
-from armrace.reports.page import render_report
+from armrace.reports.comparison import render_report
 from armrace.simulation import Comparison
 
 SOURCE = """

@@ -52,7 +52,7 @@ def scenarios(json: Json = None, force: Force = False) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from armrace.reports.descriptions import setting
+    from armrace.reports.text import setting
 
     console = Console(highlight=False)
     for position, scenario in enumerate(SCENARIOS.values()):

@@ -203,7 +203,7 @@ def _write_files(
     swept: bool,
 ) -> None:
     """Write page and figures; an interruption costs them the sweep, not what came before."""
-    from armrace.reports.page import comparison_plots, grid_plots, render_grid, render_report
+    from armrace.reports.comparison import comparison_plots, grid_plots, render_grid, render_report
 
     main = found.shared[0]
     interrupted = next(iter(main.results.values())).interrupted

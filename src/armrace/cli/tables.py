@@ -15,21 +15,20 @@ from armrace.cli.sparklines import can_draw, loss_over_time
 from armrace.formatting import count, figure
 from armrace.red_team import Verdict
 from armrace.red_team.standings import WORST_COLUMNS
-from armrace.reports.audits import AUDIT_COLUMNS, audit_rows
-from armrace.reports.descriptions import (
-    cell_name,
-    interval,
-    never_searched,
-    own_worst_name,
-    setting,
-)
-from armrace.reports.rows import (
+from armrace.reports.text import (
+    AUDIT_COLUMNS,
     HEADLINE_COLUMNS,
     LEADERBOARD_COLUMNS,
     MEASURE_NAMES,
+    audit_rows,
+    cell_name,
     half_width,
     headlines,
+    interval,
+    never_searched,
+    own_worst_name,
     own_worst_verdict,
+    setting,
     standings,
 )
 from armrace.simulation import Comparison, Result, Scenario

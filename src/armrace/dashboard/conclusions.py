@@ -88,13 +88,7 @@ def arm_rows(view: ExperimentView, history: HistoryView) -> list[ArmRow]:
 
 
 def conclude(view: ExperimentView, history: HistoryView, alarms: int) -> Conclusion:
-    """Say which arm is best so far, and how sure that is.
-
-    Args:
-        view: the experiment.
-        history: its history.
-        alarms: how many are up. The caller also shows them, and both must agree.
-    """
+    """Say which arm is best so far, and how sure that is."""
     rows = arm_rows(view, history)
     running = [row for row in rows if row.status != "retired"]
     known = [row for row in running if row.mean is not None]
@@ -156,11 +150,7 @@ def _sure(rivals: list[str], arms: int) -> tuple[str, str]:
 
 
 def _race(view: ExperimentView, history: HistoryView) -> tuple[bool, str]:
-    """Say what the slowest settled layer guarantees, which tolerates the most.
-
-    Returns:
-        Whether more was changed than it tolerates, and the sentence, empty without anything to say.
-    """
+    """Return whether more was changed than the slowest settled layer tolerates, and a sentence."""
     certificate = history.certificates[-1]
     least = f"by at least {round_down(certificate)}" if certificate >= 1.0 else ""
     active: dict[int, list[str]] = {}
@@ -204,16 +194,7 @@ class Notice(msgspec.Struct, frozen=True):
 def describe_alarms(
     alarms: Sequence[Alarm], view: ExperimentView, history: HistoryView
 ) -> Notice | None:
-    """Say what the strongest alarm has seen, since when and how sure it is.
-
-    Args:
-        alarms: those of the audit, with the names of arms.
-        view: the experiment.
-        history: its history.
-
-    Returns:
-        ``None`` if no alarm is up.
-    """
+    """Say what the strongest alarm has seen, since when and how sure it is; None without one."""
     if not alarms:
         return None
     alarm = min(alarms, key=lambda each: (each.chance, each.since is None, each.since))

@@ -152,12 +152,7 @@ class _Late(NamedTuple):
 
 
 class Visitors:
-    """The simulated people: readers of help pages, bots, and receivers of mails.
-
-    Args:
-        service: the service that they use.
-        clock: the clock of the service, which they move.
-    """
+    """The simulated people: readers of help pages, bots, and receivers of mails."""
 
     def __init__(self, service: Service, clock: DemoClock) -> None:
         self._service = service

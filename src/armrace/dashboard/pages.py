@@ -13,19 +13,19 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from armrace.dashboard.contents import experiment_content, list_content
-from armrace.dashboard.reading import Reading
-from armrace.dashboard.rendering import FORM_TOKEN, STATIC_FILES, address, render, static_file
-from armrace.dashboard.rulings import (
+from armrace.dashboard.contents import (
     actions_content,
+    experiment_content,
+    list_content,
     preview_address,
     preview_content,
     read_form,
     ruling_in,
+    sources_content,
 )
+from armrace.dashboard.rendering import FORM_TOKEN, STATIC_FILES, address, render, static_file
 from armrace.dashboard.sessions import COOKIE, LIFETIME, Sessions
-from armrace.dashboard.sources import sources_content
-from armrace.dashboard.streaming import Content, Known, Make, SharedContents
+from armrace.dashboard.streaming import Content, Known, Make, Reading, SharedContents
 from armrace.errors import ArmraceError, Outdated
 from armrace.service.http.access import Caller
 from armrace.service.http.api import Api

@@ -5,26 +5,27 @@ from __future__ import annotations
 import hashlib
 import math
 import secrets
-from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 from urllib.parse import urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
-from armrace.dashboard.charts import MISSING, Chart, Series, number_of, ruling_text
-from armrace.dashboard.drawing import (
+from armrace.dashboard.charts import (
     HALF_WIDTH,
+    MISSING,
+    Chart,
+    Series,
+    delay_ticks,
     draw_chart,
-    draw_delay_scale,
-    draw_delays,
-    draw_interval,
-    draw_sparkline,
+    number_of,
+    ruling_text,
 )
 from armrace.formatting import count, duration, figure, short
+from armrace.reports.kit import templates
 from armrace.reports.theme import theme_css
 from armrace_client.answers import LayerView
 
@@ -68,13 +69,7 @@ def render(template: str, **values: Any) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("armrace.dashboard"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates("armrace.dashboard")
     environment.filters.update(
         count=count,
         of=number_of,
@@ -93,11 +88,8 @@ def _environment() -> Environment:
         address=address,
         form_token=FORM_TOKEN,
         half_width=HALF_WIDTH,
-        chart_svg=_drawn(draw_chart),
-        interval_svg=_drawn(draw_interval),
-        spark_svg=_drawn(draw_sparkline),
-        delays_svg=_drawn(draw_delays),
-        delay_scale_svg=_drawn(draw_delay_scale),
+        chart_svg=lambda *given: Markup(draw_chart(*given)),
+        delay_ticks=delay_ticks,
         chart_rows=_chart_rows,
         cells_html=_cells_html,
     )
@@ -149,11 +141,6 @@ def _day(date: str) -> str:
 def _clock(time: int) -> str:
     """Return a time in UTC for programs."""
     return datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="seconds")
-
-
-def _drawn(draw: Callable[..., str]) -> Callable[..., Markup]:
-    """Return a function that draws what a template may show as it is."""
-    return lambda *given: Markup(draw(*given))
 
 
 def _clamp(share: float) -> float:

@@ -21,11 +21,7 @@ _SESSION, _TOKEN, _SEAL = "session", "form", "seal"
 
 
 class Sessions:
-    """Signs sessions and recognises them.
-
-    Args:
-        keyring: the keys, whose file also holds the secret that signs.
-    """
+    """Signs sessions and recognises them."""
 
     def __init__(self, keyring: Keyring) -> None:
         self._keyring = keyring

@@ -13,7 +13,7 @@ from armrace.evaluation.estimates import ESTIMATORS, Estimate
 from armrace.files import as_path, check_new, write_text
 from armrace.formatting import count, figure, percent, span
 from armrace.logs import RowReport
-from armrace.presentation import Presentation
+from armrace.reports import Presentation
 
 __all__ = ["AttackOnLog", "Gain", "PolicyReplay", "Replay", "Verdict"]
 

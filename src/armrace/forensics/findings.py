@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.forensics import sentences
-from armrace.presentation import NotebookView
+from armrace.reports import NotebookView
 
 __all__ = ["ALARMS", "Alarm", "AlarmKind", "Audit", "Direction", "Finding", "direction_of"]
 

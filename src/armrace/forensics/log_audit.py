@@ -27,7 +27,7 @@ from armrace.kernels.handles import call_entry
 from armrace.kernels.replay import make_auditor
 from armrace.kernels.streams import Stream
 from armrace.logs import Log, RowReport
-from armrace.presentation import NotebookView
+from armrace.reports import NotebookView
 from armrace.specification import check_number
 from armrace.statistics.scales import Scale
 

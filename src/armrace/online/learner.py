@@ -34,7 +34,7 @@ from armrace.online.snapshots import Snapshot, pack_rewarded, write_arrays
 from armrace.online.views import ArmViews
 from armrace.policies import POLICIES, Policy
 from armrace.policies.races.race import NEVER
-from armrace.presentation import NotebookView
+from armrace.reports import NotebookView
 
 __all__ = ["Learner"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from armrace.policies import ArmView
-from armrace.presentation import NotebookView
+from armrace.reports import NotebookView
 
 __all__ = ["ArmViews"]
 

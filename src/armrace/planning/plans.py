@@ -12,7 +12,7 @@ from armrace.planning.guarantees import proven_loss
 from armrace.planning.question import Question
 from armrace.planning.recommendation import recommend
 from armrace.planning.run_metrics import REQUIRED
-from armrace.presentation import Presentation
+from armrace.reports import Presentation
 
 __all__ = ["Plan"]
 

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from armrace.adversaries import Adversary
 from armrace.formatting import count, figure
-from armrace.presentation import Presentation
 from armrace.red_team.descriptions import describe, replay_command
 from armrace.red_team.ratings import Ratings
 from armrace.red_team.target import Target
+from armrace.reports import Presentation
 from armrace.statistics import mean_interval, summarise
 
 __all__ = ["CAUTION", "HeldOut", "SearchRecord", "Verdict", "held_out"]

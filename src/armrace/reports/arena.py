@@ -2,28 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from html import escape
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
+import numpy as np
 import polars as pl
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.colors import BoundaryNorm, ListedColormap
+from matplotlib.figure import Figure
 
 from armrace.environments import Environment
-from armrace.formatting import count, figure
+from armrace.formatting import count, figure, short
 from armrace.policies import POLICIES
 from armrace.red_team.standings import WORST_COLUMNS, worst_standings, worst_verdict
-from armrace.reports.budgets import attack_plot, worst_plot
-from armrace.reports.colours import Style, choose_styles
-from armrace.reports.heatmap import heat_caption, heat_maps, heat_plots, heat_tables, legend
-from armrace.reports.layout import document, fold, header, line_mark, rerun_section, row, table
-from armrace.reports.plots import Plot, plot_section
-from armrace.reports.rows import LEADERBOARD_COLUMNS
+from armrace.reports.colours import GREY, Style, choose_styles
+from armrace.reports.drawing import (
+    BUDGET_LABEL,
+    PAGE_WIDTH,
+    Plot,
+    add_legend,
+    empty_figure,
+    floor_regrets,
+    label_measure,
+    legend_lines,
+    new_figure,
+    plot_section,
+    scale_budgets,
+    scale_regrets,
+    tidy,
+)
+from armrace.reports.kit import (
+    cell,
+    document,
+    fold,
+    header,
+    line_mark,
+    note,
+    paragraphs,
+    rerun_section,
+    row,
+    section,
+    table,
+    templates,
+)
+from armrace.reports.text import LEADERBOARD_COLUMNS
+from armrace.reports.theme import LIGHT
 from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA, Grid
 from armrace.simulation.experiment import USUAL_REFRESH, refresh_words
 from armrace.simulation.leaderboard import leaderboard, relative_regret, verdict, worst_cases
-
-__all__ = ["arena_plots", "render_arena"]
+from armrace.statistics.summaries import mean_margin
 
 _SHOWN_ATTACKS = ("zero-best-when-likely", "swap-best", "adaptive-constant")
 
@@ -31,15 +61,7 @@ _SHOWN_ATTACKS = ("zero-best-when-likely", "swap-best", "adaptive-constant")
 def render_arena(
     grid: Grid, figures: pl.DataFrame, command: str = "", worst: pl.DataFrame | None = None
 ) -> str:
-    """Render the page as HTML, from the figures of the grid's cells.
-
-    Args:
-        grid: what was played.
-        figures: the figures of its cells, as ``run_arena`` returns them.
-        command: the command line that plays the same cells.
-        worst: the worst attacks found, if they were searched for; see
-            :func:`armrace.red_team.standings.worst_frame`.
-    """
+    """Render the page as HTML, from the figures of the grid's cells."""
     board = leaderboard(figures)
     policies = board["policy"].to_list()
     styles = _styles(grid, policies)
@@ -92,7 +114,9 @@ def _setting(grid: Grid) -> str:
     )
 
 
-def _board_rows(board: pl.DataFrame, columns: Iterable[str], styles: dict[str, Style]) -> list[str]:
+def _board_rows(
+    board: pl.DataFrame, columns: Iterable[str], styles: dict[str, Style]
+) -> list[Markup]:
     """One row per policy, with the mark of its line."""
     names = list(columns)
     return [
@@ -105,11 +129,11 @@ def _board_rows(board: pl.DataFrame, columns: Iterable[str], styles: dict[str, S
     ]
 
 
-def _worst_found_section(worst: pl.DataFrame, styles: dict[str, Style]) -> str:
+def _worst_found_section(worst: pl.DataFrame, styles: dict[str, Style]) -> Markup:
     """Each policy under its own worst attack: the standings, and every cell folded away."""
     board = worst_standings(worst)
     rows = _board_rows(board, WORST_COLUMNS, styles)
-    note = (
+    words = (
         "Each policy under the worst attack that a search found against it, on held-out seeds: "
         "geometric means over the cells of its mean and its 95th percentile, relative to the least "
         "of any policy there; the largest mean per unit of budget; and the cells in which it loses "
@@ -124,7 +148,7 @@ def _worst_found_section(worst: pl.DataFrame, styles: dict[str, Style]) -> str:
                 f"{figure(found['mean'])} ± {figure(found['high'] - found['mean'])}",
                 figure(found["p95"]),
                 figure(found["largest"]),
-                f'<td class="words">{escape(found["description"])}</td>',
+                cell(found["description"]),
             ),
         )
         for found in worst.sort("environment", "budget", "mean").iter_rows(named=True)
@@ -132,39 +156,39 @@ def _worst_found_section(worst: pl.DataFrame, styles: dict[str, Style]) -> str:
     columns = ("policy", "environment", "budget", "mean", "p95", "max", "attack")
     every = table(columns, cells, "Every cell searched")
     standings = table(["policy", *WORST_COLUMNS.values()], rows, "Worst found")
-    return (
-        f"<section><h2>Worst found</h2><p>{escape(worst_verdict(board))}</p>{standings}"
-        f'<p class="note">{escape(note)}</p>{fold("Every cell, and what the attack does", every)}'
-        f"{plot_section(worst_plot(worst, styles), 3)}</section>"
-    )
+    parts = [
+        paragraphs([worst_verdict(board)]),
+        standings,
+        note(words),
+        fold("Every cell, and what the attack does", every),
+        plot_section(worst_plot(worst, styles), 3),
+    ]
+    return section("Worst found", parts)
 
 
-def _leaderboard_section(board: pl.DataFrame, styles: dict[str, Style]) -> str:
+def _leaderboard_section(board: pl.DataFrame, styles: dict[str, Style]) -> Markup:
     costly = [name for name in board["policy"] if not POLICIES.find(name).exact_tickets]
     rows = _board_rows(board, LEADERBOARD_COLUMNS, styles)
-    note = (
+    words = (
         "Pseudo-regret relative to the best policy of each cell: geometric means over the cells "
         "with and without attack, the same of the 95th percentile, and the worst cell. Policies "
         "that take the corruption as a parameter are told the budget. "
         f"{refresh_words(costly, USUAL_REFRESH)}"
     )
     listed = table(["policy", *LEADERBOARD_COLUMNS.values()], rows, "Leaderboard")
-    return f'<section><h2>Leaderboard</h2>{listed}<p class="note">{escape(note)}</p></section>'
+    return section("Leaderboard", [listed, note(words)])
 
 
-def _heat_section(relative: pl.DataFrame, policies: Sequence[str]) -> str:
+def _heat_section(relative: pl.DataFrame, policies: Sequence[str]) -> Markup:
     caption = (
         f"{heat_caption(relative)} The tip of a cell gives its mean pseudo-regret with an interval "
         "of 95%; the tables below have the relative figures."
     )
-    return (
-        f"<section><h2>Regret relative to the best</h2>{legend()}"
-        f"<figure>{heat_maps(relative, policies)}<figcaption>{caption}</figcaption></figure>"
-        f"{heat_tables(relative, policies)}</section>"
-    )
+    parts = [heat_maps(relative, policies, caption), *heat_tables(relative, policies)]
+    return section("Regret relative to the best", parts)
 
 
-def _worst_section(figures: pl.DataFrame) -> str:
+def _worst_section(figures: pl.DataFrame) -> Markup:
     columns = (
         "policy",
         "environment",
@@ -175,13 +199,11 @@ def _worst_section(figures: pl.DataFrame) -> str:
         "best there",
     )
     listed = table(columns, map(_worst_row, worst_cases(figures).to_dicts()), "Worst cases")
-    return (
-        "<section><h2>Worst cases</h2><p>Where each policy does worst, relative to the best policy "
-        f"of the cell.</p>{listed}</section>"
-    )
+    words = "Where each policy does worst, relative to the best policy of the cell."
+    return section("Worst cases", [paragraphs([words]), listed])
 
 
-def _worst_row(found: dict[str, Any]) -> str:
+def _worst_row(found: dict[str, Any]) -> Markup:
     texts = (
         found["environment"],
         found["attack"],
@@ -193,13 +215,10 @@ def _worst_row(found: dict[str, Any]) -> str:
     return row(found["policy"], texts)
 
 
-def _environments_section(grid: Grid) -> str:
-    rows = [
-        row(name, [f'<td class="words">{escape(_arms(ENVIRONMENTS_OF_THE_ARENA[name]))}</td>'])
-        for name in grid.environments
-    ]
+def _environments_section(grid: Grid) -> Markup:
+    rows = [row(name, [cell(_arms(ENVIRONMENTS_OF_THE_ARENA[name]))]) for name in grid.environments]
     listed = table(("environment", "arms"), rows, "Environments")
-    return f"<section><h2>Environments</h2>{listed}</section>"
+    return section("Environments", [listed])
 
 
 def _arms(environment: Environment) -> str:
@@ -209,3 +228,253 @@ def _arms(environment: Environment) -> str:
         figure(mean) + (f" ({times} arms)" if times > 1 else "") for mean, times in listed
     )
     return f"{environment.tag()}, {environment.arms} arms with the means {arms}"
+
+
+_LEAST = 1.0
+"""Smaller regrets are drawn at this height, since a logarithmic axis has no zero."""
+
+_GREY_LINES = " Grey lines are the other policies of the leaderboard."
+
+
+def attack_plot(figures: pl.DataFrame, attack: str, styles: Mapping[str, Style]) -> Plot:
+    """Describe regret against the budget of one attack of the arena."""
+    data = _with_intervals(
+        figures.filter(pl.col("attack").is_in([attack, "none"])).select(
+            "environment", "policy", "budget", "replications",
+            mean="pseudo_regret_mean", stderr="pseudo_regret_stderr",
+        )
+    )  # fmt: skip
+    return Plot(
+        name=f"budgets-{attack}",
+        heading=f"Regret against corruption: {attack}",
+        draw=lambda width: draw_panels(data, styles, width),
+        data=lambda: data,
+        description=f"Mean pseudo-regret against the budget of {attack}, one panel per "
+        "environment.",
+        caption=f"Mean pseudo-regret of {_runs(data)} runs with 95% intervals against the budget, "
+        "both logarithmic "
+        "except at a budget of 0; each panel has its own scale. Where a line jumps, the attack has "
+        "misled the policy for good." + (_GREY_LINES if GREY in styles.values() else ""),
+    )
+
+
+def worst_plot(worst: pl.DataFrame, styles: Mapping[str, Style]) -> Plot:
+    """Describe the worst regret found against the budget."""
+    data = worst.select("environment", "policy", "budget", "mean", "stderr", "low", "high")
+    return Plot(
+        name="worst-found",
+        heading="The worst attack found against each policy",
+        draw=lambda width: draw_panels(data, styles, width),
+        data=lambda: data,
+        description="Mean pseudo-regret of each policy under its own worst attack found, against "
+        "the budget, one panel per environment.",
+        caption=f"Mean pseudo-regret of {_runs(worst)} runs with 95% intervals on held-out seeds, "
+        "each policy under the "
+        "worst attack that a search found against it; both axes are logarithmic."
+        + (_GREY_LINES if GREY in styles.values() else ""),
+    )
+
+
+def _runs(data: pl.DataFrame) -> str:
+    """How many runs there are, which may differ from cell to cell."""
+    return " or ".join(map(count, data["replications"].unique().sort()))
+
+
+def _with_intervals(data: pl.DataFrame) -> pl.DataFrame:
+    """Add the ends of Student's 95% interval; a single run has none."""
+    factors = {runs: mean_margin(1.0, runs) for runs in data["replications"].unique()}
+    half = pl.col("stderr") * pl.col("replications").replace_strict(
+        factors, return_dtype=pl.Float64
+    )
+    return data.with_columns(low=pl.col("mean") - half, high=pl.col("mean") + half)
+
+
+def draw_panels(
+    data: pl.DataFrame, styles: Mapping[str, Style], width: float = PAGE_WIDTH
+) -> Figure:
+    """Draw means with intervals at each budget, a panel for each environment."""
+    environments = data["environment"].unique(maintain_order=True).to_list()
+    columns = min(len(environments), 3 if width == PAGE_WIDTH else 2)
+    rows = -(-len(environments) // columns)
+    height = 2.4 if width == PAGE_WIDTH else 1.6
+    drawing = empty_figure(width, 0.9 + height * rows)
+    grid = drawing.subplots(rows, columns, squeeze=False).ravel()
+    for axes, environment in zip(grid, environments, strict=False):
+        _draw(axes, data.filter(pl.col("environment") == environment), styles)
+        axes.set_title(environment)
+    for axes in grid[len(environments) :]:
+        axes.remove()
+    drawing.supxlabel(BUDGET_LABEL, fontsize=grid[0].xaxis.label.get_size())
+    for axes in grid[::columns]:
+        axes.set_ylabel(label_measure("pseudo_regret", "mean ", broken=True))
+    add_legend(drawing, legend_lines(styles), above=True)
+    return drawing
+
+
+def _draw(axes: Axes, cells: pl.DataFrame, styles: Mapping[str, Style]) -> None:
+    for policy, style in styles.items():
+        own = cells.filter(pl.col("policy") == policy).sort("budget")
+        mean, low, high = (own[name].clip(lower_bound=_LEAST) for name in ("mean", "low", "high"))
+        if style == GREY:
+            axes.vlines(own["budget"], low, high, color=style.colour, lw=0.5, zorder=1.4)
+            axes.plot(own["budget"], mean, color=style.colour, lw=0.7, zorder=1.5)
+            continue
+        axes.errorbar(
+            own["budget"], mean, yerr=(mean - low, high - mean), color=style.colour, ls=style.line,
+            lw=1.4, marker="o", ms=2.6, elinewidth=0.9, capsize=1.5,
+        )  # fmt: skip
+    budgets = cells["budget"].unique().sort().to_list()
+    if any(budgets):
+        scale_budgets(axes, budgets, labelled=False)
+    means = cells["mean"].clip(lower_bound=_LEAST).to_list()
+    scale_regrets(axes, min(means), max(means))
+    floor_regrets(axes, means, cells["low"].clip(lower_bound=_LEAST).to_list())
+    tidy(axes)
+
+
+STEPS = (1.2, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+"""Where the colour changes, on a roughly logarithmic scale: light is near the best policy."""
+
+
+def heat_class(relative: float) -> str:
+    """The class of a relative regret in the style sheet.
+
+    >>> heat_class(1.0), heat_class(3.0), heat_class(1e6)
+    ('h0', 'h2', 'h7')
+    """
+    return f"h{sum(relative >= step for step in STEPS)}"
+
+
+def heat_caption(relative: pl.DataFrame) -> str:
+    """Say what the cells are, and of how many runs."""
+    runs = " or ".join(map(count, relative["replications"].unique().sort()))
+    return (
+        f"Each cell is one environment, attack and budget: the mean pseudo-regret of {runs} runs "
+        "divided by that of the best policy there. Policies in the order of the leaderboard; of "
+        "each attack, the smaller budget is on the left. Empty: not played."
+    )
+
+
+def heat_plots(relative: pl.DataFrame, policies: Sequence[str]) -> list[Plot]:
+    """Describe the heat map of each environment, for papers.
+
+    Pages show all of them together (:func:`heat_maps`), with a tip on each cell.
+    """
+
+    def plot(environment: str) -> Plot:
+        inside = relative.filter(pl.col("environment") == environment)
+        return Plot(
+            name=f"heat-{environment}",
+            heading=f"Regret relative to the best: {environment}",
+            draw=lambda width: draw_heat(inside, policies, width),
+            data=lambda: inside,
+            description="Pseudo-regret relative to the best policy, policies by cells.",
+            caption=heat_caption(inside),
+        )
+
+    return [plot(name) for name in relative["environment"].unique(maintain_order=True)]
+
+
+def draw_heat(inside: pl.DataFrame, policies: Sequence[str], width: float) -> Figure:
+    """Draw the heat map of one environment."""
+    drawing, axes = new_figure(width, 1.6 + 0.115 * len(policies))
+    colours = ListedColormap([LIGHT[f"heat-{step}"] for step in range(len(STEPS) + 1)])
+    norm = BoundaryNorm([1.0, *STEPS, 10 * STEPS[-1]], colours.N)
+    cells = _cells(inside)
+    values = np.full((len(policies), len(cells)), np.nan)
+    for found in inside.iter_rows(named=True):
+        place = cells.index((found["environment"], found["attack"], found["budget"]))
+        values[policies.index(found["policy"]), place] = min(found["relative"], 9 * STEPS[-1])
+    image = axes.pcolormesh(values, cmap=colours, norm=norm, edgecolors="white", lw=0.3)
+    attacks, middles = zip(*_attacks(cells), strict=True)
+    axes.set_yticks(np.arange(len(policies)) + 0.5, list(policies), fontsize=5)
+    axes.set_xticks(middles, attacks, fontsize=5, rotation=45, ha="right")
+    axes.tick_params(length=0)
+    axes.invert_yaxis()
+    axes.spines[:].set_visible(False)
+    bar = drawing.colorbar(image, ax=axes, location="top", shrink=0.9, aspect=40)
+    bar.set_ticks([1.0, *STEPS], labels=[f"{step:g}" for step in (1.0, *STEPS)])
+    bar.set_label(f"mean pseudo-regret in {cells[0][0]}, times the best of the cell")
+    return drawing
+
+
+def heat_maps(relative: pl.DataFrame, policies: Sequence[str], caption: str = "") -> Markup:
+    """A map of each environment as SVG, below what its colours mean."""
+    edges = ["1", *(f"{step:g}" for step in STEPS)]
+    keys = [*(f"{low} to {high}" for low, high in pairwise(edges)), f"{edges[-1]} and more"]
+    maps = []
+    for (environment,), inside in relative.group_by("environment", maintain_order=True):
+        columns = _cells(inside)
+        drawn = [
+            (
+                columns.index((each["environment"], each["attack"], each["budget"])),
+                policies.index(each["policy"]),
+                heat_class(each["relative"]),
+                _tip(each),
+            )
+            for each in inside.iter_rows(named=True)
+        ]
+        maps.append(
+            {
+                "environment": environment,
+                "columns": len(columns),
+                "attacks": _attacks(columns),
+                "cells": drawn,
+            }
+        )
+    template = templates().get_template("heat.html")
+    return Markup(template.render(keys=keys, maps=maps, policies=policies, caption=caption))
+
+
+def _cells(relative: pl.DataFrame) -> list[tuple[str, str, float]]:
+    """Environment, attack and budget of each cell, in order of appearance."""
+    return list(
+        relative.select("environment", "attack", "budget").unique(maintain_order=True).rows()
+    )
+
+
+def _attacks(cells: Sequence[tuple[str, str, float]]) -> list[tuple[str, float]]:
+    """The attacks, each with the middle of its columns."""
+    names = [each[1] for each in cells]
+    return [
+        (name, float(np.mean([n for n, each in enumerate(names) if each == name])) + 0.5)
+        for name in dict.fromkeys(names)
+    ]
+
+
+def _tip(found: dict[str, Any]) -> str:
+    half = mean_margin(found["pseudo_regret_stderr"], found["replications"])
+    return (
+        f"{found['policy']}, {found['environment']}, {found['attack']}, budget "
+        f"{count(found['budget'])}: {figure(found['pseudo_regret_mean'])} ± {figure(half)}, "
+        f"{figure(found['relative'])} x best"
+    )
+
+
+def heat_tables(relative: pl.DataFrame, policies: Sequence[str]) -> list[Markup]:
+    """The figures of the heat map, one table per environment."""
+    tables = []
+    for environment in relative["environment"].unique(maintain_order=True):
+        inside = relative.filter(pl.col("environment") == environment)
+        tables.append(
+            fold(f"{environment}: the figures", _heat_table(inside, policies, environment))
+        )
+    return tables
+
+
+def _heat_table(inside: pl.DataFrame, policies: Sequence[str], environment: str) -> Markup:
+    cells = _cells(inside)
+    found = {
+        (each["policy"], each["attack"], each["budget"]): each["relative"]
+        for each in inside.iter_rows(named=True)
+    }
+    body = []
+    for policy in policies:
+        values = [found.get((policy, attack, budget)) for _, attack, budget in cells]
+        body.append(row(policy, map(_value, values)))
+    heads = [f"{attack} {short(budget)}" for _, attack, budget in cells]
+    return table(["policy", *heads], body, f"Relative regret: {environment}", "heat")
+
+
+def _value(relative: float | None) -> Markup:
+    return cell("-", "absent") if relative is None else cell(figure(relative), heat_class(relative))

@@ -1,34 +1,53 @@
-"""Pages and figures as files, from Python.
+"""Pages, figures and notebook views of results.
 
-The methods of results call these functions (:mod:`armrace.presentation`), and the command line
-writes its pages and figures with the same renderers.
+The methods of results call these functions, and the command line writes its pages and figures
+with the same renderers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
 from matplotlib.axes import Axes
 
 from armrace.evaluation import Replay
 from armrace.files import as_path, check_new, write_text
+from armrace.forensics import Audit
+from armrace.forensics.log_audit import LogAudit
+from armrace.formatting import count, figure, percent
+from armrace.online import Learner
+from armrace.online.views import ArmViews
 from armrace.planning import Plan
+from armrace.policies import ArmView
 from armrace.red_team import Verdict
-from armrace.reports.curves import draw_curves, draw_curves_on
-from armrace.reports.page import comparison_plots, render_report
-from armrace.reports.planning import plan_plots, render_plan
-from armrace.reports.plot_style import own_style
-from armrace.reports.plots import Plot, save_figure, write_plots
-from armrace.reports.redteam import redteam_plots, render_redteam
+from armrace.reports.comparison import comparison_plots, comparison_table, render_report
+from armrace.reports.comparison_charts import curves_plot, draw_curves, draw_curves_on, draw_layers
+from armrace.reports.drawing import (
+    PAGE_WIDTH,
+    Plot,
+    inline_svg,
+    own_style,
+    save_figure,
+    write_plots,
+)
+from armrace.reports.kit import fold, items, note, notebook_fragment, paragraphs, row, table
+from armrace.reports.planning import plan_plots, plan_setting, plan_table, render_plan
+from armrace.reports.redteam import (
+    COLUMNS,
+    held_out_plot,
+    redteam_plots,
+    render_redteam,
+    verdict_cells,
+)
 from armrace.reports.replay import render_replay, replay_plots
-from armrace.reports.verification import render_verification, verification_plots
+from armrace.reports.verification import by_claim, render_verification, verification_plots
 from armrace.simulation import Comparison, Result
 from armrace.specification import display_name
 from armrace.verification import Verification
-
-__all__ = ["default_title", "page_of", "plot", "plots_of", "write_figures", "write_report"]
 
 _MOST_NAMED = 4
 """A title of more policies would not fit a line."""
@@ -131,14 +150,7 @@ def plot(
     *,
     overwrite: bool = False,
 ) -> Axes:
-    """Draw regret over time on axes, into a file or on a new figure; return the axes.
-
-    Args:
-        comparison: the figures.
-        target: axes, a file whose suffix chooses the format, or None for a new figure.
-        measure: the measure; by default that of the comparison.
-        overwrite: whether a file that exists is replaced; else it is refused.
-    """
+    """Draw regret over time on axes, into a file or on a new figure; return the axes."""
     if isinstance(target, Axes):
         draw_curves_on(target, comparison, measure)
         return target
@@ -150,3 +162,147 @@ def plot(
         if file is not None:
             save_figure(drawing, file)
     return drawing.axes[0]
+
+
+@singledispatch
+def notebook_html(thing: Any) -> str:
+    """Return what a notebook shows of a result."""
+    raise TypeError(f"notebooks have no view of a {type(thing).__name__}.")
+
+
+@notebook_html.register
+def _(thing: Comparison) -> str:
+    spec = next(iter(thing.results.values())).spec
+    title = (
+        f"{default_title(thing)}; budget {count(spec['budget'])}; "
+        f"{count(spec['replications'])} x {count(spec['horizon'])} rounds"
+    )
+    return notebook_fragment(title, comparison_table(thing) + _picture(curves_plot(thing)))
+
+
+@notebook_html.register
+def _(thing: Result) -> str:
+    return notebook_html(Comparison([thing]))
+
+
+@notebook_html.register
+def _(thing: Plan) -> str:
+    words = paragraphs(thing.recommendation.split("\n\n")) + note(plan_setting(thing.question))
+    pictures = Markup().join(map(_picture, plan_plots(thing)))
+    return notebook_fragment("A plan", words + plan_table(thing) + pictures)
+
+
+@notebook_html.register
+def _(thing: Verdict) -> str:
+    first, *others = verdict_cells(thing)
+    listed = table(COLUMNS, [row(first, others)], "Figures on held-out seeds")
+    words = paragraphs([thing.sentence(), thing.description])
+    title = f"The worst attack found on {thing.target.policy.tag()}"
+    return notebook_fragment(title, words + listed + _picture(held_out_plot(thing)))
+
+
+@notebook_html.register
+def _(thing: Replay) -> str:
+    words = paragraphs([*(each.words for each in thing.policies), *thing.warnings])
+    pictures = Markup().join(map(_picture, replay_plots(thing)))
+    return notebook_fragment(f"Replay of {thing.log}", words + note(thing.setting()) + pictures)
+
+
+@notebook_html.register
+def _(thing: Verification) -> str:
+    rows = [
+        row(claim, (count(len(checks)), str(sum(check.verdict == "fails" for check in checks))))
+        for claim, checks in by_claim(thing).items()
+    ]
+    listed = table(("claim", "settings", "fail"), rows, "Claims")
+    return notebook_fragment(thing.verdict, listed)
+
+
+@notebook_html.register
+def _(thing: Audit) -> str:
+    alarms = len(thing.alarms)
+    title = f"Audit after {count(thing.rounds)} rounds: " + (
+        f"{alarms} alarm{'s' if alarms > 1 else ''}" if alarms else "no alarm"
+    )
+    body = items(str(thing).splitlines())
+    if alarms:
+        rows = [
+            row(str(arm), [figure(bound)])
+            for arm, bound in zip(thing.arms, thing.arm_certificates, strict=True)
+        ]
+        body += fold(
+            "Certified changes to the rewards of each arm",
+            table(("arm", "at least"), rows, "Certificates"),
+        )
+    return notebook_fragment(title, body)
+
+
+@notebook_html.register
+def _(thing: LogAudit) -> str:
+    title = f"Audit of {thing.log}: {'alarm' if thing.alarmed else 'no alarm'}"
+    return notebook_fragment(title, items(str(thing).splitlines()))
+
+
+@notebook_html.register
+def _(thing: Learner) -> str:
+    views = thing.inspect()
+    chances = thing.distribution()
+    rows = [
+        row(str(arm), (percent(chance), *_totals(views, place)))
+        for place, (arm, chance) in enumerate(chances.items())
+    ]
+    title = f"{thing.policy.tag()}: {count(thing.decisions)} of {count(thing.horizon)} decisions"
+    listed = table(("arm", "next, with", "rewards learned", "mean reward"), rows, "Arms")
+    layers = fold("The layers", _matrix(views)) if _is_layered(views) else Markup()
+    return notebook_fragment(title, listed + layers)
+
+
+@notebook_html.register
+def _(thing: ArmViews) -> str:
+    if _is_layered(thing):
+        return notebook_fragment("Layers by arms", _matrix(thing))
+    columns = ("arm", "pulls", "mean", "lower", "upper", "active")
+    rows = [
+        row(
+            thing.names[view.arm],
+            (
+                count(view.pulls),
+                *(_known(number) for number in (view.mean, view.lower, view.upper)),
+                "yes" if view.active else "deleted",
+            ),
+        )
+        for view in thing
+    ]
+    return notebook_fragment("Arms", table(columns, rows, "Arms"))
+
+
+def _known(number: float | None) -> str:
+    return "-" if number is None else figure(number)
+
+
+def _is_layered(views: Sequence[ArmView]) -> bool:
+    return any(view.layer > 0 for view in views)
+
+
+def _totals(views: Sequence[ArmView], arm: int) -> tuple[str, str]:
+    """Rewards learned of an arm and their mean, over all layers."""
+    own = [view for view in views if view.arm == arm]
+    pulls = sum(view.pulls for view in own)
+    known = [(view.mean, view.pulls) for view in own if view.mean is not None and view.pulls]
+    if not known:
+        return count(pulls), "-"
+    total = sum(number for _, number in known)
+    return count(pulls), figure(sum(mean * number for mean, number in known) / total)
+
+
+def _matrix(views: ArmViews) -> Markup:
+    with own_style():
+        drawing = draw_layers(views, width=PAGE_WIDTH, names=views.names)
+        svg = inline_svg(drawing, "layers", "Layers by arms: mean and pulls of each cell.")
+    return svg + note("Mean and pulls of each arm in each layer; red cells are deleted.")
+
+
+def _picture(plot: Plot) -> Markup:
+    with own_style():
+        svg = inline_svg(plot.draw(PAGE_WIDTH), plot.name, plot.description)
+    return svg + note(plot.caption)

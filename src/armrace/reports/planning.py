@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import polars as pl
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
-from armrace.formatting import count, days_in_figures, days_in_words, figure, percent
-from armrace.planning import Plan, Question
+from armrace.formatting import count, days_in_figures, days_in_words, figure, percent, short
+from armrace.planning import Plan, Question, budget_levels
 from armrace.planning.guarantees import COVERED
 from armrace.reports.colours import GREY, Style, choose_styles
-from armrace.reports.layout import (
+from armrace.reports.drawing import (
+    PAGE_WIDTH,
+    End,
+    Plot,
+    floor_regrets,
+    is_narrow,
+    label_measure,
+    name_lines,
+    new_figure,
+    plot_section,
+    scale_budgets,
+    scale_regrets,
+    tidy,
+)
+from armrace.reports.kit import (
     document,
     fold,
     header,
@@ -19,12 +38,11 @@ from armrace.reports.layout import (
     meanings_list,
     rerun_section,
     row,
+    section,
     table,
 )
-from armrace.reports.plots import Plot, plot_section
-from armrace.reports.survival import survival_plot
-
-__all__ = ["plan_cells", "plan_plots", "plan_setting", "plan_table", "render_plan"]
+from armrace.reports.theme import LIGHT
+from armrace.statistics import mean_interval
 
 _COLUMNS = {
     "policy": "",
@@ -51,7 +69,7 @@ def render_plan(plan: Plan, command: str = "") -> str:
     seed = f"{question['replications']} replications of each; seed {question['seed']}."
     sections = [
         header("A plan", plan.recommendation, f"{plan_setting(plan.question)} {seed}"),
-        f"<section><h2>Policies</h2>{plan_table(plan)}{_meanings()}</section>",
+        section("Policies", [plan_table(plan), _meanings()]),
         *map(plot_section, plan_plots(plan)),
         _figures_section(plan),
         rerun_section(
@@ -124,7 +142,7 @@ def _styles(plan: Plan) -> dict[str, Style]:
     return {**dict.fromkeys(plan.table.filter(slow)["policy"], GREY), **choose_styles(fit, fit)}
 
 
-def plan_table(plan: Plan) -> str:
+def plan_table(plan: Plan) -> Markup:
     """One row per policy, marked with the line that it has in the plot."""
     styles = _styles(plan)
     rows = []
@@ -134,11 +152,11 @@ def plan_table(plan: Plan) -> str:
     return table(list(_COLUMNS), rows, "Policies")
 
 
-def _meanings() -> str:
+def _meanings() -> Markup:
     return meanings_list((name, f"{text}.") for name, text in _COLUMNS.items() if text)
 
 
-def _figures_section(plan: Plan) -> str:
+def _figures_section(plan: Plan) -> Markup:
     columns = ("policy", "attack", "C", "spent", "right", "mean", "p95", "max", "decided (95%)")
     rows = [
         row(
@@ -161,4 +179,100 @@ def _figures_section(plan: Plan) -> str:
         "pseudo-regret, rounds until a decision"
     )
     listed = table(columns, rows, "Each policy under each attack")
-    return f"<section><h2>All figures</h2>{fold(summary, listed)}</section>"
+    return section("All figures", [fold(summary, listed)])
+
+
+_LEAST = 1.0
+"""Smaller regrets are drawn at this height, since a logarithmic axis has no zero."""
+
+
+def survival_plot(plan: Plan, styles: Mapping[str, Style]) -> Plot:
+    """Describe the figure of a plan."""
+    caption = (
+        f"Mean pseudo-regret of {count(plan.question.replications)} runs with its 95% interval, "
+        "against the budget C, under the attack that costs most there; both axes are logarithmic "
+        "except at C = 0. A cross "
+        "marks the budget at which the policy is lost; larger ones are not tried with it, except "
+        "the suspected one."
+    )
+    if GREY in styles.values():
+        caption += " Grey: policies that do not settle on the right arm even without attack."
+    return Plot(
+        name="survival",
+        heading="Regret against corruption",
+        draw=lambda width: draw_survival(plan, styles, width),
+        data=lambda: survival_data(plan),
+        description="Mean pseudo-regret of each policy against the corruption budget.",
+        caption=caption,
+    )
+
+
+def survival_data(plan: Plan) -> pl.DataFrame:
+    """One row per policy and budget: the mean under the costliest attack, and its interval."""
+    worst = (
+        plan.cells.sort("regret", descending=True)
+        .unique(["policy", "budget"], keep="first", maintain_order=True)
+        .sort("policy", "budget")
+    )
+    ends = [mean_interval(np.array(sample)) for sample in worst["regrets"]]
+    return worst.select(
+        "policy", "budget", "attack", "runs", mean="regret",
+        low=pl.Series([low for low, _ in ends], dtype=pl.Float64),
+        high=pl.Series([high for _, high in ends], dtype=pl.Float64),
+    )  # fmt: skip
+
+
+def draw_survival(plan: Plan, styles: Mapping[str, Style], width: float = PAGE_WIDTH) -> Figure:
+    """Mean pseudo-regret under the costliest attack; a cross marks where a policy is lost."""
+    drawing, axes = new_figure(width, 4.8 if width == PAGE_WIDTH else 1.15 * width)
+    worst = survival_data(plan).with_columns(pl.col("mean", "low", "high").clip(lower_bound=_LEAST))
+    lost_at = dict(plan.table.select("policy", "lost_at").iter_rows())
+    for name, style in styles.items():
+        _draw_policy(axes, worst.filter(pl.col("policy") == name), style, lost_at[name])
+    scale_regrets(axes, float(worst["low"].to_numpy().min()), float(worst["high"].to_numpy().max()))
+    floor_regrets(axes, worst["mean"].to_list(), worst["low"].to_list())
+    _mark_budgets(axes, worst["budget"].unique().sort().to_list(), plan.question)
+    axes.set_ylabel(label_measure("pseudo_regret", "mean ", broken=is_narrow(axes)))
+    tidy(axes)
+    last = worst.sort("budget").group_by("policy").last()
+    ends = [
+        End(mean, name, styles[name], budget)
+        for name, budget, mean in last.select("policy", "budget", "mean").iter_rows()
+        if styles[name] != GREY
+    ]
+    name_lines(axes, float(worst["budget"].to_numpy().max()), ends, others=GREY in styles.values())
+    return drawing
+
+
+def _draw_policy(axes: Axes, own: pl.DataFrame, style: Style, lost_at: float | None) -> None:
+    ink, order = style.colour, 1.5 if style == GREY else 2
+    mean, low, high = own["mean"], own["low"], own["high"]
+    axes.errorbar(
+        own["budget"], mean, yerr=(mean - low, high - mean), color=ink, ls=style.line, lw=1.5,
+        marker="o", ms=3, elinewidth=1.0, capsize=2, zorder=order,
+    )  # fmt: skip
+    if lost_at is None:
+        return
+    lost = own.filter(pl.col("budget") == lost_at)
+    axes.plot(lost["budget"], lost["mean"], color=ink, lw=0, marker="x", ms=9, mew=2, zorder=3)
+
+
+def _mark_budgets(axes: Axes, budgets: list[float], question: Question) -> None:
+    """Label the round budgets on the axis, and mark the suspected one by a vertical line."""
+    if not any(budgets):
+        axes.xaxis.set_major_locator(FixedLocator([0.0]))
+        axes.xaxis.set_minor_locator(NullLocator())
+        return
+    scale_budgets(axes, budgets)
+    levels = [0.0, *budget_levels(question.horizon, 0.0)]
+    labelled = [budget for budget in budgets if budget in levels]
+    axes.xaxis.set_major_locator(FixedLocator(labelled))
+    axes.xaxis.set_major_formatter(FixedFormatter([short(budget) for budget in labelled]))
+    suspected = question.suspected
+    if suspected:
+        axes.axvline(suspected, color=LIGHT["muted"], lw=0.9, ls="--", zorder=1)
+        axes.annotate(
+            f"suspected: {short(suspected)}", (suspected, 1), xycoords=("data", "axes fraction"),
+            xytext=(0, 3), textcoords="offset points", fontsize="small", color=LIGHT["muted"],
+            ha="center",
+        )  # fmt: skip

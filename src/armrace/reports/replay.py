@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
 import polars as pl
+from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from armrace.evaluation import ESTIMATORS, PolicyReplay, Replay
 from armrace.evaluation.results import AS_LOGGED
 from armrace.formatting import count, figure, percent, span
 from armrace.reports.colours import style_of
-from armrace.reports.layout import document, header, meanings_list, rerun_section, row, table
-from armrace.reports.plot_style import PAGE_WIDTH, new_figure, tidy
-from armrace.reports.plots import Plot, plot_section
+from armrace.reports.drawing import PAGE_WIDTH, Plot, new_figure, plot_section, tidy
+from armrace.reports.kit import (
+    cell,
+    document,
+    header,
+    items,
+    meanings_list,
+    note,
+    rerun_section,
+    row,
+    section,
+    table,
+)
 from armrace.reports.theme import LIGHT
 
 __all__ = ["draw_replay", "render_replay", "replay_plots", "replay_specification"]
@@ -34,15 +44,7 @@ _SHOWN_ARMS = 40
 
 
 def render_replay(found: Replay, command: str = "") -> str:
-    """Render the page as HTML.
-
-    Args:
-        found: the replay.
-        command: the command line that runs it again, if there is one.
-
-    Returns:
-        The page.
-    """
+    """Render the page as HTML."""
     title = f"Replay of {found.log}"
     verdicts = "\n\n".join(each.words for each in found.policies)
     return document(
@@ -122,7 +124,7 @@ def _name(each: PolicyReplay) -> str:
     return each.policy if each.form == AS_LOGGED else f"{each.policy} {each.form}"
 
 
-def _estimates_section(found: Replay) -> str:
+def _estimates_section(found: Replay) -> Markup:
     columns = ["policy", "rounds", "estimator", "mean", "interval", "effective rows"]
     warned = any(estimate.warning for each in found.policies for estimate in each.estimates)
     rows = [
@@ -134,7 +136,7 @@ def _estimates_section(found: Replay) -> str:
                 "-" if estimate.value is None else figure(estimate.value),
                 f"{span(estimate.low, estimate.high)} ({estimate.method})",
                 figure(estimate.rows),
-                *([f'<td class="words">{escape(estimate.warning)}</td>'] if warned else []),
+                *([cell(estimate.warning)] if warned else []),
             ),
         )
         for each in found.policies
@@ -142,10 +144,10 @@ def _estimates_section(found: Replay) -> str:
     ]
     meanings = meanings_list(_MEANINGS.items(), "What the estimators mean")
     headings = [*columns, "warning"] if warned else columns
-    return f"<section><h2>Estimates</h2>{table(headings, rows, 'estimates')}{meanings}</section>"
+    return section("Estimates", [table(headings, rows, "estimates"), meanings])
 
 
-def _arms_section(found: Replay) -> str:
+def _arms_section(found: Replay) -> Markup:
     shown = sorted(range(len(found.arms)), key=lambda arm: -found.arm_means[arm])[:_SHOWN_ARMS]
     own = [each for each in found.policies if each.form == AS_LOGGED]
     columns = ("arm", "rows", "mean reward", *(f"share of {each.policy}" for each in own))
@@ -161,14 +163,14 @@ def _arms_section(found: Replay) -> str:
         for arm in shown
     ]
     more = len(found.arms) - len(shown)
-    note = f'<p class="note">And {count(more)} arms that paid less.</p>' if more > 0 else ""
-    return f"<section><h2>Arms</h2>{table(columns, rows, 'arms')}{note}</section>"
+    left_out = note(f"And {count(more)} arms that paid less." if more > 0 else "")
+    return section("Arms", [table(columns, rows, "arms"), left_out])
 
 
-def _attacks_section(found: Replay) -> str:
+def _attacks_section(found: Replay) -> Markup:
     attacked = [(each, each.attack) for each in found.policies if each.attack is not None]
     if not attacked:
-        return ""
+        return Markup()
     columns = ("policy", "attack", "budget", "spent", "seen by the policy")
     rows = [
         row(
@@ -182,20 +184,16 @@ def _attacks_section(found: Replay) -> str:
         )
         for each, attack in attacked
     ]
-    note = (
+    words = (
         "Estimates under an attack are of honest rewards: what the policy truly earned while it "
         "learned forged ones. Of arms that a row does not show, the attack sees the reward of "
         "their latest row."
     )
-    return (
-        f"<section><h2>Attacks</h2>{table(columns, rows, 'attacks')}"
-        f'<p class="note">{note}</p></section>'
-    )
+    return section("Attacks", [table(columns, rows, "attacks"), note(words)])
 
 
-def _rows_section(found: Replay) -> str:
-    lines = "".join(f"<li>{escape(line)}</li>" for line in found.row_report.sentences())
-    return f"<section><h2>Rows of the log</h2><ul>{lines}</ul></section>"
+def _rows_section(found: Replay) -> Markup:
+    return section("Rows of the log", [items(found.row_report.sentences())])
 
 
 def replay_specification(found: Replay) -> dict[str, Any]:
@@ -204,7 +202,7 @@ def replay_specification(found: Replay) -> dict[str, Any]:
     return {**found.columns, "policies": policies, **found.settings}
 
 
-def _rerun_section(found: Replay, command: str) -> str:
+def _rerun_section(found: Replay, command: str) -> Markup:
     log = "frame" if found.log == "data frame" else repr(found.log)
     return rerun_section(
         command,

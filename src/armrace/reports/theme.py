@@ -10,16 +10,7 @@ use it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-
-__all__ = [
-    "DARK",
-    "LIGHT",
-    "SERIES",
-    "theme_css",
-    "variables",
-    "with_variables",
-]
+from collections.abc import Mapping, Sequence
 
 LIGHT: Mapping[str, str] = {
     "paper": "#ffffff",
@@ -141,9 +132,6 @@ def theme_css(scope: str = ":root") -> str:
 
     Dark follows the reader's system. ``data-theme="light"`` or ``"dark"`` on the scope overrides
     it. Paper is always light.
-
-    Args:
-        scope: the selector of the element that holds the variables.
     """
     dark = f"{variables(DARK)} color-scheme: dark;"
     return (
@@ -167,3 +155,21 @@ def with_variables(svg: str) -> str:
         return f"var(--{name}, {colour})" if name else colour
 
     return re.sub(r"#[0-9a-f]{6}\b", variable, svg)
+
+
+def spread(heights: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Move ascending heights apart to at least ``gap``, between two ends if they fit.
+
+    >>> spread([0, 1, 50], gap=10, low=0, high=100)
+    [0.0, 10.0, 50.0]
+    >>> spread([95, 99], gap=10, low=0, high=100)
+    [90.0, 100.0]
+    """
+    places: list[float] = []
+    for height in heights:
+        places.append(float(max(height, places[-1] + gap if places else low)))
+    limit = float(high)
+    for index in range(len(places) - 1, -1, -1):
+        places[index] = min(places[index], limit)
+        limit = places[index] - gap
+    return places

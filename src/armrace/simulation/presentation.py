@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from armrace.presentation import Presentation
+from armrace.reports import Presentation
 
 if TYPE_CHECKING:
     from armrace.simulation.comparison import Comparison

@@ -11,7 +11,7 @@ import msgspec
 from armrace import __version__
 from armrace.errors import InvalidParameter
 from armrace.policies import Guarded, Policy
-from armrace.presentation import Presentation
+from armrace.reports import Presentation
 from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.executors import running_executor
 from armrace.simulation.experiment import Experiment

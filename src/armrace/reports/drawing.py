@@ -1,43 +1,45 @@
-"""Shared parts of all figures: size, style, labels of lines, and SVG for pages."""
+"""Figures as they are published: on pages, and as files for papers.
+
+A :class:`Plot` knows how to draw itself at any width, its data and its words. Pages show it at
+the width of a screen and of a phone; :func:`write_plots` writes it at the width of a column. All
+figures share the style, the axes and the names of lines of this module.
+"""
 
 from __future__ import annotations
 
-import html
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
+import polars as pl
+from markupsafe import Markup, escape
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import (
+    FixedFormatter,
+    FixedLocator,
+    FuncFormatter,
+    LogLocator,
+    NullFormatter,
+    NullLocator,
+)
 
+from armrace.errors import UnwritableOutput
+from armrace.files import atomic_path, check_new, make_folder, write_text
+from armrace.formatting import short
 from armrace.reports.colours import GREY, Style
-from armrace.reports.spacing import spread
-from armrace.reports.theme import LIGHT, with_variables
-
-__all__ = [
-    "COLUMN_WIDTH",
-    "PAGE_WIDTH",
-    "PAPER_SIZE",
-    "PHONE_SIZE",
-    "End",
-    "add_legend",
-    "empty_figure",
-    "inline_svg",
-    "is_narrow",
-    "lay_out",
-    "legend_lines",
-    "name_lines",
-    "new_figure",
-    "own_style",
-    "tidy",
-]
+from armrace.reports.kit import fold, plot_element, section
+from armrace.reports.text import MEASURE_NAMES
+from armrace.reports.theme import LIGHT, spread, with_variables
 
 PAGE_WIDTH = 9.6
 """Inches, for a figure across an HTML page."""
@@ -125,12 +127,6 @@ def name_lines(axes: Axes, x: float, ends: Sequence[End], *, others: bool = Fals
     """Name each line beside its end, or in a legend below the axes if the figure is narrow.
 
     ``others`` says that there are grey lines as well, which a legend mentions.
-
-    Args:
-        axes: the axes.
-        x: where the lines end.
-        ends: the last point of each line.
-        others: whether there are grey lines as well, which a legend mentions.
     """
     drawing = axes.get_figure(root=True)
     if drawing is None or not ends:
@@ -219,16 +215,11 @@ def own_style(font_size: float = 10.0) -> Iterator[None]:
         yield
 
 
-def inline_svg(drawing: Figure, name: str, description: str) -> str:
+def inline_svg(drawing: Figure, name: str, description: str) -> Markup:
     """The figure as an SVG element for a page; ``description`` is read out by screen readers.
 
     Ids are prefixed with ``name``, since a page holds several figures, and dates are left out, so
     that the same results give the same page. Colours of the theme become variables.
-
-    Args:
-        drawing: the figure.
-        name: the prefix of all ids, which must be unique on a page.
-        description: what screen readers read out in its place.
     """
     lay_out(drawing)
     buffer = io.StringIO()
@@ -242,8 +233,8 @@ def inline_svg(drawing: Figure, name: str, description: str) -> str:
     rest = re.sub(r"<metadata>.*?</metadata>", "", rest, flags=re.DOTALL)
     rest = re.sub(r"<[^>]*>", lambda tag: _prefixed(tag.group(0), name), rest)
     rest = rest.replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
-    return (
-        f'<svg {box.group(0) if box else ""} role="img" aria-label="{html.escape(description)}" '
+    return Markup(
+        f'<svg {box.group(0) if box else ""} role="img" aria-label="{escape(description)}" '
         f'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
         f"{with_variables(rest)}"
     )
@@ -253,3 +244,154 @@ def _prefixed(tag: str, name: str) -> str:
     """Add a prefix to the id of an element and to the ids that it refers to."""
     tag = re.sub(r'(\sid=")', rf"\g<1>{name}-", tag)
     return re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", tag)
+
+
+BUDGET_LABEL = "budget C of the attack (in rewards)"
+
+_LINEAR_BELOW = 1000.0
+_FEW_DECADES = 200.0
+
+
+def label_measure(measure: str, kind: str = "", *, broken: bool = False) -> str:
+    """Return the label of an axis, with its unit.
+
+    >>> label_measure("pseudo_regret", "mean ")
+    'mean pseudo-regret (in rewards)'
+    """
+    gap = "\n" if broken else " "
+    return f"{kind}{MEASURE_NAMES[measure]}{gap}(in rewards)"
+
+
+def shorten_ticks(axes: Axes, *sides: Literal["x", "y"]) -> None:
+    """Write the numbers of the axes in as few characters as possible."""
+    for side in sides:
+        axis = axes.xaxis if side == "x" else axes.yaxis
+        axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+        axis.set_minor_formatter(NullFormatter())
+
+
+def scale_budgets(axes: Axes, budgets: Sequence[float], labelled: bool = True) -> None:
+    """Make the axis of budgets logarithmic except around 0, if 0 is one of them."""
+    first = next(budget for budget in budgets if budget > 0)
+    if budgets[0] > 0:
+        axes.set_xscale("log")
+        axes.set_xlim(0.8 * first, 1.35 * budgets[-1])
+    else:
+        axes.set_xscale("symlog", linthresh=first, linscale=0.5)
+        axes.set_xlim(-0.3 * first, 1.35 * budgets[-1])
+    axes.xaxis.set_major_locator(FixedLocator(list(budgets)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FixedFormatter([short(budget) for budget in budgets]))
+    if labelled:
+        logarithmic = "logarithmic except at 0" if budgets[0] == 0 else "logarithmic"
+        axes.set_xlabel(BUDGET_LABEL if is_narrow(axes) else f"{BUDGET_LABEL[:-1]}, {logarithmic})")
+
+
+def floor_regrets(axes: Axes, means: Sequence[float], lows: Sequence[float]) -> None:
+    """End a logarithmic axis of regrets below the means.
+
+    The interval of a few runs may reach below 0, where a logarithmic axis has no place; such a bar
+    then leaves the axes at the bottom, instead of pressing all means to the top.
+    """
+    least = min(means)
+    axes.set_ylim(bottom=max(0.9 * min(lows), 0.4 * least))
+
+
+def scale_regrets(axes: Axes, lowest: float, highest: float, side: Literal["x", "y"] = "y") -> None:
+    """Make the axis of regrets logarithmic, or linear around 0 if some regrets are negative.
+
+    Labels are at 1, 2 and 5 of each decade where the regrets span few decades.
+    """
+    axis, set_scale = (
+        (axes.xaxis, axes.set_xscale) if side == "x" else (axes.yaxis, axes.set_yscale)
+    )
+    if lowest > 0:
+        set_scale("log")
+        if highest < _FEW_DECADES * lowest:
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=20))
+    else:
+        set_scale("symlog", linthresh=_LINEAR_BELOW)
+        powers = _LINEAR_BELOW * 10.0 ** np.arange(12)  # matplotlib's own ticks collide around 0
+        axis.set_major_locator(FixedLocator([*-powers[::-1], 0, *powers]))
+    shorten_ticks(axes, side)
+
+
+_FORMATS = ("svg", "pdf", "png")
+_DOTS_PER_INCH = 300
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One figure: how it is drawn, its data, and what is said of it."""
+
+    name: str
+    """Of its files, and of its element on a page."""
+    heading: str
+    draw: Callable[[float], Figure]
+    """Draws it at a width in inches."""
+    data: Callable[[], pl.DataFrame]
+    """The numbers that are drawn."""
+    description: str
+    """What screen readers read out in its place."""
+    caption: str
+    """A sentence or two that say what it shows."""
+
+
+def plot_figure(plot: Plot) -> Markup:
+    """Render a figure with its caption, drawn for screens and for phones."""
+    with own_style():
+        wide = inline_svg(plot.draw(PAGE_WIDTH), plot.name, plot.description)
+    with own_style(PHONE_SIZE):
+        narrow = inline_svg(plot.draw(COLUMN_WIDTH), f"{plot.name}-narrow", plot.description)
+    return plot_element(plot, wide, narrow)
+
+
+def plot_section(plot: Plot, level: int = 2, *, folded: bool = False) -> Markup:
+    """Render a figure below its heading."""
+    if not folded:
+        return section(plot.heading, [plot_figure(plot)], level)
+    heading = Markup("<h{0}>{1}</h{0}>").format(level, plot.heading)
+    return Markup("<section>{}</section>").format(fold(heading, plot_figure(plot)))
+
+
+def write_plots(plots: Iterable[Plot], folder: Path, *, overwrite: bool = False) -> list[Path]:
+    """Write each figure at column width as SVG, PDF and PNG, and its data as CSV."""
+    make_folder(folder)
+    listed = list(plots)
+    targets = {
+        plot.name: [folder / f"{file_name(plot.name)}.{kind}" for kind in (*_FORMATS, "csv")]
+        for plot in listed
+    }
+    written = [target for each in targets.values() for target in each]
+    for target in written:
+        check_new(target, overwrite=overwrite)
+    for plot in listed:
+        with own_style(PAPER_SIZE):
+            drawing = plot.draw(COLUMN_WIDTH)
+            lay_out(drawing)
+            for target in targets[plot.name][:-1]:
+                save_figure(drawing, target)
+        write_text(targets[plot.name][-1], plot.data().write_csv())
+    return written
+
+
+def save_figure(drawing: Figure, target: Path) -> None:
+    """Write a figure in the format of the file's suffix, without dates."""
+    kind = target.suffix.lstrip(".") or "png"
+    known = drawing.canvas.get_supported_filetypes()
+    if kind not in known:
+        raise UnwritableOutput(
+            f"cannot write {target}: figures end in {', '.join(f'.{k}' for k in sorted(known))}."
+        )
+    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    with atomic_path(target) as path, mpl.rc_context({"svg.hashsalt": target.stem}):
+        drawing.savefig(path, format=kind, dpi=_DOTS_PER_INCH, metadata=dates.get(kind))
+
+
+def file_name(label: str) -> str:
+    """A label as part of a file's name, or of an id.
+
+    >>> file_name("sharp-race (delta=0.1)")
+    'sharp-race-delta-0.1'
+    """
+    return re.sub(r"[^\w.]+", "-", label).strip("-")

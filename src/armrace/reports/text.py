@@ -1,0 +1,275 @@
+"""Figures and descriptions of results as text, for the terminal and for pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from armrace.formatting import count, figure, listed, percent, span
+from armrace.red_team.library import was_searched
+from armrace.reports.colours import Style, choose_styles, style_of
+from armrace.simulation import Comparison, Result, Scenario
+from armrace.simulation.experiment import refresh_words
+from armrace.specification import display_name
+from armrace.statistics import mean_interval
+
+
+def interval(result: Result, measure: str) -> str:
+    """The 95% interval of a mean; a dash for a single run, which has none."""
+    if result.replications < 2:
+        return "-"
+    low, high = mean_interval(result.sample(measure))
+    return span(low, high)
+
+
+def parameters(specification: Mapping[str, Any]) -> str:
+    """A policy or attack with the parameters that are set.
+
+    >>> parameters({"name": "outage", "arm": None, "first": 0})
+    'outage (first=0)'
+    """
+    given = [f"{k}={v}" for k, v in specification.items() if k != "name" and v is not None]
+    name = display_name(str(specification["name"]))
+    return f"{name} ({', '.join(given)})" if given else name
+
+
+def refresh_note(*comparisons: Comparison) -> str:
+    """Say what an attack sees of policies whose distribution is costly; empty if there are none."""
+    refreshed = {
+        label: float(result.spec["refresh"])
+        for comparison in comparisons
+        for label, result in comparison.results.items()
+        if "refresh" in result.spec
+    }
+    return refresh_words(list(refreshed), max(refreshed.values(), default=0.0))
+
+
+def cell_name(spec: Mapping[str, Any]) -> str:
+    """Attack and budget of an experiment.
+
+    >>> cell_name({"adversary": {"name": "zero-best"}, "budget": 1000.0})
+    'zero-best, budget 1,000'
+    """
+    return f"{parameters(spec['adversary'])}, budget {count(spec['budget'])}"
+
+
+def own_worst_name(comparison: Comparison) -> str:
+    """The name of a comparison in which every policy has an attack of its own."""
+    first = next(iter(comparison.results.values()))
+    runs = f"{count(first.replications)} runs"
+    return f"each under its own worst attack, budget {count(first.spec['budget'])}, {runs}"
+
+
+def never_searched(comparison: Comparison) -> str:
+    """Say which policies have no attack that was searched for them; empty if all have."""
+    names = {
+        label: display_name(r.spec["policy"]["name"]) for label, r in comparison.results.items()
+    }
+    labels = [label for label, name in names.items() if not was_searched(name)]
+    if not labels:
+        return ""
+    return (
+        "No search has been made for these, so attacks on others were tried, and theirs may be "
+        f"mild: {', '.join(labels)}."
+    )
+
+
+def setting(*scenarios: Scenario) -> str:
+    """Describe arms, attacks and length of scenarios that differ in attack or budget."""
+    first = scenarios[0]
+    attacks = dict.fromkeys(parameters(each.adversary.to_builtins()) for each in scenarios)
+    budgets = dict.fromkeys(count(each.budget) for each in scenarios)
+    return (
+        f"{count(first.environment.arms)} {first.environment.tag()} arms; attack "
+        f"{', '.join(attacks)}; budget {' or '.join(budgets)}; "
+        f"{count(first.replications)} x {count(first.horizon)} rounds"
+    )
+
+
+MEASURE_NAMES = {
+    "pseudo_regret": "pseudo-regret",
+    "regret": "regret",
+    "clean_regret": "clean regret",
+    "corruption": "attack spent",
+}
+"""The ledger's measures as headings."""
+
+LEADERBOARD_COLUMNS = {
+    "attacked": "attacked",
+    "quiet": "quiet",
+    "tail": "p95, attacked",
+    "worst": "worst cell",
+    "rank": "mean rank",
+    "wins": "cells won",
+    "cells": "cells played",
+}
+"""The columns of the arena's leaderboard, and their headings."""
+
+
+class Standing(NamedTuple):
+    """One policy's figures as text; the ranked measure first, then the means of all measures."""
+
+    policy: str
+    rank: str
+    mean: str
+    interval: str
+    excess: str
+    """Difference to the best policy on the same rewards; the intervals hold jointly."""
+    median: str
+    p95: str
+    rank_p95: str
+    max: str
+    pseudo_regret: str
+    regret: str
+    clean_regret: str
+    corruption: str
+
+
+def standings(comparison: Comparison) -> list[Standing]:
+    """One row per policy, ordered by the mean of the comparison's measure."""
+    excesses = _excesses(comparison)
+    rows = []
+    for row in comparison.table().iter_rows(named=True):
+        result = comparison.results[row["policy"]]
+        rows.append(
+            Standing(
+                row["policy"],
+                str(row["rank"]),
+                figure(row["mean"]),
+                interval(result, comparison.measure),
+                excesses.get(row["policy"], "best"),
+                figure(row["p50"]),
+                figure(row["p95"]),
+                str(row["rank_p95"]),
+                figure(row["max"]),
+                *(figure(result.figure(measure).mean) for measure in MEASURE_NAMES),
+            )
+        )
+    return rows
+
+
+HEADLINE_COLUMNS = ("policy", "own worst attack", "p95", "same attack for all", "no attack")
+"""The headings of :func:`headlines`."""
+
+
+def headlines(
+    worst: Comparison, shared: Comparison, quiet: Comparison | None
+) -> list[tuple[str, ...]]:
+    """What each policy loses under its own worst attack, under the shared one and under none."""
+
+    def mean(comparison: Comparison | None, label: str) -> str:
+        return figure(comparison.results[label].figure(worst.measure).mean) if comparison else "-"
+
+    return [
+        (
+            row["policy"],
+            f"{figure(row['mean'])} +/- {half_width(worst, row['policy'])}",
+            figure(row["p95"]),
+            mean(shared, row["policy"]),
+            mean(quiet, row["policy"]),
+        )
+        for row in worst.table().iter_rows(named=True)
+    ]
+
+
+def half_width(comparison: Comparison, label: str) -> str:
+    """Half the 95% interval of a policy's mean; a dash for a single run, which has none."""
+    result = comparison.results[label]
+    if result.replications < 2:
+        return "-"
+    low, high = mean_interval(result.sample(comparison.measure))
+    return figure((high - low) / 2)
+
+
+def own_worst_verdict(worst: Comparison, quiet: Comparison | None) -> str:
+    """Say in one sentence which policies lose least and most, each under its own worst attack."""
+    means = dict(worst.table().select("policy", "mean").iter_rows())
+    best, last = (list(means)[place] for place in (0, -1))
+    tied = worst.tied()
+    equals = f" ({listed(tied)} cannot be told apart from it)" if tied else ""
+    first = worst.results[best]
+    all_lost = first.horizon * float(first.means.max() - first.means.min())
+    scale = f" of the {figure(all_lost)} rewards that can be lost"
+    words = f"Under the worst attack known for each policy, {best} loses {figure(means[best])}"
+    words += scale if worst.measure == "pseudo_regret" else ""
+    if last != best:
+        words += f", the least{equals}, and {last} {figure(means[last])}"
+        if quiet is not None:
+            calm = (quiet.results[label].figure(worst.measure).mean for label in (best, last))
+            words += f"; without an attack they lose {' and '.join(map(figure, calm))}"
+    return f"{words}."
+
+
+def _excesses(comparison: Comparison) -> dict[str, str]:
+    single = next(iter(comparison.results.values())).replications < 2
+    return {
+        row["policy"]: figure(row["mean"]) if single else span(row["low"], row["high"])
+        for row in comparison.differences().iter_rows(named=True)
+    }
+
+
+def comparison_styles(comparison: Comparison) -> dict[str, Style]:
+    """The style of each policy in the plots of the comparison."""
+    return choose_styles(list(comparison.results), comparison.table()["policy"].to_list())
+
+
+def all_styles(comparison: Comparison) -> dict[str, Style]:
+    """The style of each policy where all can be in colour, such as rows of their own."""
+    return {label: style_of(label) for label in comparison.results}
+
+
+AUDIT_COLUMNS = {
+    "alarmed": "runs with\nan alarm",
+    "disagreement": "layers\ndisagree",
+    "change": "change\nover time",
+    "waves": "in waves",
+    "failed": "layer\nfailed",
+    "mean": "certified,\nmean",
+    "max": "certified,\nmax",
+    "corruption": "attack\nspent",
+    "exceeded": "certified\ntoo much",
+}
+"""Headings of the fields of :class:`AuditRow` after the policy."""
+
+
+class AuditRow(NamedTuple):
+    """One policy's audits, formatted."""
+
+    policy: str
+    alarmed: str
+    disagreement: str
+    change: str
+    waves: str
+    failed: str
+    mean: str
+    max: str
+    corruption: str
+    exceeded: str
+
+
+def audit_rows(results: Mapping[str, Result]) -> list[AuditRow]:
+    """One row for each policy that was audited."""
+    rows = []
+    for label, result in results.items():
+        found = result.audit_summary()
+        if found is not None:
+            layered = "layers" in found.first.looked_at
+            rows.append(
+                AuditRow(
+                    policy=label,
+                    alarmed=_share(found.alarmed, found.replications),
+                    disagreement=_share(found.alarms["disagreement"], found.replications, layered),
+                    change=_share(found.alarms["change"], found.replications),
+                    waves=_share(found.alarms["waves"], found.replications),
+                    failed=_share(found.alarms["failed-layer"], found.replications, layered),
+                    mean=figure(found.certificate.mean),
+                    max=figure(found.certificate.max),
+                    corruption=figure(result.figure("corruption").mean),
+                    exceeded=_share(found.exceeded, found.replications),
+                )
+            )
+    return rows
+
+
+def _share(count: int, total: int, applies: bool = True) -> str:
+    return percent(count / total) if applies else "-"
