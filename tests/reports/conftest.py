@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser
 
 import armrace
-from armrace.evaluation import Replay
+from armrace.offline import Replay
 from armrace.planning import Plan, plan
 from armrace.red_team import Verdict, redteam
 from armrace.red_team.efforts import EFFORTS

@@ -28,7 +28,7 @@ from armrace.errors import InvalidParameter
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from armrace.logs import Log as OpenedLog
+    from armrace.offline import Log as OpenedLog
     from armrace.planning import Plan, Question
 
 __all__ = ["EPILOG", "plan"]

@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from armrace.cli.tables import new_table, print_tables
-from armrace.evaluation import ESTIMATORS, Estimate, Replay
-from armrace.evaluation.results import AS_LOGGED
 from armrace.formatting import count, figure, span
+from armrace.offline import ESTIMATORS, Estimate, Replay
+from armrace.offline.results import AS_LOGGED
 
 __all__ = ["print_replay"]
 

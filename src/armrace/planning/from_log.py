@@ -8,7 +8,7 @@ import numpy as np
 
 from armrace.errors import InvalidParameter
 from armrace.formatting import count, figure, span
-from armrace.logs import Log
+from armrace.offline import Log
 from armrace.statistics.bernstein import bernstein_interval
 from armrace.statistics.proportions import Interval, clopper_pearson
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from armrace.evaluation import Replay
 from armrace.files import as_path, check_new, write_text
+from armrace.offline import Replay
 from armrace.planning import Plan
 from armrace.red_team import Verdict
 from armrace.reports.curves import draw_curves, draw_curves_on

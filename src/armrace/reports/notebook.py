@@ -7,10 +7,10 @@ from functools import singledispatch
 from html import escape
 from typing import Any
 
-from armrace.evaluation import Replay
 from armrace.forensics import Audit
 from armrace.forensics.log_audit import LogAudit
 from armrace.formatting import count, figure, percent
+from armrace.offline import Replay
 from armrace.online import Learner
 from armrace.online.views import ArmViews
 from armrace.planning import Plan

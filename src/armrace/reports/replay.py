@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 from matplotlib.figure import Figure
 
-from armrace.evaluation import ESTIMATORS, PolicyReplay, Replay
-from armrace.evaluation.results import AS_LOGGED
 from armrace.formatting import count, figure, percent, span
+from armrace.offline import ESTIMATORS, PolicyReplay, Replay
+from armrace.offline.results import AS_LOGGED
 from armrace.reports.colours import style_of
 from armrace.reports.layout import document, header, meanings_list, rerun_section, row, table
 from armrace.reports.plot_style import PAGE_WIDTH, new_figure, tidy
