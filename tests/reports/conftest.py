@@ -13,7 +13,7 @@ import armrace
 from armrace.offline import Replay
 from armrace.planning import Plan, plan
 from armrace.red_team import Verdict, redteam
-from armrace.red_team.efforts import EFFORTS
+from armrace.red_team.target import EFFORTS
 from armrace.reports.arena import render_arena
 from armrace.reports.page import render_grid, render_report
 from armrace.reports.planning import render_plan

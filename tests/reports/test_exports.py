@@ -18,7 +18,7 @@ import armrace
 from armrace.environments import Bernoulli, Environment
 from armrace.errors import DamagedFile, InvalidParameter, UnknownName, UnwritableOutput
 from armrace.kernels.laws import Law
-from armrace.red_team.efforts import EFFORTS
+from armrace.red_team.target import EFFORTS
 from armrace.reports.arena import arena_plots, render_arena
 from armrace.reports.exports import page_of, plots_of
 from armrace.reports.page import comparison_plots, render_report

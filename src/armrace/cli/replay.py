@@ -121,7 +121,7 @@ def replay(
 
     Rewards under an attack are what the policy truly earned while it learned forged ones.
     """
-    from armrace.cli.replay_table import print_replay
+    from armrace.cli.tables import print_replay
     from armrace.offline import POLICIES_REPLAYED
     from armrace.offline import replay as evaluate
     from armrace.policies import POLICIES

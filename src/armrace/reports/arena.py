@@ -12,7 +12,7 @@ import polars as pl
 from armrace.environments import Environment
 from armrace.formatting import count, figure
 from armrace.policies import POLICIES
-from armrace.red_team.standings import WORST_COLUMNS, worst_standings, worst_verdict
+from armrace.red_team.campaign import WORST_COLUMNS, worst_standings, worst_verdict
 from armrace.reports.budgets import attack_plot, worst_plot
 from armrace.reports.colours import Style, choose_styles
 from armrace.reports.heatmap import heat_caption, heat_maps, heat_plots, heat_tables, legend
@@ -38,7 +38,7 @@ def render_arena(
         figures: the figures of its cells, as ``run_arena`` returns them.
         command: the command line that plays the same cells.
         worst: the worst attacks found, if they were searched for; see
-            :func:`armrace.red_team.standings.worst_frame`.
+            :func:`armrace.red_team.campaign.worst_frame`.
     """
     board = leaderboard(figures)
     policies = board["policy"].to_list()

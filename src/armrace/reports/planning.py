@@ -9,7 +9,7 @@ import polars as pl
 
 from armrace.formatting import count, days_in_figures, days_in_words, figure, percent
 from armrace.planning import Plan, Question
-from armrace.planning.guarantees import COVERED
+from armrace.planning.plans import COVERED
 from armrace.reports.colours import GREY, Style, choose_styles
 from armrace.reports.layout import (
     document,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from armrace.adversaries import ADVERSARIES
-from armrace.red_team.descriptions import describe
+from armrace.red_team.verdict import describe
 from armrace.reports.audits import audit_section
 from armrace.reports.curves import curves_plot
 from armrace.reports.descriptions import cell_name, never_searched, refresh_note
