@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from armrace.evaluation import replay
-from armrace.logs import Log, open_log
+from armrace.offline import Log, open_log, replay
 from benchmarks.figures import Figure
 
 __all__ = ["replay_figures"]

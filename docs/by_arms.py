@@ -23,8 +23,7 @@ from armrace.environments import Bernoulli
 from armrace.files import make_folder, write_text
 from armrace.policies import POLICIES
 from armrace.red_team.library import winners_for
-from armrace.red_team.notebook import Notebook
-from armrace.red_team.ratings import Ratings, Stage
+from armrace.red_team.ratings import Notebook, Ratings, Stage
 from armrace.red_team.target import Target
 
 ARMS = (5, 10, 20, 40)

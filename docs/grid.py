@@ -30,8 +30,15 @@ import polars as pl
 
 from armrace.formatting import count, figure
 from armrace.policies import POLICIES
-from armrace.red_team.campaign import Campaign, CellKey, Chain, newest_verdicts, run_chain
-from armrace.red_team.standings import worst_frame, worst_standings
+from armrace.red_team.campaign import (
+    Campaign,
+    CellKey,
+    Chain,
+    newest_verdicts,
+    run_chain,
+    worst_frame,
+    worst_standings,
+)
 from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA
 
 LEADERS: tuple[str | dict[str, Any], ...] = (

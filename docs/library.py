@@ -14,8 +14,8 @@ import msgspec
 import armrace
 from armrace.files import write_text
 from armrace.red_team.campaign import newest_verdicts, winners_of
-from armrace.red_team.descriptions import changed_parameters
 from armrace.red_team.library import FORMAT, Winner, load_library
+from armrace.red_team.verdict import changed_parameters
 
 PLACE = Path(__file__).parents[1] / "src" / "armrace" / "red_team" / "winners.json"
 

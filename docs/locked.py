@@ -26,11 +26,9 @@ from armrace.environments import Bernoulli, Beta, Environment, FiniteSupport
 from armrace.files import make_folder, write_text
 from armrace.formatting import count, figure
 from armrace.policies import POLICIES
-from armrace.red_team.campaign import newest_verdicts, search_digest
-from armrace.red_team.efforts import Effort
+from armrace.red_team.campaign import newest_verdicts, search_digest, worst_frame, worst_standings
 from armrace.red_team.hunt import hunt
-from armrace.red_team.standings import worst_frame, worst_standings
-from armrace.red_team.target import Target
+from armrace.red_team.target import Effort, Target
 
 HORIZON = 50_000
 BUDGETS = (50.0, 500.0)

@@ -25,13 +25,11 @@ from grid import chains as chains_of
 
 from armrace.adversaries import Adversary, DoubleImpact, FreeRide, Strip, TwoPhase
 from armrace.red_team.campaign import Cell
-from armrace.red_team.descriptions import changed_parameters
-from armrace.red_team.efforts import find_effort
 from armrace.red_team.hunt import hunt
 from armrace.red_team.library import load_library, winners_for
-from armrace.red_team.notebook import Notebook
-from armrace.red_team.ratings import Ratings, Stage
-from armrace.red_team.verdict import HeldOut, held_out
+from armrace.red_team.ratings import Notebook, Ratings, Stage
+from armrace.red_team.target import find_effort
+from armrace.red_team.verdict import HeldOut, changed_parameters, held_out
 
 FILE = Path(__file__).with_name("arena_cells.ndjson")
 PARTS = ("budgets", "all", "rest", "ratings", "many")

@@ -11,7 +11,7 @@ import time
 
 import armrace
 from armrace.formatting import count, figure
-from armrace.red_team.search import SEARCHERS
+from armrace.red_team.hunt import SEARCHERS
 from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA
 
 CELLS = (

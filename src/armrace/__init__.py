@@ -21,8 +21,7 @@ _HOMES = {
     "armrace.errors": ("ArmraceError",),
     "armrace.policies": ("POLICIES", "Policy"),
     "armrace.red_team": ("Verdict", "redteam"),
-    "armrace.logs": ("open_log",),
-    "armrace.evaluation": ("Replay", "replay"),
+    "armrace.offline": ("Replay", "open_log", "replay"),
     "armrace_client": ("AsyncClient", "Client"),
     "armrace.service.opening": ("open",),
     "armrace.loading": ("load",),
@@ -36,9 +35,7 @@ if TYPE_CHECKING:
     from armrace.compilation import warm_up
     from armrace.environments import ENVIRONMENTS, Environment
     from armrace.errors import ArmraceError
-    from armrace.evaluation import Replay
-    from armrace.evaluation.replay import replay
-    from armrace.logs import open_log
+    from armrace.offline import Replay, open_log, replay
     from armrace.policies import POLICIES, Policy
     from armrace.red_team import Verdict, redteam
     from armrace.service.opening import open  # noqa: A004  as gzip.open and others do

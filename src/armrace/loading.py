@@ -22,7 +22,7 @@ def load(path: str | Path) -> Any:
 
     Returns:
         The :class:`~armrace.simulation.Result`, :class:`~armrace.simulation.Comparison` or
-        :class:`~armrace.evaluation.Replay`.
+        :class:`~armrace.offline.Replay`.
 
     Raises:
         DamagedFile: the file is missing, damaged, or nothing that armrace saved.
@@ -38,7 +38,7 @@ def load(path: str | Path) -> Any:
     if start == b"PK":  # a ZIP archive
         return load_comparison(path)
     if start[:1] == b"{":
-        from armrace.evaluation.results import Replay
+        from armrace.offline.results import Replay
 
         return Replay.load(Path(path))
     return load_result(path)

@@ -10,7 +10,7 @@ import pytest
 
 from armrace.cli import arena as command
 from armrace.cli.main import run
-from armrace.red_team.efforts import EFFORTS, Effort
+from armrace.red_team.target import EFFORTS, Effort
 from armrace.reports import arena as pages
 from armrace.simulation import sweeps
 from armrace.simulation.arena import FORMS

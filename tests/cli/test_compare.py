@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 import armrace
-from armrace.cli import budget_sweep
+from armrace.cli import comparison_request
+from armrace.cli.comparison_request import at_least_as_bad
 from armrace.cli.main import run
-from armrace.cli.own_worst import at_least_as_bad
 from armrace.cli.tables import new_table, print_story, print_tables
 from armrace.policies import POLICIES, RECOMMENDED
 from armrace.simulation import SCENARIOS, Comparison
@@ -162,13 +162,13 @@ def test_the_sweep_plays_every_policy_whatever_the_plot_draws(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     played: list[list[str]] = []
-    usual = budget_sweep.run_cells
+    usual = comparison_request.run_cells
 
     def record(cells: Any, *rest: Any) -> Any:
         played.extend([each.policy.tag() for each in cell] for cell in cells)
         return usual(cells, *rest)
 
-    monkeypatch.setattr(budget_sweep, "run_cells", record)
+    monkeypatch.setattr(comparison_request, "run_cells", record)
     page = tmp_path / "report.html"
     policies = "ucb1,exp3,moss,thompson,tsallis-inf,sao,kl-ucb,broad,rucb"
     short = ["--horizon", "200", "--replications", "2", "--budget", "5", "--policies", policies]

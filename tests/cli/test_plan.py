@@ -9,7 +9,7 @@ import pytest
 
 from armrace.cli.main import run
 from armrace.planning import planner
-from armrace.planning.forgery import COUNTED_CLICKS
+from armrace.planning.question import COUNTED_CLICKS
 
 SMALL = [
     "plan", "--means", "0.5,0.9,0.5", "--traffic", "1000", "--days", "4", "--forged", "1%",

@@ -8,7 +8,7 @@ import shlex
 import pytest
 
 from armrace.cli.main import run
-from armrace.red_team.efforts import EFFORTS, Effort
+from armrace.red_team.target import EFFORTS, Effort
 
 TINY = Effort(
     rungs=((40, 1), (6, 2)),

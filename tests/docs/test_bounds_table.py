@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from armrace.planning import make_question
-from armrace.planning.guarantees import VACUOUS, proven_loss
-from armrace.planning.recommendation import _proven_for
+from armrace.planning.plans import VACUOUS, _proven_for, proven_loss
 from armrace.policies import POLICIES
 from armrace.simulation.scenarios import find_scenario
 from armrace.theory import barrier_regret, gaps_of

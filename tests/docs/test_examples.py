@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from armrace.cli.main import run as run_here
-from armrace.red_team.efforts import EFFORTS
+from armrace.red_team.target import EFFORTS
 from armrace.simulation.arena import FORMS, Grid
 from armrace.simulation.scenarios import SCENARIOS
 from armrace.verification.verify import verify

@@ -7,7 +7,7 @@ import polars as pl
 
 from armrace.forensics import sentences
 from armrace.forensics.log_audit import audit_log
-from armrace.logs import open_log
+from armrace.offline import open_log
 from armrace.statistics import binomial_tail
 from replay_reference import make_log
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from armrace.planning import plan
-from armrace.planning.guarantees import NO_BOUND, VACUOUS, proven_guarantee, proven_loss
+from armrace.planning.plans import NO_BOUND, VACUOUS, proven_guarantee, proven_loss
 from armrace.policies import FastSlowRace, Guarded, MultiLayerRace, SharpRace, Ucb1
 from armrace.theory import agnostic_regret, fast_slow_regret, guarded_regret, sharp_layers
 

@@ -10,8 +10,7 @@ import pytest
 
 from armrace.planning import Plan, budget_levels, make_question, plan
 from armrace.planning import planner as module
-from armrace.planning.guarantees import VACUOUS
-from armrace.planning.recommendation import _cheaper
+from armrace.planning.plans import VACUOUS, _cheaper
 
 ASKED: dict[str, Any] = {
     "means": [0.9, 0.5, 0.5],

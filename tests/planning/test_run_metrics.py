@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from armrace.planning.run_metrics import decision_rounds, ends_right, read_run, reading_points
+from armrace.planning.plans import decision_rounds, ends_right, read_run, reading_points
 from armrace.simulation import simulate
 
 POINTS = np.array([10, 20, 40])

@@ -6,8 +6,7 @@ import pytest
 
 from armrace.environments import Bernoulli
 from armrace.policies import POLICIES
-from armrace.red_team.efforts import Effort
-from armrace.red_team.target import Target
+from armrace.red_team.target import Effort, Target
 
 
 @pytest.fixture

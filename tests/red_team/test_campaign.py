@@ -13,7 +13,7 @@ from armrace.files import make_folder
 from armrace.files.locks import locked
 from armrace.red_team import campaign as campaigns
 from armrace.red_team.campaign import Campaign, run_campaign, run_chain
-from armrace.red_team.efforts import EFFORTS
+from armrace.red_team.target import EFFORTS
 from armrace.simulation.code_digest import search_code
 
 

@@ -11,7 +11,7 @@ from armrace.adversaries import Strip, TwoPhase
 from armrace.cli.experiments import make_environment, make_policy
 from armrace.environments import FiniteSupport, Table
 from armrace.policies import POLICIES
-from armrace.red_team.descriptions import describe, replay_command
+from armrace.red_team.verdict import describe, replay_command
 from armrace.simulation.experiment import make_experiment
 
 GRADES = FiniteSupport(values=(0.0, 0.5, 1.0), probabilities=((0.2, 0.3, 0.5), (0.5, 0.3, 0.2)))

@@ -33,11 +33,9 @@ from armrace.extending import (
     record,
 )
 from armrace.formatting import figure
-from armrace.red_team.efforts import EFFORTS
-from armrace.red_team.hunt import hunt
-from armrace.red_team.notebook import Notebook
-from armrace.red_team.openings import builtin_attacks, opening_attacks
-from armrace.red_team.ratings import Ratings, Stage, seed_of
+from armrace.red_team.hunt import builtin_attacks, hunt, opening_attacks
+from armrace.red_team.ratings import Notebook, Ratings, Stage, seed_of
+from armrace.red_team.target import EFFORTS
 from armrace.reports.redteam import render_redteam
 
 

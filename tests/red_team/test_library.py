@@ -10,6 +10,7 @@ import armrace
 from armrace.adversaries import Setting
 from armrace.environments import Bernoulli, Beta
 from armrace.policies import POLICIES
+from armrace.red_team.campaign import worst_standings, worst_verdict
 from armrace.red_team.library import (
     FORMAT,
     KINDS,
@@ -18,7 +19,6 @@ from armrace.red_team.library import (
     was_searched,
     winners_for,
 )
-from armrace.red_team.standings import worst_standings, worst_verdict
 from armrace.red_team.target import Target
 from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA
 from armrace.simulation.replication import run_replication

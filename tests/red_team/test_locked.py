@@ -12,9 +12,8 @@ import pytest
 from armrace.adversaries import Setting
 from armrace.checking import check_adversary
 from armrace.environments import Bernoulli
-from armrace.red_team.campaign import Campaign, run_campaign
-from armrace.red_team.efforts import EFFORTS, Effort
-from armrace.red_team.standings import worst_frame
+from armrace.red_team.campaign import Campaign, run_campaign, worst_frame
+from armrace.red_team.target import EFFORTS, Effort
 from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from armrace.errors import ArmraceError
-from armrace.logs import open_log
+from armrace.offline import open_log
 
 CELLS = st.one_of(
     st.sampled_from(

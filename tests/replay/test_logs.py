@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 from armrace.errors import InvalidParameter, UnknownName
-from armrace.logs import log as log_module
-from armrace.logs import open_log, read_columns, readers
+from armrace.offline import log as log_module
+from armrace.offline import open_log, read_columns, readers
 
 GOOD = "when,ad,click,p\n2024-01-01,a,1,0.5\n2024-01-02,b,0,0.5\n2024-01-03,a,0,0.5\n"
 ROLES = {"arm": "ad", "reward": "click", "propensity": "p", "time": "when"}

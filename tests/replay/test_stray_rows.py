@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 import armrace
-from armrace.logs import open_log
-from armrace.logs.survey import UNLIKELY, Survey
+from armrace.offline import open_log
+from armrace.offline.log import UNLIKELY, Survey
 
 ROWS = 49_999
 COLUMNS = {"arm": "arm", "reward": "reward", "propensity": "p"}

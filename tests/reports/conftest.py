@@ -10,10 +10,10 @@ import pytest
 from playwright.sync_api import Browser
 
 import armrace
-from armrace.evaluation import Replay
+from armrace.offline import Replay
 from armrace.planning import Plan, plan
 from armrace.red_team import Verdict, redteam
-from armrace.red_team.efforts import EFFORTS
+from armrace.red_team.target import EFFORTS
 from armrace.reports.arena import render_arena
 from armrace.reports.comparison import render_grid, render_report
 from armrace.reports.planning import render_plan

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from armrace.formatting import figure
-from armrace.red_team.standings import worst_frame
+from armrace.red_team.campaign import worst_frame
 from armrace.reports.arena import STEPS, arena_plots, heat_class, heat_maps, render_arena
 from armrace.simulation.arena import Grid, run_arena
 from armrace.simulation.leaderboard import relative_regret

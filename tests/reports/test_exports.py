@@ -18,7 +18,7 @@ import armrace
 from armrace.environments import Bernoulli, Environment
 from armrace.errors import DamagedFile, InvalidParameter, UnknownName, UnwritableOutput
 from armrace.kernels.laws import Law
-from armrace.red_team.efforts import EFFORTS
+from armrace.red_team.target import EFFORTS
 from armrace.reports.arena import arena_plots, render_arena
 from armrace.reports.comparison import comparison_plots, render_report
 from armrace.reports.drawing import write_plots

@@ -164,7 +164,7 @@ def _play(grid: Grid, folder: Path, workers: int | None, executor: Executor | No
 def _campaign(grid: Grid, effort: str) -> Campaign:
     """The searches for worst attacks, on the environments of the grid."""
     from armrace.red_team.campaign import Campaign
-    from armrace.red_team.efforts import find_effort
+    from armrace.red_team.target import find_effort
     from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA
 
     find_effort(effort)
@@ -181,8 +181,7 @@ def _campaign(grid: Grid, effort: str) -> Campaign:
 def _search(
     campaign: Campaign, folder: Path, workers: int | None, executor: Executor | None
 ) -> pl.DataFrame:
-    from armrace.red_team.campaign import run_campaign
-    from armrace.red_team.standings import worst_frame
+    from armrace.red_team.campaign import run_campaign, worst_frame
     from armrace.simulation.progress import progress_bar
 
     with say_how_to_go_on(folder), progress_bar("worst attacks", None, 600.0) as bar:
@@ -205,7 +204,7 @@ def _with_worst(board: pl.DataFrame, found: pl.DataFrame | None) -> list[dict[st
 
 def _print(grid: Grid, board: pl.DataFrame, found: pl.DataFrame | None) -> None:
     from armrace.cli.tables import print_leaderboard, print_worst_standings
-    from armrace.red_team.standings import worst_standings, worst_verdict
+    from armrace.red_team.campaign import worst_standings, worst_verdict
     from armrace.simulation.leaderboard import verdict
 
     print_leaderboard(board)

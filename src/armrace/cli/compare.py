@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from armrace.cli import options
-from armrace.cli.budget_sweep import can_be_swept, sweep
-from armrace.cli.comparison_request import Overrides, Request, make_request
+from armrace.cli.comparison_request import (
+    Overrides,
+    Request,
+    at_least_as_bad,
+    can_be_swept,
+    make_request,
+    sweep,
+    under_own_worst,
+)
 from armrace.cli.completion import complete_scenarios
 from armrace.cli.execution import end, run_cells
 from armrace.cli.experiments import audit_level, warn_of_idle_attack, warn_of_long_run
@@ -22,7 +29,6 @@ from armrace.cli.outputs import (
     write_json,
     write_page,
 )
-from armrace.cli.own_worst import at_least_as_bad, under_own_worst
 
 if TYPE_CHECKING:
     from armrace.simulation import Comparison, Experiment

@@ -1,4 +1,4 @@
-"""Requests to ``armrace compare``: a scenario with its overrides, policies and seed."""
+"""Requests to ``armrace compare``: a scenario, other budgets, and worst attacks."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+import typer
 
 from armrace.cli import options
 from armrace.cli.arguments import names, numbers, policy_assignments, whole
+from armrace.cli.execution import INTERRUPTED, run_cells
 from armrace.cli.experiments import attack_names, make_attack, make_environment
 from armrace.errors import InvalidParameter, UnknownName
 
@@ -17,9 +19,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from pathlib import Path
 
-    from armrace.simulation import Experiment, Scenario
-
-__all__ = ["Overrides", "Request", "make_request", "override"]
+    from armrace.simulation import Comparison, Experiment, Scenario
 
 
 class Overrides(NamedTuple):
@@ -192,3 +192,91 @@ def _attacks(scenario: Scenario, given: Overrides) -> list[Any]:
     if given.attack_settings and len(listed) > 1:
         raise InvalidParameter(f"--attack-set needs a single --attack; got {', '.join(listed)}.")
     return [make_attack(name, given.attack_settings, usual=scenario.adversary) for name in listed]
+
+
+_FACTORS = (1 / 16, 1 / 4, 4)
+_SHARE_OF_REPLICATIONS = 4
+"""The sweep has this many times fewer replications than the comparison: it shows the trend."""
+
+
+def can_be_swept(request: Request) -> bool:
+    """Whether there is exactly one attack and it has a budget."""
+    story = request.scenario
+    return not request.is_grid and story.adversary.tag() != "none" and story.budget > 0
+
+
+def budgets_around(budget: float) -> list[float]:
+    """No budget, a few smaller ones and a larger one.
+
+    >>> budgets_around(4000)
+    [0.0, 250.0, 1000.0, 16000.0]
+    """
+    return [0.0, *(float(budget * factor) for factor in _FACTORS)]
+
+
+def sweep(request: Request, known: dict[float, Comparison]) -> dict[float, Comparison]:
+    """Run the same comparison at the budgets that are not known yet, with fewer replications.
+
+    All policies are played, even those that the plot leaves out. A distribution that is costly to
+    compute is not refreshed in every round for attacks that read it.
+    """
+    from armrace.simulation import Comparison
+
+    asked = request.scenario.replications
+    fewer = min(asked, max(2, asked // _SHARE_OF_REPLICATIONS))
+    quick = msgspec.structs.replace(request.scenario, replications=fewer)
+    budgets = [each for each in budgets_around(quick.budget) if each not in known]
+    cells = [
+        quick.experiments(request.policies, budget=each, seed=request.seed, refreshed=True)
+        for each in budgets
+    ]
+    results = run_cells(cells, request.workers, request.executor, request.folder)
+    if results[0][0].interrupted:
+        raise typer.Exit(INTERRUPTED)
+    compared = [Comparison(each, request.measure) for each in results]
+    return {**known, **dict(zip(budgets, compared, strict=True))}
+
+
+def under_own_worst(
+    cell: Sequence[Experiment], executor: Executor | None, workers: int | None
+) -> list[Experiment]:
+    """Return the same experiments, each with the attack that trials showed to be its worst.
+
+    Tried are the cell's own attack, what searches have found for the policy in similar settings,
+    and some fixed attacks; the trials have other seeds than the experiments.
+
+    Args:
+        cell: the experiments, one for each policy.
+        executor: runs the trials in place of threads.
+        workers: how many threads run at once; by default one per core.
+    """
+    from armrace.red_team.library import worst_known
+    from armrace.red_team.target import Target
+    from armrace.simulation.experiment import refresh_for
+
+    attacked = []
+    for experiment in cell:
+        target = Target(
+            policy=experiment.policy,
+            environment=experiment.environment,
+            budget=experiment.budget,
+            horizon=experiment.horizon,
+        )
+        own = experiment.adversary
+        attack = worst_known(target, experiment.seed, [own], executor, workers)
+        refresh = refresh_for(experiment.policy, attack)
+        attacked.append(msgspec.structs.replace(experiment, adversary=attack, refresh=refresh))
+    return attacked
+
+
+def at_least_as_bad(own: Comparison, shared: Comparison) -> Comparison:
+    """Return ``own`` with the shared attack for policies to which that has cost more after all.
+
+    A few trials choose an attack, so the choice can be wrong; the table would then show a worst
+    attack that costs less than the one beside it.
+    """
+    from armrace.simulation import Comparison
+
+    pairs = zip(own.results.values(), shared.results.values(), strict=True)
+    costlier = [max(pair, key=lambda result: result.figure(own.measure).mean) for pair in pairs]
+    return Comparison(costlier, own.measure)

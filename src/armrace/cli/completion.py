@@ -66,7 +66,7 @@ def complete_measures(incomplete: str) -> list[str]:
 
 def complete_efforts(incomplete: str) -> list[str]:
     """Efforts of a search that begin with these letters."""
-    from armrace.red_team.efforts import EFFORTS
+    from armrace.red_team.target import EFFORTS
 
     return _complete(incomplete, EFFORTS)
 

@@ -168,7 +168,7 @@ class _Found(NamedTuple):
 
 def _read_log(log: str, columns: log_options.ColumnOptions) -> _Found:
     """Survey a log of another system, and say which rows cannot be used."""
-    from armrace.logs import open_log
+    from armrace.offline import open_log
     from armrace.service.imports import rows_of
 
     opened = open_log(log, **columns.arguments())

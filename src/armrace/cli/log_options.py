@@ -10,7 +10,7 @@ from armrace.cli.arguments import numbers, split
 from armrace.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from armrace.logs import Log
+    from armrace.offline import Log
 
 __all__ = [
     "Arm",
@@ -123,13 +123,13 @@ class ColumnOptions(NamedTuple):
         return any(each is not None for each in self[:-1])
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments of :func:`armrace.logs.open_log` besides the log itself."""
+        """Return the arguments of :func:`armrace.offline.open_log` besides the log itself."""
         return {**self._asdict(), "rewards": reward_bounds(self.rewards)}
 
 
 def read_log(place: str, columns: str | None, rewards: str = "0,1", **given: str | None) -> Log:
     """Survey a log whose columns are given by a file, by options, or by both."""
-    from armrace.logs import open_log
+    from armrace.offline import open_log
 
     return open_log(place, columns, rewards=reward_bounds(rewards), **given)
 

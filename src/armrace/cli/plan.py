@@ -28,7 +28,7 @@ from armrace.errors import InvalidParameter
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from armrace.logs import Log as OpenedLog
+    from armrace.offline import Log as OpenedLog
     from armrace.planning import Plan, Question
 
 __all__ = ["EPILOG", "plan"]
@@ -260,11 +260,11 @@ def plan(
     if json is not None:
         write_json(json, found.to_builtins())
     if json != STANDARD_OUTPUT:
-        from armrace.cli.plan_table import print_plan
+        from armrace.cli.tables import print_plan
 
         print_plan(found)
     if forged_clicks is not None:
-        from armrace.planning.forgery import COUNTED_CLICKS
+        from armrace.planning.question import COUNTED_CLICKS
 
         say(COUNTED_CLICKS)
     _write_files(page, figures, found)

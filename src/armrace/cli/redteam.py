@@ -179,7 +179,7 @@ def _explained_interrupt(folder: Path | None) -> Iterator[None]:
 
 def _command(verdicts: list[Verdict]) -> str:
     """The command that searches again; it tells a policy each budget by itself."""
-    from armrace.red_team.descriptions import plain_number, subject_words
+    from armrace.red_team.verdict import plain_number, subject_words
 
     first = verdicts[0]
     target = first.target

@@ -121,9 +121,9 @@ def replay(
 
     Rewards under an attack are what the policy truly earned while it learned forged ones.
     """
-    from armrace.cli.replay_table import print_replay
-    from armrace.evaluation import POLICIES_REPLAYED
-    from armrace.evaluation import replay as evaluate
+    from armrace.cli.tables import print_replay
+    from armrace.offline import POLICIES_REPLAYED
+    from armrace.offline import replay as evaluate
     from armrace.policies import POLICIES
 
     check_targets(json, report, figures=figures, force=force)

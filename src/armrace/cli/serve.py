@@ -1,19 +1,65 @@
-"""``armrace serve``."""
+"""``armrace serve``: the service, also as a demonstration with simulated visitors."""
 
 from __future__ import annotations
 
+import signal
+import sys
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
 
+from armrace import __version__
+from armrace.cli import options
 from armrace.cli.arguments import number, whole
 from armrace.cli.outputs import say
 from armrace.errors import InvalidParameter
 from armrace.extras import missing_package
 
-__all__ = ["EPILOG", "KeysFile", "Place", "serve"]
+
+def serve_demo(settings: dict[str, Any], speed: float) -> None:
+    """Serve the demonstration until the process is told to stop, and leave nothing behind."""
+    from armrace.dashboard.demo import DemoClock, simulated_visitors, temporary_store
+    from armrace.dashboard.pages import Dashboard
+    from armrace.limits import Limits, check_number
+    from armrace.service import Service
+    from armrace.service.http.server import ServerSettings, serve
+
+    check_number("demo-speed", speed, Limits("times as fast as usual", 0.1, 50))
+    for name in ("store", "keys"):
+        if name in settings:
+            raise InvalidParameter(f"{name} must be left out: the demo has a store of its own.")
+    # By default SIGTERM would end the process before the temporary folder is removed.
+    signal.signal(signal.SIGTERM, _leave)
+    clock = DemoClock()
+    with temporary_store() as place:
+        wanted = ServerSettings(store=place, **{**settings, "open": True})
+
+        @contextmanager
+        def visitors(service: Service) -> Iterator[None]:
+            with simulated_visitors(service, clock, speed):
+                say("")
+                say("Watch it here:")
+                say(f"  {wanted.address}/")
+                yield
+
+        serve(
+            wanted,
+            __version__,
+            say,
+            lambda api: Dashboard(api, note=clock.note).routes(),
+            clock,
+            visitors,
+        )
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    sys.exit(0)
+
 
 _SETTINGS = (
     "store",
@@ -44,15 +90,6 @@ Place = Annotated[
         metavar="PLACE",
         envvar="ARMRACE_STORE",
         help="The file of the log, or postgresql://...; by default a file among the user's data.",
-    ),
-]
-KeysFile = Annotated[
-    str | None,
-    typer.Option(
-        "--keys",
-        metavar="FILE",
-        envvar="ARMRACE_KEYS",
-        help="The file of secrets; by default beside the log, and needed with a database.",
     ),
 ]
 Host = Annotated[
@@ -149,7 +186,7 @@ DemoSpeed = Annotated[
 
 def serve(
     store: Place = None,
-    keys: KeysFile = None,
+    keys: options.KeysFile = None,
     host: Host = None,
     port: Port = None,
     rate: Rate = None,
@@ -166,8 +203,6 @@ def serve(
 
     An answer is sent once its event is on disk. The first start makes a key and prints it.
     """
-    from armrace import __version__
-
     try:
         from armrace.dashboard.pages import Dashboard
         from armrace.service.http.server import ServerSettings
@@ -196,8 +231,6 @@ def serve(
             lambda api: Dashboard(api).routes(),
         )
         return
-    from armrace.cli.demo import serve_demo
-
     serve_demo(checked, number("demo-speed", demo_speed))
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 import typer
 from rich.console import Console, JustifyMethod
@@ -11,10 +13,9 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Column, Table
 
-from armrace.cli.sparklines import can_draw, loss_over_time
-from armrace.formatting import count, figure
+from armrace.formatting import count, figure, span
 from armrace.red_team import Verdict
-from armrace.red_team.standings import WORST_COLUMNS
+from armrace.red_team.campaign import WORST_COLUMNS
 from armrace.reports.text import (
     AUDIT_COLUMNS,
     HEADLINE_COLUMNS,
@@ -34,18 +35,41 @@ from armrace.reports.text import (
 from armrace.simulation import Comparison, Result, Scenario
 from armrace.simulation.results import FIGURES_OF_A_RUN
 
-__all__ = [
-    "new_table",
-    "print_audits",
-    "print_comparisons",
-    "print_headlines",
-    "print_leaderboard",
-    "print_result",
-    "print_story",
-    "print_tables",
-    "print_verdict",
-    "print_worst_standings",
-]
+if TYPE_CHECKING:
+    from armrace.offline import Estimate, Replay
+    from armrace.planning import Plan
+    from armrace.verification import Verification
+
+_BLOCKS = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
+_PARTS = 6
+
+
+def can_draw(console: Console) -> bool:
+    """Whether the output is a terminal that has block characters; what is piped stays plain."""
+    return console.is_terminal and console.encoding.startswith("utf")
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """Draw numbers as blocks between 0 and the largest of them.
+
+    >>> sparkline([8, 4, 2, 1, 0]) == "\u2588\u2585\u2583\u2582\u2581"
+    True
+    """
+    largest = max(values)
+    if largest <= 0:
+        return _BLOCKS[0] * len(values)
+    top = len(_BLOCKS) - 1
+    return "".join(_BLOCKS[round(top * max(0.0, value) / largest)] for value in values)
+
+
+def loss_over_time(result: Result, measure: str) -> str:
+    """Draw the mean loss in each sixth of the run: it falls for a policy that learns."""
+    curve = result.curves.group_by("round").mean().sort("round")
+    rounds = [0.0, *curve["round"].to_list()]
+    losses = [0.0, *curve[measure].to_list()]
+    edges = np.linspace(0, result.horizon, _PARTS + 1)
+    return sparkline(np.diff(np.interp(edges, rounds, losses)).tolist())
+
 
 _PAID = ("attack\nspent", "seen of\nthat")
 _WORDS_WIDTH = 28
@@ -273,3 +297,86 @@ def print_verdict(verdict: Verdict) -> None:
     typer.echo(
         f"\n{verdict.command or '(a parameter is too long for a command that replays it)'}\n"
     )
+
+
+_PLAN_COLUMNS = (
+    "policy",
+    "no attack\nlost\na day",
+    "days to\ndecide",
+    "survives\nC",
+    "suspected\nruns\nright",
+    "lost\na day",
+    "days to\ndecide",
+)
+
+
+def print_plan(plan: Plan) -> None:
+    """Print the question, one row per policy, and the recommendation."""
+    from armrace.reports.planning import plan_cells, plan_setting
+
+    console = Console(highlight=False)
+    console.print(f"[dim]{escape(plan_setting(plan.question))}[/dim]\n")
+    table = new_table(*_PLAN_COLUMNS)
+    for row in plan_cells(plan):
+        table.add_row(*row)
+    print_tables(table)
+    console.print(plan.recommendation, markup=False)
+
+
+def print_replay(found: Replay) -> None:
+    """Print what became of the rows, the estimates with their intervals, and the verdicts."""
+    from armrace.offline import ESTIMATORS
+    from armrace.offline.results import AS_LOGGED
+
+    console = Console(highlight=False)
+    for sentence in [*found.row_report.sentences(), found.setting(), *found.warnings]:
+        console.print(sentence, markup=False)
+    console.print()
+    shown = [name for name in ESTIMATORS if name in _names(found)]
+    headings = (ESTIMATORS[name].replace(" ", "\n") for name in shown)
+    table = new_table("policy", "the\nlog", "rounds", *headings)
+    for each in found.policies:
+        name = escape(each.policy if each.form == AS_LOGGED else f"  {each.form}")
+        cells = [_cell(each.estimate(estimator)) for estimator in shown]
+        table.add_row(name, figure(each.logged_mean), count(round(each.rounds)), *cells)
+    print_tables(table)
+    typer.echo(
+        f"Mean reward a round, with {100 * (1 - found.level):g}% intervals. A question mark says "
+        "that there\nis not enough data to conclude anything.\n"
+    )
+    for each in found.policies:
+        console.print(each.words, markup=False)
+
+
+def _names(found: Replay) -> set[str]:
+    return {estimate.estimator for each in found.policies for estimate in each.estimates}
+
+
+def _cell(estimate: Estimate) -> str:
+    """The estimate above its interval; a question mark where nothing can be concluded."""
+    value = "-" if estimate.value is None else figure(estimate.value)
+    mark = "" if estimate.is_enough else "?"
+    return f"{value}{mark}\n{span(estimate.low, estimate.high)}"
+
+
+_CLAIM_COLUMNS = ("policy", "runs", "failures", "interval", "limit", "verdict", "setting")
+
+
+def print_verification(found: Verification) -> None:
+    """Print a table per claim, with a row per experiment, and the outcome; failures are bold."""
+    from armrace.reports.verification import by_claim, exponent_words, heading, short_interval
+
+    console = Console(highlight=False)
+    for claim, checks in by_claim(found).items():
+        console.print(f"[bold]{heading(claim)}[/bold]")
+        table = new_table(*_CLAIM_COLUMNS, words=("policy", "setting"))
+        for check in checks:
+            table.add_row(
+                check.policy, count(check.runs), count(check.failures), short_interval(check),
+                figure(check.limit), check.verdict, check.setting,
+                style="bold" if check.verdict == "fails" else None,
+            )  # fmt: skip
+        print_tables(table)
+    for curve in found.curves:
+        typer.echo(f"{curve.policy} grows like {exponent_words(curve)}.")
+    typer.echo(found.verdict)

@@ -142,7 +142,7 @@ def _run(
 
 
 def _print(found: Verification) -> None:
-    from armrace.cli.verification_table import print_verification
+    from armrace.cli.tables import print_verification
 
     print_verification(found)
 

@@ -26,7 +26,8 @@ from armrace.kernels.generics import Ticket, assign, choose, distribution, learn
 from armrace.kernels.handles import call_entry
 from armrace.kernels.replay import make_auditor
 from armrace.kernels.streams import Stream
-from armrace.logs import Log, RowReport
+from armrace.offline.log import Log
+from armrace.offline.rows import RowReport
 from armrace.reports import NotebookView
 from armrace.specification import check_number
 from armrace.statistics.scales import Scale

@@ -1,20 +1,422 @@
-"""Plans: one row per policy, the measured figures, and a recommendation."""
+"""Plans: what runs show, what is proven, and the recommendation."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from armrace.planning.guarantees import proven_loss
+from armrace.formatting import clicks, count, days_in_words, figure, percent, runs_in_words
 from armrace.planning.question import Question
-from armrace.planning.recommendation import recommend
-from armrace.planning.run_metrics import REQUIRED
+from armrace.policies import Policy
+from armrace.policies.base import Guarantee
 from armrace.reports import Presentation
+from armrace.simulation.experiment import USUAL_REFRESH, checkpoints_for, refresh_words
+from armrace.simulation.results import Result
+from armrace.statistics import clopper_pearson, indistinguishable_from, summarise
+from armrace.theory import gaps_of
 
-__all__ = ["Plan"]
+REQUIRED = 0.95
+"""The share of runs that must end right, and the quantile of the time to a decision."""
+
+NEARLY_ALL = 0.9
+"""A policy has decided once an arm gets this share of its plays until the end."""
+
+_LAST_PART_BEGINS = 0.75
+
+Pulls = npt.NDArray[np.int64]
+"""Plays so far: replications x checkpoints x arms."""
+
+
+def reading_points(horizon: int) -> npt.NDArray[np.int64]:
+    """The checkpoints up to three quarters of the horizon, and the horizon.
+
+    >>> reading_points(20)
+    array([ 1,  2,  3,  4,  6,  7, 10, 13, 20])
+    """
+    points = checkpoints_for(horizon)
+    return np.append(points[points <= _LAST_PART_BEGINS * horizon], horizon)
+
+
+def ends_right(pulls: Pulls, good: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Whether more than half of the plays of the last part went to arms that are good enough.
+
+    >>> pulls = np.array([[[0, 4], [1, 9]], [[0, 4], [6, 4]]])
+    >>> ends_right(pulls, np.array([False, True])).tolist()
+    [True, False]
+    """
+    last = pulls[:, -1] - pulls[:, -2]
+    return np.asarray(2 * last[:, good].sum(axis=1) > last.sum(axis=1))
+
+
+def decision_rounds(
+    pulls: Pulls, points: npt.NDArray[np.int64], good: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.float64]:
+    """Return the round after which nearly all plays between any two checkpoints went to one arm.
+
+    The arm is the most played one of the last part. If it is good enough, all arms that are good
+    enough count together, since the choice among them does not matter. A run without a decision
+    has infinity.
+
+    Args:
+        pulls: plays so far: replications x checkpoints x arms.
+        points: the rounds of the checkpoints.
+        good: whether each arm is good enough.
+
+    >>> pulls = np.array([[[5, 5], [6, 14], [7, 33]], [[5, 5], [10, 10], [20, 20]]])
+    >>> decision_rounds(pulls, np.array([10, 20, 40]), np.array([False, True])).tolist()
+    [10.0, inf]
+    """
+    plays = np.diff(pulls, axis=1, prepend=0)
+    starts = np.append(0, points[:-1])
+    found = np.full(pulls.shape[0], math.inf)
+    for run, each in enumerate(plays):
+        favourite = int(np.argmax(each[-1]))
+        chosen = good if good[favourite] else np.arange(good.size) == favourite
+        settled = each[:, chosen].sum(axis=1) >= NEARLY_ALL * (points - starts)
+        if settled[-1]:
+            unsettled = np.flatnonzero(~settled)
+            found[run] = starts[unsettled[-1] + 1 if unsettled.size else 0]
+    return found
+
+
+def read_run(result: Result, good: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    """Return the metrics of one experiment: runs that ended right, regret, time to a decision."""
+    points = reading_points(result.horizon)
+    rows = result.rows["pulls"].to_numpy().reshape(result.replications, -1, good.size)
+    pulls = rows[:, np.isin(checkpoints_for(result.horizon), points)]
+    sample = result.sample("pseudo_regret")
+    regret = summarise(sample)
+    right = ends_right(pulls, good)
+    rounds = decision_rounds(pulls, points, good)
+    return {
+        "attack": str(result.spec["adversary"]["name"]),
+        "budget": float(result.spec["budget"]),
+        "runs": result.replications,
+        "right": int(right.sum()),
+        "regret": regret.mean,
+        "regret_p95": regret.p95,
+        "regret_max": regret.max,
+        "decision": _or_none(np.quantile(rounds, 0.5, method="inverted_cdf")),
+        "decision_p95": _or_none(np.quantile(rounds, REQUIRED, method="inverted_cdf")),
+        "corruption": result.figure("corruption").mean,
+        "regrets": sample.tolist(),
+    }
+
+
+def _or_none(rounds: float) -> float | None:
+    """None for infinity: too many runs have not decided."""
+    return float(rounds) if math.isfinite(rounds) else None
+
+
+COVERED = "any attack that fixes its answer for every arm before the arm is drawn"
+"""Whom the theorems are about: who answers to the drawn arm pays less for the same harm."""
+
+
+VACUOUS = "more than all that can be lost"
+NO_BOUND = "no bound"
+
+
+def proven_guarantee(
+    policy: Policy, means: Sequence[float], horizon: int, corruption: float
+) -> Guarantee | None:
+    """Return a policy's guarantee; None if there is none below all that can be lost.
+
+    Args:
+        policy: the policy.
+        means: the mean rewards of the arms.
+        horizon: the number of rounds.
+        corruption: the most that an attack spends.
+    """
+    found = policy.guarantee_at(means, horizon, corruption)
+    most = max(gaps_of(means)) * horizon
+    return None if found is None or found.pseudo_regret > most * (1 - 1e-9) else found
+
+
+def proven_loss(policy: Policy, means: Sequence[float], horizon: int, corruption: float) -> str:
+    """Say what a policy is proven to lose at most, in rewards.
+
+    Args:
+        policy: the policy.
+        means: the mean rewards of the arms.
+        horizon: the number of rounds.
+        corruption: the most that an attack spends.
+
+    >>> from armrace.policies import OptimisticLogBarrier, Thompson
+    >>> proven_loss(OptimisticLogBarrier(), [0.6, 0.4], 100_000, 100)
+    '733'
+    >>> proven_loss(OptimisticLogBarrier(), [0.6, 0.4], 100_000, 10_000)
+    'more than all that can be lost'
+    >>> proven_loss(Thompson(), [0.6, 0.4], 100_000, 100)
+    'no bound'
+    """
+    found = proven_guarantee(policy, means, horizon, corruption)
+    if found is not None:
+        return count(round(found.pseudo_regret))
+    return VACUOUS if policy.guarantee_at(means, horizon, corruption) else NO_BOUND
+
+
+Samples = Mapping[str, npt.NDArray[np.float64]]
+Row = dict[str, Any]
+
+_ADVICE = (
+    "Filter the feedback before the policy sees it, test for longer, or look for larger gaps only."
+)
+
+
+def recommend(question: Question, table: pl.DataFrame, samples: Samples) -> str:
+    """Recommend a policy, with the evidence, the alternatives and the limits of the evidence.
+
+    Args:
+        question: what was asked.
+        table: one row per policy, as in :attr:`Plan.table`.
+        samples: the pseudo-regret of each run at the suspected corruption, by policy.
+    """
+    rows = table.to_dicts()
+    stood = _proven_first(question, [row for row in rows if _stands(row, question)], samples)
+    if stood:
+        choice = f"{_choice(question, stood[0])} {_proven_for(question, stood[0])}".rstrip()
+        rivals = " ".join(
+            filter(None, (_rivals(stood, samples), _cheaper(question, stood, samples)))
+        )
+    else:
+        choice, rivals = _none_stands(question, rows), ""
+    paragraphs = (
+        (choice,),
+        (rivals, _cheapest(question, rows, stood)),
+        (_unfit(question, rows), _what_attacks_see(question)),
+        (_worth(question), _others_proven(rows, stood[0] if stood else None)),
+    )
+    joined = (" ".join(part for part in parts if part) for parts in paragraphs)
+    return "\n\n".join(paragraph for paragraph in joined if paragraph)
+
+
+def _suspicion(question: Question) -> str:
+    """The suspected corruption, as C and as a share."""
+    return f"C = {figure(question.suspected)} ({percent(question.forged)} of all rounds forged)"
+
+
+def _stands(row: Row, question: Question) -> bool:
+    """Return whether a policy survives the suspected corruption."""
+    return row["survives"] is not None and row["survives"] >= question.suspected
+
+
+def _proven_first(question: Question, stood: list[Row], samples: Samples) -> list[Row]:
+    """Move to the front the first policy that is proven to withstand corruption.
+
+    It must cost as little as the cheapest, up to chance. Simulations try some attacks, a theorem
+    is about all of them.
+    """
+    if not stood or not question.suspected:
+        return stood
+    close = {stood[0]["policy"], *_tied(stood, samples)}
+    proven = [row for row in stood if row["policy"] in close and _has_bound(question, row)]
+    first = proven[:1] or stood[:1]
+    return first + [row for row in stood if row is not first[0]]
+
+
+def _has_bound(question: Question, row: Row) -> bool:
+    """Whether a theorem on the policy says something under the suspected corruption."""
+    policy = question.learners()[row["policy"]]
+    found = proven_guarantee(policy, question.means, question.horizon, question.suspected)
+    return found is not None
+
+
+def _proven_for(question: Question, row: Row) -> str:
+    """Say what is proven about a choice in this setting, against attacks of any kind."""
+    policy, name = question.learners()[row["policy"]], row["policy"]
+    setting = question.means, question.horizon, question.suspected
+    found = proven_guarantee(policy, *setting)
+    if found is not None:
+        how = f"with probability {percent(1 - found.failure)}" if found.failure else "on average"
+        most = figure(max(gaps_of(question.means)) * question.horizon)
+        return (
+            f"Proven for {name} at C = {figure(question.suspected)}, under {COVERED}: it loses at "
+            f"most {proven_loss(policy, *setting)} {how}, of {most} that can be lost."
+        )
+    if not question.suspected:
+        return ""
+    if policy.guarantee_at(*setting) is not None:
+        said = f"What is proven for {name} at this C is {VACUOUS}"
+    else:
+        said = f"Nothing is proven for {name} under this corruption"
+    return f"{said}: search for its worst attack with armrace redteam before you rely on it."
+
+
+def _cheaper(question: Question, stood: list[Row], samples: Samples) -> str:
+    """Name the cheaper policies, all without a bound, that a proven one was preferred to."""
+    if not question.suspected or not _has_bound(question, stood[0]):
+        return ""
+    by_cost = sorted(stood, key=lambda row: float(row["suspected_cost_a_day"]))
+    before = by_cost[: by_cost.index(stood[0])]
+    close = {by_cost[0]["policy"], *_tied(by_cost, samples)}
+    cheaper = [row["policy"] for row in before if row["policy"] in close]
+    if not cheaper:
+        return ""
+    verb = "was" if len(cheaper) == 1 else "were"
+    return (
+        f"{' and '.join(cheaper)} {verb} cheaper here within chance, but no bound is proven that "
+        "says anything here."
+    )
+
+
+def _choice(question: Question, row: Row) -> str:
+    """Recommend a policy, with what it costs and survives."""
+    quiet = (
+        f"Without attack it costs {clicks(row['cost_a_day'])} a day"
+        f"{_decided(row['decision_days'])}."
+    )
+    name = f"{row['policy']}{_given(question, row)}"
+    if not question.suspected:
+        return (
+            f"Take {name}: {runs_in_words(row['right'], row['runs'])} ended right "
+            f"({_confidence(row['right'], row['runs'])}). {quiet}"
+        )
+    return (
+        f"Take {name}: with {_suspicion(question)}, "
+        f"{runs_in_words(row['suspected_right'], row['runs'])} ended right under each attack "
+        f"({_confidence(row['suspected_right'], row['runs'])}). "
+        f"The costliest, {row['suspected_attack']}, took {clicks(row['suspected_cost_a_day'])} a "
+        f"day on average; the worst run of all lost {clicks(row['suspected_worst_a_day'])} a day"
+        f"{_decided(row['suspected_decision_days'])}. {quiet} {_reach(row)}"
+    )
+
+
+def _given(question: Question, row: Row) -> str:
+    """Name the parameters of a policy that it would not have by its name alone."""
+    policy = question.learners()[row["policy"]]
+    usual = question.informed(policy.identifier()).to_builtins()
+    own = {k: v for k, v in policy.to_builtins().items() if usual.get(k) != v}
+    words = ", ".join(f"{name} {value}" for name, value in own.items())
+    return f" ({words})" if words else ""
+
+
+def _decided(days: float | None) -> str:
+    """Say when most runs had decided."""
+    if days is None:
+        return ", and fewer than 95% of the runs came to a decision"
+    return f", and 95% of the runs had decided after {days_in_words(days)}"
+
+
+def _reach(row: Row) -> str:
+    """Say how much corruption a policy survives, and what it is lost to."""
+    words = f"It survives up to C = {figure(row['survives'])}"
+    if row["lost_at"] is None:
+        return f"{words}, the most that was tried."
+    return f"{words} and is lost at {figure(row['lost_at'])}, to {row['lost_to']}."
+
+
+def _rivals(stood: list[Row], samples: Samples) -> str:
+    """The other policies that survive, and whether their cost differs by more than chance."""
+    if len(stood) < 2:
+        return "No other policy here survives as much."
+    tied = _tied(stood, samples)
+    others = "; ".join(
+        f"{row['policy']} for {clicks(row['suspected_cost_a_day'])} a day"
+        + (" (within chance)" if row["policy"] in tied else "")
+        for row in stood[1:]
+    )
+    return f"Others survive it too: {others}."
+
+
+def _tied(stood: list[Row], samples: Samples) -> list[str]:
+    """Return the policies whose cost differs from the first one's by no more than chance."""
+    names = [row["policy"] for row in stood]
+    if stood[0]["runs"] < 2:
+        return names[1:]
+    return indistinguishable_from(names[0], {name: samples[name] for name in names})
+
+
+def _none_stands(question: Question, rows: list[Row]) -> str:
+    """Say that no policy survives the suspected corruption, and which one comes nearest."""
+    if all(row["survives"] is None for row in rows):
+        return (
+            f"No policy here can be recommended: none settles on the right arm in time. {_ADVICE}"
+        )
+    able = [row for row in rows if row["survives"]]
+    if not able:
+        return f"No policy here survives {_suspicion(question)}, nor any smaller budget. {_ADVICE}"
+    best = max(able, key=lambda row: float(row["survives"]))
+    reach = best["survives"]
+    return (
+        f"No policy here survives {_suspicion(question)}. {best['policy']} comes furthest, up to "
+        f"C = {figure(reach)} ({percent(reach / question.horizon)} of all rounds). {_ADVICE}"
+    )
+
+
+def _cheapest(question: Question, rows: list[Row], stood: list[Row]) -> str:
+    """The policy that is cheapest without attack: the price of robustness."""
+    right = [row for row in rows if row["survives"] is not None]
+    if not right or not question.suspected:
+        return ""
+    best = min(right, key=lambda row: float(row["cost"]))
+    if stood and best["policy"] == stood[0]["policy"]:
+        return ""
+    fate = f", but is lost at C = {figure(best['lost_at'])}" if best["lost_at"] else ""
+    return (
+        f"Without attack {best['policy']} is cheapest, with {clicks(best['cost_a_day'])} a day"
+        f"{fate}."
+    )
+
+
+def _unfit(question: Question, rows: list[Row]) -> str:
+    """Name the policies that do not settle in time."""
+    slow = [row["policy"] for row in rows if row["survives"] is None]
+    if not slow:
+        return ""
+    return (
+        f"Too slow for {days_in_words(question.days_of(question.horizon))}, since they do not "
+        f"settle on the right arm even without attack: {', '.join(slow)}."
+    )
+
+
+def _what_attacks_see(question: Question) -> str:
+    """Say that attacks see costly distributions as they were some plays ago."""
+    looks = any(attack.sees_weights for attack in question.attacks)
+    if not looks and not question.worst_attacks:
+        return ""
+    costly = [name for name, each in question.learners().items() if not each.exact_tickets]
+    return refresh_words(costly, USUAL_REFRESH)
+
+
+def _worth(question: Question) -> str:
+    """Say what the evidence rests on."""
+    length = f"{figure(question.horizon)} decisions"
+    if question.is_cut:
+        part = question.days_of(question.horizon)
+        length += f", {days_in_words(part)} of the {days_in_words(question.days)} asked for"
+    plural = "runs" if question.replications > 1 else "run"
+    attacks = ", ".join(each.tag() for each in question.attacks)
+    if question.worst_attacks:
+        attacks += (
+            f" and, for each policy, up to {question.worst_attacks} of the worst attacks that "
+            "searches have found in similar settings"
+        )
+    return (
+        f"This rests on {question.replications} simulated {plural} of {length}, under {attacks}: "
+        "evidence about these attacks, no guarantee against others."
+    )
+
+
+def _others_proven(rows: list[Row], choice: Row | None) -> str:
+    """Say what is proven for the policies that are not recommended."""
+    others = [row for row in rows if row is not choice and row["proven"] != NO_BOUND]
+    if not others:
+        return ""
+    said = "; ".join(f"{row['policy']} {row['proven']}" for row in others)
+    return f"Proven loss of the others at this C, at most: {said}."
+
+
+def _confidence(right: int, runs: int) -> str:
+    """Return how likely a right end is at least, given the runs that ended right."""
+    least = percent(clopper_pearson(right, runs).low)
+    return f"with 95% confidence a probability of at least {least}"
+
 
 _SCHEMA: dict[str, type[pl.DataType]] = {
     "policy": pl.String,
@@ -61,7 +463,7 @@ class Plan(Presentation):
         Costs are mean pseudo-regrets; ``decision_days`` are the days after which 95% of the runs
         had decided. Columns that begin with ``suspected`` are at the suspected corruption, under
         the attack that is worst for the column. ``proven`` is what the policy
-        is proven to lose at most there; see :func:`armrace.planning.guarantees.proven_loss`.
+        is proven to lose at most there; see :func:`armrace.planning.plans.proven_loss`.
         """
         rows = [self._row(name) for name in self.question.learners()]
         return (

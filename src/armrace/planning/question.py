@@ -1,4 +1,4 @@
-"""The question that a plan answers: arms, traffic, days, and how much feedback may be forged."""
+"""Questions that a plan answers: arms, traffic, and how much may be forged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy.typing as npt
 from armrace.adversaries import ADVERSARIES, Adversary, NoAttack
 from armrace.environments import Bernoulli
 from armrace.errors import InvalidParameter
-from armrace.planning.forgery import forged_share
 from armrace.policies import POLICIES, RECOMMENDED, Policy, recommended
 from armrace.randomness import MAXIMAL_SEED
 from armrace.red_team.library import winners_for
@@ -21,7 +20,48 @@ from armrace.simulation.experiment import Experiment, make_experiment, refresh_f
 from armrace.simulation.scenarios import label_policies
 from armrace.specification import Confidence, Limits, Specification, check_number, is_list
 
-__all__ = ["ATTACKS_TRIED", "POLICIES_TRIED", "Question", "make_question"]
+COUNTED_CLICKS = (
+    "This C counts forged clicks: it is a lower bound unless every forged click is the bot's only "
+    "visit. If bots wait for one item, use --bot-visitors."
+)
+"""What a plan says beside a C that was worked out from a share of the clicks."""
+
+USUAL_FORGED = 0.01
+"""The share of the rounds that is suspected if nothing is said."""
+
+_SHARE = Limits("a share", 0, 1)
+
+
+def forged_share(
+    best_mean: float,
+    forged: float | None = None,
+    forged_clicks: float | None = None,
+    bot_visitors: float | None = None,
+) -> float:
+    """The share of all rounds that is forged, from whichever one of the shares is given.
+
+    Args:
+        best_mean: the click rate of the best arm.
+        forged: the share of all rounds.
+        forged_clicks: the share of the clicks, if every forged click is the bot's only visit.
+        bot_visitors: the share of the visitors that are bots.
+
+    >>> forged_share(0.06, forged_clicks=0.1), forged_share(0.06, bot_visitors=0.1)
+    (0.006, 0.1)
+    """
+    shares = {"forged": forged, "forged_clicks": forged_clicks, "bot_visitors": bot_visitors}
+    given = {name: share for name, share in shares.items() if share is not None}
+    if len(given) > 1:
+        raise InvalidParameter(
+            f"forged, forged_clicks and bot_visitors say the same thing in different ways; give "
+            f"one of them, not {' and '.join(given)}."
+        )
+    for name, share in given.items():
+        check_number(name, share, _SHARE)
+    if forged_clicks is not None:
+        return forged_clicks * best_mean
+    return next(iter(given.values()), USUAL_FORGED)
+
 
 POLICIES_TRIED = (
     "sharp-race",
@@ -234,7 +274,7 @@ def make_question(
         forged_clicks: in its place, the share of the clicks that may be forged; a lower bound on C
             unless every forged click is the bot's only visit.
         bot_visitors: in its place, the share of the visitors that may be bots. How the three
-            relate is in :mod:`armrace.planning.forgery`.
+            relate is in :mod:`armrace.planning.question`.
         delta: the failure probability of policies that have one.
         policies: names, plain data or specifications; by default the races, a guard, what is
             recommended for this number of arms, and one or two of every other kind.

@@ -1,33 +1,302 @@
-"""``armrace.redteam``: find the worst attack on a policy, and confirm it."""
+"""The search for the attack that costs a policy most."""
 
 from __future__ import annotations
 
+import importlib.util
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 
-from armrace.adversaries import ADVERSARIES, Adversary
+from armrace.adversaries import ADVERSARIES, Adversary, LowerBoundSwitch, NoAttack
+from armrace.adversaries.two_phase import ACTIONS, BlindTwoPhase, TwoPhase
 from armrace.environments import Environment
-from armrace.errors import InvalidParameter
+from armrace.errors import ArmraceError, InvalidParameter, UnknownName
+from armrace.formatting import figure
 from armrace.policies import Policy
-from armrace.red_team.efforts import Effort, find_effort
-from armrace.red_team.notebook import Notebook
-from armrace.red_team.openings import builtin_attacks, families_for
-from armrace.red_team.ratings import Ratings, Stage
-from armrace.red_team.search import Report, Scores, check_searcher, search
-from armrace.red_team.space import space_of
-from armrace.red_team.target import Target
+from armrace.red_team.library import winners_for
+from armrace.red_team.ratings import Notebook, Ratings, Stage
+from armrace.red_team.space import at_places, cross, mutate, places_of, sample, space_of
+from armrace.red_team.target import Effort, Target, find_effort
 from armrace.red_team.verdict import SearchRecord, Verdict, held_out
+from armrace.simulation.arena_attacks import ATTACKS, make_arena_attack
 from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.executors import running_executor
 from armrace.simulation.experiment import make_experiment
 from armrace.simulation.progress import Progress, progress_bar
 
-__all__ = ["hunt", "redteam"]
+_WINDOWS = ((0.5, 1.0), (0.9, 1.0), (0.0, 0.5))
+_SIMULATIONS_OF_A_START = 20
+"""How often ``lower-bound-switch`` simulates the learner before each search uses it."""
+_SHARE_OF_CHANCE = 0.25
+"""Of the first rung, the share that is kept for attacks drawn at random."""
+
+
+def families_for(target: Target) -> list[type[Adversary]]:
+    """Return the classes that are searched by default.
+
+    Where the learner's distribution is costly, an attacker who does without it sees fresher facts
+    than one who looks at a distribution that is computed now and then.
+    """
+    return [TwoPhase] if target.policy.exact_tickets else [TwoPhase, BlindTwoPhase]
+
+
+def builtin_attacks(target: Target) -> list[Adversary]:
+    """Return the attacks of the catalogue and of the arena that can start here.
+
+    Those of the catalogue have their default parameters, and some of the arena's depend on the
+    budget.
+    """
+    found: list[Adversary] = []
+    for name in [*ADVERSARIES, *ATTACKS]:
+        try:
+            attack = make_arena_attack(name, target.budget)
+            if isinstance(attack, LowerBoundSwitch):
+                attack = LowerBoundSwitch(runs=_SIMULATIONS_OF_A_START, interval="regret")
+            target.experiment(attack, 1, 0)
+        except ArmraceError:  # a parameter without default, or a setting that it cannot attack
+            continue
+        # Plain members of the searched family are no rivals: the search would be compared with
+        # itself.
+        if not isinstance(attack, (NoAttack, TwoPhase)):
+            found.append(attack)
+    return list(dict.fromkeys(found))
+
+
+def opening_attacks(
+    target: Target,
+    families: Sequence[type[Adversary]],
+    count: int,
+    generator: np.random.Generator,
+    given: Sequence[Adversary] = (),
+) -> list[Adversary]:
+    """Return at least ``count`` attacks to begin with, a quarter of ``count`` drawn at random.
+
+    Args:
+        target: what is attacked.
+        families: the classes that are searched.
+        count: how many attacks at least; random ones of ``families`` fill the list.
+        generator: the source of randomness.
+        given: attacks that are tried in any case.
+    """
+    attacks = [*given, *builtin_attacks(target), *winners_for(target)]
+    for family in families:
+        if issubclass(family, TwoPhase):
+            attacks += _hand_made(family, _gap(target))
+        else:
+            attacks.append(family())
+    distinct = list(dict.fromkeys(attacks))
+    # However many attacks are known, some are random: the worst may resemble none of them.
+    count = max(count, len(distinct) + round(_SHARE_OF_CHANCE * count))
+    while len(distinct) < count:
+        family = families[len(distinct) % len(families)]
+        distinct.append(sample(family, generator))
+    return distinct
+
+
+def _gap(target: Target) -> float:
+    """Return the difference of the two largest means."""
+    setting = target.setting()
+    return float(setting.means[setting.best] - setting.means[setting.runner_up])
+
+
+def _hand_made(family: type[TwoPhase], gap: float) -> Iterator[Adversary]:
+    for action in ACTIONS:
+        yield family(first=action)
+    # Only in rounds in which the best arm would pay: elsewhere its change buys nothing.
+    for low in (0.0, 0.1, 0.2, 0.35, 0.5):
+        yield family(first="free-ride", first_pays=0.5, first_low=low)
+    # And only where, besides, no other arm would pay: each unit then moves every difference by 2.
+    for low in (0.0, 0.1, 0.15, 0.2):
+        yield family(first="double-impact", decoy="all", first_low=low)
+    yield family(first="free-ride", first_pays=0.5, first_low=0.1, first_strength=0.5)
+    for low, high in _WINDOWS:
+        yield family(first="double-impact", first_low=low, first_high=high)
+        yield family(first="free-ride", first_low=low, first_high=high)
+    for visible in (0.1, 0.3, 0.5):
+        yield family(first="double-impact", first_visible=visible)
+        yield family(first="free-ride", first_visible=visible)
+    # Strike until the best arm looks as much worse as it is better, or a part of that: against
+    # learners that return, more is wasted.
+    for share in (2.0, 1.0, 0.5, 0.0):
+        margin = -round(min(1.0, share * gap), 3)
+        yield family(first="double-impact", first_margin=margin)
+        yield family(first="free-ride", first_margin=margin)
+    yield family(first="double-impact", first_margin=-round(gap, 3), first_visible=0.3)
+    for split in (0.3, 0.6):
+        yield family(first="spoil", second="swap", split=split)
+        yield family(first="spoil", second="double-impact", split=split)
+    yield family(first="spoil-and-praise", second="double-impact", split=0.5)
+    yield family(first="double-impact", start_at=0.01)
+    yield family(first="double-impact", start_at=0.1)
+
+
+SEARCHERS = ("evolution", "cmaes")
+"""What varies the best attacks of the opening."""
+
+T = TypeVar("T")
+Report = Callable[[float, str], None]
+"""Called with the finished share of a search and words on the best attack so far."""
+
+_DOUBT = 2.0
+"""Ratings are shrunk to the median of all, as if this many replications had given it."""
+
+_CHANCE_OF_CROSSING, _CHANCE_OF_NEWCOMER = 0.35, 0.15
+_LARGEST_STEP, _SMALLEST_STEP = 0.3, 0.08
+_FIRST_SPREAD = 0.15
+"""The standard deviation of CMA-ES at its start, as a share of a parameter's range."""
+
+
+class Scores:
+    """Ratings shrunk towards their median, so that few lucky replications do not decide."""
+
+    def __init__(self, ratings: Ratings) -> None:
+        self._ratings = ratings
+        values = ratings.target.cautious_value
+        self._values = {a: values(ratings.sample(a)) for a in ratings.attacks()}
+        self._median = float(np.median(list(self._values.values())))
+
+    def __call__(self, attack: Adversary) -> float:
+        trust = self._ratings.count(attack) / (self._ratings.count(attack) + _DOUBT)
+        return trust * self._values[attack] + (1.0 - trust) * self._median
+
+    def best(self, count: int, among: Sequence[Adversary] | None = None) -> list[Adversary]:
+        """Return the attacks with the highest scores; the earlier ones among equals."""
+        ranked = sorted(among or list(self._values), key=self, reverse=True)
+        return ranked[:count]
+
+
+class _Progress(NamedTuple):
+    """Turns what a single rating reports into the share of the whole search."""
+
+    ratings: Ratings
+    total: int
+    report: Report
+
+    def rate(self, attacks: Sequence[Adversary], replications: int) -> None:
+        """Rate attacks, and report."""
+        done, planned = self.ratings.played, replications * len(attacks)
+        words = self._words()
+
+        def progress(share: float) -> None:
+            self.report((done + share * planned) / self.total, words)
+
+        self.ratings.rate(attacks, replications, progress)
+
+    def _words(self) -> str:
+        if not self.ratings.attacks():
+            return "searching"
+        best = Scores(self.ratings).best(1)[0]
+        return f"worst so far {figure(self.ratings.value(best))} by {best.tag()}"
+
+
+def search(
+    ratings: Ratings,
+    effort: Effort,
+    families: Sequence[type[Adversary]],
+    seed: int,
+    given: Sequence[Adversary] = (),
+    report: Report = lambda share, words: None,
+    searcher: str = "evolution",
+) -> None:
+    """Search for attacks with a high rating; they are left in ``ratings``.
+
+    Args:
+        ratings: plays the replications.
+        effort: how many replications, and for what.
+        families: the classes of attacks whose parameters are varied.
+        seed: the seed of the search.
+        given: attacks that are tried in any case.
+        report: called with the finished share and the best attack so far.
+        searcher: one of ``SEARCHERS``.
+    """
+    # 0 is the number of no stage, so that ratings draw other numbers.
+    generator = np.random.default_rng([seed, 0])
+    places, added = effort.rungs[0]
+    attacks = opening_attacks(ratings.target, families, places, generator, given)
+    # The opening may be longer than planned: known attacks never crowd out random ones.
+    planned = effort.searching + added * (len(attacks) - places)
+    progress = _Progress(ratings, planned, report)
+    for kept, added in effort.rungs:
+        if ratings.attacks():
+            attacks = Scores(ratings).best(kept, attacks)
+        progress.rate(attacks, added)
+    if searcher == "cmaes":
+        _adapt(progress, effort, families, seed)
+        return
+    for generation in range(effort.generations):
+        parents = Scores(ratings).best(effort.parents)
+        late = generation / max(1, effort.generations - 1)
+        # Wide steps find the region, small ones its best point.
+        step = _LARGEST_STEP * (_SMALLEST_STEP / _LARGEST_STEP) ** late
+        children = [_child(parents, families, generator, step) for _ in range(effort.children)]
+        progress.rate([*parents, *children], effort.replications)
+
+
+def check_searcher(name: str) -> None:
+    """Refuse a searcher that does not exist or is not installed."""
+    if name not in SEARCHERS:
+        raise UnknownName.among("searcher", name, SEARCHERS)
+    if name == "cmaes" and importlib.util.find_spec("cmaes") is None:
+        raise InvalidParameter(
+            "searcher cmaes needs the extra search: pip install 'armrace[search]'."
+        )
+
+
+def _adapt(
+    progress: _Progress, effort: Effort, families: Sequence[type[Adversary]], seed: int
+) -> None:
+    """Vary the best attack of the opening by CMA-ES, with as many replications as an evolution."""
+    from cmaes import CMA
+
+    ratings = progress.ratings
+    able = [a for a in ratings.attacks() if type(a) in families and len(places_of(a)) > 1]
+    if not able:
+        raise InvalidParameter("searcher cmaes needs a family with at least two parameters.")
+    start = Scores(ratings).best(1, able)[0]
+    mean = places_of(start)
+    strategy = CMA(
+        mean=mean,
+        sigma=_FIRST_SPREAD,
+        bounds=np.tile([0.0, 1.0], (mean.size, 1)),
+        population_size=effort.parents + effort.children,
+        seed=seed,
+    )
+    for _ in range(effort.generations):
+        asked = [strategy.ask() for _ in range(strategy.population_size)]
+        attacks = [at_places(start, places) for places in asked]
+        progress.rate(attacks, effort.replications)
+        # It minimises, and compares what was played in this generation alone.
+        latest = [ratings.sample(attack)[-effort.replications :] for attack in attacks]
+        values = [-ratings.target.cautious_value(sample) for sample in latest]
+        strategy.tell(list(zip(asked, values, strict=True)))
+
+
+def _child(
+    parents: Sequence[Adversary],
+    families: Sequence[type[Adversary]],
+    generator: np.random.Generator,
+    step: float,
+) -> Adversary:
+    """Return a newcomer, or a variation of one parent or of two of the same class."""
+    luck = generator.random()
+    if luck < _CHANCE_OF_NEWCOMER:
+        return sample(_one_of(families, generator), generator)
+    parent = _one_of(parents, generator)
+    # Parameters of different classes do not correspond, so only attacks of one class are crossed.
+    others = [other for other in parents if type(other) is type(parent) and other != parent]
+    if others and luck < _CHANCE_OF_NEWCOMER + _CHANCE_OF_CROSSING:
+        parent = cross(parent, _one_of(others, generator), generator)
+    return mutate(parent, generator, step)
+
+
+def _one_of(items: Sequence[T], generator: np.random.Generator) -> T:
+    return items[int(generator.integers(len(items)))]
+
 
 _BUILTIN_FINALISTS = 2
 

@@ -1,25 +1,24 @@
-"""Ratings of attacks: what each of them achieved in simulations, on seeds of its own.
-
-The stages of a search (searching, selecting, confirming) have different seeds, and within a stage
-every rating plays replications that were never played before; all attacks that are rated together
-meet the same rewards.
-"""
+"""What attacks cost, played in parts and kept in a journal."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from enum import IntEnum
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from armrace.adversaries import Adversary
+from armrace.errors import DamagedFile
+from armrace.files import make_folder
 from armrace.kernels.fingerprints import is_own
 from armrace.randomness import MAXIMAL_SEED
-from armrace.red_team.notebook import Notebook
 from armrace.red_team.target import Target
 from armrace.simulation.batches import Batch
 from armrace.simulation.code_digest import experiment_code
@@ -29,7 +28,71 @@ from armrace.simulation.parallel import run_missing
 from armrace.simulation.replication import run_replication
 from armrace.simulation.results import FIGURES_OF_A_RUN
 
-__all__ = ["Ratings", "Stage", "seed_of"]
+if TYPE_CHECKING:
+    from armrace.red_team.target import Target
+
+
+Row = list[float]
+
+
+class _Line(msgspec.Struct):
+    """Replications of one attack in one stage."""
+
+    stage: int
+    attack: str
+    rows: dict[int, Row]
+
+
+class Notebook:
+    """Replications by stage and attack, in memory and, with a folder, in a file.
+
+    The name of the file is a digest of all that the figures depend on, so that searches of
+    different targets, or with changed code, never mix.
+    """
+
+    def __init__(self, target: Target, seed: int, folder: Path | None = None) -> None:
+        self._known: defaultdict[tuple[int, str], dict[int, Row]] = defaultdict(dict)
+        self._file = None if folder is None else folder / f"{_digest(target, seed)}.ndjson"
+        if folder is not None and self._file is not None:
+            make_folder(folder)
+            if self._file.exists():
+                self._read(self._file)
+
+    def known(self, stage: int, attack: str) -> Mapping[int, Row]:
+        """Return the replications of an attack that were played, by number."""
+        return self._known[stage, attack]
+
+    def add(self, stage: int, attack: str, rows: dict[int, Row]) -> None:
+        """Record replications that were played."""
+        self._known[stage, attack].update(rows)
+        if self._file is not None:
+            # One write at the end of the file: whatever kills the process, at most the last line is
+            # cut off.
+            line = msgspec.json.encode(_Line(stage, attack, rows))
+            with self._file.open("ab") as file:
+                file.write(line + b"\n")
+
+    def _read(self, file: Path) -> None:
+        lines = file.read_bytes().split(b"\n")
+        # The last line is empty, or one that was cut off when the process was killed.
+        for number, line in enumerate(lines[:-1], start=1):
+            try:
+                read = msgspec.json.decode(line, type=_Line)
+            except msgspec.MsgspecError as error:
+                raise DamagedFile(
+                    f"line {number} of {file} is damaged; remove the file, and the search starts "
+                    "again."
+                ) from error
+            self._known[read.stage, read.attack].update(read.rows)
+        if lines[-1]:
+            file.write_bytes(b"\n".join([*lines[:-1], b""]))
+
+
+def _digest(target: Target, seed: int) -> str:
+    experiment = target.experiment("none", 1, 0)
+    told = [experiment_code(experiment), target.to_builtins(), seed]
+    return hashlib.sha256(msgspec.json.encode(told, order="sorted")).hexdigest()[:20]
+
 
 Floats = npt.NDArray[np.float64]
 

@@ -1,7 +1,9 @@
-"""The verdict of a search: the worst attack found, confirmed on seeds that took no part."""
+"""What a search has found, as data and in words."""
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -9,14 +11,202 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.adversaries import Adversary
-from armrace.formatting import count, figure
-from armrace.red_team.descriptions import describe, replay_command
+from armrace.adversaries.two_phase import CONDITIONS, NamedTwoPhase, TwoPhase
+from armrace.environments import Bernoulli
+from armrace.errors import ArmraceError
+from armrace.formatting import count, figure, percent
 from armrace.red_team.ratings import Ratings
 from armrace.red_team.target import Target
 from armrace.reports import Presentation
+from armrace.simulation.experiment import Experiment
+from armrace.specification import Specification
 from armrace.statistics import mean_interval, summarise
 
-__all__ = ["CAUTION", "HeldOut", "SearchRecord", "Verdict", "held_out"]
+_LONGEST_WORD = 100_000
+"""Linux takes no word of a command that is longer than 128 KiB."""
+
+_DECOYS = {
+    "runner-up": "the second best arm",
+    "worst": "the worst arm",
+    "likeliest": "the likeliest other arm",
+    "all": "all others",
+}
+_ACTIONS = {
+    "zero": "shows 0 on the best arm",
+    "swap": "swaps the rewards of the best arm and {decoy}",
+    "double-impact": "shows 0 on the best arm and 1 on {decoy}, when both are large changes",
+    "free-ride": "shows 0 on the best arm and 1 on all others",
+    "spoil": "shows 0 on all arms",
+    "spoil-and-praise": "shows 0 on all arms except {decoy}, which shows 1",
+}
+_ACTIONS_ON_ALL = {
+    "swap": "shows the best arm's reward on all others, and the second best arm's on the best",
+    "double-impact": "shows 0 on the best arm and 1 on all others, when all are large changes",
+    "spoil-and-praise": "shows 0 on the best arm and 1 on all others",
+}
+"""What actions do where all arms but the best are decoys, if that takes other words."""
+
+
+def describe(attack: Adversary) -> str:
+    """Say in plain words what an attack does.
+
+    >>> describe(TwoPhase(first="double-impact", first_low=0.5))
+    'It shows 0 on the best arm and 1 on the second best arm, when both are large changes, while \
+the best arm has a probability of at least 0.5.'
+    """
+    if isinstance(attack, NamedTwoPhase):
+        return describe(attack.member)
+    if not isinstance(attack, TwoPhase):
+        return _summary(attack)
+    shares = attack.phases()
+    opening = ["It"]
+    if len(shares) > 1:
+        spans = [percent(share) for share in shares.values()]
+        later = [f"With the next {span} it" for span in spans[1:-1]]
+        opening = [f"With the first {spans[0]} of the budget it", *later, "With the rest it"]
+    sentences = [
+        f"{begin} {_phase(attack, name)}." for begin, name in zip(opening, shares, strict=True)
+    ]
+    return " ".join([*sentences, *_schedule(attack)])
+
+
+def _phase(attack: TwoPhase, name: str) -> str:
+    """Say what a phase does, and when it strikes."""
+    low, high, visible, margin, pays, strength = (
+        getattr(attack, f"{name}_{part}") for part in CONDITIONS
+    )
+    decoy = _DECOYS[attack.decoy]
+    conditions = []
+    if pays > 0.0:
+        conditions.append(f"the best arm would pay {pays:g} or more")
+    arm = "the best arm has a probability"
+    if not attack.sees_weights:
+        arm = "the best arm has a share of the recent plays"
+    if low > 0.0 and high < 1.0:
+        conditions.append(f"{arm} of {low:g} to {high:g}")
+    elif low > 0.0:
+        conditions.append(f"{arm} of at least {low:g}")
+    elif high < 1.0:
+        conditions.append(f"{arm} of at most {high:g}")
+    if visible > 0.0:
+        conditions.append(f"the expected change of the reward that is seen is at least {visible:g}")
+    if margin > -1.0:
+        rival = _DECOYS["runner-up"] if attack.decoy == "all" else decoy
+        lead = f"leads {rival} by at least {margin:g}"
+        if margin <= 0.0:
+            lead = f"trails {rival} by at most {-margin:g}"
+        conditions.append(f"the observed mean of the best arm {lead}")
+    action = _action(getattr(attack, name), attack.decoy)
+    if strength < 1.0:
+        action += f", each reward moved by {percent(strength)} of the way"
+    return action + (f", while {' and '.join(conditions)}" if conditions else "")
+
+
+def _action(action: str, decoy: str) -> str:
+    """Say what an action shows."""
+    if decoy == "all" and action in _ACTIONS_ON_ALL:
+        return _ACTIONS_ON_ALL[action]
+    return _ACTIONS[action].format(decoy=_DECOYS[decoy])
+
+
+def _schedule(attack: TwoPhase) -> list[str]:
+    sentences = []
+    if attack.start_at > 0.0:
+        sentences.append(f"It waits for the first {percent(attack.start_at)} of the rounds.")
+    if attack.wake_at > attack.start_at and attack.split < 1.0:
+        sentences.append(
+            f"The second phase does not begin before {percent(attack.wake_at)} of the rounds."
+        )
+    if attack.pace < 1.0:
+        sentences.append(f"It spends at most {attack.pace:g} for each round since its start.")
+    lows = [getattr(attack, f"{name}_low") for name in attack.phases()]
+    if attack.hysteresis > 0.0 and max(lows) > 0.0:
+        sentences.append(
+            f"Once it strikes, it goes on until the probability is {attack.hysteresis:g} lower."
+        )
+    return sentences
+
+
+def _summary(attack: Adversary) -> str:
+    """Return the first sentence of a class's description, and parameters that are not default."""
+    first = " ".join((type(attack).__doc__ or attack.tag()).split()).split(". ")[0].rstrip(".")
+    changed = changed_parameters(attack)
+    told = ", ".join(f"{name} = {value}" for name, value in changed.items())
+    return f"{first}{f' ({told})' if told else ''}."
+
+
+def changed_parameters(specification: Specification) -> dict[str, Any]:
+    """Return the parameters that do not have their default value, as plain data."""
+    data = specification.to_builtins()
+    fields = msgspec.structs.fields(type(specification))
+    return {f.name: data[f.name] for f in fields if data[f.name] != _usual(specification, f)}
+
+
+def _usual(specification: Specification, field: msgspec.structs.FieldInfo) -> Any:
+    """Return the default value of a parameter as plain data.
+
+    A specification may turn what it is given into something else, such as a name into a policy,
+    so the default is read from one that was given it.
+    """
+    try:
+        given = msgspec.structs.replace(specification, **{field.name: field.default})
+        return given.to_builtins()[field.name]
+    except (ArmraceError, TypeError):  # there is no default, or it does not fit the others
+        return msgspec.NODEFAULT
+
+
+def replay_command(experiment: Experiment) -> str:
+    """Return the command that runs an experiment again.
+
+    It is empty if a parameter, such as a table of rewards, is too long for a command line.
+    """
+    words = ["armrace", "simulate", *subject_words(experiment)]
+    words += ["--attack", experiment.adversary.identifier()]
+    words += _settings("--attack-set", changed_parameters(experiment.adversary))
+    words += ["--budget", plain_number(experiment.budget)]
+    words += ["--horizon", str(experiment.horizon)]
+    words += ["--replications", str(experiment.replications), "--seed", str(experiment.seed)]
+    if experiment.account != "largest":
+        words += ["--account", experiment.account]
+    if experiment.refresh > 0.0:
+        words += ["--refresh", f"{experiment.refresh!r}"]
+    return shlex.join(words) if max(map(len, words)) < _LONGEST_WORD else ""
+
+
+def plain_number(number: float) -> str:
+    """Return a number in the digits that the command line reads back to the same number.
+
+    >>> plain_number(30.0), plain_number(1234.5678)
+    ('30', '1234.5678')
+    """
+    return repr(number).removesuffix(".0")
+
+
+def subject_words(experiment: Experiment, without: Collection[str] = ()) -> list[str]:
+    """Return the words of a command that name policy and environment.
+
+    Args:
+        experiment: what they are taken from.
+        without: parameters of the policy that are left out.
+    """
+    changed = changed_parameters(experiment.policy)
+    told = {name: value for name, value in changed.items() if name not in without}
+    words = [experiment.policy.identifier(), *_settings("--set", told)]
+    environment = experiment.environment
+    if isinstance(environment, Bernoulli):
+        return [*words, "--means", ",".join(f"{mean!r}" for mean in environment.means)]
+    words += ["--environment", environment.identifier()]
+    return words + _settings("--environment-set", changed_parameters(environment))
+
+
+def _settings(option: str, values: Mapping[str, Any]) -> list[str]:
+    """Return parameters as words that the command line reads: text as it is, the rest as JSON."""
+    words = []
+    for name, value in values.items():
+        told = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        words += [option, f"{name}={told}"]
+    return words
+
 
 CAUTION = "worst found: a lower bound on the worst case"
 

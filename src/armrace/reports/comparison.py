@@ -10,7 +10,7 @@ from armrace.adversaries import ADVERSARIES
 from armrace.errors import InvalidParameter
 from armrace.forensics.sentences import describe_report
 from armrace.formatting import count
-from armrace.red_team.descriptions import describe
+from armrace.red_team.verdict import describe
 from armrace.reports.comparison_charts import (
     curves_plot,
     dots_plot,

@@ -14,11 +14,11 @@ from typing import Any
 from markupsafe import Markup
 from matplotlib.axes import Axes
 
-from armrace.evaluation import Replay
 from armrace.files import as_path, check_new, write_text
 from armrace.forensics import Audit
 from armrace.forensics.log_audit import LogAudit
 from armrace.formatting import count, figure, percent
+from armrace.offline import Replay
 from armrace.online import Learner
 from armrace.online.views import ArmViews
 from armrace.planning import Plan

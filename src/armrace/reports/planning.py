@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from armrace.formatting import count, days_in_figures, days_in_words, figure, percent, short
 from armrace.planning import Plan, Question, budget_levels
-from armrace.planning.guarantees import COVERED
+from armrace.planning.plans import COVERED
 from armrace.reports.colours import GREY, Style, choose_styles
 from armrace.reports.drawing import (
     PAGE_WIDTH,

@@ -8,9 +8,9 @@ import polars as pl
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from armrace.evaluation import ESTIMATORS, PolicyReplay, Replay
-from armrace.evaluation.results import AS_LOGGED
 from armrace.formatting import count, figure, percent, span
+from armrace.offline import ESTIMATORS, PolicyReplay, Replay
+from armrace.offline.results import AS_LOGGED
 from armrace.reports.colours import style_of
 from armrace.reports.drawing import PAGE_WIDTH, Plot, new_figure, plot_section, tidy
 from armrace.reports.kit import (

@@ -22,8 +22,7 @@ import msgspec
 
 from armrace.errors import AlreadyExists, InvalidParameter
 from armrace.limits import Limits, check_number
-from armrace.logs import Log
-from armrace.logs.survey import natural_key
+from armrace.offline.log import Log, natural_key
 from armrace.service.model.events import Decided, Rewarded
 from armrace.service.model.experiment import Experiment
 from armrace.service.model.generation import uniform_at

@@ -1,4 +1,4 @@
-"""Replay: what policies, and attacks on them, would have done on a log that another system made."""
+"""Replay: what policies, and attacks on them, would have done on a log of another system."""
 
 from __future__ import annotations
 
@@ -14,20 +14,86 @@ import numpy.typing as npt
 from armrace.adversaries import ADVERSARIES, Adversary, NoAttack
 from armrace.adversaries.base import Setting
 from armrace.errors import InvalidParameter, UnknownName
-from armrace.evaluation.doubts import doubts_of
-from armrace.evaluation.figures import figures_of
-from armrace.evaluation.forms import Form, PlannedRuns
-from armrace.evaluation.results import AS_LOGGED, Replay
-from armrace.evaluation.runs import Run
-from armrace.logs import Batch, Columns, Log, open_log
+from armrace.formatting import count, figure, percent
+from armrace.offline.log import UNLIKELY, Batch, Log, open_log
+from armrace.offline.readers import Columns
+from armrace.offline.results import AS_LOGGED, Replay
+from armrace.offline.runs import Form, PlannedRuns, Run, figures_of
 from armrace.policies import Policy
 from armrace.randomness import MAXIMAL_SEED
 from armrace.simulation.progress import Progress, progress_bar
 from armrace.simulation.scenarios import label_policies, told_the_budget
 from armrace.specification import MAXIMAL_HORIZON, Limits, check_number, is_list
+from armrace.statistics.chi_square import chi_square_tail
 from armrace.statistics.scales import Scale
 
-__all__ = ["POLICIES_REPLAYED", "replay"]
+_FACTOR = 1.4
+_NAMED = 3
+
+
+def doubts_of(log: Log, floor: float) -> list[str]:
+    """Return a sentence for each doubt about the propensities of a log."""
+    found = []
+    arms = len(log.arms)
+    if not log.has_propensities:
+        chance = _chance_if_uniform(log)
+        if chance < UNLIKELY:
+            fewest, most = int(log.pulls.min()), int(log.pulls.max())
+            found.append(
+                "No propensities are given, so every arm is taken to have been shown with the same "
+                f"probability; but arms have from {count(fewest)} to {count(most)} rows, which "
+                f"would happen with a probability of {figure(chance)}. The estimates are then "
+                "wrong; give --propensity COLUMN."
+            )
+        return found
+    inverse = log.mean_inverse_propensity
+    if not arms / _FACTOR <= inverse <= arms * _FACTOR:
+        found.append(
+            f"The mean of 1 / propensity is {figure(inverse)}; with {arms} arms that can always be "
+            f"shown it would be near {arms}. Some arms could not be shown at times, the "
+            "propensities are not those of the arms shown, or a few rows with tiny ones dominate."
+        )
+    else:
+        found += _doubted_arms(log)
+    if floor > log.least_propensity:
+        found.append(
+            f"Propensities below {figure(floor)} are raised to it; the smallest is "
+            f"{figure(log.least_propensity)}. This trades bias for variance: arms are "
+            "underestimated where they were shown with a smaller propensity."
+        )
+    elif floor * log.rows < 1.0:
+        found.append(
+            f"The smallest propensity is {figure(floor)}, so that rejection replay accepts "
+            f"{percent(floor)} of the rows, which is none of them; a --floor accepts more, with a "
+            "bias against arms of smaller propensities."
+        )
+    return found
+
+
+def _doubted_arms(log: Log) -> list[str]:
+    """Name the arms that have too few rows for their propensities."""
+    doubted = np.flatnonzero((log.chances < UNLIKELY) & (log.announced < 1.0 / _FACTOR))
+    worst = sorted(doubted, key=lambda arm: log.announced[arm])
+    listed = [f"{log.arms[arm]} could be shown in {percent(log.announced[arm])}" for arm in worst]
+    if not listed:
+        return []
+    more = f" and {count(len(listed) - _NAMED)} more" if len(listed) > _NAMED else ""
+    return [
+        f"Arms have fewer rows than their propensities announce: {', '.join(listed[:_NAMED])} of "
+        f"the rows{more}. They could not be shown at times, or their propensities are too large; "
+        "the estimates of what policies earn by them are then wrong."
+    ]
+
+
+def _chance_if_uniform(log: Log) -> float:
+    """Return the probability that uniform choices differ at least so much."""
+    expected = log.rows / len(log.arms)
+    # With fewer rows an arm the statistic does not yet have the chi-square law.
+    if expected < 5.0:
+        return 1.0
+    statistic = float(((log.pulls - expected) ** 2 / expected).sum())
+    return chi_square_tail(statistic, len(log.arms) - 1)
+
 
 POLICIES_REPLAYED = ("optimistic-log-barrier", "sharp-race", "tsallis-inf", "ucb1")
 """Replayed unless others are named: the recommended policy, a race, and two that many use."""
@@ -278,11 +344,7 @@ class _Job:
     # --- playing --------------------------------------------------------------------------
 
     def play(self, report: Callable[[float], None]) -> None:
-        """Let all runs meet all rows, batch by batch.
-
-        Args:
-            report: called with the share of the work that is done.
-        """
+        """Let all runs meet all rows, batch by batch."""
         done: dict[int | None, int] = {}
         total, taken = sum(plan.rows * len(plan.runs) for plan in self.plans), 0
         with ThreadPoolExecutor(self._workers or os.cpu_count()) as pool:
@@ -306,11 +368,7 @@ class _Job:
     # --- results --------------------------------------------------------------------------
 
     def result(self, settings: dict[str, Any]) -> Replay:
-        """Collect the figures of all runs.
-
-        Args:
-            settings: the arguments that the result keeps.
-        """
+        """Collect the figures of all runs."""
         log, scale = self.log, Scale(*self.log.bounds)
         return Replay(
             log=log.name,

@@ -1,0 +1,51 @@
+"""Logs that other systems have written, and what policies and attacks would have done on them.
+
+What replays is loaded when first used: audits and the service only read logs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from armrace.offline.log import Batch, Log, open_log
+from armrace.offline.readers import SAMPLES, Columns, make_columns, read_columns
+from armrace.offline.rows import Problem, RowReport
+
+if TYPE_CHECKING:
+    from armrace.offline.replaying import POLICIES_REPLAYED, replay
+    from armrace.offline.results import (
+        ESTIMATORS,
+        AttackOnLog,
+        Estimate,
+        Gain,
+        PolicyReplay,
+        Replay,
+    )
+
+__all__ = [
+    "ESTIMATORS",
+    "POLICIES_REPLAYED",
+    "SAMPLES",
+    "AttackOnLog",
+    "Batch",
+    "Columns",
+    "Estimate",
+    "Gain",
+    "Log",
+    "PolicyReplay",
+    "Problem",
+    "Replay",
+    "RowReport",
+    "make_columns",
+    "open_log",
+    "read_columns",
+    "replay",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'armrace.offline' has no attribute {name!r}")
+    from armrace.offline import replaying, results
+
+    return getattr(replaying if hasattr(replaying, name) else results, name)
