@@ -85,7 +85,7 @@ def check(
 def _check(place: str, backup: bool, keys: str | None) -> dict[str, Any]:
     import msgspec
 
-    from armrace.service.check import check_store_content
+    from armrace.service.loading import check_store_content
     from armrace.service.log.marks import Marks, marks_path
     from armrace.service.opening import keyring_of, open_store
     from armrace.simulation.progress import progress_bar

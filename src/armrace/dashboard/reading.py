@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, NamedTuple, TypeVar
 
-from armrace.service.http.access import Caller
-from armrace.service.http.api import Api
+from armrace.service.http.access import Api, Caller
 from armrace_client.operations import Operation
 
 T = TypeVar("T")
