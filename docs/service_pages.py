@@ -41,7 +41,7 @@ _PLAIN = {
     "GET /docs": "The endpoints as a page",
 }
 """Addresses that are not part of the OpenAPI document."""
-_MODULES = ("armrace_client.answers", "armrace_client.operations", "armrace.service.http.problems")
+_MODULES = ("armrace_client.answers", "armrace_client.operations", "armrace.service.http.access")
 """Where bodies, their members and answers are declared."""
 
 

@@ -291,7 +291,7 @@ def empty_file(store):
     ],
 )
 def test_a_damaged_copy_is_not_restored_nor_changed(store, monkeypatch, capsys, damage, sentence):
-    monkeypatch.setattr("armrace.service.check.PART", 5)  # as if the log were long
+    monkeypatch.setattr("armrace.service.loading.PART", 5)  # as if the log were long
     damage(store)
     before = digests(store.parent)
     assert run(["restore", str(store)]) != 0

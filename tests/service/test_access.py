@@ -13,8 +13,7 @@ from starlette.testclient import TestClient
 from armrace.errors import InvalidParameter
 from armrace.service import Keyring, MemoryStore, Service
 from armrace.service.http import access as access_module
-from armrace.service.http.access import TrustedProxies
-from armrace.service.http.api import Streams
+from armrace.service.http.access import Streams, TrustedProxies
 from armrace.service.http.application import create_application
 from armrace.service.http.logs import RequestLog
 from armrace.service.http.server import ServerSettings

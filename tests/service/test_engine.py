@@ -18,8 +18,8 @@ from armrace.errors import (
 )
 from armrace.service import MemoryStore
 from armrace.service.engine import Engine
+from armrace.service.loading import outdated
 from armrace.service.log.chain import BEGINNING, Chain, head_of
-from armrace.service.log.snapshots import outdated
 from armrace.service.log.store import NO_LOGS
 from armrace.service.model.events import Created, PhaseChanged, Rewarded, Ticked, encode, subject
 from armrace.service.model.experiment import Experiment

@@ -10,8 +10,8 @@ import polars
 import pytest
 
 from armrace.errors import InvalidParameter, UnwritableOutput
-from armrace.service import exports
 from armrace.service.loading import LogReader
+from armrace.service.operations import inspection as exports
 from armrace.service.operations.inspection import export_rows
 from armrace_client.answers import DecisionRow
 

@@ -18,8 +18,7 @@ import pytest
 import armrace
 import flooding
 from armrace.service.http import connections
-from armrace.service.http.access import TRUST
-from armrace.service.http.api import Streams
+from armrace.service.http.access import TRUST, Streams
 from armrace.service.http.application import create_application
 from armrace.service.http.connections import Connection, Crowd, _network
 from armrace.service.http.server import Server

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from armrace.online import Learner
-from armrace.service.model import counts as source_counts
 from armrace.service.model import history
+from armrace.service.model import visits as source_counts
 from serving import START, is_replay, live
 
 ARMS = ["a", "b"]

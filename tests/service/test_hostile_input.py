@@ -12,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from armrace.errors import DecisionExpired, InvalidParameter, StoreFailed
-from armrace.service import Keyring, MemoryStore, Service, log_time
+from armrace.service import Keyring, MemoryStore, Service, work
 from armrace.service.http.application import create_application
 from armrace.service.http.server import Server
 from armrace.service.log.sqlite import SqliteStore
@@ -174,7 +174,7 @@ def test_errors_of_the_disk_stop_the_service_and_lose_nothing(tmp_path):
 def test_a_clock_that_jumps_does_not_move_the_services_clock(monkeypatch):
     """The system's time is read once; a jump of a day closes no window."""
     now = [1_700_000_000_000_000_000]
-    monkeypatch.setattr(log_time, "time_ns", lambda: now[0])
+    monkeypatch.setattr(work, "time_ns", lambda: now[0])
     service = Service(MemoryStore())
     service.create("ads", ["a", "b"], 0, **ADS)
     decision = service.decide("ads")
@@ -221,7 +221,7 @@ class SharedClock(MemoryStore):
 @pytest.mark.parametrize("jump", [86_400, -86_400, 10, -10])
 def test_a_jump_of_the_databases_clock_moves_no_window(clock, jump, monkeypatch):
     store, own = SharedClock(clock), Clock()
-    monkeypatch.setattr(log_time, "monotonic_ns", lambda: 1_000_000 * own())
+    monkeypatch.setattr(work, "monotonic_ns", lambda: 1_000_000 * own())
     service = Service(store)
 
     def wait(seconds):

@@ -9,8 +9,7 @@ import threading
 import pytest
 
 from armrace.errors import AlreadyExists, DamagedFile, ForeignTicket, InvalidParameter, UnknownName
-from armrace.service.keyring import Keyring
-from armrace.service.tokens import LEASE, SigningKeys, TokenContent
+from armrace.service.keyring import LEASE, Keyring, SigningKeys, TokenContent
 from torture.forgeries import forge
 
 CONTENT = TokenContent(log=3, sequence=12345, arm=2, closes=1_700_000_000_000)

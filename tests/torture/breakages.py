@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from armrace.errors import StoreFailed
 from armrace.service import engine
 from armrace.service.engine import Engine
+from armrace.service.keyring import SigningKeys
 from armrace.service.loading import catch_up
-from armrace.service.log import checked
+from armrace.service.log import store as checked
 from armrace.service.model.experiment import Experiment
 from armrace.service.model.visits import OpenVisits
 from armrace.service.operations.deciding import RewardCommand, _ReportVisit
-from armrace.service.tokens import SigningKeys
 from armrace.service.work import Work
 
 __all__ = ["BREAKAGES"]

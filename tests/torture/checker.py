@@ -11,9 +11,9 @@ import math
 from collections import Counter
 from typing import Any
 
+from armrace.service.keyring import LEASE
 from armrace.service.loading import events_of
 from armrace.service.model.experiment import Experiment
-from armrace.service.tokens import LEASE
 from armrace_client.operations import (
     AddArm,
     Create,

@@ -10,7 +10,7 @@ import secrets
 from collections import Counter
 
 from armrace.errors import ForeignTicket
-from armrace.service.tokens import DECISION, LEASE, SigningKeys, TokenContent
+from armrace.service.keyring import DECISION, LEASE, SigningKeys, TokenContent
 from torture.campaign import Campaign
 
 __all__ = ["forge"]

@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
-from armrace.service import engine, loading, log_time
+from armrace.service import engine, loading, work
 from armrace.service.model import history
 
 __all__ = ["Scheduler"]
@@ -130,7 +130,7 @@ class Scheduler:
                 (engine, "run_in_background", _run_now),
                 (history, "run_in_background", _run_now),
                 (loading, "sleep", lambda _: self.wait(lambda: True)),
-                (log_time, "monotonic_ns", lambda: 1_000_000 * now()),
+                (work, "monotonic_ns", lambda: 1_000_000 * now()),
             ):
                 stack.enter_context(patch.object(module, name, stand_in))
             yield

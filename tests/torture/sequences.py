@@ -32,7 +32,7 @@ from hypothesis.stateful import (
 )
 
 from armrace.errors import NotRunning, Outdated
-from armrace.service import MemoryStore, Service, engine, log_time
+from armrace.service import MemoryStore, Service, engine, work
 from armrace.service.keyring import Keyring
 from armrace.service.log.sqlite import SqliteStore
 from armrace.service.work import Principal
@@ -154,7 +154,7 @@ class Requests(RuleBasedStateMachine):
         self.clock, self.keyring = Clock(), Keyring()
         self.models, self.owners, self.latest = {}, {}, {}
         self.patches = [
-            patch.object(log_time, "monotonic_ns", lambda: 10**6 * self.clock.now),
+            patch.object(work, "monotonic_ns", lambda: 10**6 * self.clock.now),
             patch.object(engine, "_WORTH_SAVING", 5),
         ]
         for each in self.patches:

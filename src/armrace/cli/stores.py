@@ -177,7 +177,7 @@ def check(
 def _check(place: str, backup: bool, keys: str | None) -> dict[str, Any]:
     import msgspec
 
-    from armrace.service.check import check_store_content
+    from armrace.service.loading import check_store_content
     from armrace.service.log.marks import Marks, marks_path
     from armrace.service.opening import keyring_of, open_store
     from armrace.simulation.progress import progress_bar
@@ -212,7 +212,7 @@ def restore(file: Copy, keys: options.KeysFile = None) -> None:
     it is checked first, as by [bold]armrace check --backup[/bold]; if something is damaged, nothing
     is changed. The keys must be those of the log, which a backup does not contain.
     """
-    from armrace.service.check import check_store_content
+    from armrace.service.loading import check_store_content
     from armrace.service.log.marks import marks_path
     from armrace.service.opening import is_database, keyring_of, open_store
     from armrace.simulation.progress import progress_bar

@@ -27,8 +27,7 @@ from armrace.dashboard.rendering import FORM_TOKEN, STATIC_FILES, address, rende
 from armrace.dashboard.sessions import COOKIE, LIFETIME, Sessions
 from armrace.dashboard.streaming import Content, Known, Make, Reading, SharedContents
 from armrace.errors import ArmraceError, Outdated
-from armrace.service.http.access import Caller
-from armrace.service.http.api import Api
+from armrace.service.http.access import Api, Caller
 from armrace.service.http.endpoints import ClientGone
 from armrace_client.errors import Forbidden, NotFound, Unauthorised
 from armrace_client.operations import OPERATIONS, StartAfresh

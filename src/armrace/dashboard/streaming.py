@@ -17,8 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from armrace.dashboard.charts import Chart
-from armrace.service.http.access import Caller
-from armrace.service.http.api import Api
+from armrace.service.http.access import Api, Caller
 from armrace_client.operations import Operation
 
 T = TypeVar("T")

@@ -40,11 +40,18 @@ from armrace.errors import (
 from armrace.kernels.refusals import NotCompiled, compiling_refused
 from armrace.service.background import run_in_background, run_long, run_soon
 from armrace.service.keyring import Keyring
-from armrace.service.loading import Gone, LogReader, catch_up, check_there, compile_policy, in_parts
+from armrace.service.loading import (
+    STEP,
+    Gone,
+    LogReader,
+    catch_up,
+    check_there,
+    compile_policy,
+    in_parts,
+    outdated,
+)
 from armrace.service.log.marks import Marks, check_mark, marks_path
-from armrace.service.log.snapshots import STEP, outdated
 from armrace.service.log.store import Store, Transaction
-from armrace.service.log_time import LogTime
 from armrace.service.operations import HANDLERS
 from armrace.service.operations.handlers import Session, Target
 from armrace.service.work import (
@@ -53,6 +60,7 @@ from armrace.service.work import (
     Deliver,
     KeptRefusal,
     Later,
+    LogTime,
     Principal,
     Shard,
     Work,

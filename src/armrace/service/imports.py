@@ -268,7 +268,7 @@ def _read_log(log: Log) -> Iterator[LoggedRow]:
             )
 
 
-# --- what :mod:`armrace.service.exports` wrote -------------------------------------------------
+# --- what an export of a service wrote ----------------------------------------------------------
 
 
 def rows_of_export(path: Path | str) -> Rows:

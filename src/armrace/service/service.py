@@ -9,7 +9,6 @@ from typing import Any, Self
 from armrace.files import check_new
 from armrace.forensics import Audit
 from armrace.service.engine import Engine
-from armrace.service.exports import write_rows
 from armrace.service.keyring import DEFAULT_TENANT, Keyring
 from armrace.service.log.store import Store
 from armrace.service.operations.handlers import Session
@@ -18,6 +17,7 @@ from armrace.service.operations.inspection import (
     back_up_store,
     export_rows,
     verify_store,
+    write_rows,
 )
 from armrace.service.work import Principal
 from armrace_client.answers import DecisionRow

@@ -1,17 +1,61 @@
-"""What operations work on: an experiment within a transaction, and the answers that come later."""
+"""What operations work on: an experiment within a transaction at some time, and later answers."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from time import monotonic_ns, time_ns
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from armrace.errors import ArmraceError, DamagedFile, StoreFailed, StoreInUse
+from armrace.service.keyring import SigningKeys
 from armrace.service.log.chain import Chain, Record
 from armrace.service.log.store import Transaction
 from armrace.service.model.events import Actor, Decided, Event, Ticked, encode, subject
 from armrace.service.model.experiment import Experiment
-from armrace.service.tokens import SigningKeys
+
+_TOLERATED = 2000
+"""A shared clock may differ from the own one by this many milliseconds plus one percent."""
+
+
+class LogTime:
+    """Tells the time of the next event in milliseconds, by ``clock`` if the store has no clock.
+
+    It never goes back. Windows close by it, so that a clock that is set wrong must neither stop it
+    nor close windows early, as far as a process can tell: it compares a shared clock, the
+    database's, with its own monotonic one from transaction to transaction. When it starts, it has
+    nothing to compare with.
+    """
+
+    def __init__(self, clock: Callable[[], int] | None = None) -> None:
+        start, began = time_ns(), monotonic_ns()
+        # By default one that no later change of the system's time moves.
+        self._clock = clock or (lambda: (start + monotonic_ns() - began) // 1_000_000)
+        self._correction = 0
+        """What is added to a clock that has jumped."""
+        self._told = 0
+        self._before: tuple[int, int] | None = None
+        """The shared clock and the own one in the last transaction."""
+
+    def now(self, shared: int | None) -> int:
+        """Return the time, by the clock that all processes of a store share, if there is one."""
+        if shared is not None:
+            self._take_back_jumps(shared)
+        time = self._clock() if shared is None else shared
+        self._correction = max(self._correction, self._told - time)
+        self._told = time + self._correction
+        return self._told
+
+    def _take_back_jumps(self, shared: int) -> None:
+        elapsed = monotonic_ns() // 1_000_000
+        if self._before is not None:
+            passed = elapsed - self._before[1]
+            jump = shared - self._before[0] - passed
+            # Small differences are the drift of two clocks, and are not corrected.
+            if abs(jump) > _TOLERATED + passed // 100:
+                self._correction -= jump
+        self._before = shared, elapsed
+
 
 T = TypeVar("T")
 Deliver = Callable[[Any], None]

@@ -274,7 +274,7 @@ def test_the_database_refuses_a_record_twice(store):
 
 
 def test_a_long_log_is_deleted_in_parts(store, monkeypatch):
-    monkeypatch.setattr("armrace.service.log.checked._DELETED_AT_ONCE", 7)
+    monkeypatch.setattr("armrace.service.log.store._DELETED_AT_ONCE", 7)
     for length in (1, 7, 8, 9, 30):
         (log,) = create(store, "a")
         with store.transaction({log: 0}) as transaction:

@@ -27,13 +27,19 @@ from starlette.types import Receive, Scope, Send
 
 from armrace.errors import ArmraceError, RequestFailed
 from armrace.service.background import run_in_background
-from armrace.service.exports import FORMATS
-from armrace.service.http.access import Access, Caller, Headers, TrustedProxies
-from armrace.service.http.api import Api
+from armrace.service.http.access import (
+    Access,
+    Api,
+    Caller,
+    Headers,
+    Problem,
+    TrustedProxies,
+    headers_of,
+    response_to,
+)
 from armrace.service.http.endpoints import ENDPOINTS, EVENTS, ClientGone, Endpoint, make_document
 from armrace.service.http.logs import RequestLog, request_id
-from armrace.service.http.problems import Problem, headers_of, response_to
-from armrace.service.operations.inspection import ExportFile
+from armrace.service.operations.inspection import FORMATS, ExportFile
 from armrace.service.service import Service
 from armrace_client.errors import NotAllowed, NotFound
 from armrace_client.operations import Decide, Operation, Reward

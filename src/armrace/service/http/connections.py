@@ -16,8 +16,7 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from armrace.errors import ArmraceError
-from armrace.service.http.access import TRUST, address_of, is_loopback
-from armrace.service.http.problems import CLOSE, response_to
+from armrace.service.http.access import CLOSE, TRUST, address_of, is_loopback, response_to
 from armrace_client.errors import BadRequest, HeadersTooLarge, Overloaded, TimedOut
 
 PER_ADDRESS = 100

@@ -17,10 +17,9 @@ from msgspec import NODEFAULT, Meta
 from starlette.types import Receive, Scope
 
 from armrace.errors import InvalidParameter
-from armrace.service.exports import FORMATS
-from armrace.service.http.access import Headers
-from armrace.service.http.problems import Problem
+from armrace.service.http.access import Headers, Problem
 from armrace.service.keyring import DEFAULT_TENANT
+from armrace.service.operations.inspection import FORMATS
 from armrace_client.errors import TooLarge, WrongMedia
 from armrace_client.operations import MOST_IN_BATCH, OPERATIONS, Create, Describe, Operation
 

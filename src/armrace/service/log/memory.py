@@ -12,8 +12,7 @@ from itertools import chain, islice
 from operator import attrgetter
 
 from armrace.service.log.chain import BEGINNING, Head, Record, head_of
-from armrace.service.log.checked import CheckedTransaction
-from armrace.service.log.store import NO_LOGS, LogEntry, Store, Transaction
+from armrace.service.log.store import NO_LOGS, CheckedTransaction, LogEntry, Store, Transaction
 
 _sequence = attrgetter("sequence")
 

@@ -34,8 +34,16 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from armrace.errors import InvalidParameter, StoreFailed
 from armrace.service.log.chain import BEGINNING, Head, Record, make_record
-from armrace.service.log.checked import HEAD, READ, SCHEMA, SqlTransaction, check_schema
-from armrace.service.log.store import NO_LOGS, Store, Transaction
+from armrace.service.log.store import (
+    HEAD,
+    NO_LOGS,
+    READ,
+    SCHEMA,
+    SqlTransaction,
+    Store,
+    Transaction,
+    check_schema,
+)
 
 _CREATING = 0
 """What is locked to create a log; logs are numbered from 1."""

@@ -24,9 +24,16 @@ import apsw
 from armrace.errors import DamagedFile, InvalidParameter, StoreFailed, StoreInUse, UnwritableOutput
 from armrace.files.private import check_private, create_private
 from armrace.service.log.chain import BEGINNING, Head, Record, make_record
-from armrace.service.log.checked import READ, SCHEMA, SqlTransaction, check_schema
 from armrace.service.log.marks import Marks
-from armrace.service.log.store import NO_LOGS, Store, Transaction
+from armrace.service.log.store import (
+    NO_LOGS,
+    READ,
+    SCHEMA,
+    SqlTransaction,
+    Store,
+    Transaction,
+    check_schema,
+)
 
 # "armr" in ASCII.
 _APPLICATION = 0x61726D72

@@ -24,11 +24,10 @@ from armrace.errors import DamagedFile, InvalidParameter
 from armrace.kernels.generics import is_restrictable
 from armrace.service.log.chain import BEGINNING, Head, Record, head_of
 from armrace.service.model import events
-from armrace.service.model.counts import ArmTotals, Sources, Totals
 from armrace.service.model.generation import Drawn, Generation, GenerationData, uniform_at
 from armrace.service.model.history import FIRST_BUCKET, Audits, History
 from armrace.service.model.settings import FIRST_HORIZON, Settings, read_settings
-from armrace.service.model.visits import Holds, OpenVisits, Visit
+from armrace.service.model.visits import ArmTotals, Holds, OpenVisits, Sources, Totals, Visit
 from armrace_client.answers import ArmStatus, Phase, StandingHold, Verdict
 
 _FORMAT = 2

@@ -9,10 +9,10 @@ from itertools import zip_longest
 
 import msgspec
 
-from armrace.service.model.counts import DAY, ArmTotals, SourceCounts, SourceDay
 from armrace.service.model.experiment import Experiment
 from armrace.service.model.history import Point, point_of
 from armrace.service.model.settings import GRID
+from armrace.service.model.visits import DAY, ArmTotals, SourceCounts, SourceDay
 from armrace.statistics.chi_square import chi_square_tail
 from armrace_client.answers import (
     ArmSummary,

@@ -1,4 +1,9 @@
-"""The visits of an experiment whose window has not closed, and which of their rewards are held."""
+"""Visits whose window has not closed, which rewards are held, and counts of arms and sources.
+
+Sources are text that strangers may choose, so that only some have counts of their own. They are
+counted by day: days are those of decisions, in UTC, so that a day is final when the windows of its
+decisions have closed.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 import msgspec
+import numpy as np
 
+from armrace.errors import DamagedFile
 from armrace.kernels.generics import Ticket
 from armrace.service.model.events import HoldChanged
 from armrace_client.answers import StandingHold, Verdict
@@ -145,3 +152,172 @@ class Holds:
             hold.source in (None, source) and hold.labels.items() <= (labels or {}).items()
             for hold in self.standing
         )
+
+
+DAY = 86_400_000
+"""The milliseconds of a day."""
+
+DELAY_BINS = 36
+"""Bin ``b`` counts delays in milliseconds below ``2^b`` that are not in an earlier one."""
+
+MOST_SOURCES, MOST_DAYS = 200, 60
+
+_TOGETHER = 512
+"""How many decisions wait until their probabilities are added to the sums, for speed."""
+
+
+class ArmTotals(msgspec.Struct, array_like=True):
+    """What was counted of one arm."""
+
+    decisions: int = 0
+    closed: int = 0
+    """Decisions whose window has closed."""
+    rewarded: int = 0
+    """Closed decisions with a reward that counts."""
+    withheld: int = 0
+    """Closed decisions whose reward was retracted or is in quarantine."""
+    steps: int = 0
+    """The sum of the rewards that count, on the grid; integers, whose sum has no order."""
+    comparable: int = 0
+    """Decisions for which the probabilities of all arms are known."""
+    expected: float = 0.0
+    """The sum of the arm's probabilities over all comparable decisions."""
+
+    def learned(self, missing: int | None) -> tuple[int, int]:
+        """Return how many decisions taught something, and what they earned on the grid.
+
+        A missing reward counts as ``missing``; if that is ``None``, its decision teaches nothing.
+        """
+        if missing is None:
+            return self.rewarded, self.steps
+        return self.closed, self.steps + missing * (self.closed - self.rewarded)
+
+
+class Totals:
+    """What was counted of each arm, in the order of the arms."""
+
+    def __init__(self, arms: list[ArmTotals]) -> None:
+        self._arms = arms
+        self._shares: list[bytes] = []
+        """Probabilities of decisions that are not yet part of the sums."""
+
+    @property
+    def arms(self) -> list[ArmTotals]:
+        """What was counted of each arm, with all decisions in the sums."""
+        self._add_shares()
+        return self._arms
+
+    def count_decision(self, arm: int, shares: bytes) -> None:
+        """Count a decision, with the probabilities of all arms as its event has them."""
+        totals = self._arms[arm]
+        totals.decisions += 1
+        if shares:
+            totals.comparable += 1
+            self._shares.append(shares)
+            if len(self._shares) >= _TOGETHER:
+                self._add_shares()
+
+    def _add_shares(self) -> None:
+        """Add up what is waiting, in the order in which it came, on which the last bits depend."""
+        if not self._shares:
+            return
+        width = len(self._arms)
+        rows = np.frombuffer(b"".join(self._shares), dtype="<f4")
+        if rows.size != width * len(self._shares):
+            raise DamagedFile("the log has a decision with probabilities of other arms.")
+        self._shares = []
+        before = np.array([[each.expected for each in self._arms]])
+        # Not ``sum``, which need not add in order: the result must be that of one by one.
+        sums = np.cumsum(np.vstack([before, rows.reshape(-1, width)]), axis=0)[-1]
+        for totals, expected in zip(self._arms, sums.tolist(), strict=True):
+            totals.expected = expected
+
+    def count_closed(self, visit: Visit) -> None:
+        """Count a visit whose window has closed."""
+        totals, steps = self._arms[visit.arm], visit.counted_steps
+        totals.closed += 1
+        if steps is not None:
+            totals.rewarded += 1
+            totals.steps += steps
+        elif visit.steps is not None:
+            totals.withheld += 1
+
+
+class SourceDay(msgspec.Struct, array_like=True):
+    """The rewards of one source for the decisions of one day."""
+
+    counted: int = 0
+    quarantined: int = 0
+    retracted: int = 0
+    steps: int = 0
+    """The sum of all of them, on the grid, whether they count or not."""
+    visits: int = 0
+    """Visits that said where they came from when they were decided, rewarded or not."""
+
+
+class SourceCounts(msgspec.Struct, array_like=True):
+    """The rewards of one source."""
+
+    days: dict[int, SourceDay] = msgspec.field(default_factory=dict)
+    """By the number of the day since 1970; -1 for all days before the latest ones."""
+    delays: list[int] = msgspec.field(default_factory=lambda: [0] * DELAY_BINS)
+
+    def day(self, number: int) -> SourceDay:
+        """Return the counts of a day, which begin with 0; the oldest of many are put together."""
+        found = self.days.get(number)
+        if found is None:
+            found = self.days[number] = SourceDay()
+            if len(self.days) > MOST_DAYS:
+                earlier = self.days.setdefault(-1, SourceDay())
+                oldest = self.days.pop(min(day for day in self.days if day >= 0))
+                for name in oldest.__struct_fields__:
+                    setattr(earlier, name, getattr(earlier, name) + getattr(oldest, name))
+                # The new day may itself have been the oldest.
+                found = self.days.get(number, earlier)
+        return found
+
+
+class Sources(msgspec.Struct, array_like=True):
+    """The rewards of all sources."""
+
+    named: dict[str, SourceCounts] = msgspec.field(default_factory=dict)
+    """By source; rewards without one are under the empty text, which is not a valid source."""
+    others: SourceCounts = msgspec.field(default_factory=SourceCounts)
+    """The rewards of sources that came when there were too many."""
+
+    def of(self, source: str | None) -> SourceCounts:
+        """Return the counts of a source."""
+        name = source or ""
+        found = self.named.get(name)
+        if found is None:
+            if len(self.named) >= MOST_SOURCES:
+                return self.others
+            found = self.named[name] = SourceCounts()
+        return found
+
+    def quarantined(self) -> int:
+        """Return how many rewards are in quarantine."""
+        counts = (*self.named.values(), self.others)
+        return sum(day.quarantined for each in counts for day in each.days.values())
+
+    def count_visit(self, source: str, time: int) -> None:
+        """Count a visit that said where it comes from."""
+        self.of(source).day(time // DAY).visits += 1
+
+    def count(self, visit: Visit, time: int) -> None:
+        """Count the reward of a visit that came at ``time``."""
+        assert visit.steps is not None
+        counts, standing = self.of(visit.source), visit.standing
+        counts.delays[min((time - visit.time).bit_length(), DELAY_BINS - 1)] += 1
+        day = counts.day(visit.time // DAY)
+        day.steps += visit.steps
+        setattr(day, standing, getattr(day, standing) + 1)
+
+    def move(self, visit: Visit, before: Standing) -> None:
+        """Count a reward that has come by its new standing."""
+        after = visit.standing
+        if visit.steps is None or after == before:
+            return
+        day = self.of(visit.source).day(visit.time // DAY)
+        setattr(day, before, getattr(day, before) - 1)
+        setattr(day, after, getattr(day, after) + 1)

@@ -19,6 +19,7 @@ from armrace.errors import (
 )
 from armrace.kernels.generics import Ticket
 from armrace.limits import Limits, check_number
+from armrace.service.keyring import LEASE, TokenContent
 from armrace.service.loading import events_of
 from armrace.service.model.events import (
     ACTIONS,
@@ -35,7 +36,6 @@ from armrace.service.model.generation import uniform_at
 from armrace.service.model.settings import check_label, check_labels
 from armrace.service.model.visits import Visit
 from armrace.service.operations.handlers import Session, Target, as_batch, on_experiment
-from armrace.service.tokens import LEASE, TokenContent
 from armrace.service.work import KeptRefusal, Work
 from armrace_client import answers
 from armrace_client.leases import Draws, integer_weights

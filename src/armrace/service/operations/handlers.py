@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from armrace.errors import ArmraceError
-from armrace.service.tokens import DECISION, TokenContent
+from armrace.service.keyring import DECISION, TokenContent
 from armrace.service.work import STORE_ERRORS, Command, Deliver, Principal, Work
 from armrace_client.operations import Operation
 

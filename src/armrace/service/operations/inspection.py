@@ -1,25 +1,26 @@
-"""Looking at experiments: audits, histories, sources, actions, exports."""
+"""Looking at experiments: audits, histories, sources, actions; exports as NDJSON and Parquet."""
 
 from __future__ import annotations
 
 import math
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import msgspec
 
-from armrace.errors import ArmraceError, Overloaded
+from armrace.errors import ArmraceError, InvalidParameter, Overloaded
+from armrace.files import atomic_path
 from armrace.forensics import Audit
 from armrace.forensics.audit import LEVEL
 from armrace.limits import check_number
-from armrace.service.exports import write_rows
-from armrace.service.loading import Gone, check_subjects, events_of
+from armrace.service.loading import Gone, check_subjects, events_of, in_parts
 from armrace.service.log.store import Store
 from armrace.service.model import events
 from armrace.service.model.experiment import Experiment
@@ -28,6 +29,56 @@ from armrace.service.model.visits import Holds
 from armrace.service.operations.handlers import Session, in_background, on_experiment
 from armrace.service.work import Later, Work
 from armrace_client import answers, operations
+from armrace_client.answers import DecisionRow
+
+FORMATS = {"ndjson": "application/x-ndjson", "parquet": "application/vnd.apache.parquet"}
+"""The media type of each format."""
+_ROWS_AT_ONCE = 2000
+"""More would keep the interpreter from others for milliseconds while they are converted."""
+
+
+def write_rows(rows: Iterable[DecisionRow], path: Path | str) -> None:
+    """Write rows into a file, whose ending says the format; few are in memory at a time."""
+    target = Path(path)
+    kind = target.suffix.removeprefix(".")
+    if kind not in FORMATS:
+        raise InvalidParameter(f"an export must end in .ndjson or .parquet; got {target.name!r}.")
+    parts = in_parts(rows, _ROWS_AT_ONCE)
+    with atomic_path(target) as place:
+        if kind == "parquet":
+            _write_parquet(parts, place)
+        else:
+            with place.open("wb") as file:
+                file.writelines(map(msgspec.json.Encoder().encode_lines, parts))
+
+
+def _write_parquet(parts: Iterable[list[DecisionRow]], path: Path) -> None:
+    """Write a file for each part first: Polars cannot append to a Parquet file."""
+    import polars
+
+    # Beside the target, where there is room for it: the usual place may be memory.
+    with TemporaryDirectory(dir=path.parent) as folder:
+        files = []
+        for number, part in enumerate(chain([[]], parts)):  # the columns, if there are no rows
+            files.append(Path(folder) / f"{number}.parquet")
+            _to_frame(part).write_parquet(files[-1])
+        polars.scan_parquet(files).sink_parquet(path)
+
+
+def _to_frame(rows: list[DecisionRow]) -> Any:
+    """Return rows as a data frame of Polars."""
+    import polars
+
+    # Labels as JSON: a column of Parquet has one type, and labels have names of their own.
+    values = [
+        msgspec.structs.astuple(
+            msgspec.structs.replace(row, labels=msgspec.json.encode(row.labels).decode())
+        )
+        for row in rows
+    ]
+    schema = {field.name: field.type for field in msgspec.structs.fields(DecisionRow)}
+    return polars.DataFrame(values, {**schema, "by": str, "labels": str}, orient="row")
+
 
 _backing_up = threading.Lock()
 """Each backup reads the whole store, so that they are written one after another."""
