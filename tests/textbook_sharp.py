@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from textbook import TextbookRace
+from armrace.policies.races.textbook import TextbookRace
 
 
 def kl(p, q):

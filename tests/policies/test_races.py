@@ -16,10 +16,10 @@ from armrace.policies import (
 )
 from armrace.policies.races.intervals import PAPER, ends
 from armrace.policies.races.race import draw_layer
+from armrace.policies.races.textbook import TextbookRace
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import make_experiment
 from armrace.simulation.replication import make_parts, play_out
-from textbook import TextbookRace
 
 
 def weights_of(state):

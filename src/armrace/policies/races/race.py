@@ -1,9 +1,9 @@
-"""The race: layers of active arm elimination, coupled by global eliminations.
+"""The race, made fast; :mod:`armrace.policies.races.textbook` has it in 50 readable lines.
 
-One mechanism carries the races of Lykouris, Mirrokni and Paes Leme (STOC 2018) and their sharper
-forms: plain and enlarged active arm elimination are races of one layer, the Fast-Slow race has
-two, the Multi-layer race ``ceil(lg T)``. Layers run from the fastest (0) to the most robust (the
-last).
+Layers of active arm elimination are coupled by global eliminations. One mechanism carries the races
+of Lykouris, Mirrokni and Paes Leme (STOC 2018) and their sharper forms: plain and enlarged active
+arm elimination are races of one layer, the Fast-Slow race has two, the Multi-layer race ``ceil(lg
+T)``. Layers run from the fastest (0) to the most robust (the last).
 
 A layer keeps a confidence interval for each arm. The race's :class:`Rule` computes it from the
 rewards of the layer's own plays or, if the race is *pooled*, from those and the plays of all slower
