@@ -6,8 +6,6 @@ it ends, so a process that was killed leaves nothing locked.
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,8 +13,6 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from armrace.errors import UnwritableOutput
-
-__all__ = ["folder_locked", "locked"]
 
 
 @contextmanager
@@ -28,27 +24,23 @@ def locked(files: Sequence[Path]) -> Iterator[list[bool]]:
             held.append(_lock(file))  # noqa: PERF401  # those before must be released
         yield [lock is not None for lock in held]
     finally:
-        for file, lock in zip(files, held, strict=False):
+        for lock in held:
             if lock is not None:
-                # Removed before it is released: else another process could lock the file, and a
-                # third one a new file of the same name, after it was removed.
-                with suppress(OSError):
-                    file.unlink(missing_ok=True)
-                lock.release()
+                _release(lock)
 
 
 @contextmanager
 def folder_locked(folder: Path) -> Iterator[None]:
     """Wait until no other process or thread holds the lock of a folder, and hold it."""
+    lock = FileLock(folder / ".armrace.lock")
     try:
-        handle = os.open(folder, os.O_RDONLY)
+        lock.acquire()
     except OSError as error:
         raise UnwritableOutput(f"cannot write into {folder}: {error.strerror}.") from error
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(handle)
+        _release(lock)
 
 
 def _lock(file: Path) -> FileLock | None:
@@ -60,3 +52,12 @@ def _lock(file: Path) -> FileLock | None:
     except OSError as error:
         raise UnwritableOutput(f"cannot lock {file}: {error.strerror}.") from error
     return lock
+
+
+def _release(lock: FileLock) -> None:
+    # Removed before it is released: else another process could lock the file, and a third one a
+    # new file of the same name, after it was removed. One that waits for the removed file sees
+    # that it has no name any more, and tries again.
+    with suppress(OSError):
+        Path(lock.lock_file).unlink(missing_ok=True)
+    lock.release()
